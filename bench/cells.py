@@ -26,8 +26,6 @@ import sys
 import tempfile
 import time
 
-from link import Pair
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LEAST_OF_BEST = 0.9
 STOPPED_AFTER = 2
@@ -56,9 +54,16 @@ CELLS = {
 @contextlib.contextmanager
 def linked(args, cell):
     """Two hosts with this cell's link between them: the names of both, and the address of the far one."""
-    flags = ["--rate", "1gbit", "--cc", args.cc, "--rtt-ms", cell.rtt_ms, "--loss", cell.loss]
-    with Pair(args.bin / "carrack-link", "cells", *flags) as pair:
-        yield pair.near, pair.far, pair.address
+    command = [args.bin / "carrack-link", "--name", f"carrack-cells-{os.getpid()}", "--rate", "1gbit", "--cc", args.cc,
+               "--rtt-ms", str(cell.rtt_ms), "--loss", str(cell.loss)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        near, _ = process.stdout.readline().split()
+        far, address = process.stdout.readline().split()
+        yield near, far, address
+    finally:
+        process.stdin.close()
+        process.wait(10)
 
 
 def timed(args, link, home, source, streams, limit):

@@ -19,17 +19,19 @@ import sys
 import tempfile
 import time
 
-from link import Pair
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LEAST_OF_LINK = 0.85
 LEAST_OF_BEST = 0.95
 GRIDFTP_STREAMS = 16
 
 
-class Link(Pair):
+class Link:
     def __init__(self, args, home):
-        super().__init__(args.bin / "carrack-link", "far", "--rate", f"{args.gbit}gbit", "--rtt-ms", args.rtt_ms, "--cc", args.cc)
+        command = [args.bin / "carrack-link", "--name", f"carrack-far-{os.getpid()}", "--rate", f"{args.gbit}gbit",
+                   "--rtt-ms", str(args.rtt_ms), "--cc", args.cc]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.near, _ = self.process.stdout.readline().split()
+        self.far, self.address = self.process.stdout.readline().split()
         # GridFTP asks for the host's own name, and nothing answers there but this.
         self.names = home / "hosts"
         self.names.write_text(f"127.0.0.1 localhost\n{self.address} {os.uname().nodename}\n")
@@ -38,6 +40,10 @@ class Link(Pair):
         """`ip netns exec` has mounts of its own, which end with the program."""
         command = f"mount --bind {self.names} /etc/hosts && exec {shlex.join(map(str, command))}"
         return subprocess.Popen(["ip", "netns", "exec", host, "sh", "-c", command], stdin=subprocess.DEVNULL, **options)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(10)
 
 
 def node(args, link, home, env):

@@ -17,8 +17,6 @@ import threading
 import time
 from datetime import datetime
 
-from link import Pair
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WINDOW = 3  # seconds over which a rate is taken: blocks land in steps
 UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
@@ -28,9 +26,22 @@ def bits(text):
     return next((float(text[:-4]) * factor for unit, factor in UNITS.items() if text.endswith(unit)), None)
 
 
-def joined(args):
-    flags = ["--rate", args.rate, "--flow-rate", args.flow_rate, "--rtt-ms", args.rtt_ms, "--loss", args.loss]
-    return Pair(args.bin / "carrack-link", "growth", *flags, *(["--cc", args.cc] if args.cc else []))
+class Link:
+    def __init__(self, args):
+        command = [args.bin / "carrack-link", "--name", f"carrack-growth-{os.getpid()}", "--rate", args.rate,
+                   "--flow-rate", args.flow_rate, "--rtt-ms", str(args.rtt_ms), "--loss", str(args.loss)]
+        command += ["--cc", args.cc] if args.cc else []
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.near, _ = self.process.stdout.readline().split()
+        self.far, self.address = self.process.stdout.readline().split()
+
+    def set(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(10)
 
 
 def copy(args, link, home, streams):
@@ -99,7 +110,7 @@ def main():
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--fixed", default="", help="numbers of streams to copy with as well, as in 2,8,32")
     args = parser.parse_args()
-    link = joined(args)
+    link = Link(args)
     try:
         for streams in [0] * args.runs + [int(word) for word in args.fixed.split(",") if word]:
             with tempfile.TemporaryDirectory() as home:

@@ -27,8 +27,6 @@ import subprocess
 import sys
 import tempfile
 
-from link import Pair
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NEAR_ENOUGH = 0.1
 LINK, RTT_MS, QUEUE_KIB = "1gbit", "1", "4096"
@@ -83,9 +81,15 @@ def slow_disk(home, size):
 @contextlib.contextmanager
 def linked(args):
     """Two hosts: the names of both, and the address of the far one."""
-    flags = ["--rate", LINK, "--rtt-ms", RTT_MS, "--queue-kib", QUEUE_KIB, "--cc", "cubic"]
-    with Pair(args.bin / "carrack-link", "ladder", *flags) as pair:
-        yield pair.near, pair.far, pair.address
+    command = [args.bin / "carrack-link", "--name", f"carrack-ladder-{os.getpid()}", "--rate", LINK, "--rtt-ms", RTT_MS, "--queue-kib", QUEUE_KIB, "--cc", "cubic"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        near, _ = process.stdout.readline().split()
+        far, address = process.stdout.readline().split()
+        yield near, far, address
+    finally:
+        process.stdin.close()
+        process.wait(10)
 
 
 class Stage:

@@ -10,31 +10,6 @@ CLOSE_SECONDS = 10
 ALLOWED = pathlib.Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 
 
-class Pair:
-    """Two hosts, `near` and `far`, joined by a link with these flags of `carrack-link`; `address` is that of the far one."""
-
-    def __init__(self, program, purpose, *flags):
-        command = [program, "--name", f"carrack-{purpose}-{os.getpid()}", *map(str, flags)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.near, _ = self.process.stdout.readline().split()
-        self.far, self.address = self.process.stdout.readline().split()
-
-    def set(self, line):
-        """Changes the link."""
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait(CLOSE_SECONDS)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-
 class Link:
     """The link's own processor time is outside the cgroup of a measurement, and so counts as that of others."""
 

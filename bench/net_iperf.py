@@ -21,8 +21,6 @@ import sys
 import tempfile
 import time
 
-from link import Pair
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LEAST = 0.95
 FIRST_PORT = 5301
@@ -47,15 +45,23 @@ class Loopback:
         pass
 
 
-class Link(Pair):
+class Link:
     """Two network namespaces and a long way between them."""
 
     def __init__(self, program, rate, rtt_ms, loss, congestion):
-        super().__init__(program, "net", "--rate", rate, "--rtt-ms", rtt_ms, "--cc", congestion)
-        self.set(f"loss {loss}")
+        command = [program, "--name", f"carrack-net-{os.getpid()}", "--rate", rate, "--rtt-ms", str(rtt_ms), "--cc", congestion]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.near, _ = self.process.stdout.readline().split()
+        self.far, self.address = self.process.stdout.readline().split()
+        self.process.stdin.write(f"loss {loss}\n")
+        self.process.stdin.flush()
 
     def on(self, host, command):
         return ["ip", "netns", "exec", getattr(self, host), *map(str, command)]
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(10)
 
 
 def listens(link, port):

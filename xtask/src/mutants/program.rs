@@ -94,6 +94,18 @@ pub const MUTATIONS: &[Mutation] = &[
         "-p carrack --bin carrack bench::net::at_once",
     ),
     mutation(
+        "bytes that another program has altered are not noticed",
+        "crates/carrack/src/bench/peers/data.rs",
+        ["source.0 == copy.0 && source.1 != copy.1", "source.0 == copy.0 && source.1 != source.1"],
+        "-p carrack --bin carrack bench::peers::data",
+    ),
+    mutation(
+        "another program that failed counts as one that moved its data",
+        "crates/carrack/src/bench/peers/run.rs",
+        ["status.filter(|status| !status.success())?", "status.filter(|status| status.code().is_none())?"],
+        "-p carrack --bin carrack bench::peers::run",
+    ),
+    mutation(
         "timeline: the last sample of an end is left out",
         "crates/carrack/src/output/timeline/write.rs",
         [

@@ -4,6 +4,7 @@ use carrack_measure::result::{Row, value};
 
 use super::ladder;
 use super::net::row::{AT_ONCE, CONNECTIONS, RETRANSMITS, RTT, WINDOW};
+use super::peers;
 
 /// Conditions and numbers that have a column; a number that a row lacks is empty.
 const CONDITIONS: [&str; 7] = ["mode", "record_bytes", "depth", "threads", "arrivals", "order", "processors"];
@@ -34,6 +35,17 @@ const MORE_VALUES: [&str; 7] = [
     ladder::SOURCE_PROCESSORS,
     ladder::DESTINATION_PROCESSORS,
 ];
+/// Columns behind those, of programs that were compared.
+const PEERS_CONDITIONS: [&str; 4] = [peers::DATA, peers::SESSIONS, peers::ENCRYPTS, peers::VERIFIES];
+const PEERS_VALUES: [&str; 7] = [
+    peers::LEAST,
+    peers::MOST,
+    peers::FILES_PER_SECOND,
+    peers::RUNS,
+    peers::CPU_HERE,
+    peers::CPU_THERE,
+    peers::CPU_OF_GIGABYTE,
+];
 const TIMES: [(&str, f64); 3] = [("p50_ns", 0.5), ("p95_ns", 0.95), ("p99_ns", 0.99)];
 
 /// The first line.
@@ -46,6 +58,8 @@ pub fn heading() -> String {
     columns.extend(MORE_CONDITIONS);
     columns.extend(MORE_VALUES);
     columns.push("error");
+    columns.extend(PEERS_CONDITIONS);
+    columns.extend(PEERS_VALUES);
     columns.join(",")
 }
 
@@ -62,6 +76,8 @@ pub fn row(row: &Row) -> String {
     fields.extend(MORE_CONDITIONS.map(|name| row.condition(name).unwrap_or_default().to_owned()));
     fields.extend(MORE_VALUES.map(|name| row.value(name).map_or_else(String::new, |value| value.to_string())));
     fields.push(row.error.clone().unwrap_or_default());
+    fields.extend(PEERS_CONDITIONS.map(|name| row.condition(name).unwrap_or_default().to_owned()));
+    fields.extend(PEERS_VALUES.map(|name| row.value(name).map_or_else(String::new, |value| value.to_string())));
     fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",")
 }
 

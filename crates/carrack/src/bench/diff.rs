@@ -4,6 +4,7 @@ use carrack_measure::result::{Measurement, Row, value};
 
 use super::net::row::{AT_ONCE, CONNECTIONS};
 use super::numbers;
+use super::peers::{DATA, SESSIONS};
 
 /// Shows a number.
 type Show = fn(f64) -> String;
@@ -172,6 +173,9 @@ pub fn called(row: &Row) -> String {
         .map(|count| if count == "1" { "1 stream".to_owned() } else { format!("{count} streams") });
     words.extend(connections);
     words.extend(row.condition(AT_ONCE).filter(|at_once| *at_once == "yes").map(|_| "at once".to_owned()));
+    words.extend(row.condition(DATA).map(str::to_owned));
+    let sessions = row.condition(SESSIONS).filter(|count| *count != "1");
+    words.extend(sessions.map(|count| format!("{count} sessions")));
     words.extend(row.condition("arrivals").map(|_| "at a rate".to_owned()));
     words.extend(row.condition("processors").map(|which| format!("({which})")));
     words.join(" ")

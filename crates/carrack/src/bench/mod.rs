@@ -1,6 +1,6 @@
-//! Measurements of the path to other hosts ([`net`], [`ladder`]), made by ordinary copies; and the results of all
-//! measurements: kept in files, shown to people and written for other programs. What one host does by itself
-//! `carrack_measure` measures.
+//! Measurements of the path to other hosts ([`net`], [`ladder`]), made by ordinary copies, and of other programs beside
+//! them ([`peers`]); and the results of all measurements: kept in files, shown to people, written for other programs.
+//! What one host does by itself `carrack_measure` measures.
 
 pub mod bonnie;
 pub mod csv;
@@ -17,4 +17,5 @@ pub mod moved;
 pub mod net;
 pub mod numbers;
 mod page_tables;
+pub mod peers;
 pub mod table;

@@ -9,7 +9,7 @@ use carrack_measure::result::{Measurement, Row, label, value};
 use super::ladder::rung::LADDER;
 use super::net::path;
 use super::net::row::{AT_ONCE, CONNECTIONS, NOT_TRIED, P5, RETRANSMITS, RTT, WINDOW};
-use super::{ladder, numbers};
+use super::{ladder, numbers, peers};
 
 /// Labels that stand beside a rate as one sign, explained below the table.
 const SIGNS: [(&str, &str); 4] =
@@ -33,6 +33,8 @@ enum Shape {
     Net,
     /// The way that packets take.
     Path,
+    /// A program beside others.
+    Peers,
 }
 
 /// Makes lines of rows, one row after the other.
@@ -45,6 +47,9 @@ pub struct Table {
     one: Option<Row>,
     /// Rungs so far, and their rates.
     rungs: Vec<(String, f64)>,
+    /// What the rows of programs so far were about, and the words of their last columns.
+    peers_title: String,
+    peers_words: Vec<String>,
 }
 
 impl Table {
@@ -79,6 +84,7 @@ impl Table {
             Shape::Rung => lines.extend(self.rung_row(row)),
             Shape::Net => lines.extend(net_row(row)),
             Shape::Path => lines.extend(path_row(row)),
+            Shape::Peers => lines.extend(self.peers_row(row)),
         }
         lines
     }
@@ -95,7 +101,34 @@ impl Table {
             let sign = SIGNS.iter().find(|(label, _)| label == name).map_or(*name, |(_, sign)| sign);
             format!("{sign:<14} {meaning}")
         });
-        lines.collect()
+        lines.chain(peers::lines::legend(&self.peers_words)).collect()
+    }
+
+    /// A program's numbers, under a title where they are about something else than those above.
+    fn peers_row(&mut self, row: &Row) -> Vec<String> {
+        let title = peers::lines::title(row);
+        let mut lines = Vec::new();
+        if title != self.peers_title {
+            lines.extend((!self.peers_title.is_empty()).then(String::new));
+            lines.push(title.clone());
+            lines.extend((row.condition(peers::DATA) != Some(peers::NO_DATA)).then(peers::lines::heading));
+            self.peers_title = title;
+        }
+        let error = row.error.as_deref().unwrap_or_default();
+        match peers::lines::line(row) {
+            Some(line) => {
+                let words = [peers::ENCRYPTS, peers::VERIFIES].into_iter().filter_map(|name| row.condition(name));
+                self.peers_words.extend(words.map(str::to_owned));
+                lines.push(line);
+                lines.extend(wrapped(&if error.is_empty() { String::new() } else { format!("then failed: {error}") }));
+            }
+            None => {
+                let failed = if row.condition(peers::DATA) == Some(peers::NO_DATA) { "" } else { "failed: " };
+                let name = peers::lines::short(&row.name);
+                lines.extend(wrapped_behind(&format!("{name:<15}"), &format!("{failed}{error}")));
+            }
+        }
+        lines
     }
 
     /// The rate, what is lost of it against which rung, and what it costs at both ends.
@@ -151,7 +184,9 @@ pub fn headline(measured: &Measurement) -> Vec<String> {
 }
 
 fn shape(row: &Row) -> Shape {
-    if row.condition("sink").is_some() {
+    if peers::lines::is_of_peers(row) {
+        Shape::Peers
+    } else if row.condition("sink").is_some() {
         Shape::Rung
     } else if is_path(row) {
         Shape::Path
@@ -190,7 +225,7 @@ fn heading(shape: Shape) -> String {
             "{:<13}{:>10} {:>6} {:<14}{:>6} {:>6} {:>7} {:<8}",
             "", "rate  ", "loss", "against", "cpu A", "cpu B", "streams", "link"
         ),
-        Shape::Path => String::new(),
+        Shape::Path | Shape::Peers => String::new(),
         Shape::Net => format!(
             "{:<10} {:<9} {:>7} {:>9}  {:>4} {:>7} {:>6} {:>7}{:>6}{:>6}",
             "", "mode", "streams", "rate  ", "p5", "resent", "rtt", "cwnd", "cpu A", "cpu B"
@@ -336,15 +371,22 @@ fn path_row(row: &Row) -> Vec<String> {
 
 /// A sentence below a row, in lines that begin where the row's second column does.
 fn wrapped(text: &str) -> Vec<String> {
+    wrapped_behind(&format!("{:<11}", ""), text)
+}
+
+/// A sentence in lines, the first behind `first` and the others as far to the right. No sentence is no line.
+fn wrapped_behind(first: &str, text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let text = display_bytes(text.as_bytes()).to_string();
+    let left = first.chars().count();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= COLUMNS => {
                 line.push(' ');
                 line.push_str(word);
             }
-            _ => lines.push(format!("{:<10} {word}", "")),
+            Some(_) => lines.push(format!("{:<left$}{word}", "")),
+            None => lines.push(format!("{first}{word}")),
         }
     }
     lines

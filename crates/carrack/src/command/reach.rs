@@ -21,16 +21,20 @@ use crate::tokens;
 const RSH: Value<Vec<String>> =
     Value::new("rsh", "COMMAND", split_words, "Replaces the ssh command, like 'ssh -p 2222' [default: ssh]")
         .letter('e');
-const REMOTE_PATH: Value<String> =
+/// Where the program is at the other host.
+pub const REMOTE_PATH: Value<String> =
     Value::new("remote-path", "PATH", parse_remote_path, "Path of the remote carrack, if it is not on the PATH there");
-const NO_PUSH: Switch = Switch::new("no-push", "Never install carrack on a host that lacks it");
-const CONNECT_TIMEOUT: Value<Duration> = Value::new(
+/// Installs nothing there.
+pub const NO_PUSH: Switch = Switch::new("no-push", "Never install carrack on a host that lacks it");
+/// How long a connection may take.
+pub const CONNECT_TIMEOUT: Value<Duration> = Value::new(
     "connect-timeout",
     "TIME",
     parse_timeout,
     "Limit from starting ssh, or connecting to a node, to its first answer; typing a password counts [default: 60s]",
 );
-const BIND: Value<IpAddr> = Value::new(
+/// Where connections come from.
+pub const BIND: Value<IpAddr> = Value::new(
     "bind",
     "ADDR",
     parse_bind,

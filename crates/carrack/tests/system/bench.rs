@@ -317,7 +317,7 @@ fn page_needs_nothing_else_and_is_gone_if_nothing_was_measured() {
 /// Shows a page in a browser: nothing is asked for beside it, its console stays empty, and it is as light or dark as
 /// the reader's system.
 #[track_caller]
-fn seen(sandbox: &Sandbox, page: &[u8], look: Look) -> Picture {
+pub fn seen(sandbox: &Sandbox, page: &[u8], look: Look) -> Picture {
     let opened = open(sandbox, page.to_vec(), look);
     assert_eq!(opened.requests, ["GET / HTTP/1.1 Host: page.invalid"], "{look:?}");
     assert_eq!(opened.console, Vec::<String>::new(), "{look:?}");

@@ -36,6 +36,8 @@ mod network;
 mod node;
 mod onto_itself;
 mod output;
+mod peers;
+mod pscheduler;
 mod push;
 mod reconnect;
 mod report;

@@ -3,7 +3,7 @@
 
 mod room;
 pub mod rung;
-mod scratch;
+pub mod scratch;
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! A directory of the ladder's own at a place of any kind: hidden, and gone afterwards.
+//! A directory of a measurement's own at a place of any kind: hidden, and gone afterwards.
 //!
 //! A place on another host has no lock that this process could hold. So the name says whose the directory is: the boot
 //! of this host, the process, and when that began (in a container every command may be process 1). Whoever measures
@@ -67,12 +67,24 @@ impl FarScratch {
         for name in left_behind(&mut files, parent)? {
             let path = below(parent, name.as_bytes());
             if files.remove(path.path().unwrap_or_default(), true, &mut |_| {}).is_ok() {
-                note(&format!("removed what a ladder that was killed had left: {path}"));
+                note(&format!("removed what a measurement that was killed had left: {path}"));
             }
         }
         let directory = below(parent, name(boot(), &Owner::this(), number).as_bytes());
         files.make_dir(directory.path().unwrap_or_default(), false)?;
         Ok(Self { directory, options: options.clone(), context: context.clone(), files, lost: lost.clone() })
+    }
+
+    /// Its name in the directory that it was made in.
+    pub fn name(&self) -> String {
+        let path = self.directory.path().unwrap_or_default();
+        let start = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        display_bytes(&path[start..]).to_string()
+    }
+
+    /// The conversation with the host of the place.
+    pub fn files(&mut self) -> &mut Files {
+        &mut self.files
     }
 
     /// A file in it.
@@ -85,8 +97,22 @@ impl FarScratch {
     /// # Errors
     /// Those of the place.
     pub fn remove(&mut self, name: &str) -> Result<(), Failure> {
+        self.remove_as(name, false)
+    }
+
+    /// Removes a directory of it with all that it holds, if it is there, and makes it anew.
+    ///
+    /// # Errors
+    /// Those of the place.
+    pub fn make_empty(&mut self, name: &str) -> Result<(), Failure> {
+        self.remove_as(name, true)?;
+        let directory = self.file(name);
+        self.files.make_dir(directory.path().unwrap_or_default(), false)
+    }
+
+    fn remove_as(&mut self, name: &str, recursive: bool) -> Result<(), Failure> {
         let file = self.file(name);
-        match self.files.remove(file.path().unwrap_or_default(), false, &mut |_| {}) {
+        match self.files.remove(file.path().unwrap_or_default(), recursive, &mut |_| {}) {
             Err(why) if why.code != ErrorCode::NotFound => Err(why),
             _ => Ok(()),
         }

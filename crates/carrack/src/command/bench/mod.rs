@@ -5,6 +5,7 @@ mod disk;
 mod kept;
 mod ladder;
 mod net;
+mod peers;
 mod shown;
 
 use clap::Command;
@@ -19,6 +20,7 @@ const SUB_VERBS: &[SubVerb] = &[
     SubVerb { name: "cpu", command: cpu::command, run: cpu::run },
     SubVerb { name: "net", command: net::command, run: net::run },
     SubVerb { name: "ladder", command: ladder::command, run: ladder::run },
+    SubVerb { name: "peers", command: peers::command, run: peers::run },
     SubVerb { name: "list", command: kept::list_command, run: kept::list },
     SubVerb { name: "show", command: kept::show_command, run: kept::show },
     SubVerb { name: "diff", command: kept::diff_command, run: kept::diff },
@@ -38,7 +40,7 @@ pub fn command() -> Command {
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let Some((name, flags)) = flags.subcommand() else {
-        return Err(CommandError::usage("bench needs disk, cpu, net, ladder, list, show or diff"));
+        return Err(CommandError::usage("bench needs disk, cpu, net, ladder, peers, list, show or diff"));
     };
     match SUB_VERBS.iter().find(|verb| verb.name == name) {
         Some(verb) => (verb.run)(&flags),

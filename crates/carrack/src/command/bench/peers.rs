@@ -1,0 +1,266 @@
+//! `carrack bench peers`: Carrack beside the other programs that are found, on the same data.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use carrack_core::failure::Side;
+use carrack_core::location::Location;
+use carrack_core::request::{Encrypt, EndOptions, MainDigest, Reach};
+use carrack_engine::io_failure;
+use clap::Command;
+
+use super::shown::{BenchOutput, with_plain_output};
+use crate::bench::peers::data::Data;
+use crate::bench::peers::tool::Tool;
+use crate::bench::peers::{CarrackDoes, PeersRequest, measure};
+use crate::cli::duration::parse_timeout;
+use crate::cli::flag::{Positional, Switch, Value};
+use crate::cli::flags::Flags;
+use crate::cli::size::parse_size;
+use crate::command::context::context;
+use crate::command::copy::options::{DIGEST, ENCRYPT};
+use crate::command::reach::{self, BIND, CONNECT_TIMEOUT, NO_PUSH, REMOTE_PATH, TOKEN_FILE, credential, reach};
+use crate::error::CommandError;
+use crate::slim;
+
+const A: Positional = Positional::one("a", "A");
+const B: Positional = Positional::one("b", "B");
+const TOOLS: Value<Tool> =
+    Value::word("tool", "LIST", Tool::ALL, "Several are separated by commas [default: all that are found]");
+const SIZES: Value<u64> =
+    Value::new("size", "LIST", parse_file, "Bytes of the single files; 0 for none [default: 64M,256M]");
+const SIZES_DEFAULT: [u64; 2] = [64 << 20, 256 << 20];
+const FILES: Value<u64> = Value::new("files", "N", parse_files, "Small files of one copy; 0 for none [default: 1000]");
+const FILES_DEFAULT: u64 = 1000;
+const FILES_MAX: u64 = 1_000_000;
+const FILE_SIZE: Value<u64> = Value::new("file-size", "SIZE", parse_size, "Bytes of each of them [default: 16K]");
+const FILE_SIZE_DEFAULT: u64 = 16 << 10;
+const SESSIONS: Value<usize> =
+    Value::new("sessions", "LIST", parse_sessions, "Copies that run at once, each as a command [default: 1,2]");
+const SESSIONS_DEFAULT: [usize; 2] = [1, 2];
+const SESSIONS_MAX: usize = 64;
+const RUNS: Value<usize> =
+    Value::new("runs", "N", parse_runs, "Runs of each program, of which the median counts [default: 3]");
+const RUNS_DEFAULT: usize = 3;
+const RUNS_MAX: usize = 99;
+const STREAMS: Value<u16> = Value::new(
+    "streams",
+    "N",
+    parse_streams,
+    "Connections of bbcp, globus-url-copy, xrdcp, mscp and iperf3; Carrack finds its own number [default: 4]",
+);
+const STREAMS_DEFAULT: u16 = 4;
+const TIMEOUT: Value<Duration> = Value::new(
+    "timeout",
+    "TIME",
+    parse_timeout,
+    "Limit for each run; a program that exceeds it is left out [default: 60s]",
+);
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
+const SYNC: Switch =
+    Switch::new("sync", "Stop the clock only when the destination's file system is synced, for every program");
+const NODE: Value<String> =
+    Value::new("node", "URL", parse_url, "The same directory of the other host at a Carrack node: carrack://host/dir");
+const RSYNCD: Value<String> = Value::new(
+    "rsyncd",
+    "URL",
+    parse_url,
+    "The same at an rsync daemon: rsync://user@host/module/dir; the password is in RSYNC_PASSWORD",
+);
+const GRIDFTP: Value<String> =
+    Value::new("gridftp", "URL", parse_url, "The same at a GridFTP server: gsiftp://host/dir, ftp://host:port/dir");
+const XROOTD: Value<String> = Value::new("xrootd", "URL", parse_url, "The same at an XRootD server: root://host//dir");
+
+const NOTES: &str = "\
+A and B are directories, at least one of them here; the other here, at an ssh host (host:dir) or on a node.
+Every program moves the same data from A to B, as a command of its own; they take turns, and the result of
+every run is compared. Rates count the whole command, its login too.
+
+If the other directory is on this very host, by ssh or without, servers for carrack-node, rsync-daemon,
+globus-url-copy, xrdcp and iperf3 are started here for this directory alone, on the loopback. Otherwise
+--node, --rsyncd, --gridftp and --xrootd name servers that run there; iperf3's is started by ssh.
+
+Columns: spread is the distance of the slowest run from the fastest; cpu A and cpu B are processor seconds
+here and at the other host; cpu/GB those of both for 10^9 bytes; enc is the encryption. \"unknown\" is what
+the other host does not tell.";
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    let verb = Command::new("peers")
+        .about("Measure Carrack beside scp, rsync, GridFTP and others, on the same data")
+        .after_help(NOTES)
+        .arg(A.arg().required(true).help("Directory that the data comes from"))
+        .arg(B.arg().required(true).help("Directory that it goes to"))
+        .args([TOOLS.arg(), SIZES.arg(), FILES.arg(), FILE_SIZE.arg(), SESSIONS.arg(), RUNS.arg(), STREAMS.arg()])
+        .args([TIMEOUT.arg(), SYNC.arg(), NODE.arg(), RSYNCD.arg(), GRIDFTP.arg(), XROOTD.arg()])
+        .args([ENCRYPT.arg(), DIGEST.arg()].map(|arg| arg.help_heading("Carrack")))
+        .args(reach::args());
+    with_plain_output(verb)
+}
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let request = request(flags)?;
+    let mut shown = BenchOutput::of_measuring(flags)?;
+    let (measured, failure) = measure(&request, &context(), &mut shown)?;
+    shown.finish_with(&measured, failure)
+}
+
+fn request(flags: &Flags) -> Result<PeersRequest, CommandError> {
+    let (a, b) = (directory(flags, &A)?, directory(flags, &B)?);
+    if a.is_remote() && b.is_remote() {
+        let hint = format!("run it on one of the two hosts: ssh HOST carrack bench peers DIR {b}");
+        return Err(CommandError::usage("one of A and B must be a directory of this host").hint(hint));
+    }
+    let credential = credential(flags, &[a.clone(), b.clone()])?;
+    let reach = reach(flags)?;
+    let reach = Reach { push: slim::push(reach.push), ..reach };
+    let own = std::env::current_exe();
+    let own = own.map_err(|error| io_failure(Side::Command, "find this program".to_owned(), &error))?;
+    let (carrack_words, carrack_does) = carrack(flags)?;
+    let data = data(flags)?;
+    if data.is_empty() {
+        return Err(CommandError::usage("--size 0 and --files 0 leave nothing to copy"));
+    }
+    Ok(PeersRequest {
+        a,
+        b,
+        tools: flags.all(&TOOLS)?,
+        data,
+        sessions: or_default(flags.all(&SESSIONS)?, &SESSIONS_DEFAULT),
+        runs: flags.get(&RUNS)?.unwrap_or(RUNS_DEFAULT),
+        streams: flags.get(&STREAMS)?.unwrap_or(STREAMS_DEFAULT),
+        timeout: flags.get(&TIMEOUT)?.unwrap_or(TIMEOUT_DEFAULT),
+        sync: flags.has(&SYNC),
+        node: flags.get(&NODE)?,
+        rsyncd: flags.get(&RSYNCD)?,
+        gridftp: flags.get(&GRIDFTP)?,
+        xrootd: flags.get(&XROOTD)?,
+        end: EndOptions { credential, reach },
+        carrack_words,
+        token_words: word_of(flags, &TOKEN_FILE),
+        carrack_does,
+        carrack: own,
+    })
+}
+
+fn data(flags: &Flags) -> Result<Vec<Data>, CommandError> {
+    let sizes = or_default(flags.all(&SIZES)?, &SIZES_DEFAULT);
+    let mut data: Vec<Data> = sizes.into_iter().filter(|size| *size > 0).map(Data::File).collect();
+    let files = flags.get(&FILES)?.unwrap_or(FILES_DEFAULT);
+    let size = flags.get(&FILE_SIZE)?.unwrap_or(FILE_SIZE_DEFAULT);
+    data.extend((files > 0).then_some(Data::Tree { files, size }));
+    let mut different: Vec<Data> = Vec::new();
+    for one in data {
+        different.extend((!different.contains(&one)).then_some(one));
+    }
+    Ok(different)
+}
+
+/// The flags that the commands of Carrack get as well, and what they mean for the columns.
+fn carrack(flags: &Flags) -> Result<(Vec<OsString>, CarrackDoes), CommandError> {
+    let mut words = [word_of(flags, &REMOTE_PATH), word_of(flags, &CONNECT_TIMEOUT), word_of(flags, &BIND)].concat();
+    words.extend(flags.has(&NO_PUSH).then(|| OsString::from(format!("--{}", NO_PUSH.name))));
+    let mut does = CarrackDoes::default();
+    if let Some(encrypt) = flags.get(&ENCRYPT)? {
+        words.extend(word_of(flags, &ENCRYPT));
+        does.encrypts = Some(if encrypt == Encrypt::None { "no" } else { "TLS" });
+    }
+    if let Some(digest) = flags.get(&DIGEST)? {
+        words.extend(word_of(flags, &DIGEST));
+        does.verifies = Some(match digest.main {
+            Some(MainDigest::Blake3) => "BLAKE3",
+            Some(MainDigest::Xxh128) => "xxh128",
+            None => "no",
+        });
+        if digest.main.is_none() {
+            words.push("--verify=none".into());
+        }
+    }
+    Ok((words, does))
+}
+
+/// A flag as it was given, for another command.
+fn word_of<T>(flags: &Flags, flag: &Value<T>) -> Vec<OsString> {
+    let word = |value: &[u8]| {
+        let mut word = OsString::from(format!("--{}=", flag.name));
+        word.push(OsStr::from_bytes(value));
+        word
+    };
+    flags.given(flag).iter().map(|given| word(&given.value)).collect()
+}
+
+fn or_default<T: Clone>(given: Vec<T>, default: &[T]) -> Vec<T> {
+    if given.is_empty() { default.to_vec() } else { given }
+}
+
+fn directory(flags: &Flags, which: &Positional) -> Result<Location, CommandError> {
+    match flags.location(which)? {
+        found @ (Location::Local(_) | Location::Ssh { .. } | Location::Node { .. }) => Ok(found),
+        other => Err(CommandError::usage(format!("programs copy from one directory to another, and {other} is none"))),
+    }
+}
+
+fn parse_file(text: &str) -> Result<u64, String> {
+    parse_size(text)
+}
+
+fn parse_files(text: &str) -> Result<u64, String> {
+    let count = text.parse().ok().filter(|count| *count <= FILES_MAX);
+    count.ok_or_else(|| format!("{text:?} is no number of files: use 0 to {FILES_MAX}"))
+}
+
+fn parse_sessions(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=SESSIONS_MAX).contains(count));
+    count.ok_or_else(|| format!("{text:?} is no number of sessions: use 1 to {SESSIONS_MAX}"))
+}
+
+fn parse_runs(text: &str) -> Result<usize, String> {
+    let runs = text.parse().ok().filter(|runs| (1..=RUNS_MAX).contains(runs));
+    runs.ok_or_else(|| format!("{text:?} is no number of runs: use 1 to {RUNS_MAX}"))
+}
+
+fn parse_streams(text: &str) -> Result<u16, String> {
+    let streams = text.parse().ok().filter(|streams| (1..=128).contains(streams));
+    streams.ok_or_else(|| format!("{text:?} is no number of connections: use 1 to 128"))
+}
+
+/// Addresses are words of other programs' command lines: none may look like an option.
+fn parse_url(text: &str) -> Result<String, String> {
+    match text.split_once("://") {
+        Some((scheme, rest))
+            if !rest.is_empty()
+                && scheme.bytes().all(|byte| byte.is_ascii_lowercase())
+                && !scheme.is_empty()
+                && text.bytes().all(|byte| byte.is_ascii_graphic()) =>
+        {
+            Ok(text.to_owned())
+        }
+        _ => Err(format!("{text:?} is no address: use SCHEME://HOST/DIR")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_bounds() {
+        assert_eq!((parse_files("0"), parse_sessions("64"), parse_streams("128")), (Ok(0), Ok(64), Ok(128)));
+        assert!(["-1", "1000001", "x"].iter().all(|text| parse_files(text).is_err()));
+        assert!(["0", "65", ""].iter().all(|text| parse_sessions(text).is_err()));
+        assert!(["0", "100"].iter().all(|text| parse_runs(text).is_err()) && parse_runs("99").is_ok());
+        assert!(["0", "129", "auto"].iter().all(|text| parse_streams(text).is_err()));
+    }
+
+    #[test]
+    fn addresses_are_no_options_and_hold_nothing_that_drives_a_terminal() {
+        for text in ["gsiftp://h/d", "root://h:1094//d", "carrack://h/d#sha256:ab", "rsync://u@h/m"] {
+            assert_eq!(parse_url(text).as_deref(), Ok(text));
+        }
+        for text in ["", "h:/d", "-S://x", "://x", "ftp://", "ftp://h/a b", "ftp://h/\u{1b}[2J", "--x://y"] {
+            assert!(parse_url(text).is_err(), "{text}");
+        }
+    }
+}
