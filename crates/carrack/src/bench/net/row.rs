@@ -36,6 +36,8 @@ const BUSY_PERMILLE: u64 = 950;
 const SLACK: Duration = Duration::from_millis(100);
 /// A row is over so long after it should be, whatever is still missing.
 const LATE: Duration = Duration::from_secs(5);
+/// What landed between two moments is spread over parts of this length.
+const PART_MS: u128 = 10;
 /// What an end has counted when a transfer begins.
 static NOTHING: LazyLock<Sample> = LazyLock::new(Sample::default);
 
@@ -65,7 +67,9 @@ pub fn fill(row: &mut Row, moved: &Moved, warm_up: Duration) {
     row.put(value::BYTES_PER_SECOND, bytes / time.as_secs_f64());
     let rates = window.as_ref().map(Window::rates).unwrap_or_default();
     let percentile = |share: f64| match rates.len() {
-        0 | 1 => series.rate_percentile(landed_time, share).unwrap_or(f64::NAN),
+        0 => series.rate_percentile(landed_time, share).unwrap_or(f64::NAN),
+        // One second is no slowest of several.
+        1 => f64::NAN,
         count => rates[((count - 1) as f64 * share).round() as usize],
     };
     row.put(P5, percentile(0.05));
@@ -221,12 +225,22 @@ fn steady(landed: &[(Duration, u64)], warm_up: Duration) -> (u64, Duration, Seri
     let Some(&(begin, start)) = after.next() else { return (0, Duration::ZERO, series) };
     let (mut end, mut bytes) = (begin, start);
     for &(at, so_far) in after {
-        // Bytes that landed between two moments landed evenly, as far as anybody knows.
-        let middle = end + at.saturating_sub(end) / 2;
-        series.add(middle - begin, so_far.saturating_sub(bytes) as f64);
+        spread(&mut series, [end - begin, at.max(end) - begin], so_far.saturating_sub(bytes) as f64);
         (end, bytes) = (at, so_far.max(bytes));
     }
     (bytes - start, end - begin, series)
+}
+
+/// Bytes that landed between two moments landed evenly, as far as anybody knows.
+fn spread(series: &mut Series, [from, to]: [Duration; 2], bytes: f64) {
+    let mut begin = from;
+    while begin < to {
+        let next = u64::try_from((begin.as_millis() / PART_MS + 1) * PART_MS).unwrap_or(u64::MAX);
+        let end = Duration::from_millis(next).min(to);
+        let share = (end - begin).as_secs_f64() / (to - from).as_secs_f64();
+        series.add(begin + (end - begin) / 2, bytes * share);
+        begin = end;
+    }
 }
 
 /// Whether a transfer has been watched for its warm-up and as long again as was asked for.
@@ -342,8 +356,18 @@ mod tests {
         landed.extend((0..=40).map(|tenth| (Duration::from_millis(3000 + 100 * tenth), 10 + 100 * tenth)));
         let (bytes, time, series) = steady(&landed, Duration::from_secs(1));
         assert_eq!((bytes, time), (4000, Duration::from_secs(4)));
-        assert_eq!(series.amounts().iter().sum::<f64>(), 4000.0);
+        assert_eq!(series.amounts().iter().sum::<f64>().round(), 4000.0);
         assert_eq!(series.rate_percentile(time, 0.05).map(f64::round), Some(1000.0));
+    }
+
+    #[test]
+    fn what_landed_between_two_moments_landed_evenly() {
+        let landed: Vec<_> = (0..=8).map(|at| (Duration::from_millis(253 * at), 253 * at + 1)).collect();
+        let (_, time, series) = steady(&landed, Duration::ZERO);
+        let rates: Vec<f64> =
+            series.whole_slots(time).iter().map(|bytes| bytes / series.slot().as_secs_f64()).collect();
+        assert!(time == Duration::from_millis(2024) && rates.len() > 20, "{rates:?}");
+        assert!(rates.iter().all(|rate| (rate - 1000.0).abs() < 1.0), "{rates:?}");
     }
 
     #[test]
