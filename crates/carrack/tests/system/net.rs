@@ -55,7 +55,7 @@ fn net_measures_each_way_each_mode_and_both_at_once_and_is_kept() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);
     let (host, token) = (node.at(""), node.token());
-    let measure = || sandbox.ok(["bench", "net", &host, &token, "--json", "--streams=1,2", "--time=1s", "--omit=0"]);
+    let measure = || sandbox.ok(["bench", "net", &host, &token, "--json", "--streams=1,2", "--time=2s", "--omit=0"]);
     let ran = measure();
     let rows = rows(&ran);
     let expected = [
@@ -343,7 +343,7 @@ fn iperf3_document_has_what_iperf3_writes() {
     let node = Node::start(&sandbox, "root", &[]);
     let (host, token) = (node.at(""), node.token());
     for (theirs, ours) in [(&["-P", "2"][..], "--way=there"), (&["-P", "2", "--bidir"], "--way=both")] {
-        let arguments = ["--format=iperf3", "--streams=2", "--time=1s", "--omit=0", ours];
+        let arguments = ["--format=iperf3", "--streams=2", "--time=2s", "--omit=0", ours];
         let ran = sandbox.ok([&["bench", "net", &host, &token], &arguments[..]].concat());
         let ours: Value = serde_json::from_str(&ran.stdout).unwrap();
         let received = &ours["end"]["sum_received"];
