@@ -80,7 +80,14 @@ const HOUSE: &[Folder] = &[
     Folder {
         name: "carrack-engine",
         module: "control",
-        floors: &[&["ssh"], &["bootstrap"], &["program"], &["node_client"], &["known_nodes", "refusals", "token"]],
+        floors: &[
+            &["far_part"],
+            &["ssh"],
+            &["bootstrap"],
+            &["program"],
+            &["node_client"],
+            &["known_nodes", "refusals", "token"],
+        ],
     },
     Folder {
         name: "carrack-engine",

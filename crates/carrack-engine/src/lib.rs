@@ -10,7 +10,7 @@
 //! - [`files::Files`] are the verbs of a file manager, at any kind of place.
 //! - [`examine::pair`] asks hosts what they are made of, and tries connections between them.
 //! - [`node::Node::start`] serves a directory to other hosts; other protocols can have a [`node::Door`] on its port.
-//! - [`FarSide`] is what a program does that ssh has started on another host.
+//! - [`FarSide`] is what a program does that ssh has started on another host; a [`FarPart`] does something else there.
 //!
 //! ```no_run
 //! use carrack_core::location::Location;
@@ -57,6 +57,7 @@ mod transfer;
 
 pub use agent::FarSide;
 pub use context::Context;
+pub use control::far_part::{FarPart, FarSession};
 pub use copy::{Copy, Handle};
 pub use error::io_failure;
 pub use standard::Standard;

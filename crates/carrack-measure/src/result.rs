@@ -57,8 +57,21 @@ pub struct Row {
     pub intervals: Vec<Interval>,
     /// The way that packets take; `None` for a row that is about something else.
     pub route: Option<Route>,
+    /// Values over time beside the bytes.
+    pub curves: Vec<Curve>,
     /// Why it has no numbers, or only those of a part of its time.
     pub error: Option<String>,
+}
+
+/// A value over time: how many clients were at work, how busy a host was.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Curve {
+    /// What it is.
+    pub name: String,
+    /// What its values are: `count`, `share` (from 0 to 1), `processors` or `bytes_per_second`.
+    pub unit: String,
+    /// Seconds since the start, and the value, in the order of time.
+    pub points: Vec<(f64, f64)>,
 }
 
 impl Row {

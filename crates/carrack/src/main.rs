@@ -7,11 +7,15 @@
 mod bench;
 mod cli;
 mod command;
+mod crowd;
 mod directories;
 #[cfg(feature = "terminal")]
 mod doctor;
 mod error;
 mod exit;
+#[cfg(feature = "terminal")]
+mod fan;
+mod far_scratch;
 mod output;
 mod slim;
 mod tokens;

@@ -171,13 +171,13 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "an agent gets its name before it is synced",
         "crates/carrack-engine/src/control/bootstrap.rs",
-        ["hi ./$t agent --sync && mv -f $t $h", "mv -f $t $h && hi ./$h agent --sync"],
+        ["hi ./$t {verb} --sync && mv -f $t $h", "mv -f $t $h && hi ./$h {verb} --sync"],
         "-p carrack-engine --lib control::bootstrap::tests",
     ),
     mutation(
         "what a host has unpacked is run without being compared",
         "crates/carrack-engine/src/control/bootstrap.rs",
-        ["take 1<>$t && { same $t ||", "take 1<>$t && { true ||"],
+        ["take 1<>$t && {{ same $t ||", "take 1<>$t && {{ true ||"],
         "-p carrack-engine --lib control::push_tests::push_keeps_no_program_other",
     ),
     mutation(

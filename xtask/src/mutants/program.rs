@@ -71,15 +71,15 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a ladder takes another process of its number for the one that left a directory",
-        "crates/carrack/src/bench/ladder/scratch.rs",
+        "crates/carrack/src/far_scratch.rs",
         ["Some(now) => now != owner,", "Some(now) => now.process != owner.process,"],
-        "-p carrack --bin carrack bench::ladder::scratch",
+        "-p carrack --bin carrack far_scratch",
     ),
     mutation(
         "a ladder waits at its end for each directory of a host that is silent",
-        "crates/carrack/src/bench/ladder/scratch.rs",
+        "crates/carrack/src/far_scratch.rs",
         ["if let Some(why) = lost.why(&host) {", "if let Some(why) = lost.why(&host).filter(|_| patience.is_zero()) {"],
-        "-p carrack --bin carrack bench::ladder::scratch",
+        "-p carrack --bin carrack far_scratch",
     ),
     mutation(
         "a row of bench net waits for ever for a sender that tells nothing",
@@ -104,6 +104,18 @@ pub const MUTATIONS: &[Mutation] = &[
         "crates/carrack/src/bench/peers/run.rs",
         ["status.filter(|status| !status.success())?", "status.filter(|status| status.code().is_none())?"],
         "-p carrack --bin carrack bench::peers::run",
+    ),
+    mutation(
+        "a crowd counts a file of other bytes as whole",
+        "crates/carrack/src/bench/load/count.rs",
+        ["SeenFile::File(content) if content == expected", "SeenFile::File(content) if content.0 == expected.0"],
+        "-p carrack --bin carrack bench::load::count",
+    ),
+    mutation(
+        "fan: a command goes on when nobody waits for it any more",
+        "crates/carrack/src/fan/shell.rs",
+        ["kill -TERM 0; sleep 2; kill -KILL 0;", "true;"],
+        "-p carrack --bin carrack fan::shell",
     ),
     mutation(
         "timeline: the last sample of an end is left out",

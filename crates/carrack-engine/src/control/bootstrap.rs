@@ -19,6 +19,8 @@ use carrack_core::wire::PROTOCOL_VERSION;
 use super::program::Program;
 use crate::error::failure;
 
+/// What the program is called with to be an agent.
+pub const AGENT: &str = "agent";
 /// No agent there: the program is to be sent. System and kind of processor follow, and [`GZIP`].
 pub const NEED_LINE: &str = "carrack-need";
 /// Ends [`NEED_LINE`] where the far side unpacks what is sent.
@@ -59,14 +61,15 @@ const UNPACKS: &str = "[ \"$(echo $n | gzip -c 2>/dev/null | gzip -dc 2>/dev/nul
 /// What comes, as it is to be kept. `head` takes the announced bytes and no more.
 const TAKE: &str = "take() { if [ \"$z\" ]; then head -c $z | gzip -dc; else head -c $s; fi; }; ";
 
-/// The line. `program` is what is sent where there is no agent; `None` where none may be.
+/// The line. `verb` is what the program is called with there; a program that does not know it does not fit. `program`
+/// is what is sent where there is none; `None` where none may be.
 ///
 /// # Errors
 /// When the path given for the program cannot stand in it.
-pub fn script(nonce: &str, reach: &Reach, program: Option<&Program>) -> Result<String, Failure> {
+pub fn script(verb: &str, nonce: &str, reach: &Reach, program: Option<&Program>) -> Result<String, Failure> {
     let mut script = format!(
         "n={nonce}; hi() {{ [ \"$(\"$@\" --hello $n --supports {PROTOCOL_VERSION} </dev/null)\" = $n ]; }}; \
-         by() {{ hi \"$c\" agent 2>/dev/null && exec \"$c\" agent --hello $n; }}; "
+         by() {{ hi \"$c\" {verb} 2>/dev/null && exec \"$c\" {verb} --hello $n; }}; "
     );
     if let Some(path) = &reach.remote_path {
         let _ = write!(script, "c={}; by; ", quoted(path)?);
@@ -89,12 +92,15 @@ pub fn script(nonce: &str, reach: &Reach, program: Option<&Program>) -> Result<S
     script += MAKE;
     script += TAKE;
     script += OLD;
-    script += "go() { exec ./$h agent --hello $n --in \"$w\" $o; }; \
-         c=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}; \
+    let _ = write!(script, "go() {{ exec ./$h {verb} --hello $n --in \"$w\" $o; }}; ");
+    script += "c=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}; \
          set -- \"${c:+$c/carrack}\" \"${XDG_RUNTIME_DIR:+$XDG_RUNTIME_DIR/carrack}\" \
          \"${TMPDIR:+$TMPDIR/carrack-$u}\" /tmp/carrack-$u /var/tmp/carrack-$u; ";
-    script += "for d in \"$@\"; do \
-         at \"$d\" && { old; [ -f $h ]; } && own $h && same $h && hi ./$h agent 2>/dev/null && go; done; ";
+    let _ = write!(
+        script,
+        "for d in \"$@\"; do \
+         at \"$d\" && {{ old; [ -f $h ]; }} && own $h && same $h && hi ./$h {verb} 2>/dev/null && go; done; "
+    );
     script += "for d in \"$@\"; do \
          r=$(room 2>&1) && at \"$d\" && { g=1; break; }; [ -z \"$d\" ] || m=\"$m$d: $r; \"; done; ";
     // Where all of these are somebody else's, or nothing is to be had there: a directory of its own,
@@ -106,8 +112,11 @@ pub fn script(nonce: &str, reach: &Reach, program: Option<&Program>) -> Result<S
         script += UNPACKS;
     }
     let _ = write!(script, "echo; echo {NEED_LINE} $n $(uname -s) $(uname -m) ${{z:+{GZIP}}}; ");
-    script += "take 1<>$t && { same $t || { echo $d: it did not come whole >&2; false; }; } && \
-         hi ./$t agent --sync && mv -f $t $h && go; rm -f $t; }; ";
+    let _ = write!(
+        script,
+        "take 1<>$t && {{ same $t || {{ echo $d: it did not come whole >&2; false; }}; }} && \
+         hi ./$t {verb} --sync && mv -f $t $h && go; rm -f $t; }}; "
+    );
     let _ = write!(script, "[ -z \"$m\" ] || echo \"$m\" >&2; echo; echo {FAILED_LINE} $n; exit 127");
     Ok(script)
 }
@@ -144,7 +153,7 @@ mod tests {
     fn script_survives_any_login_shell() {
         let reach = Reach { remote_path: Some("~/bin/my \"carrack\" $x".into()), ..Reach::default() };
         for program in [None, Some(Program::itself(b"binary".to_vec())), Some(Program::slim(&SLIM))] {
-            let script = script("abc", &reach, program.as_ref()).unwrap();
+            let script = script(AGENT, "abc", &reach, program.as_ref()).unwrap();
             assert!(!script.contains(['\'', '!', '\n']), "{script}");
             assert!(script.contains("c=\"$HOME/bin/my \\\"carrack\\\" \\$x\""), "{script}");
             let parsed = Command::new("sh").args(["-n", "-c", &script]).status().unwrap();
@@ -156,7 +165,7 @@ mod tests {
     #[test]
     fn script_names_nothing_that_was_not_compared_run_and_synced() {
         let program = Program::itself(b"binary".to_vec());
-        let script = script("abc", &Reach::default(), Some(&program)).unwrap();
+        let script = script(AGENT, "abc", &Reach::default(), Some(&program)).unwrap();
         let place = |words: &str| script.find(words).unwrap_or_else(|| panic!("{words} is missing: {script}"));
         let steps = ["take 1<>$t", "same $t", "hi ./$t agent --sync", "mv -f $t $h", "&& go; rm -f $t"].map(place);
         assert!(steps.is_sorted(), "{script}");

@@ -2,6 +2,7 @@
 //! known and which is shown its own token.
 
 mod bootstrap;
+pub mod far_part;
 pub mod known_nodes;
 pub mod node_client;
 mod program;

@@ -23,7 +23,7 @@ use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
 use data_encoding::HEXLOWER;
 
-use super::bootstrap::{FAILED_LINE, GZIP, MISSING_LINE, NEED_LINE, script};
+use super::bootstrap::{AGENT, FAILED_LINE, GZIP, MISSING_LINE, NEED_LINE, script};
 use super::program::Program;
 use super::refusals;
 use crate::error::{describe, failure};
@@ -92,9 +92,23 @@ pub fn start(
     stop: &Stop,
     note: &Arc<dyn Fn(String) + Send + Sync>,
 ) -> Result<SshSession, Failure> {
+    start_as(AGENT, host, reach, stop, note)
+}
+
+/// The same for what the program does there if it is called with `verb`: words of letters and dashes.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_as(
+    verb: &str,
+    host: &SshHost,
+    reach: &Reach,
+    stop: &Stop,
+    note: &Arc<dyn Fn(String) + Send + Sync>,
+) -> Result<SshSession, Failure> {
     let nonce = nonce()?;
     let offered = Program::new(reach.push, host)?;
-    let script = script(&nonce, reach, offered.as_ref())?;
+    let script = script(verb, &nonce, reach, offered.as_ref())?;
     let mut command = command(host, reach)?;
     command.arg(format!("exec sh -c '{script}'"));
     let program = reach.rsh.join(" ");

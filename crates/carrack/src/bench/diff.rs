@@ -3,8 +3,8 @@
 use carrack_measure::result::{Measurement, Row, value};
 
 use super::net::row::{AT_ONCE, CONNECTIONS};
-use super::numbers;
 use super::peers::{DATA, SESSIONS};
+use super::{load, numbers};
 
 /// Shows a number.
 type Show = fn(f64) -> String;
@@ -65,13 +65,16 @@ pub enum Difference {
 pub fn changes(old: &Measurement, new: &Measurement) -> Vec<Difference> {
     let mut changes = facts(&old.facts, &new.facts);
     changes.extend(facts(&old.settings, &new.settings));
-    for row in &new.rows {
+    // Clients and files of a crowd are not the same twice.
+    let is_compared = |row: &&Row| !matches!(row.name.as_str(), load::rows::CLIENT | load::rows::FILE);
+    for row in new.rows.iter().filter(is_compared) {
         match old.rows.iter().find(|candidate| is_same(candidate, row)) {
             None => changes.push(Difference::Only { row: row.clone(), is_new: true }),
             Some(before) => changes.extend(of_row(before, row)),
         }
     }
-    let gone = old.rows.iter().filter(|row| !new.rows.iter().any(|candidate| is_same(candidate, row)));
+    let gone =
+        old.rows.iter().filter(is_compared).filter(|row| !new.rows.iter().any(|candidate| is_same(candidate, row)));
     changes.extend(gone.map(|row| Difference::Only { row: row.clone(), is_new: false }));
     changes
 }
@@ -177,6 +180,12 @@ pub fn called(row: &Row) -> String {
     let sessions = row.condition(SESSIONS).filter(|count| *count != "1");
     words.extend(sessions.map(|count| format!("{count} sessions")));
     words.extend(row.condition("arrivals").map(|_| "at a rate".to_owned()));
+    words.extend(row.condition(load::rows::CLIENTS).map(|clients| {
+        let size =
+            row.condition("size_bytes").and_then(|bytes| bytes.parse().ok()).map_or_else(String::new, numbers::record);
+        format!("{clients}x{} of {size}", row.condition("files").unwrap_or_default())
+    }));
+    words.extend(row.condition(load::rows::HOST).map(str::to_owned));
     words.extend(row.condition("processors").map(|which| format!("({which})")));
     words.join(" ")
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use carrack_core::path::drives_terminal;
 use carrack_measure::histogram::Histogram;
 use carrack_measure::network::{Interval, Route, RouteHop, StreamInterval};
-use carrack_measure::result::{Measurement, Row, Warning};
+use carrack_measure::result::{Curve, Measurement, Row, Warning};
 use carrack_measure::series::Series;
 use serde_json::{Map, Value, json};
 
@@ -42,6 +42,10 @@ pub fn row(row: &Row) -> Value {
     let mut object = row_in_short(row);
     if let Some(series) = &row.series {
         object["series"] = json!({ "slot_seconds": series.slot().as_secs_f64(), "bytes": series.amounts() });
+    }
+    if !row.curves.is_empty() {
+        let curve = |curve: &Curve| json!({ "name": curve.name, "unit": curve.unit, "points": curve.points });
+        object["curves"] = json!(row.curves.iter().map(curve).collect::<Vec<_>>());
     }
     if !row.intervals.is_empty() {
         object["intervals"] = intervals(&row.intervals);
@@ -129,6 +133,7 @@ fn row_from(value: &Value) -> Result<Row, String> {
         latency: latency_from(&value["latency"])?,
         intervals: intervals_from(&value["intervals"]),
         route: route_from(&value["route"]),
+        curves: list(&value["curves"]).iter().filter_map(curve_from).collect(),
         error: text(&value["error"]),
     })
 }
@@ -178,6 +183,12 @@ fn intervals_from(value: &Value) -> Vec<Interval> {
         streams: list(&interval["streams"]).iter().map(stream).collect(),
     });
     each.collect()
+}
+
+fn curve_from(value: &Value) -> Option<Curve> {
+    let point = |point: &Value| Some((point[0].as_f64()?, point[1].as_f64()?));
+    let points = list(&value["points"]).iter().filter_map(point).collect();
+    Some(Curve { name: text(&value["name"])?, unit: text(&value["unit"])?, points })
 }
 
 fn series_from(value: &Value) -> Option<Series> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use carrack_measure::result::{Measurement, Row, label, value};
 
 use super::table::is_random;
-use super::{diff, ladder, numbers, page_tables, peers, table};
+use super::{diff, ladder, load, numbers, page_tables, peers, table};
 use crate::output::format;
 use crate::output::plot::axis::Unit;
 use crate::output::plot::bars::{Bar, bars};
@@ -26,7 +26,9 @@ const SLOTS_LEAST: usize = 20;
 pub fn page(measured: &Measurement) -> String {
     let mut page = Page::new(&format!("carrack bench {} {}", measured.kind, measured.target));
     heading(&mut page, measured);
-    if !peers::page::figures(&mut page, measured) {
+    if measured.kind == "load" {
+        load::page::sections(&mut page, measured);
+    } else if !peers::page::figures(&mut page, measured) {
         heat_maps(&mut page, measured);
         rates(&mut page, measured);
         operations(&mut page, measured);

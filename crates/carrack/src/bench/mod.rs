@@ -1,5 +1,6 @@
-//! Measurements of the path to other hosts ([`net`], [`ladder`]), made by ordinary copies, and of other programs beside
-//! them ([`peers`]); and the results of all measurements: kept in files, shown to people, written for other programs.
+//! Measurements of the path to other hosts ([`net`], [`ladder`]) and of a server with many clients ([`load`]), made by
+//! ordinary copies, and of other programs beside them ([`peers`]); and the results of all measurements: kept in files,
+//! shown to people, written for other programs.
 //! What one host does by itself `carrack_measure` measures.
 
 pub mod bonnie;
@@ -13,6 +14,7 @@ pub mod html;
 pub mod iperf3;
 pub mod kept;
 pub mod ladder;
+pub mod load;
 pub mod moved;
 pub mod net;
 pub mod numbers;

@@ -9,7 +9,7 @@ use carrack_measure::result::{Measurement, Row, label, value};
 use super::ladder::rung::LADDER;
 use super::net::path;
 use super::net::row::{AT_ONCE, CONNECTIONS, NOT_TRIED, P5, RETRANSMITS, RTT, WINDOW};
-use super::{ladder, numbers, peers};
+use super::{ladder, load, numbers, peers};
 
 /// Labels that stand beside a rate as one sign, explained below the table.
 const SIGNS: [(&str, &str); 4] =
@@ -35,6 +35,10 @@ enum Shape {
     Path,
     /// A program beside others.
     Peers,
+    /// One way of a crowd.
+    Crowd,
+    /// Anything else of a crowd.
+    OfCrowd,
 }
 
 /// Makes lines of rows, one row after the other.
@@ -50,6 +54,8 @@ pub struct Table {
     /// What the rows of programs so far were about, and the words of their last columns.
     peers_title: String,
     peers_words: Vec<String>,
+    /// What was shown of a crowd.
+    crowd: load::table::CrowdShown,
 }
 
 impl Table {
@@ -85,6 +91,8 @@ impl Table {
             Shape::Net => lines.extend(net_row(row)),
             Shape::Path => lines.extend(path_row(row)),
             Shape::Peers => lines.extend(self.peers_row(row)),
+            Shape::Crowd => lines.extend(load::table::way(row, signs(row))),
+            Shape::OfCrowd => lines.extend(self.crowd.other(row)),
         }
         lines
     }
@@ -101,7 +109,8 @@ impl Table {
             let sign = SIGNS.iter().find(|(label, _)| label == name).map_or(*name, |(_, sign)| sign);
             format!("{sign:<14} {meaning}")
         });
-        lines.chain(peers::lines::legend(&self.peers_words)).collect()
+        let lines = lines.chain(peers::lines::legend(&self.peers_words));
+        self.crowd.rest().into_iter().chain(lines).collect()
     }
 
     /// A program's numbers, under a title where they are about something else than those above.
@@ -190,6 +199,10 @@ fn shape(row: &Row) -> Shape {
         Shape::Rung
     } else if is_path(row) {
         Shape::Path
+    } else if row.condition(load::rows::CLIENTS).is_some() {
+        Shape::Crowd
+    } else if row.condition(load::rows::HOST).is_some() || row.name == load::rows::NODE {
+        Shape::OfCrowd
     } else if row.condition(CONNECTIONS).is_some() {
         Shape::Net
     } else if row.condition("processors").is_some() {
@@ -225,7 +238,8 @@ fn heading(shape: Shape) -> String {
             "{:<13}{:>10} {:>6} {:<14}{:>6} {:>6} {:>7} {:<8}",
             "", "rate  ", "loss", "against", "cpu A", "cpu B", "streams", "link"
         ),
-        Shape::Path | Shape::Peers => String::new(),
+        Shape::Path | Shape::Peers | Shape::OfCrowd => String::new(),
+        Shape::Crowd => load::table::heading(),
         Shape::Net => format!(
             "{:<10} {:<9} {:>7} {:>9}  {:>4} {:>7} {:>6} {:>7}{:>6}{:>6}",
             "", "mode", "streams", "rate  ", "p5", "resent", "rtt", "cwnd", "cpu A", "cpu B"

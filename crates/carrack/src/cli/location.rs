@@ -137,6 +137,19 @@ fn refuse_bare_v6(head: &[u8]) -> Result<(), String> {
     }
 }
 
+/// `[user@]host` alone, as `ssh` takes it; an IPv6 address in brackets.
+///
+/// # Errors
+/// A sentence that says what is wrong with it, printable.
+#[cfg(feature = "terminal")]
+pub fn parse_ssh_host(text: &[u8]) -> Result<SshHost, String> {
+    let text = [text, b":"].concat();
+    match parse_ssh(&text, text.iter().position(|&byte| byte == b'/').unwrap_or(text.len()))? {
+        Location::Ssh { host, path } if path.is_empty() => Ok(host),
+        _ => Err(format!("{} is more than a host", display_bytes(&text[..text.len() - 1]))),
+    }
+}
+
 /// Checks a host name, an alias or an IPv4 literal.
 pub fn parse_host(bytes: &[u8]) -> Result<String, String> {
     // Those that ssh itself refuses since 9.6 (CVE-2023-51385), and what belongs to our own syntax.

@@ -7,6 +7,8 @@ pub mod environment;
 pub mod files_from;
 pub mod flag;
 pub mod flags;
+#[cfg(feature = "terminal")]
+pub mod hosts;
 pub mod location;
 pub mod ports;
 pub mod size;

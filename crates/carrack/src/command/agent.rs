@@ -10,12 +10,17 @@ use clap::{Arg, Command};
 
 use crate::cli::flag::Switch;
 use crate::cli::flags::Flags;
+use crate::command::context::context;
+use crate::crowd::far;
 use crate::error::CommandError;
 use crate::exit;
 
 const HELLO: &str = "hello";
 const SUPPORTS: &str = "supports";
 const IN: &str = "in";
+const PART: &str = "part";
+/// What a process at the far side may be instead of an agent.
+const LOAD: &str = "load";
 const SYNC: Switch = Switch::new("sync", "Sync the program's own file before answering");
 const ONCE: Switch = Switch::new("once", "Remove the program's own file, and its directory");
 
@@ -27,6 +32,7 @@ pub fn command() -> Command {
         .arg(Arg::new(HELLO).long(HELLO).value_name("NONCE").required_unless_present(SUPPORTS))
         .arg(Arg::new(SUPPORTS).long(SUPPORTS).value_name("N").value_parser(clap::value_parser!(u32)))
         .arg(Arg::new(IN).long(IN).value_name("DIR").value_parser(clap::value_parser!(PathBuf)))
+        .arg(Arg::new(PART).long(PART).value_name("WORD").value_parser([LOAD]))
         .args([SYNC.arg(), ONCE.arg()])
 }
 
@@ -62,6 +68,11 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         // Relative paths are below it: anywhere else they would be others.
         std::env::set_current_dir(directory)
             .map_err(|error| CommandError::file("go to", directory.as_os_str().as_encoded_bytes(), &error))?;
+    }
+    if flags.typed_one::<String>(PART).is_some() {
+        let broken = |error: io::Error| CommandError::file("write to", b"standard output", &error);
+        far::run(nonce, &context()).map_err(broken)?;
+        return Ok(exit::DONE);
     }
     far_side(nonce).run()?;
     Ok(exit::DONE)

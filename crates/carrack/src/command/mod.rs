@@ -10,6 +10,8 @@ mod copy;
 #[cfg(feature = "terminal")]
 mod doctor;
 mod entry;
+#[cfg(feature = "terminal")]
+mod fan;
 mod gc;
 mod ls;
 #[cfg(feature = "terminal")]
@@ -61,6 +63,8 @@ const VERBS: &[Verb] = &[
     Verb { name: "doctor", command: doctor::command, run: doctor::run },
     #[cfg(feature = "terminal")]
     Verb { name: "report", command: report::command, run: report::run },
+    #[cfg(feature = "terminal")]
+    Verb { name: "fan", command: fan::command, run: fan::run },
     Verb { name: "token", command: token::command, run: token::run },
     Verb { name: "serve", command: serve::command, run: serve::run },
     #[cfg(feature = "terminal")]

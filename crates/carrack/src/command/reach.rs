@@ -18,7 +18,8 @@ use crate::cli::words::split_words;
 use crate::error::CommandError;
 use crate::tokens;
 
-const RSH: Value<Vec<String>> =
+/// The command that reaches other hosts.
+pub const RSH: Value<Vec<String>> =
     Value::new("rsh", "COMMAND", split_words, "Replaces the ssh command, like 'ssh -p 2222' [default: ssh]")
         .letter('e');
 /// Where the program is at the other host.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::node::Node;
 use crate::support::{Sandbox, same_tree, tool, tree};
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "copy",
     "gc",
     "ls",
@@ -20,6 +20,7 @@ const VERBS: [&str; 15] = [
     "bench",
     "doctor",
     "report",
+    "fan",
     "serve",
     "token",
     "completions",
@@ -294,8 +295,9 @@ fn completions_and_manual_pages_know_every_verb() {
     let mut expected: Vec<String> =
         VERBS.iter().map(|verb| format!("carrack-{verb}.1")).chain(["carrack.1".to_string()]).collect();
     expected.extend(["add", "list", "rm"].map(|verb| format!("carrack-token-{verb}.1")));
-    expected
-        .extend(["cpu", "diff", "disk", "ladder", "list", "net", "show"].map(|verb| format!("carrack-bench-{verb}.1")));
+    expected.extend(
+        ["cpu", "diff", "disk", "ladder", "list", "load", "net", "show"].map(|verb| format!("carrack-bench-{verb}.1")),
+    );
     expected.sort();
     assert_eq!(pages, expected);
     for page in pages {

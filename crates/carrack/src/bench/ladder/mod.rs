@@ -3,7 +3,6 @@
 
 mod room;
 pub mod rung;
-pub mod scratch;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,8 +18,8 @@ use carrack_measure::result::{Measurement, Row, Warning, label, value};
 use carrack_measure::{facts, residency};
 
 use self::rung::{LADDER, Rung, RungSink, RungSource};
-use self::scratch::{FarScratch, LostHosts};
 use super::moved::{self, Moved, UNCOUNTED};
+use crate::far_scratch::{FarScratch, LostHosts};
 
 /// What to measure.
 pub struct LadderRequest {
@@ -174,9 +173,11 @@ impl<'a> Ladder<'a> {
         let open = |place: &LadderPlace, lacks: Option<String>, numbers: [usize; 2], tell: &mut dyn TellRow| {
             let options = if numbers[0] == 0 { &request.options.source } else { &request.options.destination };
             let mut note = |text: &str| tell.note(text);
-            let disk = FarScratch::create(&place.directory, numbers[0], options, context, &lost, &mut note)?;
+            let disk = FarScratch::create(&place.directory, "ladder", numbers[0], options, context, &lost, &mut note)?;
             let ram = place.ram.as_ref().filter(|_| lacks.is_none());
-            let ram = match ram.map(|ram| FarScratch::create(ram, numbers[1], options, context, &lost, &mut note)) {
+            let ram = match ram
+                .map(|ram| FarScratch::create(ram, "ladder", numbers[1], options, context, &lost, &mut note))
+            {
                 Some(Err(why)) if place.is_asked => return Err(why),
                 found => found.and_then(Result::ok),
             };

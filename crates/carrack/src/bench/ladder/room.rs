@@ -13,9 +13,9 @@ use carrack_core::request::{CopyOptions, CopyRequest};
 use carrack_engine::Context;
 use carrack_sys::dir::Dir;
 
-use super::scratch::{FarScratch, LostHosts};
 use super::{LadderPlace, LadderRequest};
 use crate::bench::moved::{self, Moved};
+use crate::far_scratch::{FarScratch, LostHosts};
 
 /// Share of the free space that may be used.
 const FREE_SHARE: f64 = 0.9;
@@ -49,7 +49,7 @@ pub fn check(request: &LadderRequest, context: &Context, note: &mut dyn FnMut(&s
             if std::ptr::eq(place, &request.source) {
                 options.destination = options.source.clone();
             }
-            match FarScratch::create(directory, number, &options.destination, context, &lost, note) {
+            match FarScratch::create(directory, "ladder", number, &options.destination, context, &lost, note) {
                 Ok(scratch) => match ask(&scratch, directory, options, request.size, context, note) {
                     Err(why) if why.code == ErrorCode::NoSpace && !is_wanted => *lacks = Some(why.message()),
                     other => other?,

@@ -16,8 +16,8 @@ use super::far::{Observer, stopped};
 use super::run::{make_private, write_private};
 use super::tool::SshEnd;
 use super::{PeersRequest, TellRow};
-use crate::bench::ladder::scratch::{FarScratch, LostHosts};
 use crate::bench::moved;
+use crate::far_scratch::{FarScratch, LostHosts};
 
 /// Where the data lies below each hidden directory; beside it are keys and configuration.
 const DATA: &str = "data";
@@ -74,12 +74,13 @@ impl PeerPlaces {
         let (lost, mut note) = (LostHosts::default(), |text: &str| tell.note(text));
         let end = EndOptions { credential: carrack_core::credential::Credential::default(), ..request.end.clone() };
         let near_location = Location::Local(near.as_os_str().as_bytes().to_vec());
-        let near_scratch = FarScratch::create(&near_location, NUMBERS[0], &end, context, &lost, &mut note)?;
+        let near_scratch = FarScratch::create(&near_location, "ladder", NUMBERS[0], &end, context, &lost, &mut note)?;
         let own = near.join(near_scratch.name());
         make_private(&own.join(PRIVATE))?;
         let private = own.join(PRIVATE);
         let (kind, far_location) = far_of(far, &private, request, context)?;
-        let mut far_scratch = FarScratch::create(&far_location, NUMBERS[1], &request.end, context, &lost, &mut note)?;
+        let mut far_scratch =
+            FarScratch::create(&far_location, "ladder", NUMBERS[1], &request.end, context, &lost, &mut note)?;
         far_scratch.make_empty(DATA)?;
         let far_name = format!("{}/{DATA}", far_scratch.name());
         let far_path = far_scratch.file(DATA);

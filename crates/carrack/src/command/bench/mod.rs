@@ -4,6 +4,7 @@ mod cpu;
 mod disk;
 mod kept;
 mod ladder;
+mod load;
 mod net;
 mod peers;
 mod shown;
@@ -21,6 +22,7 @@ const SUB_VERBS: &[SubVerb] = &[
     SubVerb { name: "net", command: net::command, run: net::run },
     SubVerb { name: "ladder", command: ladder::command, run: ladder::run },
     SubVerb { name: "peers", command: peers::command, run: peers::run },
+    SubVerb { name: "load", command: load::command, run: load::run },
     SubVerb { name: "list", command: kept::list_command, run: kept::list },
     SubVerb { name: "show", command: kept::show_command, run: kept::show },
     SubVerb { name: "diff", command: kept::diff_command, run: kept::diff },
@@ -29,7 +31,7 @@ const SUB_VERBS: &[SubVerb] = &[
 /// What clap knows of it.
 pub fn command() -> Command {
     Command::new("bench")
-        .about("Measure this host and the path to others, and compare results")
+        .about("Measure this host, the path to others and servers under load, and compare results")
         .after_help("Results are kept in $XDG_STATE_HOME/carrack/bench, or in ~/.local/state/carrack/bench.")
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -40,7 +42,7 @@ pub fn command() -> Command {
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let Some((name, flags)) = flags.subcommand() else {
-        return Err(CommandError::usage("bench needs disk, cpu, net, ladder, peers, list, show or diff"));
+        return Err(CommandError::usage("bench needs disk, cpu, net, ladder, peers, load, list, show or diff"));
     };
     match SUB_VERBS.iter().find(|verb| verb.name == name) {
         Some(verb) => (verb.run)(&flags),

@@ -151,15 +151,29 @@ impl BenchOutput {
     ///
     /// # Errors
     /// As [`Self::finish`], and the failure.
-    pub fn finish_with(mut self, measured: &Measurement, failure: Option<Failure>) -> Result<u8, CommandError> {
+    pub fn finish_with(self, measured: &Measurement, failure: Option<Failure>) -> Result<u8, CommandError> {
+        let keep = failure.is_none() || net::has_numbers(measured);
+        let failure = failure.map(CommandError::from);
+        let exit_code = failure.as_ref().map_or(exit::DONE, CommandError::exit_code);
+        self.finish_and(measured, exit_code, keep)?;
+        failure.map_or(Ok(exit_code), Err)
+    }
+
+    /// The same for a measurement that is whole and says by its exit code what it found.
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub fn finish_coded(self, measured: &Measurement, exit_code: u8) -> Result<u8, CommandError> {
+        self.finish_and(measured, exit_code, true)?;
+        Ok(exit_code)
+    }
+
+    fn finish_and(mut self, measured: &Measurement, exit_code: u8, keep: bool) -> Result<(), CommandError> {
         self.show_end(measured)?;
         if let Some(page) = self.page.take() {
             page.publish(measured)?;
         }
-        let keep = self.keep && (failure.is_none() || net::has_numbers(measured));
-        let id = if keep { Some(kept::keep(measured)?) } else { None };
-        let failure = failure.map(CommandError::from);
-        let exit_code = failure.as_ref().map_or(exit::DONE, CommandError::exit_code);
+        let id = if self.keep && keep { Some(kept::keep(measured)?) } else { None };
         if self.json {
             let mut fields = json!({
                 "verb": "bench",
@@ -177,8 +191,7 @@ impl BenchOutput {
         } else if let Some(id) = id.filter(|_| !self.quiet) {
             say(&format!("kept as {id}, after {}", format::duration(measured.elapsed)));
         }
-        self.out.finish()?;
-        failure.map_or(Ok(exit_code), Err)
+        self.out.finish()
     }
 
     /// A result of one kind that was asked for in the form of another.

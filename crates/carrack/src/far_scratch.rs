@@ -4,6 +4,9 @@
 //! of this host, the process, and when that began (in a container every command may be process 1). Whoever measures
 //! there next removes those whose process is gone, and those of other hosts once they are a day old.
 
+// What only a ladder needs.
+#![cfg_attr(not(feature = "terminal"), allow(dead_code))]
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,7 +20,8 @@ use carrack_engine::files::Files;
 use carrack_engine::{Context, Stop};
 use carrack_sys::host;
 
-const PREFIX: &str = ".carrack-ladder-";
+/// What names begin with, before the kind of the measurement.
+const PREFIX: &str = ".carrack-";
 /// A directory whose process nobody knows, and that nothing was put into for so long, is nobody's any more.
 const UNKNOWN_AGE_SECONDS: i64 = 24 * 3600;
 /// How long it may take to reach the host of a copy that was stopped, and its far end to let go of its files.
@@ -49,14 +53,15 @@ pub struct FarScratch {
 }
 
 impl FarScratch {
-    /// Removes what was left in `parent` by those that were killed, and makes a directory there; `number` tells those
-    /// of one process apart. `lost` takes the host if it cannot be reached at the end; `note` takes what a person
-    /// should know.
+    /// Removes what was left in `parent` by those of its kind that were killed, and makes a directory there; `number`
+    /// tells those of one process apart. `lost` takes the host if it cannot be reached at the end; `note` takes what a
+    /// person should know.
     ///
     /// # Errors
     /// Those of the place.
     pub fn create(
         parent: &Location,
+        kind: &str,
         number: usize,
         options: &EndOptions,
         context: &Context,
@@ -64,13 +69,13 @@ impl FarScratch {
         note: &mut dyn FnMut(&str),
     ) -> Result<Self, Failure> {
         let mut files = Files::open(parent, options, context, &|_| {})?;
-        for name in left_behind(&mut files, parent)? {
+        for name in left_behind(&mut files, parent, kind)? {
             let path = below(parent, name.as_bytes());
             if files.remove(path.path().unwrap_or_default(), true, &mut |_| {}).is_ok() {
                 note(&format!("removed what a measurement that was killed had left: {path}"));
             }
         }
-        let directory = below(parent, name(boot(), &Owner::this(), number).as_bytes());
+        let directory = below(parent, name(kind, boot(), &Owner::this(), number).as_bytes());
         files.make_dir(directory.path().unwrap_or_default(), false)?;
         Ok(Self { directory, options: options.clone(), context: context.clone(), files, lost: lost.clone() })
     }
@@ -203,11 +208,11 @@ impl Owner {
     }
 }
 
-fn name(boot: u64, owner: &Owner, number: usize) -> String {
-    format!("{PREFIX}{boot:016x}-{}-{}-{number}", owner.process, owner.began)
+fn name(kind: &str, boot: u64, owner: &Owner, number: usize) -> String {
+    format!("{PREFIX}{kind}-{boot:016x}-{}-{}-{number}", owner.process, owner.began)
 }
 
-fn left_behind(files: &mut Files, parent: &Location) -> Result<Vec<String>, Failure> {
+fn left_behind(files: &mut Files, parent: &Location, kind: &str) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
     let now = host::clock_seconds();
     let living = |process| host::process_alive(process).then(|| Owner::of(process));
@@ -215,7 +220,7 @@ fn left_behind(files: &mut Files, parent: &Location) -> Result<Vec<String>, Fail
         let name = display_bytes(&entry.path).to_string();
         // What a host says of times may be any number.
         let age = now.saturating_sub(entry.mtime.seconds);
-        if entry.kind == ItemKind::Directory && is_left_behind(&name, boot(), age, &living) {
+        if entry.kind == ItemKind::Directory && is_left_behind(&name, kind, boot(), age, &living) {
             found.push(name);
         }
     })?;
@@ -223,9 +228,9 @@ fn left_behind(files: &mut Files, parent: &Location) -> Result<Vec<String>, Fail
 }
 
 /// `living` knows the process of this boot that has a number now.
-fn is_left_behind(name: &str, boot: u64, age_seconds: i64, living: &dyn Fn(u32) -> Option<Owner>) -> bool {
+fn is_left_behind(name: &str, kind: &str, boot: u64, age_seconds: i64, living: &dyn Fn(u32) -> Option<Owner>) -> bool {
     let parse = || {
-        let mut parts = name.strip_prefix(PREFIX)?.splitn(4, '-');
+        let mut parts = name.strip_prefix(PREFIX)?.strip_prefix(kind)?.strip_prefix('-')?.splitn(4, '-');
         let (of, process, began, number) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         number.parse::<usize>().ok()?;
         let owner = Owner { process: process.parse().ok()?, began: began.parse().ok()? };
@@ -250,7 +255,7 @@ mod tests {
 
     /// Whether process 7 of 1000 processes, which began at 50, leaves a directory of this name and age.
     fn is_left(name: &str, age: i64) -> bool {
-        is_left_behind(name, 0xabc, age, &|process| (process == 7).then_some(Owner { process, began: 50 }))
+        is_left_behind(name, "ladder", 0xabc, age, &|process| (process == 7).then_some(Owner { process, began: 50 }))
     }
 
     #[test]
@@ -261,6 +266,7 @@ mod tests {
         assert!(is_left(".carrack-ladder-0000000000000abd-8-50-3", OLD));
         for name in [
             "data",
+            ".carrack-load-0000000000000abc-8-50-0",
             ".carrack-ladder-",
             ".carrack-ladder-abc-8-50",
             ".carrack-ladder-abc-8-50-x",
@@ -277,9 +283,9 @@ mod tests {
         assert!(is_left(".carrack-ladder-0000000000000abc-7-49-0", 0));
         let unknown = ".carrack-ladder-0000000000000abc-7-0-0";
         assert!(!is_left(unknown, 3600) && is_left(unknown, OLD), "nobody knows when that process began");
-        let own = name(boot(), &Owner::this(), 2);
+        let own = name("ladder", boot(), &Owner::this(), 2);
         let living = |process| Some(Owner::of(process));
-        assert!(!is_left_behind(&own, boot(), 0, &living), "{own}");
+        assert!(!is_left_behind(&own, "ladder", boot(), 0, &living), "{own}");
     }
 
     /// A host that takes connections and says nothing, as behind a firewall that has forgotten them.

@@ -1,0 +1,244 @@
+//! Other hosts over the time of a crowd: processors, disks and network, as their kernels count them. Nothing of
+//! Carrack's is needed there: ssh prints files of `/proc` once a second.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use carrack_core::location::SshHost;
+
+use crate::crowd::told::short;
+use crate::fan::shell::ssh;
+
+const LINE: &str =
+    "exec sh -c 'while cat /proc/stat /proc/diskstats /proc/net/dev && echo carrack-observe; do sleep 1; done'";
+const END: &str = "carrack-observe";
+/// A host prints no more in a second.
+const BLOCK_BYTES: usize = 4 << 20;
+/// More than a week: who observes for longer sees the end.
+const GLANCES_MAX: usize = 1 << 20;
+
+/// A host in about a second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostGlance {
+    /// Share of all processors that were at work.
+    pub busy: f64,
+    /// Bytes a second that all disks read, and wrote.
+    pub disk: [f64; 2],
+    /// Bytes a second that each interface received, and sent.
+    pub interfaces: BTreeMap<String, [f64; 2]>,
+}
+
+/// What was seen of a host, or why nothing was.
+pub type HostSeen = Result<Vec<(Instant, HostGlance)>, String>;
+
+/// Observes a host until it is dropped.
+pub struct Observer {
+    /// The host.
+    pub host: SshHost,
+    child: Option<Child>,
+    seen: Arc<Mutex<Vec<(Instant, HostGlance)>>>,
+    reader: Option<JoinHandle<()>>,
+    errors: Option<JoinHandle<String>>,
+}
+
+impl Observer {
+    /// Begins to observe.
+    pub fn start(host: &SshHost, rsh: &[String]) -> Result<Self, String> {
+        let mut command = ssh(rsh, host, LINE).ok_or("the command that reaches other hosts is empty")?;
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| error.to_string())?;
+        let seen = Arc::default();
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        let kept = Arc::clone(&seen);
+        let reader = output.map(|output| std::thread::spawn(move || read(output, &kept)));
+        let errors = errors.map(|errors| std::thread::spawn(move || last_line(errors)));
+        Ok(Self { host: host.clone(), child: Some(child), seen, reader, errors })
+    }
+
+    /// Ends, and hands out what was seen; or why nothing was.
+    pub fn finish(mut self) -> HostSeen {
+        self.end();
+        let _ = self.reader.take().map(JoinHandle::join);
+        let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let said = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();
+        match seen.is_empty() {
+            false => Ok(seen),
+            true if said.is_empty() => Err("it tells nothing of its processors: it has no /proc".to_owned()),
+            true => Err(said),
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // The far side ends when it has nowhere to print to.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn last_line(errors: impl Read) -> String {
+    let lines = BufReader::new(errors).split(b'\n').map_while(Result::ok);
+    let last = lines.filter(|line| !line.trim_ascii().is_empty()).last().unwrap_or_default();
+    short(&String::from_utf8_lossy(&last))
+}
+
+fn read(output: impl Read, seen: &Mutex<Vec<(Instant, HostGlance)>>) {
+    let mut lines = BufReader::new(output);
+    let (mut block, mut before) = (Vec::new(), None::<(Instant, Counters)>);
+    loop {
+        let from = block.len();
+        match lines.by_ref().take(BLOCK_BYTES as u64).read_until(b'\n', &mut block) {
+            Ok(0) | Err(_) => return,
+            Ok(_) if block.len() > BLOCK_BYTES => return,
+            Ok(_) => {}
+        }
+        if block[from..].trim_ascii() != END.as_bytes() {
+            continue;
+        }
+        let now = (Instant::now(), Counters::parse(&String::from_utf8_lossy(&block)));
+        block.clear();
+        if let Some((then, counters)) = &before {
+            let glance = now.1.since(counters, now.0.saturating_duration_since(*then).as_secs_f64());
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if seen.len() < GLANCES_MAX {
+                seen.push((now.0, glance));
+            }
+        }
+        before = Some(now);
+    }
+}
+
+/// What the kernel has counted since the host began.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Counters {
+    /// Ticks at work, and idle.
+    processors: [u64; 2],
+    /// Bytes by disk: read, and written.
+    disks: BTreeMap<String, [u64; 2]>,
+    /// Bytes by interface: received, and sent.
+    interfaces: BTreeMap<String, [u64; 2]>,
+}
+
+impl Counters {
+    fn parse(text: &str) -> Self {
+        let mut counters = Self::default();
+        for line in text.lines() {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+            if words.first() == Some(&"cpu") {
+                // user nice system idle iowait irq softirq
+                let busy = [1, 2, 3, 6, 7].map(number).into_iter().fold(0, u64::saturating_add);
+                counters.processors = [busy, number(4).saturating_add(number(5))];
+            } else if let Some((name, numbers)) =
+                line.split_once(':').filter(|(name, _)| !name.contains(' ') || line.starts_with(' '))
+            {
+                let numbers: Vec<u64> = numbers.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
+                if let [received, _, _, _, _, _, _, _, sent, ..] = numbers[..] {
+                    counters.interfaces.insert(short(name), [received, sent]);
+                }
+            } else if words.len() >= 14 && words[0].parse::<u32>().is_ok() && words[1].parse::<u32>().is_ok() {
+                // Sectors of 512 bytes.
+                let bytes = [number(5), number(9)].map(|sectors| sectors.saturating_mul(512));
+                counters.disks.insert(short(words[2]), bytes);
+            }
+        }
+        let names: Vec<String> = counters.disks.keys().cloned().collect();
+        counters.disks.retain(|name, _| is_disk(name, &names));
+        counters
+    }
+
+    fn since(&self, before: &Self, seconds: f64) -> HostGlance {
+        let [busy, idle] = [0, 1].map(|at| self.processors[at].saturating_sub(before.processors[at]) as f64);
+        let rates = |now: &[u64; 2], then: Option<&[u64; 2]>| {
+            let then = then.copied().unwrap_or(*now);
+            [0, 1].map(|way| now[way].saturating_sub(then[way]) as f64 / seconds.max(1e-3))
+        };
+        let mut disk = [0.0; 2];
+        for (name, now) in &self.disks {
+            let rate = rates(now, before.disks.get(name));
+            disk = [disk[0] + rate[0], disk[1] + rate[1]];
+        }
+        let interfaces =
+            self.interfaces.iter().map(|(name, now)| (name.clone(), rates(now, before.interfaces.get(name))));
+        HostGlance { busy: busy / (busy + idle).max(1.0), disk, interfaces: interfaces.collect() }
+    }
+}
+
+/// Whether a name is of a device by itself: not of a partition, nor of what stands on other devices.
+fn is_disk(name: &str, all: &[String]) -> bool {
+    let stacked = ["loop", "ram", "zram", "dm-", "md", "sr", "fd"].iter().any(|kind| name.starts_with(kind));
+    let is_part_of = |whole: &String| {
+        let rest = name.strip_prefix(whole.as_str()).unwrap_or_default();
+        let rest = rest.strip_prefix('p').unwrap_or(rest);
+        !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    !stacked && !all.iter().any(is_part_of)
+}
+
+/// The interface that carried most, and what it received and sent a second in the mean.
+pub fn busiest(seen: &[(Instant, HostGlance)]) -> Option<(String, [f64; 2])> {
+    let mut sums: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
+    for (_, glance) in seen {
+        for (name, rates) in &glance.interfaces {
+            let sum = sums.entry(name).or_default();
+            *sum = [sum[0] + rates[0], sum[1] + rates[1]];
+        }
+    }
+    let most = sums.into_iter().max_by(|one, other| one.1.iter().sum::<f64>().total_cmp(&other.1.iter().sum()));
+    most.map(|(name, sum)| (name.to_owned(), sum.map(|sum| sum / seen.len().max(1) as f64)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = "cpu  100 0 100 700 100 0 0 9\ncpu0 1 2 3\nintr 5\n\
+        8 0 sda 1 0 10 0 1 0 20 0 0 0 0\n8 1 sda1 1 0 10 0 1 0 20 0 0 0 0\n\
+        259 0 nvme0n1 1 0 0 0 1 0 0 0 0 0 0\n259 1 nvme0n1p1 1 0 9 0 1 0 9 0 0 0 0\n7 0 loop0 1 0 9 0 1 0 9 0 0 0 0\n\
+        Inter-|   Receive   |  Transmit\n face |bytes packets\n  eth0: 1000 1 0 0 0 0 0 0 500 1\n    lo: 0 0 0 0 0 0 0 0 0 0\n";
+    const TWO: &str = "cpu  250 0 100 750 100 0 0 9\n\
+        8 0 sda 1 0 14 0 1 0 30 0 0 0 0\n8 1 sda1 1 0 14 0 1 0 30 0 0 0 0\n\
+        259 0 nvme0n1 1 0 2 0 1 0 0 0 0 0 0\n259 1 nvme0n1p1 1 0 99 0 1 0 9 0 0 0 0\n7 0 loop0 1 0 99 0 1 0 9 0 0 0 0\n\
+        eth0: 5000 1 0 0 0 0 0 0 900 1\n    lo: 8 0 0 0 0 0 0 0 8 0\n";
+
+    #[test]
+    fn rates_are_of_whole_disks_and_of_each_interface() {
+        let glance = Counters::parse(TWO).since(&Counters::parse(ONE), 2.0);
+        assert_eq!((glance.busy, glance.disk), (0.75, [6.0 * 256.0, 10.0 * 256.0]));
+        assert_eq!(glance.interfaces["eth0"], [2000.0, 200.0]);
+        let seen = [(Instant::now(), glance)];
+        assert_eq!(busiest(&seen), Some(("eth0".to_owned(), [2000.0, 200.0])));
+        assert_eq!(busiest(&[]), None);
+    }
+
+    #[test]
+    fn text_of_another_host_may_be_anything() {
+        for text in ["", "cpu", "8 0", "::::", "cpu x y\n8 0 sda -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1"] {
+            let counters = Counters::parse(text);
+            let glance = counters.since(&Counters::default(), 0.0);
+            assert!(glance.busy >= 0.0 && glance.disk.iter().all(|rate| *rate >= 0.0), "{text}");
+        }
+        let most = Counters::parse("cpu 18446744073709551615 18446744073709551615 1 1 1 1 1 1\n");
+        assert!(most.since(&Counters::default(), 1.0).busy.is_finite());
+    }
+
+    #[test]
+    fn blocks_are_read_as_they_come() {
+        let text = format!("motd\n{ONE}{END}\n{TWO}{END}\nhalf of the next");
+        let seen = Mutex::default();
+        read(text.as_bytes(), &seen);
+        assert_eq!(seen.into_inner().expect("whole").len(), 1);
+    }
+}
