@@ -32,12 +32,12 @@ use data_encoding::HEXLOWER;
 
 use self::count::{Content, Judged, SeenFile};
 use self::node::NodeWatch;
-use self::observe::Observer;
+use self::observe::HostObserver;
 use self::parts::{CrowdPart, Note, Parts, Seat, nobody};
 use self::plan::{LoadDirection, different, seats};
 use self::rows::{Crowd, CrowdWatched};
+use self::server::LoadServer;
 pub use self::server::OtherServer;
-use self::server::Server;
 use self::thin::Thin;
 use super::ladder::TellRow;
 use super::numbers;
@@ -51,7 +51,7 @@ pub struct LoadRequest {
     /// The server, as it was typed.
     pub target: String,
     /// How it is spoken to.
-    pub server: ServerKind,
+    pub server: LoadServerKind,
     /// Clients in all.
     pub clients: u32,
     /// Files of each.
@@ -83,7 +83,7 @@ pub struct LoadRequest {
 }
 
 /// How a server is spoken to.
-pub enum ServerKind {
+pub enum LoadServerKind {
     /// By this program: a directory of a node.
     Node(Location),
     /// By another one.
@@ -109,8 +109,8 @@ pub fn measure(
     let (began, started) = (Instant::now(), carrack_sys::host::clock_seconds());
     let end = EndOptions { credential: request.credential.clone(), reach: request.reach.clone() };
     let server = match &request.server {
-        ServerKind::Node(place) => Server::at_node(place, &end, context, &mut |text| tell.note(text))?,
-        ServerKind::Other(other) => Server::Other { server: other.clone(), end: end.clone() },
+        LoadServerKind::Node(place) => LoadServer::at_node(place, &end, context, &mut |text| tell.note(text))?,
+        LoadServerKind::Other(other) => LoadServer::Other { server: other.clone(), end: end.clone() },
     };
     let local = Location::Local(request.scratch.clone());
     let own =
@@ -142,7 +142,7 @@ pub fn measure(
 
 /// What names at another server begin with: those of an earlier crowd may still be there.
 fn prefix(request: &LoadRequest) -> Result<String, Failure> {
-    if matches!(request.server, ServerKind::Node(_)) {
+    if matches!(request.server, LoadServerKind::Node(_)) {
         return Ok(String::new());
     }
     let mut bytes = [0; 4];
@@ -153,8 +153,8 @@ fn prefix(request: &LoadRequest) -> Result<String, Failure> {
 
 fn settings(request: &LoadRequest) -> Vec<(String, String)> {
     let by = match &request.server {
-        ServerKind::Node(_) => "carrack".to_owned(),
-        ServerKind::Other(other) => {
+        LoadServerKind::Node(_) => "carrack".to_owned(),
+        LoadServerKind::Other(other) => {
             [&other.put, &other.get].into_iter().flatten().cloned().collect::<Vec<_>>().join("; ")
         }
     };
@@ -175,7 +175,7 @@ fn settings(request: &LoadRequest) -> Vec<(String, String)> {
 
 /// A copy makes many attempts by itself; another program is called once, as somebody calls it who types its name.
 fn retries(request: &LoadRequest) -> u32 {
-    request.retries.unwrap_or(if matches!(request.server, ServerKind::Node(_)) { RETRIES } else { 0 })
+    request.retries.unwrap_or(if matches!(request.server, LoadServerKind::Node(_)) { RETRIES } else { 0 })
 }
 
 /// A crowd under way.
@@ -183,7 +183,7 @@ struct LoadRun<'a> {
     request: &'a LoadRequest,
     context: &'a Context,
     end: EndOptions,
-    server: Server,
+    server: LoadServer,
     /// A directory of this command's own.
     own: FarScratch,
     prefix: String,
@@ -210,7 +210,7 @@ impl LoadRun<'_> {
     fn carrier(&self) -> Result<Carrier, Failure> {
         let request = self.request;
         match &self.server {
-            Server::Node { directory, .. } => {
+            LoadServer::Node { directory, .. } => {
                 let (Some(node), Some(path)) = (directory.node(), directory.path()) else {
                     return Err(Failure::new(ErrorCode::Internal, Side::Command, "a node's directory is on no node"));
                 };
@@ -218,7 +218,7 @@ impl LoadRun<'_> {
                 let (streams, link) = (request.streams, request.link);
                 Ok(Carrier::Carrack { node, directory: path.to_vec(), token, streams, link })
             }
-            Server::Other { server, .. } => {
+            LoadServer::Other { server, .. } => {
                 Ok(Carrier::Program { put: server.put.clone(), get: server.get.clone(), node: server.node.clone() })
             }
         }
@@ -303,15 +303,15 @@ impl LoadRun<'_> {
     ) -> Result<Crowd, Failure> {
         let request = self.request;
         let watch = match &self.server {
-            Server::Node { directory, .. } => {
+            LoadServer::Node { directory, .. } => {
                 let links = request.link.map_or(LinkSet::ALL, LinkSet::only);
                 Some(NodeWatch::start(directory, &self.end, links, self.context))
             }
-            Server::Other { .. } => None,
+            LoadServer::Other { .. } => None,
         };
         let observers = self.observers();
         let begin = parts.start()?;
-        let mut heard = CrowdHeard::new(parts.all.len(), !matches!(self.server, Server::Node { .. }), request.size);
+        let mut heard = CrowdHeard::new(parts.all.len(), !matches!(self.server, LoadServer::Node { .. }), request.size);
         let clients = parts.all.iter().filter(|part| part.lost.is_none()).map(|part| part.order.clients.len());
         heard.active.add(0.0, clients.sum::<usize>() as f64);
         let last = begin + request.timeout.min(Duration::from_secs(366 * 24 * 3600)) + GRACE;
@@ -352,10 +352,10 @@ impl LoadRun<'_> {
         Ok(Crowd { files, rates: heard.rates, active: heard.active, busy, watched })
     }
 
-    fn observers(&mut self) -> Vec<Observer> {
+    fn observers(&mut self) -> Vec<HostObserver> {
         let mut observers = Vec::new();
         for host in &self.request.observe {
-            match Observer::start(host, &self.request.reach.rsh) {
+            match HostObserver::start(host, &self.request.reach.rsh) {
                 Ok(observer) => observers.push(observer),
                 Err(why) => self.warn("unobserved", format!("{host} was not observed: {why}")),
             }

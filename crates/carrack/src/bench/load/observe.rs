@@ -37,7 +37,7 @@ pub struct HostGlance {
 pub type HostSeen = Result<Vec<(Instant, HostGlance)>, String>;
 
 /// Observes a host until it is dropped.
-pub struct Observer {
+pub struct HostObserver {
     /// The host.
     pub host: SshHost,
     child: Option<Child>,
@@ -46,7 +46,7 @@ pub struct Observer {
     errors: Option<JoinHandle<String>>,
 }
 
-impl Observer {
+impl HostObserver {
     /// Begins to observe.
     pub fn start(host: &SshHost, rsh: &[String]) -> Result<Self, String> {
         let mut command = ssh(rsh, host, LINE).ok_or("the command that reaches other hosts is empty")?;
@@ -82,7 +82,7 @@ impl Observer {
     }
 }
 
-impl Drop for Observer {
+impl Drop for HostObserver {
     fn drop(&mut self) {
         self.end();
     }

@@ -35,14 +35,14 @@ pub struct OtherServer {
 }
 
 /// The server.
-pub enum Server {
+pub enum LoadServer {
     /// A node, and the directory of the crowd there.
     Node { scratch: Box<FarScratch>, directory: Location, end: EndOptions },
     /// Another one.
     Other { server: OtherServer, end: EndOptions },
 }
 
-impl Server {
+impl LoadServer {
     /// Makes the directory of the crowd at a node.
     ///
     /// # Errors

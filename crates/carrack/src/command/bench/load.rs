@@ -13,7 +13,7 @@ use clap::Command;
 
 use super::shown::{BenchOutput, with_plain_output};
 use crate::bench::load::plan::LoadDirection;
-use crate::bench::load::{LoadRequest, OtherServer, ServerKind, measure};
+use crate::bench::load::{LoadRequest, LoadServerKind, OtherServer, measure};
 use crate::cli::duration::parse_timeout;
 use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
@@ -67,8 +67,8 @@ const SCRATCH: Value<Vec<u8>> = Value::path(
 );
 const OBSERVE: Value<Vec<SshHost>> =
     Value::new("observe", "HOSTS", parse_hosts, "Watch processors, disks and network of these hosts by ssh");
-const TOOL: Value<Tool> =
-    Value::word("tool", "TOOL", Tool::ALL, "Have another program be the client; NODE is then as it takes it");
+const TOOL: Value<LoadTool> =
+    Value::word("tool", "TOOL", LoadTool::ALL, "Have another program be the client; NODE is then as it takes it");
 const PUT: Value<String> = Value::new(
     "put",
     "LINE",
@@ -86,7 +86,7 @@ const CHECK: Value<Location> = Value::new(
 
 words! {
     /// Programs whose lines are known.
-    pub enum Tool {
+    pub enum LoadTool {
         Rsync "rsync" "rsync://HOST/MODULE, or HOST:DIR"
         Gridftp "gridftp" "globus-url-copy to gsiftp://HOST/DIR or ftp://HOST/DIR"
         Xrootd "xrootd" "xrdcp to root://HOST//DIR"
@@ -95,7 +95,7 @@ words! {
     }
 }
 
-impl Tool {
+impl LoadTool {
     /// Its lines that send and fetch a file.
     fn lines(self) -> [&'static str; 2] {
         match self {
@@ -158,7 +158,7 @@ fn request(flags: &Flags) -> Result<LoadRequest, CommandError> {
             let node = node.trim_end_matches('/').to_owned();
             let other = OtherServer { node, put, get, check: flags.get(&CHECK)? };
             check_lines(&other, direction)?;
-            (ServerKind::Other(other), Credential::None)
+            (LoadServerKind::Other(other), Credential::None)
         }
         None => {
             let place = flags.location(&NODE)?;
@@ -172,7 +172,7 @@ fn request(flags: &Flags) -> Result<LoadRequest, CommandError> {
             // Without the key: whoever compares two results looks for the place.
             target = place.to_string();
             let credential = credential(flags, std::slice::from_ref(&place))?;
-            (ServerKind::Node(place), credential)
+            (LoadServerKind::Node(place), credential)
         }
     };
     let reach = reach(flags)?;
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn lines_of_every_tool_have_their_words() {
-        for tool in Tool::ALL {
+        for tool in LoadTool::ALL {
             assert!(tool.lines().iter().all(|line| parse_line(line).is_ok() && line.contains("{node}")), "{tool:?}");
         }
     }
