@@ -51,6 +51,8 @@ pub const BLOCK_BYTES_MIN: u32 = 64 << 10;
 pub const BLOCK_BYTES_MAX: u32 = 64 << 20;
 /// Data connections of one transfer.
 pub const STREAMS: u16 = 256;
+/// Calls of one kind to a file system's metadata that one end has under way at once: each is a thread.
+pub const METADATA_WORKERS: u16 = 256;
 /// Buffers for whole slices of all receiving streams of a process, in bytes: 150 streams have them. A stream beyond
 /// handles a TLS record at a time, in 100 KB, so that a node's memory hardly grows with a crowd of clients.
 pub const LARGE_BUFFER_BYTES: usize = 128 << 20;
@@ -117,6 +119,12 @@ pub const SHELL_NOISE_BYTES: usize = 256 << 10;
 pub const TOKEN_BYTES: usize = 8 << 10;
 /// The list of known nodes, in bytes: some ten thousand nodes.
 pub const KNOWN_NODES_BYTES: usize = 1 << 20;
+/// Numbers that are kept of what copies have found; beyond, the oldest make way.
+pub const KEPT_TUNING_ENTRIES: usize = 256;
+/// The file that keeps them, in bytes: each line has three words of at most [`NAME_BYTES`], and four short ones.
+pub const KEPT_TUNING_BYTES: usize = KEPT_TUNING_ENTRIES * (3 * NAME_BYTES + 64);
+/// How long a number is kept: by then the path has been rebuilt, or nobody copies between the two any more.
+pub const KEPT_TUNING_AGE: Duration = Duration::from_secs(90 * 24 * 3600);
 /// A line that ssh, or the far side through it, says on standard error, in bytes; the rest of it is left out.
 pub const SSH_MESSAGE_BYTES: u64 = 1024;
 /// Lines of it that are passed on in one session: what they are passed to may keep them.

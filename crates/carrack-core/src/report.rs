@@ -199,8 +199,20 @@ pub struct LinkReport {
     pub from: Option<IpAddr>,
     /// Data connections: those to begin with, and in a report those at the end.
     pub streams: u16,
+    /// Where the number to begin with comes from.
+    pub streams_from: StreamsFrom,
     /// For instance `TLS13_AES_128_GCM_SHA256`; `none` in the clear, `memory` within one process.
     pub cipher: String,
+}
+
+words! {
+    /// Where the number of data connections to begin with comes from.
+    pub enum StreamsFrom {
+        Asked "asked" "as was asked for"
+        Path "path" "by the path and the processors"
+        Kept "kept" "as this pair had last time"
+        Run "run" "as an earlier session of the same run has found"
+    }
 }
 
 words! {

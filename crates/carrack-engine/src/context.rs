@@ -7,6 +7,7 @@ use carrack_core::tuning::Tuning;
 
 use crate::control::known_nodes::{KnownKeys, MemoryKeys};
 use crate::error::failure;
+use crate::kept_tuning::{ForgetTuning, KeptTuning};
 use crate::standard::Standard;
 use crate::stop::Stop;
 use crate::storage::place::{Place, Stores};
@@ -26,6 +27,8 @@ pub struct Context {
     pub stop: Stop,
     /// The keys of nodes whose address names none.
     pub keys: Arc<dyn KnownKeys>,
+    /// What earlier copies have found, and where this one's findings go.
+    pub tuned: Arc<dyn KeptTuning>,
     /// What an end in this process may reach.
     pub local: Place,
     /// Stores beside the file systems of this host, by their names in a location.
@@ -37,11 +40,12 @@ pub struct Context {
 }
 
 impl Default for Context {
-    /// Nobody wants it to stop, no node is known, local paths lead anywhere, and `-` stands for nothing.
+    /// Nobody wants it to stop, no node is known, nothing found is kept, local paths lead anywhere, and `-` stands for nothing.
     fn default() -> Self {
         Self {
             stop: Stop::new(),
             keys: Arc::new(MemoryKeys::default()),
+            tuned: Arc::new(ForgetTuning),
             local: Place::anywhere(),
             stores: Stores::default(),
             standard: Standard::default(),

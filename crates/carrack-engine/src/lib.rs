@@ -43,6 +43,7 @@ mod end;
 mod error;
 pub mod examine;
 pub mod files;
+mod kept_tuning;
 mod net;
 pub mod node;
 mod own_files;
@@ -67,6 +68,11 @@ pub use storage::place::{Place, Stores};
 /// The keys of nodes: which one a node must show, in memory, in a file, or as somebody else keeps them.
 pub mod keys {
     pub use crate::control::known_nodes::{ExpectedKey, KnownKeys, KnownNodes, MemoryKeys};
+}
+
+/// What copies have found about the ways between hosts: kept in a file, or as somebody else keeps it.
+pub mod tuned {
+    pub use crate::kept_tuning::{ForgetTuning, Found, KeptTuning, Knob, TuningFile, Unread, Way};
 }
 
 /// Stores: what each place promises that bytes are read from and written to, and the suite that proves it.

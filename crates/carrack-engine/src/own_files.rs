@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use carrack_sys::dir::Dir;
 use data_encoding::HEXLOWER;
@@ -100,4 +101,20 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Those of the system calls.
 pub fn make_private_directory(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Keeps other commands from writing a file at the same time; held until it is dropped. `None` where nothing can be
+/// locked, and where others have held the lock for so long.
+pub fn lock_beside(path: &Path, patience: Duration) -> Option<File> {
+    let directory = path.parent()?;
+    make_private_directory(directory).ok()?;
+    let held = File::open(directory).ok()?;
+    let until = Instant::now() + patience;
+    while !carrack_sys::file::try_lock(&held).ok()? {
+        if Instant::now() >= until {
+            return None;
+        }
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    Some(held)
 }

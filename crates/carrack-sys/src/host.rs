@@ -181,6 +181,11 @@ pub fn system_version() -> String {
     words.join(" ").trim().to_owned()
 }
 
+/// This host's name, as it calls itself; empty where it does not say.
+pub fn host_name() -> String {
+    read_line("/proc/sys/kernel/hostname")
+}
+
 /// A file of one line without its end; empty where it cannot be read.
 fn read_line(path: &str) -> String {
     std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()

@@ -30,6 +30,10 @@
 //!    stays. Otherwise the loss is the path's own: the streams come back, and that share is taken for granted from then
 //!    on, as is what a ramp has accepted.
 //!
+//! A number that an earlier transfer of the pair found is held at once, if the rate is about what it was then. If it is
+//! not, the path or storage has changed: what follows is what follows without it, from that number where the rate is
+//! higher, else from the number that would have been the guess.
+//!
 //! A bound never closes a direction: it is tried again after its pause. The fewest streams are left for fewer only if
 //! that is 2 % faster, and streams that a host did not take are asked for again after a minute.
 //!
@@ -38,9 +42,10 @@
 //! tried any more.
 
 mod anchor;
+mod direction;
 mod gauge;
 #[cfg(test)]
-mod noise;
+pub(super) mod noise;
 mod probe;
 mod sample;
 #[cfg(test)]
@@ -49,9 +54,10 @@ mod simulation;
 use std::time::Duration;
 
 use self::anchor::Anchor;
+use self::direction::Direction;
 use self::gauge::Gauge;
 use self::probe::Probe;
-pub use self::sample::{Change, Processors, Reason, Sample};
+pub use self::sample::{Change, KeptStart, Processors, Reason, Sample};
 use crate::limits;
 use crate::tuning::Tuning;
 
@@ -75,8 +81,6 @@ const AS_FAST: f64 = 0.98;
 const SLOWER: f64 = 0.1;
 /// More streams to begin with are a guess that is tested downwards.
 const FEW: u16 = 8;
-/// Probes between two trials.
-const HELD: u32 = 4;
 /// Where trials of more are not kept there is no need to make and end streams all the time.
 const MORE_HELD_MAX: u32 = 40;
 /// Trials of fewer cost part of the rate.
@@ -95,6 +99,8 @@ const UNEVEN: f64 = 0.15;
 const LOSS: f64 = 0.01;
 /// Loss that is so many times what is taken for the path's own is not the path's own.
 const LOSS_RISEN: f64 = 2.0;
+/// The rate is about that of an earlier transfer: at least this part of it, and no more than it divided by this.
+const AS_BEFORE: f64 = 0.7;
 /// Fewer are used only if they are faster: where one packet is lost, more than a window should be left.
 const STREAMS_MIN: u16 = 4;
 
@@ -102,6 +108,8 @@ const STREAMS_MIN: u16 = 4;
 enum Phase {
     /// A first measurement, then more are tried, or fewer.
     Begin { upwards: bool },
+    /// A first measurement of what an earlier transfer found.
+    Kept(KeptStart),
     /// More are tried; `base` is the best so far, and with `last` nothing is tried after this.
     Ramping { base: Probe, last: bool },
     /// Half as many as in `base` are tried, after `from` at first.
@@ -112,32 +120,6 @@ enum Phase {
     Trial { base: Probe },
     /// Half of `base`, because of what is lost.
     Losing { base: Probe },
-}
-
-/// When more, or fewer, are tried next.
-#[derive(Clone, Copy, Debug, Default)]
-struct Direction {
-    /// Probes since the last trial.
-    waited: u32,
-    /// Trials in a row that were not kept.
-    fruitless: u32,
-}
-
-impl Direction {
-    /// Whether it is time for a trial; the pause between two is at most so many probes.
-    fn is_due(self, most: u32) -> bool {
-        self.waited >= HELD.saturating_mul(1 << self.fruitless.min(16)).min(most)
-    }
-
-    /// A trial was not kept.
-    fn fail(&mut self) {
-        *self = Self { waited: 0, fruitless: self.fruitless.saturating_add(1) };
-    }
-
-    /// A trial cannot be made now: it has to wait for its pause again.
-    fn delay(&mut self) {
-        self.waited = 0;
-    }
 }
 
 /// Finds the number of streams of one transfer.
@@ -166,6 +148,8 @@ pub struct StreamControl {
     wanted: Option<Duration>,
     /// The usual rate while a number is held.
     usual: f64,
+    /// A number has been held: what was looked for has been found.
+    has_held: bool,
     /// The mean of the probes of the number that there is.
     tally: Option<Probe>,
     /// What is known of the number that is gone back to.
@@ -182,9 +166,7 @@ impl StreamControl {
     /// Begins with so many streams between hosts with so many processors. A polite transfer leaves more of a path to
     /// others.
     pub fn new(tuning: &Tuning, streams: u16, processors: Processors, polite: bool) -> Self {
-        let found_max = usize::from(tuning.streams_found_max).max(processors.fewest());
-        let most = processors.fewest().saturating_mul(usize::from(tuning.streams_per_processor)).min(found_max);
-        let most = u16::try_from(most).unwrap_or(u16::MAX).min(limits::STREAMS);
+        let most = most_found(tuning, processors);
         Self {
             streams,
             fewest: streams.min(STREAMS_MIN),
@@ -201,12 +183,31 @@ impl StreamControl {
             now: Duration::ZERO,
             wanted: None,
             usual: 0.0,
+            has_held: false,
             tally: None,
             known: None,
             held: 0,
             fallen: 0,
             path_loss: 0.0,
         }
+    }
+
+    /// The same, begun with what an earlier transfer of the pair has found.
+    #[must_use]
+    pub fn kept(self, kept: KeptStart) -> Self {
+        Self { phase: Phase::Kept(kept), ..self }
+    }
+
+    /// The best number of streams that is known and bytes a second with it, once the search for it has come to rest.
+    pub fn found(&self) -> Option<(u16, f64)> {
+        let (Phase::Ramping { base, .. }
+        | Phase::Halving { base, .. }
+        | Phase::Trial { base }
+        | Phase::Losing { base }) = self.phase
+        else {
+            return matches!(self.phase, Phase::Hold).then_some((self.streams, self.usual));
+        };
+        self.has_held.then_some((base.streams, base.rate))
     }
 
     /// So many are wanted now, some of them maybe on trial.
@@ -221,7 +222,7 @@ impl StreamControl {
             | Phase::Halving { base, .. }
             | Phase::Trial { base }
             | Phase::Losing { base } => base.streams,
-            Phase::Begin { .. } | Phase::Hold => self.streams,
+            Phase::Begin { .. } | Phase::Kept(_) | Phase::Hold => self.streams,
         }
     }
 
@@ -300,6 +301,7 @@ impl StreamControl {
     fn conclude(&mut self, probe: Probe) -> Option<(u16, Reason)> {
         match self.phase {
             Phase::Begin { upwards } => self.begin(upwards, probe),
+            Phase::Kept(kept) => self.compare_with_kept(kept, probe),
             Phase::Ramping { base, last } => self.conclude_ramp(base, last, probe),
             Phase::Halving { base, from } => self.conclude_halving(base, from, probe),
             Phase::Hold => self.hold_on(probe),
@@ -323,6 +325,26 @@ impl StreamControl {
             return Some(self.lose(measured));
         }
         if upwards { self.ramp_on(measured, false) } else { self.halve(measured, measured.streams) }
+    }
+
+    /// After the first measurement of what an earlier transfer found.
+    fn compare_with_kept(&mut self, kept: KeptStart, probe: Probe) -> Option<(u16, Reason)> {
+        if !probe.free {
+            self.tally = None;
+            return None;
+        }
+        let measured = self.count(probe);
+        if measured.rate >= kept.rate * AS_BEFORE && measured.rate <= kept.rate / AS_BEFORE {
+            self.remember(&measured);
+            self.hold(measured.rate);
+            return None;
+        }
+        if measured.rate > kept.rate {
+            (self.phase, self.tally) = (Phase::Begin { upwards: true }, None);
+            return self.begin(true, probe);
+        }
+        self.phase = Phase::Begin { upwards: kept.guess <= FEW };
+        Some((kept.guess, Reason::PathChanged))
     }
 
     /// The mean of this probe and those before of the same number.
@@ -446,7 +468,7 @@ impl StreamControl {
         }
         self.more.waited = self.more.waited.saturating_add(1);
         self.fewer.waited = self.fewer.waited.saturating_add(1);
-        if self.held < HELD { None } else { self.step_from(mean) }
+        if self.held < direction::HELD { None } else { self.step_from(mean) }
     }
 
     /// Loss that is neither small nor known to be the path's own.
@@ -541,7 +563,7 @@ impl StreamControl {
     /// Stays for some probes, where this rate is usual.
     fn hold(&mut self, usual: f64) {
         (self.phase, self.usual, self.fallen) = (Phase::Hold, usual, 0);
-        (self.tally, self.held) = (None, 0);
+        (self.tally, self.held, self.has_held) = (None, 0, true);
     }
 
     fn go_to(&mut self, streams: u16, reason: Reason, probe: &Probe) -> Option<Change> {
@@ -550,6 +572,13 @@ impl StreamControl {
         (self.wanted, self.tally) = (None, self.known.take());
         (before != streams).then_some(Change { streams, before, rate: probe.rate, loss: probe.loss, reason })
     }
+}
+
+/// The most streams that may be found better, between hosts with so many processors.
+pub fn most_found(tuning: &Tuning, processors: Processors) -> u16 {
+    let found_max = usize::from(tuning.streams_found_max).max(processors.fewest());
+    let most = processors.fewest().saturating_mul(usize::from(tuning.streams_per_processor)).min(found_max);
+    u16::try_from(most).unwrap_or(u16::MAX).min(limits::STREAMS)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use carrack_core::limits;
 use carrack_core::location::NodeAddress;
@@ -18,7 +18,7 @@ use carrack_core::pin::{format_pin, parse_pin};
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 
 use crate::error::{describe, failure};
-use crate::own_files::{make_private_directory, write_whole};
+use crate::own_files::{lock_beside, write_whole};
 use crate::sync::lock;
 
 /// How long the list is waited for while other commands write it. Whoever writes without its lock may undo another's
@@ -142,7 +142,7 @@ impl KnownKeys for KnownNodes {
     fn remember(&self, node: &NodeAddress, pin: [u8; 32]) -> Result<Option<String>, Failure> {
         let mut met = self.met();
         let name = node.known_as();
-        let lock = lock_list(&self.path);
+        let lock = lock_beside(&self.path, LOCK_PATIENCE);
         let now = self.load()?;
         if let Some(other) = met.get(&name).or_else(|| now.pins.get(&name)).filter(|other| **other != pin) {
             return Err(changed(self, node, *other, pin));
@@ -245,22 +245,6 @@ fn parse_name(name: &str) -> Option<NodeAddress> {
         None => host,
     };
     (!host.is_empty()).then(|| NodeAddress { host: host.into(), port, pin: None })
-}
-
-/// Keeps other commands from writing the list at the same time; held until it is dropped. Where nothing
-/// can be locked nothing is.
-fn lock_list(path: &Path) -> Option<File> {
-    let directory = path.parent()?;
-    make_private_directory(directory).ok()?;
-    let held = File::open(directory).ok()?;
-    let until = Instant::now() + LOCK_PATIENCE;
-    while !carrack_sys::file::try_lock(&held).ok()? {
-        if Instant::now() >= until {
-            return None;
-        }
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-    Some(held)
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::ids::StreamId;
-use carrack_core::report::{ErrorCode, Failure, LinkReport, Reason, Side};
+use carrack_core::pace::streams::KeptStart;
+use carrack_core::report::{ErrorCode, Failure, LinkReport, Reason, Side, StreamsFrom};
 use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind, LinkSet, Reach};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::Version;
@@ -21,6 +22,7 @@ use carrack_core::wire::mux::Channel;
 use carrack_core::{limits, pace};
 
 use super::ends::{Ends, other};
+use super::known::Known;
 use super::resolve::Plan;
 use crate::data::stream::{Connection, Protection};
 use crate::end::{End, EndId, Inbox, Incoming, Note, Reached};
@@ -48,6 +50,8 @@ pub struct Link {
     pub late: Vec<(EndId, u64)>,
     /// How far the ends are apart, by the first connection; zero where that is not known.
     pub round_trip: Duration,
+    /// The number of streams is one that an earlier copy has found.
+    pub kept: Option<KeptStart>,
 }
 
 /// How further connections are made.
@@ -125,8 +129,8 @@ pub struct Connecting<'a> {
     last: Option<Failure>,
     start: Instant,
     tuning: Arc<Tuning>,
-    /// How many streams an earlier session of the run has found best.
-    found: Option<u16>,
+    /// What is known of the number of streams.
+    known: &'a Known,
 }
 
 /// What one side was asked to dial.
@@ -163,8 +167,8 @@ impl DialOffer {
 }
 
 impl<'a> Connecting<'a> {
-    /// Asks for the first data connections. They are made while the caller does something else. `found` is how many an
-    /// earlier session of the run has found best.
+    /// Asks for the first data connections. They are made while the caller does something else. `known` is what earlier
+    /// sessions and copies have found of their number.
     ///
     /// # Errors
     /// When a control connection ends.
@@ -173,12 +177,12 @@ impl<'a> Connecting<'a> {
         plan: &'a Plan,
         key: SessionKey,
         note: &Note,
-        found: Option<u16>,
+        known: &'a Known,
         ends: &mut Ends,
         inbox: &mut Inbox,
     ) -> Result<Self, Failure> {
         let (note, start, tuning) = (Arc::clone(note), Instant::now(), Arc::clone(&ends.tuning));
-        let mut connecting = Self { request, plan, key, note, offers: Vec::new(), last: None, start, tuning, found };
+        let mut connecting = Self { request, plan, key, note, offers: Vec::new(), last: None, start, tuning, known };
         let direct = ends.dialer();
         let links = request.options.links;
         if ends.are_here() {
@@ -202,7 +206,7 @@ impl<'a> Connecting<'a> {
         }
         if let Some(link) = self.connect(ends, inbox)? {
             self.tell_unused_address(&link.offer, ends);
-            return Ok(link.with_streams(request, plan, self.found, ends));
+            return Ok(link.with_streams(request, plan, self.known, ends));
         }
         let because = self.last.as_ref().map(Failure::message).unwrap_or_default();
         if !request.options.links.allows(LinkKind::Tunnel) {
@@ -316,7 +320,8 @@ impl<'a> Connecting<'a> {
         if round_trip < self.tuning.far_rtt || self.offers[index].count.is_some() {
             return Ok(());
         }
-        let streams = self.found.unwrap_or_else(|| stream_count(self.request, self.plan, round_trip, ends));
+        let known = self.known.streams(self.offers[index].kind);
+        let streams = known.unwrap_or_else(|| stream_count(self.request, self.plan, round_trip, ends));
         let session = self.key.clone();
         let offer = &mut self.offers[index];
         offer.count = Some(streams);
@@ -395,10 +400,11 @@ fn connect_here(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link,
         source.handle_connection(connection(out));
         destination.handle_connection(connection(input));
     }
-    let report =
-        LinkReport { kind: LinkKind::Memory, address: String::new(), from: None, streams, cipher: "memory".into() };
+    let streams_from = Known::default().origin(request, LinkKind::Memory);
+    let (kind, address) = (LinkKind::Memory, String::new());
+    let report = LinkReport { kind, address, from: None, streams, streams_from, cipher: "memory".into() };
     let key = session_key(Encrypt::None)?;
-    Ok(Link { report, key, more: None, dials: Vec::new(), late: Vec::new(), round_trip: Duration::ZERO })
+    Ok(Link { report, key, more: None, dials: Vec::new(), late: Vec::new(), round_trip: Duration::ZERO, kept: None })
 }
 
 fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: &Ends) -> u16 {
@@ -425,10 +431,11 @@ struct UncountedLink {
 }
 
 impl UncountedLink {
-    fn with_streams(self, request: &CopyRequest, plan: &Plan, found: Option<u16>, ends: &mut Ends) -> Link {
-        let round_trip = self.dialed.round_trip;
+    fn with_streams(self, request: &CopyRequest, plan: &Plan, known: &Known, ends: &mut Ends) -> Link {
+        let (round_trip, kind) = (self.dialed.round_trip, self.offer.kind);
         let under_way = u16::try_from(self.offer.requests.len()).unwrap_or(u16::MAX);
-        let counted = self.offer.count.or(found).unwrap_or_else(|| stream_count(request, plan, round_trip, ends));
+        let guess = stream_count(request, plan, round_trip, ends);
+        let counted = self.offer.count.or(known.streams(kind)).unwrap_or(guess);
         let streams = counted.max(under_way.saturating_add(1));
         // Another host may say anything: an address is one.
         let address = self.dialed.address.parse::<SocketAddr>().map(|address| address.to_string()).unwrap_or_default();
@@ -436,7 +443,8 @@ impl UncountedLink {
         let dialer = self.offer.dialer;
         let is_here = matches!(ends.get(dialer).reached, Reached::Here(..));
         let from = reach(request, dialer).local_address.filter(|_| is_here);
-        let report = LinkReport { kind: self.offer.kind, address, from, streams, cipher };
+        let streams_from = known.origin(request, kind);
+        let report = LinkReport { kind, address, from, streams, streams_from, cipher };
         let at_once = dials_at_once(ends.get(dialer));
         // The address that worked first: the others have shown what they are worth.
         let addresses = if report.address.is_empty() { self.offer.addresses } else { vec![report.address.clone()] };
@@ -453,6 +461,7 @@ impl UncountedLink {
             dials: self.offer.requests,
             late: self.late,
             round_trip,
+            kept: known.start(kind, guess),
         }
     }
 }
@@ -533,8 +542,9 @@ fn tunnel(id: [u8; 16], ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Resu
         Reached::Node(..) => Some("TLS"),
     });
     let cipher = format!("inside {}", carrier.into_iter().flatten().collect::<Vec<_>>().join(" and "));
-    let report = LinkReport { kind: LinkKind::Tunnel, address: String::new(), from: None, streams: 1, cipher };
-    Ok(Link { report, key, more: None, dials: Vec::new(), late: Vec::new(), round_trip: Duration::ZERO })
+    let (kind, address, streams_from) = (LinkKind::Tunnel, String::new(), StreamsFrom::Path);
+    let report = LinkReport { kind, address, from: None, streams: 1, streams_from, cipher };
+    Ok(Link { report, key, more: None, dials: Vec::new(), late: Vec::new(), round_trip: Duration::ZERO, kept: None })
 }
 
 #[cfg(test)]

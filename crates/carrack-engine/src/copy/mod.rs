@@ -9,6 +9,7 @@ mod ends;
 mod events;
 mod handle;
 mod held_back;
+mod known;
 mod measured;
 mod open;
 mod resolve;
@@ -30,6 +31,7 @@ use attempts::Attempts;
 use events::Events;
 pub use handle::{Copy, Handle};
 use held_back::HeldBack;
+use known::Known;
 use measured::Measured;
 use resolve::Plan;
 use tune::Tune;
@@ -61,8 +63,8 @@ struct Copying<'a> {
     measured: Measured,
     /// Finds out how many streams are best, where that is not settled.
     tune: Option<Tune>,
-    /// What it has found in this run.
-    found: Option<u16>,
+    /// What is known of that number: from earlier copies, once the first session has a plan, and from this run.
+    known: Option<Known>,
     /// Which items the source may tell of.
     expected: Expected,
     /// Ends that were asked for the way to the other and have not answered, with the numbers of the requests.

@@ -13,6 +13,7 @@ use super::Copying;
 use super::attempts::{Attempts, jittered};
 use super::events::Events;
 use super::held_back::HeldBack;
+use super::known::Known;
 use super::measured::Measured;
 use crate::context::{Context, check_tuning};
 use crate::end::{Inbox, Note};
@@ -63,11 +64,12 @@ pub(super) fn run(
         held_back: HeldBack::new(context.tuning.stretch, Instant::now()),
         measured: Measured::new(Arc::clone(&context.tuning), start),
         tune: None,
-        found: None,
+        known: None,
         expected: Expected::default(),
         traces: Vec::new(),
     };
     let result = copying.run();
+    copying.keep_found();
     let timeline = copying.measured.take_timeline();
     report.timeline = Some(Arc::new(timeline));
     report.error = result.err();
@@ -85,6 +87,14 @@ impl Copying<'_> {
             self.session += 1;
         }
         Ok(())
+    }
+
+    /// Keeps what the run has found for the next copy over the same way.
+    fn keep_found(&mut self) {
+        if let Some((way, found)) = self.known.as_mut().and_then(Known::take_new) {
+            let note = &self.note;
+            self.context.tuned.keep(&way, &[found], &|text| note(text));
+        }
     }
 
     /// Waits before the next session.

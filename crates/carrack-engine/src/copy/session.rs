@@ -12,6 +12,7 @@ use carrack_core::wire::expected::Expected;
 use super::Copying;
 use super::connect::Connecting;
 use super::ends::Ends;
+use super::known::Known;
 use super::open::check_overlaps;
 use super::resolve::{fit_blocks, resolve};
 use super::streams::Streams;
@@ -98,7 +99,12 @@ impl Copying<'_> {
         ends.source.introduce(&ends.destination);
         let begun = self.begin_receiving(&plan, ends)?;
         let (request, key) = (self.request, self.key.clone());
-        let link = Connecting::start(request, &plan, key, &self.note, self.found, ends, &mut self.inbox)?;
+        let known = match self.known.take() {
+            Some(known) => known,
+            None => Known::look_up(request, &plan, ends, self.context, &self.note),
+        };
+        let known = self.known.insert(known).clone();
+        let link = Connecting::start(request, &plan, key, &self.note, &known, ends, &mut self.inbox)?;
         self.measured.step(Side::Link, StartStep::Dial, Instant::now());
         // While connections are made, the sender looks at its files and offers them. What can be read only once is not
         // touched before there is a way for it.
@@ -127,6 +133,9 @@ impl Copying<'_> {
         let result = self.watch(ends, &mut streams);
         self.tell_steps(true);
         self.report.moving += moving.elapsed();
+        if let (Some(known), Some(found)) = (&mut self.known, self.tune.as_ref().and_then(Tune::found)) {
+            known.handle_found(link_told.kind, found);
+        }
         self.judge(&link_told);
         result
     }

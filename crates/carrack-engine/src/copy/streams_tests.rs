@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use carrack_core::report::LinkReport;
+use carrack_core::report::{LinkReport, StreamsFrom};
 use carrack_core::request::{Encrypt, LinkKind};
 
 use super::*;
@@ -17,11 +17,20 @@ fn streams(wanted: u16, version: Version, now: Instant) -> Streams {
         address: String::new(),
         from: None,
         streams: wanted,
+        streams_from: StreamsFrom::Path,
         cipher: String::new(),
     };
     let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
     Streams::new(
-        Link { report, key, more: Some(more()), dials: Vec::new(), late: Vec::new(), round_trip: Duration::ZERO },
+        Link {
+            report,
+            key,
+            more: Some(more()),
+            dials: Vec::new(),
+            late: Vec::new(),
+            round_trip: Duration::ZERO,
+            kept: None,
+        },
         version,
         Arc::default(),
         now,
@@ -77,11 +86,24 @@ fn pauses_grow_with_failures_and_end_with_a_connection() {
 #[test]
 fn stream_under_way_already_is_not_asked_for_again() {
     let now = Instant::now();
-    let report =
-        LinkReport { kind: LinkKind::Direct, address: String::new(), from: None, streams: 8, cipher: String::new() };
+    let report = LinkReport {
+        kind: LinkKind::Direct,
+        address: String::new(),
+        from: None,
+        streams: 8,
+        streams_from: StreamsFrom::Path,
+        cipher: String::new(),
+    };
     let key = SessionKey { id: [0; 16], secret: [0; 32], encrypt: Encrypt::None };
-    let link =
-        Link { report, key, more: Some(more()), dials: vec![5, 6, 7], late: Vec::new(), round_trip: Duration::ZERO };
+    let link = Link {
+        report,
+        key,
+        more: Some(more()),
+        dials: vec![5, 6, 7],
+        late: Vec::new(),
+        round_trip: Duration::ZERO,
+        kept: None,
+    };
     let mut eight = Streams::new(link, Version::V2, Arc::default(), now);
     assert_eq!((eight.alive, eight.missing, eight.due()), (1, 4, Some(now)));
     eight.handle_answer(dialed(6), &quiet(), now);

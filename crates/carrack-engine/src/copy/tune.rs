@@ -28,6 +28,7 @@ impl Tune {
             return None;
         }
         let control = StreamControl::new(&ends.tuning, link.report.streams, ends.processors(), request.options.polite);
+        let control = if let Some(kept) = link.kept { control.kept(kept) } else { control };
         Some(Self { control, progress: Progress::default(), destination: StageTimes::default() })
     }
 
@@ -39,6 +40,11 @@ impl Tune {
     /// The best number that is known.
     pub fn best(&self) -> u16 {
         self.control.best()
+    }
+
+    /// The number that the search has come to rest at, and bytes a second with it.
+    pub fn found(&self) -> Option<(u16, f64)> {
+        self.control.found()
     }
 
     /// An end tells where its time has gone, and what its streams carry.

@@ -183,7 +183,7 @@ impl Copying<'_> {
     }
 
     fn streams_change(&mut self, change: Change) {
-        self.found = self.tune.as_ref().map(Tune::best);
+        self.known.iter_mut().for_each(|known| known.found = self.tune.as_ref().map(Tune::best));
         self.measured.mark(Happened::Streams { before: change.before, streams: change.streams }, Instant::now());
         self.report.link.iter_mut().for_each(|link| link.streams = change.streams);
         self.events.tell(Event::Streams(change));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use carrack_engine::keys::KnownNodes;
+use carrack_engine::tuned::TuningFile;
 use carrack_engine::{Context, Standard, Stop, StopReason};
 use carrack_sys::{signal, standard};
 
@@ -14,7 +15,8 @@ pub fn context() -> Context {
     // when it cannot be written.
     let standard = Standard { input: Some(Arc::new(standard::input)), output: Some(Arc::new(standard::output)) };
     let keys = Arc::new(KnownNodes::new(config_directory().join("known_nodes")));
-    Context { stop: stop(), keys, standard, ..Context::default() }
+    let tuned = Arc::new(TuningFile::new(super::tuning::path()));
+    Context { stop: stop(), keys, tuned, standard, ..Context::default() }
 }
 
 /// Ends the work when the process gets a signal.

@@ -93,6 +93,8 @@ mod tests {
             "report",
             "token",
             "token-add",
+            "tuning",
+            "tuning-clear",
             "serve",
             "completions",
             "man",

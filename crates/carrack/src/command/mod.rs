@@ -28,6 +28,7 @@ mod stat;
 mod sum;
 mod token;
 pub mod tree;
+mod tuning;
 
 use std::ffi::OsString;
 
@@ -66,6 +67,7 @@ const VERBS: &[Verb] = &[
     #[cfg(feature = "terminal")]
     Verb { name: "fan", command: fan::command, run: fan::run },
     Verb { name: "token", command: token::command, run: token::run },
+    Verb { name: "tuning", command: tuning::command, run: tuning::run },
     Verb { name: "serve", command: serve::command, run: serve::run },
     #[cfg(feature = "terminal")]
     Verb { name: "completions", command: completions::command, run: completions::run },

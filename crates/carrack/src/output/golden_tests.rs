@@ -11,7 +11,7 @@ use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::{Change, Reason};
 use carrack_core::report::{
     Counts, EndFacts, ErrorCode, Event, Failure, Faults, FileDigests, Hop, ItemFailure, ItemKind, ItemReport,
-    LinkReport, Outcome, PathTrace, ProgramSent, Progress, RateFall, Report, SessionEnds, Side, Unkept,
+    LinkReport, Outcome, PathTrace, ProgramSent, Progress, RateFall, Report, SessionEnds, Side, StreamsFrom, Unkept,
     UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
@@ -38,7 +38,8 @@ fn denied() -> Failure {
 }
 
 fn link(kind: LinkKind, address: &str, cipher: &str) -> LinkReport {
-    LinkReport { kind, address: address.into(), from: None, streams: 4, cipher: cipher.into() }
+    let streams_from = if kind == LinkKind::Reverse { StreamsFrom::Kept } else { StreamsFrom::Path };
+    LinkReport { kind, address: address.into(), from: None, streams: 4, streams_from, cipher: cipher.into() }
 }
 
 fn item(path: &[u8], kind: ItemKind, outcome: Outcome) -> Event {

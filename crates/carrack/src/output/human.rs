@@ -6,8 +6,8 @@ use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{
-    Event, Failure, ItemFailure, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Side, Unkept,
-    UnkeptAttributes,
+    Event, Failure, ItemFailure, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Side, StreamsFrom,
+    Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, LinkKind, MainDigest, Verify};
 use data_encoding::HEXLOWER;
@@ -28,7 +28,7 @@ pub fn event(event: &Event, verbose: u8) -> Vec<String> {
         }
         Event::Note(text) => vec![format!("note: {}", safe(text))],
         // The report says it again; who watches wants to know now.
-        Event::Linked(link) if verbose > 0 => vec![self::link(link, "in the clear")],
+        Event::Linked(link) if verbose > 0 => vec![format!("{}{}", self::link(link, "in the clear"), kept(link))],
         Event::Item(report) => item(report, verbose).into_iter().collect(),
         Event::SessionLost { .. } => vec![format!("note: {}", session_lost(event))],
         Event::Streams(change) if verbose > 0 => vec![streams(change)],
@@ -226,6 +226,13 @@ fn link(report: &LinkReport, clear: &str) -> String {
         cipher => safe(cipher),
     };
     format!("link: {way}, {}, {cipher}", counted(report.streams.into(), "stream", "streams"))
+}
+
+/// Where the number of streams to begin with comes from, if it is neither asked for nor a guess.
+fn kept(report: &LinkReport) -> String {
+    let is_kept = report.streams_from == StreamsFrom::Kept && report.kind != LinkKind::Memory;
+    let streams = || counted(report.streams.into(), "stream", "streams");
+    if is_kept { format!("; {}, {}", streams(), report.streams_from.meaning()) } else { String::new() }
 }
 
 fn program(sent: &ProgramSent) -> String {

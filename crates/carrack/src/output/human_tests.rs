@@ -5,7 +5,7 @@ use std::time::Duration;
 use carrack_core::attributes::Time;
 use carrack_core::limits;
 use carrack_core::pace::streams::Reason;
-use carrack_core::report::{Counts, ErrorCode, Faults, FileDigests, ItemFailure, ItemKind};
+use carrack_core::report::{Counts, ErrorCode, Faults, FileDigests, ItemFailure, ItemKind, StreamsFrom};
 
 use super::*;
 
@@ -19,6 +19,7 @@ fn link_report(kind: LinkKind) -> LinkReport {
         address: "10.0.0.2:41234".into(),
         from: None,
         streams: 4,
+        streams_from: StreamsFrom::Path,
         cipher: "TLS13_AES_128_GCM_SHA256".into(),
     }
 }

@@ -264,6 +264,7 @@ fn link(report: &LinkReport) -> Value {
         "kind": report.kind.name(),
         "address": report.address,
         "streams": report.streams,
+        "streams_from": report.streams_from.name(),
         "cipher": report.cipher,
     })
 }
@@ -367,7 +368,7 @@ fn seconds(time: Duration) -> f64 {
 mod tests {
     use super::*;
     use carrack_core::pace::streams::Reason;
-    use carrack_core::report::{Counts, ErrorCode, ItemFailure, ItemKind};
+    use carrack_core::report::{Counts, ErrorCode, ItemFailure, ItemKind, StreamsFrom};
     use carrack_core::request::LinkKind;
 
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;
@@ -383,8 +384,14 @@ mod tests {
 
     #[test]
     fn events() {
-        let link =
-            LinkReport { kind: LinkKind::Direct, address: "h:1".into(), from: None, streams: 4, cipher: "C".into() };
+        let link = LinkReport {
+            kind: LinkKind::Direct,
+            address: "h:1".into(),
+            from: None,
+            streams: 4,
+            streams_from: StreamsFrom::Kept,
+            cipher: "C".into(),
+        };
         let cases = [
             (
                 Event::Resolved { sources: vec!["a".into()], targets: vec!["b/a".into()] },
@@ -392,7 +399,10 @@ mod tests {
             ),
             (
                 Event::Linked(link),
-                json!({"type": "link", "kind": "direct", "address": "h:1", "streams": 4, "cipher": "C"}),
+                json!({
+                    "type": "link", "kind": "direct", "address": "h:1", "streams": 4, "streams_from": "kept",
+                    "cipher": "C",
+                }),
             ),
             (
                 Event::ProgramSent(ProgramSent { host: "h".into(), slim: true, bytes: 4, size: 9, compressed: true }),

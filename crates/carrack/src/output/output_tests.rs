@@ -96,7 +96,7 @@ fn outputs_that_cannot_be_opened_are_told_before_anything_moves() {
 fn numbers_at_their_ends_are_told() {
     use carrack_core::pace::limit::{Limit, Stage};
     use carrack_core::pace::streams::{Change, Reason};
-    use carrack_core::report::{Faults, LinkReport};
+    use carrack_core::report::{Faults, LinkReport, StreamsFrom};
     use carrack_core::request::LinkKind;
 
     const MAX: u64 = u64::MAX;
@@ -111,6 +111,7 @@ fn numbers_at_their_ends_are_told() {
             address: "\u{202e}".into(),
             from: None,
             streams: u16::MAX,
+            streams_from: StreamsFrom::Kept,
             cipher: String::new(),
         };
         output.event(&Event::Linked(link.clone()));

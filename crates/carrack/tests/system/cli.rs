@@ -23,6 +23,7 @@ const VERBS: [&str; 16] = [
     "fan",
     "serve",
     "token",
+    "tuning",
     "completions",
     "man",
 ];

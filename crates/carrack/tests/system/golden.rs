@@ -134,7 +134,8 @@ fn words(line: &str) -> String {
 
 /// An object, its changing figures replaced; keys stay in their order.
 fn object(line: &str) -> String {
-    const FIGURES: [&str; 6] = ["time", "mtime", "elapsed_seconds", "moving_seconds", "bytes_per_second", "limited_by"];
+    const FIGURES: [&str; 7] =
+        ["time", "mtime", "elapsed_seconds", "moving_seconds", "bytes_per_second", "limited_by", "found"];
     let mut line = line.to_owned();
     for name in FIGURES {
         let key = format!("\"{name}\":");

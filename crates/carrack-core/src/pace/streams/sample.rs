@@ -45,6 +45,15 @@ pub struct Sample {
     pub destination: StageTimes,
 }
 
+/// What an earlier transfer between the same hosts has found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KeptStart {
+    /// Bytes a second that it had with the number that this transfer begins with.
+    pub rate: f64,
+    /// The number that this transfer would have begun with if nothing were known.
+    pub guess: u16,
+}
+
 /// Another number of streams.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
@@ -70,6 +79,7 @@ words! {
         /// With half as many the same was lost, and less came.
         LossOfPath "loss-of-path" "it is the path that loses packets"
         NotMade "not-made" "more could not be made"
+        PathChanged "path-changed" "the rate is far below the one that was kept for this pair"
     }
 }
 

@@ -3,6 +3,7 @@
 use carrack_core::pace::limit::Stage;
 use carrack_core::pace::streams::Reason;
 use carrack_core::path::display_bytes;
+use carrack_core::report::StreamsFrom;
 use serde_json::{Map, Value};
 
 use super::read::{Recording, Told};
@@ -71,7 +72,9 @@ fn happening(told: &Told) -> Option<Happening> {
             one.streams = whole(fields, "streams");
             one.label = "connected".into();
             let streams = format::counted(one.streams.unwrap_or(0), "stream", "streams");
-            one.detail = format!("{}, {}, {streams}", text(fields, "kind"), text(fields, "address"));
+            let from = fields.get("streams_from").and_then(Value::as_str).unwrap_or_default();
+            let from = StreamsFrom::parse(from).map_or(String::new(), |known| format!(", {}", known.meaning()));
+            one.detail = format!("{}, {}, {streams}{from}", text(fields, "kind"), text(fields, "address"));
             one.is_marked = false;
         }
         "streams" => streams(fields, &mut one),
