@@ -131,6 +131,15 @@ knobs! {
     /// Round trip from which a path counts as far.
     far_rtt: Duration = Duration::from_millis(5);
 
+    /// Calls to a file system's metadata that are under way at once, of each kind: looking at files, opening, making and
+    /// naming them. 0 leaves it to be found out, where they are slow.
+    metadata_workers: u16 = 0;
+    /// The most that are found out: a server that takes more serves others as well.
+    metadata_workers_most: u16 = 64;
+    /// Calls that take less are made by the thread that needs them: handing one over takes a tenth of this, and a local
+    /// file system answers sooner.
+    metadata_worth: Duration = Duration::from_micros(200);
+
     /// Longest pause between two words on a control connection, so that silence means a fault. At most half of
     /// [`Tuning::silence`].
     heartbeat: Duration = Duration::from_secs(5);
@@ -245,6 +254,11 @@ impl Tuning {
             (self.streams_near_max <= limits::STREAMS, "streams_near_max is above 256"),
             ((1..=limits::STREAMS).contains(&self.streams_far), "streams_far is not from 1 to 256"),
             ((1..=limits::STREAMS).contains(&self.streams_far_bbr), "streams_far_bbr is not from 1 to 256"),
+            (self.metadata_workers <= limits::METADATA_WORKERS, "metadata_workers is above 256"),
+            (
+                (1..=limits::METADATA_WORKERS).contains(&self.metadata_workers_most),
+                "metadata_workers_most is not from 1 to 256",
+            ),
             (self.heartbeat <= self.silence / 2, "heartbeat is above half of silence"),
             (!self.stages_interval.is_zero(), "stages_interval is 0"),
             (!self.sample_interval.is_zero(), "sample_interval is 0"),
@@ -265,7 +279,7 @@ mod tests {
     fn tuning_check_names_the_field_out_of_bounds() {
         assert_eq!(Tuning::default().check(), Ok(()));
         type Case = (fn(&mut Tuning), &'static str);
-        let cases: [Case; 17] = [
+        let cases: [Case; 19] = [
             (|tuning| tuning.block_bytes = 3 << 20, "block_bytes"),
             (|tuning| tuning.short_block_bytes = limits::BLOCK_BYTES_MIN / 2, "short_block_bytes"),
             (|tuning| tuning.small_block_bytes = limits::BLOCK_BYTES_MAX * 2, "small_block_bytes"),
@@ -276,6 +290,8 @@ mod tests {
             (|tuning| tuning.streams_near = tuning.streams_near_max + 1, "streams_near"),
             (|tuning| tuning.streams_near_max = limits::STREAMS + 1, "streams_near_max"),
             (|tuning| tuning.streams_far = 0, "streams_far "),
+            (|tuning| tuning.metadata_workers = limits::METADATA_WORKERS + 1, "metadata_workers "),
+            (|tuning| tuning.metadata_workers_most = 0, "metadata_workers_most"),
             (|tuning| tuning.heartbeat = tuning.silence, "heartbeat"),
             (|tuning| tuning.stages_interval = Duration::ZERO, "stages_interval"),
             (|tuning| tuning.sample_interval = Duration::ZERO, "sample_interval"),

@@ -21,6 +21,8 @@ pub use rustix::io::Errno;
 
 /// Requests that can be answered at once; a hang holds one of these each.
 const THREADS: usize = 8;
+/// The same with [`Features::many_at_once`].
+const MANY_THREADS: usize = 96;
 
 /// What a file system is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,6 +109,21 @@ pub struct Features {
     pub keeps_attributes: bool,
     /// A read comes in pieces of 64 KiB.
     pub small_reads: bool,
+    /// So many requests are answered at once as there may be; and names are looked up in a directory several at once,
+    /// as network file systems do.
+    pub many_at_once: bool,
+}
+
+/// A server of metadata that many wait for: an answer takes `each` while no more than `knee` calls are under way, and
+/// beyond it so much longer as they are more.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Calls that go to the server.
+    pub calls: Vec<Call>,
+    /// What each of them takes.
+    pub each: Duration,
+    /// So many at once are answered as fast as one.
+    pub knee: u32,
 }
 
 /// The mounted file system; released and unmounted when dropped.
@@ -139,6 +156,11 @@ struct State {
     slow: Duration,
     /// Calls that take longer still.
     slow_calls: BTreeMap<Call, Duration>,
+    load: Option<Load>,
+    /// Calls that the server is answering.
+    at_server: u32,
+    /// The most at once.
+    at_server_most: u32,
 }
 
 struct Rule {
@@ -164,7 +186,7 @@ impl FaultFs {
             config.mount_options.push(MountOption::CUSTOM("max_read=65536".into()));
         }
         config.acl = fuser::SessionACL::All;
-        config.n_threads = Some(THREADS);
+        config.n_threads = Some(if features.many_at_once { MANY_THREADS } else { THREADS });
         let operations = operations::Operations::new(backing, Arc::clone(&shared));
         let session = Session::new(operations, at, &config)?.spawn()?;
         Ok(Self { shared, at: at.into(), session: Some(session) })
@@ -255,6 +277,17 @@ impl FaultFs {
         self.shared.lock().slow = by;
     }
 
+    /// From now on some calls go to a server that many wait for.
+    pub fn load(&self, load: Load) {
+        let mut state = self.shared.lock();
+        (state.load, state.at_server_most) = (Some(load), 0);
+    }
+
+    /// The most calls that the server has answered at once.
+    pub fn loaded_most(&self) -> u32 {
+        self.shared.lock().at_server_most
+    }
+
     /// Every answer to this call takes this much longer.
     pub fn slow_call(&self, call: Call, by: Duration) {
         self.shared.lock().slow_calls.insert(call, by);
@@ -317,9 +350,19 @@ impl Shared {
                 found = Some((rule.fault, at));
             }
         }
+        let loaded = state.load.as_ref().filter(|load| load.calls.contains(&call)).map(|load| (load.each, load.knee));
+        let served = loaded.map(|(each, knee)| {
+            state.at_server += 1;
+            state.at_server_most = state.at_server_most.max(state.at_server);
+            each.mul_f64((f64::from(state.at_server) / f64::from(knee)).max(1.0))
+        });
         drop(state);
-        if !slow.is_zero() {
-            std::thread::sleep(slow);
+        let time = slow + served.unwrap_or_default();
+        if !time.is_zero() {
+            std::thread::sleep(time);
+        }
+        if served.is_some() {
+            self.lock().at_server -= 1;
         }
         found
     }

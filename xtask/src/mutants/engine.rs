@@ -4,6 +4,24 @@ use super::{DIAL, DISK, ENGINE, HOSTILE, KNOWN_NODES, Mutation, mutation};
 
 pub const MUTATIONS: &[Mutation] = &[
     mutation(
+        "a damaged file of kept numbers stays where it is",
+        "crates/carrack-engine/src/kept_tuning.rs",
+        ["std::fs::rename(&self.path, &aside)", "std::io::Result::Ok(drop(aside.clone()))"],
+        "-p carrack-engine --lib kept_tuning",
+    ),
+    mutation(
+        "commands write kept numbers without a lock",
+        "crates/carrack-engine/src/kept_tuning.rs",
+        ["else { return };\n        let mut entries", "else { return };\n        drop(_lock);\n        let mut entries"],
+        "-p carrack-engine --lib kept_tuning",
+    ),
+    mutation(
+        "who waits behind a call for metadata that hangs waits for ever",
+        "crates/carrack-engine/src/storage/workers.rs",
+        [" && asked.elapsed() < PATIENCE {", " && asked.elapsed() < Duration::MAX {"],
+        "-p carrack-engine --lib storage::workers",
+    ),
+    mutation(
         "what is kept of an end's words has no bound in bytes",
         "crates/carrack-engine/src/end/inbox.rs",
         ["&& self.kept_bytes + bytes <= limits::WORDS_KEPT_BYTES", ""],

@@ -2,6 +2,7 @@
 
 pub mod limit;
 pub mod streams;
+pub mod workers;
 
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 //! [`store`], [`read`], [`write`](mod@write) and [`properties`] are the contract of every such place. [`posix`] is the
 //! file systems of this host; [`sequential`] a stream (with [`pipe`], a FIFO whose reader may come later), [`null`] a
 //! destination that forgets, [`synthetic`] bytes that are made up, [`stdin`] standard input. [`overlap`] finds sources
-//! of one copy that have the same names.
+//! of one copy that have the same names. [`workers`] makes calls for metadata, several at once where they are slow.
 //!
 //! For tests of stores and against them: [`memory`], a store that can lose power; [`over`], a store over another one
 //! that asks a hook before each call, with [`fault`] and [`rate`] as hooks; [`conformance`], the suite that every store
@@ -25,6 +25,7 @@ pub mod sequential;
 pub mod stdin;
 pub mod store;
 pub mod synthetic;
+pub mod workers;
 pub mod write;
 
 pub(crate) use posix::names;

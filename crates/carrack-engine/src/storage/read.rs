@@ -13,6 +13,7 @@ use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
 
 use crate::error::failure;
+use crate::storage::workers::Workers;
 
 /// One source of a transfer, opened: where its items come from and where they go.
 pub struct Root {
@@ -32,9 +33,10 @@ impl Root {
         number: u32,
         selection: Option<&Selection>,
         freshness: Freshness,
+        workers: Option<&Workers>,
         each: &mut dyn FnMut(Found) -> bool,
     ) {
-        let walk = Walk { number, target: &self.target, selection, freshness };
+        let walk = Walk { number, target: &self.target, selection, freshness, workers };
         let covers = walk.covers(b"");
         if covers == Selected::Wanted || (covers == Selected::Above && self.source.is_directory()) {
             self.source.walk(&walk, each);
@@ -52,12 +54,14 @@ pub struct Walk<'a> {
     pub selection: Option<&'a Selection>,
     /// How old attributes may be.
     pub freshness: Freshness,
+    /// Who looks at files, where that is slow; without them, the thread that walks.
+    pub workers: Option<&'a Workers>,
 }
 
 impl Walk<'static> {
     /// Of everything, of a source that is the only one.
     pub fn plain(number: u32) -> Self {
-        Self { number, target: b"", selection: None, freshness: Freshness::Cached }
+        Self { number, target: b"", selection: None, freshness: Freshness::Cached, workers: None }
     }
 }
 

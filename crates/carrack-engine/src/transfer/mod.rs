@@ -2,8 +2,8 @@
 //!
 //! Whoever tells the machine something holds its lock for that only, and wakes the others. One thread, the *pump*,
 //! carries out its actions and talks to the peer; each stream has one; the sender's scan and the receiver's commits
-//! have one each. The thread that reads the control connection only hands messages in: it never waits for anything
-//! that needs the connection.
+//! have one each; where calls for metadata are slow, more threads help with them (`storage::workers`). The thread that
+//! reads the control connection only hands messages in: it never waits for anything that needs the connection.
 
 mod driver;
 mod measure;

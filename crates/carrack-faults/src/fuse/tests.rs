@@ -181,3 +181,28 @@ fn fuse_folds_names_in_one_directory_and_says_so() {
         assert_eq!(flags, if is_one { 0x4000_0000 } else { 0 }, "{directory}");
     }
 }
+
+/// Up to the knee several calls are answered as fast as one; beyond it each takes longer.
+#[test]
+fn fuse_under_load_answers_later_the_more_calls_there_are() {
+    let Some(scene) = scene(Features { many_at_once: true, ..Features::default() }) else { return };
+    for file in 0..32 {
+        fs::create_dir(scene.path(&format!("d{file}"))).unwrap();
+        fs::write(scene.path(&format!("d{file}/f")), "").unwrap();
+    }
+    let each = Duration::from_millis(20);
+    scene.mounted.load(Load { calls: vec![Call::Open], each, knee: 4 });
+    let time = |threads: usize| {
+        let start = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let path = scene.path(&format!("d{thread}/f"));
+                scope.spawn(move || drop(fs::File::open(path).unwrap()));
+            }
+        });
+        start.elapsed()
+    };
+    let (one, four, many) = (time(1), time(4), time(32));
+    assert!(one >= each && four < 3 * each, "{one:?} {four:?}");
+    assert!(many >= 5 * each && scene.mounted.loaded_most() > 16, "{many:?} {}", scene.mounted.loaded_most());
+}

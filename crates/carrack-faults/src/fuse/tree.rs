@@ -47,12 +47,13 @@ impl Tree {
     /// A path, and everything below it, has another name now.
     pub fn renamed(&mut self, from: &Path, to: &Path) {
         self.removed(to);
-        let moved: Vec<(PathBuf, u64)> = self
-            .by_path
-            .iter()
-            .filter(|(path, _)| path.starts_with(from))
-            .map(|(path, number)| (path.clone(), *number))
-            .collect();
+        // Below anything else there is nothing, and looking for it takes long where there are many.
+        let moved: Vec<(PathBuf, u64)> = if to.symlink_metadata().is_ok_and(|now| !now.is_dir()) {
+            self.by_path.get(from).map(|number| (from.to_path_buf(), *number)).into_iter().collect()
+        } else {
+            let below = self.by_path.iter().filter(|(path, _)| path.starts_with(from));
+            below.map(|(path, number)| (path.clone(), *number)).collect()
+        };
         for (path, number) in moved {
             let new = match path.strip_prefix(from) {
                 Ok(rest) if rest.as_os_str().is_empty() => to.to_path_buf(),

@@ -306,7 +306,7 @@ mod tests {
     use carrack_sys::dir::stat_path;
 
     use super::*;
-    use crate::storage::read::{Found, Freshness, Source, Walk};
+    use crate::storage::read::{Found, Source, Walk};
 
     const MOST: usize = Tuning::DEFAULT.bundled_file_bytes_max as usize;
 
@@ -315,7 +315,7 @@ mod tests {
         let kind = RootKind::Directory(Arc::new(Dir::open_ambient(place).unwrap()));
         let root = PosixSource::from(kind);
         let mut found = None;
-        let walk = Walk { number: 0, target: b"", selection: None, freshness: Freshness::Cached };
+        let walk = Walk::plain(0);
         root.walk(&walk, &mut |one| {
             if let Found::Item(item) = one
                 && item.path == name.as_bytes()
@@ -461,7 +461,7 @@ mod tests {
             let kind = RootKind::Entry(parent, name.into(), Links::Refuse);
             let root = PosixSource::from(kind);
             let mut item = None;
-            let walk = Walk { number: 0, target: b"", selection: None, freshness: Freshness::Cached };
+            let walk = Walk::plain(0);
             root.walk(&walk, &mut |found| {
                 if let Found::Item(found) = found {
                     item = Some(found);

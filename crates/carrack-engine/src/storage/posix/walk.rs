@@ -22,6 +22,10 @@ use super::source::{PosixSource, RootKind};
 use super::times::time_of;
 use crate::error::{code_of, failure, io_failure};
 use crate::storage::read::{Found, Freshness, OpenOptions, Reader, Source, There, Walk};
+use crate::storage::workers::Workers;
+
+/// Entries that are looked at before the first of them is handed on, where several are looked at together.
+const LOOKED_AT_ONCE: usize = 256;
 
 impl Freshness {
     fn stat(self, directory: &Dir, name: &[u8], links: Links) -> io::Result<Stat> {
@@ -163,6 +167,15 @@ fn stat_failure(error: &io::Error) -> Failure {
     }
 }
 
+/// What an entry is, and when it was looked at, in seconds.
+type Looked = (i64, io::Result<Stat>);
+
+fn look_at(workers: Option<&Workers>, freshness: Freshness, directory: &Dir, name: &[u8]) -> Looked {
+    let now = clock_seconds();
+    let stat = || freshness.stat(directory, name, Links::Refuse);
+    (now, workers.map_or_else(stat, |workers| workers.call(|job| job.measure(|_| stat()))))
+}
+
 struct Walking<'a> {
     walk: &'a Walk<'a>,
     root: &'a Dir,
@@ -206,13 +219,29 @@ impl Walking<'_> {
         let mut batch = Vec::new();
         while entries.next_batch(&mut batch)? {
             batch.sort_unstable_by_key(|entry: &DirEntry| entry.inode);
-            for entry in batch.drain(..) {
-                if !self.entry((&directory, ground), path, &entry, waiting) {
-                    return Ok(false);
+            for some in batch.chunks(LOOKED_AT_ONCE) {
+                let mut looked = self.look_ahead(&directory, path, some).into_iter();
+                for entry in some {
+                    if !self.entry((&directory, ground), path, entry, looked.next().flatten(), waiting) {
+                        return Ok(false);
+                    }
                 }
             }
+            batch.clear();
         }
         Ok(true)
+    }
+
+    /// Looks at entries that are wanted, several at once, where that is worth it; else at none.
+    fn look_ahead(&self, directory: &Dir, path: &[u8], entries: &[DirEntry]) -> Vec<Option<Looked>> {
+        let Some(workers) = self.walk.workers.filter(|workers| workers.are_several()) else { return Vec::new() };
+        let wanted = |entry: &DirEntry| {
+            let place = || join(self.walk.target, &join(path, &entry.name));
+            self.walk.selection.is_none_or(|selection| selection.covers(&place()) != Selected::No)
+        };
+        let wanted: Vec<Option<&[u8]>> = entries.iter().map(|entry| wanted(entry).then_some(&entry.name[..])).collect();
+        let freshness = self.walk.freshness;
+        workers.each(&wanted, |name| name.map(|name| look_at(Some(workers), freshness, directory, name)))
     }
 
     fn entry(
@@ -220,6 +249,7 @@ impl Walking<'_> {
         (directory, ground): (&Dir, Ground),
         path: &[u8],
         entry: &DirEntry,
+        looked: Option<Looked>,
         waiting: &mut Vec<Vec<u8>>,
     ) -> bool {
         let full = join(path, &entry.name);
@@ -232,8 +262,9 @@ impl Walking<'_> {
             let message = format!("is deeper than {} bytes of path: not entered", limits::PATH_BYTES);
             return self.fail(path, ItemKind::Directory, failure(ErrorCode::NameTooLong, Side::Source, message));
         }
-        let now = clock_seconds();
-        match self.walk.freshness.stat(directory, &entry.name, Links::Refuse) {
+        let look = || look_at(self.walk.workers, self.walk.freshness, directory, &entry.name);
+        let (now, found) = looked.unwrap_or_else(look);
+        match found {
             Ok(stat) if is_own(&entry.name, stat.kind) => {
                 self.walk.covers(&full);
                 (self.each)(Found::Own)

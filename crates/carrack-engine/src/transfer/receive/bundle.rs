@@ -9,6 +9,7 @@ use carrack_core::limits;
 use carrack_core::report::{Failure, FileDigests};
 use carrack_core::request::Verify;
 use carrack_core::timeline::Work;
+use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::receiver::BlockStart;
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::attributes;
@@ -17,8 +18,8 @@ use carrack_core::wire::frame::{
 };
 use carrack_core::wire::peer::ItemResult;
 
-use super::Staged;
 use super::stream::{ReceiveStream, StreamError};
+use super::{ReceiveRun, Staged};
 use crate::data::hasher::BlockHasher;
 use crate::storage::write::{Begun, SmallFile, Stored};
 use crate::sync::lock;
@@ -26,7 +27,8 @@ use crate::sync::lock;
 impl ReceiveStream<'_> {
     pub(super) fn bundle(&mut self, bundle: BundleId, entries: u32) -> Result<(), StreamError> {
         let begin = self.begin(|machine| Ok(machine.begin_bundle(self.number, bundle)))?;
-        let mut staged = Staged::default();
+        let several = begin == BlockStart::Write && self.run.creating.are_several();
+        let mut staged = Staged { waiting: several.then(Vec::new), ..Staged::default() };
         let mut bytes = 0;
         let result =
             (0..entries).try_for_each(|index| self.entry(index, begin == BlockStart::Write, &mut bytes, &mut staged));
@@ -38,6 +40,7 @@ impl ReceiveStream<'_> {
             staged.entries.iter().for_each(|(_, entry)| entry.remove());
             return Err(error);
         }
+        self.run.write_waiting(&mut staged);
         // Before the machine hears of it: its order to commit may come at once.
         lock(&self.run.staged).insert(bundle, staged);
         let wanted = self.run.driver.tell(|machine| machine.handle_bundle(Instant::now(), self.number, bundle, bytes));
@@ -79,7 +82,7 @@ impl ReceiveStream<'_> {
         let fingerprint = fingerprint.try_into().ok();
         let digests = FileDigests::default();
         let small = SmallFile { path, attributes, fingerprint, digests, read_back: false };
-        let (destination, writing) = (&self.run.destination, &self.run.writing);
+        let destination = &self.run.destination;
         let stages = &self.run.driver.stages;
         let written = match entry.kind {
             EntryKind::File => {
@@ -93,7 +96,11 @@ impl ReceiveStream<'_> {
                 made.map(|()| Stored::Done)
             }
             EntryKind::Symlink if keep => {
-                stages.wait_briefly(Work::Create, || destination.write_link(&small, writing, target))
+                if let Some(waiting) = &mut staged.waiting {
+                    waiting.push(Waiting::new(index, &small, Content::Target(target.to_vec())));
+                    return Ok(());
+                }
+                stages.wait_briefly(Work::Create, || self.run.write_link(&small, target))
             }
             EntryKind::Symlink => Ok(Stored::Done),
         };
@@ -152,17 +159,82 @@ impl ReceiveStream<'_> {
         }
         small.digests = ours.as_file(run.driver.options.digests);
         small.read_back = run.driver.options.verify == Verify::Disk;
+        if let (Ok(Begun::AtOnce), true, Some(waiting)) = (&begun, keeps, &mut staged.waiting) {
+            waiting.push(Waiting::new(index, &small, Content::Bytes(std::mem::take(content))));
+            return Ok(());
+        }
         let written = begun.and_then(|begun| match begun {
             Begun::Kept => Ok(Stored::Kept),
             Begun::Growing(growing) => run.driver.stages.wait_briefly(Work::Create, || growing.finish(&small)),
             Begun::AtOnce if !keeps => Ok(Stored::Done),
-            Begun::AtOnce => {
-                let write = || run.destination.write_small(&small, &run.writing, content);
-                run.driver.stages.wait_briefly(Work::Create, write)
-            }
+            Begun::AtOnce => run.driver.stages.wait_briefly(Work::Create, || run.write_small(&small, content)),
         });
         note_written(index, written, staged);
         Ok(())
+    }
+}
+
+/// An item of a bundle that has come whole, and that is written with others.
+pub(super) struct Waiting {
+    index: u32,
+    path: Vec<u8>,
+    attributes: Attributes,
+    fingerprint: Option<Fingerprint>,
+    digests: FileDigests,
+    read_back: bool,
+    content: Content,
+}
+
+/// What there is to write of it.
+enum Content {
+    Bytes(Vec<u8>),
+    Target(Vec<u8>),
+}
+
+impl Waiting {
+    fn new(index: u32, small: &SmallFile<'_>, content: Content) -> Self {
+        let SmallFile { path, attributes, fingerprint, digests, read_back } = small;
+        let (fingerprint, digests, read_back) = (*fingerprint, *digests, *read_back);
+        Self { index, path: path.to_vec(), attributes: attributes.clone(), fingerprint, digests, read_back, content }
+    }
+
+    fn as_small(&self) -> SmallFile<'_> {
+        SmallFile {
+            path: &self.path,
+            attributes: self.attributes.clone(),
+            fingerprint: self.fingerprint,
+            digests: self.digests,
+            read_back: self.read_back,
+        }
+    }
+}
+
+/// The time of a larger file is that of its bytes.
+const MEASURED_BYTES: usize = 64 << 10;
+
+impl ReceiveRun {
+    fn write_small(&self, small: &SmallFile<'_>, content: &[u8]) -> Result<Stored, Failure> {
+        let write = || self.destination.write_small(small, &self.writing, content);
+        let is_measured = content.len() <= MEASURED_BYTES;
+        self.creating.call(|job| if is_measured { job.measure(|_| write()) } else { write() })
+    }
+
+    fn write_link(&self, small: &SmallFile<'_>, target: &[u8]) -> Result<Stored, Failure> {
+        self.creating.call(|_| self.destination.write_link(small, &self.writing, target))
+    }
+
+    /// Writes what waits of a bundle, by several threads.
+    fn write_waiting(&self, staged: &mut Staged) {
+        let waiting = staged.waiting.take().unwrap_or_default();
+        let write = |one: &Waiting| match &one.content {
+            Content::Bytes(content) => self.write_small(&one.as_small(), content),
+            Content::Target(target) => self.write_link(&one.as_small(), target),
+        };
+        if waiting.is_empty() {
+            return;
+        }
+        let written = self.driver.stages.wait(Work::Create, || self.creating.each(&waiting, write));
+        waiting.iter().zip(written).for_each(|(one, written)| note_written(one.index, written, staged));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Giving files their names, in groups.
 
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::time::Instant;
 
 use carrack_core::ids::{BundleId, ItemId};
@@ -12,7 +12,7 @@ use carrack_core::transfer::machine::Machine;
 use carrack_core::wire::peer::{DirectoryAttributes, ItemResult};
 
 use super::{ReceiveRun, Staged};
-use crate::storage::write::{NewDirectory, Part};
+use crate::storage::write::{Entry, NewDirectory, Part};
 use crate::sync::lock;
 
 /// What the thread of the commits does, in the order in which the machine decides it.
@@ -65,17 +65,7 @@ impl ReceiveRun {
             }
             Commit::Bundle(bundle) => {
                 let Staged { entries, mut exceptions, .. } = lock(&self.staged).remove(&bundle).unwrap_or_default();
-                for (index, entry) in entries {
-                    // What is not synced cannot be read back from storage, nor published.
-                    let checked = synced.clone().and_then(|()| entry.verify());
-                    let publish = || self.driver.stages.aside_briefly(Work::Publish, || entry.publish());
-                    let published = checked.inspect_err(|_| entry.remove()).and_then(|()| publish());
-                    match published {
-                        Ok(true) => self.count_published(),
-                        Ok(false) => exceptions.push((index, ItemResult::Kept)),
-                        Err(why) => exceptions.push((index, self.lost(why))),
-                    }
-                }
+                exceptions.extend(self.publish_entries(entries, synced));
                 self.driver.tell(|machine| machine.handle_committed(Instant::now(), bundle, exceptions));
             }
             Commit::Directories(list) => {
@@ -95,6 +85,47 @@ impl ReceiveRun {
                     Err(why) => machine.fail(why),
                 });
             }
+        }
+    }
+
+    /// Gives a bundle's items their names. What has to be said of each that has not got its own.
+    fn publish_entries(
+        &self,
+        entries: Vec<(u32, Box<dyn Entry>)>,
+        synced: &Result<(), Failure>,
+    ) -> Vec<(u32, ItemResult)> {
+        let publish = |entry: &dyn Entry| self.publishing.call(|job| job.measure(|_| entry.publish()));
+        if !self.publishing.are_several() {
+            let publish = |entry: &dyn Entry| self.driver.stages.aside_briefly(Work::Publish, || publish(entry));
+            let one = |(index, entry): (u32, Box<dyn Entry>)| self.publish_entry(index, &*entry, synced, publish);
+            return entries.into_iter().filter_map(one).collect();
+        }
+        let list: Vec<Mutex<Option<(u32, Box<dyn Entry>)>>> =
+            entries.into_iter().map(|entry| Mutex::new(Some(entry))).collect();
+        let one = |entry: &Mutex<Option<(u32, Box<dyn Entry>)>>| {
+            let (index, entry) = lock(entry).take()?;
+            self.publish_entry(index, &*entry, synced, publish)
+        };
+        let said = self.driver.stages.aside(Work::Publish, || self.publishing.each(&list, one));
+        said.into_iter().flatten().collect()
+    }
+
+    fn publish_entry(
+        &self,
+        index: u32,
+        entry: &dyn Entry,
+        synced: &Result<(), Failure>,
+        publish: impl Fn(&dyn Entry) -> Result<bool, Failure>,
+    ) -> Option<(u32, ItemResult)> {
+        // What is not synced cannot be read back from storage, nor published.
+        let checked = synced.clone().and_then(|()| entry.verify());
+        match checked.inspect_err(|_| entry.remove()).and_then(|()| publish(entry)) {
+            Ok(true) => {
+                self.count_published();
+                None
+            }
+            Ok(false) => Some((index, ItemResult::Kept)),
+            Err(why) => Some((index, self.lost(why))),
         }
     }
 

@@ -32,6 +32,7 @@ use carrack_core::wire::peer::{ItemResult, Offer, PeerMessage};
 use carrack_sys::bulk::Pipe;
 
 use self::at_work::AtWork;
+use self::bundle::Waiting;
 use self::slow::Workers;
 use self::stream::{ReceiveStream, StreamError};
 use super::driver::Driver;
@@ -40,6 +41,7 @@ use crate::data::stream::{Connection, InStream};
 use crate::error::protocol_failure;
 use crate::storage::descriptors::open_parts_max;
 use crate::storage::properties::{Properties, WriteOptions};
+use crate::storage::workers::Workers as MetadataWorkers;
 use crate::storage::write::{Destination, Entry, NewFile, Part};
 use crate::sync::lock;
 
@@ -74,6 +76,9 @@ pub struct ReceiveRun {
     /// Items that an earlier session published, read back and found to be something else: offers to be opened
     /// again, and their numbers.
     disbelieved: Mutex<(VecDeque<Offer>, HashSet<ItemId>)>,
+    /// Who makes small files, and who gives them their names.
+    creating: MetadataWorkers,
+    publishing: MetadataWorkers,
     /// Threads that may touch files: those of the streams, and those that read again.
     at_work: Arc<AtWork>,
 }
@@ -85,6 +90,8 @@ struct Staged {
     exceptions: Vec<(u32, ItemResult)>,
     /// Of the blocks of attributes that have come with the entries.
     attribute_bytes: u64,
+    /// Items that have come whole and are not written yet; `None` where each is written as it comes.
+    waiting: Option<Vec<Waiting>>,
 }
 
 impl ReceiveRun {
@@ -101,7 +108,7 @@ impl ReceiveRun {
         let marked = properties.atomic_publish && (properties.resumes || options.verify == Verify::Disk);
         let config = ReceiverConfig { options, checkpoints: marked, tuning: *tuning };
         let run = Arc::new(Self {
-            driver: Driver::new(Receiver::new(config), options, voice, tuning),
+            driver: Driver::new(Receiver::new(config), options, voice, Arc::clone(&tuning)),
             destination,
             properties,
             writing: write_options(&options),
@@ -116,6 +123,8 @@ impl ReceiveRun {
             streams_altered: AtomicU64::new(0),
             reread: Default::default(),
             disbelieved: Mutex::default(),
+            creating: MetadataWorkers::new(&tuning),
+            publishing: MetadataWorkers::new(&tuning),
             at_work: Arc::default(),
         });
         let measured = Arc::clone(&run);
@@ -193,6 +202,7 @@ impl ReceiveRun {
         }
         self.spawn("a data stream", move |run| {
             let _counted = run.driver.crew.enter(number);
+            let _caller = run.creating.enter();
             let input = InStream::new(connection, Arc::clone(&run.driver.stages));
             // Only where nobody looks at the bytes they can go from the socket to the file inside the kernel.
             let pipe = if run.driver.options.digests.any() || !input.is_clear() { None } else { Pipe::new().ok() };

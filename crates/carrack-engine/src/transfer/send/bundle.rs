@@ -1,15 +1,17 @@
 //! Sending a bundle: small files, links and directories.
 
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use carrack_core::attributes::{OtherAttributes, Time};
 use carrack_core::digest::BlockDigest;
-use carrack_core::report::ItemKind;
+use carrack_core::ids::StreamId;
+use carrack_core::report::{Failure, ItemKind};
 use carrack_core::request::Verify;
 use carrack_core::timeline::Work;
-use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::sender::{Bundle, SentItem, changed_unseen};
+use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::wire::attributes;
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_sys::host::clock_seconds;
@@ -17,6 +19,8 @@ use carrack_sys::host::clock_seconds;
 use super::SendRun;
 use super::stream::SendStream;
 use crate::data::hasher::BlockHasher;
+use crate::storage::read::Reader;
+use crate::storage::workers::Job;
 
 impl SendRun {
     pub(super) fn entry(&self, kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> EntryHeader {
@@ -36,16 +40,129 @@ impl SendRun {
     }
 }
 
+/// What a link leads to, and what the link is known by.
+type LeadsTo = Result<(Vec<u8>, Option<Fingerprint>), Failure>;
+
+/// What of a bundle's item has been read before its turn.
+enum Ahead {
+    /// Nothing.
+    No,
+    /// A file: its content, what it is, and whether all went well.
+    File(Vec<u8>, Box<ScannedItem>, Result<(), Failure>),
+    /// What a link leads to.
+    Link(LeadsTo),
+}
+
+/// What is read before its turn, of one bundle, in bytes: as much as a bundle has. Files that are longer than they say,
+/// and come later, are read when it is their turn.
+const AHEAD_BYTES: usize = 4 << 20;
+
+impl SendRun {
+    /// Reads the items of a bundle by several threads, where that is worth it; else nothing.
+    fn read_ahead(&self, stream: StreamId, items: &[ScannedItem]) -> Vec<Ahead> {
+        if !self.finding.are_several() {
+            return Vec::new();
+        }
+        let read = AtomicUsize::new(0);
+        let one = |item: &ScannedItem| match item.kind {
+            ItemKind::File if read.load(Ordering::Relaxed) < AHEAD_BYTES => {
+                let mut content = Vec::new();
+                let (described, result) = self.find_file(stream, item, &mut content);
+                read.fetch_add(content.len(), Ordering::Relaxed);
+                Ahead::File(content, Box::new(described), result)
+            }
+            ItemKind::Symlink => Ahead::Link(self.link_target(item)),
+            _ => Ahead::No,
+        };
+        self.driver.stages.wait(Work::Find, || self.finding.each(items, one))
+    }
+
+    fn link_target(&self, item: &ScannedItem) -> LeadsTo {
+        let find = || self.root(item).and_then(|root| root.source.link_target(&item.path));
+        self.finding.call(|job| job.measure(|_| find()))
+    }
+
+    /// Opens and reads a file of a bundle in the thread of a stream: what it is now, and whether all went well.
+    fn read_file(
+        &self,
+        stream: StreamId,
+        item: &ScannedItem,
+        content: &mut Vec<u8>,
+    ) -> (ScannedItem, Result<(), Failure>) {
+        content.clear();
+        let stages = &self.driver.stages;
+        self.finding.call(|job| {
+            let opened = stages.wait_briefly(Work::Find, || self.open_measured(job, item, stream));
+            stages.wait_briefly(Work::Read, || self.read_opened(opened, item, content))
+        })
+    }
+
+    /// The same in a thread beside the streams, whose time is counted by whoever waits for it.
+    fn find_file(
+        &self,
+        stream: StreamId,
+        item: &ScannedItem,
+        content: &mut Vec<u8>,
+    ) -> (ScannedItem, Result<(), Failure>) {
+        self.finding.call(|job| self.read_opened(self.open_measured(job, item, stream), item, content))
+    }
+
+    fn open_measured(&self, job: &mut Job, item: &ScannedItem, stream: StreamId) -> Result<Box<dyn Reader>, Failure> {
+        job.measure(|job| self.open(item, stream, &mut |time| job.rested(time)))
+    }
+
+    fn read_opened(
+        &self,
+        opened: Result<Box<dyn Reader>, Failure>,
+        item: &ScannedItem,
+        content: &mut Vec<u8>,
+    ) -> (ScannedItem, Result<(), Failure>) {
+        let mut described = item.clone();
+        let read = opened.and_then(|source| self.read_small(&*source, item, &mut described, content));
+        // Nothing of it is worth sending: the trailer says that it is not whole, and the receiver drops it.
+        if read.is_err() {
+            content.clear();
+        }
+        (described, read)
+    }
+
+    fn read_small(
+        &self,
+        source: &dyn Reader,
+        item: &ScannedItem,
+        described: &mut ScannedItem,
+        content: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let twice = self.driver.options.verify == Verify::Source;
+        // Those of the file that is open, not those of the listing: content and attributes belong together.
+        described.attributes = source.attributes(item);
+        let most = item.size.filter(|_| source.size().is_none()).unwrap_or(self.driver.tuning.bundled_file_bytes_max);
+        source.read_whole(content, most as usize)?;
+        // Of what grows, a part is copied: that is not what is known by it.
+        if let Some(size) = source.size() {
+            described.fingerprint = source.fingerprint().filter(|_| size == content.len() as u64);
+        }
+        let same = !twice || source.size().is_none() || {
+            let mut second = Vec::with_capacity(content.len());
+            source.read_whole(&mut second, most as usize)?;
+            second == *content
+        };
+        source.check_unchanged().and_then(|()| if same { Ok(()) } else { Err(changed_unseen()) })
+    }
+}
+
 impl SendStream<'_> {
     pub(super) fn send_bundle(&mut self, bundle: &Bundle) -> io::Result<()> {
         let header = Header::Bundle { bundle: bundle.id, entries: bundle.items.len() as u32 };
         self.out.meta(&[&header.encode()])?;
         let mut sent = Vec::with_capacity(bundle.items.len());
+        let mut ahead = self.run.read_ahead(self.number, &bundle.items).into_iter();
         for item in &bundle.items {
             let target = self.run.driver.lock().target(item);
+            let ahead = ahead.next().unwrap_or(Ahead::No);
             sent.push(match item.kind {
-                ItemKind::File => self.send_file(item, &target)?,
-                ItemKind::Symlink => self.send_link(item, &target)?,
+                ItemKind::File => self.send_file(item, &target, ahead)?,
+                ItemKind::Symlink => self.send_link(item, &target, ahead)?,
                 ItemKind::Directory | ItemKind::Special => {
                     self.out.meta(&[&self.run.entry(EntryKind::Directory, item, &target, 0).encode(), &target])?;
                     SentItem { size: 0, digest: BlockDigest::default(), failure: None }
@@ -57,36 +174,13 @@ impl SendStream<'_> {
         Ok(())
     }
 
-    pub(super) fn send_file(&mut self, item: &ScannedItem, target: &[u8]) -> io::Result<SentItem> {
-        self.content.clear();
-        let mut described = item.clone();
-        let twice = self.run.driver.options.verify == Verify::Source;
-        let (run, stream, content) = (self.run, self.number, &mut self.content);
-        let stages = &run.driver.stages;
-        let opened = stages.wait_briefly(Work::Find, || run.open(item, stream));
-        let read = opened.and_then(|source| {
-            stages.wait_briefly(Work::Read, || {
-                // Those of the file that is open, not those of the listing: content and attributes belong together.
-                described.attributes = source.attributes(item);
-                let most =
-                    item.size.filter(|_| source.size().is_none()).unwrap_or(run.driver.tuning.bundled_file_bytes_max);
-                source.read_whole(content, most as usize)?;
-                // Of what grows, a part is copied: that is not what is known by it.
-                if let Some(size) = source.size() {
-                    described.fingerprint = source.fingerprint().filter(|_| size == content.len() as u64);
-                }
-                let same = !twice || source.size().is_none() || {
-                    let mut second = Vec::with_capacity(content.len());
-                    source.read_whole(&mut second, most as usize)?;
-                    second == *content
-                };
-                source.check_unchanged().and_then(|()| if same { Ok(()) } else { Err(changed_unseen()) })
-            })
-        });
-        // Nothing of it is worth sending: the trailer says that it is not whole, and the receiver drops it.
-        if read.is_err() {
-            self.content.clear();
-        }
+    fn send_file(&mut self, item: &ScannedItem, target: &[u8], ahead: Ahead) -> io::Result<SentItem> {
+        let (described, read) = if let Ahead::File(content, described, read) = ahead {
+            self.content = content;
+            (*described, read)
+        } else {
+            self.run.read_file(self.number, item, &mut self.content)
+        };
         self.run.pace(self.content.len());
         let mut hasher = BlockHasher::new(self.run.driver.options.digests, 0);
         self.run.driver.stages.work(Work::Hash, self.content.len(), || hasher.update(&self.content));
@@ -99,9 +193,12 @@ impl SendStream<'_> {
         Ok(SentItem { size: self.content.len() as u64, digest, failure: read.err() })
     }
 
-    pub(super) fn send_link(&mut self, item: &ScannedItem, target: &[u8]) -> io::Result<SentItem> {
-        let find = || self.run.root(item).and_then(|root| root.source.link_target(&item.path));
-        let leads_to = self.run.driver.stages.wait_briefly(Work::Find, find);
+    fn send_link(&mut self, item: &ScannedItem, target: &[u8], ahead: Ahead) -> io::Result<SentItem> {
+        let leads_to = if let Ahead::Link(leads_to) = ahead {
+            leads_to
+        } else {
+            self.run.driver.stages.wait_briefly(Work::Find, || self.run.link_target(item))
+        };
         // A link that cannot be read is sent as an empty file that is not whole: the receiver drops it.
         match leads_to {
             Ok((leads_to, fingerprint)) => {

@@ -33,6 +33,7 @@ use crate::data::stream::{Connection, OutStream, Protection};
 use crate::error::{describe, failure};
 use crate::net::socket::Socket;
 use crate::storage::read::{Freshness, Reader, Root};
+use crate::storage::workers::Workers;
 use crate::sync::lock;
 
 /// Large files that are read once more at the same time.
@@ -54,6 +55,9 @@ pub struct SendRun {
     limit: Option<Mutex<RateLimit>>,
     /// Whether there has been a data connection.
     linked: AtomicBool,
+    /// Who looks at files of the sources, and who opens those that travel in bundles.
+    listing: Workers,
+    finding: Workers,
     /// Sources to be read once more, where that was asked for.
     again: Mutex<VecDeque<ItemId>>,
     /// Markers and part files of Carrack's own that the scan has left out.
@@ -78,7 +82,7 @@ impl SendRun {
             tuning: *tuning,
         };
         let run = Arc::new(Self {
-            driver: Driver::new(Sender::new(config), options, voice, tuning),
+            driver: Driver::new(Sender::new(config), options, voice, Arc::clone(&tuning)),
             roots,
             selection: Mutex::new(selection),
             // What the receiver has already is told by them alone.
@@ -88,6 +92,8 @@ impl SendRun {
             stuck: Mutex::default(),
             limit: options.rate_limit.map(|rate| Mutex::new(RateLimit::new(rate))),
             linked: AtomicBool::new(false),
+            listing: Workers::new(&tuning),
+            finding: Workers::new(&tuning),
             again: Mutex::default(),
             own: AtomicU64::new(0),
         });
@@ -135,6 +141,7 @@ impl SendRun {
         });
         self.spawn("a data stream", move |run| {
             let _counted = run.driver.crew.enter(number);
+            let _caller = run.finding.enter();
             let mut stream = SendStream::new(
                 run,
                 number,

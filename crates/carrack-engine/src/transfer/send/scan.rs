@@ -23,11 +23,12 @@ impl SendRun {
         let selection = lock(&self.selection).take();
         let mut ahead = 0;
         let overlaps = Overlaps::new(&self.roots, selection.as_ref());
+        let _caller = self.listing.enter();
         for (number, root) in self.roots.iter().enumerate() {
             let mut batch = Vec::with_capacity(SCAN_BATCH);
             let mut since = Instant::now();
             let mut lap = Lap::begin();
-            root.walk(number as u32, selection.as_ref(), self.freshness, &mut |found| {
+            root.walk(number as u32, selection.as_ref(), self.freshness, Some(&self.listing), &mut |found| {
                 batch.push(overlaps.check(found));
                 // A slow listing must not keep back what it has found.
                 let full = batch.len() >= SCAN_BATCH || since.elapsed() > Duration::from_millis(2);

@@ -26,7 +26,7 @@ impl SendRun {
         // Opened without any lock: on a file system that hangs only this stream waits.
         let scanned = self.driver.lock().scanned(item).cloned();
         let scanned = scanned.ok_or_else(|| failure(ErrorCode::Internal, Side::Source, "the item has ended"))?;
-        let opened = self.driver.stages.wait(Work::Find, || self.open(&scanned, stream))?;
+        let opened = self.driver.stages.wait(Work::Find, || self.open(&scanned, stream, &mut |_| {}))?;
         // What is opened must be what was listed: the receiver was told its size and its times.
         opened.check_listed(&scanned)?;
         let mut sources = lock(&self.sources);
@@ -34,8 +34,17 @@ impl SendRun {
         Ok(Arc::clone(sources.entry(item).or_insert_with(|| Arc::from(opened))))
     }
 
-    pub(super) fn open(&self, item: &ScannedItem, stream: StreamId) -> Result<Box<dyn Reader>, Failure> {
-        let mut rest = |time| self.rest(stream, time);
+    /// Opens a source. `rested` is told of time that is let pass.
+    pub(super) fn open(
+        &self,
+        item: &ScannedItem,
+        stream: StreamId,
+        rested: &mut dyn FnMut(Duration),
+    ) -> Result<Box<dyn Reader>, Failure> {
+        let mut rest = |time| {
+            rested(time);
+            self.rest(stream, time)
+        };
         let may_grow = self.driver.options.allow_growing;
         let mut options = OpenOptions { tuning: &self.driver.tuning, may_grow, rest: &mut rest };
         let opened = self.root(item)?.source.open(item, &mut options)?;

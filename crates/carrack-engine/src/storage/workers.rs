@@ -1,0 +1,340 @@
+//! Calls to a file system's metadata, of one kind, made by as many threads at once as `pace::workers` finds worth it.
+//!
+//! Where the calls are short, which is so on every local file system, nothing is added to them but a counter: one call
+//! in sixteen is measured. Where they are slow, each needs a permit, and who has a list of them may have others help.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use carrack_core::pace::workers::{Call, WorkerControl};
+use carrack_core::tuning::Tuning;
+
+use crate::sync::{lock, wait_timeout};
+
+/// The first calls are measured each by itself: they may be all there are.
+const MEASURED_FIRST: u64 = 64;
+/// Then, where calls are short, one in so many.
+const SAMPLED: u64 = 16;
+/// Whoever has waited for so long for a permit goes on without: a call that hangs holds up its own file alone.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often who waits tells the controller the time.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The calls of one kind of one transfer.
+#[derive(Debug)]
+pub struct Workers {
+    state: Mutex<State>,
+    /// A permit has become free, or there are more.
+    freed: Condvar,
+    /// Whether permits are needed; and how many there are.
+    governs: AtomicBool,
+    permits: AtomicUsize,
+    /// Calls so far.
+    calls: AtomicU64,
+    /// Who has lists of calls made, at this moment.
+    lists: AtomicUsize,
+    start: Instant,
+}
+
+#[derive(Debug)]
+struct State {
+    control: WorkerControl,
+    under_way: u16,
+    callers: u16,
+}
+
+/// A thread that makes such calls by itself, until this is dropped.
+#[derive(Debug)]
+pub struct Caller<'a>(&'a Workers);
+
+/// One call that is made, and its time.
+#[derive(Debug)]
+pub struct Job {
+    is_measured: bool,
+    rested: Duration,
+    span: Option<(Instant, Instant)>,
+}
+
+impl Job {
+    /// Makes the call. What is done before and after it is no part of its time.
+    pub fn measure<T>(&mut self, call: impl FnOnce(&mut Self) -> T) -> T {
+        if !self.is_measured {
+            return call(self);
+        }
+        let began = Instant::now();
+        let result = call(self);
+        let ended = Instant::now();
+        self.span = Some((began + self.rested.min(ended - began), ended));
+        result
+    }
+
+    /// The call let so much time pass by itself.
+    pub fn rested(&mut self, time: Duration) {
+        self.rested += time;
+    }
+}
+
+impl Workers {
+    /// Before the first call.
+    pub fn new(tuning: &Tuning) -> Self {
+        let workers = Self {
+            state: Mutex::new(State { control: WorkerControl::new(tuning), under_way: 0, callers: 0 }),
+            freed: Condvar::new(),
+            governs: AtomicBool::new(false),
+            permits: AtomicUsize::new(1),
+            calls: AtomicU64::new(0),
+            lists: AtomicUsize::new(0),
+            start: Instant::now(),
+        };
+        workers.tell(&lock(&workers.state));
+        workers
+    }
+
+    /// Counts a thread that makes such calls by itself.
+    pub fn enter(&self) -> Caller<'_> {
+        let mut state = lock(&self.state);
+        state.callers += 1;
+        let callers = state.callers;
+        state.control.handle_callers(callers);
+        self.tell(&state);
+        Caller(self)
+    }
+
+    /// The number that was found best, and calls a second with it.
+    pub fn found(&self) -> Option<(u16, f64)> {
+        lock(&self.state).control.found()
+    }
+
+    /// Whether a list of calls is better made by several threads.
+    pub fn are_several(&self) -> bool {
+        self.share() > 1
+    }
+
+    /// Makes one call, once there is a permit for it where it needs one.
+    pub fn call<T>(&self, call: impl FnOnce(&mut Job) -> T) -> T {
+        if !self.governs.load(Ordering::Relaxed) {
+            let number = self.calls.fetch_add(1, Ordering::Relaxed);
+            let is_measured = number < MEASURED_FIRST || number.is_multiple_of(SAMPLED);
+            let mut job = Job { is_measured, rested: Duration::ZERO, span: None };
+            let result = call(&mut job);
+            if let Some(span) = job.span {
+                self.count(lock(&self.state), span, 1);
+            }
+            return result;
+        }
+        let permit = self.permit();
+        let mut job = Job { is_measured: true, rested: Duration::ZERO, span: None };
+        let result = call(&mut job);
+        if let Some(span) = job.span {
+            self.count(lock(&self.state), span, permit.alongside);
+        }
+        result
+    }
+
+    /// Works on each of a list, by as many threads as there may be, and hands out the results in its order. A panic of
+    /// one goes on to the caller.
+    pub fn each<T: Sync, R: Send>(&self, list: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        self.lists.fetch_add(1, Ordering::Relaxed);
+        let _listed = Listed(&self.lists);
+        let threads = self.share().min(list.len());
+        if threads <= 1 {
+            return list.iter().map(work).collect();
+        }
+        let next = AtomicUsize::new(0);
+        let results: Vec<Mutex<Option<R>>> = list.iter().map(|_| Mutex::default()).collect();
+        let run = || {
+            while let Some((one, result)) = at(list, &results, next.fetch_add(1, Ordering::Relaxed)) {
+                let done = work(one);
+                *lock(result) = Some(done);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                // A host that has no thread left has fewer helpers.
+                if std::thread::Builder::new().spawn_scoped(scope, run).is_err() {
+                    break;
+                }
+            }
+            run();
+        });
+        results.into_iter().filter_map(|result| lock(&result).take()).collect()
+    }
+
+    /// Threads for one list: as many as there may be, divided among those who have one.
+    fn share(&self) -> usize {
+        if !self.governs.load(Ordering::Relaxed) {
+            return 1;
+        }
+        let lists = self.lists.load(Ordering::Relaxed).max(1);
+        self.permits.load(Ordering::Relaxed).div_ceil(lists)
+    }
+
+    fn permit(&self) -> Permit<'_> {
+        let asked = Instant::now();
+        let mut state = lock(&self.state);
+        while state.control.governs() && state.under_way >= state.control.workers() && asked.elapsed() < PATIENCE {
+            state = wait_timeout(&self.freed, state, LOOK_INTERVAL);
+            state.control.handle_time(self.start.elapsed());
+            self.tell(&state);
+        }
+        state.under_way += 1;
+        Permit { workers: self, alongside: state.under_way }
+    }
+
+    fn count(&self, mut state: MutexGuard<'_, State>, (began, ended): (Instant, Instant), alongside: u16) {
+        let since = |at: Instant| at.saturating_duration_since(self.start);
+        state.control.handle_call(Call { began: since(began), ended: since(ended), alongside });
+        self.tell(&state);
+    }
+
+    /// Lets those know who do not ask under the lock.
+    fn tell(&self, state: &State) {
+        let (governs, permits) = (state.control.governs(), usize::from(state.control.workers()));
+        let before = self.permits.swap(permits, Ordering::Relaxed);
+        if self.governs.swap(governs, Ordering::Relaxed) != governs || permits > before {
+            self.freed.notify_all();
+        }
+    }
+}
+
+fn at<'a, T, R>(list: &'a [T], results: &'a [R], index: usize) -> Option<(&'a T, &'a R)> {
+    list.get(index).zip(results.get(index))
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.state);
+        state.callers -= 1;
+        let callers = state.callers;
+        state.control.handle_callers(callers);
+    }
+}
+
+struct Listed<'a>(&'a AtomicUsize);
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A call that is under way.
+struct Permit<'a> {
+    workers: &'a Workers,
+    alongside: u16,
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        lock(&self.workers.state).under_way -= 1;
+        self.workers.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    fn fixed(workers: u16) -> Workers {
+        Workers::new(&Tuning { metadata_workers: workers, ..Tuning::default() })
+    }
+
+    #[test]
+    fn list_is_worked_on_by_as_many_as_there_may_be_and_keeps_its_order() {
+        for workers in [1, 3, 8] {
+            let all = fixed(workers);
+            let (under_way, most) = (AtomicU32::new(0), AtomicU32::new(0));
+            let list: Vec<u32> = (0..100).collect();
+            let doubled = all.each(&list, |number| {
+                all.call(|job| {
+                    job.measure(|_| {
+                        most.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        std::thread::sleep(Duration::from_millis(1));
+                        under_way.fetch_sub(1, Ordering::SeqCst);
+                        number * 2
+                    })
+                })
+            });
+            assert_eq!(doubled, list.iter().map(|number| number * 2).collect::<Vec<_>>());
+            assert_eq!(most.load(Ordering::SeqCst), u32::from(workers));
+        }
+        assert!(fixed(8).are_several() && !fixed(1).are_several());
+        assert!(!Workers::new(&Tuning::default()).are_several());
+    }
+
+    #[test]
+    fn permits_hold_back_threads_that_are_too_many() {
+        let all = fixed(2);
+        let (under_way, most) = (AtomicU32::new(0), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let _caller = all.enter();
+                    for _ in 0..10 {
+                        all.call(|_| {
+                            most.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                            std::thread::sleep(Duration::from_millis(1));
+                            under_way.fetch_sub(1, Ordering::SeqCst);
+                        });
+                    }
+                });
+            }
+        });
+        assert_eq!(most.load(Ordering::SeqCst), 2);
+    }
+
+    /// A call that hangs does not hold up the others for ever.
+    #[test]
+    fn permit_that_does_not_come_back_is_not_waited_for() {
+        let all = fixed(1);
+        let (let_go, wait) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let all = &all;
+            let (hangs, hung) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || {
+                all.call(|_| {
+                    hangs.send(()).unwrap();
+                    let _ = wait.recv();
+                });
+            });
+            hung.recv().unwrap();
+            all.call(|_| ());
+            drop(let_go);
+        });
+    }
+
+    /// Slow calls get workers, short ones do not.
+    #[test]
+    fn slow_calls_get_workers() {
+        let list = [(); 64];
+        let run = |time: Duration| {
+            let all = Workers::new(&Tuning::default());
+            let caller = all.enter();
+            for _ in 0..20 {
+                all.each(&list, |()| all.call(|job| job.measure(|_| std::thread::sleep(time))));
+            }
+            drop(caller);
+            all
+        };
+        assert!(run(Duration::from_millis(2)).are_several());
+        let short = Workers::new(&Tuning::default());
+        for _ in 0..100_000 {
+            short.call(|job| job.measure(|_| std::hint::black_box(0)));
+        }
+        assert!(!short.governs.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn time_that_a_call_rests_is_not_its_own() {
+        let mut job = Job { is_measured: true, rested: Duration::ZERO, span: None };
+        job.measure(|job| {
+            std::thread::sleep(Duration::from_millis(20));
+            job.rested(Duration::from_millis(20));
+        });
+        let (began, ended) = job.span.unwrap();
+        assert!(ended - began < Duration::from_millis(15), "{:?}", ended - began);
+    }
+}

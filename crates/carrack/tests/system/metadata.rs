@@ -1,0 +1,113 @@
+//! File systems whose metadata is on a server that answers each call late: as many workers as it takes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use carrack_core::location::Location;
+use carrack_core::request::{CopyOptions, CopyRequest, Durability};
+use carrack_core::tuning::Tuning;
+use carrack_engine::{Context, Copy};
+use carrack_faults::can_mount;
+use carrack_faults::fuse::{Call, FaultFs, Features, Load};
+
+use crate::support::{Sandbox, same_tree};
+
+/// Files in each directory: the kernel makes names in one directory one after the other.
+const IN_EACH: usize = 8;
+
+/// A file system whose server answers `knee` calls at once as fast as one.
+struct Scene {
+    slow: FaultFs,
+    sandbox: Sandbox,
+}
+
+impl Scene {
+    fn new() -> Option<Self> {
+        if !can_mount("a FUSE file system") {
+            return None;
+        }
+        let sandbox = Sandbox::in_memory();
+        for name in ["backing", "at", "fast"] {
+            std::fs::create_dir(sandbox.path(name)).unwrap();
+        }
+        let features = Features { many_at_once: true, uncached: true, ..Features::default() };
+        let slow = FaultFs::mount(&sandbox.path("backing"), &sandbox.path("at"), features).unwrap();
+        Some(Self { slow, sandbox })
+    }
+
+    /// Small files below a directory of the sandbox.
+    fn write(&self, top: &str, files: usize) {
+        for number in 0..files {
+            self.sandbox.write(format!("{top}/d{}/f{number}", number / IN_EACH), format!("content {number}"));
+        }
+    }
+
+    /// The time of a copy with so many workers, or with as many as are found; and the most calls at once.
+    fn time(&self, from: &Path, to: &Path, workers: u16) -> (Duration, u32) {
+        self.slow.load(Load {
+            calls: vec![Call::Look, Call::Open, Call::Create],
+            each: Duration::from_millis(3),
+            knee: KNEE,
+        });
+        let local = |path: &Path| Location::Local(format!("{}/", path.display()).into_bytes());
+        let options = CopyOptions { durability: Durability::None, ..CopyOptions::default() };
+        let request = CopyRequest { sources: vec![local(from)], destination: local(to), options };
+        let tuning = Arc::new(Tuning { metadata_workers: workers, ..Tuning::default() });
+        let start = Instant::now();
+        let report = Copy::start(request, &Context { tuning, ..Context::default() }).wait();
+        let time = start.elapsed();
+        assert!(report.error.is_none() && report.counts.failed == 0, "{:?} {:?}", report.error, report.failures);
+        (time, self.slow.loaded_most())
+    }
+}
+
+const KNEE: u32 = 8;
+/// Fixed numbers that it is compared with: below the knee, at it, and beyond.
+const FIXED: [u16; 3] = [4, 8, 24];
+
+/// The copy whose number of workers is found gets at least nine tenths of what the best fixed number does.
+#[track_caller]
+fn compare(copy: impl Fn(u16) -> (Duration, u32)) {
+    let fixed: Vec<(u16, Duration, u32)> = FIXED
+        .into_iter()
+        .map(|workers| {
+            let (time, most) = copy(workers);
+            (workers, time, most)
+        })
+        .collect();
+    let best = fixed.iter().map(|(_, time, _)| *time).min().unwrap();
+    // A machine that is busy with something else makes a copy slower, never faster.
+    let mut found = vec![copy(0)];
+    while found.len() < 3 && found.iter().all(|(time, _)| time.mul_f64(0.9) > best) {
+        found.push(copy(0));
+    }
+    println!("fixed {fixed:?}, found {found:?}");
+    assert!(found.iter().any(|(time, _)| time.mul_f64(0.9) <= best), "found {found:?}, fixed {fixed:?}");
+    assert!(fixed[0].1 > best.mul_f64(1.3), "four workers should not do: {fixed:?}");
+}
+
+#[test]
+fn workers_follow_a_slow_source() {
+    let Some(scene) = Scene::new() else { return };
+    scene.write("backing/tree", 4000);
+    let (number, fast) = (std::cell::Cell::new(0), scene.sandbox.path("fast"));
+    let from = scene.slow.path().join("tree");
+    compare(|workers| {
+        number.set(number.get() + 1);
+        scene.time(&from, &fast.join(number.get().to_string()), workers)
+    });
+    same_tree(&scene.sandbox.path("backing/tree"), &fast.join("1"));
+}
+
+#[test]
+fn workers_follow_a_slow_destination() {
+    let Some(scene) = Scene::new() else { return };
+    scene.write("fast/tree", 1600);
+    let (number, from) = (std::cell::Cell::new(0), scene.sandbox.path("fast/tree"));
+    compare(|workers| {
+        number.set(number.get() + 1);
+        scene.time(&from, &scene.slow.path().join(number.get().to_string()), workers)
+    });
+    same_tree(&from, &scene.sandbox.path("backing/1"));
+}
