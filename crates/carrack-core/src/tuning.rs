@@ -131,8 +131,8 @@ knobs! {
     /// Round trip from which a path counts as far.
     far_rtt: Duration = Duration::from_millis(5);
 
-    /// Calls to a file system's metadata that are under way at once, of each kind: looking at files, opening, making and
-    /// naming them. 0 leaves it to be found out, where they are slow.
+    /// Calls to a file system's metadata that are under way at once, of each kind: looking at files, opening, making
+    /// and naming them. 0 leaves it to be found out, where they are slow.
     metadata_workers: u16 = 0;
     /// The most that are found out: a server that takes more serves others as well.
     metadata_workers_most: u16 = 64;

@@ -37,7 +37,7 @@ words! {
 
 /// A way on which numbers are found: from one host to another, over one kind of link.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Way {
+pub struct KeptWay {
     /// The host of the sources.
     pub from: String,
     /// The host of the destination.
@@ -46,7 +46,7 @@ pub struct Way {
     pub link: String,
 }
 
-impl Way {
+impl KeptWay {
     /// `None` where one of the words cannot stand in a line: it is empty, long, or has letters that no host's name has.
     pub fn new(from: &str, to: &str, link: &str) -> Option<Self> {
         let is_word = |word: &&str| {
@@ -65,7 +65,7 @@ impl Way {
 
 /// A number that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundNumber {
     /// Of what.
     pub knob: Knob,
     /// How many.
@@ -79,10 +79,10 @@ pub struct Found {
 /// Keeps what copies find. Nothing here fails: what cannot be kept is forgotten.
 pub trait KeptTuning: fmt::Debug + Send + Sync {
     /// What was found on a way. `note` takes what a person should know.
-    fn look_up(&self, way: &Way, note: &dyn Fn(String)) -> Vec<Found>;
+    fn look_up(&self, way: &KeptWay, note: &dyn Fn(String)) -> Vec<FoundNumber>;
 
     /// Keeps what was found, in the place of what was kept of the same.
-    fn keep(&self, way: &Way, found: &[Found], note: &dyn Fn(String));
+    fn keep(&self, way: &KeptWay, found: &[FoundNumber], note: &dyn Fn(String));
 }
 
 /// Keeps nothing.
@@ -90,11 +90,11 @@ pub trait KeptTuning: fmt::Debug + Send + Sync {
 pub struct ForgetTuning;
 
 impl KeptTuning for ForgetTuning {
-    fn look_up(&self, _way: &Way, _note: &dyn Fn(String)) -> Vec<Found> {
+    fn look_up(&self, _way: &KeptWay, _note: &dyn Fn(String)) -> Vec<FoundNumber> {
         Vec::new()
     }
 
-    fn keep(&self, _way: &Way, _found: &[Found], _note: &dyn Fn(String)) {}
+    fn keep(&self, _way: &KeptWay, _found: &[FoundNumber], _note: &dyn Fn(String)) {}
 }
 
 /// Keeps it in a file, a line for each number, for [`limits::KEPT_TUNING_AGE`] and at most
@@ -107,14 +107,14 @@ pub struct TuningFile {
 
 /// Why a file was not read.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Unread {
+pub enum UnreadTuning {
     /// A later version has written it.
     Later,
     /// It is of no use.
     Unfit(String),
 }
 
-impl fmt::Display for Unread {
+impl fmt::Display for UnreadTuning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Later => f.write_str("a later version has written it"),
@@ -133,11 +133,11 @@ impl TuningFile {
     ///
     /// # Errors
     /// When the file is there and cannot be used.
-    pub fn entries(&self) -> Result<Vec<(Way, Found)>, Unread> {
+    pub fn entries(&self) -> Result<Vec<(KeptWay, FoundNumber)>, UnreadTuning> {
         let mut entries = parse(&read(&self.path)?)?;
         let now = (self.clock)();
         // A time in the future is that of a clock that was wrong: nobody knows when it was.
-        let lasts = |found: &Found| found.at <= now && now - found.at <= limits::KEPT_TUNING_AGE.as_secs();
+        let lasts = |found: &FoundNumber| found.at <= now && now - found.at <= limits::KEPT_TUNING_AGE.as_secs();
         entries.retain(|(_, found)| lasts(found));
         Ok(entries)
     }
@@ -153,11 +153,11 @@ impl TuningFile {
         let lock = lock_beside(&self.path, LOCK_PATIENCE).ok_or("other commands hold its lock")?;
         let entries = match (self.entries(), pair) {
             (Ok(entries), _) => entries,
-            (Err(Unread::Unfit(_)), None) => Vec::new(),
+            (Err(UnreadTuning::Unfit(_)), None) => Vec::new(),
             (Err(why), _) => return Err(why.to_string()),
         };
         let before = entries.len();
-        let stays = |way: &Way| pair.is_some_and(|pair| !way.is_between(pair));
+        let stays = |way: &KeptWay| pair.is_some_and(|pair| !way.is_between(pair));
         let left: Vec<_> = entries.into_iter().filter(|(way, _)| stays(way)).collect();
         let count = before - left.len();
         write_whole(&self.path, text(&left).as_bytes()).map_err(|error| describe(&error))?;
@@ -167,17 +167,17 @@ impl TuningFile {
 
     /// What is kept; what cannot be used is moved out of the way, under the lock: another command may have done so by
     /// now, and begun a new file.
-    fn entries_or_aside(&self, note: &dyn Fn(String)) -> Vec<(Way, Found)> {
+    fn entries_or_aside(&self, note: &dyn Fn(String)) -> Vec<(KeptWay, FoundNumber)> {
         let why = match self.entries() {
             Ok(entries) => return entries,
-            Err(Unread::Later) => return Vec::new(),
-            Err(Unread::Unfit(why)) => why,
+            Err(UnreadTuning::Later) => return Vec::new(),
+            Err(UnreadTuning::Unfit(why)) => why,
         };
         let Some(_lock) = lock_beside(&self.path, LOCK_PATIENCE) else { return Vec::new() };
         match self.entries() {
             Ok(entries) => return entries,
-            Err(Unread::Later) => return Vec::new(),
-            Err(Unread::Unfit(_)) => {}
+            Err(UnreadTuning::Later) => return Vec::new(),
+            Err(UnreadTuning::Unfit(_)) => {}
         }
         note(self.set_aside(&why));
         Vec::new()
@@ -195,18 +195,18 @@ impl TuningFile {
 }
 
 impl KeptTuning for TuningFile {
-    fn look_up(&self, way: &Way, note: &dyn Fn(String)) -> Vec<Found> {
+    fn look_up(&self, way: &KeptWay, note: &dyn Fn(String)) -> Vec<FoundNumber> {
         let entries = self.entries_or_aside(note);
         entries.into_iter().filter(|(of, _)| of == way).map(|(_, found)| found).collect()
     }
 
-    fn keep(&self, way: &Way, found: &[Found], note: &dyn Fn(String)) {
+    fn keep(&self, way: &KeptWay, found: &[FoundNumber], note: &dyn Fn(String)) {
         // Without the lock another command's numbers could be lost. Where nothing can be written nothing is kept.
         let Some(_lock) = lock_beside(&self.path, LOCK_PATIENCE) else { return };
         let mut entries = match self.entries() {
             Ok(entries) => entries,
-            Err(Unread::Later) => return,
-            Err(Unread::Unfit(why)) => {
+            Err(UnreadTuning::Later) => return,
+            Err(UnreadTuning::Unfit(why)) => {
                 note(self.set_aside(&why));
                 Vec::new()
             }
@@ -214,7 +214,7 @@ impl KeptTuning for TuningFile {
         let at = (self.clock)();
         for one in found {
             entries.retain(|(of, before)| of != way || before.knob != one.knob);
-            entries.push((way.clone(), Found { at, ..*one }));
+            entries.push((way.clone(), FoundNumber { at, ..*one }));
         }
         let surplus = entries.len().saturating_sub(limits::KEPT_TUNING_ENTRIES);
         let _ = write_whole(&self.path, text(&entries[surplus..]).as_bytes());
@@ -225,44 +225,46 @@ fn shown(path: &Path) -> String {
     display_bytes(path.as_os_str().as_encoded_bytes()).to_string()
 }
 
-fn read(path: &Path) -> Result<String, Unread> {
-    let unfit = |why: &str| Unread::Unfit(why.to_owned());
+fn read(path: &Path) -> Result<String, UnreadTuning> {
+    let unfit = |why: &str| UnreadTuning::Unfit(why.to_owned());
     let file = match carrack_sys::file::open_unfollowed(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
-        Err(error) => return Err(Unread::Unfit(describe(&error))),
+        Err(error) => return Err(UnreadTuning::Unfit(describe(&error))),
     };
-    let facts = file.metadata().map_err(|error| Unread::Unfit(describe(&error)))?;
+    let facts = file.metadata().map_err(|error| UnreadTuning::Unfit(describe(&error)))?;
     if !facts.is_file() {
         return Err(unfit("it is no regular file"));
     }
     let mut bytes = Vec::new();
     let most = limits::KEPT_TUNING_BYTES;
-    file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(|error| Unread::Unfit(describe(&error)))?;
+    file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(|error| UnreadTuning::Unfit(describe(&error)))?;
     if bytes.len() > most {
-        return Err(Unread::Unfit(format!("it has more than {most} bytes")));
+        return Err(UnreadTuning::Unfit(format!("it has more than {most} bytes")));
     }
     String::from_utf8(bytes).map_err(|_| unfit("it is not text"))
 }
 
 /// Every line, or what is wrong with the first that is none.
-fn parse(text: &str) -> Result<Vec<(Way, Found)>, Unread> {
+fn parse(text: &str) -> Result<Vec<(KeptWay, FoundNumber)>, UnreadTuning> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
     let mut lines = text.lines().zip(1..);
     match lines.next() {
         Some((HEADER, _)) => {}
-        Some((first, _)) if is_header(first) => return Err(Unread::Later),
-        _ => return Err(Unread::Unfit("it does not begin as Carrack's does".into())),
+        Some((first, _)) if is_header(first) => return Err(UnreadTuning::Later),
+        _ => return Err(UnreadTuning::Unfit("it does not begin as Carrack's does".into())),
     }
-    let torn = || Unread::Unfit("its last line has no end".into());
+    let torn = || UnreadTuning::Unfit("its last line has no end".into());
     text.ends_with('\n').then_some(()).ok_or_else(torn)?;
     let entries: Vec<_> = lines
-        .map(|(line, number)| entry(line).ok_or_else(|| Unread::Unfit(format!("line {number} is none of Carrack's"))))
+        .map(|(line, number)| {
+            entry(line).ok_or_else(|| UnreadTuning::Unfit(format!("line {number} is none of Carrack's")))
+        })
         .collect::<Result<_, _>>()?;
     if entries.len() > limits::KEPT_TUNING_ENTRIES {
-        return Err(Unread::Unfit(format!("it has more than {} lines", limits::KEPT_TUNING_ENTRIES)));
+        return Err(UnreadTuning::Unfit(format!("it has more than {} lines", limits::KEPT_TUNING_ENTRIES)));
     }
     Ok(entries)
 }
@@ -271,21 +273,21 @@ fn is_header(line: &str) -> bool {
     line.strip_prefix(HEADER_OF_ANY).is_some_and(|version| version.parse::<u32>().is_ok())
 }
 
-fn entry(line: &str) -> Option<(Way, Found)> {
+fn entry(line: &str) -> Option<(KeptWay, FoundNumber)> {
     let words: Vec<&str> = line.split(' ').collect();
     let [from, to, link, knob, number, rate, at] = words[..] else { return None };
-    let found = Found {
+    let found = FoundNumber {
         knob: Knob::parse(knob).ok()?,
         number: number.parse().ok().filter(|number| (1..=limits::STREAMS).contains(number))?,
         rate: rate.parse().ok()?,
         at: at.parse().ok()?,
     };
-    Some((Way::new(from, to, link)?, found))
+    Some((KeptWay::new(from, to, link)?, found))
 }
 
-fn text(entries: &[(Way, Found)]) -> String {
-    let line = |(way, found): &(Way, Found)| {
-        let (Way { from, to, link }, Found { knob, number, rate, at }) = (way, found);
+fn text(entries: &[(KeptWay, FoundNumber)]) -> String {
+    let line = |(way, found): &(KeptWay, FoundNumber)| {
+        let (KeptWay { from, to, link }, FoundNumber { knob, number, rate, at }) = (way, found);
         format!("{from} {to} {link} {} {number} {rate} {at}\n", knob.name())
     };
     std::iter::once(format!("{HEADER}\n")).chain(entries.iter().map(line)).collect()
@@ -297,19 +299,19 @@ mod tests {
 
     use super::*;
 
-    fn way(to: &str) -> Way {
-        Way::new("here", to, "direct").unwrap()
+    fn way(to: &str) -> KeptWay {
+        KeptWay::new("here", to, "direct").unwrap()
     }
 
-    fn streams(number: u16) -> Found {
-        Found { knob: Knob::Streams, number, rate: 1_000_000, at: 0 }
+    fn streams(number: u16) -> FoundNumber {
+        FoundNumber { knob: Knob::Streams, number, rate: 1_000_000, at: 0 }
     }
 
     fn at(path: &Path, clock: fn() -> u64) -> TuningFile {
         TuningFile { path: path.into(), clock }
     }
 
-    fn numbers(found: &[Found]) -> Vec<(Knob, u16)> {
+    fn numbers(found: &[FoundNumber]) -> Vec<(Knob, u16)> {
         found.iter().map(|found| (found.knob, found.number)).collect()
     }
 
@@ -323,16 +325,16 @@ mod tests {
         let path = directory.path().join("state/tuning");
         let file = at(&path, || 1000);
         assert!(file.look_up(&way("a"), &quiet).is_empty() && !path.exists());
-        file.keep(&way("a"), &[streams(8), Found { knob: Knob::Create, ..streams(12) }], &quiet);
+        file.keep(&way("a"), &[streams(8), FoundNumber { knob: Knob::Create, ..streams(12) }], &quiet);
         file.keep(&way("a"), &[streams(16)], &quiet);
-        file.keep(&Way::new("a", "here", "direct").unwrap(), &[streams(4)], &quiet);
+        file.keep(&KeptWay::new("a", "here", "direct").unwrap(), &[streams(4)], &quiet);
         assert_eq!(numbers(&file.look_up(&way("a"), &quiet)), [(Knob::Create, 12), (Knob::Streams, 16)]);
-        assert!(file.look_up(&Way::new("here", "a", "reverse").unwrap(), &quiet).is_empty());
+        assert!(file.look_up(&KeptWay::new("here", "a", "reverse").unwrap(), &quiet).is_empty());
         assert_eq!(file.entries().unwrap().len(), 3);
         assert_eq!(file.forget(Some(("a", "here"))), Ok(3));
         assert_eq!(file.entries(), Ok(Vec::new()));
         for word in ["", "a b", "a\n", "\u{fc}", &"x".repeat(256)] {
-            assert_eq!(Way::new("here", word, "direct"), None);
+            assert_eq!(KeptWay::new("here", word, "direct"), None);
         }
     }
 

@@ -72,7 +72,7 @@ pub mod keys {
 
 /// What copies have found about the ways between hosts: kept in a file, or as somebody else keeps it.
 pub mod tuned {
-    pub use crate::kept_tuning::{ForgetTuning, Found, KeptTuning, Knob, TuningFile, Unread, Way};
+    pub use crate::kept_tuning::{ForgetTuning, FoundNumber, KeptTuning, KeptWay, Knob, TuningFile, UnreadTuning};
 }
 
 /// Stores: what each place promises that bytes are read from and written to, and the suite that proves it.

@@ -13,11 +13,11 @@
 //! more workers, above 1.8 there are fewer, in between they stay as they are. More are tried only where those that
 //! there are have been in use.
 //!
-//! What a call takes where none waits is measured in a *look*: for 32 calls, or a tenth of a second, there is one worker;
-//! a few seconds after the beginning, and then every half a minute, or earlier where there are fewer workers and calls
-//! still take as long. Without that it would creep up with the workers. Where the tenth percentile
-//! of the medians since is lower, that counts: a look may fall into a bad moment. Medians are compared with medians, so
-//! that calls which differ by themselves do not look like calls that wait.
+//! What a call takes where none waits is measured in a *look*: for 32 calls, or a tenth of a second, there is one
+//! worker. The first comes a few seconds after the beginning, then one every half a minute, or earlier where there are
+//! fewer workers and calls still take as long. Without that it would creep up with the workers. Where the tenth
+//! percentile of the medians since is lower, that counts: a look may fall into a bad moment. Medians are compared with
+//! medians, so that calls which differ by themselves do not look like calls that wait.
 //!
 //! # How it is looked for
 //! Twice as many after each window, as long as the ratio stays below 1.3 and they get more done, by a quarter of what
@@ -25,7 +25,8 @@
 //! not stay below 1.3, or they get no more done, in two windows, they are given back, and the pause before the next
 //! trial becomes twice as long. Above 1.8 the number is divided by what the ratio is too high, at most by two.
 //!
-//! A window is 50 ms long, or as long as 32 calls take (16 where twice as many are tried each time). Only calls that began with the number that is measured count.
+//! A window is 50 ms long, or as long as 32 calls take (16 where twice as many are tried each time). Only calls that
+//! began with the number that is measured count.
 
 mod seen;
 #[cfg(test)]
@@ -34,8 +35,8 @@ mod window;
 
 use std::time::Duration;
 
-use self::seen::Seen;
-use self::window::Window;
+use self::seen::SeenMedians;
+use self::window::CallWindow;
 use crate::tuning::Tuning;
 
 /// There may be more workers below this ratio.
@@ -70,7 +71,7 @@ const FEW: u16 = 8;
 
 /// A call that has ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Call {
+pub struct MetadataCall {
     /// When it began, since the controller did.
     pub began: Duration,
     /// When it ended.
@@ -114,7 +115,7 @@ impl Level {
 
 /// One worker shows what a call takes.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct LookAlone {
     since: Duration,
 }
 
@@ -131,9 +132,9 @@ pub struct WorkerControl {
     callers: u16,
     workers: u16,
     phase: Phase,
-    window: Window,
-    seen: Seen,
-    look: Option<Look>,
+    window: CallWindow,
+    seen: SeenMedians,
+    look: Option<LookAlone>,
     next_look: Duration,
     has_looked: bool,
     /// When the last look ended.
@@ -152,8 +153,8 @@ impl WorkerControl {
             callers: 1,
             workers: fixed.unwrap_or(1),
             phase: Phase::Idle,
-            window: Window::default(),
-            seen: Seen::default(),
+            window: CallWindow::default(),
+            seen: SeenMedians::default(),
             look: None,
             next_look: Duration::ZERO,
             has_looked: false,
@@ -198,7 +199,7 @@ impl WorkerControl {
     }
 
     /// A call has ended.
-    pub fn handle_call(&mut self, call: Call) {
+    pub fn handle_call(&mut self, call: MetadataCall) {
         if self.fixed.is_some() {
             return;
         }
@@ -223,7 +224,7 @@ impl WorkerControl {
         }
     }
 
-    fn look_on(&mut self, look: Look, now: Duration) {
+    fn look_on(&mut self, look: LookAlone, now: Duration) {
         let calls = self.window.calls();
         let time = now.saturating_sub(look.since);
         let is_enough = calls >= LOOK_CALLS || (calls >= LOOK_CALLS_LEAST && time >= LOOK_ENOUGH);
@@ -231,7 +232,7 @@ impl WorkerControl {
             return;
         }
         if calls >= LOOK_CALLS_LEAST {
-            self.seen = Seen::of_look(self.window.median());
+            self.seen = SeenMedians::of_look(self.window.median());
             self.has_looked = true;
         }
         (self.look, self.looked, self.next_look) = (None, now, now.saturating_add(LOOK_EVERY));
@@ -249,12 +250,12 @@ impl WorkerControl {
             return;
         }
         if median < self.worth / 2 {
-            (self.phase, self.seen) = (Phase::Idle, Seen::default());
+            (self.phase, self.seen) = (Phase::Idle, SeenMedians::default());
             return;
         }
         self.seen.add(median);
         if now >= self.next_look && self.workers > 1 {
-            self.look = Some(Look { since: now });
+            self.look = Some(LookAlone { since: now });
             return;
         }
         let ratio = median.as_secs_f64() / self.seen.alone().as_secs_f64();

@@ -11,7 +11,7 @@ use super::ends::Ends;
 use super::resolve::Plan;
 use crate::context::Context;
 use crate::end::Note;
-use crate::kept_tuning::{Found, Knob, Way};
+use crate::kept_tuning::{FoundNumber, KeptWay, Knob};
 
 /// Links that have a number of streams to find.
 const KINDS: [LinkKind; 2] = [LinkKind::Direct, LinkKind::Reverse];
@@ -22,9 +22,9 @@ pub struct Known {
     /// The number that an earlier session of the run has found best.
     pub found: Option<u16>,
     /// Of each kind of link: its way, and what was kept of it, if anything.
-    ways: Vec<(LinkKind, Way, Option<Found>)>,
+    ways: Vec<(LinkKind, KeptWay, Option<FoundNumber>)>,
     /// What this run has found, and on which way.
-    new: Option<(Way, Found)>,
+    new: Option<(KeptWay, FoundNumber)>,
 }
 
 impl Known {
@@ -39,12 +39,12 @@ impl Known {
             let way = way(request, kind)?;
             let found = context.tuned.look_up(&way, &|text| note(text));
             let streams = found.into_iter().find(|found| found.knob == Knob::Streams);
-            Some((kind, way, streams.map(|found| Found { number: found.number.min(most), ..found })))
+            Some((kind, way, streams.map(|found| FoundNumber { number: found.number.min(most), ..found })))
         };
         Self { ways: KINDS.into_iter().filter_map(of).collect(), ..Self::default() }
     }
 
-    fn kept(&self, kind: LinkKind) -> Option<&Found> {
+    fn kept(&self, kind: LinkKind) -> Option<&FoundNumber> {
         self.ways.iter().find(|(of, ..)| *of == kind).and_then(|(.., found)| found.as_ref())
     }
 
@@ -73,13 +73,13 @@ impl Known {
     /// A session over a link of this kind has found so many, which bring so many bytes a second.
     pub fn handle_found(&mut self, kind: LinkKind, (number, rate): (u16, f64)) {
         if let Some((_, way, _)) = self.ways.iter().find(|(of, ..)| *of == kind) {
-            let found = Found { knob: Knob::Streams, number, rate: rate as u64, at: 0 };
+            let found = FoundNumber { knob: Knob::Streams, number, rate: rate as u64, at: 0 };
             self.new = Some((way.clone(), found));
         }
     }
 
     /// Hands out what the run has found: worth keeping for the next.
-    pub fn take_new(&mut self) -> Option<(Way, Found)> {
+    pub fn take_new(&mut self) -> Option<(KeptWay, FoundNumber)> {
         self.new.take()
     }
 }
@@ -95,7 +95,7 @@ fn is_tuned(request: &CopyRequest, plan: &Plan, ends: &Ends) -> bool {
     has_files && !is_fixed && !ends.are_here() && ends.version().retires_streams()
 }
 
-fn way(request: &CopyRequest, kind: LinkKind) -> Option<Way> {
+fn way(request: &CopyRequest, kind: LinkKind) -> Option<KeptWay> {
     let (source, destination) = (&request.sources[0], &request.destination);
     let options = [&request.options.source.reach, &request.options.destination.reach];
     // Another address is another way: it may lead over another interface.
@@ -105,7 +105,7 @@ fn way(request: &CopyRequest, kind: LinkKind) -> Option<Way> {
         [data, local].into_iter().flatten().collect::<String>()
     };
     let link = format!("{}{}{}", kind.name(), asked(options[0]), asked(options[1]));
-    Way::new(&host(source), &host(destination), &link)
+    KeptWay::new(&host(source), &host(destination), &link)
 }
 
 /// The name of the host that a location is on. That of this host, because a home directory may be many hosts'.

@@ -13,7 +13,7 @@ use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
 
 use crate::error::failure;
-use crate::storage::workers::Workers;
+use crate::storage::workers::MetadataWorkers;
 
 /// One source of a transfer, opened: where its items come from and where they go.
 pub struct Root {
@@ -33,7 +33,7 @@ impl Root {
         number: u32,
         selection: Option<&Selection>,
         freshness: Freshness,
-        workers: Option<&Workers>,
+        workers: Option<&MetadataWorkers>,
         each: &mut dyn FnMut(Found) -> bool,
     ) {
         let walk = Walk { number, target: &self.target, selection, freshness, workers };
@@ -55,7 +55,7 @@ pub struct Walk<'a> {
     /// How old attributes may be.
     pub freshness: Freshness,
     /// Who looks at files, where that is slow; without them, the thread that walks.
-    pub workers: Option<&'a Workers>,
+    pub workers: Option<&'a MetadataWorkers>,
 }
 
 impl Walk<'static> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use carrack_core::pace::workers::{Call, WorkerControl};
+use carrack_core::pace::workers::{MetadataCall, WorkerControl};
 use carrack_core::tuning::Tuning;
 
 use crate::sync::{lock, wait_timeout};
@@ -23,8 +23,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The calls of one kind of one transfer.
 #[derive(Debug)]
-pub struct Workers {
-    state: Mutex<State>,
+pub struct MetadataWorkers {
+    state: Mutex<WorkerState>,
     /// A permit has become free, or there are more.
     freed: Condvar,
     /// Whether permits are needed; and how many there are.
@@ -38,7 +38,7 @@ pub struct Workers {
 }
 
 #[derive(Debug)]
-struct State {
+struct WorkerState {
     control: WorkerControl,
     under_way: u16,
     callers: u16,
@@ -46,17 +46,17 @@ struct State {
 
 /// A thread that makes such calls by itself, until this is dropped.
 #[derive(Debug)]
-pub struct Caller<'a>(&'a Workers);
+pub struct Caller<'a>(&'a MetadataWorkers);
 
 /// One call that is made, and its time.
 #[derive(Debug)]
-pub struct Job {
+pub struct MeasuredCall {
     is_measured: bool,
     rested: Duration,
     span: Option<(Instant, Instant)>,
 }
 
-impl Job {
+impl MeasuredCall {
     /// Makes the call. What is done before and after it is no part of its time.
     pub fn measure<T>(&mut self, call: impl FnOnce(&mut Self) -> T) -> T {
         if !self.is_measured {
@@ -75,11 +75,11 @@ impl Job {
     }
 }
 
-impl Workers {
+impl MetadataWorkers {
     /// Before the first call.
     pub fn new(tuning: &Tuning) -> Self {
         let workers = Self {
-            state: Mutex::new(State { control: WorkerControl::new(tuning), under_way: 0, callers: 0 }),
+            state: Mutex::new(WorkerState { control: WorkerControl::new(tuning), under_way: 0, callers: 0 }),
             freed: Condvar::new(),
             governs: AtomicBool::new(false),
             permits: AtomicUsize::new(1),
@@ -112,11 +112,11 @@ impl Workers {
     }
 
     /// Makes one call, once there is a permit for it where it needs one.
-    pub fn call<T>(&self, call: impl FnOnce(&mut Job) -> T) -> T {
+    pub fn call<T>(&self, call: impl FnOnce(&mut MeasuredCall) -> T) -> T {
         if !self.governs.load(Ordering::Relaxed) {
             let number = self.calls.fetch_add(1, Ordering::Relaxed);
             let is_measured = number < MEASURED_FIRST || number.is_multiple_of(SAMPLED);
-            let mut job = Job { is_measured, rested: Duration::ZERO, span: None };
+            let mut job = MeasuredCall { is_measured, rested: Duration::ZERO, span: None };
             let result = call(&mut job);
             if let Some(span) = job.span {
                 self.count(lock(&self.state), span, 1);
@@ -124,7 +124,7 @@ impl Workers {
             return result;
         }
         let permit = self.permit();
-        let mut job = Job { is_measured: true, rested: Duration::ZERO, span: None };
+        let mut job = MeasuredCall { is_measured: true, rested: Duration::ZERO, span: None };
         let result = call(&mut job);
         if let Some(span) = job.span {
             self.count(lock(&self.state), span, permit.alongside);
@@ -141,22 +141,32 @@ impl Workers {
         if threads <= 1 {
             return list.iter().map(work).collect();
         }
-        let next = AtomicUsize::new(0);
         let results: Vec<Mutex<Option<R>>> = list.iter().map(|_| Mutex::default()).collect();
-        let run = || {
-            while let Some((one, result)) = at(list, &results, next.fetch_add(1, Ordering::Relaxed)) {
-                let done = work(one);
-                *lock(result) = Some(done);
+        // Each begins at a place of its own: neighbours are often in one directory, where the kernel makes names one
+        // after the other. Who is through with its part helps with the others'.
+        let parts: Vec<(AtomicUsize, usize)> = (0..threads)
+            .map(|part| (AtomicUsize::new(part * list.len() / threads), (part + 1) * list.len() / threads))
+            .collect();
+        let run = &|first: usize| {
+            for (next, end) in parts[first..].iter().chain(&parts[..first]) {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((one, result)) = list.get(index).zip(results.get(index)).filter(|_| index < *end) else {
+                        break;
+                    };
+                    let done = work(one);
+                    *lock(result) = Some(done);
+                }
             }
         };
         std::thread::scope(|scope| {
-            for _ in 1..threads {
+            for first in 1..threads {
                 // A host that has no thread left has fewer helpers.
-                if std::thread::Builder::new().spawn_scoped(scope, run).is_err() {
+                if std::thread::Builder::new().spawn_scoped(scope, move || run(first)).is_err() {
                     break;
                 }
             }
-            run();
+            run(0);
         });
         results.into_iter().filter_map(|result| lock(&result).take()).collect()
     }
@@ -170,7 +180,7 @@ impl Workers {
         self.permits.load(Ordering::Relaxed).div_ceil(lists)
     }
 
-    fn permit(&self) -> Permit<'_> {
+    fn permit(&self) -> CallPermit<'_> {
         let asked = Instant::now();
         let mut state = lock(&self.state);
         while state.control.governs() && state.under_way >= state.control.workers() && asked.elapsed() < PATIENCE {
@@ -179,27 +189,23 @@ impl Workers {
             self.tell(&state);
         }
         state.under_way += 1;
-        Permit { workers: self, alongside: state.under_way }
+        CallPermit { workers: self, alongside: state.under_way }
     }
 
-    fn count(&self, mut state: MutexGuard<'_, State>, (began, ended): (Instant, Instant), alongside: u16) {
+    fn count(&self, mut state: MutexGuard<'_, WorkerState>, (began, ended): (Instant, Instant), alongside: u16) {
         let since = |at: Instant| at.saturating_duration_since(self.start);
-        state.control.handle_call(Call { began: since(began), ended: since(ended), alongside });
+        state.control.handle_call(MetadataCall { began: since(began), ended: since(ended), alongside });
         self.tell(&state);
     }
 
     /// Lets those know who do not ask under the lock.
-    fn tell(&self, state: &State) {
+    fn tell(&self, state: &WorkerState) {
         let (governs, permits) = (state.control.governs(), usize::from(state.control.workers()));
         let before = self.permits.swap(permits, Ordering::Relaxed);
         if self.governs.swap(governs, Ordering::Relaxed) != governs || permits > before {
             self.freed.notify_all();
         }
     }
-}
-
-fn at<'a, T, R>(list: &'a [T], results: &'a [R], index: usize) -> Option<(&'a T, &'a R)> {
-    list.get(index).zip(results.get(index))
 }
 
 impl Drop for Caller<'_> {
@@ -220,12 +226,12 @@ impl Drop for Listed<'_> {
 }
 
 /// A call that is under way.
-struct Permit<'a> {
-    workers: &'a Workers,
+struct CallPermit<'a> {
+    workers: &'a MetadataWorkers,
     alongside: u16,
 }
 
-impl Drop for Permit<'_> {
+impl Drop for CallPermit<'_> {
     fn drop(&mut self) {
         lock(&self.workers.state).under_way -= 1;
         self.workers.freed.notify_one();
@@ -238,8 +244,8 @@ mod tests {
 
     use super::*;
 
-    fn fixed(workers: u16) -> Workers {
-        Workers::new(&Tuning { metadata_workers: workers, ..Tuning::default() })
+    fn fixed(workers: u16) -> MetadataWorkers {
+        MetadataWorkers::new(&Tuning { metadata_workers: workers, ..Tuning::default() })
     }
 
     #[test]
@@ -262,7 +268,7 @@ mod tests {
             assert_eq!(most.load(Ordering::SeqCst), u32::from(workers));
         }
         assert!(fixed(8).are_several() && !fixed(1).are_several());
-        assert!(!Workers::new(&Tuning::default()).are_several());
+        assert!(!MetadataWorkers::new(&Tuning::default()).are_several());
     }
 
     #[test]
@@ -311,7 +317,7 @@ mod tests {
     fn slow_calls_get_workers() {
         let list = [(); 64];
         let run = |time: Duration| {
-            let all = Workers::new(&Tuning::default());
+            let all = MetadataWorkers::new(&Tuning::default());
             let caller = all.enter();
             for _ in 0..20 {
                 all.each(&list, |()| all.call(|job| job.measure(|_| std::thread::sleep(time))));
@@ -320,7 +326,7 @@ mod tests {
             all
         };
         assert!(run(Duration::from_millis(2)).are_several());
-        let short = Workers::new(&Tuning::default());
+        let short = MetadataWorkers::new(&Tuning::default());
         for _ in 0..100_000 {
             short.call(|job| job.measure(|_| std::hint::black_box(0)));
         }
@@ -329,7 +335,7 @@ mod tests {
 
     #[test]
     fn time_that_a_call_rests_is_not_its_own() {
-        let mut job = Job { is_measured: true, rested: Duration::ZERO, span: None };
+        let mut job = MeasuredCall { is_measured: true, rested: Duration::ZERO, span: None };
         job.measure(|job| {
             std::thread::sleep(Duration::from_millis(20));
             job.rested(Duration::from_millis(20));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use carrack_core::path::display_bytes;
-use carrack_engine::tuned::{Found, Knob, TuningFile, Way};
+use carrack_engine::tuned::{FoundNumber, KeptWay, Knob, TuningFile};
 use clap::Command;
 use serde_json::json;
 
@@ -94,7 +94,7 @@ fn show(file: &TuningFile, pair: Option<(&str, &str)>, json: bool) -> Result<(),
     out.finish()
 }
 
-fn line(way: &Way, found: &Found) -> String {
+fn line(way: &KeptWay, found: &FoundNumber) -> String {
     let (what, rate) = match found.knob {
         Knob::Streams => {
             (format::counted(found.number.into(), "stream", "streams"), format::rate_bytes(found.rate as f64))
@@ -104,12 +104,12 @@ fn line(way: &Way, found: &Found) -> String {
             (what, format!("{} files/s", format::count(found.rate)))
         }
     };
-    let Way { from, to, link } = way;
+    let KeptWay { from, to, link } = way;
     let hosts = [from, to, link].map(|word| display_bytes(word.as_bytes()).to_string());
     format!("{} to {}, {}: {what}, {rate}, found {}", hosts[0], hosts[1], hosts[2], time(found))
 }
 
-fn time(found: &Found) -> String {
+fn time(found: &FoundNumber) -> String {
     format::rfc3339_seconds(i64::try_from(found.at).unwrap_or(0))
 }
 

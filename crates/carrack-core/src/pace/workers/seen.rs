@@ -8,12 +8,12 @@ const KEPT: usize = 100;
 
 /// Medians of windows, and what the last look has shown.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenMedians {
     look: Option<Duration>,
     medians: VecDeque<Duration>,
 }
 
-impl Seen {
+impl SeenMedians {
     /// After a look: what was seen before it does not count any more.
     pub fn of_look(median: Duration) -> Self {
         Self { look: Some(median), medians: VecDeque::from([median]) }

@@ -123,7 +123,7 @@ fn run(case: &Case, control: &mut WorkerControl, seed: u64) -> (u64, u16) {
         now = ended;
         done += 1;
         let (began, ended) = (Duration::from_nanos(began), Duration::from_nanos(ended));
-        control.handle_call(Call { began, ended, alongside });
+        control.handle_call(MetadataCall { began, ended, alongside });
     }
     (done, control.found().map_or(control.workers(), |(workers, _)| workers))
 }
@@ -212,7 +212,11 @@ fn simulation_of_half_an_hour_does_not_drift() {
         }
         let Some(Reverse((ended, began, alongside))) = under_way.pop() else { break };
         now = ended;
-        control.handle_call(Call { began: Duration::from_nanos(began), ended: Duration::from_nanos(ended), alongside });
+        control.handle_call(MetadataCall {
+            began: Duration::from_nanos(began),
+            ended: Duration::from_nanos(ended),
+            alongside,
+        });
         if now > 10_000_000_000 {
             seen.extend(control.found().map(|(workers, _)| workers));
         }

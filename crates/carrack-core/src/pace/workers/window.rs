@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Call;
+use super::MetadataCall;
 
 /// The shortest window.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -21,7 +21,7 @@ const USED: f64 = 0.25;
 
 /// Calls that ended, and how long each took.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Window {
+pub(super) struct CallWindow {
     /// Calls that began earlier do not count.
     from: Duration,
     /// When the first ended.
@@ -33,7 +33,7 @@ pub(super) struct Window {
     used: usize,
 }
 
-impl Window {
+impl CallWindow {
     /// Begins anew: what began before says nothing of it.
     pub fn restart(&mut self, now: Duration) {
         self.took.clear();
@@ -41,7 +41,7 @@ impl Window {
     }
 
     /// Takes a call of one of so many workers.
-    pub fn add(&mut self, call: Call, workers: u16) {
+    pub fn add(&mut self, call: MetadataCall, workers: u16) {
         if call.began < self.from {
             return;
         }

@@ -22,7 +22,7 @@ use super::source::{PosixSource, RootKind};
 use super::times::time_of;
 use crate::error::{code_of, failure, io_failure};
 use crate::storage::read::{Found, Freshness, OpenOptions, Reader, Source, There, Walk};
-use crate::storage::workers::Workers;
+use crate::storage::workers::MetadataWorkers;
 
 /// Entries that are looked at before the first of them is handed on, where several are looked at together.
 const LOOKED_AT_ONCE: usize = 256;
@@ -170,7 +170,7 @@ fn stat_failure(error: &io::Error) -> Failure {
 /// What an entry is, and when it was looked at, in seconds.
 type Looked = (i64, io::Result<Stat>);
 
-fn look_at(workers: Option<&Workers>, freshness: Freshness, directory: &Dir, name: &[u8]) -> Looked {
+fn look_at(workers: Option<&MetadataWorkers>, freshness: Freshness, directory: &Dir, name: &[u8]) -> Looked {
     let now = clock_seconds();
     let stat = || freshness.stat(directory, name, Links::Refuse);
     (now, workers.map_or_else(stat, |workers| workers.call(|job| job.measure(|_| stat()))))

@@ -97,7 +97,7 @@ impl ReceiveStream<'_> {
             }
             EntryKind::Symlink if keep => {
                 if let Some(waiting) = &mut staged.waiting {
-                    waiting.push(Waiting::new(index, &small, Content::Target(target.to_vec())));
+                    waiting.push(WaitingItem::new(index, &small, ItemContent::Target(target.to_vec())));
                     return Ok(());
                 }
                 stages.wait_briefly(Work::Create, || self.run.write_link(&small, target))
@@ -160,7 +160,7 @@ impl ReceiveStream<'_> {
         small.digests = ours.as_file(run.driver.options.digests);
         small.read_back = run.driver.options.verify == Verify::Disk;
         if let (Ok(Begun::AtOnce), true, Some(waiting)) = (&begun, keeps, &mut staged.waiting) {
-            waiting.push(Waiting::new(index, &small, Content::Bytes(std::mem::take(content))));
+            waiting.push(WaitingItem::new(index, &small, ItemContent::Bytes(std::mem::take(content))));
             return Ok(());
         }
         let written = begun.and_then(|begun| match begun {
@@ -175,24 +175,24 @@ impl ReceiveStream<'_> {
 }
 
 /// An item of a bundle that has come whole, and that is written with others.
-pub(super) struct Waiting {
+pub(super) struct WaitingItem {
     index: u32,
     path: Vec<u8>,
     attributes: Attributes,
     fingerprint: Option<Fingerprint>,
     digests: FileDigests,
     read_back: bool,
-    content: Content,
+    content: ItemContent,
 }
 
 /// What there is to write of it.
-enum Content {
+enum ItemContent {
     Bytes(Vec<u8>),
     Target(Vec<u8>),
 }
 
-impl Waiting {
-    fn new(index: u32, small: &SmallFile<'_>, content: Content) -> Self {
+impl WaitingItem {
+    fn new(index: u32, small: &SmallFile<'_>, content: ItemContent) -> Self {
         let SmallFile { path, attributes, fingerprint, digests, read_back } = small;
         let (fingerprint, digests, read_back) = (*fingerprint, *digests, *read_back);
         Self { index, path: path.to_vec(), attributes: attributes.clone(), fingerprint, digests, read_back, content }
@@ -226,9 +226,9 @@ impl ReceiveRun {
     /// Writes what waits of a bundle, by several threads.
     fn write_waiting(&self, staged: &mut Staged) {
         let waiting = staged.waiting.take().unwrap_or_default();
-        let write = |one: &Waiting| match &one.content {
-            Content::Bytes(content) => self.write_small(&one.as_small(), content),
-            Content::Target(target) => self.write_link(&one.as_small(), target),
+        let write = |one: &WaitingItem| match &one.content {
+            ItemContent::Bytes(content) => self.write_small(&one.as_small(), content),
+            ItemContent::Target(target) => self.write_link(&one.as_small(), target),
         };
         if waiting.is_empty() {
             return;

@@ -23,6 +23,9 @@ pub(super) enum Commit {
     Sync,
 }
 
+/// An item of a bundle, and its place there.
+type Indexed = (u32, Box<dyn Entry>);
+
 impl ReceiveRun {
     /// Publishes in groups: whatever has come meanwhile is synced together, then renamed.
     pub(super) fn commit_all(&self, work: &mpsc::Receiver<Commit>) {
@@ -89,20 +92,15 @@ impl ReceiveRun {
     }
 
     /// Gives a bundle's items their names. What has to be said of each that has not got its own.
-    fn publish_entries(
-        &self,
-        entries: Vec<(u32, Box<dyn Entry>)>,
-        synced: &Result<(), Failure>,
-    ) -> Vec<(u32, ItemResult)> {
+    fn publish_entries(&self, entries: Vec<Indexed>, synced: &Result<(), Failure>) -> Vec<(u32, ItemResult)> {
         let publish = |entry: &dyn Entry| self.publishing.call(|job| job.measure(|_| entry.publish()));
         if !self.publishing.are_several() {
             let publish = |entry: &dyn Entry| self.driver.stages.aside_briefly(Work::Publish, || publish(entry));
-            let one = |(index, entry): (u32, Box<dyn Entry>)| self.publish_entry(index, &*entry, synced, publish);
+            let one = |(index, entry): Indexed| self.publish_entry(index, &*entry, synced, publish);
             return entries.into_iter().filter_map(one).collect();
         }
-        let list: Vec<Mutex<Option<(u32, Box<dyn Entry>)>>> =
-            entries.into_iter().map(|entry| Mutex::new(Some(entry))).collect();
-        let one = |entry: &Mutex<Option<(u32, Box<dyn Entry>)>>| {
+        let list: Vec<Mutex<Option<Indexed>>> = entries.into_iter().map(|entry| Mutex::new(Some(entry))).collect();
+        let one = |entry: &Mutex<Option<Indexed>>| {
             let (index, entry) = lock(entry).take()?;
             self.publish_entry(index, &*entry, synced, publish)
         };

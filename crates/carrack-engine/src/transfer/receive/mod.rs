@@ -32,7 +32,7 @@ use carrack_core::wire::peer::{ItemResult, Offer, PeerMessage};
 use carrack_sys::bulk::Pipe;
 
 use self::at_work::AtWork;
-use self::bundle::Waiting;
+use self::bundle::WaitingItem;
 use self::slow::Workers;
 use self::stream::{ReceiveStream, StreamError};
 use super::driver::Driver;
@@ -41,7 +41,7 @@ use crate::data::stream::{Connection, InStream};
 use crate::error::protocol_failure;
 use crate::storage::descriptors::open_parts_max;
 use crate::storage::properties::{Properties, WriteOptions};
-use crate::storage::workers::Workers as MetadataWorkers;
+use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::{Destination, Entry, NewFile, Part};
 use crate::sync::lock;
 
@@ -91,7 +91,7 @@ struct Staged {
     /// Of the blocks of attributes that have come with the entries.
     attribute_bytes: u64,
     /// Items that have come whole and are not written yet; `None` where each is written as it comes.
-    waiting: Option<Vec<Waiting>>,
+    waiting: Option<Vec<WaitingItem>>,
 }
 
 impl ReceiveRun {

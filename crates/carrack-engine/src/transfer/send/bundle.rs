@@ -20,7 +20,7 @@ use super::SendRun;
 use super::stream::SendStream;
 use crate::data::hasher::BlockHasher;
 use crate::storage::read::Reader;
-use crate::storage::workers::Job;
+use crate::storage::workers::MeasuredCall;
 
 impl SendRun {
     pub(super) fn entry(&self, kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> EntryHeader {
@@ -107,7 +107,12 @@ impl SendRun {
         self.finding.call(|job| self.read_opened(self.open_measured(job, item, stream), item, content))
     }
 
-    fn open_measured(&self, job: &mut Job, item: &ScannedItem, stream: StreamId) -> Result<Box<dyn Reader>, Failure> {
+    fn open_measured(
+        &self,
+        job: &mut MeasuredCall,
+        item: &ScannedItem,
+        stream: StreamId,
+    ) -> Result<Box<dyn Reader>, Failure> {
         job.measure(|job| self.open(item, stream, &mut |time| job.rested(time)))
     }
 

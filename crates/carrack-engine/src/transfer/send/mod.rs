@@ -33,7 +33,7 @@ use crate::data::stream::{Connection, OutStream, Protection};
 use crate::error::{describe, failure};
 use crate::net::socket::Socket;
 use crate::storage::read::{Freshness, Reader, Root};
-use crate::storage::workers::Workers;
+use crate::storage::workers::MetadataWorkers;
 use crate::sync::lock;
 
 /// Large files that are read once more at the same time.
@@ -56,8 +56,8 @@ pub struct SendRun {
     /// Whether there has been a data connection.
     linked: AtomicBool,
     /// Who looks at files of the sources, and who opens those that travel in bundles.
-    listing: Workers,
-    finding: Workers,
+    listing: MetadataWorkers,
+    finding: MetadataWorkers,
     /// Sources to be read once more, where that was asked for.
     again: Mutex<VecDeque<ItemId>>,
     /// Markers and part files of Carrack's own that the scan has left out.
@@ -92,8 +92,8 @@ impl SendRun {
             stuck: Mutex::default(),
             limit: options.rate_limit.map(|rate| Mutex::new(RateLimit::new(rate))),
             linked: AtomicBool::new(false),
-            listing: Workers::new(&tuning),
-            finding: Workers::new(&tuning),
+            listing: MetadataWorkers::new(&tuning),
+            finding: MetadataWorkers::new(&tuning),
             again: Mutex::default(),
             own: AtomicU64::new(0),
         });
