@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::node::Node;
 use crate::support::{Sandbox, same_tree, tool, tree};
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "copy",
     "gc",
     "ls",
