@@ -17,6 +17,7 @@ mod attributes;
 mod command;
 mod confined;
 mod doors;
+mod examining;
 mod fake_node;
 mod floods;
 mod impostor;

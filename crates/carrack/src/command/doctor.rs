@@ -1,12 +1,17 @@
 //! `carrack doctor`: what is wrong with a host, or with a pair, and the line that mends it.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use carrack_core::evidence::EvidenceText;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::report::Event;
 use carrack_core::request::{EndOptions, Reach};
 use carrack_doctor::{Severity, Wish};
+use carrack_sys::facts::{FactText, write_tree};
 use clap::Command;
 use serde_json::json;
 
@@ -17,10 +22,10 @@ use crate::cli::duration::parse_timeout;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::size::parse_rate;
-use crate::doctor::{DoctorRequest, examine, objects, terminal};
+use crate::doctor::{Diagnosis, DoctorRequest, examine, objects, page, terminal};
 use crate::error::CommandError;
 use crate::output::lines::Lines;
-use crate::output::{human, json as with_type, say};
+use crate::output::{format, human, json as with_type, say};
 use crate::slim;
 
 const HOST: Positional = Positional::one("host", "HOST");
@@ -42,6 +47,14 @@ const RTT: Value<Duration> = Value::new(
 const NO_MEASURE: Switch = Switch::new("no-measure", "Send nothing over the path but what it takes to ask");
 const ALL: Switch = Switch::short('a', "all", "Also list what is as it should be");
 
+const HTML: Value<Vec<u8>> =
+    Value::path("html", "OUT", "Write a page to OUT instead; - is standard output. The page loads nothing");
+const RECORD: Value<Vec<u8>> = Value::path(
+    "record",
+    "DIR",
+    "Also write what the hosts said to DIR, a file for each text, for somebody else to look at",
+);
+
 const NOTES: &str = "\
 HOST is host: or host:DIRECTORY for ssh, carrack://host for a node, or a directory of this host. Without HOST
 this host is examined; with one, both and the path between them; with two, those. Nothing is changed anywhere.
@@ -60,7 +73,7 @@ pub fn command() -> Command {
         .after_help(NOTES)
         .arg(HOST.arg().help("Host to examine together with this one, or a directory of this host"))
         .arg(HOST2.arg().help("Another host: then HOST and this one are examined"))
-        .args([RATE.arg(), STREAMS.arg(), RTT.arg(), NO_MEASURE.arg(), ALL.arg()])
+        .args([RATE.arg(), STREAMS.arg(), RTT.arg(), NO_MEASURE.arg(), ALL.arg(), HTML.arg(), RECORD.arg()])
         .args(reach::args())
         .args(
             [SOURCE_TOKEN_FILE.arg(), DESTINATION_TOKEN_FILE.arg(), PORTS.arg(), DATA_ADDRESS.arg()]
@@ -88,6 +101,10 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         }
     }
     let request = request(flags, near, far)?;
+    let html = flags.get(&HTML)?;
+    if flags.has(&JSON) && html.as_deref() == Some(b"-") {
+        return Err(CommandError::usage("--json and --html=- both write to standard output"));
+    }
     let (as_json, quiet) = (flags.has(&JSON), flags.has(&QUIET));
     let observer = move |event: Event| {
         if !quiet && !as_json {
@@ -95,6 +112,12 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         }
     };
     let diagnosis = examine(&request, &context(), &observer)?;
+    if let Some(directory) = flags.get(&RECORD)? {
+        record(&diagnosis, &directory)?;
+    }
+    if let Some(out) = &html {
+        super::report::write(out, &page::page(&diagnosis, &format::rfc3339(SystemTime::now())))?;
+    }
     let mut out = Lines::stdout(as_json);
     if as_json {
         let time = SystemTime::now();
@@ -105,11 +128,31 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         let (exit_code, warnings) = (diagnosis.exit_code(), diagnosis.count(Severity::Warning));
         let fields = json!({ "verb": "doctor", "exit_code": exit_code, "done": ok, "failed": failed + warnings });
         out.json(&with_type::object("summary", time, fields));
-    } else {
+    } else if html.is_none() {
         terminal::lines(&diagnosis, flags.has(&ALL)).iter().for_each(|line| out.line(line.as_bytes()));
     }
     out.finish()?;
     Ok(diagnosis.exit_code())
+}
+
+/// Writes the evidence of each host to a directory of its own.
+fn record(diagnosis: &Diagnosis, directory: &[u8]) -> Result<(), CommandError> {
+    for (name, evidence) in &diagnosis.evidence {
+        let texts: Vec<(String, FactText)> =
+            evidence.iter().map(|(name, text)| (name.to_owned(), fact(text))).collect();
+        let below = Path::new(OsStr::from_bytes(directory)).join(name);
+        write_tree(&below, &texts).map_err(|error| CommandError::file("cannot write", directory, &error))?;
+    }
+    Ok(())
+}
+
+fn fact(text: &EvidenceText) -> FactText {
+    match text {
+        EvidenceText::Found(text) => FactText::Found(text.clone()),
+        EvidenceText::Absent => FactText::Absent,
+        EvidenceText::Denied => FactText::Denied,
+        EvidenceText::Failed(why) => FactText::Failed(why.clone()),
+    }
 }
 
 fn request(flags: &Flags, near: Location, far: Option<Location>) -> Result<DoctorRequest, CommandError> {

@@ -90,7 +90,7 @@ fn recording(file: &OsString) -> Result<Recording, CommandError> {
 }
 
 /// Writes the page; a file gets its name when it is whole.
-fn write(out: &[u8], page: &str) -> Result<(), CommandError> {
+pub(super) fn write(out: &[u8], page: &str) -> Result<(), CommandError> {
     if out == b"-" {
         return stream::print(page.as_bytes());
     }

@@ -1,14 +1,16 @@
 //! Examining hosts: what they say of themselves, what the path between them carries now, and what the rules find.
 
 pub mod objects;
+pub mod page;
 mod path;
 pub mod terminal;
 
+use carrack_core::evidence::Evidence;
 use carrack_core::failure::{ErrorCode, Failure};
 use carrack_core::location::Location;
 use carrack_core::report::Event;
 use carrack_core::request::EndOptions;
-use carrack_doctor::{Finding, Host, Severity, Situation, Way, Wish, diagnose};
+use carrack_doctor::{Finding, Host, HostSide, Severity, Situation, Way, Wish, diagnose};
 use carrack_engine::Context;
 use carrack_engine::examine::{self, Examined, ExaminedPath, ExaminedPlace, HostEvidence};
 
@@ -33,6 +35,8 @@ pub struct Diagnosis {
     pub hosts: [Option<String>; 2],
     /// The findings, worst first.
     pub findings: Vec<Finding>,
+    /// What the hosts have said, by their sides: `near`, `far`.
+    pub evidence: Vec<(&'static str, Evidence)>,
 }
 
 impl Diagnosis {
@@ -77,7 +81,11 @@ pub fn examine(
         }
     };
     let names = [Some(&situation.near), situation.far.as_ref()].map(|host| host.map(|host| host.name.clone()));
-    Ok(Diagnosis { hosts: names, findings: diagnose(&situation) })
+    let findings = diagnose(&situation);
+    let said = |host: Option<Host>| host.and_then(|host| host.evidence.ok());
+    let evidence = [(HostSide::Near.name(), said(Some(situation.near))), (HostSide::Far.name(), said(situation.far))];
+    let evidence = evidence.into_iter().filter_map(|(side, evidence)| Some((side, evidence?))).collect();
+    Ok(Diagnosis { hosts: names, findings, evidence })
 }
 
 fn situation(examined: Examined, wish: Wish) -> Situation {

@@ -26,15 +26,20 @@ pub fn lines(diagnosis: &Diagnosis, with_ok: bool) -> Vec<String> {
     if !lines.is_empty() {
         lines.push(String::new());
     }
+    lines.push(counts(diagnosis));
+    lines
+}
+
+/// How much was found.
+pub fn counts(diagnosis: &Diagnosis) -> String {
     let count = |severity| diagnosis.count(severity) as u64;
-    lines.push(format!(
+    format!(
         "{}, {}, {} not known, {} as they should be",
         counted(count(Severity::Failure), "failure", "failures"),
         counted(count(Severity::Warning), "warning", "warnings"),
         count(Severity::Unknown),
         count(Severity::Ok),
-    ));
-    lines
+    )
 }
 
 /// `failure far (node:7420): tcp.receive-buffer`
@@ -118,14 +123,15 @@ mod tests {
         let mut unknown = finding(Severity::Unknown);
         unknown.value = "eth0 tells no speed\u{1b}[2J".into();
         let findings = vec![finding(Severity::Failure), unknown, finding(Severity::Ok)];
-        let diagnosis = Diagnosis { hosts: [Some("this host".into()), Some("node:7420".into())], findings };
+        let diagnosis =
+            Diagnosis { hosts: [Some("this host".into()), Some("node:7420".into())], findings, evidence: Vec::new() };
         let told = lines(&diagnosis, false);
         assert_eq!(told[0], "failure node:7420: tcp.receive-buffer");
         assert!(told.iter().all(|line| line.chars().count() <= COLUMNS && !line.contains('\u{1b}')), "{told:#?}");
         assert!(told.contains(&"    fix: sysctl -w net.ipv4.tcp_rmem='4096 131072 134217728'".to_owned()), "{told:#?}");
         assert_eq!(told.last().unwrap(), "1 failure, 0 warnings, 1 not known, 1 as they should be");
         assert!(lines(&diagnosis, true).len() > told.len() && diagnosis.exit_code() == 3);
-        let none = Diagnosis { hosts: [None, None], findings: Vec::new() };
+        let none = Diagnosis { hosts: [None, None], findings: Vec::new(), evidence: Vec::new() };
         assert_eq!((lines(&none, true).len(), none.exit_code()), (1, 0));
     }
 }

@@ -1,6 +1,9 @@
 //! What is wrong with a session on a host, with its ssh server, and with what stands in front of it.
 
+use carrack_faults::netns;
+
 use super::{Found, doctor, doctor_by, tune};
+use crate::support::browser::{Look, open};
 use crate::support::netns::{ADDRESSES, Host, Hosts};
 use crate::support::node::Node;
 use crate::support::sshd::{Setup, Sshd};
@@ -121,4 +124,47 @@ fn node_says_nothing_of_its_host_to_who_shows_no_token() {
     let told = found.findings.iter().find(|one| one["rule"] == "host.evidence" && one["side"] == "far");
     assert!(told.is_some_and(|told| told["value"].as_str().unwrap().contains("wants no token")), "{}", found.text);
     assert_eq!(far, 1, "{}", found.text);
+}
+
+#[test]
+fn doctor_examines_two_other_hosts_and_records_what_they_say() {
+    let Some(scene) = Scene::new("") else { return };
+    let node = Node::on(&scene.hosts.prefix(Host::Near), &scene.sandbox, "root", ADDRESSES[0]);
+    let arguments = [&scene.far.rsh, ASK, "--record=said", &node.token(), &node.at(""), "far:"];
+    let found = doctor(scene.hosts.host(Host::Near), &scene.sandbox, &arguments);
+    found.is_healthy();
+    let hosts: Vec<&str> = found.findings.iter().filter_map(|one| one["host"].as_str()).collect();
+    assert!(hosts.contains(&node.address.as_str()) && hosts.contains(&"far"), "{hosts:?}");
+    for (side, address) in [("near", ADDRESSES[0]), ("far", ADDRESSES[1])] {
+        let told = std::fs::read_to_string(scene.sandbox.path(format!("said/{side}/address/cable"))).unwrap();
+        assert!(told.lines().any(|line| line == format!("{address}/24")), "{side}: {told}");
+    }
+    // A connection each way was looked at by both.
+    for side in ["near", "far"] {
+        let known = |rule: &str| {
+            found.findings.iter().any(|one| one["rule"] == rule && one["side"] == side && one["severity"] == "ok")
+        };
+        assert!(known("middlebox.options") && known("path.route"), "{side}: {}", found.text);
+    }
+}
+
+/// The page in a browser, light and dark: nothing is asked for beside it, and the console stays empty.
+#[test]
+fn doctor_page_in_a_browser() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.carrack();
+    command.args(["doctor", "--html=page.html"]);
+    let files = "ulimit -n 256 && exec \"$@\"";
+    let prefix = ["sh", "-c", files, "sh"].map(String::from);
+    let output = netns::after(&prefix, &command).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read(sandbox.path("page.html")).unwrap();
+    assert!(String::from_utf8_lossy(&page).contains("host.open-files"));
+    for (dark, page_colour) in [(false, [0xf6, 0xf7, 0xf8]), (true, [0x12, 0x14, 0x17])] {
+        let look = Look { dark, width: 1200 };
+        let opened = open(&sandbox, page.clone(), look);
+        assert_eq!(opened.requests, ["GET / HTTP/1.1 Host: page.invalid"], "{look:?}");
+        assert_eq!(opened.console, Vec::<String>::new(), "{look:?}");
+        assert!(opened.picture.count(page_colour) > 20_000, "{look:?}");
+    }
 }
