@@ -153,8 +153,13 @@ fn slower(view: &View<'_>) -> Known<Vec<Told>> {
     let (carrier, speed) = fast(view)?;
     let faster =
         view.facts.interfaces().into_iter().filter(|one| one.is_up() && !one.is_loopback() && one.name != carrier.name);
-    // One that belongs to a bond has no address; its bond has.
-    let faster = faster.filter(|one| !one.addresses().is_empty());
+    // One that belongs to a bond has no address; its bond has. A bridge of containers leads nowhere else.
+    let leads_out = |one: &Interface<'_>| match one.kind() {
+        Ok("bridge") => false,
+        Ok("bond" | "team" | "vlan") => true,
+        Ok(_) | Err(_) => one.is_hardware() || !carrier.is_hardware(),
+    };
+    let faster = faster.filter(|one| !one.addresses().is_empty() && leads_out(one));
     let best = faster.filter_map(|one| Some((one, one.speed().ok()?))).max_by_key(|(_, speed)| *speed);
     match best {
         Some((best, most)) if most > speed => {

@@ -13,15 +13,14 @@ const INDENT: &str = "    ";
 /// The lines. Findings that everything is as it should be are told if `with_ok`.
 pub fn lines(diagnosis: &Diagnosis, with_ok: bool) -> Vec<String> {
     let mut lines = Vec::new();
-    for finding in &diagnosis.findings {
-        match finding.severity {
-            Severity::Warning | Severity::Failure => lines.extend(block(finding, diagnosis)),
-            Severity::Unknown => wrap(&mut lines, &format!("{}: {}", title(finding, diagnosis), finding.value), ""),
-            Severity::Ok if with_ok => {
-                wrap(&mut lines, &format!("{}: {}", title(finding, diagnosis), finding.value), "");
-            }
-            Severity::Ok => {}
-        }
+    for finding in diagnosis.findings.iter().filter(|finding| finding.severity >= Severity::Warning) {
+        lines.extend(block(finding, diagnosis));
+    }
+    for (host, why, rules) in unknown(diagnosis) {
+        wrap(&mut lines, &format!("unknown{host}: {why}: {}", rules.join(", ")), "");
+    }
+    for finding in diagnosis.findings.iter().filter(|finding| with_ok && finding.severity == Severity::Ok) {
+        wrap(&mut lines, &format!("{}: {}", title(finding, diagnosis), finding.value), "");
     }
     if !lines.is_empty() {
         lines.push(String::new());
@@ -42,15 +41,28 @@ pub fn counts(diagnosis: &Diagnosis) -> String {
     )
 }
 
-/// `failure far (node:7420): tcp.receive-buffer`
-fn title(finding: &Finding, diagnosis: &Diagnosis) -> String {
-    let host = match finding.side {
-        Some(side) => {
-            let name = diagnosis.hosts[side.number() as usize].as_deref().unwrap_or("?");
-            format!(" {name}")
+/// What is not known, together for each reason: an interface that tells no speed leaves several rules without an answer.
+fn unknown(diagnosis: &Diagnosis) -> Vec<(String, &str, Vec<&str>)> {
+    let mut reasons: Vec<(String, &str, Vec<&str>)> = Vec::new();
+    for finding in diagnosis.findings.iter().filter(|finding| finding.severity == Severity::Unknown) {
+        let (host, why) = (host(finding, diagnosis), finding.value.as_str());
+        match reasons.iter_mut().find(|(of, reason, _)| *of == host && *reason == why) {
+            Some((.., rules)) => rules.push(finding.rule),
+            None => reasons.push((host, why, vec![finding.rule])),
         }
-        None => String::new(),
-    };
+    }
+    reasons
+}
+
+/// The host of a finding, behind a space; nothing of the path.
+fn host(finding: &Finding, diagnosis: &Diagnosis) -> String {
+    let name = finding.side.map(|side| diagnosis.hosts[side.number() as usize].as_deref().unwrap_or("?"));
+    name.map(|name| format!(" {name}")).unwrap_or_default()
+}
+
+/// `failure node:7420: tcp.receive-buffer`
+fn title(finding: &Finding, diagnosis: &Diagnosis) -> String {
+    let host = host(finding, diagnosis);
     let subject = if finding.subject.is_empty() { String::new() } else { format!(" {}", finding.subject) };
     format!("{}{host}: {}{subject}", finding.severity.name(), finding.rule)
 }
@@ -122,14 +134,17 @@ mod tests {
     fn findings_are_told_worst_first_within_80_columns() {
         let mut unknown = finding(Severity::Unknown);
         unknown.value = "eth0 tells no speed\u{1b}[2J".into();
-        let findings = vec![finding(Severity::Failure), unknown, finding(Severity::Ok)];
+        let twin = Finding { rule: "tcp.send-buffer", ..unknown.clone() };
+        let findings = vec![finding(Severity::Failure), unknown, twin, finding(Severity::Ok)];
         let diagnosis =
             Diagnosis { hosts: [Some("this host".into()), Some("node:7420".into())], findings, evidence: Vec::new() };
         let told = lines(&diagnosis, false);
         assert_eq!(told[0], "failure node:7420: tcp.receive-buffer");
         assert!(told.iter().all(|line| line.chars().count() <= COLUMNS && !line.contains('\u{1b}')), "{told:#?}");
         assert!(told.contains(&"    fix: sysctl -w net.ipv4.tcp_rmem='4096 131072 134217728'".to_owned()), "{told:#?}");
-        assert_eq!(told.last().unwrap(), "1 failure, 0 warnings, 1 not known, 1 as they should be");
+        let grouped = told.iter().filter(|line| line.starts_with("unknown node:7420: eth0 tells no speed"));
+        assert_eq!(grouped.count(), 1, "{told:#?}");
+        assert_eq!(told.last().unwrap(), "1 failure, 0 warnings, 2 not known, 1 as they should be");
         assert!(lines(&diagnosis, true).len() > told.len() && diagnosis.exit_code() == 3);
         let none = Diagnosis { hosts: [None, None], findings: Vec::new(), evidence: Vec::new() };
         assert_eq!((lines(&none, true).len(), none.exit_code()), (1, 0));
