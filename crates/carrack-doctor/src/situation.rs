@@ -99,6 +99,11 @@ impl Situation {
         Self { near, far: None, unreached: None, path: Path::default(), wish: Wish::default() }
     }
 
+    /// Nobody has named a second host: nothing is to be said of a path.
+    pub fn is_alone(&self) -> bool {
+        self.far.is_none() && self.unreached.is_none()
+    }
+
     /// A host, if there is one.
     pub fn host(&self, side: HostSide) -> Option<&Host> {
         match side {

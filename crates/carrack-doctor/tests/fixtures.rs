@@ -109,3 +109,33 @@ fn bond_that_hashes_by_addresses_carries_one_link() {
     let bond = found.iter().find(|finding| finding.rule == "interface.bond").unwrap();
     assert_eq!(bond.cost, "all streams to one host together are limited to 1.2 GB/s");
 }
+
+#[test]
+fn virtual_machine_is_judged_by_what_it_tells_and_by_nothing_else() {
+    let found = diagnose(&Situation::of(host("vm")));
+    let told = to_mend(&found, HostSide::Near);
+    let rules: Vec<&str> = told.iter().map(|(rule, ..)| *rule).collect();
+    assert_eq!(rules, ["host.open-files"], "{told:#?}");
+    let unknown: Vec<&Finding> = found.iter().filter(|finding| finding.severity == Severity::Unknown).collect();
+    assert!(unknown.iter().any(|one| one.rule == "tcp.receive-buffer" && one.value == "eth0 tells no speed"));
+    // Without a second host nothing is said of a path.
+    let of_paths = ["path.", "middlebox.", "interface.slower"];
+    assert!(found.iter().all(|one| of_paths.iter().all(|start| !one.rule.starts_with(start))), "{found:#?}");
+}
+
+#[test]
+fn container_without_sys_leaves_its_interfaces_unknown() {
+    let found = diagnose(&Situation::of(host("container")));
+    let of = |rule: &str| found.iter().find(|finding| finding.rule == rule).unwrap_or_else(|| panic!("no {rule}"));
+    for rule in ["interface.mtu", "interface.duplex", "interface.errors", "tcp.receive-buffer"] {
+        let one = of(rule);
+        assert_eq!(
+            (one.severity, one.value.as_str()),
+            (Severity::Unknown, "this host shows no interfaces (/sys/class/net)")
+        );
+    }
+    // What does not need them is known all the same.
+    for rule in ["tcp.sack", "tcp.congestion-control", "host.kernel", "tcp.memory"] {
+        assert_eq!(of(rule).severity, Severity::Ok, "{:?}", of(rule));
+    }
+}

@@ -41,6 +41,11 @@ impl<'a> Interface<'a> {
         self.facts.text(&self.file(file))
     }
 
+    /// The text of one of its files, if there is such a file.
+    pub fn if_any(&self, file: &str) -> Known<Option<&'a str>> {
+        self.facts.if_any(&self.file(file))
+    }
+
     /// Bits a second.
     pub fn speed(&self) -> Known<u64> {
         let none = || Unknown(format!("{} tells no speed", self.name));

@@ -49,7 +49,10 @@ impl<'a> HostFacts<'a> {
             Err(_) if self.evidence.below("route/").next().is_none() => {
                 let fastest = self.interfaces().into_iter().filter(|one| one.is_up() && !one.is_loopback());
                 let fastest = fastest.max_by_key(|one| one.speed().unwrap_or(0));
-                fastest.ok_or_else(|| Unknown("no interface is up".to_owned()))
+                fastest.ok_or_else(|| match self.interfaces().is_empty() {
+                    true => Unknown("this host shows no interfaces (/sys/class/net)".to_owned()),
+                    false => Unknown("no interface is up".to_owned()),
+                })
             }
             Err(why) => Err(why),
         }

@@ -149,6 +149,9 @@ fn fast<'a>(view: &View<'a>) -> Known<(Interface<'a>, u64)> {
 }
 
 fn slower(view: &View<'_>) -> Known<Vec<Told>> {
+    if view.situation.is_alone() {
+        return Ok(Vec::new());
+    }
     let route = view.facts.route()?;
     let (carrier, speed) = fast(view)?;
     let faster =
@@ -245,7 +248,8 @@ fn errors(view: &View<'_>) -> Known<Vec<Told>> {
 
 fn slot(view: &View<'_>) -> Known<Vec<Told>> {
     let carrier = view.facts.carrier()?;
-    if !carrier.is_hardware() {
+    // Only what is in a slot has one.
+    if carrier.if_any("device/current_link_speed")?.is_none() {
         return Ok(Vec::new());
     }
     let pair = |what: &str| {
@@ -275,7 +279,7 @@ fn lane_bits(speed: &str, width: &str) -> Option<f64> {
 
 fn numa(view: &View<'_>) -> Known<Vec<Told>> {
     let carrier = view.facts.carrier()?;
-    if !carrier.is_hardware() {
+    if carrier.if_any("device/numa_node")?.is_none() {
         return Ok(Vec::new());
     }
     let nodes = view.facts.text("sys/devices/system/node/online")?;

@@ -3,7 +3,6 @@
 use carrack_core::path::display_bytes;
 
 use super::causes::cause;
-use super::tcp::no_path;
 use super::{Check, Rule, Told, View};
 use crate::facts::HostFacts;
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, Ours};
@@ -81,7 +80,7 @@ fn reached(situation: &Situation) -> Known<Vec<Told>> {
             }])
         }
         (None, Some(far)) => Ok(vec![Told::ok(format!("{} answers", far.name))]),
-        (None, None) => Err(no_path()),
+        (None, None) => Ok(Vec::new()),
     }
 }
 
@@ -111,7 +110,7 @@ fn firewall(situation: &Situation) -> Known<Vec<Told>> {
         format!("no data connection to {}: {why} ({told})", name(side))
     };
     match (there, back) {
-        (None, None) => Err(no_path()),
+        (None, None) => Ok(Vec::new()),
         (Some(Ok(())), _) => Ok(vec![Told::ok("it can be made")]),
         (Some(Err(why)), Some(Ok(()))) => {
             let told = Told::warning(refused(HostSide::Far, why)).at(HostSide::Far);
@@ -139,7 +138,7 @@ fn packet(facts: &HostFacts<'_>) -> Known<u64> {
 }
 
 fn mtu(situation: &Situation) -> Known<Vec<Told>> {
-    let far = situation.far.as_ref().ok_or_else(no_path)?;
+    let Some(far) = &situation.far else { return Ok(Vec::new()) };
     let (near, far) = (HostFacts::of(HostSide::Near, &situation.near)?, HostFacts::of(HostSide::Far, far)?);
     let (here, there) = (near.carrier()?, far.carrier()?);
     let sizes = (here.mtu()?, there.mtu()?);
@@ -187,6 +186,7 @@ fn black_hole(situation: &Situation) -> Known<Vec<Told>> {
     }
     let is_traced = [&situation.path.there, &situation.path.back].iter().any(|way| way.trace.is_some());
     match (told.is_empty(), is_traced) {
+        (true, false) if situation.far.is_none() => Ok(Vec::new()),
         (true, false) => Err(Unknown::because("nobody looked for the largest packet")),
         (true, true) => Ok(vec![Told::ok("nothing vanishes")]),
         (false, _) => Ok(told),
@@ -221,10 +221,16 @@ fn loss(situation: &Situation) -> Known<Vec<Told>> {
             ),
         );
     }
-    if told.is_empty() { Err(Unknown::because("the path was not measured")) } else { Ok(told) }
+    match told.is_empty() {
+        true if situation.far.is_some() => Err(Unknown::because("the path was not measured")),
+        _ => Ok(told),
+    }
 }
 
 fn symmetry(situation: &Situation) -> Known<Vec<Told>> {
+    if situation.far.is_none() {
+        return Ok(Vec::new());
+    }
     let hops = |side| {
         let trace = situation.path.from(side).trace.as_ref();
         let trace =

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Check, Rule, Told, View};
 use crate::facts::HostFacts;
 use crate::finding::EvidenceClass::{EsnetTable, Kernel};
-use crate::known::{Known, Unknown};
+use crate::known::Known;
 use crate::units;
 
 const FASTERDATA: &str = "fasterdata.es.net, Linux tuning";
@@ -361,9 +361,4 @@ fn optmem(view: &View<'_>) -> Known<Vec<Told>> {
     let told =
         Told::warning(units::bytes(bytes as f64)).costs("programs that send without a copy fall back to copying");
     Ok(vec![told.sysctl("net.core.optmem_max", "1048576")])
-}
-
-/// For rules that are about a path.
-pub(super) fn no_path() -> Unknown {
-    Unknown::because("no second host was named")
 }

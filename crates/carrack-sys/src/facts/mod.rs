@@ -121,6 +121,15 @@ impl Gatherer {
         self.put(name, last);
     }
 
+    /// The entries of a directory, a line each.
+    pub fn listing(&mut self, directory: &str) {
+        let text = match std::fs::metadata(self.root.join(directory)) {
+            Ok(_) => FactText::Found(self.entries(directory).join("\n")),
+            Err(error) => error.into(),
+        };
+        self.put(directory, text);
+    }
+
     /// The entries of a directory, sorted; none where there is no such directory.
     pub fn entries(&self, directory: &str) -> Vec<String> {
         let listed = std::fs::read_dir(self.root.join(directory)).into_iter().flatten().flatten();

@@ -1,6 +1,6 @@
 //! What `/proc` and `/sys` say of the network: settings and counters of TCP, interfaces, bonds, slots.
 
-use super::{About, FactText, Gatherer};
+use super::{About, Gatherer};
 
 const CORE: &[&str] = &[
     "rmem_max",
@@ -73,7 +73,6 @@ pub(super) fn gather(facts: &mut Gatherer, _: About<'_>) {
         for link in ["device/driver", "master"] {
             facts.link(&format!("{place}/{link}"));
         }
-        let queues = facts.entries(&format!("{place}/queues"));
-        facts.put(format!("{place}/queues"), FactText::Found(queues.join("\n")));
+        facts.listing(&format!("{place}/queues"));
     }
 }

@@ -1,6 +1,6 @@
 //! The kernel and this process: version, command line, limits.
 
-use super::{About, FactText, Gatherer};
+use super::{About, Gatherer};
 
 const FILES: &[&str] = &[
     "proc/sys/kernel/hostname",
@@ -13,6 +13,5 @@ const FILES: &[&str] = &[
 
 pub(super) fn gather(facts: &mut Gatherer, _: About<'_>) {
     FILES.iter().for_each(|file| facts.file(file));
-    let units = facts.entries("sys/class/iommu");
-    facts.put("sys/class/iommu", FactText::Found(units.join("\n")));
+    facts.listing("sys/class/iommu");
 }

@@ -41,7 +41,8 @@ pub fn counts(diagnosis: &Diagnosis) -> String {
     )
 }
 
-/// What is not known, together for each reason: an interface that tells no speed leaves several rules without an answer.
+/// What is not known, together for each reason: an interface that tells no speed leaves several rules without an
+/// answer.
 fn unknown(diagnosis: &Diagnosis) -> Vec<(String, &str, Vec<&str>)> {
     let mut reasons: Vec<(String, &str, Vec<&str>)> = Vec::new();
     for finding in diagnosis.findings.iter().filter(|finding| finding.severity == Severity::Unknown) {
