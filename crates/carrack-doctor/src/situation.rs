@@ -42,8 +42,8 @@ pub struct Way {
     pub trace: Option<PathTrace>,
     /// Bytes a second that memory-to-memory streams carried, and how many streams.
     pub rate: Option<(f64, u16)>,
-    /// Segments sent again, of those sent.
-    pub resent_share: Option<f64>,
+    /// Segments sent again, and all that were sent.
+    pub resent: Option<(u64, u64)>,
 }
 
 /// The path between two hosts.

@@ -139,3 +139,20 @@ fn container_without_sys_leaves_its_interfaces_unknown() {
         assert_eq!(of(rule).severity, Severity::Ok, "{:?}", of(rule));
     }
 }
+
+#[test]
+fn loss_is_told_from_chance_by_how_many_packets_were_sent() {
+    let severity = |resent: u64, segments: u64| {
+        let mut path = Path { round_trip: Some(Duration::from_millis(50)), ..Path::default() };
+        path.there.resent = Some((resent, segments));
+        let found = diagnose(&Situation { far: Some(host("bond")), path, ..Situation::of(host("laptop")) });
+        let loss = found.iter().find(|one| one.rule == "path.loss" && one.side == Some(HostSide::Near)).unwrap();
+        loss.severity
+    };
+    // One of 4000 is more than one of 22000, and says nothing.
+    assert_eq!(
+        (severity(0, 4000), severity(1, 4000), severity(4, 100_000)),
+        (Severity::Ok, Severity::Ok, Severity::Ok)
+    );
+    assert_eq!((severity(40, 100_000), severity(400, 100_000)), (Severity::Warning, Severity::Failure));
+}

@@ -85,7 +85,6 @@ fn fill(way: &mut Way, moved: &Moved) {
     let samples = &moved.source.samples;
     if let (Some((_, first)), Some((_, last))) = (samples.first(), samples.last()) {
         let counts = last.counts.since(&first.counts);
-        let share = counts.retransmits as f64 / counts.segments as f64;
-        way.resent_share = Some(share).filter(|share| share.is_finite());
+        way.resent = Some((counts.retransmits, counts.segments)).filter(|(_, segments)| *segments > 0);
     }
 }

