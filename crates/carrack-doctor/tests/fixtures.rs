@@ -2,30 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::PathBuf;
+mod support;
+
 use std::time::Duration;
 
-use carrack_core::evidence::{Evidence, EvidenceText};
-use carrack_doctor::{Finding, Host, HostSide, Path, Severity, Situation, diagnose};
-use carrack_sys::facts::{FactText, read_tree};
+use carrack_doctor::{Finding, HostSide, Path, Severity, Situation, diagnose};
 
-fn host(fixture: &str) -> Host {
-    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
-    let mut evidence = Evidence::default();
-    for (name, text) in read_tree(&directory).unwrap() {
-        evidence.put(
-            &name,
-            match text {
-                FactText::Found(text) => EvidenceText::Found(text),
-                FactText::Absent => EvidenceText::Absent,
-                FactText::Denied => EvidenceText::Denied,
-                FactText::Failed(why) => EvidenceText::Failed(why),
-            },
-        );
-    }
-    assert!(evidence.found("FROM").is_some_and(|from| from.len() > 40), "{fixture} does not say where it is from");
-    Host { name: fixture.to_owned(), evidence: Ok(evidence) }
-}
+use support::host;
 
 fn pair(near: &str, far: &str, round_trip_ms: u64) -> Vec<Finding> {
     let path = Path { round_trip: Some(Duration::from_millis(round_trip_ms)), ..Path::default() };

@@ -3,9 +3,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use carrack_core::evidence::Evidence;
+use carrack_core::evidence::{Evidence, EvidenceText};
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::ids::StreamId;
 use carrack_core::limits;
@@ -116,6 +116,8 @@ struct Examining<'a> {
     inbox: Inbox,
     note: Note,
     notes: mpsc::Receiver<String>,
+    /// When the first question was asked, by the clock of this host.
+    asked: Option<SystemTime>,
 }
 
 impl<'a> Examining<'a> {
@@ -124,7 +126,7 @@ impl<'a> Examining<'a> {
         let (sender, notes) = mpsc::sync_channel(limits::NOTES_WAITING);
         let note: Note = Arc::new(move |text| drop(sender.try_send(text)));
         let inbox = Inbox::until(Until::new(context.stop.clone(), None));
-        Ok(Self { context, observer, inbox, note, notes })
+        Ok(Self { context, observer, inbox, note, notes, asked: None })
     }
 
     fn tell_notes(&self) {
@@ -148,6 +150,7 @@ impl<'a> Examining<'a> {
 
     /// Asks for evidence; the number of the request, or why the host is not asked.
     fn ask(&mut self, end: &mut End, about: EvidenceAbout) -> Result<Result<u64, Failure>, Failure> {
+        self.asked.get_or_insert_with(SystemTime::now);
         match end.check_knows(Version::tells_evidence, Reason::TooOldForEvidence) {
             Ok(()) => end.ask(Ask::Evidence(about)).map(Ok),
             Err(too_old) => Ok(Err(too_old)),
@@ -168,7 +171,14 @@ impl<'a> Examining<'a> {
         loop {
             match end.answer_by(deadline, &mut self.inbox, &self.note, request)? {
                 Tell::Evidence(texts) => texts.into_iter().for_each(|(name, text)| evidence.put(&name, text)),
-                Tell::Done(_) => return Ok(evidence),
+                Tell::Done(_) => {
+                    // Its own clock was read in between.
+                    for (name, time) in [("clock/asked", self.asked), ("clock/answered", Some(SystemTime::now()))] {
+                        let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+                        evidence.put(name, EvidenceText::Found(since.as_nanos().to_string()));
+                    }
+                    return Ok(evidence);
+                }
                 _ => return Err(end.unexpected()),
             }
         }

@@ -147,4 +147,19 @@ pub const MUTATIONS: &[Mutation] = &[
         ["    display_bytes(text.as_bytes()).to_string()", "    text.to_owned()"],
         "-p carrack --bin carrack output::timeline",
     ),
+    mutation(
+        "a fix changes a host before its note is kept",
+        "crates/carrack/src/doctor/fix/mod.rs",
+        [
+            "    machine.set_note(label, Some(&state.to_json())).map_err(|error| failed(\"keep the state\", &error))?;\n",
+            "    let _ = (carry_out(machine, &state), machine.set_note(label, Some(&state.to_json())));\n",
+        ],
+        "-p carrack --bin carrack doctor::fix",
+    ),
+    mutation(
+        "undoing a fix sets a parameter that another one has cleared to zero",
+        "crates/carrack/src/doctor/fix/mod.rs",
+        ["value == \"0\" && other.is_some_and", "value == \"none\" && other.is_some_and"],
+        "-p carrack --bin carrack doctor::fix",
+    ),
 ];

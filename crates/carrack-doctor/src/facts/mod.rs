@@ -1,13 +1,19 @@
 //! Typed values of a host's evidence. Each is known, or says why it is not. A subject is one file here.
 
 mod connection;
+mod host;
 mod interface;
 mod route;
+mod settings;
+mod storage;
 mod tcp;
 
 pub use connection::{Agreed, Syn};
+pub use host::ClockOffset;
 pub use interface::Interface;
 pub use route::Route;
+pub use settings::AtBoot;
+pub use storage::{BlockDevice, Mount, Room};
 
 use carrack_core::evidence::{Evidence, EvidenceText};
 use carrack_core::path::display_bytes;

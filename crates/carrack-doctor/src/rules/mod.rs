@@ -1,11 +1,19 @@
 //! The rules: what each compares, why, and where that is from. A subject is one file here, with its table.
 
+mod arrays;
 mod causes;
+mod clock;
+mod hardware;
 mod hosts;
 mod interface;
+mod memory;
 mod middlebox;
 mod path;
+mod processor;
+mod session;
+mod settings;
 mod sshd;
+mod storage;
 mod tcp;
 
 use crate::facts::HostFacts;
@@ -14,7 +22,22 @@ use crate::known::Known;
 use crate::situation::{HostSide, Situation, Way};
 
 /// All tables, in the order in which equally bad findings are told.
-pub const ALL: &[&[Rule]] = &[path::RULES, tcp::RULES, interface::RULES, middlebox::RULES, sshd::RULES, hosts::RULES];
+pub const ALL: &[&[Rule]] = &[
+    path::RULES,
+    tcp::RULES,
+    interface::RULES,
+    middlebox::RULES,
+    storage::RULES,
+    arrays::RULES,
+    processor::RULES,
+    memory::RULES,
+    session::RULES,
+    sshd::RULES,
+    hosts::RULES,
+    clock::RULES,
+    settings::RULES,
+    hardware::RULES,
+];
 
 /// One rule.
 #[derive(Debug)]
@@ -172,5 +195,15 @@ impl Rule {
             source: self.source,
             class: self.class,
         }
+    }
+}
+
+/// A path as a word for a shell.
+fn quoted(path: &str) -> String {
+    let plain = |one: char| one.is_ascii_alphanumeric() || "/._-".contains(one);
+    if !path.is_empty() && path.chars().all(plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', "'\\''"))
     }
 }

@@ -140,7 +140,7 @@ impl Buffer {
 }
 
 /// Streams that a copy has on a path that is worth it, unless a number is given.
-const STREAMS: u16 = 8;
+pub(super) const STREAMS: u16 = 8;
 /// From here on a path counts as far: a loss costs time there.
 pub(super) const FAR: Duration = Duration::from_millis(5);
 /// No buffer can be larger: the kernel counts in 31 bits.

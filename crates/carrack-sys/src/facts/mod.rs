@@ -5,12 +5,19 @@
 //! ([`Gatherer::file`], [`Gatherer::each`]); system calls ([`ethtool`], [`netlink`]) and commands ([`programs`]) give
 //! their answers names of their own. A directory in which such texts were kept ([`recorded`]) can stand for the host.
 
+mod clock;
 mod connection;
 mod ethtool;
+mod hardware;
+mod memory;
 mod netlink;
 mod network;
+mod processor;
 mod programs;
 mod recorded;
+mod session;
+mod settings;
+mod storage;
 mod system;
 
 pub use connection::connection;
@@ -65,7 +72,20 @@ pub struct About<'a> {
 type Kind = fn(&mut Gatherer, About<'_>);
 
 /// All kinds, in the order in which they are asked. What takes long comes last.
-const KINDS: &[Kind] = &[system::gather, network::gather, netlink::gather, ethtool::gather, programs::gather];
+const KINDS: &[Kind] = &[
+    system::gather,
+    processor::gather,
+    memory::gather,
+    session::gather,
+    network::gather,
+    netlink::gather,
+    ethtool::gather,
+    settings::gather,
+    hardware::gather,
+    storage::gather,
+    programs::gather,
+    clock::gather,
+];
 
 /// Gathers all facts of this host. It takes a few seconds at most: every command has a limit.
 pub fn gather(about: About<'_>) -> Vec<(String, FactText)> {
@@ -99,6 +119,18 @@ impl Gatherer {
     pub fn file(&mut self, name: &str) {
         let text = self.read(name);
         self.put(name, text);
+    }
+
+    /// Reads a file, unless somebody has read it already.
+    fn file_once(&mut self, name: &str) {
+        if !self.texts.iter().any(|(known, _)| known == name) {
+            self.file(name);
+        }
+    }
+
+    /// Whether this is the host itself, and not a directory that stands for it: only a host has programs and a clock.
+    fn is_host(&self) -> bool {
+        self.root == Path::new("/")
     }
 
     /// Reads several files of one directory.

@@ -22,8 +22,10 @@ use crate::cli::duration::parse_timeout;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::size::parse_rate;
-use crate::doctor::{Diagnosis, DoctorRequest, examine, objects, page, terminal};
+use crate::doctor::change::{self, FixOptions};
+use crate::doctor::{Diagnosis, DoctorRequest, examine, fix, objects, page, terminal};
 use crate::error::CommandError;
+use crate::exit;
 use crate::output::lines::Lines;
 use crate::output::{format, human, json as with_type, say};
 use crate::slim;
@@ -45,6 +47,25 @@ const RTT: Value<Duration> = Value::new(
     "Round trip of the path that matters, where no HOST is there to be measured",
 );
 const NO_MEASURE: Switch = Switch::new("no-measure", "Send nothing over the path but what it takes to ask");
+const MEASURE_HOST: Switch = Switch::new(
+    "measure-host",
+    "Also write and read in the directory for up to 10 seconds each, and measure what a processor hashes and encrypts",
+);
+const FIX: Switch = Switch::new(
+    "fix",
+    "Set the kernel parameters that are named for this host, now and for every boot, and measure what that brings",
+);
+const LABEL: Value<String> =
+    Value::new("label", "LABEL", parse_label, "Name under which --fix keeps the state before it [default: the time]");
+const WITH_QDISC: Switch = Switch::new("with-qdisc", "Let --fix set the default queueing discipline as well");
+const DIFF: Value<String> = Value::new(
+    "diff",
+    "LABEL",
+    parse_label,
+    "Show what is not as it was before the fix of this name, and change nothing",
+);
+const UNDO: Value<String> =
+    Value::new("undo", "LABEL", parse_label, "Restore what there was before the fix of this name");
 const ALL: Switch = Switch::short('a', "all", "Also list what is as it should be");
 
 const HTML: Value<Vec<u8>> =
@@ -57,7 +78,8 @@ const RECORD: Value<Vec<u8>> = Value::path(
 
 const NOTES: &str = "\
 HOST is host: or host:DIRECTORY for ssh, carrack://host for a node, or a directory of this host. Without HOST
-this host is examined; with one, both and the path between them; with two, those. Nothing is changed anywhere.
+this host is examined; with one, both and the path between them; with two, those. Nothing is changed anywhere,
+unless --fix says so, and then on this host only.
 
 Each finding says what was found, what should be, what that costs on this path, the line that mends it, and on what
 the threshold rests. Where something cannot be known, it says so. docs/doctor.md has every rule with its reason.
@@ -73,7 +95,9 @@ pub fn command() -> Command {
         .after_help(NOTES)
         .arg(HOST.arg().help("Host to examine together with this one, or a directory of this host"))
         .arg(HOST2.arg().help("Another host: then HOST and this one are examined"))
-        .args([RATE.arg(), STREAMS.arg(), RTT.arg(), NO_MEASURE.arg(), ALL.arg(), HTML.arg(), RECORD.arg()])
+        .args([RATE.arg(), STREAMS.arg(), RTT.arg(), NO_MEASURE.arg(), MEASURE_HOST.arg(), ALL.arg()])
+        .args([HTML.arg(), RECORD.arg()])
+        .args([FIX.arg(), LABEL.arg(), WITH_QDISC.arg(), DIFF.arg(), UNDO.arg()].map(|arg| arg.help_heading("Mending")))
         .args(reach::args())
         .args(
             [SOURCE_TOKEN_FILE.arg(), DESTINATION_TOKEN_FILE.arg(), PORTS.arg(), DATA_ADDRESS.arg()]
@@ -84,6 +108,27 @@ pub fn command() -> Command {
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let mut host = change::this_host();
+    match (flags.get(&DIFF)?, flags.get(&UNDO)?, flags.has(&FIX)) {
+        (None, None, _) => diagnose(flags),
+        (Some(label), None, false) => told(flags, "diff", &change::difference(&host, &label)?),
+        (None, Some(label), false) => told(flags, "undo", &change::undo(&mut host, &label)?),
+        _ => Err(CommandError::usage("only one of --fix, --diff and --undo can be done at a time")),
+    }
+}
+
+fn told(flags: &Flags, action: &str, change: &change::Change) -> Result<u8, CommandError> {
+    let mut out = Lines::stdout(flags.has(&JSON));
+    change::tell(action, change, &mut out, flags.has(&JSON));
+    if !flags.has(&JSON) && change.settings.is_empty() {
+        out.line(b"everything is as it was");
+    }
+    out.finish()?;
+    Ok(exit::DONE)
+}
+
+/// The hosts that are examined.
+fn places(flags: &Flags) -> Result<(Location, Option<Location>), CommandError> {
     let is_named = |host: &Positional| flags.words(host).next().is_some();
     let here = || Location::Local(b".".to_vec());
     let (near, far) = match (is_named(&HOST), is_named(&HOST2)) {
@@ -100,10 +145,18 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             return Err(CommandError::usage(format!("{place} names no host")).hint(hint));
         }
     }
+    Ok((near, far))
+}
+
+fn diagnose(flags: &Flags) -> Result<u8, CommandError> {
+    let (near, far) = places(flags)?;
     let request = request(flags, near, far)?;
     let html = flags.get(&HTML)?;
     if flags.has(&JSON) && html.as_deref() == Some(b"-") {
         return Err(CommandError::usage("--json and --html=- both write to standard output"));
+    }
+    if flags.has(&FIX) && html.as_deref() == Some(b"-") {
+        return Err(CommandError::usage("--fix and --html=- both write to standard output"));
     }
     let (as_json, quiet) = (flags.has(&JSON), flags.has(&QUIET));
     let observer = move |event: Event| {
@@ -111,7 +164,9 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             human::event(&event, 0).iter().for_each(|line| say(line));
         }
     };
-    let diagnosis = examine(&request, &context(), &observer)?;
+    let context = context();
+    let situation = examine(&request, &context, &observer)?;
+    let diagnosis = Diagnosis::of(&situation);
     if let Some(directory) = flags.get(&RECORD)? {
         record(&diagnosis, &directory)?;
     }
@@ -120,19 +175,31 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     }
     let mut out = Lines::stdout(as_json);
     if as_json {
-        let time = SystemTime::now();
-        for finding in &diagnosis.findings {
-            out.json(&with_type::object("finding", time, objects::finding(finding, &diagnosis)));
-        }
-        let (ok, failed) = (diagnosis.count(Severity::Ok), diagnosis.count(Severity::Failure));
-        let (exit_code, warnings) = (diagnosis.exit_code(), diagnosis.count(Severity::Warning));
-        let fields = json!({ "verb": "doctor", "exit_code": exit_code, "done": ok, "failed": failed + warnings });
-        out.json(&with_type::object("summary", time, fields));
+        let object = |finding| with_type::object("finding", SystemTime::now(), objects::finding(finding, &diagnosis));
+        diagnosis.findings.iter().for_each(|finding| out.json(&object(finding)));
     } else if html.is_none() {
         terminal::lines(&diagnosis, flags.has(&ALL)).iter().for_each(|line| out.line(line.as_bytes()));
     }
+    if flags.has(&FIX) {
+        let options = FixOptions { label: flags.get(&LABEL)?, with_queueing: flags.has(&WITH_QDISC) };
+        match change::fix(&request, &context, &observer, &situation, &options)? {
+            Some(change) => change::tell("fix", &change, &mut out, as_json),
+            None if as_json => {}
+            None => out.line(b"--fix has nothing to set on this host"),
+        }
+    }
+    if as_json {
+        out.json(&summary(&diagnosis));
+    }
     out.finish()?;
     Ok(diagnosis.exit_code())
+}
+
+fn summary(diagnosis: &Diagnosis) -> serde_json::Value {
+    let (ok, failed) = (diagnosis.count(Severity::Ok), diagnosis.count(Severity::Failure));
+    let (exit_code, warnings) = (diagnosis.exit_code(), diagnosis.count(Severity::Warning));
+    let fields = json!({ "verb": "doctor", "exit_code": exit_code, "done": ok, "failed": failed + warnings });
+    with_type::object("summary", SystemTime::now(), fields)
 }
 
 /// Writes the evidence of each host to a directory of its own.
@@ -155,6 +222,14 @@ fn fact(text: &EvidenceText) -> FactText {
     }
 }
 
+fn parse_label(text: &str) -> Result<String, String> {
+    if fix::is_label(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} is no label: use letters, digits, . _ and -"))
+    }
+}
+
 fn request(flags: &Flags, near: Location, far: Option<Location>) -> Result<DoctorRequest, CommandError> {
     let second = far.clone().unwrap_or_else(|| near.clone());
     let (first, second) = credentials(flags, std::slice::from_ref(&near), &second)?;
@@ -166,8 +241,9 @@ fn request(flags: &Flags, near: Location, far: Option<Location>) -> Result<Docto
         streams: flags.get(&STREAMS)?,
         round_trip: flags.get(&RTT)?,
     };
-    let measures = !flags.has(&NO_MEASURE);
-    Ok(DoctorRequest { near: (near, end(first)), far: far.map(|far| (far, end(second))), wish, measures })
+    let (measures, measures_host) = (!flags.has(&NO_MEASURE), flags.has(&MEASURE_HOST));
+    let (near, far) = ((near, end(first)), far.map(|far| (far, end(second))));
+    Ok(DoctorRequest { near, far, wish, measures, measures_host })
 }
 
 fn parse_streams(text: &str) -> Result<u16, String> {

@@ -1,5 +1,9 @@
 //! Examining hosts: what they say of themselves, what the path between them carries now, and what the rules find.
 
+pub mod change;
+pub mod fix;
+mod gain;
+mod measured;
 pub mod objects;
 pub mod page;
 mod path;
@@ -27,6 +31,8 @@ pub struct DoctorRequest {
     pub wish: Wish,
     /// Whether the path is measured: some seconds in which it is full.
     pub measures: bool,
+    /// Whether this host's storage and processors are measured.
+    pub measures_host: bool,
 }
 
 /// What was found.
@@ -40,6 +46,14 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
+    /// What the rules find.
+    pub fn of(situation: &Situation) -> Self {
+        let hosts = [Some(&situation.near), situation.far.as_ref()].map(|host| host.map(|host| host.name.clone()));
+        let said = |(side, host): (HostSide, &Host)| Some((side.name(), host.evidence.clone().ok()?));
+        let evidence = situation.sides().filter_map(said).collect();
+        Self { hosts, findings: diagnose(situation), evidence }
+    }
+
     /// How many findings are of this severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
@@ -55,7 +69,7 @@ impl Diagnosis {
     }
 }
 
-/// Examines, and tells what was found. `observer` hears of what happens meanwhile.
+/// Examines, and judges nothing. `observer` hears of what happens meanwhile.
 ///
 /// # Errors
 /// When the first host cannot be asked, or the work is to stop.
@@ -63,11 +77,11 @@ pub fn examine(
     request: &DoctorRequest,
     context: &Context,
     observer: &(dyn Fn(Event) + Send + Sync),
-) -> Result<Diagnosis, Failure> {
+) -> Result<Situation, Failure> {
     let place = |(location, options): &'_ (Location, EndOptions)| (location.clone(), options.clone());
     let (location, options) = place(&request.near);
     let near = ExaminedPlace { location: &location, options: &options };
-    let situation = match &request.far {
+    let mut situation = match &request.far {
         None => Situation { wish: request.wish, ..Situation::of(host(examine::host(near, context, observer)?)) },
         Some(far) => {
             let (location, options) = place(far);
@@ -80,12 +94,10 @@ pub fn examine(
             situation
         }
     };
-    let names = [Some(&situation.near), situation.far.as_ref()].map(|host| host.map(|host| host.name.clone()));
-    let findings = diagnose(&situation);
-    let said = |host: Option<Host>| host.and_then(|host| host.evidence.ok());
-    let evidence = [(HostSide::Near.name(), said(Some(situation.near))), (HostSide::Far.name(), said(situation.far))];
-    let evidence = evidence.into_iter().filter_map(|(side, evidence)| Some((side, evidence?))).collect();
-    Ok(Diagnosis { hosts: names, findings, evidence })
+    if request.measures_host {
+        measured::measure(request, context, observer, &mut situation)?;
+    }
+    Ok(situation)
 }
 
 fn situation(examined: Examined, wish: Wish) -> Situation {

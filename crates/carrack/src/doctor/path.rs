@@ -32,27 +32,33 @@ pub fn measure(
     situation: &mut Situation,
 ) -> Result<(), Failure> {
     let Some(far) = &request.far else { return Ok(()) };
-    let near = &request.near;
-    let run = |from, to, options: CopyOptions, enough: &mut dyn FnMut(&Moved) -> bool| {
-        let copy = transfer(from, to, CopyOptions { streams: request.wish.streams, ..options });
-        let mut note = |text: &str| observer(Event::Note(text.to_owned()));
-        let (moved, failure) = watch_until(copy, context, &mut note, enough);
-        match failure {
-            Some(why) if matches!(why.code, ErrorCode::Interrupted | ErrorCode::Terminated) => Err(why),
-            _ => Ok(moved),
-        }
-    };
     // Inside the control connections data has no way of its own that could be looked for.
     let is_connected = |way: &Way| matches!(way.connection, Some(Ok(())));
     if is_connected(&situation.path.there) || is_connected(&situation.path.back) {
         // Routers answer seldom: they are asked while next to nothing flows.
         let since = Instant::now();
         let trace = CopyOptions { trace: true, rate_limit: Some(path::RATE), ..CopyOptions::default() };
-        let moved = run(near, far, trace, &mut |moved| path::is_enough(moved, since))?;
+        let enough = &mut |moved: &Moved| path::is_enough(moved, since);
+        let moved = run((&request.near, far, trace), request, context, observer, enough)?;
         situation.path.there.trace = moved.source.path;
         situation.path.back.trace = moved.destination.path;
     }
-    for (from, to, way) in [(near, far, &mut situation.path.there), (far, near, &mut situation.path.back)] {
+    rates(request, context, observer, &mut situation.path)
+}
+
+/// Measures the rates of both ways.
+///
+/// # Errors
+/// When the work is to stop.
+pub fn rates(
+    request: &DoctorRequest,
+    context: &Context,
+    observer: &(dyn Fn(Event) + Send + Sync),
+    path: &mut carrack_doctor::Path,
+) -> Result<(), Failure> {
+    let Some(far) = &request.far else { return Ok(()) };
+    let near = &request.near;
+    for (from, to, way) in [(near, far, &mut path.there), (far, near, &mut path.back)] {
         let (begin, mut first) = (Instant::now(), None);
         let mut enough = |moved: &Moved| {
             if moved.landed.iter().any(|(_, bytes)| *bytes > 0) {
@@ -60,10 +66,29 @@ pub fn measure(
             }
             first.is_some_and(|first| first.elapsed() >= TIME) || begin.elapsed() >= PATIENCE
         };
-        let moved = run(from, to, CopyOptions::default(), &mut enough)?;
+        let moved = run((from, to, CopyOptions::default()), request, context, observer, &mut enough)?;
         fill(way, &moved);
     }
     Ok(())
+}
+
+/// A host, and how it is reached.
+type Place = (Location, EndOptions);
+
+fn run(
+    (from, to, options): (&Place, &Place, CopyOptions),
+    request: &DoctorRequest,
+    context: &Context,
+    observer: &(dyn Fn(Event) + Send + Sync),
+    enough: &mut dyn FnMut(&Moved) -> bool,
+) -> Result<Moved, Failure> {
+    let copy = transfer(from, to, CopyOptions { streams: request.wish.streams, ..options });
+    let mut note = |text: &str| observer(Event::Note(text.to_owned()));
+    let (moved, failure) = watch_until(copy, context, &mut note, enough);
+    match failure {
+        Some(why) if matches!(why.code, ErrorCode::Interrupted | ErrorCode::Terminated) => Err(why),
+        _ => Ok(moved),
+    }
 }
 
 fn transfer(from: &(Location, EndOptions), to: &(Location, EndOptions), options: CopyOptions) -> CopyRequest {

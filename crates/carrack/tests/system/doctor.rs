@@ -1,6 +1,7 @@
 //! `carrack doctor`: a pair of hosts as it should be, then one thing planted after the other. Each is named with the
 //! line that mends it, and nothing is named that was not there: all facts are read from the kernels of both hosts.
 
+mod fix;
 mod hosts;
 mod network;
 
@@ -14,6 +15,9 @@ use crate::support::{Ran, Sandbox, ran};
 
 /// What all namespaces of a machine have in common is what it was before, for all tests.
 const OF_THE_MACHINE: [&str; 4] = ["interface.softnet", "tcp.memory", "tcp.asked-buffers", "host.open-files"];
+/// Namespaces have a network each, and all else in common.
+const SUBJECTS_OF_THE_MACHINE: [&str; 7] =
+    ["storage.", "processor.", "memory.", "session.", "clock.", "settings.", "hardware."];
 
 /// What doctor has found.
 struct Found {
@@ -38,7 +42,10 @@ impl Found {
     /// What is to be mended: side and rule.
     fn rules(&self) -> BTreeSet<(String, String)> {
         let text = |value: &Value| value.as_str().unwrap_or("path").to_owned();
-        let is_own = |one: &&Value| !OF_THE_MACHINE.contains(&one["rule"].as_str().unwrap());
+        let is_own = |one: &&Value| {
+            let rule = one["rule"].as_str().unwrap();
+            !OF_THE_MACHINE.contains(&rule) && !SUBJECTS_OF_THE_MACHINE.iter().any(|subject| rule.starts_with(subject))
+        };
         self.bad().filter(is_own).map(|one| (text(&one["side"]), text(&one["rule"]))).collect()
     }
 

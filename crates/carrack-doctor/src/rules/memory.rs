@@ -1,0 +1,67 @@
+//! Memory for written data that has not reached the disk.
+
+use super::{Check, Rule, Told, View};
+use crate::finding::EvidenceClass::{Kernel, Ours};
+use crate::known::Known;
+use crate::units;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "memory.dirty",
+        threshold: "vm.dirty_bytes of no more than the storage writes in 2 s",
+        reason: "a sync waits for all that was let into memory before it, and so does everybody who writes",
+        source: "kernel, admin-guide/sysctl/vm; tuned's profiles say 40 % of memory, against it",
+        class: Ours,
+        check: Check::Host(dirty),
+    },
+    Rule {
+        id: "memory.available",
+        threshold: "a tenth of memory is available",
+        reason: "sockets and files share what programs leave",
+        source: "proc_meminfo(5)",
+        class: Kernel,
+        check: Check::Host(available),
+    },
+];
+
+/// How long a sync may take.
+const SECONDS: f64 = 2.0;
+/// Less would keep a disk waiting.
+const LEAST: u64 = 64 << 20;
+
+fn dirty(view: &View<'_>) -> Known<Vec<Told>> {
+    if !super::storage::is_asked(view) {
+        return Ok(Vec::new());
+    }
+    let limit = |bytes: &str, ratio: &str| {
+        let own = view.facts.number(&format!("proc/sys/vm/{bytes}"))?;
+        if own > 0 {
+            return Ok(own as f64);
+        }
+        let percent = view.facts.number(&format!("proc/sys/vm/{ratio}"))?;
+        Ok(view.facts.memory("MemAvailable")? as f64 * percent as f64 / 100.0)
+    };
+    let most = limit("dirty_bytes", "dirty_ratio")?;
+    let rate = view.facts.storage_rate("write")?;
+    let value = format!("{} may wait, which the storage writes in {}", units::bytes(most), seconds(most / rate));
+    if most <= rate * SECONDS * 1.25 || most <= LEAST as f64 {
+        return Ok(vec![Told::ok(value)]);
+    }
+    let should = ((rate * SECONDS) as u64).max(LEAST) >> 20 << 20;
+    let told = Told::warning(value).costs(format!("a sync waits for up to {}", seconds(most / rate)));
+    Ok(vec![told.sysctl("vm.dirty_bytes", should.to_string())])
+}
+
+fn seconds(seconds: f64) -> String {
+    units::time(std::time::Duration::try_from_secs_f64(seconds).unwrap_or(std::time::Duration::MAX))
+}
+
+fn available(view: &View<'_>) -> Known<Vec<Told>> {
+    let (available, all) = (view.facts.memory("MemAvailable")?, view.facts.memory("MemTotal")?);
+    let value = format!("{} of {}", units::bytes(available as f64), units::bytes(all as f64));
+    if available as f64 >= all as f64 / 10.0 {
+        return Ok(vec![Told::ok(value)]);
+    }
+    let told = Told::warning(value).costs("small windows, and reads that wait for the disk");
+    Ok(vec![told.advice("find out which programs need it: ps aux --sort=-rss")])
+}

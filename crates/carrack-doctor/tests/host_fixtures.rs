@@ -1,0 +1,300 @@
+//! The rules about storage, processors, sessions and settings on hosts that others have described, or that were recorded.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use carrack_core::evidence::EvidenceText;
+use carrack_doctor::{Finding, Host, HostSide, Severity, Situation, Wish, diagnose};
+
+use support::host;
+
+fn of<'a>(findings: &'a [Finding], side: HostSide, rule: &str) -> Vec<&'a Finding> {
+    findings.iter().filter(|finding| finding.side == Some(side) && finding.rule == rule).collect()
+}
+
+fn one<'a>(findings: &'a [Finding], side: HostSide, rule: &str) -> &'a Finding {
+    match of(findings, side, rule)[..] {
+        [finding] => finding,
+        ref other => panic!("{rule}: {other:#?}"),
+    }
+}
+
+fn line(finding: &Finding) -> String {
+    finding.fix.as_ref().map(|fix| fix.line()).unwrap_or_default()
+}
+
+/// The same host with other answers to some questions.
+fn with(mut host: Host, texts: &[(&str, &str)]) -> Host {
+    let evidence = host.evidence.as_mut().unwrap();
+    texts.iter().for_each(|(name, text)| evidence.put(name, EvidenceText::Found(text.to_string())));
+    host
+}
+
+#[test]
+fn fiona_without_checksums_and_a_node_with_four_links_are_told_apart() {
+    let near =
+        with(host("fiona-zfs"), &[("measured/storage/write", "1480000000"), ("measured/storage/read", "3530000000")]);
+    let found = diagnose(&Situation { far: Some(host("dtn-bond4")), ..Situation::of(near) });
+    let (near, far) = (HostSide::Near, HostSide::Far);
+    let checksum = one(&found, near, "zfs.checksum");
+    assert_eq!((checksum.severity, checksum.subject.as_str()), (Severity::Failure, "bigdata"));
+    assert!(line(checksum).starts_with("zfs set checksum=on bigdata"));
+    let fine = [
+        "zfs.record",
+        "zfs.atime",
+        "zfs.ashift",
+        "storage.room",
+        "storage.inodes",
+        "storage.barriers",
+        "storage.atime",
+    ];
+    for rule in fine {
+        assert_eq!(one(&found, near, rule).severity, Severity::Ok, "{rule}");
+    }
+    assert_eq!(one(&found, near, "zfs.pool").value, "ONLINE: 2 x raidz1");
+    // 40 Gb/s are 5 GB/s: what bonnie++ measured there is less, each way.
+    let write = one(&found, near, "storage.write-rate");
+    assert_eq!(
+        (write.severity, write.cost.as_str()),
+        (Severity::Warning, "copies write no more than 1.5 GB/s of the network's 5 GB/s")
+    );
+    assert_eq!(one(&found, near, "storage.read-rate").severity, Severity::Warning);
+    // The bond hashes by ports, which is right; one stripe is what held its file system back.
+    assert_eq!(one(&found, far, "interface.bond").severity, Severity::Ok);
+    let stripes = one(&found, far, "lustre.stripes");
+    assert_eq!((stripes.severity, stripes.value.as_str()), (Severity::Warning, "1 stripes"));
+    assert!(line(stripes).starts_with("lfs setstripe -c 4 /global/cscratch1"));
+    assert!(of(&found, far, "zfs.pool").is_empty() && of(&found, near, "lustre.stripes").is_empty());
+    // What nobody printed is not known.
+    for rule in ["processor.governor", "clock.synchronised", "hardware.log", "session.memory"] {
+        assert_eq!(one(&found, near, rule).severity, Severity::Unknown, "{rule}");
+    }
+}
+
+#[test]
+fn virtual_machine_is_told_what_it_has_and_what_nobody_can_know() {
+    let found = diagnose(&Situation::of(host("vm-storage")));
+    let near = HostSide::Near;
+    let clock = one(&found, near, "clock.synchronised");
+    assert_eq!((clock.severity, line(clock).starts_with("systemctl enable --now chronyd")), (Severity::Warning, true));
+    let inodes = one(&found, near, "storage.inodes");
+    assert_eq!((inodes.severity, inodes.subject.as_str()), (Severity::Ok, "/var/tmp"));
+    // 15 GiB of 252.
+    let room = one(&found, near, "storage.room");
+    assert_eq!((room.severity, room.value.as_str()), (Severity::Warning, "15 GiB free of 252 GiB"));
+    for (rule, value) in [
+        ("storage.kind", "/dev/vda on ext4, mounted on /"),
+        ("storage.atime", "a read is no write"),
+        ("settings.next-boot", "no file sets any"),
+        ("settings.tuned", "tuned does not run"),
+        ("hardware.log", "none"),
+    ] {
+        let finding = one(&found, near, rule);
+        assert_eq!((finding.severity, finding.value.as_str()), (Severity::Ok, value), "{rule}");
+    }
+    for rule in ["processor.governor", "storage.write-rate", "processor.seal-rate", "memory.dirty", "hardware.memory"] {
+        assert_eq!(one(&found, near, rule).severity, Severity::Unknown, "{rule}");
+    }
+}
+
+#[test]
+fn container_without_sys_has_unknowns_and_no_guesses() {
+    let found = diagnose(&Situation::of(host("container-no-sys")));
+    let mend: Vec<&str> = found.iter().filter(|one| one.severity >= Severity::Warning).map(|one| one.rule).collect();
+    // What /proc and calls say: the room, the clock.
+    assert!(
+        mend.iter()
+            .all(|rule| ["storage.room", "clock.synchronised", "host.open-files", "tcp.listen-queue"].contains(rule)),
+        "{mend:?}"
+    );
+    for rule in ["processor.governor", "interface.mtu", "interface.slot", "storage.numa", "hardware.memory"] {
+        assert_eq!(one(&found, HostSide::Near, rule).severity, Severity::Unknown, "{rule}");
+    }
+}
+
+/// Texts of the evidence, the rule that they break, how badly, and a part of the line that mends it.
+type Planted = (&'static [(&'static str, &'static str)], &'static str, Severity, &'static str);
+
+/// Each plants one thing into the virtual machine, which has nothing of the kind.
+const PLANTED: &[Planted] = &[
+    (
+        &[("directory/mount", "36 27 0:50 / /data rw shared:1 - ext4 server:/x rw,data=writeback")],
+        "storage.barriers",
+        Severity::Warning,
+        "remove data=writeback",
+    ),
+    (
+        &[("directory/mount", "36 27 0:50 / /data rw shared:1 - ext4 server:/x rw,data=writeback")],
+        "storage.atime",
+        Severity::Warning,
+        "mount -o remount,noatime /data",
+    ),
+    (
+        &[("directory/mount", "36 27 0:50 / /data rw,noatime shared:1 - nfs4 server:/x rw,vers=4.2,soft,proto=tcp")],
+        "storage.soft-mount",
+        Severity::Failure,
+        "replace soft by hard",
+    ),
+    (
+        &[("directory/mount", "36 27 0:50 / /data rw,noatime shared:1 - nfs4 server:/x rw,vers=4.2,soft,proto=tcp")],
+        "storage.kind",
+        Severity::Warning,
+        "carrack bench disk",
+    ),
+    (
+        &[("directory/mount", "36 27 0:50 / /data rw,relatime shared:1 - fuse.sshfs server:/x rw")],
+        "storage.kind",
+        Severity::Warning,
+        "carrack bench disk",
+    ),
+    (
+        &[("directory/mount", "36 27 0:50 / /data rw,noatime shared:1 - xfs server:/x rw,nobarrier")],
+        "storage.barriers",
+        Severity::Failure,
+        "mount -o remount,barrier /data",
+    ),
+    (
+        &[("directory/statvfs", "block-size 4096\nblocks 1000\navailable 500\nfiles 1000\nfiles-available 5\n")],
+        "storage.inodes",
+        Severity::Failure,
+        "remove small files",
+    ),
+    (
+        &[
+            ("sys/class/block/vda/queue/scheduler", "none mq-deadline [bfq]"),
+            ("sys/class/block/vda/queue/rotational", "0"),
+        ],
+        "storage.scheduler",
+        Severity::Warning,
+        "echo none > /sys/block/vda/queue/scheduler",
+    ),
+    (
+        &[("sys/class/block/vda/md/level", "raid6"), ("sys/class/block/vda/queue/read_ahead_kb", "128")],
+        "storage.read-ahead",
+        Severity::Warning,
+        "blockdev --setra 8192 /dev/vda",
+    ),
+    (
+        &[
+            ("sys/class/block/vda/md/level", "raid6"),
+            ("sys/class/block/vda/md/degraded", "1"),
+            ("sys/class/block/vda/md/sync_action", "idle"),
+        ],
+        "raid.state",
+        Severity::Failure,
+        "mdadm --manage /dev/vda --add",
+    ),
+    (
+        &[
+            ("sys/class/block/vda/md/level", "raid1"),
+            ("sys/class/block/vda/md/degraded", "0"),
+            ("sys/class/block/vda/md/sync_action", "resync"),
+        ],
+        "raid.state",
+        Severity::Warning,
+        "wait until /proc/mdstat",
+    ),
+    (
+        &[("processor/governors", "powersave 4")],
+        "processor.governor",
+        Severity::Warning,
+        "cpupower frequency-set -g performance",
+    ),
+    (
+        &[("proc/self/limits", "Max processes             100                  100                  processes")],
+        "session.processes",
+        Severity::Failure,
+        "/etc/security/limits.d/90-nproc.conf",
+    ),
+    (&[("sys/fs/cgroup/memory.max", "1073741824")], "session.memory", Severity::Warning, "raise MemoryMax"),
+    (&[("sys/fs/cgroup/cpu.max", "50000 100000")], "session.processor-quota", Severity::Warning, "remove CPUQuota"),
+    (
+        &[(
+            "command/systemctl show",
+            "LimitNOFILE=1024\nMemoryMax=infinity\nCPUQuotaPerSecUSec=infinity\nTasksMax=15000\n",
+        )],
+        "session.unit",
+        Severity::Warning,
+        "systemctl edit carrack.service",
+    ),
+    (
+        &[
+            ("measured/storage/write", "100000000"),
+            ("proc/sys/vm/dirty_ratio", "20"),
+            ("proc/meminfo", "MemTotal: 64 kB\nMemAvailable:   60000000 kB\n"),
+        ],
+        "memory.dirty",
+        Severity::Warning,
+        "sysctl -w vm.dirty_bytes=199229440",
+    ),
+    (
+        &[("proc/meminfo", "MemTotal:  1000000 kB\nMemAvailable:   50000 kB\n")],
+        "memory.available",
+        Severity::Warning,
+        "ps aux",
+    ),
+    (
+        &[("etc/sysctl.d/10-x.conf", "net.ipv4.tcp_sack=1\n"), ("usr/lib/sysctl.d/99-y.conf", "net.ipv4.tcp_sack=0\n")],
+        "settings.next-boot",
+        Severity::Warning,
+        "change the line in /usr/lib/sysctl.d/99-y.conf",
+    ),
+    (
+        &[
+            ("process/tuned", "812"),
+            ("etc/tuned/active_profile", "network-throughput"),
+            ("tuned/1/network-throughput", "[sysctl]\nnet.ipv4.tcp_rmem=\"4096 131072 16777216\"\n"),
+            ("etc/sysctl.d/90-dtn.conf", "net.ipv4.tcp_rmem = 4096 131072 536870912\n"),
+        ],
+        "settings.tuned",
+        Severity::Warning,
+        "set it in one place",
+    ),
+    (&[("process/bpftune", "99")], "settings.bpftune", Severity::Unknown, ""),
+    (
+        &[("kernel-log", "Buffer I/O error on dev sdb1, logical block 7, lost async page write")],
+        "hardware.log",
+        Severity::Failure,
+        "dmesg --level",
+    ),
+    (
+        &[("sys/devices/system/edac/mc/mc0/ce_count", "3"), ("sys/devices/system/edac/mc/mc0/ue_count", "0")],
+        "hardware.memory",
+        Severity::Warning,
+        "have the module changed",
+    ),
+    (
+        &[("clock/now", "8000000000"), ("clock/asked", "1000000000"), ("clock/answered", "2000000000")],
+        "clock.offset",
+        Severity::Warning,
+        "chronyd",
+    ),
+];
+
+#[test]
+fn planted_host_faults_are_named_each_with_its_line() {
+    let before = diagnose(&Situation::of(host("vm-storage")));
+    for (texts, rule, severity, words) in PLANTED {
+        let was = before.iter().any(|one| one.rule == *rule && one.severity == *severity);
+        assert!(!was || *rule == "hardware.memory", "{rule} was there before");
+        let found = diagnose(&Situation::of(with(host("vm-storage"), texts)));
+        let named: Vec<&Finding> = found.iter().filter(|one| one.rule == *rule && one.severity == *severity).collect();
+        assert!(named.iter().any(|one| line(one).contains(words)), "{rule}: {named:#?}");
+    }
+}
+
+#[test]
+fn processor_is_compared_with_what_the_network_carries() {
+    let texts = [("measured/processor/blake3+aes-128-gcm", "1000000000"), ("sys/devices/system/cpu/online", "0-1")];
+    let wish = Wish { rate: Some(5e9), ..Wish::default() };
+    let found = diagnose(&Situation { wish, ..Situation::of(with(host("vm-storage"), &texts)) });
+    let seal = one(&found, HostSide::Near, "processor.seal-rate");
+    assert_eq!(
+        (seal.severity, seal.cost.as_str()),
+        (Severity::Warning, "copies are limited to about 2 GB/s of 5 GB/s")
+    );
+    let wish = Wish { rate: Some(1.25e9), ..Wish::default() };
+    let found = diagnose(&Situation { wish, ..Situation::of(with(host("vm-storage"), &texts)) });
+    assert_eq!(one(&found, HostSide::Near, "processor.seal-rate").severity, Severity::Ok);
+}
