@@ -105,7 +105,7 @@ impl Machine for ThisHost {
 
     fn set_parameter(&mut self, name: &str, value: &str) -> io::Result<()> {
         // One call: the kernel takes a value whole. The file is not made where there is none.
-        let mut file = std::fs::File::options().write(true).open(self.parameter_file(name)?)?;
+        let mut file = std::fs::File::options().write(true).truncate(true).open(self.parameter_file(name)?)?;
         file.write_all(format!("{value}\n").as_bytes())
     }
 
