@@ -229,3 +229,26 @@ pub fn difference(machine: &dyn Machine, label: &str) -> Result<Change, CommandE
     let settings = fix::difference(machine, &fix::state(machine, label)?)?;
     Ok(Change { label: label.to_owned(), settings, ..Change::default() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::UNIX_EPOCH;
+
+    use crate::golden::compare;
+    use crate::json_schema::Schema;
+
+    #[test]
+    fn golden_states_are_as_ever() {
+        let change = Change {
+            label: "one".into(),
+            settings: vec![("net.ipv4.tcp_sack".into(), "0".into(), "1".into())],
+            notes: vec!["note".into()],
+            gains: Gain::of("there", [Some(100.0); 2], [Some(200.0); 2]).into_iter().collect(),
+        };
+        let time = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let line = with_type::object("state", time, object("fix", &change));
+        Schema::published().check(&line).unwrap();
+        compare("json/doctor-state.txt", &format!("{}\n", with_type::text(&line)));
+    }
+}

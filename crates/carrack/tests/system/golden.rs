@@ -230,6 +230,7 @@ fn golden_lines_have_every_type_of_the_schema() {
         "json/reports.txt",
         "json/bench.txt",
         "json/doctor.txt",
+        "json/doctor-state.txt",
         "report/report.txt",
     ];
     let recorded = files.map(|name| std::fs::read_to_string(golden::directory().join(name)).unwrap()).concat();
