@@ -1,4 +1,5 @@
-//! The rules about storage, processors, sessions and settings on hosts that others have described, or that were recorded.
+//! The rules about storage, processors, sessions and settings on hosts that others have described, or that were
+//! recorded.
 
 #![allow(clippy::unwrap_used)]
 

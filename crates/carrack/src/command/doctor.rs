@@ -117,7 +117,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     }
 }
 
-fn told(flags: &Flags, action: &str, change: &change::Change) -> Result<u8, CommandError> {
+fn told(flags: &Flags, action: &str, change: &change::HostChange) -> Result<u8, CommandError> {
     let mut out = Lines::stdout(flags.has(&JSON));
     change::tell(action, change, &mut out, flags.has(&JSON));
     if !flags.has(&JSON) && change.settings.is_empty() {

@@ -11,7 +11,7 @@ use carrack_engine::Context;
 use carrack_measure::disk::plan::Mode;
 use serde_json::{Value, json};
 
-use super::fix::{self, Fixed, Machine, Setting, ThisHost};
+use super::fix::{self, Fixed, HostSettings, Setting, ThisHost};
 use super::gain::Gain;
 use super::{Diagnosis, DoctorRequest, measured, path};
 use crate::directories::state_directory;
@@ -39,7 +39,7 @@ pub struct FixOptions {
 
 /// A change of this host, as it is told.
 #[derive(Debug, Default)]
-pub struct Change {
+pub struct HostChange {
     /// The state's name.
     pub label: String,
     /// What was set, restored, or differs: name, value then, value now.
@@ -61,7 +61,7 @@ pub fn fix(
     observer: &(dyn Fn(Event) + Send + Sync),
     situation: &Situation,
     options: &FixOptions,
-) -> Result<Option<Change>, CommandError> {
+) -> Result<Option<HostChange>, CommandError> {
     if !matches!(request.near.0, Location::Local(_)) {
         let why = "--fix changes the host where it is typed, and that is not among those examined";
         return Err(CommandError::usage(why).hint("log in there, and use carrack doctor --fix"));
@@ -86,7 +86,7 @@ pub fn fix(
     notes.extend(overruled(situation, &changed));
     let after = [rungs.measure(request, context, observer)?, rungs.measure(request, context, observer)?];
     let gains = rungs.gains(&before, &after);
-    Ok(Some(Change { label, settings: changed, notes, gains }))
+    Ok(Some(HostChange { label, settings: changed, notes, gains }))
 }
 
 fn now() -> i64 {
@@ -172,7 +172,7 @@ impl Rungs {
 }
 
 /// Tells what a fix, or the way back, has done.
-pub fn tell(action: &str, change: &Change, out: &mut Lines, as_json: bool) {
+pub fn tell(action: &str, change: &HostChange, out: &mut Lines, as_json: bool) {
     if as_json {
         return out.json(&with_type::object("state", SystemTime::now(), object(action, change)));
     }
@@ -198,7 +198,7 @@ pub fn tell(action: &str, change: &Change, out: &mut Lines, as_json: bool) {
     }
 }
 
-fn object(action: &str, change: &Change) -> Value {
+fn object(action: &str, change: &HostChange) -> Value {
     let settings = change.settings.iter();
     let settings: Vec<Value> =
         settings.map(|(name, before, now)| json!({ "name": name, "before": before, "now": now })).collect();
@@ -215,19 +215,19 @@ fn object(action: &str, change: &Change) -> Value {
 ///
 /// # Errors
 /// As [`fix::undo`].
-pub fn undo(machine: &mut dyn Machine, label: &str) -> Result<Change, CommandError> {
+pub fn undo(machine: &mut dyn HostSettings, label: &str) -> Result<HostChange, CommandError> {
     // Then and now change places: what stood there is there again.
     let settings = fix::undo(machine, label)?.into_iter().map(|(name, then, now)| (name, now, then)).collect();
-    Ok(Change { label: label.to_owned(), settings, ..Change::default() })
+    Ok(HostChange { label: label.to_owned(), settings, ..HostChange::default() })
 }
 
 /// What is not now as it was when a state was saved.
 ///
 /// # Errors
 /// As [`fix::difference`].
-pub fn difference(machine: &dyn Machine, label: &str) -> Result<Change, CommandError> {
+pub fn difference(machine: &dyn HostSettings, label: &str) -> Result<HostChange, CommandError> {
     let settings = fix::difference(machine, &fix::state(machine, label)?)?;
-    Ok(Change { label: label.to_owned(), settings, ..Change::default() })
+    Ok(HostChange { label: label.to_owned(), settings, ..HostChange::default() })
 }
 
 #[cfg(test)]
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn golden_states_are_as_ever() {
-        let change = Change {
+        let change = HostChange {
             label: "one".into(),
             settings: vec![("net.ipv4.tcp_sack".into(), "0".into(), "1".into())],
             notes: vec!["note".into()],

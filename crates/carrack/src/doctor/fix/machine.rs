@@ -8,7 +8,7 @@ use carrack_engine::secrets::write_whole;
 use carrack_sys::dir::Dir;
 
 /// Whatever a fix touches. Every change that outlives the process is one call.
-pub trait Machine {
+pub trait HostSettings {
     /// A kernel parameter, by its name with dots.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-impl Machine for ThisHost {
+impl HostSettings for ThisHost {
     fn parameter(&self, name: &str) -> io::Result<String> {
         Ok(std::fs::read_to_string(self.parameter_file(name)?)?.trim().to_owned())
     }

@@ -13,7 +13,7 @@ use std::io;
 
 use carrack_doctor::{Finding, Fix, HostSide, Severity};
 
-pub use machine::{DROP_IN, Machine, ThisHost};
+pub use machine::{DROP_IN, HostSettings, ThisHost};
 pub use note::SavedState;
 
 use crate::error::CommandError;
@@ -63,7 +63,12 @@ pub struct Fixed {
 ///
 /// # Errors
 /// What could not be read or written. What had been changed by then is taken back.
-pub fn apply(machine: &mut dyn Machine, label: &str, time: i64, wanted: &[Setting]) -> Result<Fixed, CommandError> {
+pub fn apply(
+    machine: &mut dyn HostSettings,
+    label: &str,
+    time: i64,
+    wanted: &[Setting],
+) -> Result<Fixed, CommandError> {
     if machine.labels().map_err(|error| failed("read the notes", &error))?.iter().any(|known| known == label) {
         return Err(CommandError::usage(format!("there is a state with the label {label:?}"))
             .hint(format!("take that back first, carrack doctor --undo {label}, or use another label")));
@@ -96,7 +101,7 @@ pub fn apply(machine: &mut dyn Machine, label: &str, time: i64, wanted: &[Settin
 }
 
 /// The state now, with all that setting these will change.
-fn saved(machine: &dyn Machine, label: &str, time: i64, wanted: Vec<Setting>) -> Result<SavedState, CommandError> {
+fn saved(machine: &dyn HostSettings, label: &str, time: i64, wanted: Vec<Setting>) -> Result<SavedState, CommandError> {
     let mut before = Vec::new();
     for (name, _) in &wanted {
         let partner = PAIRS.iter().find_map(|(a, b)| match name {
@@ -114,7 +119,10 @@ fn saved(machine: &dyn Machine, label: &str, time: i64, wanted: Vec<Setting>) ->
     Ok(SavedState { label: label.to_owned(), number, time, before, wanted, drop_in })
 }
 
-fn carry_out(machine: &mut dyn Machine, state: &SavedState) -> Result<Vec<(String, String, String)>, CommandError> {
+fn carry_out(
+    machine: &mut dyn HostSettings,
+    state: &SavedState,
+) -> Result<Vec<(String, String, String)>, CommandError> {
     let text = drop_in(state.drop_in.as_deref(), &state.wanted);
     machine.set_drop_in(Some(&text)).map_err(|error| failed(&format!("write /{DROP_IN}"), &error))?;
     let mut changed = Vec::new();
@@ -144,7 +152,7 @@ fn drop_in(before: Option<&str>, settings: &[Setting]) -> String {
 }
 
 /// All states that are kept.
-fn states(machine: &dyn Machine) -> Result<Vec<SavedState>, CommandError> {
+fn states(machine: &dyn HostSettings) -> Result<Vec<SavedState>, CommandError> {
     let labels = machine.labels().map_err(|error| failed("read the notes", &error))?;
     labels.iter().map(|label| state(machine, label)).collect()
 }
@@ -153,7 +161,7 @@ fn states(machine: &dyn Machine) -> Result<Vec<SavedState>, CommandError> {
 ///
 /// # Errors
 /// That there is none, and which there are; or that it cannot be read.
-pub fn state(machine: &dyn Machine, label: &str) -> Result<SavedState, CommandError> {
+pub fn state(machine: &dyn HostSettings, label: &str) -> Result<SavedState, CommandError> {
     match machine.note(label) {
         Ok(text) => SavedState::parse(&text)
             .map_err(|why| CommandError::usage(format!("the state with the label {label:?} cannot be read: {why}"))),
@@ -170,7 +178,10 @@ pub fn state(machine: &dyn Machine, label: &str) -> Result<SavedState, CommandEr
 ///
 /// # Errors
 /// That something cannot be read.
-pub fn difference(machine: &dyn Machine, state: &SavedState) -> Result<Vec<(String, String, String)>, CommandError> {
+pub fn difference(
+    machine: &dyn HostSettings,
+    state: &SavedState,
+) -> Result<Vec<(String, String, String)>, CommandError> {
     let mut all = Vec::new();
     for (name, before) in &state.before {
         let now = machine.parameter(name).map_err(|error| failed(&format!("read {name}"), &error))?;
@@ -192,7 +203,7 @@ pub fn difference(machine: &dyn Machine, state: &SavedState) -> Result<Vec<(Stri
 ///
 /// # Errors
 /// That there is no such state, that a later fix stands upon it, or what could not be written: the note stays then.
-pub fn undo(machine: &mut dyn Machine, label: &str) -> Result<Vec<(String, String, String)>, CommandError> {
+pub fn undo(machine: &mut dyn HostSettings, label: &str) -> Result<Vec<(String, String, String)>, CommandError> {
     let state = state(machine, label)?;
     let later = states(machine)?.into_iter().filter(|other| other.number > state.number).max_by_key(|one| one.number);
     if let Some(later) = later {
@@ -204,7 +215,7 @@ pub fn undo(machine: &mut dyn Machine, label: &str) -> Result<Vec<(String, Strin
     Ok(difference)
 }
 
-fn restore(machine: &mut dyn Machine, state: &SavedState) -> Result<(), CommandError> {
+fn restore(machine: &mut dyn HostSettings, state: &SavedState) -> Result<(), CommandError> {
     for (name, value) in &state.before {
         if is_cleared(state, name, value) || machine.parameter(name).is_ok_and(|now| now == *value) {
             continue;
@@ -215,8 +226,8 @@ fn restore(machine: &mut dyn Machine, state: &SavedState) -> Result<(), CommandE
     machine.set_note(&state.label, None).map_err(|error| failed("remove the state", &error))
 }
 
-/// Whether this was the one of a pair that is not in force: the kernel clears it when the other one is set, and takes no
-/// zero for it.
+/// Whether this was the one of a pair that is not in force: the kernel clears it when the other one is set, and takes
+/// no zero for it.
 fn is_cleared(state: &SavedState, name: &str, value: &str) -> bool {
     let partner = PAIRS.iter().find_map(|(a, b)| if name == *a { Some(*b) } else { Some(*a).filter(|_| name == *b) });
     let other = partner.and_then(|partner| state.before.iter().find(|(known, _)| known == partner));

@@ -5,7 +5,7 @@ use std::io;
 
 use carrack_doctor::{EvidenceClass, Finding, Fix, HostSide, Severity};
 
-use super::machine::Machine;
+use super::machine::HostSettings;
 use super::{apply, difference, is_label, plan, state, undo};
 
 /// A machine in memory. Its kernel clears one of a pair when the other is set, and takes no zero for either.
@@ -52,7 +52,7 @@ impl Model {
     }
 }
 
-impl Machine for Model {
+impl HostSettings for Model {
     fn parameter(&self, name: &str) -> io::Result<String> {
         self.parameters.get(name).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
     }

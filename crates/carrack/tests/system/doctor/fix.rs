@@ -94,7 +94,7 @@ fn read_below(directory: &Path, all: &mut BTreeMap<String, Vec<u8>>) {
 
 fn state(ran: &Ran) -> Value {
     let lines = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    lines.filter(|line| line["type"] == "state").last().unwrap_or_else(|| panic!("{}{}", ran.stdout, ran.stderr))
+    lines.rev().find(|line| line["type"] == "state").unwrap_or_else(|| panic!("{}{}", ran.stdout, ran.stderr))
 }
 
 #[test]
