@@ -20,10 +20,10 @@
 //! medians, so that calls which differ by themselves do not look like calls that wait.
 //!
 //! # How it is looked for
-//! Twice as many after each window, as long as the ratio stays below 1.3 and they get more done, by a quarter of what
-//! they could at least; then the last number that was good. From there an eighth more now and then: if the ratio does
-//! not stay below 1.3, or they get no more done, in two windows, they are given back, and the pause before the next
-//! trial becomes twice as long. Above 1.8 the number is divided by what the ratio is too high, at most by two.
+//! Twice as many after each window, as long as the ratio stays below 1.3. From then on an eighth more now and then.
+//! More are kept if they get more done, by a quarter of what they could at least, and the ratio is not above 1.8; else
+//! the number before comes back (a trial has two windows), and the pause before the next trial becomes twice as long.
+//! Above 1.8 the number is divided by what the ratio is too high, at most by two.
 //!
 //! A window is 50 ms long, or as long as 32 calls take (16 where twice as many are tried each time). Only calls that
 //! began with the number that is measured count.
@@ -281,7 +281,8 @@ impl WorkerControl {
 
     fn follow(&mut self, now: Duration, ratio: f64, used: bool, level: Level) {
         let hold = |pause: Duration| Phase::Holding { until: now.saturating_add(pause), pause };
-        let good = |fewer: &Level| ratio < GROW && (level.workers <= fewer.workers || level.is_worth_more_than(fewer));
+        let good =
+            |fewer: &Level| ratio <= SHRINK && (level.workers <= fewer.workers || level.is_worth_more_than(fewer));
         match self.phase {
             Phase::Idle => {}
             // Where there are many at the beginning, no more are tried before a look.
@@ -289,7 +290,7 @@ impl WorkerControl {
                 if level.workers > FEW && level.workers <= first.workers && !self.has_looked => {}
             Phase::Rising { good: fewer } if good(&fewer) => {
                 let next = self.workers.saturating_mul(2).min(self.most);
-                if used && next > self.workers {
+                if used && ratio < GROW && next > self.workers {
                     (self.phase, self.workers) = (Phase::Rising { good: level }, next);
                 } else {
                     self.phase = hold(PAUSE);
@@ -306,7 +307,7 @@ impl WorkerControl {
             Phase::Holding { .. } => {}
             Phase::Trying { from, .. } if good(&from) => {
                 self.phase = hold(PAUSE);
-                if used {
+                if used && ratio < GROW {
                     self.try_more(level, PAUSE);
                 }
             }

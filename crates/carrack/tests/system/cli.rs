@@ -296,6 +296,7 @@ fn completions_and_manual_pages_know_every_verb() {
     let mut expected: Vec<String> =
         VERBS.iter().map(|verb| format!("carrack-{verb}.1")).chain(["carrack.1".to_string()]).collect();
     expected.extend(["add", "list", "rm"].map(|verb| format!("carrack-token-{verb}.1")));
+    expected.extend(["clear", "show"].map(|verb| format!("carrack-tuning-{verb}.1")));
     expected.extend(
         ["cpu", "diff", "disk", "ladder", "list", "load", "net", "show"].map(|verb| format!("carrack-bench-{verb}.1")),
     );

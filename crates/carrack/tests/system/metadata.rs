@@ -49,7 +49,8 @@ impl Scene {
         let local = |path: &Path| Location::Local(format!("{}/", path.display()).into_bytes());
         let options = CopyOptions { durability: Durability::None, ..CopyOptions::default() };
         let request = CopyRequest { sources: vec![local(from)], destination: local(to), options };
-        let tuning = Arc::new(Tuning { metadata_workers: workers, ..Tuning::default() });
+        let streams = Tuning { streams_near: 2, streams_near_max: 2, ..Tuning::default() };
+        let tuning = Arc::new(Tuning { metadata_workers: workers, ..streams });
         let start = Instant::now();
         let report = Copy::start(request, &Context { tuning, ..Context::default() }).wait();
         let time = start.elapsed();
@@ -63,34 +64,30 @@ const EACH: Duration = Duration::from_millis(8);
 /// Fixed numbers that it is compared with: below the knee, at it, and beyond.
 const FIXED: [u16; 3] = [2, 4, 12];
 
-/// The copy whose number of workers is found gets at least nine tenths of what the best fixed number does.
+/// The copy whose number of workers is found makes more calls at once than it has threads of its own. On a machine that
+/// does nothing else (`CARRACK_QUIET=1`) it gets at least nine tenths of what the best fixed number does.
 #[track_caller]
-fn compare(copy: impl Fn(u16) -> (Duration, u32)) {
-    let fixed: Vec<(u16, Duration, u32)> = FIXED
-        .into_iter()
-        .map(|workers| {
-            let (time, most) = copy(workers);
-            (workers, time, most)
-        })
-        .collect();
-    let best = fixed.iter().map(|(_, time, _)| *time).min().unwrap();
-    // A machine that is busy with something else makes a copy slower, never faster.
-    let mut found = vec![copy(0)];
-    while found.len() < 3 && found.iter().all(|(time, _)| time.mul_f64(0.9) > best) {
-        found.push(copy(0));
+fn compare(threads: u32, copy: impl Fn(u16) -> (Duration, u32)) {
+    let found = copy(0);
+    assert!(found.1 > threads, "{found:?}");
+    if std::env::var_os("CARRACK_QUIET").is_none() {
+        return;
     }
+    let fixed: Vec<_> = FIXED.into_iter().map(|workers| (workers, copy(workers))).collect();
+    let best = fixed.iter().map(|(_, (time, _))| *time).min().unwrap();
     println!("fixed {fixed:?}, found {found:?}");
-    assert!(found.iter().any(|(time, _)| time.mul_f64(0.9) <= best), "found {found:?}, fixed {fixed:?}");
-    assert!(fixed[0].1 > best.mul_f64(1.3), "two workers should not do: {fixed:?}");
+    assert!(found.0.mul_f64(0.9) <= best, "found {found:?}, fixed {fixed:?}");
+    assert!(fixed[0].1.0 > best.mul_f64(1.3), "two workers should not do: {fixed:?}");
 }
 
 #[test]
 fn workers_follow_a_slow_source() {
     let Some(scene) = Scene::new() else { return };
-    scene.write("backing/tree", 800);
+    scene.write("backing/tree", 600);
     let (number, fast) = (std::cell::Cell::new(0), scene.sandbox.path("fast"));
     let from = scene.slow.path().join("tree");
-    compare(|workers| {
+    // The walk, and two streams.
+    compare(3, |workers| {
         number.set(number.get() + 1);
         scene.time(&[Call::Look, Call::Open], &from, &fast.join(number.get().to_string()), workers)
     });
@@ -102,7 +99,8 @@ fn workers_follow_a_slow_destination() {
     let Some(scene) = Scene::new() else { return };
     scene.write("fast/tree", 1600);
     let (number, from) = (std::cell::Cell::new(0), scene.sandbox.path("fast/tree"));
-    compare(|workers| {
+    // Two streams.
+    compare(2, |workers| {
         number.set(number.get() + 1);
         scene.time(&[Call::Create], &from, &scene.slow.path().join(number.get().to_string()), workers)
     });
