@@ -298,7 +298,8 @@ fn completions_and_manual_pages_know_every_verb() {
     expected.extend(["add", "list", "rm"].map(|verb| format!("carrack-token-{verb}.1")));
     expected.extend(["clear", "show"].map(|verb| format!("carrack-tuning-{verb}.1")));
     expected.extend(
-        ["cpu", "diff", "disk", "ladder", "list", "load", "net", "show"].map(|verb| format!("carrack-bench-{verb}.1")),
+        ["cpu", "diff", "disk", "ladder", "list", "load", "net", "peers", "show"]
+            .map(|verb| format!("carrack-bench-{verb}.1")),
     );
     expected.sort();
     assert_eq!(pages, expected);
