@@ -1,9 +1,9 @@
 //! What this host says of itself: texts of the kernel, of files and of a few tools, each with a name, and nothing
 //! judged. Whoever asks decides what they mean.
 //!
-//! A kind of facts is one file here, with a function in [`KINDS`]. What is a file is read with the lists of its kind
-//! ([`Gatherer::file`], [`Gatherer::each`]); system calls ([`ethtool`], [`netlink`]) and commands ([`programs`]) give
-//! their answers names of their own. A directory in which such texts were kept ([`recorded`]) can stand for the host.
+//! A kind of facts is one file here, with a function in `KINDS`. What is a file is read with the lists of its kind
+//! ([`Gatherer::file`], [`Gatherer::each`]); system calls (`ethtool`, `netlink`) and commands (`programs`) give
+//! their answers names of their own. A directory in which such texts were kept (`recorded`) can stand for the host.
 
 mod clock;
 mod connection;

@@ -91,6 +91,8 @@ impl Schema {
                 "required" => list(wanted).iter().all(|name| value.get(name.as_str().expect("a name")).is_some()),
                 "properties" => self.properties(wanted, value, place).map(|()| true)?,
                 "items" => self.items(wanted, value, place).map(|()| true)?,
+                "minItems" => list(value).len() as u64 >= wanted.as_u64().expect("a number"),
+                "maxItems" => list(value).len() as u64 <= wanted.as_u64().expect("a number"),
                 "oneOf" => list(wanted).iter().filter(|one| self.value(one, value, place).is_ok()).count() == 1,
                 other if ANNOTATIONS.contains(&other) => true,
                 other => panic!("the schema uses {other:?}, which is not checked"),
