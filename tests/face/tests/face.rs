@@ -69,9 +69,11 @@ fn program() -> &'static OsStr {
 }
 
 /// What a newcomer has to read: the names at the root of the engine, in order.
-const ROOT: [&str; 15] = [
+const ROOT: [&str; 19] = [
     "Context",
     "Copy",
+    "FarPart",
+    "FarSession",
     "FarSide",
     "Handle",
     "Place",
@@ -79,12 +81,14 @@ const ROOT: [&str; 15] = [
     "Stop",
     "StopReason",
     "Stores",
+    "examine",
     "files",
     "io_failure",
     "keys",
     "node",
     "secrets",
     "stores",
+    "tuned",
 ];
 
 #[test]
