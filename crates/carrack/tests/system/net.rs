@@ -241,7 +241,8 @@ fn net_that_ends_early_tells_and_keeps_what_it_has() {
     node.kill();
     let (told, code) = end(&sandbox, orphan);
     assert_eq!(code, 10, "{told:?}");
-    check(&told, &["lost", "refused", "closed"]);
+    // It may have been killed between two rows, while one connected.
+    check(&told, &["lost", "refused", "closed", "no TLS session"]);
 }
 
 #[test]
