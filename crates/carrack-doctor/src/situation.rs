@@ -33,6 +33,18 @@ pub struct Host {
     pub evidence: Result<Evidence, String>,
 }
 
+#[cfg(test)]
+impl Host {
+    /// One that says these texts, by their names.
+    pub fn saying(texts: &[(&str, &str)]) -> Self {
+        let mut evidence = Evidence::default();
+        for (name, text) in texts {
+            evidence.put(name, carrack_core::evidence::EvidenceText::Found((*text).to_owned()));
+        }
+        Self { name: "host".into(), evidence: Ok(evidence) }
+    }
+}
+
 /// One direction of the path, as it was measured now.
 #[derive(Clone, Debug, Default)]
 pub struct Way {

@@ -106,17 +106,10 @@ impl<'a> HostFacts<'a> {
 mod tests {
     use super::*;
     use crate::situation::{Host, HostSide};
-    use carrack_core::evidence::{Evidence, EvidenceText};
-
-    fn host(texts: &[(&str, &str)]) -> Host {
-        let mut evidence = Evidence::default();
-        texts.iter().for_each(|(name, text)| evidence.put(name, EvidenceText::Found(text.to_string())));
-        Host { name: "host".into(), evidence: Ok(evidence) }
-    }
 
     #[test]
     fn limits_of_groups_and_sessions_are_the_smallest_that_there_are() {
-        let host = host(&[
+        let host = Host::saying(&[
             ("proc/self/cgroup", "0::/a/b"),
             ("sys/fs/cgroup/a/b/memory.max", "max\n"),
             ("sys/fs/cgroup/a/memory.max", "1073741824\n"),
@@ -134,7 +127,8 @@ mod tests {
     #[test]
     fn clock_is_off_by_no_less_than_what_cannot_be_the_way() {
         let offset = |now: &str| {
-            let host = host(&[("clock/now", now), ("clock/asked", "1000000000"), ("clock/answered", "3000000000")]);
+            let host =
+                Host::saying(&[("clock/now", now), ("clock/asked", "1000000000"), ("clock/answered", "3000000000")]);
             HostFacts::of(HostSide::Far, &host).unwrap().clock_offset().unwrap().least
         };
         assert_eq!((offset("2000000000"), offset("8000000000"), offset("500000000")), (0.0, 5.0, -0.5));

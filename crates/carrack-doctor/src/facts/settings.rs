@@ -115,17 +115,10 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::situation::{Host, HostSide};
-    use carrack_core::evidence::Evidence;
-
-    fn host(texts: &[(&str, &str)]) -> Host {
-        let mut evidence = Evidence::default();
-        texts.iter().for_each(|(name, text)| evidence.put(name, EvidenceText::Found(text.to_string())));
-        Host { name: "host".into(), evidence: Ok(evidence) }
-    }
 
     #[test]
     fn last_name_wins_and_a_file_in_etc_hides_its_namesake() {
-        let host = host(&[
+        let host = Host::saying(&[
             ("etc/sysctl.d/90-net.conf", "net.core.rmem_max = 1\nvm.swappiness=10\n"),
             ("usr/lib/sysctl.d/95-vendor.conf", "# vm.swappiness=5\nvm/swappiness =  60\n"),
             ("usr/lib/sysctl.d/90-net.conf", "net.core.rmem_max = 2\nnet.core.wmem_max = 2\n"),
@@ -144,7 +137,7 @@ mod tests {
 
     #[test]
     fn profile_overrules_what_it_includes() {
-        let host = host(&[
+        let host = Host::saying(&[
             ("tuned/1/network-throughput", "[main]\ninclude=throughput\n[sysctl]\nnet.ipv4.tcp_rmem=\"4096 1 2\"\n"),
             ("tuned/2/throughput", "[sysctl]\nnet.ipv4.tcp_rmem=9\nvm.dirty_ratio = 40\n[vm]\nvm.x=1\n"),
         ]);

@@ -183,13 +183,18 @@ impl Gatherer {
 mod tests {
     use super::*;
 
+    /// Makes a file below a root that stands for `/`.
+    pub(super) fn put(root: &Path, name: &str, text: &str) {
+        let path = root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
     #[test]
     fn gatherer_reads_lists_below_its_root_and_says_what_is_not_there() {
         let root = tempfile::tempdir().unwrap();
         for (name, text) in [("sys/class/net/eth0/mtu", "9000\n"), ("sys/class/net/lo/mtu", "65536\n")] {
-            let path = root.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
+            put(root.path(), name, text);
         }
         std::os::unix::fs::symlink("../../drivers/mlx5_core", root.path().join("sys/class/net/eth0/driver")).unwrap();
         let mut gatherer = Gatherer::at(root.path());

@@ -70,13 +70,7 @@ fn directories(facts: &Gatherer, groups: &str, controller: &str) -> Vec<String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
-
-    fn put(root: &Path, name: &str, text: &str) {
-        let path = root.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
+    use crate::facts::tests::put;
 
     #[test]
     fn limits_of_own_and_outer_groups_are_told_in_both_versions() {

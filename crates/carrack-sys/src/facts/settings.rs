@@ -98,13 +98,7 @@ fn programs(facts: &mut Gatherer) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
-
-    fn put(root: &Path, name: &str, text: &str) {
-        let path = root.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
+    use crate::facts::tests::put;
 
     #[test]
     fn files_of_sysctl_their_parameters_profiles_and_programs_are_told() {

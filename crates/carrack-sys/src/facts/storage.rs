@@ -196,6 +196,7 @@ fn ask(facts: &mut Gatherer, name: &str, program: &str, arguments: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::tests::put;
 
     const MOUNTS: &str = "22 1 8:2 / / rw,relatime - ext4 /dev/sda2 rw\n\
         30 22 8:17 / /data rw,noatime - xfs /dev/sdb1 rw\n\
@@ -209,12 +210,6 @@ mod tests {
         assert_eq!(point("/data/with space/x").source, "/dev/md127");
         assert_eq!(point("/database").source, "/dev/sda2");
         assert!(mount_of(Path::new("/x"), "not a mount\n").is_none());
-    }
-
-    fn put(root: &Path, name: &str, text: &str) {
-        let path = root.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
     }
 
     #[test]
