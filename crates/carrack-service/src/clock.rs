@@ -1,0 +1,106 @@
+//! The clock of the service: injected, so that tests and the simulation set the time.
+
+use std::fmt;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use utoipa::openapi::schema::SchemaFormat;
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
+
+/// A moment of the wall clock: microseconds since 1970, UTC. In JSON it is RFC 3339. For people and records alone:
+/// how long something lasts is told by [`Clock::elapsed`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(pub i64);
+
+impl Moment {
+    /// So much later; the last moment there is where that is too far.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// How long after `earlier` this is; zero if it is not.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl From<SystemTime> for Moment {
+    fn from(time: SystemTime) -> Self {
+        let micros = |duration: Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        Self(match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => micros(after),
+            Err(before) => -micros(before.duration()),
+        })
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(time) => write!(f, "{time}"),
+            Err(_) => f.write_str("beyond any clock"),
+        }
+    }
+}
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let time: jiff::Timestamp = text.parse().map_err(|_| de::Error::custom("a time is RFC 3339, like 2026-11-23T08:00:00Z"))?;
+        Ok(Self(time.as_microsecond()))
+    }
+}
+
+impl utoipa::PartialSchema for Moment {
+    fn schema() -> RefOr<Schema> {
+        let format = SchemaFormat::KnownFormat(utoipa::openapi::KnownFormat::DateTime);
+        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).into()
+    }
+}
+
+impl utoipa::ToSchema for Moment {}
+
+/// Tells the time.
+pub trait Clock: Send + Sync + 'static {
+    /// The wall clock, which people set and which may step. For records and for what people asked for by date.
+    fn now(&self) -> Moment;
+
+    /// Time since some fixed moment of this process, which never steps back. For leases, timeouts and pauses.
+    fn elapsed(&self) -> Duration;
+}
+
+/// The clocks of this host.
+#[derive(Debug)]
+pub struct SystemClock {
+    began: Instant,
+}
+
+impl SystemClock {
+    /// A clock that counts from now.
+    pub fn new() -> Self {
+        Self { began: Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Moment {
+        SystemTime::now().into()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+}

@@ -1,0 +1,91 @@
+//! What stands in a journal.
+
+use crate::clock::Moment;
+use crate::model::{EventKind, Fence, ItemState, Progress, TaskFailure};
+
+/// One thing that a worker tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// An attempt begins. Items that an earlier one told as failed are tried again; those that it told as done stay.
+    Began {
+        /// Its number.
+        fence: Fence,
+        /// When.
+        time: Moment,
+        /// The worker's process.
+        process: u32,
+        /// The program's version.
+        program: String,
+    },
+    /// What became of an item.
+    Item(Item),
+    /// How far it is, once a second at most.
+    Sample(Sample),
+    /// Something that happened, for people.
+    Event {
+        /// When.
+        time: Moment,
+        /// What.
+        kind: EventKind,
+        /// In words, one line.
+        text: String,
+        /// Numbers and reasons, as JSON.
+        detail: String,
+    },
+    /// The attempt has ended.
+    Ended(AttemptEnd),
+}
+
+/// What became of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The pair of the task that it is of, from 0.
+    pub pair: u32,
+    /// Relative to the destination (to the source, where a task deletes). Any bytes but NUL.
+    pub path: Vec<u8>,
+    /// `file`, `directory`, `symlink` or `special`.
+    pub kind: carrack_core::report::ItemKind,
+    /// What became of it.
+    pub state: ItemState,
+    /// Bytes of content.
+    pub size: u64,
+    /// BLAKE3 of the file, as the receiver computed it.
+    pub digest: Option<[u8; 32]>,
+    /// Why it failed or was skipped.
+    pub failure: Option<TaskFailure>,
+}
+
+/// How far an attempt is. Counts are of the whole task so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// When.
+    pub time: Moment,
+    /// What is done.
+    pub progress: Progress,
+    /// Data connections at work.
+    pub streams: u32,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttemptEnd {
+    /// When.
+    pub time: Moment,
+    /// How.
+    pub kind: EndKind,
+    /// What the whole task has done so far.
+    pub progress: Progress,
+    /// Why it did not do all.
+    pub failure: Option<TaskFailure>,
+    /// Whether it got further than where it began.
+    pub got_somewhere: bool,
+}
+
+crate::model::word_enum! {
+    /// How an attempt ended.
+    pub enum EndKind {
+        Done "done" "every item has its end; some may have failed for good"
+        Stopped "stopped" "it was told to end, and left what the next attempt goes on from"
+        Failed "failed" "it failed; another attempt may help, or not, as the failure says"
+    }
+}

@@ -1,0 +1,359 @@
+//! The ledger: what the service must never lose. Tasks, endpoints, users, tokens, timers and events; items of tasks are
+//! in their journals. One trait, so that another database can stand behind it; `conformance` is the suite that it passes.
+//!
+//! Each method is one transaction: what it says is durable once it returns, and nothing of it is there if it fails.
+//! Methods block; async code calls them where blocking is allowed.
+
+use std::fmt;
+
+use crate::clock::Moment;
+use crate::model::{
+    Blocked, Endpoint, Event, EventKind, Fence, NewTask, Progress, Task, TaskFailure, TaskState, Timer, TokenRow, User,
+};
+
+/// Why the ledger did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LedgerError {
+    /// There is no such row.
+    Missing,
+    /// The row has changed meanwhile, or is in a state that does not allow it: in words.
+    Conflict(String),
+    /// The name or the identifier is taken by something else.
+    Taken,
+    /// What is written is not allowed by an attempt or a service with an older number.
+    Fenced,
+    /// Storage is full: nothing new is taken, what runs goes on.
+    Full(String),
+    /// Storage does not do what it should: in words, with the path.
+    Broken(String),
+}
+
+impl fmt::Display for LedgerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("there is no such thing"),
+            Self::Taken => f.write_str("the name is taken"),
+            Self::Fenced => f.write_str("a later attempt has taken over"),
+            Self::Conflict(why) | Self::Full(why) | Self::Broken(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for LedgerError {}
+
+/// What the ledger answers.
+pub type Answer<T> = Result<T, LedgerError>;
+
+/// A task to be accepted.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    /// The task's identifier, made by the caller.
+    pub id: String,
+    /// Whoever submits it.
+    pub owner: String,
+    /// By what a repetition is known, of one owner; the same one with another request is a conflict.
+    pub submission_id: Option<String>,
+    /// What is asked for.
+    pub request: NewTask,
+    /// Names of the endpoints that it uses, each once.
+    pub endpoints: Vec<String>,
+}
+
+/// How a submission was answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Submitted {
+    /// The task.
+    pub task: Task,
+    /// It was there already.
+    pub duplicate: bool,
+}
+
+/// Which tasks are meant. What is left out does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskFilter {
+    /// Of this owner.
+    pub owner: Option<String>,
+    /// In one of these states.
+    pub states: Vec<TaskState>,
+    /// Whose label contains this, in whatever case.
+    pub label: Option<String>,
+    /// That uses this endpoint.
+    pub endpoint: Option<String>,
+    /// Submitted at this moment or later.
+    pub since: Option<Moment>,
+    /// Submitted before this moment.
+    pub before: Option<Moment>,
+    /// Of this timer.
+    pub timer: Option<String>,
+}
+
+/// Part of a list: the latest first where rows have a time, else by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Go on behind the row with this identifier.
+    pub after: Option<String>,
+    /// At most so many rows.
+    pub limit: usize,
+}
+
+/// What changes about a task; what is `None` stays.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TaskChange {
+    /// Where it stands from now on. Leaving QUEUED clears what blocked it; an end sets `ended`.
+    pub state: Option<TaskState>,
+    /// Whether it is to wait.
+    pub pause_wanted: Option<bool>,
+    /// Whether it is to end.
+    pub cancel_wanted: Option<bool>,
+    /// Why it waits; `Some(None)`: nothing blocks it.
+    pub blocked: Option<Option<Blocked>>,
+    /// What it has done.
+    pub progress: Option<Progress>,
+    /// Why it failed; `Some(None)`: it did not.
+    pub failure: Option<Option<TaskFailure>>,
+    /// Attempts in a row that got nowhere.
+    pub futile_attempts: Option<u32>,
+    /// What its owner calls it; `Some(None)`: nothing.
+    pub label: Option<Option<String>>,
+    /// When it fails; `Some(None)`: never.
+    pub deadline: Option<Option<Moment>>,
+    /// 0 to 9.
+    pub priority: Option<u8>,
+}
+
+/// Under which condition a task is changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskGuard {
+    /// Only in one of these states; none: in any.
+    pub states: Vec<TaskState>,
+    /// Only with this entity tag.
+    pub version: Option<u64>,
+    /// Only by the attempt with this number: [`LedgerError::Fenced`] for an older one.
+    pub fence: Option<Fence>,
+}
+
+/// An event to be written along with a change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEvent {
+    /// What happened.
+    pub kind: EventKind,
+    /// Whose.
+    pub owner: String,
+    /// The task concerned.
+    pub task: Option<String>,
+    /// Endpoint, timer or other object concerned.
+    pub subject: Option<String>,
+    /// In words, one line.
+    pub text: String,
+    /// Numbers and reasons.
+    pub detail: serde_json::Value,
+}
+
+/// Which events are meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventFilter {
+    /// Later than the one with this number.
+    pub since: u64,
+    /// Of this owner.
+    pub owner: Option<String>,
+    /// Of this task.
+    pub task: Option<String>,
+}
+
+/// An endpoint with what no document shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EndpointRow {
+    /// What everybody may see.
+    pub endpoint: Endpoint,
+    /// Its node's token, sealed by the service's key.
+    pub sealed_token: Option<Vec<u8>>,
+}
+
+/// A user with what no document shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UserRow {
+    /// What everybody may see.
+    pub user: User,
+    /// The password's hash, in PHC's form; none: no password lets anybody in.
+    pub password: Option<String>,
+}
+
+/// What is kept for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Tasks that ended before this go, with their events.
+    pub tasks_ended_before: Moment,
+    /// Events before this go.
+    pub events_before: Moment,
+    /// At most so many rows go at a time.
+    pub limit: usize,
+}
+
+/// What the service must never lose.
+pub trait Ledger: Send + Sync + 'static {
+    /// Accepts a task, QUEUED, with its event. The same submission again is answered with the task that it made.
+    ///
+    /// # Errors
+    /// [`LedgerError::Conflict`] where the submission's id came with another request before.
+    fn submit(&self, submission: &Submission, now: Moment) -> Answer<Submitted>;
+
+    /// One task.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`].
+    fn task(&self, id: &str) -> Answer<Task>;
+
+    /// Tasks, the latest first.
+    fn tasks(&self, filter: &TaskFilter, page: &Page) -> Answer<Vec<Task>>;
+
+    /// How many tasks there are of each state, by owner.
+    fn count_tasks(&self) -> Answer<Vec<(String, TaskState, u64)>>;
+
+    /// All tasks that have not ended, with the names of their endpoints, the oldest first: what is scheduled.
+    fn open_tasks(&self) -> Answer<Vec<(Task, Vec<String>)>>;
+
+    /// Begins an attempt of a QUEUED task: its fence grows by one, its state becomes ACTIVE. Two callers never both
+    /// succeed.
+    ///
+    /// # Errors
+    /// [`LedgerError::Conflict`] where it is not QUEUED any more, or where a pause or its end is wanted.
+    fn claim(&self, id: &str, now: Moment, event: &NewEvent) -> Answer<Task>;
+
+    /// Changes a task, and writes the events with it. States that have ended never change, but by
+    /// [`Ledger::reopen`].
+    ///
+    /// # Errors
+    /// [`LedgerError::Conflict`] or [`LedgerError::Fenced`] where the guard does not hold.
+    fn change_task(
+        &self, id: &str, guard: &TaskGuard, change: &TaskChange, events: &[NewEvent], now: Moment,
+    ) -> Answer<Task>;
+
+    /// Has a PARTIAL, FAILED or CANCELLED task wait for another attempt: what failed is tried again.
+    ///
+    /// # Errors
+    /// [`LedgerError::Conflict`] in any other state.
+    fn reopen(&self, id: &str, now: Moment, event: &NewEvent) -> Answer<Task>;
+
+    /// Writes events that belong to no change.
+    fn record(&self, events: &[NewEvent], now: Moment) -> Answer<()>;
+
+    /// Events in order, the earliest first.
+    fn events(&self, filter: &EventFilter, limit: usize) -> Answer<Vec<Event>>;
+
+    /// The number of the last event, and the oldest that is still kept.
+    fn event_range(&self) -> Answer<(u64, u64)>;
+
+    /// Adds an endpoint.
+    ///
+    /// # Errors
+    /// [`LedgerError::Taken`].
+    fn add_endpoint(&self, row: &EndpointRow, event: &NewEvent) -> Answer<()>;
+
+    /// One endpoint, with its sealed token.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`].
+    fn endpoint(&self, name: &str) -> Answer<EndpointRow>;
+
+    /// Endpoints by name.
+    fn endpoints(&self, page: &Page) -> Answer<Vec<Endpoint>>;
+
+    /// Replaces what is known of an endpoint whose version is `row.endpoint.version`, which grows by one.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`]; [`LedgerError::Conflict`] where the version is another.
+    fn change_endpoint(&self, row: &EndpointRow, event: &NewEvent) -> Answer<Endpoint>;
+
+    /// Removes an endpoint that no open task and no timer uses.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`]; [`LedgerError::Conflict`] that names what uses it.
+    fn remove_endpoint(&self, name: &str, event: &NewEvent, now: Moment) -> Answer<()>;
+
+    /// Adds a user.
+    ///
+    /// # Errors
+    /// [`LedgerError::Taken`], also where the account is another user's.
+    fn add_user(&self, row: &UserRow) -> Answer<()>;
+
+    /// One user.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`].
+    fn user(&self, name: &str) -> Answer<UserRow>;
+
+    /// The user who is this account of the host.
+    fn user_of_account(&self, account: u32) -> Answer<Option<UserRow>>;
+
+    /// All users by name.
+    fn users(&self) -> Answer<Vec<User>>;
+
+    /// Replaces what is known of a user. Where they are disabled, or their password or role changes, their sessions end.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`].
+    fn change_user(&self, row: &UserRow) -> Answer<()>;
+
+    /// Keeps a token, by the SHA-256 of its secret.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`] where its user is.
+    fn add_token(&self, row: &TokenRow, digest: &[u8; 32]) -> Answer<()>;
+
+    /// The token with this identifier, its digest, and its user. Whether it has expired is the caller's to see.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`].
+    fn token(&self, id: &str) -> Answer<(TokenRow, [u8; 32], User)>;
+
+    /// A user's tokens, the latest first.
+    fn tokens(&self, user: &str) -> Answer<Vec<TokenRow>>;
+
+    /// Notes that a token was shown.
+    fn token_used(&self, id: &str, now: Moment) -> Answer<()>;
+
+    /// Removes a token.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`].
+    fn remove_token(&self, id: &str) -> Answer<()>;
+
+    /// Removes all sessions of a user; how many they were.
+    fn remove_sessions(&self, user: &str) -> Answer<u64>;
+
+    /// Adds a timer.
+    fn add_timer(&self, timer: &Timer, event: &NewEvent) -> Answer<()>;
+
+    /// One timer.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`].
+    fn timer(&self, id: &str) -> Answer<Timer>;
+
+    /// Timers, the latest first; of one owner or of all.
+    fn timers(&self, owner: Option<&str>, page: &Page) -> Answer<Vec<Timer>>;
+
+    /// Waiting timers that are due at `now` or before, the earliest first.
+    fn due_timers(&self, now: Moment, limit: usize) -> Answer<Vec<Timer>>;
+
+    /// Replaces a timer whose version is `timer.version`, which grows by one; with `submission`, its task is accepted in
+    /// the same transaction, so that no run is lost and none comes twice.
+    ///
+    /// # Errors
+    /// [`LedgerError::Conflict`] where the version is another.
+    fn change_timer(
+        &self, timer: &Timer, submission: Option<&Submission>, event: &NewEvent, now: Moment,
+    ) -> Answer<Option<Submitted>>;
+
+    /// Removes a timer. Its tasks stay.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`].
+    fn remove_timer(&self, id: &str, event: &NewEvent, now: Moment) -> Answer<()>;
+
+    /// Forgets what is old. The identifiers of the tasks that went, whose journals can go too.
+    fn forget(&self, retention: &Retention) -> Answer<Vec<String>>;
+
+    /// Whether anything can be written at present: asked before a health check answers.
+    fn probe(&self) -> Answer<()>;
+}

@@ -1,0 +1,11 @@
+//! Managed transfers: tasks that survive anything. One process holds the ledger (SQLite), decides what runs next, and
+//! answers the API. Each task runs in a worker, a process of its own, which moves the bytes with the engine and writes
+//! a journal. No byte of a transfer passes through the service.
+//!
+//! Async, HTTP and SQL are here and nowhere else in Carrack.
+
+pub mod clock;
+pub mod journal;
+pub mod ledger;
+pub mod model;
+pub mod worker;

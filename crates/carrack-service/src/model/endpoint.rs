@@ -1,0 +1,100 @@
+//! An endpoint: a named root, on this host, on a node, or behind ssh.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::clock::Moment;
+
+/// Where an endpoint's root is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum EndpointLocation {
+    /// A directory of the service's host, read and written by the worker itself.
+    Local {
+        /// Absolute.
+        root: String,
+    },
+    /// A node.
+    Node {
+        /// A name or an address, without brackets.
+        host: String,
+        /// Its TCP port.
+        port: u16,
+        /// SHA-256 of its public key, in hexadecimal; learnt at the first connection where it is not given.
+        fingerprint: Option<String>,
+        /// Below the node's root; begins with `/`.
+        path: String,
+    },
+    /// A host that ssh of the service's account reaches.
+    Ssh {
+        /// The login.
+        user: Option<String>,
+        /// A name or an alias of `ssh_config`.
+        host: String,
+        /// Absolute, or relative to the login directory.
+        path: String,
+    },
+}
+
+/// What an endpoint allows. What is left out is not limited.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EndpointLimits {
+    /// Transfers at once, as source and as destination together.
+    pub transfers: Option<u32>,
+    /// Data connections of each transfer.
+    pub streams: Option<u16>,
+    /// Bytes a second of each transfer.
+    pub rate: Option<u64>,
+    /// Rates by hour of the service's local time; outside all of them `rate` holds.
+    pub timetable: Vec<RateWindow>,
+}
+
+/// A rate for some hours of each day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RateWindow {
+    /// `HH:MM`.
+    pub from: String,
+    /// `HH:MM`; earlier than `from` where it is the next day's.
+    pub until: String,
+    /// Bytes a second of each transfer; 0: none begins.
+    pub rate: u64,
+}
+
+/// How tasks with this endpoint copy where they do not say it themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EndpointDefaults {
+    /// `wire`, `disk`, `source` or `none`.
+    pub verify: Option<String>,
+    /// `tls` or `none`.
+    pub encrypt: Option<String>,
+}
+
+/// A named root. Its node's token is kept apart, sealed, and no document has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Endpoint {
+    /// What it is called: letters, digits, `-`, `_` and `.`; unique.
+    pub name: String,
+    /// Whoever added it.
+    pub owner: String,
+    /// Where its root is.
+    pub location: EndpointLocation,
+    /// Nothing there may be changed.
+    pub read_only: bool,
+    /// What it allows.
+    pub limits: EndpointLimits,
+    /// What its tasks do where they do not say it.
+    pub defaults: EndpointDefaults,
+    /// Free text.
+    pub description: String,
+    /// Users who may use it beside its owner; `*` stands for every user.
+    pub users: Vec<String>,
+    /// Whether a token is kept for it.
+    pub has_token: bool,
+    /// When it was added.
+    pub added: Moment,
+    /// Grows with every change: the entity tag.
+    pub version: u64,
+}

@@ -1,0 +1,99 @@
+//! Users, and the tokens that act for them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::word_enum;
+use crate::clock::Moment;
+
+word_enum! {
+    /// What a user may do.
+    pub enum Role {
+        Admin "admin" "everything, with everybody's tasks and endpoints"
+        User "user" "submit tasks, use endpoints they have a right to, add their own"
+        Viewer "viewer" "see their own tasks and the endpoints they have a right to"
+    }
+}
+
+word_enum! {
+    /// What a token may be used for.
+    pub enum Verb {
+        Read "read" "list, stat and copy from an endpoint"
+        Write "write" "copy to an endpoint, make directories, rename"
+        Delete "delete" "delete at an endpoint"
+        Tasks "tasks" "submit, change and cancel tasks and timers"
+        View "view" "see tasks, endpoints, timers and events"
+        Metrics "metrics" "read metrics"
+        Admin "admin" "users, tokens of others, all endpoints, the service itself"
+    }
+}
+
+/// Somebody who may use the service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct User {
+    /// Unique; letters, digits, `-`, `_`, `.` and `@`.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+    /// The account of the service's host that is this user over the local socket.
+    pub account: Option<u32>,
+    /// Whether they may come in at all.
+    pub enabled: bool,
+    /// When they were added.
+    pub added: Moment,
+}
+
+/// What a token allows. Everything that is not named is refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scope {
+    /// What it may be used for.
+    pub verbs: Vec<Verb>,
+    /// Only this endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Only this path of the endpoint and what is below it, compared by component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// How much it may be used for.
+    pub ceilings: Ceilings,
+}
+
+/// How much may be done with a token. What is left out is not limited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ceilings {
+    /// Files, links and directories.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entries: Option<u64>,
+    /// Bytes of contents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Items that are deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletions: Option<u64>,
+    /// Seconds of one session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_seconds: Option<u64>,
+}
+
+/// A token as the ledger knows it: never the secret, only its SHA-256.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TokenRow {
+    /// Identifier; part of the token, not secret.
+    pub id: String,
+    /// The user it acts for.
+    pub user: String,
+    /// What it is for, in its owner's words.
+    pub label: String,
+    /// What it allows; none: all that its user may do.
+    pub scope: Option<Scope>,
+    /// When it was made.
+    pub made: Moment,
+    /// When it ends.
+    pub expires: Option<Moment>,
+    /// When it was last shown, to the minute.
+    pub used: Option<Moment>,
+    /// Whether it is of a login, and so in a cookie or kept by `carrack login`.
+    pub is_session: bool,
+}

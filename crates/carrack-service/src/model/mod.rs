@@ -1,0 +1,24 @@
+//! What the service knows: tasks, endpoints, users, tokens, timers, events. These types are the documents of the API,
+//! the rows of the ledger and what the command line prints. Pure data; field names are the JSON names.
+
+mod endpoint;
+mod event;
+mod identity;
+mod task;
+mod timer;
+mod words;
+
+pub use endpoint::{Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, RateWindow};
+pub use event::{Event, EventKind};
+pub use identity::{Ceilings, Role, Scope, TokenRow, User, Verb};
+pub use task::{
+    Blocked, BlockedCause, Fence, ItemState, NewTask, Pair, Progress, Rates, Task, TaskFailure, TaskKind, TaskOptions,
+    TaskState,
+};
+pub use timer::{Overlap, Timer, TimerSchedule, TimerState};
+pub(crate) use words::word_enum;
+
+/// A new identifier: UUID version 7, which sorts by the time it was made.
+pub fn new_id() -> String {
+    uuid::Uuid::now_v7().to_string()
+}

@@ -1,0 +1,280 @@
+//! A task: a managed transfer, accepted once, never lost, ended with a state for each item.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::word_enum;
+use crate::clock::Moment;
+
+word_enum! {
+    /// What a task does.
+    #[derive(Default)]
+    pub enum TaskKind {
+        #[default]
+        Copy "copy" "copy files and trees"
+        Move "move" "copy, verify, make durable, then delete the sources"
+        Delete "delete" "delete files and trees"
+    }
+}
+
+word_enum! {
+    /// Where a task stands.
+    pub enum TaskState {
+        Queued "QUEUED" "waits for its turn, or for what blocks it to pass"
+        /// Reserved.
+        Staging "STAGING" "waits for files to come back from tape"
+        Active "ACTIVE" "a worker carries it out"
+        Paused "PAUSED" "waits until somebody resumes it"
+        Cancelling "CANCELLING" "its worker has been told to end"
+        Succeeded "SUCCEEDED" "every item is done and verified as asked"
+        Partial "PARTIAL" "some items failed, all others are done"
+        Failed "FAILED" "it ended before all items were tried, or no item is done"
+        Cancelled "CANCELLED" "somebody ended it"
+    }
+}
+
+impl TaskState {
+    /// Whether nothing more happens to it by itself.
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Partial | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// From where to where. Locations are written as at the command line: `@NAME:/path`, `carrack://host/path#sha256:…`,
+/// `ssh://user@host/path`, or, for the account that runs the service, an absolute path of its host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    /// What is copied, moved or deleted.
+    pub source: String,
+    /// Where it goes; without meaning for a task that deletes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
+}
+
+/// How a task copies; what is left out is as at the command line. Words are those of the flags of the same names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskOptions {
+    /// `replace`, `keep`, `only` or `older`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub existing: Option<String>,
+    /// `wire`, `disk`, `source` or `none`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<String>,
+    /// `tls` or `none`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encrypt: Option<String>,
+    /// Digests, separated by commas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Data connections of each transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u16>,
+    /// Leave more of a path that others use to them.
+    #[serde(skip_serializing_if = "is_false")]
+    pub polite: bool,
+    /// Unit of sending and repair, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u32>,
+    /// Upper bound of the rate, bytes a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<u64>,
+    /// Congestion control of the sending host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// `group`, `each` or `none`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durable: Option<String>,
+    /// Accept sources that grow.
+    #[serde(skip_serializing_if = "is_false")]
+    pub allow_growing: bool,
+    /// Only these paths and what is below them, relative to the destination.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub only: Option<Vec<String>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// A task as somebody submits it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NewTask {
+    /// What it does.
+    pub kind: TaskKind,
+    /// From where to where; at least one.
+    pub pairs: Vec<Pair>,
+    /// How it copies.
+    pub options: TaskOptions,
+    /// What its owner calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// When it fails, if it has not ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Moment>,
+    /// 0 to 9; of one owner's tasks, higher ones go first. 4 where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// Sources that are missing or may not be read do not keep the task from SUCCEEDED; they are told as skipped.
+    #[serde(skip_serializing_if = "is_false")]
+    pub skip_source_errors: bool,
+    /// End at the first item that a quota refuses.
+    #[serde(skip_serializing_if = "is_false")]
+    pub fail_on_quota_errors: bool,
+    /// BLAKE3 digests that files must have, in hexadecimal, by the path relative to the destination.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub expect_digests: BTreeMap<String, String>,
+    /// States that are told about by the log and the events: `succeeded`, `failed`, `partial`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notify: Vec<String>,
+    /// The timer that submitted it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer: Option<String>,
+}
+
+/// Grows with each attempt of a task. What an attempt with a smaller number still says is refused.
+pub type Fence = u64;
+
+/// A task as the service knows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Task {
+    /// Identifier.
+    pub id: String,
+    /// Whoever submitted it: the user's name.
+    pub owner: String,
+    /// As it was submitted.
+    pub request: NewTask,
+    /// Where it stands.
+    pub state: TaskState,
+    /// Whether somebody has asked for it to wait. An ACTIVE task's worker is ended first.
+    pub pause_wanted: bool,
+    /// Whether somebody has asked for its end.
+    pub cancel_wanted: bool,
+    /// Why it waits, where it is QUEUED.
+    pub blocked: Option<Blocked>,
+    /// Place in the queue, from 1, where it is QUEUED.
+    pub position: Option<u64>,
+    /// When it is expected to begin, where it is QUEUED and that can be told.
+    pub expected_start: Option<Moment>,
+    /// Attempts begun so far; the number of the attempt that may write.
+    pub fence: Fence,
+    /// Attempts in a row that got nowhere.
+    pub futile_attempts: u32,
+    /// What it has done.
+    pub progress: Progress,
+    /// Why it ended as it did, where it did not succeed.
+    pub failure: Option<TaskFailure>,
+    /// When it was submitted.
+    pub submitted: Moment,
+    /// When its first worker began.
+    pub started: Option<Moment>,
+    /// When it ended.
+    pub ended: Option<Moment>,
+    /// Grows with every change: the entity tag.
+    pub version: u64,
+}
+
+word_enum! {
+    /// Why a task waits.
+    pub enum BlockedCause {
+        Turn "turn" "others are before it"
+        EndpointLimit "endpoint-limit" "an endpoint carries as many transfers as it may"
+        PairLimit "pair-limit" "the pair of endpoints carries as many transfers as it may"
+        WorkerLimit "worker-limit" "the service runs as many workers as it may"
+        Retry "retry" "the last attempt failed; the next one comes later"
+        Confirm "confirm" "the ledger was restored from a backup; what moves or deletes must be confirmed"
+        Maintenance "maintenance" "the service takes on no work at present"
+        Timetable "timetable" "the endpoint's timetable allows no transfers at this hour"
+    }
+}
+
+/// Why a task waits, and what follows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Blocked {
+    /// What kind of reason.
+    pub cause: BlockedCause,
+    /// In words.
+    pub why: String,
+    /// Since when.
+    pub since: Moment,
+    /// When the service tries next, where a time is set.
+    pub next_try: Option<Moment>,
+    /// What somebody can do about it.
+    pub hint: Option<String>,
+}
+
+/// What a task has done. Bytes are of files' contents.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct Progress {
+    /// Files, links and directories found so far; final once `scan_complete`.
+    pub items_total: u64,
+    /// At their destination (or deleted), verified as asked.
+    pub items_done: u64,
+    /// Left as they were: they existed, or a missing source was to be skipped.
+    pub items_skipped: u64,
+    /// Not there, of the attempt under way or the last one.
+    pub items_failed: u64,
+    /// Whether `items_total` and `bytes_total` are final.
+    pub scan_complete: bool,
+    /// Bytes found so far.
+    pub bytes_total: u64,
+    /// Bytes at the destination.
+    pub bytes_moved: u64,
+    /// Of these, bytes whose digest was compared.
+    pub bytes_verified: u64,
+    /// Bytes that were there already and not sent.
+    pub bytes_skipped: u64,
+    /// Bytes that were sent more than once.
+    pub bytes_resent: u64,
+    /// Faults that were recovered: blocks sent again, connections and sessions lost.
+    pub faults: u64,
+    /// Bytes a second.
+    pub rates: Rates,
+    /// Seconds until the end, where it can be told.
+    pub eta_seconds: Option<u64>,
+    /// What holds it back, in words.
+    pub limited_by: Option<String>,
+}
+
+/// Rates in bytes a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct Rates {
+    /// Over the last seconds.
+    pub now: f64,
+    /// Over the last five minutes.
+    pub five_minutes: f64,
+    /// Over all time in which a worker moved bytes.
+    pub all: f64,
+}
+
+/// Why a task, or an attempt of it, failed: a [`carrack_core::failure::Failure`] as JSON has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TaskFailure {
+    /// What kind, from the table of error codes.
+    pub code: String,
+    /// Where: `source`, `destination`, `command` …
+    pub side: String,
+    /// In words.
+    pub why: String,
+    /// Whether another attempt can help.
+    pub retryable: bool,
+    /// What to try.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+}
+
+word_enum! {
+    /// What became of an item.
+    pub enum ItemState {
+        Done "done" "at the destination, or deleted"
+        Skipped "skipped" "left as it was"
+        Failed "failed" "not there"
+    }
+}

@@ -1,0 +1,122 @@
+//! What a worker is told to do, on its standard input: one JSON document. It holds secrets, so it is written to no file,
+//! no argument and no environment.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Moment;
+use crate::model::{Ceilings, Fence, TaskKind, TaskOptions};
+
+/// One attempt of a task.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// The task.
+    pub task: String,
+    /// The number of this attempt. A worker with a smaller number than the journal has ends at once.
+    pub fence: Fence,
+    /// The directory with the task's journal and lock.
+    pub directory: PathBuf,
+    /// What is done.
+    pub kind: TaskKind,
+    /// From where to where; one after the other.
+    pub pairs: Vec<PairOrder>,
+    /// How it is copied, the endpoints' defaults and limits applied.
+    pub options: TaskOptions,
+    /// When the task fails.
+    pub deadline: Option<Moment>,
+    /// Missing and unreadable sources are skipped.
+    pub skip_source_errors: bool,
+    /// The first item that a quota refuses ends the attempt.
+    pub fail_on_quota_errors: bool,
+    /// BLAKE3 digests that files must have, in hexadecimal, by path.
+    pub expect_digests: BTreeMap<String, String>,
+    /// How much may be done, by the token that submitted the task.
+    pub ceilings: Ceilings,
+}
+
+/// From where to where.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairOrder {
+    /// What is copied, moved or deleted.
+    pub source: EndOrder,
+    /// Where it goes.
+    pub destination: Option<EndOrder>,
+}
+
+/// One end, with all that is needed to reach it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum EndOrder {
+    /// This host.
+    Local {
+        /// Nothing outside this directory is reached; none: the whole host, for whoever runs the service.
+        root: Option<String>,
+        /// Below the root; bytes that are no text as in a URL, by `%` and two digits.
+        path: String,
+        /// Nothing there may be changed.
+        read_only: bool,
+    },
+    /// A node.
+    Node {
+        /// A name or an address, without brackets.
+        host: String,
+        /// Its TCP port.
+        port: u16,
+        /// SHA-256 of its public key, in hexadecimal.
+        fingerprint: Option<String>,
+        /// Below the node's root.
+        path: String,
+        /// What it is shown.
+        credentials: Credentials,
+    },
+    /// A host that ssh of the service's account reaches.
+    Ssh {
+        /// The login.
+        user: Option<String>,
+        /// A name or an alias of `ssh_config`.
+        host: String,
+        /// There.
+        path: String,
+    },
+    /// A sink that forgets, or made-up bytes, as `null:`, `zero:1G` and `random:1G` say it.
+    Synthetic {
+        /// As typed.
+        text: String,
+    },
+}
+
+/// What a node is shown.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Credentials {
+    /// A bearer token.
+    pub token: Option<Secret>,
+}
+
+/// A text that no log shows. It is written out where a worker's order is, and nowhere else.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The secret itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
