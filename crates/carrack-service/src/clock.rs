@@ -53,7 +53,8 @@ impl Serialize for Moment {
 impl<'de> Deserialize<'de> for Moment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let time: jiff::Timestamp = text.parse().map_err(|_| de::Error::custom("a time is RFC 3339, like 2026-11-23T08:00:00Z"))?;
+        let time: jiff::Timestamp =
+            text.parse().map_err(|_| de::Error::custom("a time is RFC 3339, like 2026-11-23T08:00:00Z"))?;
         Ok(Self(time.as_microsecond()))
     }
 }

@@ -1,5 +1,6 @@
 //! The ledger: what the service must never lose. Tasks, endpoints, users, tokens, timers and events; items of tasks are
-//! in their journals. One trait, so that another database can stand behind it; `conformance` is the suite that it passes.
+//! in their journals. One trait, so that another database can stand behind it, and `conformance` is the suite that it
+//! passes.
 //!
 //! Each method is one transaction: what it says is durable once it returns, and nothing of it is there if it fails.
 //! Methods block; async code calls them where blocking is allowed.
@@ -225,7 +226,12 @@ pub trait Ledger: Send + Sync + 'static {
     /// # Errors
     /// [`LedgerError::Conflict`] or [`LedgerError::Fenced`] where the guard does not hold.
     fn change_task(
-        &self, id: &str, guard: &TaskGuard, change: &TaskChange, events: &[NewEvent], now: Moment,
+        &self,
+        id: &str,
+        guard: &TaskGuard,
+        change: &TaskChange,
+        events: &[NewEvent],
+        now: Moment,
     ) -> Answer<Task>;
 
     /// Has a PARTIAL, FAILED or CANCELLED task wait for another attempt: what failed is tried again.
@@ -288,7 +294,8 @@ pub trait Ledger: Send + Sync + 'static {
     /// All users by name.
     fn users(&self) -> Answer<Vec<User>>;
 
-    /// Replaces what is known of a user. Where they are disabled, or their password or role changes, their sessions end.
+    /// Replaces what is known of a user. Where they are disabled, or their password or role changes, their
+    /// sessions end.
     ///
     /// # Errors
     /// [`LedgerError::Missing`].
@@ -336,13 +343,17 @@ pub trait Ledger: Send + Sync + 'static {
     /// Waiting timers that are due at `now` or before, the earliest first.
     fn due_timers(&self, now: Moment, limit: usize) -> Answer<Vec<Timer>>;
 
-    /// Replaces a timer whose version is `timer.version`, which grows by one; with `submission`, its task is accepted in
-    /// the same transaction, so that no run is lost and none comes twice.
+    /// Replaces a timer whose version is `timer.version`, which grows by one; with `submission`, its task is
+    /// accepted in the same transaction, so that no run is lost and none comes twice.
     ///
     /// # Errors
     /// [`LedgerError::Conflict`] where the version is another.
     fn change_timer(
-        &self, timer: &Timer, submission: Option<&Submission>, event: &NewEvent, now: Moment,
+        &self,
+        timer: &Timer,
+        submission: Option<&Submission>,
+        event: &NewEvent,
+        now: Moment,
     ) -> Answer<Option<Submitted>>;
 
     /// Removes a timer. Its tasks stay.

@@ -1,5 +1,5 @@
-//! What a worker is told to do, on its standard input: one JSON document. It holds secrets, so it is written to no file,
-//! no argument and no environment.
+//! What a worker is told to do, on its standard input: one JSON document. It holds secrets, so it is written to no
+//! file, no argument and no environment.
 
 use std::collections::BTreeMap;
 use std::fmt;
