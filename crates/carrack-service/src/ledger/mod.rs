@@ -5,6 +5,12 @@
 //! Each method is one transaction: what it says is durable once it returns, and nothing of it is there if it fails.
 //! Methods block; async code calls them where blocking is allowed.
 
+#[cfg(test)]
+mod conformance;
+pub mod memory;
+pub mod rules;
+pub mod sqlite;
+
 use std::fmt;
 
 use crate::clock::Moment;
@@ -88,10 +94,11 @@ pub struct TaskFilter {
     pub timer: Option<String>,
 }
 
-/// Part of a list: the latest first where rows have a time, else by name.
+/// Part of a list: the row that came last first, whatever the clock did since; endpoints by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Go on behind the row with this identifier.
+    /// Go on behind the row with this identifier; [`LedgerError::Missing`] where it has been removed meanwhile, but for
+    /// endpoints.
     pub after: Option<String>,
     /// At most so many rows.
     pub limit: usize,
@@ -268,7 +275,7 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`LedgerError::Missing`]; [`LedgerError::Conflict`] where the version is another.
-    fn change_endpoint(&self, row: &EndpointRow, event: &NewEvent) -> Answer<Endpoint>;
+    fn change_endpoint(&self, row: &EndpointRow, event: &NewEvent, now: Moment) -> Answer<Endpoint>;
 
     /// Removes an endpoint that no open task and no timer uses.
     ///
@@ -367,4 +374,17 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Whether anything can be written at present: asked before a health check answers.
     fn probe(&self) -> Answer<()>;
+}
+
+/// The endpoint of a location of a task, `NAME` of `@NAME:/path`; `None` for any other location.
+pub fn endpoint_of(location: &str) -> Option<&str> {
+    let (name, _) = location.strip_prefix('@')?.split_once(':')?;
+    (!name.is_empty()).then_some(name)
+}
+
+/// The endpoints that a request names, each once, by name.
+pub fn endpoints_of(request: &NewTask) -> Vec<String> {
+    let locations = request.pairs.iter().flat_map(|pair| [Some(&pair.source), pair.destination.as_ref()]).flatten();
+    let names: std::collections::BTreeSet<&str> = locations.filter_map(|location| endpoint_of(location)).collect();
+    names.into_iter().map(str::to_owned).collect()
 }

@@ -1,0 +1,180 @@
+//! Rules on users and tokens.
+
+use super::{Rule, at, rules};
+use crate::clock::Moment;
+use crate::ledger::{Ledger, LedgerError, UserRow};
+use crate::model::{Ceilings, Role, Scope, TokenRow, User, Verb};
+
+pub const RULES: &[Rule] = rules! {
+    user_is_kept_as_it_was_added
+    user_with_a_name_or_an_account_in_use_is_refused
+    user_is_found_by_account
+    user_changes_to_an_account_in_use_are_refused
+    user_change_ends_sessions_where_rights_change
+    token_is_kept_with_its_digest_and_its_user
+    token_needs_its_user_and_an_identifier_of_its_own
+    token_use_is_noted_to_the_minute
+    token_removed_is_gone
+    tokens_are_told_by_user_the_latest_first
+    sessions_are_removed_of_one_user
+};
+
+fn row(name: &str, account: Option<u32>) -> UserRow {
+    let user = User { name: name.to_owned(), role: Role::User, account, enabled: true, added: at(1) };
+    UserRow { user, password: Some("$argon2id$v=19$...".to_owned()) }
+}
+
+fn parts(row: UserRow) -> (User, Option<String>) {
+    (row.user, row.password)
+}
+
+fn token(id: &str, user: &str, is_session: bool) -> TokenRow {
+    TokenRow {
+        id: id.to_owned(),
+        user: user.to_owned(),
+        label: "for the beamline's script".to_owned(),
+        scope: Some(Scope {
+            verbs: vec![Verb::Read, Verb::Tasks],
+            endpoint: Some("here".to_owned()),
+            path: Some("/run 4".to_owned()),
+            ceilings: Ceilings { bytes: Some(u64::MAX), ..Ceilings::default() },
+        }),
+        made: at(2),
+        expires: Some(at(100)),
+        used: None,
+        is_session,
+    }
+}
+
+fn user_is_kept_as_it_was_added(ledger: &dyn Ledger) {
+    for (number, role) in (0..).zip(Role::ALL) {
+        let mut added = row(&format!("u{number}@lab"), (number > 0).then_some(u32::MAX - number));
+        added.user.role = *role;
+        added.user.enabled = number != 1;
+        added.password = (number == 2).then(|| "hash".to_owned());
+        ledger.add_user(&added).unwrap();
+        assert_eq!(parts(ledger.user(&added.user.name).unwrap()), parts(added));
+    }
+    let names: Vec<_> = ledger.users().unwrap().into_iter().map(|user| user.name).collect();
+    assert_eq!(names, ["u0@lab", "u1@lab", "u2@lab"]);
+    assert!(matches!(ledger.user("u"), Err(LedgerError::Missing)));
+}
+
+fn user_with_a_name_or_an_account_in_use_is_refused(ledger: &dyn Ledger) {
+    ledger.add_user(&row("ada", Some(1000))).unwrap();
+    assert_eq!(ledger.add_user(&row("ada", None)), Err(LedgerError::Taken));
+    assert_eq!(ledger.add_user(&row("bob", Some(1000))), Err(LedgerError::Taken));
+    ledger.add_user(&row("bob", None)).unwrap();
+    ledger.add_user(&row("eve", None)).unwrap();
+    assert_eq!(ledger.users().unwrap().len(), 3);
+    assert_eq!(ledger.user("ada").unwrap().user.account, Some(1000));
+}
+
+fn user_is_found_by_account(ledger: &dyn Ledger) {
+    ledger.add_user(&row("ada", Some(0))).unwrap();
+    ledger.add_user(&row("bob", None)).unwrap();
+    assert_eq!(ledger.user_of_account(0).unwrap().map(|row| row.user.name).as_deref(), Some("ada"));
+    assert!(ledger.user_of_account(1).unwrap().is_none());
+}
+
+fn user_changes_to_an_account_in_use_are_refused(ledger: &dyn Ledger) {
+    ledger.add_user(&row("ada", Some(1))).unwrap();
+    ledger.add_user(&row("bob", Some(2))).unwrap();
+    assert_eq!(ledger.change_user(&row("bob", Some(1))), Err(LedgerError::Taken));
+    assert_eq!(ledger.change_user(&row("eve", Some(3))), Err(LedgerError::Missing));
+    assert_eq!(ledger.user("bob").unwrap().user.account, Some(2));
+    ledger.change_user(&row("bob", None)).unwrap();
+    ledger.change_user(&row("ada", Some(2))).unwrap();
+    assert_eq!(ledger.user_of_account(2).unwrap().map(|row| row.user.name).as_deref(), Some("ada"));
+}
+
+fn user_change_ends_sessions_where_rights_change(ledger: &dyn Ledger) {
+    ledger.add_user(&row("ada", None)).unwrap();
+    let mut other_account = row("ada", Some(5));
+    let mut other_role = row("ada", None);
+    other_role.user.role = Role::Viewer;
+    let mut disabled = row("ada", None);
+    disabled.user.enabled = false;
+    let mut no_password = row("ada", None);
+    no_password.password = None;
+    other_account.user.added = at(9);
+    for (change, ends) in [(other_account, false), (other_role, true), (no_password, true), (disabled, true)] {
+        ledger.change_user(&row("ada", None)).unwrap();
+        let id = format!("session {ends}");
+        ledger.add_token(&token(&id, "ada", true), &[1; 32]).unwrap();
+        ledger.add_token(&token("script", "ada", false), &[2; 32]).unwrap();
+        ledger.change_user(&change).unwrap();
+        assert_eq!(parts(ledger.user("ada").unwrap()), parts(change));
+        assert_eq!(ledger.token(&id).is_err(), ends);
+        // What a script has is revoked by its name, or goes unused while its user is disabled.
+        assert_eq!(ledger.token("script").unwrap().0.id, "script");
+        ledger.remove_token("script").unwrap();
+    }
+}
+
+fn token_is_kept_with_its_digest_and_its_user(ledger: &dyn Ledger) {
+    ledger.add_user(&row("ada", Some(7))).unwrap();
+    let digest: [u8; 32] = std::array::from_fn(|at| u8::try_from(at).unwrap() * 8);
+    let plain = TokenRow { scope: None, expires: None, used: Some(at(3)), ..token("plain", "ada", true) };
+    for row in [token("scoped", "ada", false), plain] {
+        ledger.add_token(&row, &digest).unwrap();
+        assert_eq!(ledger.token(&row.id).unwrap(), (row, digest, ledger.user("ada").unwrap().user));
+    }
+}
+
+fn token_needs_its_user_and_an_identifier_of_its_own(ledger: &dyn Ledger) {
+    assert_eq!(ledger.add_token(&token("t", "ada", false), &[1; 32]), Err(LedgerError::Missing));
+    ledger.add_user(&row("ada", None)).unwrap();
+    ledger.add_user(&row("bob", None)).unwrap();
+    ledger.add_token(&token("t", "ada", false), &[1; 32]).unwrap();
+    assert_eq!(ledger.add_token(&token("t", "bob", false), &[2; 32]), Err(LedgerError::Taken));
+    let (kept, digest, user) = ledger.token("t").unwrap();
+    assert_eq!((kept.user.as_str(), digest, user.name.as_str()), ("ada", [1; 32], "ada"));
+}
+
+fn token_use_is_noted_to_the_minute(ledger: &dyn Ledger) {
+    ledger.add_user(&row("ada", None)).unwrap();
+    ledger.add_token(&token("t", "ada", false), &[1; 32]).unwrap();
+    let used = |now: Moment| {
+        ledger.token_used("t", now).unwrap();
+        ledger.token("t").unwrap().0.used.unwrap().0
+    };
+    let minute = 60_000_000;
+    assert_eq!(used(Moment(10 * minute + 1)), 10 * minute);
+    assert_eq!(used(Moment(11 * minute - 1)), 10 * minute);
+    assert_eq!(used(Moment(11 * minute)), 11 * minute);
+    assert_eq!(used(Moment(9 * minute)), 11 * minute);
+    // One that was revoked meanwhile is no error.
+    assert_eq!(ledger.token_used("nobody's", Moment(0)), Ok(()));
+}
+
+fn token_removed_is_gone(ledger: &dyn Ledger) {
+    ledger.add_user(&row("ada", None)).unwrap();
+    ledger.add_token(&token("t", "ada", false), &[1; 32]).unwrap();
+    ledger.remove_token("t").unwrap();
+    assert_eq!(ledger.token("t"), Err(LedgerError::Missing));
+    assert_eq!(ledger.remove_token("t"), Err(LedgerError::Missing));
+    assert_eq!(ledger.tokens("ada").unwrap(), []);
+}
+
+fn tokens_are_told_by_user_the_latest_first(ledger: &dyn Ledger) {
+    ledger.add_user(&row("ada", None)).unwrap();
+    ledger.add_user(&row("bob", None)).unwrap();
+    for (id, user) in [("z", "ada"), ("b", "bob"), ("a", "ada")] {
+        ledger.add_token(&token(id, user, false), &[1; 32]).unwrap();
+    }
+    assert_eq!(ledger.tokens("ada").unwrap(), [token("a", "ada", false), token("z", "ada", false)]);
+    assert_eq!(ledger.tokens("eve").unwrap(), []);
+}
+
+fn sessions_are_removed_of_one_user(ledger: &dyn Ledger) {
+    ledger.add_user(&row("ada", None)).unwrap();
+    ledger.add_user(&row("bob", None)).unwrap();
+    for (id, user, is_session) in [("1", "ada", true), ("2", "ada", false), ("3", "ada", true), ("4", "bob", true)] {
+        ledger.add_token(&token(id, user, is_session), &[1; 32]).unwrap();
+    }
+    assert_eq!(ledger.remove_sessions("ada"), Ok(2));
+    assert_eq!(ledger.remove_sessions("ada"), Ok(0));
+    assert_eq!(ledger.tokens("ada").unwrap(), [token("2", "ada", false)]);
+    assert_eq!(ledger.tokens("bob").unwrap().len(), 1);
+}

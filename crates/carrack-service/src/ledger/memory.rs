@@ -1,0 +1,488 @@
+//! A ledger in memory: for simulations, which need thousands of them, and no disk. It keeps to the same rules as the
+//! one that lasts, and passes the same suite.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{
+    Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
+    TaskChange, TaskFilter, TaskGuard, UserRow, endpoints_of, rules,
+};
+use crate::clock::Moment;
+use crate::model::{Endpoint, Event, NewTask, Task, TaskState, Timer, TimerState, TokenRow, User};
+
+/// A ledger that is gone with its process.
+#[derive(Default)]
+pub struct MemoryLedger {
+    rows: Mutex<Rows>,
+}
+
+/// Each method either changes all that it says or nothing: what can fail comes first.
+#[derive(Default)]
+struct Rows {
+    /// By the order of acceptance.
+    tasks: BTreeMap<u64, TaskRow>,
+    /// Where a task is in `tasks`.
+    task_places: BTreeMap<String, u64>,
+    submissions: BTreeMap<(String, String), u64>,
+    /// Those that have not ended.
+    open: BTreeSet<u64>,
+    last_task: u64,
+    events: BTreeMap<u64, Event>,
+    last_event: u64,
+    endpoints: BTreeMap<String, EndpointRow>,
+    users: BTreeMap<String, UserRow>,
+    /// By the order in which they were added.
+    tokens: BTreeMap<u64, (TokenRow, [u8; 32])>,
+    last_token: u64,
+    /// By the order in which they were added.
+    timers: BTreeMap<u64, Timer>,
+    last_timer: u64,
+}
+
+struct TaskRow {
+    task: Task,
+    submitted: NewTask,
+    submission_id: Option<String>,
+    endpoints: Vec<String>,
+}
+
+impl TaskRow {
+    fn passes(&self, filter: &TaskFilter) -> bool {
+        let Self { task, endpoints, .. } = self;
+        let label = |part: &String| {
+            task.request.label.as_deref().is_some_and(|label| rules::folded(label).contains(&rules::folded(part)))
+        };
+        filter.owner.as_ref().is_none_or(|owner| *owner == task.owner)
+            && (filter.states.is_empty() || filter.states.contains(&task.state))
+            && filter.label.as_ref().is_none_or(label)
+            && filter.endpoint.as_ref().is_none_or(|endpoint| endpoints.contains(endpoint))
+            && filter.since.is_none_or(|since| task.submitted >= since)
+            && filter.before.is_none_or(|before| task.submitted < before)
+            && filter.timer.as_ref().is_none_or(|timer| Some(timer) == self.submitted.timer.as_ref())
+    }
+}
+
+impl Rows {
+    fn place(&self, id: &str) -> Answer<u64> {
+        self.task_places.get(id).copied().ok_or(LedgerError::Missing)
+    }
+
+    fn task(&self, id: &str) -> Answer<&TaskRow> {
+        self.tasks.get(&self.place(id)?).ok_or(LedgerError::Missing)
+    }
+
+    /// Has a rule change a task.
+    fn change(
+        &mut self,
+        id: &str,
+        rule: impl FnOnce(&mut Task) -> Answer<()>,
+        events: &[NewEvent],
+        now: Moment,
+    ) -> Answer<Task> {
+        let place = self.place(id)?;
+        let row = self.tasks.get_mut(&place).ok_or(LedgerError::Missing)?;
+        let mut task = row.task.clone();
+        rule(&mut task)?;
+        row.task = task.clone();
+        if task.state.has_ended() {
+            self.open.remove(&place);
+        } else {
+            self.open.insert(place);
+        }
+        self.record(events, now);
+        Ok(task)
+    }
+
+    fn record(&mut self, events: &[NewEvent], now: Moment) {
+        for event in events.iter().cloned() {
+            self.last_event += 1;
+            let NewEvent { kind, owner, task, subject, text, detail } = event;
+            let event = Event { id: self.last_event, time: now, kind, owner, task, subject, text, detail };
+            self.events.insert(self.last_event, event);
+        }
+    }
+
+    fn submit(&mut self, submission: &Submission, now: Moment) -> Answer<Submitted> {
+        let Submission { id, owner, submission_id, request, endpoints } = submission;
+        let key = submission_id.clone().map(|submission_id| (owner.clone(), submission_id));
+        if let Some(place) = key.as_ref().and_then(|key| self.submissions.get(key)) {
+            let row = self.tasks.get(place).ok_or(LedgerError::Missing)?;
+            return rules::repeated(row.task.clone(), &row.submitted, submission);
+        }
+        if self.task_places.contains_key(id) {
+            return Err(LedgerError::Taken);
+        }
+        let task = rules::accepted(id, owner, request, now);
+        let endpoints: BTreeSet<String> = endpoints.iter().cloned().collect();
+        let row = TaskRow {
+            task: task.clone(),
+            submitted: request.clone(),
+            submission_id: submission_id.clone(),
+            endpoints: endpoints.into_iter().collect(),
+        };
+        self.last_task += 1;
+        let place = self.last_task;
+        self.tasks.insert(place, row);
+        self.task_places.insert(id.clone(), place);
+        self.open.insert(place);
+        if let Some(key) = key {
+            self.submissions.insert(key, place);
+        }
+        self.record(&[rules::submitted_event(submission)], now);
+        Ok(Submitted { task, duplicate: false })
+    }
+
+    fn forget_task(&mut self, place: u64) -> Option<String> {
+        let row = self.tasks.remove(&place)?;
+        let Task { id, owner, .. } = row.task;
+        self.task_places.remove(&id);
+        if let Some(submission_id) = row.submission_id {
+            self.submissions.remove(&(owner, submission_id));
+        }
+        self.events.retain(|_, event| event.task.as_ref() != Some(&id));
+        Some(id)
+    }
+
+    fn timer_place(&self, id: &str) -> Answer<u64> {
+        let place = self.timers.iter().find(|(_, timer)| timer.id == id);
+        place.map(|(place, _)| *place).ok_or(LedgerError::Missing)
+    }
+
+    fn token_place(&self, id: &str) -> Option<u64> {
+        self.tokens.iter().find(|(_, (row, _))| row.id == id).map(|(place, _)| *place)
+    }
+
+    fn remove_sessions(&mut self, user: &str) -> u64 {
+        let before = self.tokens.len();
+        self.tokens.retain(|_, (row, _)| row.user != user || !row.is_session);
+        u64::try_from(before - self.tokens.len()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether the account is another user's.
+    fn is_account_taken(&self, user: &User) -> bool {
+        let others = self.users.values().filter(|other| other.user.name != user.name);
+        user.account.is_some() && others.map(|other| other.user.account).any(|account| account == user.account)
+    }
+}
+
+impl MemoryLedger {
+    /// One with nothing in it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn rows(&self) -> MutexGuard<'_, Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The rows before a place, the latest first.
+fn latest<T>(rows: &BTreeMap<u64, T>, before: Option<u64>) -> impl Iterator<Item = &T> {
+    rows.range(..before.unwrap_or(u64::MAX)).rev().map(|(_, row)| row)
+}
+
+fn one(event: &NewEvent) -> &[NewEvent] {
+    std::slice::from_ref(event)
+}
+
+impl Ledger for MemoryLedger {
+    fn submit(&self, submission: &Submission, now: Moment) -> Answer<Submitted> {
+        self.rows().submit(submission, now)
+    }
+
+    fn task(&self, id: &str) -> Answer<Task> {
+        Ok(self.rows().task(id)?.task.clone())
+    }
+
+    fn tasks(&self, filter: &TaskFilter, page: &Page) -> Answer<Vec<Task>> {
+        let rows = self.rows();
+        let before = page.after.as_deref().map(|id| rows.place(id)).transpose()?;
+        let found = latest(&rows.tasks, before).filter(|row| row.passes(filter));
+        Ok(found.take(page.limit).map(|row| row.task.clone()).collect())
+    }
+
+    fn count_tasks(&self) -> Answer<Vec<(String, TaskState, u64)>> {
+        let mut counts: BTreeMap<(String, &str), (TaskState, u64)> = BTreeMap::new();
+        for TaskRow { task, .. } in self.rows().tasks.values() {
+            counts.entry((task.owner.clone(), task.state.name())).or_insert((task.state, 0)).1 += 1;
+        }
+        Ok(counts.into_iter().map(|((owner, _), (state, count))| (owner, state, count)).collect())
+    }
+
+    fn open_tasks(&self) -> Answer<Vec<(Task, Vec<String>)>> {
+        let rows = self.rows();
+        let open = rows.open.iter().filter_map(|place| rows.tasks.get(place));
+        Ok(open.map(|row| (row.task.clone(), row.endpoints.clone())).collect())
+    }
+
+    fn claim(&self, id: &str, now: Moment, event: &NewEvent) -> Answer<Task> {
+        self.rows().change(id, |task| rules::claim(task, now), one(event), now)
+    }
+
+    fn change_task(
+        &self,
+        id: &str,
+        guard: &TaskGuard,
+        change: &TaskChange,
+        events: &[NewEvent],
+        now: Moment,
+    ) -> Answer<Task> {
+        self.rows().change(id, |task| rules::change(task, guard, change, now), events, now)
+    }
+
+    fn reopen(&self, id: &str, now: Moment, event: &NewEvent) -> Answer<Task> {
+        self.rows().change(id, rules::reopen, one(event), now)
+    }
+
+    fn record(&self, events: &[NewEvent], now: Moment) -> Answer<()> {
+        self.rows().record(events, now);
+        Ok(())
+    }
+
+    fn events(&self, filter: &EventFilter, limit: usize) -> Answer<Vec<Event>> {
+        let rows = self.rows();
+        let later = rows.events.range(filter.since.saturating_add(1)..).map(|(_, event)| event);
+        let meant = later.filter(|event| {
+            filter.owner.as_ref().is_none_or(|owner| *owner == event.owner)
+                && filter.task.as_ref().is_none_or(|task| Some(task) == event.task.as_ref())
+        });
+        Ok(meant.take(limit).cloned().collect())
+    }
+
+    fn event_range(&self) -> Answer<(u64, u64)> {
+        let rows = self.rows();
+        let oldest = rows.events.keys().next().copied();
+        Ok((rows.last_event, oldest.unwrap_or(rows.last_event + 1)))
+    }
+
+    fn add_endpoint(&self, row: &EndpointRow, event: &NewEvent) -> Answer<()> {
+        let mut rows = self.rows();
+        if rows.endpoints.contains_key(&row.endpoint.name) {
+            return Err(LedgerError::Taken);
+        }
+        let mut row = row.clone();
+        row.endpoint.has_token = row.sealed_token.is_some();
+        rows.record(one(event), row.endpoint.added);
+        rows.endpoints.insert(row.endpoint.name.clone(), row);
+        Ok(())
+    }
+
+    fn endpoint(&self, name: &str) -> Answer<EndpointRow> {
+        self.rows().endpoints.get(name).cloned().ok_or(LedgerError::Missing)
+    }
+
+    fn endpoints(&self, page: &Page) -> Answer<Vec<Endpoint>> {
+        let rows = self.rows();
+        let behind = rows.endpoints.iter().filter(|(name, _)| page.after.as_ref().is_none_or(|after| *name > after));
+        Ok(behind.take(page.limit).map(|(_, row)| row.endpoint.clone()).collect())
+    }
+
+    fn change_endpoint(&self, row: &EndpointRow, event: &NewEvent, now: Moment) -> Answer<Endpoint> {
+        let mut rows = self.rows();
+        let kept = rows.endpoints.get_mut(&row.endpoint.name).ok_or(LedgerError::Missing)?;
+        if kept.endpoint.version != row.endpoint.version {
+            return Err(LedgerError::Conflict(format!("endpoint {} has changed meanwhile", row.endpoint.name)));
+        }
+        *kept = row.clone();
+        kept.endpoint.version += 1;
+        kept.endpoint.has_token = row.sealed_token.is_some();
+        let endpoint = kept.endpoint.clone();
+        rows.record(one(event), now);
+        Ok(endpoint)
+    }
+
+    fn remove_endpoint(&self, name: &str, event: &NewEvent, now: Moment) -> Answer<()> {
+        let mut rows = self.rows();
+        let used = |what: &str, id: &str| Err(LedgerError::Conflict(format!("endpoint {name} is used by {what} {id}")));
+        let mut open = rows.open.iter().filter_map(|place| rows.tasks.get(place));
+        if let Some(row) = open.find(|row| row.endpoints.iter().any(|endpoint| endpoint == name)) {
+            return used("task", &row.task.id);
+        }
+        let mut timers = rows.timers.values().filter(|timer| timer.state != TimerState::Ended);
+        if let Some(timer) = timers.find(|timer| endpoints_of(&timer.task).iter().any(|endpoint| endpoint == name)) {
+            return used("timer", &timer.id);
+        }
+        rows.endpoints.remove(name).ok_or(LedgerError::Missing)?;
+        rows.record(one(event), now);
+        Ok(())
+    }
+
+    fn add_user(&self, row: &UserRow) -> Answer<()> {
+        let mut rows = self.rows();
+        if rows.users.contains_key(&row.user.name) || rows.is_account_taken(&row.user) {
+            return Err(LedgerError::Taken);
+        }
+        rows.users.insert(row.user.name.clone(), row.clone());
+        Ok(())
+    }
+
+    fn user(&self, name: &str) -> Answer<UserRow> {
+        self.rows().users.get(name).cloned().ok_or(LedgerError::Missing)
+    }
+
+    fn user_of_account(&self, account: u32) -> Answer<Option<UserRow>> {
+        Ok(self.rows().users.values().find(|row| row.user.account == Some(account)).cloned())
+    }
+
+    fn users(&self) -> Answer<Vec<User>> {
+        Ok(self.rows().users.values().map(|row| row.user.clone()).collect())
+    }
+
+    fn change_user(&self, row: &UserRow) -> Answer<()> {
+        let mut rows = self.rows();
+        let before = rows.users.get(&row.user.name).cloned().ok_or(LedgerError::Missing)?;
+        if rows.is_account_taken(&row.user) {
+            return Err(LedgerError::Taken);
+        }
+        rows.users.insert(row.user.name.clone(), row.clone());
+        if !row.user.enabled || before.user.role != row.user.role || before.password != row.password {
+            rows.remove_sessions(&row.user.name);
+        }
+        Ok(())
+    }
+
+    fn add_token(&self, row: &TokenRow, digest: &[u8; 32]) -> Answer<()> {
+        let mut rows = self.rows();
+        if !rows.users.contains_key(&row.user) {
+            return Err(LedgerError::Missing);
+        }
+        if rows.token_place(&row.id).is_some() {
+            return Err(LedgerError::Taken);
+        }
+        rows.last_token += 1;
+        let place = rows.last_token;
+        rows.tokens.insert(place, (row.clone(), *digest));
+        Ok(())
+    }
+
+    fn token(&self, id: &str) -> Answer<(TokenRow, [u8; 32], User)> {
+        let rows = self.rows();
+        let place = rows.token_place(id).ok_or(LedgerError::Missing)?;
+        let (row, digest) = rows.tokens.get(&place).ok_or(LedgerError::Missing)?;
+        let user = rows.users.get(&row.user).ok_or(LedgerError::Missing)?;
+        Ok((row.clone(), *digest, user.user.clone()))
+    }
+
+    fn tokens(&self, user: &str) -> Answer<Vec<TokenRow>> {
+        let rows = self.rows();
+        let tokens = latest(&rows.tokens, None).map(|(row, _)| row);
+        Ok(tokens.filter(|row| row.user == user).cloned().collect())
+    }
+
+    fn token_used(&self, id: &str, now: Moment) -> Answer<()> {
+        let mut rows = self.rows();
+        let place = rows.token_place(id);
+        if let Some((row, _)) = place.and_then(|place| rows.tokens.get_mut(&place)) {
+            row.used = row.used.max(Some(rules::minute(now)));
+        }
+        Ok(())
+    }
+
+    fn remove_token(&self, id: &str) -> Answer<()> {
+        let mut rows = self.rows();
+        let place = rows.token_place(id).ok_or(LedgerError::Missing)?;
+        rows.tokens.remove(&place);
+        Ok(())
+    }
+
+    fn remove_sessions(&self, user: &str) -> Answer<u64> {
+        Ok(self.rows().remove_sessions(user))
+    }
+
+    fn add_timer(&self, timer: &Timer, event: &NewEvent) -> Answer<()> {
+        let mut rows = self.rows();
+        if rows.timer_place(&timer.id).is_ok() {
+            return Err(LedgerError::Taken);
+        }
+        rows.last_timer += 1;
+        let place = rows.last_timer;
+        rows.timers.insert(place, timer.clone());
+        rows.record(one(event), timer.made);
+        Ok(())
+    }
+
+    fn timer(&self, id: &str) -> Answer<Timer> {
+        let rows = self.rows();
+        rows.timers.get(&rows.timer_place(id)?).cloned().ok_or(LedgerError::Missing)
+    }
+
+    fn timers(&self, owner: Option<&str>, page: &Page) -> Answer<Vec<Timer>> {
+        let rows = self.rows();
+        let before = page.after.as_deref().map(|id| rows.timer_place(id)).transpose()?;
+        let found = latest(&rows.timers, before).filter(|timer| owner.is_none_or(|owner| owner == timer.owner));
+        Ok(found.take(page.limit).cloned().collect())
+    }
+
+    fn due_timers(&self, now: Moment, limit: usize) -> Answer<Vec<Timer>> {
+        let rows = self.rows();
+        let is_due = |timer: &&Timer| timer.state == TimerState::Waiting && timer.next_run.is_some_and(|at| at <= now);
+        let mut due: Vec<Timer> = rows.timers.values().filter(is_due).cloned().collect();
+        due.sort_by_key(|timer| timer.next_run);
+        due.truncate(limit);
+        Ok(due)
+    }
+
+    fn change_timer(
+        &self,
+        timer: &Timer,
+        submission: Option<&Submission>,
+        event: &NewEvent,
+        now: Moment,
+    ) -> Answer<Option<Submitted>> {
+        let mut rows = self.rows();
+        let place = rows.timer_place(&timer.id)?;
+        let before = rows.timers.get(&place).ok_or(LedgerError::Missing)?;
+        if before.version != timer.version {
+            return Err(LedgerError::Conflict(format!("timer {} has changed meanwhile", timer.id)));
+        }
+        let (owner, made) = (before.owner.clone(), before.made);
+        let submitted = submission.map(|submission| rows.submit(submission, now)).transpose()?;
+        let last_task = submitted.as_ref().map(|submitted| submitted.task.id.clone()).or(timer.last_task.clone());
+        let changed = Timer { owner, made, last_task, version: timer.version + 1, ..timer.clone() };
+        rows.timers.insert(place, changed);
+        rows.record(one(event), now);
+        Ok(submitted)
+    }
+
+    fn remove_timer(&self, id: &str, event: &NewEvent, now: Moment) -> Answer<()> {
+        let mut rows = self.rows();
+        let place = rows.timer_place(id)?;
+        rows.timers.remove(&place);
+        rows.record(one(event), now);
+        Ok(())
+    }
+
+    fn forget(&self, retention: &Retention) -> Answer<Vec<String>> {
+        let mut rows = self.rows();
+        let ended = rows.tasks.iter().filter_map(|(place, row)| Some((row.task.ended?, *place)));
+        let mut ended: Vec<_> = ended.filter(|(ended, _)| *ended < retention.tasks_ended_before).collect();
+        ended.sort_unstable();
+        ended.truncate(retention.limit);
+        let gone = ended.into_iter().filter_map(|(_, place)| rows.forget_task(place)).collect();
+        let old = rows.events.values().filter(|event| event.time < retention.events_before);
+        let mut old: Vec<_> = old.map(|event| (event.time, event.id)).collect();
+        old.sort_unstable();
+        old.truncate(retention.limit);
+        for (_, id) in old {
+            rows.events.remove(&id);
+        }
+        Ok(gone)
+    }
+
+    fn probe(&self) -> Answer<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::conformance;
+
+    #[test]
+    fn memory_ledger_passes_the_suite() {
+        let findings = conformance::check(&|| Box::new(MemoryLedger::new()));
+        assert_eq!(findings, []);
+    }
+}

@@ -1,0 +1,377 @@
+//! The ledger in SQLite: one file, with a write-ahead log beside it. One connection writes, a few read. A commit is on
+//! the disk before it is acknowledged (`synchronous=FULL`).
+//!
+//! What SQLite cannot bear is refused when the ledger is opened ([`OpenErrorKind`]): network file systems, damaged
+//! files, a log that is lost, a schema of a newer program. Nothing of that is mended or made anew by itself.
+
+mod endpoints;
+mod events;
+mod file_system;
+mod identity;
+mod migrations;
+mod open;
+mod tasks;
+mod timers;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, ffi};
+
+use super::{
+    Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
+    TaskChange, TaskFilter, TaskGuard, UserRow, rules,
+};
+use crate::clock::Moment;
+use crate::model::{Endpoint, Event, Task, TaskState, Timer, TokenRow, User};
+pub use open::{OpenError, OpenErrorKind};
+
+/// Connections that read at the same time.
+const READERS: usize = 4;
+/// How long a connection waits for another program that holds the file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// For so long the answer of a probe that wrote is not asked again.
+const PROBE_KEPT: Duration = Duration::from_secs(1);
+
+/// The ledger in a file.
+#[derive(Debug)]
+pub struct SqliteLedger {
+    path: PathBuf,
+    writer: Mutex<Connection>,
+    readers: Vec<Mutex<Connection>>,
+    /// Which reader is waited for where none is idle.
+    turn: AtomicUsize,
+    probed: Mutex<Option<Instant>>,
+}
+
+/// Why a statement was not done: the rule that it breaks, or what SQLite says.
+#[derive(Debug)]
+enum Fault {
+    Ledger(LedgerError),
+    Sqlite(rusqlite::Error),
+}
+
+impl From<LedgerError> for Fault {
+    fn from(error: LedgerError) -> Self {
+        Self::Ledger(error)
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+type Done<T> = Result<T, Fault>;
+
+impl SqliteLedger {
+    /// Opens the ledger, and makes it where there is none. Its directory has to be there.
+    ///
+    /// # Errors
+    /// As [`OpenErrorKind`] lists them.
+    pub fn open(path: &Path, now: Moment) -> Result<Self, OpenError> {
+        let writer = open::writer(path, now)?;
+        let readers = (0..READERS).map(|_| open::reader(path).map(Mutex::new)).collect::<Result<_, _>>()?;
+        open::mark_in_use(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            writer: Mutex::new(writer),
+            readers,
+            turn: AtomicUsize::new(0),
+            probed: Mutex::new(None),
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Carries out a transaction that writes, alone.
+    fn write<T>(&self, body: impl FnOnce(&Transaction<'_>) -> Done<T>) -> Answer<T> {
+        let mut writer = lock(&self.writer);
+        let done = || {
+            let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let value = body(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        };
+        done().map_err(|fault| self.told(fault))
+    }
+
+    /// Reads, all at one moment of the ledger.
+    fn read<T>(&self, body: impl FnOnce(&Connection) -> Done<T>) -> Answer<T> {
+        let reader = self.reader();
+        let done = || {
+            let transaction = reader.unchecked_transaction()?;
+            let value = body(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        };
+        done().map_err(|fault| self.told(fault))
+    }
+
+    /// A connection that reads: one that is idle, or the next in turn.
+    fn reader(&self) -> MutexGuard<'_, Connection> {
+        let idle = self.readers.iter().find_map(|reader| match reader.try_lock() {
+            Ok(reader) => Some(reader),
+            Err(TryLockError::Poisoned(reader)) => Some(reader.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        });
+        idle.unwrap_or_else(|| lock(&self.readers[self.turn.fetch_add(1, Ordering::Relaxed) % self.readers.len()]))
+    }
+
+    fn told(&self, fault: Fault) -> LedgerError {
+        match fault {
+            Fault::Ledger(error) => error,
+            Fault::Sqlite(error) => told(&self.path, &error),
+        }
+    }
+}
+
+impl Drop for SqliteLedger {
+    /// Takes the log into the file, and notes that nothing is lost where the log goes.
+    fn drop(&mut self) {
+        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        open::close(&self.path, writer);
+    }
+}
+
+/// What SQLite says, for whoever asked the ledger.
+fn told(path: &Path, error: &rusqlite::Error) -> LedgerError {
+    let path = path.display();
+    let rusqlite::Error::SqliteFailure(failure, _) = error else {
+        return LedgerError::Broken(format!("the ledger {path} cannot be read: {error}"));
+    };
+    match failure.code {
+        ErrorCode::DiskFull => LedgerError::Full(format!("the file system of the ledger {path} is full")),
+        // The index of the log grows as the log does, and may be the first that finds no room.
+        _ if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => {
+            LedgerError::Full(format!("the file system of the ledger {path} is full"))
+        }
+        ErrorCode::ReadOnly => LedgerError::Broken(format!("the ledger {path} is on a file system that is read-only")),
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => LedgerError::Broken(format!(
+            "another program has held the ledger {path} for more than {} seconds",
+            BUSY_TIMEOUT.as_secs()
+        )),
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
+            LedgerError::Broken(format!("the ledger {path} is damaged: {error}; restore a backup"))
+        }
+        _ => LedgerError::Broken(format!("the ledger {path}: {error}")),
+    }
+}
+
+/// Locks. What a thread that panicked left is whole: its transaction was rolled back.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A count as SQLite keeps it.
+fn integer(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// A count as SQLite kept it.
+fn count(integer: i64) -> u64 {
+    u64::try_from(integer).unwrap_or(0)
+}
+
+/// How many rows are asked for.
+fn limit(rows: usize) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
+}
+
+/// A document as its column has it.
+fn document<T: serde::Serialize>(value: &T) -> Done<String> {
+    serde_json::to_string(value)
+        .map_err(|error| LedgerError::Broken(format!("a document cannot be written: {error}")).into())
+}
+
+/// Reads a document of a row that must be readable.
+fn parsed<T: serde::de::DeserializeOwned>(text: &str, of: &str) -> Done<T> {
+    serde_json::from_str(text)
+        .map_err(|error| LedgerError::Broken(format!("{of} cannot be read in the ledger: {error}")).into())
+}
+
+impl Ledger for SqliteLedger {
+    fn submit(&self, submission: &Submission, now: Moment) -> Answer<Submitted> {
+        self.write(|transaction| tasks::submit(transaction, submission, now))
+    }
+
+    fn task(&self, id: &str) -> Answer<Task> {
+        self.read(|connection| tasks::find(connection, id).map(|row| row.task))
+    }
+
+    fn tasks(&self, filter: &TaskFilter, page: &Page) -> Answer<Vec<Task>> {
+        self.read(|connection| tasks::list(connection, filter, page))
+    }
+
+    fn count_tasks(&self) -> Answer<Vec<(String, TaskState, u64)>> {
+        self.read(tasks::count_by_state)
+    }
+
+    fn open_tasks(&self) -> Answer<Vec<(Task, Vec<String>)>> {
+        let (open, unreadable) = self.read(tasks::open)?;
+        for (id, why) in unreadable {
+            self.write(|transaction| tasks::fail_unreadable(transaction, &id, &why))?;
+        }
+        Ok(open)
+    }
+
+    fn claim(&self, id: &str, now: Moment, event: &NewEvent) -> Answer<Task> {
+        self.write(|transaction| tasks::claim(transaction, id, now, event))
+    }
+
+    fn change_task(
+        &self,
+        id: &str,
+        guard: &TaskGuard,
+        change: &TaskChange,
+        events: &[NewEvent],
+        now: Moment,
+    ) -> Answer<Task> {
+        self.write(|transaction| tasks::change(transaction, id, guard, change, events, now))
+    }
+
+    fn reopen(&self, id: &str, now: Moment, event: &NewEvent) -> Answer<Task> {
+        self.write(|transaction| tasks::reopen(transaction, id, now, event))
+    }
+
+    fn record(&self, events: &[NewEvent], now: Moment) -> Answer<()> {
+        self.write(|transaction| events::insert(transaction, events, now))
+    }
+
+    fn events(&self, filter: &EventFilter, limit: usize) -> Answer<Vec<Event>> {
+        self.read(|connection| events::list(connection, filter, limit))
+    }
+
+    fn event_range(&self) -> Answer<(u64, u64)> {
+        self.read(events::range)
+    }
+
+    fn add_endpoint(&self, row: &EndpointRow, event: &NewEvent) -> Answer<()> {
+        self.write(|transaction| endpoints::add(transaction, row, event))
+    }
+
+    fn endpoint(&self, name: &str) -> Answer<EndpointRow> {
+        self.read(|connection| endpoints::find(connection, name))
+    }
+
+    fn endpoints(&self, page: &Page) -> Answer<Vec<Endpoint>> {
+        self.read(|connection| endpoints::list(connection, page))
+    }
+
+    fn change_endpoint(&self, row: &EndpointRow, event: &NewEvent, now: Moment) -> Answer<Endpoint> {
+        self.write(|transaction| endpoints::change(transaction, row, event, now))
+    }
+
+    fn remove_endpoint(&self, name: &str, event: &NewEvent, now: Moment) -> Answer<()> {
+        self.write(|transaction| endpoints::remove(transaction, name, event, now))
+    }
+
+    fn add_user(&self, row: &UserRow) -> Answer<()> {
+        self.write(|transaction| identity::add_user(transaction, row))
+    }
+
+    fn user(&self, name: &str) -> Answer<UserRow> {
+        self.read(|connection| identity::user(connection, name))
+    }
+
+    fn user_of_account(&self, account: u32) -> Answer<Option<UserRow>> {
+        self.read(|connection| identity::user_of_account(connection, account))
+    }
+
+    fn users(&self) -> Answer<Vec<User>> {
+        self.read(identity::users)
+    }
+
+    fn change_user(&self, row: &UserRow) -> Answer<()> {
+        self.write(|transaction| identity::change_user(transaction, row))
+    }
+
+    fn add_token(&self, row: &TokenRow, digest: &[u8; 32]) -> Answer<()> {
+        self.write(|transaction| identity::add_token(transaction, row, digest))
+    }
+
+    fn token(&self, id: &str) -> Answer<(TokenRow, [u8; 32], User)> {
+        self.read(|connection| identity::token(connection, id))
+    }
+
+    fn tokens(&self, user: &str) -> Answer<Vec<TokenRow>> {
+        self.read(|connection| identity::tokens(connection, user))
+    }
+
+    fn token_used(&self, id: &str, now: Moment) -> Answer<()> {
+        let minute = rules::minute(now);
+        if self.read(|connection| identity::is_noted(connection, id, minute))? {
+            return Ok(());
+        }
+        self.write(|transaction| identity::note_use(transaction, id, minute))
+    }
+
+    fn remove_token(&self, id: &str) -> Answer<()> {
+        self.write(|transaction| identity::remove_token(transaction, id))
+    }
+
+    fn remove_sessions(&self, user: &str) -> Answer<u64> {
+        self.write(|transaction| identity::remove_sessions(transaction, user))
+    }
+
+    fn add_timer(&self, timer: &Timer, event: &NewEvent) -> Answer<()> {
+        self.write(|transaction| timers::add(transaction, timer, event))
+    }
+
+    fn timer(&self, id: &str) -> Answer<Timer> {
+        self.read(|connection| timers::find(connection, id))
+    }
+
+    fn timers(&self, owner: Option<&str>, page: &Page) -> Answer<Vec<Timer>> {
+        self.read(|connection| timers::list(connection, owner, page))
+    }
+
+    fn due_timers(&self, now: Moment, limit: usize) -> Answer<Vec<Timer>> {
+        let (due, unreadable) = self.read(|connection| timers::due(connection, now, limit))?;
+        for (id, why) in unreadable {
+            self.write(|transaction| timers::pause_unreadable(transaction, &id, &why, now))?;
+        }
+        Ok(due)
+    }
+
+    fn change_timer(
+        &self,
+        timer: &Timer,
+        submission: Option<&Submission>,
+        event: &NewEvent,
+        now: Moment,
+    ) -> Answer<Option<Submitted>> {
+        self.write(|transaction| timers::change(transaction, timer, submission, event, now))
+    }
+
+    fn remove_timer(&self, id: &str, event: &NewEvent, now: Moment) -> Answer<()> {
+        self.write(|transaction| timers::remove(transaction, id, event, now))
+    }
+
+    fn forget(&self, retention: &Retention) -> Answer<Vec<String>> {
+        self.write(|transaction| tasks::forget(transaction, retention))
+    }
+
+    fn probe(&self) -> Answer<()> {
+        let mut probed = lock(&self.probed);
+        if probed.is_some_and(|at| at.elapsed() < PROBE_KEPT) {
+            return Ok(());
+        }
+        *probed = None;
+        self.write(|transaction| {
+            transaction.execute("UPDATE probe SET count = count + 1", ())?;
+            Ok(())
+        })?;
+        *probed = Some(Instant::now());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

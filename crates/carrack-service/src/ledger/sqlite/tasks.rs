@@ -1,0 +1,294 @@
+//! Tasks in SQLite: loaded, changed by the rules of every ledger, and stored.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, params_from_iter};
+
+use super::{Done, count, document, events, integer, limit};
+use crate::clock::Moment;
+use crate::ledger::{
+    LedgerError, NewEvent, Page, Retention, Submission, Submitted, TaskChange, TaskFilter, TaskGuard, rules,
+};
+use crate::model::{NewTask, Task, TaskState};
+
+const COLUMNS: &str =
+    "id, owner, request, label, deadline, priority, state, pause_wanted, cancel_wanted, blocked, fence,
+    futile_attempts, progress, failure, submitted, started, ended, version";
+
+/// A task as it was read.
+pub struct Found {
+    pub task: Task,
+    /// What it was submitted with; `task.request` has what changed since.
+    pub submitted: NewTask,
+    /// Why some of it could not be read.
+    pub unreadable: Option<String>,
+}
+
+pub fn submit(transaction: &Transaction<'_>, submission: &Submission, now: Moment) -> Done<Submitted> {
+    let Submission { id, owner, submission_id, request, endpoints } = submission;
+    if let Some(submission_id) = submission_id {
+        let sql = format!("SELECT {COLUMNS} FROM task WHERE owner = ? AND submission_id = ?");
+        if let Some(found) = transaction.query_row(&sql, [owner, submission_id], read).optional()? {
+            return Ok(rules::repeated(found.task, &found.submitted, submission)?);
+        }
+    }
+    let task = rules::accepted(id, owner, request, now);
+    let added = transaction.execute(
+        "INSERT INTO task (id, owner, submission_id, request, kind, label, label_folded, deadline, priority, timer,
+            state, pause_wanted, cancel_wanted, blocked, fence, futile_attempts, progress, failure, submitted, started,
+            ended, version)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, FALSE, FALSE, NULL, ?, 0, ?, NULL, ?, NULL, NULL, ?)
+         ON CONFLICT DO NOTHING",
+        params![
+            id,
+            owner,
+            submission_id,
+            document(request)?,
+            request.kind.name(),
+            request.label,
+            request.label.as_deref().map(rules::folded),
+            request.deadline.map(|time| time.0),
+            request.priority,
+            request.timer,
+            task.state.name(),
+            integer(task.fence),
+            document(&task.progress)?,
+            now.0,
+            integer(task.version)
+        ],
+    )?;
+    if added == 0 {
+        return Err(LedgerError::Taken.into());
+    }
+    let seq = transaction.last_insert_rowid();
+    for endpoint in endpoints {
+        let sql = "INSERT INTO task_endpoint (endpoint, task) VALUES (?, ?) ON CONFLICT DO NOTHING";
+        transaction.execute(sql, params![endpoint, seq])?;
+    }
+    events::insert(transaction, &[rules::submitted_event(submission)], now)?;
+    Ok(Submitted { task, duplicate: false })
+}
+
+pub fn find(connection: &Connection, id: &str) -> Done<Found> {
+    let sql = format!("SELECT {COLUMNS} FROM task WHERE id = ?");
+    Ok(connection.query_row(&sql, [id], read).optional()?.ok_or(LedgerError::Missing)?)
+}
+
+pub fn list(connection: &Connection, filter: &TaskFilter, page: &Page) -> Done<Vec<Task>> {
+    let mut query = Query { sql: format!("SELECT {COLUMNS} FROM task WHERE TRUE"), values: Vec::new() };
+    if let Some(owner) = &filter.owner {
+        query.add(" AND owner = ?", Value::Text(owner.clone()));
+    }
+    for (index, state) in filter.states.iter().enumerate() {
+        query.add(if index == 0 { " AND state IN (?" } else { ", ?" }, Value::Text(state.name().to_owned()));
+    }
+    if !filter.states.is_empty() {
+        query.sql.push(')');
+    }
+    if let Some(label) = &filter.label {
+        query.add(" AND instr(label_folded, ?) > 0", Value::Text(rules::folded(label)));
+    }
+    if let Some(endpoint) = &filter.endpoint {
+        query.add(" AND seq IN (SELECT task FROM task_endpoint WHERE endpoint = ?)", Value::Text(endpoint.clone()));
+    }
+    if let Some(since) = filter.since {
+        query.add(" AND submitted >= ?", Value::Integer(since.0));
+    }
+    if let Some(before) = filter.before {
+        query.add(" AND submitted < ?", Value::Integer(before.0));
+    }
+    if let Some(timer) = &filter.timer {
+        query.add(" AND timer = ?", Value::Text(timer.clone()));
+    }
+    if let Some(after) = &page.after {
+        let seq: Option<i64> =
+            connection.query_row("SELECT seq FROM task WHERE id = ?", [after], |row| row.get(0)).optional()?;
+        query.add(" AND seq < ?", Value::Integer(seq.ok_or(LedgerError::Missing)?));
+    }
+    query.add(" ORDER BY seq DESC LIMIT ?", Value::Integer(limit(page.limit)));
+    let mut statement = connection.prepare(&query.sql)?;
+    let rows = statement.query_map(params_from_iter(query.values), read)?;
+    rows.map(|found| Ok(found?.task)).collect()
+}
+
+/// A query that grows by conditions.
+struct Query {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Query {
+    fn add(&mut self, condition: &str, value: Value) {
+        self.sql.push_str(condition);
+        self.values.push(value);
+    }
+}
+
+pub fn count_by_state(connection: &Connection) -> Done<Vec<(String, TaskState, u64)>> {
+    let mut statement = connection.prepare("SELECT owner, state, count(*) FROM task GROUP BY owner, state")?;
+    let rows = statement.query_map((), |row| {
+        let state: String = row.get(1)?;
+        Ok((row.get(0)?, TaskState::parse(&state).unwrap_or(TaskState::Failed), count(row.get(2)?)))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Tasks that have not ended, with their endpoints; and those that cannot be read, with why.
+type Open = (Vec<(Task, Vec<String>)>, Vec<(String, String)>);
+
+pub fn open(connection: &Connection) -> Done<Open> {
+    let sql = format!(
+        "SELECT {COLUMNS}, (SELECT json_group_array(endpoint ORDER BY endpoint) FROM task_endpoint WHERE task = seq)
+         FROM task WHERE ended IS NULL ORDER BY seq"
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map((), |row| Ok((read(row)?, row.get::<_, String>(18)?)))?;
+    let (mut open, mut unreadable) = (Vec::new(), Vec::new());
+    for row in rows {
+        let (found, endpoints) = row?;
+        match (found.unreadable, serde_json::from_str(&endpoints)) {
+            (None, Ok(endpoints)) => open.push((found.task, endpoints)),
+            (None, Err(error)) => unreadable.push((found.task.id, format!("endpoints: {error}"))),
+            (Some(why), _) => unreadable.push((found.task.id, why)),
+        }
+    }
+    Ok((open, unreadable))
+}
+
+/// Ends a task that cannot be read, so that nothing tries it for ever.
+pub fn fail_unreadable(transaction: &Transaction<'_>, id: &str, why: &str) -> Done<()> {
+    let mut task = find(transaction, id)?.task;
+    if task.state.has_ended() && task.ended.is_some() {
+        return Ok(());
+    }
+    let now = task.submitted.max(task.started.unwrap_or_default());
+    rules::fail_unreadable(&mut task, why, now);
+    store(transaction, &task)?;
+    events::insert(transaction, &[rules::unreadable_event(&task, why)], now)
+}
+
+pub fn claim(transaction: &Transaction<'_>, id: &str, now: Moment, event: &NewEvent) -> Done<Task> {
+    let found = find(transaction, id)?;
+    if let Some(why) = found.unreadable {
+        return Err(LedgerError::Conflict(format!("task {id} cannot be read in the ledger: {why}")).into());
+    }
+    let mut task = found.task;
+    rules::claim(&mut task, now)?;
+    store(transaction, &task)?;
+    events::insert(transaction, std::slice::from_ref(event), now)?;
+    Ok(task)
+}
+
+pub fn change(
+    transaction: &Transaction<'_>,
+    id: &str,
+    guard: &TaskGuard,
+    change: &TaskChange,
+    events: &[NewEvent],
+    now: Moment,
+) -> Done<Task> {
+    let mut task = find(transaction, id)?.task;
+    rules::change(&mut task, guard, change, now)?;
+    store(transaction, &task)?;
+    events::insert(transaction, events, now)?;
+    Ok(task)
+}
+
+pub fn reopen(transaction: &Transaction<'_>, id: &str, now: Moment, event: &NewEvent) -> Done<Task> {
+    let mut task = find(transaction, id)?.task;
+    rules::reopen(&mut task)?;
+    store(transaction, &task)?;
+    events::insert(transaction, std::slice::from_ref(event), now)?;
+    Ok(task)
+}
+
+/// Forgets tasks that ended long ago, with their events, and old events.
+pub fn forget(transaction: &Transaction<'_>, retention: &Retention) -> Done<Vec<String>> {
+    let ended = "SELECT seq, id FROM task WHERE ended < ? ORDER BY ended, seq LIMIT ?";
+    let mut statement = transaction.prepare(ended)?;
+    let rows = statement.query_map(params![retention.tasks_ended_before.0, limit(retention.limit)], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+    })?;
+    let rows: Vec<(i64, String)> = rows.collect::<Result<_, _>>()?;
+    for (seq, id) in &rows {
+        transaction.execute("DELETE FROM event WHERE task = ?", [id])?;
+        transaction.execute("DELETE FROM task WHERE seq = ?", [seq])?;
+    }
+    transaction.execute(
+        "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE time < ? ORDER BY time, id LIMIT ?)",
+        params![retention.events_before.0, limit(retention.limit)],
+    )?;
+    Ok(rows.into_iter().map(|(_, id)| id).collect())
+}
+
+/// Writes what may change about a task.
+pub fn store(transaction: &Transaction<'_>, task: &Task) -> Done<()> {
+    let blocked = task.blocked.as_ref().map(document).transpose()?;
+    let failure = task.failure.as_ref().map(document).transpose()?;
+    transaction.execute(
+        "UPDATE task SET label = ?, label_folded = ?, deadline = ?, priority = ?, state = ?, pause_wanted = ?,
+            cancel_wanted = ?, blocked = ?, fence = ?, futile_attempts = ?, progress = ?, failure = ?, started = ?,
+            ended = ?, version = ? WHERE id = ?",
+        params![
+            task.request.label,
+            task.request.label.as_deref().map(rules::folded),
+            task.request.deadline.map(|time| time.0),
+            task.request.priority,
+            task.state.name(),
+            task.pause_wanted,
+            task.cancel_wanted,
+            blocked,
+            integer(task.fence),
+            task.futile_attempts,
+            document(&task.progress)?,
+            failure,
+            task.started.map(|time| time.0),
+            task.ended.map(|time| time.0),
+            integer(task.version),
+            task.id
+        ],
+    )?;
+    Ok(())
+}
+
+/// Reads a task. What cannot be read of it is left out and told: one row never hides the others.
+fn read(row: &Row<'_>) -> rusqlite::Result<Found> {
+    let id: String = row.get(0)?;
+    let owner: String = row.get(1)?;
+    let mut unreadable = None;
+    let request: String = row.get(2)?;
+    let submitted: NewTask = serde_json::from_str(&request).unwrap_or_else(|error| {
+        unreadable = Some(format!("request: {error}"));
+        NewTask::default()
+    });
+    let moment = |time: Option<i64>| time.map(Moment);
+    let state: String = row.get(6)?;
+    let blocked: Option<String> = row.get(9)?;
+    let progress: String = row.get(12)?;
+    let failure: Option<String> = row.get(13)?;
+    let mut task = rules::accepted(&id, &owner, &submitted, Moment(row.get(14)?));
+    task.request.label = row.get(3)?;
+    task.request.deadline = moment(row.get(4)?);
+    task.request.priority = row.get(5)?;
+    task.state = TaskState::parse(&state).unwrap_or_else(|error| {
+        unreadable = Some(format!("state: {error}"));
+        TaskState::Failed
+    });
+    task.pause_wanted = row.get(7)?;
+    task.cancel_wanted = row.get(8)?;
+    match blocked.map(|text| serde_json::from_str(&text)).transpose() {
+        Ok(blocked) => task.blocked = blocked,
+        Err(error) => unreadable = Some(format!("what it waits for: {error}")),
+    }
+    task.fence = count(row.get(10)?);
+    task.futile_attempts = row.get(11)?;
+    // The next sample of the worker replaces it.
+    task.progress = serde_json::from_str(&progress).unwrap_or_default();
+    task.failure = failure.and_then(|text| serde_json::from_str(&text).ok());
+    task.started = moment(row.get(15)?);
+    task.ended = moment(row.get(16)?);
+    task.version = count(row.get(17)?);
+    if let Some(why) = &unreadable {
+        task.failure.get_or_insert_with(|| rules::unreadable(why));
+    }
+    Ok(Found { task, submitted, unreadable })
+}
