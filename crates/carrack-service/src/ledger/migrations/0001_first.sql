@@ -31,7 +31,8 @@ CREATE TABLE task (
 ) STRICT;
 
 CREATE UNIQUE INDEX task_submission ON task (owner, submission_id) WHERE submission_id IS NOT NULL;
-CREATE INDEX task_owner ON task (owner, state);
+CREATE INDEX task_owner ON task (owner);
+CREATE INDEX task_owner_state ON task (owner, state);
 CREATE INDEX task_open ON task (seq) WHERE ended IS NULL;
 CREATE INDEX task_ended ON task (ended) WHERE ended IS NOT NULL;
 CREATE INDEX task_timer ON task (timer) WHERE timer IS NOT NULL;
