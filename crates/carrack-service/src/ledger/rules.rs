@@ -223,7 +223,7 @@ pub fn restored(task: &mut Task, changes_sources: bool, now: Moment) {
         task.state = if task.pause_wanted { TaskState::Paused } else { TaskState::Queued };
         task.blocked = None;
     }
-    if changes_sources {
+    if changes_sources && task.state != TaskState::Cancelling {
         let why = "the ledger was restored from a backup; the task may have moved or deleted files since";
         task.blocked = Some(Blocked {
             cause: BlockedCause::Confirm,
@@ -232,6 +232,30 @@ pub fn restored(task: &mut Task, changes_sources: bool, now: Moment) {
             next_try: None,
             hint: Some("look at its files, then resume or cancel it".to_owned()),
         });
+    }
+}
+
+/// The event of [`restored`].
+pub fn restored_event(task: &Task) -> NewEvent {
+    NewEvent {
+        kind: EventKind::Queued,
+        owner: task.owner.clone(),
+        task: Some(task.id.clone()),
+        subject: None,
+        text: "the ledger was restored from a backup".to_owned(),
+        detail: json!({ "state": task.state.name(), "fence": task.fence, "blocked": task.blocked }),
+    }
+}
+
+/// The event of a timer that a restore pauses.
+pub fn timer_restored_event(timer: &str, owner: String) -> NewEvent {
+    NewEvent {
+        kind: EventKind::TimerSkipped,
+        owner,
+        task: None,
+        subject: Some(timer.to_owned()),
+        text: "paused: the ledger was restored from a backup, and its tasks move or delete".to_owned(),
+        detail: json!({}),
     }
 }
 

@@ -125,3 +125,10 @@ CREATE TABLE probe (
 ) STRICT;
 
 INSERT INTO probe (one, count) VALUES (1, 0);
+
+-- One row in a backup, none in a ledger: when it was made, and by which program.
+CREATE TABLE backup (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    made INTEGER NOT NULL,
+    program TEXT NOT NULL
+) STRICT;

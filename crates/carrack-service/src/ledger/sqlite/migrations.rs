@@ -7,7 +7,7 @@ use data_encoding::HEXLOWER;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::{Batch, Connection, TransactionBehavior, params};
 
-use super::OpenErrorKind;
+use super::{Fault, OpenErrorKind};
 use crate::clock::Moment;
 
 /// Tells SQLite's `file` and us that a file is a ledger: "Cark".
@@ -40,6 +40,15 @@ pub struct SchemaError {
 impl From<rusqlite::Error> for SchemaError {
     fn from(error: rusqlite::Error) -> Self {
         Self { kind: OpenErrorKind::of(&error), why: error.to_string() }
+    }
+}
+
+impl From<Fault> for SchemaError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Sqlite(error) => error.into(),
+            Fault::Ledger(error) => Self { kind: OpenErrorKind::Damaged, why: error.to_string() },
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 //! What SQLite cannot bear is refused when the ledger is opened ([`OpenErrorKind`]): network file systems, damaged
 //! files, a log that is lost, a schema of a newer program. Nothing of that is mended or made anew by itself.
 
+pub mod backup;
+pub mod check;
 mod endpoints;
 mod events;
 mod file_system;

@@ -17,7 +17,7 @@ use super::{BUSY_TIMEOUT, file_system, migrations};
 use crate::clock::Moment;
 
 /// Where the journals of tasks are, beside the ledger.
-const TASKS: &str = "tasks";
+pub const TASKS: &str = "tasks";
 
 /// Why a ledger is not opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl OpenErrorKind {
     pub fn hint(self) -> &'static str {
         match self {
             Self::NetworkFileSystem => "put the state directory on a disk of this host",
-            Self::Damaged | Self::Gone => "restore a backup",
+            Self::Damaged | Self::Gone => "restore a backup that is whole",
             Self::LogLost => {
                 "restore a backup; if another program has opened the ledger since the service ended, nothing is lost: \
                  remove the file whose name ends in -open"
@@ -100,14 +100,14 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 /// Makes errors of one ledger.
-struct Failing<'a>(&'a Path);
+pub struct Failing<'a>(pub &'a Path);
 
 impl Failing<'_> {
-    fn because(&self, kind: OpenErrorKind, why: impl Into<String>) -> OpenError {
+    pub fn because(&self, kind: OpenErrorKind, why: impl Into<String>) -> OpenError {
         OpenError { kind, path: self.0.to_owned(), why: why.into() }
     }
 
-    fn sqlite(&self, error: &rusqlite::Error) -> OpenError {
+    pub fn sqlite(&self, error: &rusqlite::Error) -> OpenError {
         self.because(OpenErrorKind::of(error), error.to_string())
     }
 
@@ -170,7 +170,8 @@ pub fn reader(path: &Path) -> Result<Connection, OpenError> {
     open().map_err(|error: rusqlite::Error| Failing(path).sqlite(&error))
 }
 
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
+/// A connection to a file that is there.
+pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -179,7 +180,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Whether SQLite finds the file whole.
+/// Looks whether SQLite finds the file whole.
 fn whole(connection: &Connection) -> Result<(), migrations::SchemaError> {
     let mut statement = connection.prepare("PRAGMA quick_check(1)")?;
     let said: String = statement.query_row((), |row| row.get(0))?;
@@ -187,7 +188,7 @@ fn whole(connection: &Connection) -> Result<(), migrations::SchemaError> {
 }
 
 /// Refuses to make a ledger anew where one is missed, and to open one whose log is missed.
-fn refuse_lost(path: &Path) -> Result<(), OpenError> {
+pub fn refuse_lost(path: &Path) -> Result<(), OpenError> {
     let failing = Failing(path);
     let is_new = fs::metadata(path).map_or(true, |found| found.len() == 0);
     let was_open = beside(path, "-open").exists();
@@ -233,7 +234,8 @@ pub fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(directory(path))?.sync_all()
 }
 
-fn directory(path: &Path) -> &Path {
+/// Where the ledger is.
+pub fn directory(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -154,6 +154,16 @@ pub fn open(connection: &Connection) -> Done<Open> {
     Ok((open, unreadable))
 }
 
+/// What cannot be read of tasks, with their identifiers.
+pub fn unreadable(connection: &Connection) -> Done<Vec<String>> {
+    let mut statement = connection.prepare(&format!("SELECT {COLUMNS} FROM task ORDER BY seq"))?;
+    let rows = statement.query_map((), |row| {
+        let Found { task, unreadable, .. } = read(row)?;
+        Ok(unreadable.map(|why| format!("task {} cannot be read in the ledger: {why}", task.id)))
+    })?;
+    Ok(rows.filter_map(Result::transpose).collect::<Result<_, _>>()?)
+}
+
 /// Ends a task that cannot be read, so that nothing tries it for ever.
 pub fn fail_unreadable(transaction: &Transaction<'_>, id: &str, why: &str) -> Done<()> {
     let mut task = find(transaction, id)?.task;

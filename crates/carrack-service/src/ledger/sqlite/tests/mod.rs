@@ -1,5 +1,6 @@
 //! The ledger in SQLite passes the suite, and keeps what it acknowledged.
 
+mod backup;
 mod full;
 mod killed;
 mod opening;
@@ -103,6 +104,7 @@ fn plays_a_part() {
         ("migrate", step) => killed::migrate_until(&ledger, step.parse().unwrap()),
         ("fill", _) => full::fill(&ledger),
         ("read-only", _) => full::open_read_only(&ledger),
+        ("restore", step) => backup::restore_until(&ledger, step.parse().unwrap()),
         _ => panic!("no part is called {part}"),
     }
 }
