@@ -31,6 +31,8 @@ pub struct Context {
     pub tuned: Arc<dyn KeptTuning>,
     /// What an end in this process may reach.
     pub local: Place,
+    /// What the destination of a copy may reach in this process; `None`: the same.
+    pub local_destination: Option<Place>,
     /// Stores beside the file systems of this host, by their names in a location.
     pub stores: Stores,
     /// What `-` stands for.
@@ -48,6 +50,7 @@ impl Default for Context {
             keys: Arc::new(MemoryKeys::default()),
             tuned: Arc::new(ForgetTuning),
             local: Place::anywhere(),
+            local_destination: None,
             stores: Stores::default(),
             standard: Standard::default(),
             tuning: Arc::default(),

@@ -8,4 +8,5 @@ pub mod clock;
 pub mod journal;
 pub mod ledger;
 pub mod model;
+pub mod supervise;
 pub mod worker;

@@ -146,7 +146,9 @@ impl End {
                 (node.to_string(), writer, Reached::Node(connected.address, connected.pin, connected.round_trip))
             }
             _ => {
-                let place = context.stores.of(location)?.unwrap_or_else(|| context.local.clone());
+                let own = context.local_destination.as_ref().filter(|_| id == EndId::Destination);
+                let own = own.unwrap_or(&context.local);
+                let place = context.stores.of(location)?.unwrap_or_else(|| own.clone());
                 Self::open_here(id, (options.reach.local_address, place), context, &forward, words)?
             }
         };
@@ -437,7 +439,7 @@ impl End {
     fn paths(&self) -> Paths<'_> {
         match &self.reached {
             Reached::Node(address, pin, _) => Paths::Node(*pin, address.port()),
-            Reached::Here(agent, _) => Paths::of(agent.store_name(), agent.root().is_some()),
+            Reached::Here(agent, _) => Paths::of(agent.store_name(), agent.root()),
             Reached::Ssh(_) => Paths::Host,
         }
     }
@@ -565,10 +567,12 @@ mod tests {
 
     #[test]
     fn paths_of_a_store_or_a_directory_are_not_the_host_s() {
-        assert_eq!(Paths::of(None, false), Paths::Host);
-        assert_eq!(Paths::of(None, true), Paths::Directory);
-        assert_eq!(Paths::of(Some("objects"), true), Paths::of(Some("objects"), false));
-        for store in [Paths::of(Some("objects"), false), Paths::of(None, true)] {
+        let root = Some((1, 2));
+        assert_eq!(Paths::of(None, None), Paths::Host);
+        assert_eq!(Paths::of(None, root), Paths::Directory(1, 2));
+        assert_ne!(Paths::of(None, root), Paths::of(None, Some((1, 3))));
+        assert_eq!(Paths::of(Some("objects"), root), Paths::of(Some("objects"), None));
+        for store in [Paths::of(Some("objects"), None), Paths::of(None, root)] {
             assert!(store != Paths::Host && store != Paths::Store("tapes"), "{store:?}");
         }
     }

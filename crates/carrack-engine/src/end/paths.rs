@@ -7,19 +7,19 @@ pub(super) enum Paths<'a> {
     Host,
     /// The root of the node with this key and port.
     Node([u8; 32], u16),
-    /// The directory that ends of this process are confined to.
-    Directory,
+    /// The directory that an end of this process is confined to, by its device and inode.
+    Directory(u64, u64),
     /// A store that the program has given this name to.
     Store(&'a str),
 }
 
 impl<'a> Paths<'a> {
     /// Of an end in this process.
-    pub(super) fn of(store: Option<&'a str>, confined: bool) -> Self {
-        match store {
-            Some(name) => Self::Store(name),
-            None if confined => Self::Directory,
-            None => Self::Host,
+    pub(super) fn of(store: Option<&'a str>, root: Option<(u64, u64)>) -> Self {
+        match (store, root) {
+            (Some(name), _) => Self::Store(name),
+            (None, Some((device, inode))) => Self::Directory(device, inode),
+            (None, None) => Self::Host,
         }
     }
 }

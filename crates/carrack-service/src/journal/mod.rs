@@ -1,6 +1,38 @@
 //! The journal of a task: a file to which its workers append, one after the other, and which the service only reads.
 //! What became of each item, what happened, how it went, how each attempt ended.
+//!
+//! The file `journal` begins with eight bytes that name its format. Records follow: the length of the body (`u32`,
+//! little endian), the kind (`u8`), the body (protobuf), and the CRC-32C of all three. A batch of records is appended
+//! with one write. After a crash the last batch may be torn: readers take what is whole, and the next worker, which
+//! holds the task's lock, cuts the rest. The file `failed` has the same form, and holds only the items that the attempt
+//! under way, or the last one, has told as failed.
 
+mod body;
+mod error;
+mod items;
+mod reader;
 mod record;
+mod writer;
 
-pub use record::{AttemptEnd, EndKind, Item, Record, Sample};
+pub use error::JournalError;
+pub use items::{Cursor, ItemFilter, ItemPage, each_item, items};
+pub use reader::Reader;
+pub use record::{AttemptEnd, EndKind, Item, PairEnd, Record, Sample};
+pub use writer::{Recovered, Writer, recover};
+
+/// All that is told, below a task's directory.
+pub const JOURNAL: &str = "journal";
+/// Items that failed.
+pub const FAILED: &str = "failed";
+
+/// The first bytes of a file: its format, and the version of that.
+const MAGIC: &[u8; 8] = b"CRKJRNL1";
+/// Bytes before a record's body.
+const HEAD_BYTES: usize = 5;
+/// Bytes behind it.
+const TAIL_BYTES: usize = 4;
+/// The longest body: a path of 64 KiB and a reason fit.
+const BODY_BYTES_MAX: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests;

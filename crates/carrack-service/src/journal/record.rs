@@ -32,8 +32,23 @@ pub enum Record {
         /// Numbers and reasons, as JSON.
         detail: String,
     },
+    /// A pass over one pair of the task has come to its end.
+    PairEnded(PairEnd),
     /// The attempt has ended.
     Ended(AttemptEnd),
+}
+
+/// A pass over a pair has come to its end: each of its items has been told. The next pass is over those that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PairEnd {
+    /// The pair of the task, from 0.
+    pub pair: u32,
+    /// Of a task that moves: the pass has deleted sources. Else it has copied, or deleted what the task is to delete.
+    pub of_sources: bool,
+    /// When.
+    pub time: Moment,
+    /// What all passes over this pair have done; `items_failed` are those of this pass.
+    pub progress: Progress,
 }
 
 /// What became of an item.

@@ -1,0 +1,195 @@
+//! Reads a journal while a worker appends to it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::body::{decode, is_kind};
+use super::error::JournalError;
+use super::record::Record;
+use super::{BODY_BYTES_MAX, HEAD_BYTES, JOURNAL, MAGIC, TAIL_BYTES};
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 128 << 10;
+/// Behind bytes that are no record, so far is looked for one.
+const SEARCH_BYTES: usize = 4 << 20;
+
+/// Reads records in order, and goes on where it stood once more of them are there.
+#[derive(Debug)]
+pub struct Reader {
+    path: PathBuf,
+    /// `None` until there is one.
+    file: Option<File>,
+    /// Where the next record begins.
+    offset: u64,
+    /// What stands in the file from `start` on.
+    buffer: Vec<u8>,
+    start: u64,
+    /// Up to this length of the file, no record stands behind the bytes at `offset`, which are none.
+    searched: u64,
+}
+
+/// What stands at a place of a file.
+enum Standing {
+    /// A record, or one of a kind that is not known here, and its length with all that belongs to it.
+    Record(Option<Record>, usize),
+    /// A part of one, or none.
+    Nothing,
+}
+
+impl Reader {
+    /// Reads the journal of a task from its beginning. The file need not be there yet.
+    pub fn open(directory: &Path) -> Self {
+        Self::open_at(directory, 0)
+    }
+
+    /// Reads on from where another reader stood.
+    pub fn open_at(directory: &Path, offset: u64) -> Self {
+        Self::of(directory.join(JOURNAL), offset)
+    }
+
+    pub(super) fn of(path: PathBuf, offset: u64) -> Self {
+        Self { path, file: None, offset, buffer: Vec::new(), start: 0, searched: 0 }
+    }
+
+    /// Where the next record begins.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next record; `None` where no more is there yet.
+    ///
+    /// # Errors
+    /// [`JournalError::Damaged`] where whole records stand behind something that is none.
+    pub fn next_record(&mut self) -> Result<Option<Record>, JournalError> {
+        loop {
+            let Some(file) = self.file.take().map_or_else(|| self.open_file(), |file| Ok(Some(file)))? else {
+                return Ok(None);
+            };
+            let standing = self.take_next(&file);
+            self.file = Some(file);
+            match standing? {
+                Standing::Record(record, length) => {
+                    self.offset += length as u64;
+                    if record.is_some() {
+                        return Ok(record);
+                    }
+                }
+                Standing::Nothing => {
+                    // What is torn may be cut off and written anew: it is read again.
+                    self.buffer.clear();
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    fn open_file(&self) -> Result<Option<File>, JournalError> {
+        match File::open(&self.path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(JournalError::call("open", &self.path)(error)),
+        }
+    }
+
+    fn take_next(&mut self, file: &File) -> Result<Standing, JournalError> {
+        if self.offset < MAGIC.len() as u64 {
+            let mut magic = [0; MAGIC.len()];
+            let length = read_at_most(file, &mut magic, 0).map_err(JournalError::call("read", &self.path))?;
+            if length < magic.len() {
+                return Ok(Standing::Nothing);
+            }
+            if magic != *MAGIC {
+                return Err(JournalError::Foreign { path: self.path.clone() });
+            }
+            self.offset = MAGIC.len() as u64;
+        }
+        let head = self.have(file, HEAD_BYTES)?;
+        let length = head.first_chunk().map(|bytes| u32::from_le_bytes(*bytes) as usize);
+        if let Some(length) = length.filter(|length| head.len() == HEAD_BYTES && *length <= BODY_BYTES_MAX) {
+            let standing = standing(self.have(file, HEAD_BYTES + length + TAIL_BYTES)?);
+            if matches!(standing, Standing::Record(..)) {
+                return Ok(standing);
+            }
+        }
+        self.check_torn(file)?;
+        Ok(Standing::Nothing)
+    }
+
+    /// The next so many bytes; fewer at the file's end.
+    fn have(&mut self, file: &File, count: usize) -> Result<&[u8], JournalError> {
+        let end = self.start + self.buffer.len() as u64;
+        if self.buffer.is_empty() || self.offset < self.start || self.offset + count as u64 > end {
+            let kept = usize::try_from(self.offset.saturating_sub(self.start)).unwrap_or(usize::MAX);
+            if self.offset < self.start || kept >= self.buffer.len() {
+                self.buffer.clear();
+            } else {
+                self.buffer.drain(..kept);
+            }
+            self.start = self.offset;
+            let had = self.buffer.len();
+            self.buffer.resize(had + READ_BYTES.max(count), 0);
+            let from = self.start + had as u64;
+            let read = read_at_most(file, &mut self.buffer[had..], from)
+                .map_err(JournalError::call("read", &self.path))?;
+            self.buffer.truncate(had + read);
+        }
+        let from = (self.offset - self.start) as usize;
+        Ok(&self.buffer[from..self.buffer.len().min(from + count)])
+    }
+
+    /// Whether the bytes at `offset` are the torn end of the file.
+    ///
+    /// # Errors
+    /// If a whole record stands behind them.
+    fn check_torn(&mut self, file: &File) -> Result<(), JournalError> {
+        let length = file.metadata().map_err(JournalError::call("stat", &self.path))?.len();
+        if length <= self.searched.max(self.offset) {
+            return Ok(());
+        }
+        let portion = usize::try_from(length - self.offset).unwrap_or(SEARCH_BYTES).min(SEARCH_BYTES);
+        let mut bytes = vec![0; portion];
+        let read = read_at_most(file, &mut bytes, self.offset).map_err(JournalError::call("read", &self.path))?;
+        bytes.truncate(read);
+        let found = (1..read).any(|start| matches!(standing(&bytes[start..]), Standing::Record(..)));
+        if found {
+            return Err(JournalError::Damaged { path: self.path.clone(), offset: self.offset });
+        }
+        self.searched = length;
+        Ok(())
+    }
+}
+
+/// What stands at the beginning of these bytes.
+fn standing(bytes: &[u8]) -> Standing {
+    let Some((head, rest)) = bytes.split_first_chunk::<HEAD_BYTES>() else { return Standing::Nothing };
+    let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+    if length > BODY_BYTES_MAX || !is_kind(head[4]) {
+        return Standing::Nothing;
+    }
+    let Some(sum) = rest.get(length..).and_then(|rest| rest.first_chunk::<TAIL_BYTES>()) else {
+        return Standing::Nothing;
+    };
+    if crc32c::crc32c(&bytes[..HEAD_BYTES + length]) != u32::from_le_bytes(*sum) {
+        return Standing::Nothing;
+    }
+    match decode(head[4], &rest[..length]) {
+        Ok(record) => Standing::Record(record, HEAD_BYTES + length + TAIL_BYTES),
+        Err(()) => Standing::Nothing,
+    }
+}
+
+/// Reads until the buffer is full or the file has ended.
+pub(super) fn read_at_most(file: &File, buffer: &mut [u8], from: u64) -> io::Result<usize> {
+    let mut read = 0;
+    while read < buffer.len() {
+        match file.read_at(&mut buffer[read..], from + read as u64) {
+            Ok(0) => break,
+            Ok(more) => read += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}

@@ -1,0 +1,247 @@
+//! Copies one pair: all of it, or what failed in the pass before.
+
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::limits;
+use carrack_core::report::{Event, ItemReport, Outcome, Report};
+use carrack_core::request::{CopyRequest, Durability, Verify};
+use carrack_engine::{Context, Copy, Handle};
+use serde_json::json;
+
+use super::ends::{OpenEnd, copy_options};
+use super::failures::{is_source_error, told};
+use super::history::PairHistory;
+use super::removal;
+use super::run::Attempt;
+use crate::journal::Item;
+use crate::model::{EventKind, ItemState, TaskKind};
+
+/// A pass over a pair.
+struct Copying<'a, 'b> {
+    attempt: &'a mut Attempt<'b>,
+    pair: u32,
+    history: PairHistory,
+    verified: bool,
+    /// The most bytes that any session had at the destination.
+    landed: u64,
+    /// Bytes that sessions before the one under way had there.
+    landed_before: u64,
+}
+
+/// Copies what is left of a pair and, where the task moves, deletes the sources of what was copied.
+///
+/// # Errors
+/// What ended the copy early. Failed items are none of it.
+pub fn copy(attempt: &mut Attempt<'_>, pair: u32, source: &OpenEnd, destination: &OpenEnd) -> Result<(), Failure> {
+    let history = attempt.history.pairs.remove(&pair).unwrap_or_default();
+    let (is_done, sources_deleted) = (history.passes > 0 && history.failed.is_empty(), history.sources_deleted);
+    let moves = attempt.order.kind == TaskKind::Move;
+    let passes = history.passes;
+    let mut ended = Ok(None);
+    if !is_done {
+        attempt.teller.begin_pass(pair, Some(&history));
+        let verified = copy_options(attempt.order)?.verify != Verify::None;
+        let mut copying = Copying { attempt, pair, history, verified, landed: 0, landed_before: 0 };
+        ended = copying.pass(source, destination).map(Some);
+        let attempt = &mut *copying.attempt;
+        if ended.is_ok() {
+            attempt.teller.end_pass(false);
+        }
+        // Counted for the decision whether another attempt is made by itself.
+        attempt.history.pairs.insert(pair, PairHistory::after(passes));
+    }
+    let report = ended?;
+    if !moves || (is_done && sources_deleted) || attempt.is_over() {
+        return Ok(());
+    }
+    removal::delete_sources(attempt, pair, source, destination, report.as_ref())
+}
+
+impl Copying<'_, '_> {
+    fn pass(&mut self, source: &OpenEnd, destination: &OpenEnd) -> Result<Report, Failure> {
+        let mut options = copy_options(self.attempt.order)?;
+        let failed = std::mem::take(&mut self.history.failed);
+        // What has no path of its own stands for the whole pair.
+        let again = self.history.passes > 0 && failed.iter().all(|path| !path.is_empty());
+        options.only = if again { Some(selected(&failed)) } else { self.wanted() };
+        options.marker_key = Some(self.marker_key(again.then_some(&failed[..])));
+        options.deadline = self.attempt.time_left();
+        options.source = source.options.clone();
+        options.destination = destination.options.clone();
+        let durable = options.durability != Durability::None;
+        let request =
+            CopyRequest { sources: vec![source.location.clone()], destination: destination.location.clone(), options };
+        let context = Context {
+            local: source.place.clone(),
+            local_destination: Some(destination.place.clone()),
+            ..self.attempt.context.clone()
+        };
+        let mut handle = Copy::start(request, &context);
+        self.follow(&mut handle);
+        let report = handle.wait();
+        self.count(&report);
+        if let Some(error) = report.error {
+            return Err(error);
+        }
+        if durable && report.durable == Some(false) && self.attempt.order.kind == TaskKind::Move {
+            let why = "what was copied has not reached stable storage, so no source is deleted";
+            return Err(Failure::new(ErrorCode::InputOutput, Side::Destination, why));
+        }
+        Ok(report)
+    }
+
+    /// What the task has selected of its sources.
+    fn wanted(&self) -> Option<Vec<Vec<u8>>> {
+        let only = self.attempt.order.options.only.as_ref()?;
+        Some(only.iter().map(|path| path.clone().into_bytes()).collect())
+    }
+
+    /// By what another attempt finds what this one leaves at the destination: the same pass over the same pair.
+    fn marker_key(&self, again: Option<&[Vec<u8>]>) -> [u8; limits::MARKER_KEY_BYTES] {
+        let mut hasher = blake3::Hasher::new_derive_key("carrack task marker 1");
+        hasher.update(self.attempt.order.task.as_bytes()).update(&[0]).update(&self.pair.to_le_bytes());
+        for path in again.unwrap_or_default() {
+            hasher.update(&(path.len() as u64).to_le_bytes()).update(path);
+        }
+        let mut key = [0; limits::MARKER_KEY_BYTES];
+        hasher.finalize_xof().fill(&mut key);
+        key
+    }
+
+    fn follow(&mut self, handle: &mut Handle) {
+        while let Some(event) = handle.next_event() {
+            self.handle(event);
+            if self.attempt.fatal.is_some() {
+                handle.cancel();
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        let teller = &self.attempt.teller;
+        match event {
+            Event::Item(item) => self.handle_item(item),
+            Event::Progress(progress) => {
+                self.landed = self.landed.max(progress.bytes_done);
+                teller.update(|pass| {
+                    pass.found = (progress.files_found, progress.bytes_found);
+                    (pass.scan_complete, pass.bytes_moved) = (progress.scan_complete, progress.bytes_done);
+                });
+                self.check_ceilings(progress.files_found, progress.bytes_found);
+            }
+            Event::Linked(link) => {
+                self.attempt.reached = true;
+                teller.flows(link.streams.into(), None);
+                let text = format!("{} link with {} streams, {}", link.kind.name(), link.streams, link.cipher);
+                let detail = json!({ "link": link.kind.name(), "streams": link.streams, "cipher": link.cipher });
+                teller.event(EventKind::Note, text, detail);
+            }
+            Event::Streams(change) => {
+                teller.flows(change.streams.into(), None);
+                let text = format!("{} streams in the place of {}: {}", change.streams, change.before, change.reason);
+                teller.event(EventKind::Note, text, json!({ "streams": change.streams, "before": change.before }));
+            }
+            Event::Note(text) => teller.event(EventKind::Note, text, json!({})),
+            Event::RateFell(fall) => teller.flows(0, fall.limit.map(|limit| limit.words())),
+            Event::SessionLost { failure, attempt, pause } => {
+                teller.update(super::teller::Pass::start_over);
+                teller.recovered(1, 0);
+                self.landed_before = self.landed;
+                self.history.told.settle();
+                let detail = json!({ "attempt": attempt, "pause_seconds": pause.as_secs_f64() });
+                teller.event(EventKind::Fault, format!("a session was lost: {failure}"), detail);
+            }
+            Event::StreamEnded { failure: Some(failure) } => {
+                teller.recovered(1, 0);
+                teller.event(EventKind::Note, format!("a data connection was lost: {failure}"), json!({}));
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_item(&mut self, report: ItemReport) {
+        let (mut item, failed) = self.judge(report);
+        if item.state == ItemState::Failed
+            && self.attempt.order.skip_source_errors
+            && failed.as_ref().is_some_and(is_source_error)
+        {
+            item.state = ItemState::Skipped;
+        }
+        if let Some(failure) = failed.filter(|failure| failure.code == ErrorCode::QuotaExceeded)
+            && self.attempt.order.fail_on_quota_errors
+        {
+            self.attempt.give_up(failure.at_path(&item.path[..]));
+        }
+        let ended_well = item.state != ItemState::Failed;
+        let was_told = ended_well && self.history.told.has(&item);
+        if ended_well && !was_told {
+            self.history.told.add(&item);
+        }
+        self.attempt.teller.item(item, self.verified, was_told);
+    }
+
+    /// What became of an item, with a digest that was expected.
+    fn judge(&mut self, report: ItemReport) -> (Item, Option<Failure>) {
+        let ItemReport { path, kind, size, digests, outcome } = report;
+        let digest = digests.blake3;
+        let (mut state, mut failure) = match outcome {
+            Outcome::Published => (ItemState::Done, None),
+            Outcome::Kept => (ItemState::Skipped, None),
+            Outcome::Failed(failure) => (ItemState::Failed, Some(failure)),
+        };
+        let expected = std::str::from_utf8(&path).ok().and_then(|path| self.attempt.order.expect_digests.get(path));
+        if let Some(expected) = expected {
+            self.attempt.history.expected_seen.insert(path.clone());
+            if state != ItemState::Failed && !is_digest(expected, digest) {
+                state = ItemState::Failed;
+                failure = Some(unexpected(expected, digest));
+            }
+        }
+        let told = failure.as_ref().map(|failure| told(failure, &path, self.attempt.reached));
+        (Item { pair: self.pair, path, kind, state, size, digest, failure: told }, failure)
+    }
+
+    fn check_ceilings(&mut self, entries: u64, bytes: u64) {
+        let (ceilings, so_far) = (self.attempt.order.ceilings, &self.history.progress);
+        let over = |found: u64, ceiling: Option<u64>| ceiling.filter(|ceiling| found > *ceiling);
+        let what = over(entries.max(so_far.items_total), ceilings.entries).map(|most| format!("{most} items"));
+        let what = what.or_else(|| over(bytes.max(so_far.bytes_total), ceilings.bytes).map(|most| format!("{most} bytes")));
+        if let Some(what) = what {
+            let why = format!("the sources are more than the {what} that the token which submitted the task allows");
+            self.attempt.give_up(Failure::new(ErrorCode::Usage, Side::Command, why));
+        }
+    }
+
+    fn count(&mut self, report: &Report) {
+        let resumed = report.counts.bytes_resumed;
+        // Of a session that was lost nobody has told what it found.
+        let resent = if report.error.is_none() { self.landed_before.saturating_sub(resumed) } else { 0 };
+        self.attempt.open_bytes = self.attempt.open_bytes.saturating_sub(resumed);
+        let faults = &report.faults;
+        let repaired = faults.digest_mismatches + faults.blocks_rotten + faults.items_again;
+        let limited_by = report.limit.map(|limit| limit.words());
+        let streams = report.link.as_ref().map_or(0, |link| link.streams.into());
+        self.attempt.teller.flows(streams, limited_by);
+        self.attempt.teller.recovered(repaired, resent);
+    }
+}
+
+/// The paths of a pass over what failed. A directory stands for what is in it.
+fn selected(failed: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut paths = failed.to_vec();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+}
+
+/// Whether a digest is there and is the one that was expected.
+fn is_digest(expected: &str, digest: Option<[u8; 32]>) -> bool {
+    digest.is_some_and(|digest| blake3::Hash::from(digest).to_hex().eq_ignore_ascii_case(expected))
+}
+
+fn unexpected(expected: &str, digest: Option<[u8; 32]>) -> Failure {
+    let found = match digest {
+        Some(digest) => format!("its BLAKE3 digest is {}", blake3::Hash::from(digest).to_hex()),
+        None => "its BLAKE3 digest is not known".to_owned(),
+    };
+    Failure::new(ErrorCode::DigestMismatch, Side::Source, format!("{found}, and {expected} was expected"))
+}

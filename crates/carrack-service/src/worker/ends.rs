@@ -1,0 +1,204 @@
+//! The ends of an order as the engine takes them.
+
+use carrack_core::credential::{Credential, Token};
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::limits;
+use carrack_core::location::{Location, NodeAddress, SshHost};
+use carrack_core::pin::parse_pin;
+use carrack_core::request::{
+    CongestionControl, CopyOptions, Digests, Durability, Encrypt, EndOptions, Existing, MainDigest, Reach, Verify,
+};
+use carrack_engine::Place;
+use std::path::Path;
+
+use super::order::{EndOrder, Order, PairOrder};
+use crate::model::TaskKind;
+
+/// One end, ready to be reached.
+#[derive(Clone, Debug)]
+pub struct OpenEnd {
+    /// Where it is.
+    pub location: Location,
+    /// How it is reached.
+    pub options: EndOptions,
+    /// What an end on this host may reach.
+    pub place: Place,
+    /// Nothing there may be changed.
+    pub read_only: bool,
+}
+
+fn usage(side: Side, why: impl Into<String>) -> Failure {
+    Failure::new(ErrorCode::Usage, side, why)
+}
+
+/// The end of an order.
+///
+/// # Errors
+/// If it cannot be one: its root cannot be opened, or its text says nothing.
+pub fn open(end: &EndOrder, side: Side, reach: &Reach) -> Result<OpenEnd, Failure> {
+    let mut opened = OpenEnd {
+        location: Location::Null,
+        options: EndOptions { reach: reach.clone(), credential: Credential::None },
+        place: Place::anywhere(),
+        read_only: false,
+    };
+    match end {
+        EndOrder::Local { root, path, read_only } => {
+            if let Some(root) = root {
+                opened.place = Place::beneath(Path::new(root)).map_err(|error| {
+                    carrack_engine::io_failure(side, "open the endpoint's root", &error).at_path(root.as_bytes())
+                })?;
+            }
+            (opened.location, opened.read_only) = (Location::Local(decode(path, side)?), *read_only);
+        }
+        EndOrder::Node { host, port, fingerprint, path, credentials } => {
+            let pin = fingerprint.as_ref().map(|text| {
+                let text = text.strip_prefix("sha256:").unwrap_or(text);
+                parse_pin(format!("sha256:{text}").as_bytes()).map_err(|why| usage(side, why))
+            });
+            let node = NodeAddress { host: host.clone(), port: *port, pin: pin.transpose()? };
+            if let Some(token) = &credentials.token {
+                let token = Token::new(token.reveal().as_bytes());
+                let token = token.map_err(|why| usage(side, format!("the node's token cannot be used: {why}")))?;
+                opened.options.credential = Credential::Value(token);
+            }
+            opened.location = Location::Node { node, path: decode(path, side)? };
+        }
+        EndOrder::Ssh { user, host, path } => {
+            let host = SshHost { user: user.clone(), host: host.clone() };
+            opened.location = Location::Ssh { host, path: decode(path, side)? };
+        }
+        EndOrder::Synthetic { text } => opened.location = synthetic(text, side)?,
+    }
+    Ok(opened)
+}
+
+/// A path as an order has it.
+fn decode(path: &str, side: Side) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, after @ ..] = rest {
+        if *first != b'%' {
+            bytes.push(*first);
+            rest = after;
+            continue;
+        }
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let byte = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let byte = byte.filter(|byte| *byte != 0);
+        bytes.push(byte.ok_or_else(|| usage(side, format!("{path}: behind a % stand two hexadecimal digits, not 00")))?);
+        rest = &after[2..];
+    }
+    if bytes.contains(&0) { Err(usage(side, format!("{path}: a path holds no NUL"))) } else { Ok(bytes) }
+}
+
+/// `null:`, `zero:SIZE` and `random:SIZE`; a size is a number of bytes, also with `K`, `M`, `G`, `T` (powers of 1024).
+fn synthetic(text: &str, side: Side) -> Result<Location, Failure> {
+    let refused = || usage(side, format!("{text}: is none of null:, zero:SIZE and random:SIZE"));
+    if text == "null:" {
+        return Ok(Location::Null);
+    }
+    let (kind, size) = text.split_once(':').ok_or_else(refused)?;
+    let digits = size.find(|character: char| !character.is_ascii_digit()).unwrap_or(size.len());
+    let unit = match size[digits..].trim_end_matches("iB") {
+        "" | "B" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        "T" => 1u64 << 40,
+        _ => return Err(refused()),
+    };
+    let size = size[..digits].parse::<u64>().ok().and_then(|size| size.checked_mul(unit));
+    let size = size.filter(|size| *size <= limits::FILE_BYTES).ok_or_else(refused)?;
+    match kind {
+        "zero" => Ok(Location::Zero(size)),
+        "random" => Ok(Location::Random(size)),
+        _ => Err(refused()),
+    }
+}
+
+/// Refuses what an endpoint that is only read does not allow.
+///
+/// # Errors
+/// [`ErrorCode::NodeReadOnly`].
+pub fn check_may_change(kind: TaskKind, source: &OpenEnd, destination: Option<&OpenEnd>) -> Result<(), Failure> {
+    let refused = |side| Failure::new(ErrorCode::NodeReadOnly, side, "the endpoint is for reading only");
+    if source.read_only && kind != TaskKind::Copy {
+        return Err(refused(Side::Source));
+    }
+    match destination {
+        Some(end) if end.read_only => Err(refused(Side::Destination)),
+        _ => Ok(()),
+    }
+}
+
+/// Sessions that may get nowhere before the attempt ends. What lasts longer is the service's to wait for, which
+/// blocks nobody else meanwhile.
+const RETRIES: u32 = 4;
+
+/// How an order copies, but for what depends on the pair.
+///
+/// # Errors
+/// If an option has a word that means nothing.
+pub fn copy_options(order: &Order) -> Result<CopyOptions, Failure> {
+    let wanted = &order.options;
+    let bad = |why: String| usage(Side::Command, why);
+    let moves = order.kind == TaskKind::Move;
+    let mut verify = wanted.verify.as_deref().map_or(Ok(Verify::Wire), Verify::parse).map_err(bad)?;
+    let mut durability = wanted.durable.as_deref().map_or(Ok(Durability::Group), Durability::parse).map_err(bad)?;
+    let mut digest = wanted.digest.as_deref().map_or(Ok(Digests::BLAKE3), digests).map_err(bad)?;
+    if moves {
+        // What is deleted afterwards has to be whole, and to stay.
+        verify = if verify == Verify::None { Verify::Wire } else { verify };
+        durability = if durability == Durability::None { Durability::Group } else { durability };
+    }
+    if digest.main.is_none() && (moves || verify != Verify::None || !order.expect_digests.is_empty()) {
+        digest.main = Some(MainDigest::Blake3);
+    }
+    if !order.expect_digests.is_empty() {
+        digest.main = Some(MainDigest::Blake3);
+    }
+    let congestion = wanted.congestion.as_deref().map(|name| {
+        CongestionControl::new(name).ok_or_else(|| bad(format!("{name} is no name of a congestion control")))
+    });
+    Ok(CopyOptions {
+        existing: wanted.existing.as_deref().map_or(Ok(Existing::Replace), Existing::parse).map_err(bad)?,
+        verify,
+        digest,
+        encrypt: wanted.encrypt.as_deref().map_or(Ok(Encrypt::Tls), Encrypt::parse).map_err(bad)?,
+        streams: wanted.streams,
+        polite: wanted.polite,
+        block_bytes: wanted.block_bytes,
+        rate_limit: wanted.rate_limit,
+        congestion: congestion.transpose()?,
+        durability,
+        allow_growing: wanted.allow_growing,
+        item_events: true,
+        retries: RETRIES,
+        ..CopyOptions::default()
+    })
+}
+
+fn digests(text: &str) -> Result<Digests, String> {
+    let mut digests = Digests::NONE;
+    for word in text.split(',').filter(|word| !matches!(*word, "" | "none")) {
+        match word {
+            "adler32" => digests.adler32 = true,
+            "crc32c" => digests.crc32c = true,
+            other => digests.main = Some(MainDigest::parse(other)?),
+        }
+    }
+    Ok(digests)
+}
+
+/// What a pair is called in messages.
+pub fn name(pair: &PairOrder) -> Vec<u8> {
+    match &pair.source {
+        EndOrder::Local { path, .. } | EndOrder::Node { path, .. } | EndOrder::Ssh { path, .. } => {
+            let path = path.trim_end_matches('/');
+            path.rsplit('/').next().unwrap_or_default().as_bytes().to_vec()
+        }
+        EndOrder::Synthetic { text } => text.as_bytes().to_vec(),
+    }
+}

@@ -1,0 +1,317 @@
+//! Deletes: what a task is to delete, and the sources of what a task has moved.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::location::Location;
+use carrack_core::path::join;
+use carrack_core::report::{ItemKind, Report};
+use carrack_engine::Context;
+use carrack_engine::files::{Files, ListEntry};
+
+use super::ends::OpenEnd;
+use super::failures::told;
+use super::run::Attempt;
+use crate::journal::{Item, ItemFilter, JournalError, each_item};
+use crate::model::{EventKind, ItemState};
+
+/// Connections by which sources are deleted: each answer takes a round trip.
+const LANES: usize = 4;
+/// Items that wait for one.
+const WAITING: usize = 64;
+
+fn open(end: &OpenEnd, context: &Context) -> Result<Files, Failure> {
+    let context = Context { local: end.place.clone(), ..context.clone() };
+    Files::open(&end.location, &end.options, &context, &|_| {})
+}
+
+fn path_of(end: &OpenEnd) -> Result<&[u8], Failure> {
+    let none = || Failure::new(ErrorCode::Usage, Side::Source, "has no path, so nothing there can be deleted");
+    end.location.path().ok_or_else(none)
+}
+
+/// Without the slashes behind its name.
+fn bare(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    &path[..end]
+}
+
+/// Deletes what a pair names, with all that is below it.
+///
+/// # Errors
+/// What ended it early. Entries that cannot be deleted are items that failed.
+pub fn delete(attempt: &mut Attempt<'_>, pair: u32, source: &OpenEnd) -> Result<(), Failure> {
+    if attempt.history.is_done(pair) {
+        return Ok(());
+    }
+    attempt.teller.begin_pass(pair, attempt.history.pairs.get(&pair));
+    let path = path_of(source)?;
+    let path = bare(path);
+    if path.is_empty() || path == b"." {
+        return Err(Failure::new(ErrorCode::Usage, Side::Source, "the root itself is not deleted"));
+    }
+    let mut files = open(source, &attempt.context)?;
+    attempt.reached = true;
+    let there = match files.stat(path) {
+        Ok(there) => Some(there),
+        // An earlier attempt may have deleted it, and not lived to tell.
+        Err(why) if why.code == ErrorCode::NotFound && attempt.history.fence > 0 => None,
+        Err(why) => return Err(Failure { side: Side::Source, ..why }),
+    };
+    let mut removed = 0;
+    if let Some(there) = &there {
+        check_ceiling(attempt, &mut files, path, there)?;
+        removed = files.remove(path, true, &mut |entry| tell_stuck(attempt, pair, entry))?;
+    }
+    let kind = there.map_or(ItemKind::File, |there| there.kind);
+    let item = Item { pair, path: Vec::new(), kind, state: ItemState::Done, size: 0, digest: None, failure: None };
+    attempt.teller.update(|pass| pass.count_done(removed.saturating_sub(1)));
+    attempt.teller.item(item, false, false);
+    attempt.teller.end_pass(false);
+    Ok(())
+}
+
+fn tell_stuck(attempt: &Attempt<'_>, pair: u32, entry: ListEntry) {
+    let why = entry.error.unwrap_or_else(|| Failure::new(ErrorCode::Other, Side::Source, "cannot be deleted"));
+    let failure = Some(told(&why, &entry.path, attempt.reached));
+    let (path, kind, state) = (entry.path, entry.kind, ItemState::Failed);
+    attempt.teller.item(Item { pair, path, kind, state, size: 0, digest: None, failure }, false, false);
+}
+
+/// Counts before anything is deleted, where a token says how much may be.
+fn check_ceiling(
+    attempt: &Attempt<'_>,
+    files: &mut Files,
+    path: &[u8],
+    there: &ListEntry,
+) -> Result<(), Failure> {
+    let Some(most) = attempt.order.ceilings.deletions else { return Ok(()) };
+    let mut count: u64 = 1;
+    if there.kind == ItemKind::Directory {
+        files.list(path, true, &mut |_| count += 1)?;
+    }
+    if count <= most {
+        return Ok(());
+    }
+    let why = format!("{count} items would be deleted, and the token that submitted the task allows {most}");
+    Err(Failure::new(ErrorCode::Usage, Side::Command, why))
+}
+
+/// What the threads that delete sources share.
+struct Lanes<'a> {
+    attempt: &'a Attempt<'a>,
+    pair: u32,
+    source: &'a OpenEnd,
+    destination: &'a OpenEnd,
+    /// The destination is a file: the one that was copied.
+    to_file: bool,
+    /// Modification times say nothing: the destination has not kept them.
+    times_lost: bool,
+    items: Mutex<Receiver<Item>>,
+    /// Why a thread has given up.
+    lost: Mutex<Option<Failure>>,
+}
+
+/// Deletes the sources of all items of a pair that are at the destination: each one only where it still is what was
+/// copied. Directories go once nothing but directories is left in them.
+///
+/// # Errors
+/// What ended it early. Sources that cannot be deleted are items that failed.
+pub fn delete_sources(
+    attempt: &mut Attempt<'_>,
+    pair: u32,
+    source: &OpenEnd,
+    destination: &OpenEnd,
+    report: Option<&Report>,
+) -> Result<(), Failure> {
+    attempt.teller.begin_sources(pair, report.is_some());
+    path_of(source)?;
+    let Some(to) = destination.location.path() else {
+        let why = "nothing is kept there, so no source is deleted";
+        return Err(Failure::new(ErrorCode::Usage, Side::Destination, why));
+    };
+    let to_file = open(destination, &attempt.context)?.stat(to).is_ok_and(|there| there.kind != ItemKind::Directory);
+    let times_lost = report.is_some_and(|report| report.unkept_times.is_some());
+    let (sender, items) = sync_channel(WAITING);
+    let (items, lost) = (Mutex::new(items), Mutex::new(None));
+    let lanes = Lanes { attempt, pair, source, destination, to_file, times_lost, items, lost };
+    let filter = ItemFilter { states: vec![ItemState::Done], pair: Some(pair) };
+    let fed = std::thread::scope(|scope| {
+        for _ in 0..LANES {
+            scope.spawn(|| lanes.run());
+        }
+        let fed = each_item(&attempt.order.directory, &filter, |item| {
+            // Nobody takes it: all threads have given up.
+            sender.send(item).map_err(|_| Fed::Lost)
+        });
+        drop(sender);
+        fed
+    });
+    let lost = lanes.lost.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(why) = lost {
+        return Err(why);
+    }
+    if let Err(Fed::Journal(error)) = fed {
+        return Err(Failure::new(ErrorCode::InputOutput, Side::Command, error.to_string()));
+    }
+    attempt.context.stop.check()?;
+    delete_directories(attempt, source)?;
+    attempt.teller.end_pass(true);
+    Ok(())
+}
+
+/// Why not all items were handed out.
+enum Fed {
+    Journal(JournalError),
+    Lost,
+}
+
+impl From<JournalError> for Fed {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+impl Lanes<'_> {
+    fn run(&self) {
+        let opened = open(self.source, &self.attempt.context)
+            .and_then(|source| Ok((source, open(self.destination, &self.attempt.context)?)));
+        let result = opened.and_then(|(mut source, mut destination)| {
+            while let Some(item) = self.next() {
+                self.delete(&item, &mut source, &mut destination)?;
+            }
+            Ok(())
+        });
+        if let Err(why) = result {
+            lock(&self.lost).get_or_insert(why);
+            // Whoever hands out items is not to wait for a taker.
+            while self.next().is_some() {}
+        }
+    }
+
+    fn next(&self) -> Option<Item> {
+        lock(&self.items).recv().ok()
+    }
+
+    fn delete(&self, item: &Item, source: &mut Files, destination: &mut Files) -> Result<(), Failure> {
+        self.attempt.context.stop.check()?;
+        if item.kind == ItemKind::Directory || item.path.is_empty() {
+            return Ok(());
+        }
+        let from = source_path(&self.source.location, &item.path);
+        let to = destination.stat(&self.destination_path(&item.path));
+        let here = match source.stat(&from) {
+            Ok(here) => here,
+            Err(why) if why.code == ErrorCode::NotFound => return Ok(()),
+            Err(why) => return self.stuck(item, why),
+        };
+        let same = match to {
+            Ok(there) => self.is_same(&here, &there),
+            Err(why) if why.code == ErrorCode::NotFound => false,
+            Err(why) => return self.stuck(item, why),
+        };
+        if !same {
+            let why = "the source is not what was copied any more, and was not deleted";
+            return self.stuck(item, Failure::new(ErrorCode::SourceChanged, Side::Source, why));
+        }
+        match source.remove(&from, false, &mut |_| {}) {
+            Ok(_) => Ok(()),
+            Err(why) if why.code == ErrorCode::NotFound => Ok(()),
+            Err(why) => self.stuck(item, why),
+        }
+    }
+
+    fn destination_path(&self, item: &[u8]) -> Vec<u8> {
+        let to = self.destination.location.path().unwrap_or_default();
+        if self.to_file { to.to_vec() } else { below(to, item) }
+    }
+
+    fn is_same(&self, here: &ListEntry, there: &ListEntry) -> bool {
+        let coarse = there.mtime.nanos == 0 && there.mtime.seconds == here.mtime.seconds;
+        let same_time = self.times_lost || here.mtime == there.mtime || coarse;
+        match (here.kind, there.kind) {
+            (ItemKind::Symlink, ItemKind::Symlink) => here.link_target == there.link_target,
+            (ItemKind::File, ItemKind::File) => here.size == there.size && same_time,
+            _ => false,
+        }
+    }
+
+    /// # Errors
+    /// The failure itself where the connection is lost: the next attempt goes on.
+    fn stuck(&self, item: &Item, why: Failure) -> Result<(), Failure> {
+        if why.code.may_pass() || self.attempt.context.stop.requested().is_some() {
+            return Err(why);
+        }
+        let why = Failure { side: Side::Source, ..why };
+        let mut failure = told(&why, &item.path, self.attempt.reached);
+        // Copied is copied: another attempt finds the source no other.
+        failure.retryable = false;
+        let item = Item { pair: self.pair, state: ItemState::Failed, failure: Some(failure), ..item.clone() };
+        self.attempt.teller.item(item, false, false);
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Joins to a path that may be empty, which is where one begins.
+fn below(directory: &[u8], path: &[u8]) -> Vec<u8> {
+    match directory {
+        b"" => path.to_vec(),
+        _ => join(directory, path),
+    }
+}
+
+/// Whether the content of a directory was copied, not the directory: the engine's rule of names.
+fn is_contents(path: &[u8]) -> bool {
+    let name = bare(path).rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    path.ends_with(b"/") || matches!(name, b"" | b"." | b".." | b"~")
+}
+
+/// Where an item was copied from. Of a source without a slash at its end, the item's first name is the source's own, or
+/// that which it was given at the destination.
+fn source_path(location: &Location, item: &[u8]) -> Vec<u8> {
+    let path = location.path().unwrap_or_default();
+    if is_contents(path) {
+        return below(bare(path), item);
+    }
+    match item.iter().position(|&byte| byte == b'/') {
+        Some(slash) => join(path, &item[slash + 1..]),
+        None => path.to_vec(),
+    }
+}
+
+/// Deletes directories that hold nothing else. Something that is put there in between would be lost: the look and the
+/// deletion are two calls, one right after the other.
+fn delete_directories(attempt: &Attempt<'_>, source: &OpenEnd) -> Result<(), Failure> {
+    let path = path_of(source)?;
+    let mut files = open(source, &attempt.context)?;
+    match files.stat(if bare(path).is_empty() { path } else { bare(path) }) {
+        Ok(there) if there.kind == ItemKind::Directory => {}
+        _ => return Ok(()),
+    }
+    let contents = is_contents(path);
+    let (mut left, mut tops) = (0u64, Vec::new());
+    files.list(path, true, &mut |entry| {
+        if entry.kind != ItemKind::Directory || entry.error.is_some() {
+            left += 1;
+        } else if contents && !entry.path.contains(&b'/') {
+            tops.push(below(bare(path), &entry.path));
+        }
+    })?;
+    if left > 0 {
+        let text = format!("{left} entries are left at the source, and so are its directories");
+        attempt.teller.event(EventKind::Note, text, serde_json::json!({ "left": left }));
+        return Ok(());
+    }
+    if !contents {
+        tops.push(bare(path).to_vec());
+    }
+    for top in tops {
+        files.remove(&top, true, &mut |_| {})?;
+    }
+    Ok(())
+}

@@ -1,0 +1,621 @@
+//! What a worker tells: items and events as they come, samples once a second, all into the task's journal. A thread
+//! writes, samples and syncs meanwhile, so that a worker that waits for its hosts still shows that it lives.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use carrack_engine::{Stop, StopReason};
+
+use super::history::{History, PairHistory};
+use crate::clock::Moment;
+use crate::journal::{AttemptEnd, EndKind, Item, JournalError, PairEnd, Record, Sample, Writer};
+use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};
+
+/// How often what waits is written.
+const WRITE: Duration = Duration::from_millis(250);
+/// Between two samples of a young attempt. Of an older one more, so that a week of them stays small.
+const SAMPLE: Duration = Duration::from_secs(1);
+const SAMPLE_MAX: Duration = Duration::from_secs(10);
+/// An attempt of this age is sampled half as often.
+const SAMPLE_AGE: Duration = Duration::from_secs(600);
+/// What the rate now is taken over.
+const NOW: Duration = Duration::from_secs(5);
+const FIVE_MINUTES: Duration = Duration::from_secs(300);
+
+/// What a pass over a pair has done so far.
+#[derive(Clone, Debug, Default)]
+pub struct Pass {
+    /// What earlier passes over the pair have done; their failed items are tried again, but for those of a pass that
+    /// only deletes sources.
+    before: Progress,
+    of_sources: bool,
+    /// Items and bytes found.
+    pub found: (u64, u64),
+    /// Whether all are found.
+    pub scan_complete: bool,
+    /// Bytes at the destination.
+    pub bytes_moved: u64,
+    done: u64,
+    skipped: u64,
+    failed: u64,
+    bytes_verified: u64,
+    bytes_skipped: u64,
+}
+
+impl Pass {
+    /// Items are told anew from here on.
+    pub fn start_over(&mut self) {
+        *self = Self { before: std::mem::take(&mut self.before), of_sources: self.of_sources, ..Self::default() };
+    }
+
+    fn count(&mut self, item: &Item, verified: bool) {
+        match item.state {
+            ItemState::Done => {
+                self.done += 1;
+                self.bytes_verified += if verified { item.size } else { 0 };
+            }
+            ItemState::Skipped => {
+                self.skipped += 1;
+                self.bytes_skipped += item.size;
+            }
+            ItemState::Failed => {
+                self.failed += 1;
+                if self.of_sources {
+                    // It was copied, and is where it was, too.
+                    self.before.items_done = self.before.items_done.saturating_sub(1);
+                }
+            }
+        }
+    }
+
+    /// Adds items that are told by their number alone.
+    pub fn count_done(&mut self, count: u64) {
+        self.done += count;
+    }
+
+    fn progress(&self) -> Progress {
+        let before = &self.before;
+        let ended = self.done + self.skipped + self.failed;
+        let failed_before = if self.of_sources { before.items_failed } else { 0 };
+        Progress {
+            items_total: before.items_done + before.items_skipped + failed_before + self.found.0.max(ended),
+            items_done: before.items_done + self.done,
+            items_skipped: before.items_skipped + self.skipped,
+            items_failed: failed_before + self.failed,
+            scan_complete: self.scan_complete,
+            bytes_total: before.bytes_moved + before.bytes_skipped + self.found.1.max(self.bytes_moved),
+            bytes_moved: before.bytes_moved + self.bytes_moved,
+            bytes_verified: before.bytes_verified + self.bytes_verified,
+            bytes_skipped: before.bytes_skipped + self.bytes_skipped,
+            ..Progress::default()
+        }
+    }
+}
+
+/// Adds what one pair has done.
+fn add(sum: &mut Progress, more: &Progress) {
+    sum.items_total += more.items_total;
+    sum.items_done += more.items_done;
+    sum.items_skipped += more.items_skipped;
+    sum.items_failed += more.items_failed;
+    sum.bytes_total += more.bytes_total;
+    sum.bytes_moved += more.bytes_moved;
+    sum.bytes_verified += more.bytes_verified;
+    sum.bytes_skipped += more.bytes_skipped;
+}
+
+/// The state that the thread and the work share.
+struct Telling {
+    journal: Writer,
+    failed: Writer,
+    /// Of each pair that no pass is under way over.
+    pairs: Vec<Option<Progress>>,
+    /// The pair that a pass is over.
+    current: Option<(u32, Pass)>,
+    /// What was told last before this attempt: less is not shown while the attempt finds again what is there.
+    floor: Progress,
+    /// Bytes that were sent more than once, and faults that were recovered, by all attempts.
+    bytes_resent: u64,
+    faults: u64,
+    streams: u32,
+    limited_by: Option<String>,
+    /// Bytes at the destination, for rates.
+    rates: VecDeque<(Instant, u64)>,
+    /// Time of earlier attempts.
+    active_before: Duration,
+    began: Instant,
+    /// The first failed item's reason.
+    first_failure: Option<TaskFailure>,
+    /// Whether another attempt can help any failed item.
+    any_can_pass: bool,
+    /// Why the journal cannot be written.
+    broken: Option<JournalError>,
+    ended: bool,
+}
+
+/// Tells.
+pub struct Teller {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<Telling>,
+    end: Condvar,
+    /// Ends the work where nothing can be told any more.
+    stop: Stop,
+    sync: File,
+}
+
+/// The time of the wall clock.
+pub fn now() -> Moment {
+    SystemTime::now().into()
+}
+
+impl Teller {
+    /// Begins to tell.
+    ///
+    /// # Errors
+    /// If no thread can be started, or no more storage is left for a journal.
+    pub fn start(journal: Writer, failed: Writer, history: &History, pairs: usize, stop: Stop) -> Result<Self, String> {
+        let ended = |pair: u32| history.pairs.get(&pair).filter(|pair| pair.passes > 0).map(|pair| pair.progress.clone());
+        let sync = journal.handle().map_err(|error| error.to_string())?;
+        let state = Telling {
+            journal,
+            failed,
+            pairs: (0..pairs as u32).map(ended).collect(),
+            current: None,
+            floor: history.progress.clone(),
+            bytes_resent: history.progress.bytes_resent,
+            faults: history.progress.faults,
+            streams: 0,
+            limited_by: None,
+            rates: VecDeque::new(),
+            active_before: history.active,
+            began: Instant::now(),
+            first_failure: None,
+            any_can_pass: false,
+            broken: None,
+            ended: false,
+        };
+        let shared = Arc::new(Shared { state: Mutex::new(state), end: Condvar::new(), stop, sync });
+        let telling = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("telling".into()).spawn(move || telling.run());
+        let thread = thread.map_err(|error| format!("a thread: {error}"))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Telling> {
+        self.shared.lock()
+    }
+
+    /// Tells something at once.
+    pub fn record(&self, record: &Record) {
+        let mut state = self.lock();
+        state.append(&self.shared.stop, record);
+        state.write(&self.shared.stop);
+    }
+
+    /// Tells what happened.
+    pub fn event(&self, kind: EventKind, text: impl Into<String>, detail: serde_json::Value) {
+        let event = Record::Event { time: now(), kind, text: text.into(), detail: detail.to_string() };
+        self.lock().append(&self.shared.stop, &event);
+    }
+
+    /// A pass over a pair begins.
+    pub fn begin_pass(&self, pair: u32, history: Option<&PairHistory>) {
+        let mut state = self.lock();
+        state.pairs[pair as usize] = None;
+        let before = history.map(|pair| pair.progress.clone()).unwrap_or_default();
+        state.current = Some((pair, Pass { before, ..Pass::default() }));
+    }
+
+    /// A pass over a pair begins that only deletes sources. `copied`: this attempt has copied them.
+    pub fn begin_sources(&self, pair: u32, copied: bool) {
+        let mut state = self.lock();
+        let mut before = state.pairs[pair as usize].take().unwrap_or_default();
+        if !copied {
+            // What failed was to be deleted, by an attempt before, and is tried again.
+            before.items_done += std::mem::take(&mut before.items_failed);
+        }
+        let scan_complete = true;
+        state.current = Some((pair, Pass { before, of_sources: true, scan_complete, ..Pass::default() }));
+    }
+
+    /// Counts faults that were recovered, and bytes that were sent again.
+    pub fn recovered(&self, faults: u64, bytes_resent: u64) {
+        let mut state = self.lock();
+        state.faults += faults;
+        state.bytes_resent += bytes_resent;
+    }
+
+    /// Changes what the pass under way counts.
+    pub fn update(&self, change: impl FnOnce(&mut Pass)) {
+        if let Some((_, pass)) = &mut self.lock().current {
+            change(pass);
+        }
+    }
+
+    /// Says how the data flows.
+    pub fn flows(&self, streams: u32, limited_by: Option<String>) {
+        let mut state = self.lock();
+        state.streams = streams;
+        state.limited_by = limited_by.or_else(|| state.limited_by.take());
+    }
+
+    /// Counts an item, and tells it unless the same was told before.
+    pub fn item(&self, item: Item, verified: bool, was_told: bool) {
+        let mut state = self.lock();
+        if let Some((_, pass)) = &mut state.current {
+            pass.count(&item, verified);
+        }
+        if was_told {
+            return;
+        }
+        let failed = item.state == ItemState::Failed;
+        if failed {
+            state.any_can_pass |= item.failure.as_ref().is_some_and(|failure| failure.retryable);
+            state.first_failure = state.first_failure.take().or_else(|| item.failure.clone());
+        }
+        let record = Record::Item(item);
+        state.append(&self.shared.stop, &record);
+        if failed {
+            let written = state.failed.append(&record).and_then(|()| state.failed.flush());
+            state.notice(&self.shared.stop, written);
+        }
+    }
+
+    /// The pass under way has told all of its items.
+    pub fn end_pass(&self, of_sources: bool) {
+        let mut state = self.lock();
+        let Some((pair, pass)) = state.current.take() else { return };
+        let progress = Progress { scan_complete: true, ..pass.progress() };
+        state.append(&self.shared.stop, &Record::PairEnded(PairEnd { pair, of_sources, time: now(), progress: progress.clone() }));
+        state.pairs[pair as usize] = Some(progress);
+        state.write(&self.shared.stop);
+    }
+
+    /// The pass under way is left as it is: a later attempt goes on with it.
+    pub fn leave_pass(&self) {
+        let mut state = self.lock();
+        let Some((pair, pass)) = state.current.take() else { return };
+        // Counted, but not complete.
+        state.pairs[pair as usize] = Some(Progress { scan_complete: false, ..pass.progress() });
+    }
+
+    /// The first failed item's reason.
+    first_failure: Option<TaskFailure>,
+    /// Whether another attempt can help any failed item.
+    any_can_pass: bool,
+    /// Why the journal cannot be written.
+    broken: Option<JournalError>,
+    ended: bool,
+}
+
+/// Tells.
+pub struct Teller {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<Telling>,
+    end: Condvar,
+    /// Ends the work where nothing can be told any more.
+    stop: Stop,
+    sync: File,
+}
+
+/// The time of the wall clock.
+pub fn now() -> Moment {
+    SystemTime::now().into()
+}
+
+impl Teller {
+    /// Begins to tell.
+    ///
+    /// # Errors
+    /// If no thread can be started, or no more storage is left for a journal.
+    pub fn start(journal: Writer, failed: Writer, history: &History, pairs: usize, stop: Stop) -> Result<Self, String> {
+        let ended = |pair: u32| history.pairs.get(&pair).filter(|pair| pair.passes > 0).map(|pair| pair.progress.clone());
+        let sync = journal.handle().map_err(|error| error.to_string())?;
+        let state = Telling {
+            journal,
+            failed,
+            pairs: (0..pairs as u32).map(ended).collect(),
+            current: None,
+            floor: history.progress.clone(),
+            bytes_resent: history.progress.bytes_resent,
+            faults: history.progress.faults,
+            streams: 0,
+            limited_by: None,
+            rates: VecDeque::new(),
+            active_before: history.active,
+            began: Instant::now(),
+            first_failure: None,
+            any_can_pass: false,
+            broken: None,
+            ended: false,
+        };
+        let shared = Arc::new(Shared { state: Mutex::new(state), end: Condvar::new(), stop, sync });
+        let telling = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("telling".into()).spawn(move || telling.run());
+        let thread = thread.map_err(|error| format!("a thread: {error}"))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Telling> {
+        self.shared.lock()
+    }
+
+    /// Tells something at once.
+    pub fn record(&self, record: &Record) {
+        let mut state = self.lock();
+        state.append(&self.shared.stop, record);
+        state.write(&self.shared.stop);
+    }
+
+    /// Tells what happened.
+    pub fn event(&self, kind: EventKind, text: impl Into<String>, detail: serde_json::Value) {
+        let event = Record::Event { time: now(), kind, text: text.into(), detail: detail.to_string() };
+        self.lock().append(&self.shared.stop, &event);
+    }
+
+    /// A pass over a pair begins.
+    pub fn begin_pass(&self, pair: u32, history: Option<&PairHistory>) {
+        let mut state = self.lock();
+        state.pairs[pair as usize] = None;
+        let before = history.map(|pair| pair.progress.clone()).unwrap_or_default();
+        state.current = Some((pair, Pass { before, ..Pass::default() }));
+    }
+
+    /// A pass over a pair begins that only deletes sources. `copied`: this attempt has copied them.
+    pub fn begin_sources(&self, pair: u32, copied: bool) {
+        let mut state = self.lock();
+        let mut before = state.pairs[pair as usize].take().unwrap_or_default();
+        if !copied {
+            // What failed was to be deleted, by an attempt before, and is tried again.
+            before.items_done += std::mem::take(&mut before.items_failed);
+        }
+        let scan_complete = true;
+        state.current = Some((pair, Pass { before, of_sources: true, scan_complete, ..Pass::default() }));
+    }
+
+    /// Counts faults that were recovered, and bytes that were sent again.
+    pub fn recovered(&self, faults: u64, bytes_resent: u64) {
+        let mut state = self.lock();
+        state.faults += faults;
+        state.bytes_resent += bytes_resent;
+    }
+
+    /// Changes what the pass under way counts.
+    pub fn update(&self, change: impl FnOnce(&mut Pass)) {
+        if let Some((_, pass)) = &mut self.lock().current {
+            change(pass);
+        }
+    }
+
+    /// Says how the data flows.
+    pub fn flows(&self, streams: u32, limited_by: Option<String>) {
+        let mut state = self.lock();
+        state.streams = streams;
+        state.limited_by = limited_by.or_else(|| state.limited_by.take());
+    }
+
+    /// Counts an item, and tells it unless the same was told before.
+    pub fn item(&self, item: Item, verified: bool, was_told: bool) {
+        let mut state = self.lock();
+        if let Some((_, pass)) = &mut state.current {
+            pass.count(&item, verified);
+        }
+        if was_told {
+            return;
+        }
+        let failed = item.state == ItemState::Failed;
+        if failed {
+            state.any_can_pass |= item.failure.as_ref().is_some_and(|failure| failure.retryable);
+            state.first_failure = state.first_failure.take().or_else(|| item.failure.clone());
+        }
+        let record = Record::Item(item);
+        state.append(&self.shared.stop, &record);
+        if failed {
+            let written = state.failed.append(&record).and_then(|()| state.failed.flush());
+            state.notice(&self.shared.stop, written);
+        }
+    }
+
+    /// The pass under way has told all of its items.
+    pub fn end_pass(&self, of_sources: bool) {
+        let mut state = self.lock();
+        let Some((pair, pass)) = state.current.take() else { return };
+        let progress = Progress { scan_complete: true, ..pass.progress() };
+        state.append(&self.shared.stop, &Record::PairEnded(PairEnd { pair, of_sources, time: now(), progress: progress.clone() }));
+        state.pairs[pair as usize] = Some(progress);
+        state.write(&self.shared.stop);
+    }
+
+    /// The pass under way is left as it is: a later attempt goes on with it.
+    pub fn leave_pass(&self) {
+        let mut state = self.lock();
+        let Some((pair, pass)) = state.current.take() else { return };
+        // Counted, but not complete.
+        state.pairs[pair as usize] = Some(Progress { scan_complete: false, ..pass.progress() });
+    }
+
+    /// What the task has done so far.
+    pub fn progress(&self) -> Progress {
+        self.lock().progress()
+    }
+
+    /// The first failed item's reason, and whether another attempt can help any.
+    pub fn failures(&self) -> (Option<TaskFailure>, bool) {
+        let state = self.lock();
+        (state.first_failure.clone(), state.any_can_pass)
+    }
+
+    /// Why nothing can be told any more.
+    pub fn broken(&self) -> Option<(String, bool)> {
+        self.lock().broken.as_ref().map(|error| (error.to_string(), error.is_full()))
+    }
+
+    /// Tells how the attempt ended, and returns once it is on stable storage.
+    ///
+    /// # Errors
+    /// If it cannot be told.
+    pub fn end(mut self, kind: EndKind, failure: Option<TaskFailure>) -> Result<(), JournalError> {
+        let mut state = self.lock();
+        let mut progress = state.progress();
+        if kind == EndKind::Done {
+            // All is found anew by now: what was told before may be less true.
+            progress = Progress { rates: progress.rates, scan_complete: true, ..state.sum() };
+        }
+        progress.eta_seconds = None;
+        let got_somewhere = progress.items_done > state.floor.items_done || progress.bytes_moved > state.floor.bytes_moved;
+        let end = AttemptEnd { time: now(), kind, progress, failure, got_somewhere };
+        // A batch that could not be written is tried once more: what was kept free behind it is for this.
+        let told = state.journal.append(&Record::Ended(end));
+        let told = told.and_then(|()| state.journal.finish());
+        // The journal has the same items.
+        let told = told.and(state.failed.finish());
+        state.ended = true;
+        drop(state);
+        self.shared.end.notify_all();
+        self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
+        told
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        self.lock().ended = true;
+        self.shared.end.notify_all();
+    }
+}
+
+impl Telling {
+    fn append(&mut self, stop: &Stop, record: &Record) {
+        let written = self.journal.append(record);
+        self.notice(stop, written);
+    }
+
+    fn write(&mut self, stop: &Stop) {
+        let written = self.journal.flush().and_then(|()| self.journal.reserve());
+        self.notice(stop, written);
+    }
+
+    /// A worker that can tell nothing does nothing: what it does would be done again, or twice.
+    fn notice(&mut self, stop: &Stop, written: Result<(), JournalError>) {
+        if let Err(error) = written {
+            self.broken.get_or_insert(error);
+            stop.request(StopReason::Cancel);
+        }
+    }
+
+    /// What all pairs have done, the pass under way included.
+    fn sum(&self) -> Progress {
+        let mut sum = Progress { scan_complete: true, ..Progress::default() };
+        for (number, pair) in self.pairs.iter().enumerate() {
+            let under_way = self.current.as_ref().filter(|(pair, _)| *pair as usize == number);
+            let pair = under_way.map(|(_, pass)| pass.progress()).or_else(|| pair.clone());
+            sum.scan_complete &= pair.as_ref().is_some_and(|pair| pair.scan_complete);
+            pair.iter().for_each(|pair| add(&mut sum, pair));
+        }
+        sum.limited_by.clone_from(&self.limited_by);
+        (sum.bytes_resent, sum.faults) = (self.bytes_resent, self.faults);
+        sum
+    }
+
+    fn progress(&self) -> Progress {
+        let (mut sum, floor) = (self.sum(), &self.floor);
+        let fields = [
+            (&mut sum.items_total, floor.items_total),
+            (&mut sum.items_done, floor.items_done),
+            (&mut sum.items_skipped, floor.items_skipped),
+            (&mut sum.bytes_total, floor.bytes_total),
+            (&mut sum.bytes_moved, floor.bytes_moved),
+            (&mut sum.bytes_verified, floor.bytes_verified),
+        ];
+        fields.into_iter().for_each(|(field, floor)| *field = floor.max(*field));
+        sum.rates = self.rates(sum.bytes_moved);
+        let left = sum.bytes_total.saturating_sub(sum.bytes_moved + sum.bytes_skipped) as f64;
+        let rate = sum.rates.five_minutes;
+        sum.eta_seconds = (sum.scan_complete && rate > 0.0).then(|| (left / rate).ceil() as u64);
+        sum
+    }
+
+    fn rates(&self, bytes: u64) -> Rates {
+        let now = Instant::now();
+        let over = |window: Duration| {
+            let first = self.rates.iter().find(|(at, _)| now.duration_since(*at) <= window);
+            first.map_or(0.0, |(at, then)| rate(bytes.saturating_sub(*then), now.duration_since(*at)))
+        };
+        let active = self.active_before + self.began.elapsed();
+        Rates { now: over(NOW), five_minutes: over(FIVE_MINUTES), all: rate(bytes, active) }
+    }
+}
+
+fn rate(bytes: u64, time: Duration) -> f64 {
+    // Of a shorter time nothing can be said.
+    if time < Duration::from_millis(100) { 0.0 } else { bytes as f64 / time.as_secs_f64() }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Telling> {
+        // What another thread was about when it panicked is at worst a batch that is written again.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let (mut sampled, mut last) = (Instant::now(), Progress::default());
+        let mut state = self.lock();
+        loop {
+            state = self.end.wait_timeout(state, WRITE).unwrap_or_else(PoisonError::into_inner).0;
+            if state.ended {
+                return;
+            }
+            let age = state.began.elapsed();
+            let every = SAMPLE.mul_f64((age.as_secs_f64() / SAMPLE_AGE.as_secs_f64()).max(1.0)).min(SAMPLE_MAX);
+            let due = sampled.elapsed() >= every;
+            if due {
+                let progress = state.progress();
+                let bytes = progress.bytes_moved;
+                state.rates.push_back((Instant::now(), bytes));
+                while state.rates.front().is_some_and(|(at, _)| at.elapsed() > FIVE_MINUTES + SAMPLE_MAX) {
+                    state.rates.pop_front();
+                }
+                // One that changes nothing still says that the worker lives.
+                let changed = Progress { rates: last.rates, eta_seconds: last.eta_seconds, ..progress.clone() } != last;
+                if changed || sampled.elapsed() >= SAMPLE_MAX {
+                    sampled = Instant::now();
+                    last.clone_from(&progress);
+                    let sample = Sample { time: now(), progress, streams: state.streams };
+                    state.append(&self.stop, &Record::Sample(sample));
+                }
+            }
+            state.write(&self.stop);
+            if due {
+                // More is told meanwhile.
+                drop(state);
+                let synced = self.sync.sync_data();
+                state = self.lock();
+                let written = synced.or_else(ignore_unsupported);
+                if let Err(error) = written {
+                    let path = "journal".into();
+                    state.notice(&self.stop, Err(JournalError::Call { call: "sync", path, source: error }));
+                }
+            }
+        }
+    }
+}
+
+/// Some file systems sync nothing.
+fn ignore_unsupported(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => Ok(()),
+        _ => Err(error),
+    }
+}
