@@ -131,8 +131,8 @@ impl Reader {
             let had = self.buffer.len();
             self.buffer.resize(had + READ_BYTES.max(count), 0);
             let from = self.start + had as u64;
-            let read = read_at_most(file, &mut self.buffer[had..], from)
-                .map_err(JournalError::call("read", &self.path))?;
+            let read =
+                read_at_most(file, &mut self.buffer[had..], from).map_err(JournalError::call("read", &self.path))?;
             self.buffer.truncate(had + read);
         }
         let from = (self.offset - self.start) as usize;

@@ -1,0 +1,271 @@
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use carrack_core::report::ItemKind;
+use proptest::prelude::*;
+
+use super::*;
+use crate::clock::Moment;
+use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};
+
+fn item(path: &[u8], state: ItemState) -> Item {
+    let failure = (state == ItemState::Failed).then(|| TaskFailure {
+        code: "permission-denied".into(),
+        side: "source".into(),
+        why: "open: permission denied".into(),
+        retryable: false,
+        hints: vec!["ask".into()],
+    });
+    let digest = (state == ItemState::Done).then_some([7; 32]);
+    Item { pair: 0, path: path.to_vec(), kind: ItemKind::File, state, size: 1 << 40, digest, failure }
+}
+
+fn records() -> Vec<Record> {
+    let rates = Rates { now: 1.5, five_minutes: 2.5, all: 3.5 };
+    let progress = Progress {
+        items_total: 9,
+        items_done: 8,
+        bytes_moved: 7,
+        rates,
+        eta_seconds: Some(6),
+        limited_by: Some("the network".into()),
+        ..Progress::default()
+    };
+    let time = Moment(1_700_000_000_000_000);
+    let failure = item(b"", ItemState::Failed).failure;
+    vec![
+        Record::Began { fence: 3, time, process: 77, program: "1.2.3".into() },
+        Record::Item(item(b"a/\xff", ItemState::Done)),
+        Record::Item(item(b"b", ItemState::Failed)),
+        Record::Item(item(b"c", ItemState::Skipped)),
+        Record::Sample(Sample { time, progress: progress.clone(), streams: 4 }),
+        Record::Event { time, kind: EventKind::Fault, text: "lost".into(), detail: "{\"a\":1}".into() },
+        Record::PairEnded(PairEnd { pair: 5, of_sources: true, time, progress: progress.clone() }),
+        Record::Ended(AttemptEnd { time, kind: EndKind::Failed, progress, failure, got_somewhere: true }),
+    ]
+}
+
+fn write(directory: &Path, records: &[Record]) {
+    let recovered = recover(directory, &mut |_| {}).unwrap();
+    let mut writer = Writer::open(&recovered).unwrap();
+    records.iter().for_each(|record| writer.append(record).unwrap());
+    writer.finish().unwrap();
+}
+
+fn read(directory: &Path) -> Result<Vec<Record>, JournalError> {
+    let mut reader = Reader::open(directory);
+    let mut records = Vec::new();
+    while let Some(record) = reader.next_record()? {
+        records.push(record);
+    }
+    Ok(records)
+}
+
+#[test]
+fn journal_gives_back_every_kind_of_record() {
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(read(directory.path()).unwrap(), []);
+    write(directory.path(), &records());
+    assert_eq!(read(directory.path()).unwrap(), records());
+    write(directory.path(), &records()[..2]);
+    assert_eq!(read(directory.path()).unwrap().len(), records().len() + 2);
+}
+
+#[test]
+fn journal_torn_anywhere_is_read_to_there_and_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(JOURNAL);
+    write(directory.path(), &records());
+    let whole = fs::read(&path).unwrap();
+    let ends = ends(&whole);
+    for length in 0..whole.len() {
+        fs::write(&path, &whole[..length]).unwrap();
+        let expected = ends.iter().filter(|end| **end <= length).count();
+        assert_eq!(read(directory.path()).unwrap(), records()[..expected], "cut at {length}");
+        let mut reader = Reader::open(directory.path());
+        while reader.next_record().unwrap().is_some() {}
+        let recovered = recover(directory.path(), &mut |_| {}).unwrap();
+        assert!(recovered.kept_aside.is_none());
+        let mut writer = Writer::open(&recovered).unwrap();
+        writer.append(&records()[4]).unwrap();
+        writer.flush().unwrap();
+        // A reader that stood before the torn end reads what has taken its place.
+        assert_eq!(reader.next_record().unwrap().as_ref(), Some(&records()[4]), "cut at {length}");
+        assert_eq!(reader.next_record().unwrap(), None);
+        assert_eq!(read(directory.path()).unwrap().len(), expected + 1, "cut at {length}");
+    }
+}
+
+/// Where each record ends.
+fn ends(whole: &[u8]) -> Vec<usize> {
+    let mut at = MAGIC.len();
+    let mut ends = Vec::new();
+    while let Some(length) = whole[at..].first_chunk() {
+        at += HEAD_BYTES + u32::from_le_bytes(*length) as usize + TAIL_BYTES;
+        ends.push(at);
+    }
+    ends
+}
+
+#[test]
+fn journal_damaged_in_the_middle_says_where_and_its_rest_is_kept_aside() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(JOURNAL);
+    write(directory.path(), &records());
+    let whole = fs::read(&path).unwrap();
+    let ends = ends(&whole);
+    let last_begins = ends[ends.len() - 2];
+    for place in MAGIC.len()..last_begins {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 0x10;
+        fs::write(&path, &damaged).unwrap();
+        let before = ends.iter().filter(|end| **end <= place).count();
+        let begins = before.checked_sub(1).map_or(MAGIC.len(), |last| ends[last]);
+        match read(directory.path()) {
+            Err(JournalError::Damaged { offset, path: told }) => {
+                assert_eq!((offset, told), (begins as u64, path.clone()))
+            }
+            other => panic!("flipped at {place}: {other:?}"),
+        }
+        let mut heard = Vec::new();
+        let recovered = recover(directory.path(), &mut |record| heard.push(record)).unwrap();
+        assert_eq!(heard, records()[..before]);
+        let aside = recovered.kept_aside.clone().unwrap();
+        assert_eq!(fs::read(&aside).unwrap(), damaged[begins..]);
+        fs::remove_file(aside).unwrap();
+        drop(Writer::open(&recovered).unwrap());
+        assert_eq!(fs::metadata(&path).unwrap().len(), begins as u64);
+    }
+}
+
+#[test]
+fn journal_of_something_else_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join(JOURNAL), b"CRKJRNL2 and more").unwrap();
+    assert!(matches!(read(directory.path()), Err(JournalError::Foreign { .. })));
+    assert!(matches!(recover(directory.path(), &mut |_| {}), Err(JournalError::Foreign { .. })));
+}
+
+#[test]
+fn journal_passes_over_kinds_of_a_later_version() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), &records()[..1]);
+    let mut later = vec![3, 0, 0, 0, 40, 1, 2, 3];
+    later.extend(crc32c::crc32c(&later).to_le_bytes());
+    fs::OpenOptions::new().append(true).open(directory.path().join(JOURNAL)).unwrap().write_all(&later).unwrap();
+    write(directory.path(), &records()[1..]);
+    assert_eq!(read(directory.path()).unwrap(), records());
+}
+
+#[test]
+fn journal_takes_at_most_150_bytes_an_item_beside_its_path() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths: Vec<Vec<u8>> = (0..1000).map(|number| format!("run/{number:07}/detector.h5").into_bytes()).collect();
+    let items =
+        paths.iter().map(|path| Record::Item(Item { pair: 999, size: u64::MAX, ..item(path, ItemState::Done) }));
+    write(directory.path(), &items.collect::<Vec<_>>());
+    let taken = fs::metadata(directory.path().join(JOURNAL)).unwrap().len() - MAGIC.len() as u64;
+    let beside = taken - paths.iter().map(|path| path.len() as u64).sum::<u64>();
+    assert!(beside <= 150 * 1000, "{beside} bytes for 1,000 items");
+    let promised = 64 * 1000;
+    assert!(beside <= promised, "{beside} bytes for 1,000 items, where {promised} were enough");
+}
+
+#[test]
+fn items_page_through_failed_ones_first_and_then_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let all: Vec<Record> = (0..50u32)
+        .map(|number| {
+            let state = [ItemState::Done, ItemState::Failed, ItemState::Skipped][number as usize % 3];
+            Record::Item(Item { pair: number % 2, ..item(format!("{number}").as_bytes(), state) })
+        })
+        .collect();
+    write(directory.path(), &all);
+    // Of the attempt before, nothing failed stays.
+    let mut failed = Writer::begin_failed(directory.path()).unwrap();
+    failed.append(&Record::Item(item(b"earlier", ItemState::Failed))).unwrap();
+    failed.finish().unwrap();
+    let mut failed = Writer::begin_failed(directory.path()).unwrap();
+    let is_failed = |record: &&Record| matches!(record, Record::Item(item) if item.state == ItemState::Failed);
+    all.iter().filter(is_failed).for_each(|record| failed.append(record).unwrap());
+    failed.finish().unwrap();
+    for limit in [1, 2, 7, 100] {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = items(directory.path(), &ItemFilter::default(), after, limit).unwrap();
+            assert!(page.items.len() <= limit);
+            found.extend(page.items);
+            let Some(next) = page.next else { break };
+            after = Some(Cursor::parse(&next.to_string()).unwrap());
+        }
+        let (one, other): (Vec<_>, Vec<_>) = found.iter().partition(|item| item.state == ItemState::Failed);
+        assert_eq!((one.len(), other.len()), (17, 33), "{limit} at a time");
+        assert_eq!(found[..17].iter().filter(|item| item.state == ItemState::Failed).count(), 17);
+    }
+    let filter = ItemFilter { states: vec![ItemState::Skipped], pair: Some(1) };
+    let mut seen = 0;
+    each_item::<JournalError>(directory.path(), &filter, |item| {
+        assert_eq!((item.state, item.pair), (ItemState::Skipped, 1));
+        seen += 1;
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(seen, 8);
+    assert_eq!([Cursor::parse(""), Cursor::parse("x1"), Cursor::parse("f-1"), Cursor::parse("é1")], [None; 4]);
+}
+
+#[test]
+fn writer_keeps_storage_free_behind_its_end_and_gives_it_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = Writer::open(&recover(directory.path(), &mut |_| {}).unwrap()).unwrap();
+    writer.reserve().unwrap();
+    writer.append(&records()[0]).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(read(directory.path()).unwrap(), records()[..1]);
+    use std::os::unix::fs::MetadataExt;
+    let facts = fs::metadata(directory.path().join(JOURNAL)).unwrap();
+    assert!(facts.blocks() * 512 <= 64 << 10, "{} blocks for {} bytes", facts.blocks(), facts.len());
+}
+
+fn any_item() -> impl Strategy<Value = Record> {
+    let path = proptest::collection::vec(1u8..=255, 0..300);
+    (path, 0..3usize, any::<u64>(), any::<u32>(), any::<bool>()).prop_map(|(path, state, size, pair, digest)| {
+        let state = [ItemState::Done, ItemState::Failed, ItemState::Skipped][state];
+        let digest = digest.then_some([9; 32]);
+        Record::Item(Item { pair, size, digest, ..item(&path, state) })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn journal_cut_or_flipped_never_gives_what_was_not_written(
+        written in proptest::collection::vec(any_item(), 1..40),
+        cut in any::<prop::sample::Index>(),
+        flips in proptest::collection::vec((any::<prop::sample::Index>(), 0u8..8), 0..3),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(JOURNAL);
+        write(directory.path(), &written);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.truncate(MAGIC.len() + cut.index(bytes.len() - MAGIC.len() + 1));
+        for (place, bit) in flips {
+            if bytes.len() > MAGIC.len() {
+                let place = MAGIC.len() + place.index(bytes.len() - MAGIC.len());
+                bytes[place] ^= 1 << bit;
+            }
+        }
+        fs::write(&path, &bytes).unwrap();
+        let mut heard = Vec::new();
+        let recovered = recover(directory.path(), &mut |record| heard.push(record)).unwrap();
+        prop_assert_eq!(&heard[..], &written[..heard.len()]);
+        let mut writer = Writer::open(&recovered).unwrap();
+        writer.append(&records()[0]).unwrap();
+        writer.finish().unwrap();
+        let again = read(directory.path()).unwrap();
+        prop_assert_eq!(&again[..heard.len()], &heard[..]);
+        prop_assert_eq!(&again[heard.len()..], &records()[..1]);
+    }
+}

@@ -161,7 +161,9 @@ impl Writer {
         let reserved = rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.end, 2 * RESERVE_BYTES);
         match reserved.map_err(io::Error::from) {
             Ok(()) => self.reserved = self.end + 2 * RESERVE_BYTES,
-            Err(error) if error.kind() == io::ErrorKind::StorageFull || error.kind() == io::ErrorKind::QuotaExceeded => {
+            Err(error)
+                if error.kind() == io::ErrorKind::StorageFull || error.kind() == io::ErrorKind::QuotaExceeded =>
+            {
                 return Err(JournalError::call("reserve", &self.path)(error));
             }
             // It cannot do so: then nothing is reserved.

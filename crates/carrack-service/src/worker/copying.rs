@@ -2,13 +2,13 @@
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::limits;
-use carrack_core::report::{Event, ItemReport, Outcome, Report};
+use carrack_core::report::{Event, ItemKind, ItemReport, Outcome, Report};
 use carrack_core::request::{CopyRequest, Durability, Verify};
 use carrack_engine::{Context, Copy, Handle};
 use serde_json::json;
 
 use super::ends::{OpenEnd, copy_options};
-use super::failures::{is_source_error, told};
+use super::failures::{can_pass, is_source_error, told};
 use super::history::PairHistory;
 use super::removal;
 use super::run::Attempt;
@@ -53,7 +53,17 @@ pub fn copy(attempt: &mut Attempt<'_>, pair: u32, source: &OpenEnd, destination:
     if !moves || (is_done && sources_deleted) || attempt.is_over() {
         return Ok(());
     }
-    removal::delete_sources(attempt, pair, source, destination, report.as_ref())
+    match removal::delete_sources(attempt, pair, source, destination, report.as_ref()) {
+        Err(why) if !can_pass(&why, attempt.reached) && !attempt.is_over() => {
+            // All that was copied stays copied, and is not copied again.
+            let (path, kind, state) = (Vec::new(), ItemKind::Directory, ItemState::Failed);
+            let failure = Some(told(&why, b"", attempt.reached));
+            attempt.teller.item(Item { pair, path, kind, state, size: 0, digest: None, failure }, false, false);
+            attempt.teller.end_pass(true);
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 impl Copying<'_, '_> {
@@ -204,7 +214,8 @@ impl Copying<'_, '_> {
         let (ceilings, so_far) = (self.attempt.order.ceilings, &self.history.progress);
         let over = |found: u64, ceiling: Option<u64>| ceiling.filter(|ceiling| found > *ceiling);
         let what = over(entries.max(so_far.items_total), ceilings.entries).map(|most| format!("{most} items"));
-        let what = what.or_else(|| over(bytes.max(so_far.bytes_total), ceilings.bytes).map(|most| format!("{most} bytes")));
+        let what =
+            what.or_else(|| over(bytes.max(so_far.bytes_total), ceilings.bytes).map(|most| format!("{most} bytes")));
         if let Some(what) = what {
             let why = format!("the sources are more than the {what} that the token which submitted the task allows");
             self.attempt.give_up(Failure::new(ErrorCode::Usage, Side::Command, why));

@@ -87,7 +87,8 @@ fn decode(path: &str, side: Side) -> Result<Vec<u8>, Failure> {
         let byte = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let byte = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         let byte = byte.filter(|byte| *byte != 0);
-        bytes.push(byte.ok_or_else(|| usage(side, format!("{path}: behind a % stand two hexadecimal digits, not 00")))?);
+        bytes
+            .push(byte.ok_or_else(|| usage(side, format!("{path}: behind a % stand two hexadecimal digits, not 00")))?);
         rest = &after[2..];
     }
     if bytes.contains(&0) { Err(usage(side, format!("{path}: a path holds no NUL"))) } else { Ok(bytes) }
@@ -129,6 +130,9 @@ pub fn check_may_change(kind: TaskKind, source: &OpenEnd, destination: Option<&O
     }
     match destination {
         Some(end) if end.read_only => Err(refused(Side::Destination)),
+        Some(end) if kind == TaskKind::Move && (end.location.path().is_none() || source.location.path().is_none()) => {
+            Err(usage(Side::Command, "a task moves from a path to a path: nothing else is kept, or can be deleted"))
+        }
         _ => Ok(()),
     }
 }

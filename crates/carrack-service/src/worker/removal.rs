@@ -27,7 +27,7 @@ fn open(end: &OpenEnd, context: &Context) -> Result<Files, Failure> {
 }
 
 fn path_of(end: &OpenEnd) -> Result<&[u8], Failure> {
-    let none = || Failure::new(ErrorCode::Usage, Side::Source, "has no path, so nothing there can be deleted");
+    let none = || Failure::new(ErrorCode::Usage, Side::Source, "has no path, so nothing is kept or deleted there");
     end.location.path().ok_or_else(none)
 }
 
@@ -80,12 +80,7 @@ fn tell_stuck(attempt: &Attempt<'_>, pair: u32, entry: ListEntry) {
 }
 
 /// Counts before anything is deleted, where a token says how much may be.
-fn check_ceiling(
-    attempt: &Attempt<'_>,
-    files: &mut Files,
-    path: &[u8],
-    there: &ListEntry,
-) -> Result<(), Failure> {
+fn check_ceiling(attempt: &Attempt<'_>, files: &mut Files, path: &[u8], there: &ListEntry) -> Result<(), Failure> {
     let Some(most) = attempt.order.ceilings.deletions else { return Ok(()) };
     let mut count: u64 = 1;
     if there.kind == ItemKind::Directory {
@@ -126,11 +121,7 @@ pub fn delete_sources(
     report: Option<&Report>,
 ) -> Result<(), Failure> {
     attempt.teller.begin_sources(pair, report.is_some());
-    path_of(source)?;
-    let Some(to) = destination.location.path() else {
-        let why = "nothing is kept there, so no source is deleted";
-        return Err(Failure::new(ErrorCode::Usage, Side::Destination, why));
-    };
+    let to = path_of(destination)?;
     let to_file = open(destination, &attempt.context)?.stat(to).is_ok_and(|there| there.kind != ItemKind::Directory);
     let times_lost = report.is_some_and(|report| report.unkept_times.is_some());
     let (sender, items) = sync_channel(WAITING);

@@ -109,9 +109,8 @@ fn prepare(input: &mut dyn Read) -> Result<Order, String> {
     let read = input.take(ORDER_BYTES_MAX).read_to_end(&mut text);
     read.map_err(|error| format!("the order on standard input cannot be read: {error}"))?;
     // What is wrong with it is told without its text: that has secrets.
-    serde_json::from_slice(&text).map_err(|error| {
-        format!("standard input holds no order: line {}, column {}", error.line(), error.column())
-    })
+    serde_json::from_slice(&text)
+        .map_err(|error| format!("standard input holds no order: line {}, column {}", error.line(), error.column()))
 }
 
 fn take_lock(order: &Order, output: BorrowedFd<'_>) -> Result<Lock, String> {

@@ -162,7 +162,8 @@ impl Teller {
     /// # Errors
     /// If no thread can be started, or no more storage is left for a journal.
     pub fn start(journal: Writer, failed: Writer, history: &History, pairs: usize, stop: Stop) -> Result<Self, String> {
-        let ended = |pair: u32| history.pairs.get(&pair).filter(|pair| pair.passes > 0).map(|pair| pair.progress.clone());
+        let ended =
+            |pair: u32| history.pairs.get(&pair).filter(|pair| pair.passes > 0).map(|pair| pair.progress.clone());
         let sync = journal.handle().map_err(|error| error.to_string())?;
         let state = Telling {
             journal,
@@ -274,7 +275,10 @@ impl Teller {
         let mut state = self.lock();
         let Some((pair, pass)) = state.current.take() else { return };
         let progress = Progress { scan_complete: true, ..pass.progress() };
-        state.append(&self.shared.stop, &Record::PairEnded(PairEnd { pair, of_sources, time: now(), progress: progress.clone() }));
+        state.append(
+            &self.shared.stop,
+            &Record::PairEnded(PairEnd { pair, of_sources, time: now(), progress: progress.clone() }),
+        );
         state.pairs[pair as usize] = Some(progress);
         state.write(&self.shared.stop);
     }
@@ -285,170 +289,6 @@ impl Teller {
         let Some((pair, pass)) = state.current.take() else { return };
         // Counted, but not complete.
         state.pairs[pair as usize] = Some(Progress { scan_complete: false, ..pass.progress() });
-    }
-
-    /// The first failed item's reason.
-    first_failure: Option<TaskFailure>,
-    /// Whether another attempt can help any failed item.
-    any_can_pass: bool,
-    /// Why the journal cannot be written.
-    broken: Option<JournalError>,
-    ended: bool,
-}
-
-/// Tells.
-pub struct Teller {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-struct Shared {
-    state: Mutex<Telling>,
-    end: Condvar,
-    /// Ends the work where nothing can be told any more.
-    stop: Stop,
-    sync: File,
-}
-
-/// The time of the wall clock.
-pub fn now() -> Moment {
-    SystemTime::now().into()
-}
-
-impl Teller {
-    /// Begins to tell.
-    ///
-    /// # Errors
-    /// If no thread can be started, or no more storage is left for a journal.
-    pub fn start(journal: Writer, failed: Writer, history: &History, pairs: usize, stop: Stop) -> Result<Self, String> {
-        let ended = |pair: u32| history.pairs.get(&pair).filter(|pair| pair.passes > 0).map(|pair| pair.progress.clone());
-        let sync = journal.handle().map_err(|error| error.to_string())?;
-        let state = Telling {
-            journal,
-            failed,
-            pairs: (0..pairs as u32).map(ended).collect(),
-            current: None,
-            floor: history.progress.clone(),
-            bytes_resent: history.progress.bytes_resent,
-            faults: history.progress.faults,
-            streams: 0,
-            limited_by: None,
-            rates: VecDeque::new(),
-            active_before: history.active,
-            began: Instant::now(),
-            first_failure: None,
-            any_can_pass: false,
-            broken: None,
-            ended: false,
-        };
-        let shared = Arc::new(Shared { state: Mutex::new(state), end: Condvar::new(), stop, sync });
-        let telling = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("telling".into()).spawn(move || telling.run());
-        let thread = thread.map_err(|error| format!("a thread: {error}"))?;
-        Ok(Self { shared, thread: Some(thread) })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Telling> {
-        self.shared.lock()
-    }
-
-    /// Tells something at once.
-    pub fn record(&self, record: &Record) {
-        let mut state = self.lock();
-        state.append(&self.shared.stop, record);
-        state.write(&self.shared.stop);
-    }
-
-    /// Tells what happened.
-    pub fn event(&self, kind: EventKind, text: impl Into<String>, detail: serde_json::Value) {
-        let event = Record::Event { time: now(), kind, text: text.into(), detail: detail.to_string() };
-        self.lock().append(&self.shared.stop, &event);
-    }
-
-    /// A pass over a pair begins.
-    pub fn begin_pass(&self, pair: u32, history: Option<&PairHistory>) {
-        let mut state = self.lock();
-        state.pairs[pair as usize] = None;
-        let before = history.map(|pair| pair.progress.clone()).unwrap_or_default();
-        state.current = Some((pair, Pass { before, ..Pass::default() }));
-    }
-
-    /// A pass over a pair begins that only deletes sources. `copied`: this attempt has copied them.
-    pub fn begin_sources(&self, pair: u32, copied: bool) {
-        let mut state = self.lock();
-        let mut before = state.pairs[pair as usize].take().unwrap_or_default();
-        if !copied {
-            // What failed was to be deleted, by an attempt before, and is tried again.
-            before.items_done += std::mem::take(&mut before.items_failed);
-        }
-        let scan_complete = true;
-        state.current = Some((pair, Pass { before, of_sources: true, scan_complete, ..Pass::default() }));
-    }
-
-    /// Counts faults that were recovered, and bytes that were sent again.
-    pub fn recovered(&self, faults: u64, bytes_resent: u64) {
-        let mut state = self.lock();
-        state.faults += faults;
-        state.bytes_resent += bytes_resent;
-    }
-
-    /// Changes what the pass under way counts.
-    pub fn update(&self, change: impl FnOnce(&mut Pass)) {
-        if let Some((_, pass)) = &mut self.lock().current {
-            change(pass);
-        }
-    }
-
-    /// Says how the data flows.
-    pub fn flows(&self, streams: u32, limited_by: Option<String>) {
-        let mut state = self.lock();
-        state.streams = streams;
-        state.limited_by = limited_by.or_else(|| state.limited_by.take());
-    }
-
-    /// Counts an item, and tells it unless the same was told before.
-    pub fn item(&self, item: Item, verified: bool, was_told: bool) {
-        let mut state = self.lock();
-        if let Some((_, pass)) = &mut state.current {
-            pass.count(&item, verified);
-        }
-        if was_told {
-            return;
-        }
-        let failed = item.state == ItemState::Failed;
-        if failed {
-            state.any_can_pass |= item.failure.as_ref().is_some_and(|failure| failure.retryable);
-            state.first_failure = state.first_failure.take().or_else(|| item.failure.clone());
-        }
-        let record = Record::Item(item);
-        state.append(&self.shared.stop, &record);
-        if failed {
-            let written = state.failed.append(&record).and_then(|()| state.failed.flush());
-            state.notice(&self.shared.stop, written);
-        }
-    }
-
-    /// The pass under way has told all of its items.
-    pub fn end_pass(&self, of_sources: bool) {
-        let mut state = self.lock();
-        let Some((pair, pass)) = state.current.take() else { return };
-        let progress = Progress { scan_complete: true, ..pass.progress() };
-        state.append(&self.shared.stop, &Record::PairEnded(PairEnd { pair, of_sources, time: now(), progress: progress.clone() }));
-        state.pairs[pair as usize] = Some(progress);
-        state.write(&self.shared.stop);
-    }
-
-    /// The pass under way is left as it is: a later attempt goes on with it.
-    pub fn leave_pass(&self) {
-        let mut state = self.lock();
-        let Some((pair, pass)) = state.current.take() else { return };
-        // Counted, but not complete.
-        state.pairs[pair as usize] = Some(Progress { scan_complete: false, ..pass.progress() });
-    }
-
-    /// What the task has done so far.
-    pub fn progress(&self) -> Progress {
-        self.lock().progress()
     }
 
     /// The first failed item's reason, and whether another attempt can help any.
@@ -474,7 +314,8 @@ impl Teller {
             progress = Progress { rates: progress.rates, scan_complete: true, ..state.sum() };
         }
         progress.eta_seconds = None;
-        let got_somewhere = progress.items_done > state.floor.items_done || progress.bytes_moved > state.floor.bytes_moved;
+        let got_somewhere =
+            progress.items_done > state.floor.items_done || progress.bytes_moved > state.floor.bytes_moved;
         let end = AttemptEnd { time: now(), kind, progress, failure, got_somewhere };
         // A batch that could not be written is tried once more: what was kept free behind it is for this.
         let told = state.journal.append(&Record::Ended(end));

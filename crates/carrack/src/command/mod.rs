@@ -29,6 +29,8 @@ mod sum;
 mod token;
 pub mod tree;
 mod tuning;
+#[cfg(feature = "service")]
+mod worker;
 
 use std::ffi::OsString;
 
@@ -74,6 +76,8 @@ const VERBS: &[Verb] = &[
     #[cfg(feature = "terminal")]
     Verb { name: "man", command: man::command, run: man::run },
     Verb { name: "agent", command: agent::command, run: agent::run },
+    #[cfg(feature = "service")]
+    Verb { name: "worker", command: worker::command, run: worker::run },
 ];
 
 /// Runs a command line (the program's name first) and answers with the exit code.
