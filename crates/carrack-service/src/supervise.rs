@@ -75,6 +75,7 @@ pub struct Told {
 
 /// What became known of a worker.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "made, told and dropped: no more of them are kept than a call tells")]
 pub enum What {
     /// It has told something by its journal. Items are left out: the service counts by samples.
     Record(Record),

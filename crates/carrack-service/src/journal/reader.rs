@@ -31,6 +31,7 @@ pub struct Reader {
 }
 
 /// What stands at a place of a file.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Standing {
     /// A record, or one of a kind that is not known here, and its length with all that belongs to it.
     Record(Option<Record>, usize),
