@@ -250,7 +250,8 @@ impl Supervisor {
             if more {
                 return true;
             }
-            tell(What::Gone { told_its_end: followed.ended, why: followed.why.take() });
+            let why = followed.why.take().filter(|_| !followed.ended);
+            tell(What::Gone { told_its_end: followed.ended, why });
             false
         });
         told
@@ -275,7 +276,7 @@ impl Followed {
             Some(child) => match child.try_wait() {
                 Ok(None) => true,
                 Ok(Some(status)) => {
-                    if !status.success() && !self.ended {
+                    if !status.success() {
                         self.why.get_or_insert_with(|| format!("the worker ended: {status}"));
                     }
                     false
@@ -305,6 +306,8 @@ impl Followed {
                     }
                 }
                 Ok(None) => return false,
+                // A worker that has not begun yet is about to cut off what is damaged.
+                Err(JournalError::Damaged { .. }) if self.child.is_some() && !self.began => return false,
                 Err(error) => {
                     self.lose(&error);
                     return false;

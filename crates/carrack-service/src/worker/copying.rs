@@ -85,6 +85,7 @@ impl Copying<'_, '_> {
             local_destination: Some(destination.place.clone()),
             ..self.attempt.context.clone()
         };
+        self.check_beforehand(&request, &context)?;
         let mut handle = Copy::start(request, &context);
         self.follow(&mut handle);
         let report = handle.wait();
@@ -192,7 +193,8 @@ impl Copying<'_, '_> {
     /// What became of an item, with a digest that was expected.
     fn judge(&mut self, report: ItemReport) -> (Item, Option<Failure>) {
         let ItemReport { path, kind, size, digests, outcome } = report;
-        let digest = digests.blake3;
+        // Of a file that was left as it was, what was told is the source's.
+        let digest = digests.blake3.filter(|_| outcome != Outcome::Kept);
         let (mut state, mut failure) = match outcome {
             Outcome::Published => (ItemState::Done, None),
             Outcome::Kept => (ItemState::Skipped, None),
@@ -208,6 +210,25 @@ impl Copying<'_, '_> {
         }
         let told = failure.as_ref().map(|failure| told(failure, &path, self.attempt.reached));
         (Item { pair: self.pair, path, kind, state, size, digest, failure: told }, failure)
+    }
+
+    /// Counts before anything is copied, where a token says how much may be: small files are copied as soon as they
+    /// are found.
+    fn check_beforehand(&mut self, request: &CopyRequest, context: &Context) -> Result<(), Failure> {
+        let ceilings = self.attempt.order.ceilings;
+        if ceilings.entries.is_none() && ceilings.bytes.is_none() {
+            return Ok(());
+        }
+        let mut request = request.clone();
+        request.options.dry_run = true;
+        let report = Copy::start(request, context).wait();
+        let counts = &report.counts;
+        self.check_ceilings(counts.files + counts.symlinks + counts.directories, counts.bytes);
+        match (report.error, &self.attempt.fatal) {
+            (Some(why), _) => Err(why),
+            (None, Some(why)) => Err(why.clone()),
+            (None, None) => Ok(()),
+        }
     }
 
     fn check_ceilings(&mut self, entries: u64, bytes: u64) {

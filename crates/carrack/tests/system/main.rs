@@ -54,4 +54,6 @@ mod timeline;
 mod torn;
 mod tuning;
 mod verbs;
+#[cfg(feature = "service")]
+mod worker;
 mod xxh128;

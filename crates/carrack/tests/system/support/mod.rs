@@ -10,6 +10,8 @@ pub mod running;
 pub mod schema;
 pub mod speaker;
 pub mod sshd;
+#[cfg(feature = "service")]
+pub mod tasks;
 pub mod tree;
 
 use std::ffi::OsStr;

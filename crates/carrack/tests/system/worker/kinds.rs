@@ -1,0 +1,200 @@
+//! What workers do of each kind of task, and what becomes of single items.
+
+use carrack_service::clock::Moment;
+use carrack_service::journal::EndKind;
+use carrack_service::model::{ItemState, TaskKind};
+use carrack_service::worker::{EndOrder, PairOrder};
+
+use super::MIB;
+use crate::support::node::Node;
+use crate::support::tasks::{Tasks, pair};
+use crate::support::{b3sum, same_tree, tree};
+
+#[test]
+fn worker_moves_what_is_still_what_was_copied() {
+    let mut tasks = Tasks::new();
+    let from = Node::start(&tasks.sandbox, "from", &[]);
+    let run = tasks.sandbox.path("from/run");
+    tree::mixed(&run);
+    std::process::Command::new("cp").arg("-a").arg(&run).arg(tasks.sandbox.path("kept")).status().unwrap();
+    let order = tasks.order("one", TaskKind::Move, vec![pair(from.end("run"), tasks.local("to", "/"))]);
+    let attempt = tasks.run(&order);
+    let end = attempt.ended();
+    assert_eq!(end.kind, EndKind::Done, "{:?}", end.failure);
+    assert_eq!(end.progress.items_done + end.progress.items_failed, end.progress.items_total);
+    let left: Vec<_> = tree::walk(&run);
+    // What is never copied is never deleted.
+    assert_eq!(end.progress.items_failed as usize, left.iter().filter(|path| !path.is_dir()).count(), "{left:?}");
+    if end.progress.items_failed == 0 {
+        assert!(!run.exists());
+        same_tree(&tasks.sandbox.path("kept"), &tasks.sandbox.path("to/run"));
+    }
+}
+
+#[test]
+fn worker_that_moves_leaves_a_source_that_has_changed_and_what_came_later() {
+    let mut tasks = Tasks::new();
+    let from = Node::start(&tasks.sandbox, "from", &[]);
+    for name in ["a", "b", "sub/c"] {
+        tasks.sandbox.write(format!("from/run/{name}"), tree::bytes(1000, 1));
+    }
+    tasks.sandbox.write("from/run/large", tree::bytes(16 * MIB, 2));
+    let mut order = tasks.order("one", TaskKind::Move, vec![pair(from.end("run/"), tasks.local("to", "/"))]);
+    order.options.rate_limit = Some(2 * MIB as u64);
+    tasks.start(&order);
+    tasks.follow_until_moved("one", 1);
+    // The small ones come first or last: what is there already is changed, and the rest of the copy takes long.
+    let copied = tasks.sandbox.path("to/a");
+    crate::support::wait_until("a small file is there", || {
+        tasks.supervisor.poll();
+        copied.exists()
+    });
+    tasks.sandbox.write("from/run/a", tree::bytes(1000, 9));
+    tasks.sandbox.write("from/run/sub/later", "new");
+    let mut end = None;
+    crate::support::wait_until("the attempt has ended", || {
+        for told in tasks.supervisor.poll() {
+            if let carrack_service::supervise::What::Record(carrack_service::journal::Record::Ended(told)) = told.what {
+                end = Some(told);
+            }
+        }
+        end.is_some()
+    });
+    let end = end.unwrap();
+    assert_eq!((end.kind, end.progress.items_done, end.progress.items_failed), (EndKind::Done, 3, 1), "{end:?}");
+    assert_eq!(tasks.paths("one", ItemState::Failed), ["a"]);
+    assert_eq!(std::fs::read(tasks.sandbox.path("from/run/a")).unwrap(), tree::bytes(1000, 9));
+    assert!(tasks.sandbox.path("from/run/sub/later").exists());
+    assert!(!tasks.sandbox.path("from/run/b").exists() && !tasks.sandbox.path("from/run/large").exists());
+}
+
+#[test]
+fn worker_deletes_a_tree_and_not_more_than_a_token_allows() {
+    let mut tasks = Tasks::new();
+    let node = Node::start(&tasks.sandbox, "data", &[]);
+    tree::many(&tasks.sandbox.path("data/old"), 50, 10);
+    tasks.sandbox.write("data/kept", "kept");
+    let delete = |path: &str| vec![PairOrder { source: node.end(path), destination: None }];
+    let mut order = tasks.order("few", TaskKind::Delete, delete("old"));
+    order.ceilings.deletions = Some(51);
+    let end = tasks.run(&order).ended().clone();
+    assert!(end.progress.items_failed == 1 && end.failure.unwrap().why.contains("52 items"));
+    assert_eq!(tree::walk(&tasks.sandbox.path("data/old")).iter().filter(|path| path.is_file()).count(), 50);
+    order.ceilings.deletions = Some(52);
+    (order.fence, order.task, order.directory) = (1, "all".into(), tasks.directory("all"));
+    let end = tasks.run(&order).done().clone();
+    assert_eq!(end.progress.items_done, 52);
+    assert!(!tasks.sandbox.path("data/old").exists() && tasks.sandbox.path("data/kept").exists());
+    let root = tasks.order("root", TaskKind::Delete, delete("/"));
+    assert_eq!(tasks.run(&root).ended().progress.items_failed, 1);
+    assert!(tasks.sandbox.path("data/kept").exists());
+}
+
+#[test]
+fn worker_fails_items_alone_and_a_later_attempt_copies_only_those() {
+    let mut tasks = Tasks::new();
+    tree::many(&tasks.sandbox.path("from/run"), 20, 3000);
+    let wrong = tasks.sandbox.write("from/run/wrong", "not what was expected");
+    let right = b3sum(&tasks.sandbox.write("from/run/right", "as expected"));
+    let ends = vec![
+        pair(tasks.local("from", "gone"), tasks.local("to", "/")),
+        pair(tasks.local("from", "run"), tasks.local("to", "/")),
+    ];
+    let mut order = tasks.order("one", TaskKind::Copy, ends);
+    let later = b3sum(&tasks.sandbox.write("later", "expected"));
+    order.expect_digests.insert("run/wrong".into(), later.to_uppercase());
+    order.expect_digests.insert("run/right".into(), right.clone());
+    let end = tasks.run(&order).ended().clone();
+    assert_eq!((end.kind, end.progress.items_done, end.progress.items_failed), (EndKind::Done, 21, 2));
+    let failed: Vec<_> = tasks.items("one").into_iter().filter(|item| item.state == ItemState::Failed).collect();
+    let codes: Vec<_> = failed.iter().map(|item| (item.pair, &*item.failure.as_ref().unwrap().code)).collect();
+    assert_eq!(codes, [(0, "not-found"), (1, "digest-mismatch")]);
+
+    std::fs::write(&wrong, "expected").unwrap();
+    tasks.sandbox.write("from/gone", "back");
+    let touched = tasks.sandbox.path("to/run/right");
+    std::fs::remove_file(&touched).unwrap();
+    order.fence = 2;
+    let end = tasks.run(&order).done().clone();
+    assert_eq!((end.progress.items_done, end.progress.items_total), (23, 23));
+    // Nothing that was done is done again.
+    assert!(!touched.exists());
+    assert_eq!(tasks.paths("one", ItemState::Failed), Vec::<String>::new());
+    assert_eq!(std::fs::read(tasks.sandbox.path("to/run/wrong")).unwrap(), b"expected");
+    assert_eq!(std::fs::read(tasks.sandbox.path("to/gone")).unwrap(), b"back");
+}
+
+#[test]
+fn worker_never_takes_an_absent_digest_for_the_expected_one() {
+    let mut tasks = Tasks::new();
+    tasks.sandbox.write("from/a", "a");
+    tasks.sandbox.write("to/a", "older");
+    let mut order = tasks.order("one", TaskKind::Copy, vec![pair(tasks.local("from", "a"), tasks.local("to", "/"))]);
+    // A file that is kept is not read, so nobody knows its digest.
+    order.options.existing = Some("keep".into());
+    order.expect_digests.insert("a".into(), b3sum(&tasks.sandbox.path("from/a")));
+    order.expect_digests.insert("b".into(), String::new());
+    let end = tasks.run(&order).ended().clone();
+    assert_eq!((end.kind, end.progress.items_done), (EndKind::Done, 0));
+    assert_eq!(tasks.paths("one", ItemState::Failed), ["a", "b"]);
+}
+
+#[test]
+fn worker_skips_missing_sources_where_that_is_asked_for() {
+    let mut tasks = Tasks::new();
+    tasks.sandbox.write("from/a", "a");
+    let ends = ["gone", "a"].map(|name| pair(tasks.local("from", name), tasks.local("to", "/")));
+    let mut order = tasks.order("one", TaskKind::Copy, ends.to_vec());
+    order.skip_source_errors = true;
+    let progress = tasks.run(&order).done().progress.clone();
+    assert_eq!((progress.items_done, progress.items_skipped), (1, 1));
+    assert_eq!(tasks.items("one")[0].failure.as_ref().unwrap().code, "not-found");
+}
+
+#[test]
+fn worker_ends_at_ceilings_and_deadlines_and_writes_to_nothing_read_only() {
+    let mut tasks = Tasks::new();
+    tree::many(&tasks.sandbox.path("from/run"), 20, 1000);
+    let ends = |tasks: &Tasks| vec![pair(tasks.local("from", "run"), tasks.local("to", "/"))];
+    let mut order = tasks.order("entries", TaskKind::Copy, ends(&tasks));
+    order.ceilings.entries = Some(19);
+    let end = tasks.run(&order).ended().clone();
+    let failure = end.failure.unwrap();
+    assert!(end.kind == EndKind::Failed && !failure.retryable && failure.why.contains("19 items"), "{failure:?}");
+
+    let mut order = tasks.order("late", TaskKind::Copy, ends(&tasks));
+    order.deadline = Some(Moment(0));
+    let end = tasks.run(&order).ended().clone();
+    let failure = end.failure.unwrap();
+    assert_eq!((end.kind, &*failure.code, failure.retryable), (EndKind::Failed, "deadline-passed", false));
+
+    let mut order = tasks.order("fixed", TaskKind::Copy, ends(&tasks));
+    if let Some(EndOrder::Local { read_only, .. }) = &mut order.pairs[0].destination {
+        *read_only = true;
+    }
+    let failure = tasks.run(&order).ended().failure.clone().unwrap();
+    assert_eq!(&*failure.code, "node-read-only");
+    assert_eq!(tree::walk(&tasks.sandbox.path("to")).iter().filter(|path| path.is_file()).count(), 0);
+}
+
+#[test]
+fn worker_that_cannot_reach_a_host_leaves_the_other_pairs_alone() {
+    let mut tasks = Tasks::new();
+    let mut node = Node::start(&tasks.sandbox, "far", &[]);
+    tasks.sandbox.write("far/x", "x");
+    tasks.sandbox.write("from/a", "a");
+    let ends =
+        vec![pair(node.end("x"), tasks.local("to", "/")), pair(tasks.local("from", "a"), tasks.local("to", "/"))];
+    node.kill();
+    let mut order = tasks.order("one", TaskKind::Copy, ends);
+    let end = tasks.run(&order).ended().clone();
+    let failure = end.failure.unwrap();
+    assert_eq!((end.kind, &*failure.code, failure.retryable), (EndKind::Failed, "connect-failed", true));
+    assert_eq!((end.progress.items_done, end.got_somewhere), (1, true));
+    assert_eq!(tasks.paths("one", ItemState::Failed), Vec::<String>::new());
+    node.restart(&tasks.sandbox);
+    std::fs::remove_file(tasks.sandbox.path("to/a")).unwrap();
+    order.fence = 2;
+    assert_eq!(tasks.run(&order).done().progress.items_done, 2);
+    assert!(tasks.sandbox.path("to/x").exists() && !tasks.sandbox.path("to/a").exists());
+}
