@@ -63,7 +63,8 @@ pub struct ItemPage {
     pub next: Option<Cursor>,
 }
 
-/// Items that are done or skipped, by whichever attempt, and those that failed in the attempt under way or the last one.
+/// Items that are done or skipped, by whichever attempt, and those that failed in the attempt under way or the last
+/// one.
 ///
 /// # Errors
 /// If a journal cannot be read.

@@ -1,3 +1,5 @@
+//! Journals that are torn, damaged, of another program, and paged through.
+
 use std::fs;
 use std::io::Write;
 use std::path::Path;

@@ -104,7 +104,7 @@ fn began(process: u32) -> Option<u64> {
 /// If the file cannot be opened or locked. A lock that was never made is free.
 pub fn is_held(directory: &Path) -> io::Result<bool> {
     match File::open(path_of(directory)) {
-        // A shared lock does not keep a worker out for longer than this call takes, and two who ask do not see each other.
+        // A shared lock keeps a worker out for no longer than this call takes, and two who ask do not see each other.
         Ok(file) => match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => Ok(false),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),

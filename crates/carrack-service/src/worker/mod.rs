@@ -1,9 +1,9 @@
 //! A worker: a process that carries out one attempt of one task. It gets its order on standard input, holds the task's
 //! lock, moves the bytes with the engine, and tells everything by the task's journal.
 //!
-//! It outlives the service: it is a session of its own, and what it needs it has from the start. SIGTERM ends it in good
-//! order, with a mark that the next attempt goes on from. A worker with an older number than the journal has seen ends
-//! before it touches anything.
+//! It outlives the service: it is a session of its own, and what it needs it has from the start. SIGTERM ends it in
+//! good order, with a mark that the next attempt goes on from. A worker with an older number than the journal has seen
+//! ends before it touches anything.
 
 mod copying;
 mod ends;
