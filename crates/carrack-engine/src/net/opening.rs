@@ -27,7 +27,10 @@ const TLS_HANDSHAKE: u8 = 22;
 pub enum ProtocolOpening {
     /// TLS, with one of the configuration's ALPN protocols.
     Tls(Arc<ServerConfig>),
-    /// The same, with records by [`Tls`]: the configuration lets the secrets out and speaks TLS 1.3 alone.
+    /// The same, where whoever serves it does the handshake.
+    Unshaken(Arc<ServerConfig>),
+    /// The same as [`Self::Tls`], with records by [`Tls`]: the configuration lets the secrets out and speaks TLS 1.3
+    /// alone.
     Records(Arc<ServerConfig>),
     /// These bytes, in the clear.
     Clear(&'static [u8]),
@@ -55,7 +58,7 @@ impl ProtocolOpening {
                         return Some("the bytes that its clients begin with are nobody's, those of TLS, or another's");
                     }
                 }
-                Self::Tls(config) | Self::Records(config) => {
+                Self::Tls(config) | Self::Unshaken(config) | Self::Records(config) => {
                     let own = &config.alpn_protocols;
                     if own.is_empty() || !own.iter().all(|protocol| protocols.insert(protocol)) {
                         return Some("it names no protocol of TLS, or one that is taken");
@@ -68,7 +71,7 @@ impl ProtocolOpening {
 
     fn speaks(&self, offered: &[Vec<u8>]) -> bool {
         match self {
-            Self::Tls(config) | Self::Records(config) => {
+            Self::Tls(config) | Self::Unshaken(config) | Self::Records(config) => {
                 offered.iter().any(|protocol| config.alpn_protocols.contains(protocol))
             }
             Self::Clear(_) => false,
@@ -82,6 +85,8 @@ pub enum OpenedConnection {
     Tls(Box<ServerConnection>),
     /// The handshake is done.
     Records(Box<Tls>),
+    /// The client's hello has been read, and nothing was answered.
+    Unshaken(Box<Accepted>),
     /// The first bytes have been read.
     Clear,
 }
@@ -105,6 +110,7 @@ pub fn open(socket: &Socket, openings: &[&ProtocolOpening]) -> io::Result<(usize
     };
     let opened = match openings[index] {
         ProtocolOpening::Tls(config) => OpenedConnection::Tls(hello.finish(socket, config)?),
+        ProtocolOpening::Unshaken(_) => OpenedConnection::Unshaken(Box::new(hello.accepted)),
         ProtocolOpening::Records(config) => OpenedConnection::Records(hello.finish_with_records(socket, config)?),
         ProtocolOpening::Clear(_) => OpenedConnection::Clear,
     };
@@ -256,7 +262,7 @@ mod tests {
             match opened {
                 OpenedConnection::Records(tls) => assert_eq!((index, tls.alpn()), (0, Some(FIRST))),
                 OpenedConnection::Tls(connection) => assert_eq!((index, connection.alpn_protocol()), (3, Some(SECOND))),
-                OpenedConnection::Clear => panic!("that was TLS"),
+                OpenedConnection::Unshaken(_) | OpenedConnection::Clear => panic!("that was TLS"),
             }
         }
     }

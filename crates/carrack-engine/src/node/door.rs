@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustls::server::Accepted;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::net::opening::{OpenedConnection, ProtocolOpening};
 use crate::net::socket::Socket;
 use crate::net::{deadlines, unproved};
+use crate::sync::lock;
 
 /// A protocol that a node's port serves beside the node's own. Clients say first which one they want, by TLS' ALPN or
 /// by the first bytes; each door has its own TLS configuration, so its own certificate.
@@ -41,6 +43,25 @@ impl Door {
     /// [`Door::tls`], once these bytes have been read.
     pub fn clear(first: &'static [u8], serve: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Self {
         Self::new(ProtocolOpening::Clear(first), serve)
+    }
+
+    /// As [`Door::tls`], for a door that does not block: it gets the connection itself, before the handshake of TLS.
+    /// `serve` returns at once; the connection lasts for as long as its [`Guest`] does.
+    pub fn tls_unshaken(config: Arc<ServerConfig>, serve: impl Fn(HandedOver) + Send + Sync + 'static) -> Self {
+        Self::handing(ProtocolOpening::Unshaken(config), serve)
+    }
+
+    /// As [`Door::clear`], for a door that does not block; see [`Door::tls_unshaken`].
+    pub fn clear_handed_over(first: &'static [u8], serve: impl Fn(HandedOver) + Send + Sync + 'static) -> Self {
+        Self::handing(ProtocolOpening::Clear(first), serve)
+    }
+
+    fn handing(opening: ProtocolOpening, serve: impl Fn(HandedOver) + Send + Sync + 'static) -> Self {
+        let serve = move |arrival: Arrival| {
+            serve(HandedOver::new(arrival)?);
+            Ok(())
+        };
+        Self { opening, serves_guests: true, serve: Box::new(serve) }
     }
 
     /// One of the node's own.
@@ -84,6 +105,78 @@ pub(super) struct Stranger {
     pub _slot: unproved::Slot,
 }
 
+/// A client's connection, for a door that does not block.
+pub struct HandedOver {
+    /// The connection. It does not block.
+    pub socket: TcpStream,
+    /// Where it comes from.
+    pub peer: SocketAddr,
+    /// What has been read of it.
+    pub said: FirstSaid,
+    /// To be kept for as long as the connection is served.
+    pub guest: Guest,
+}
+
+/// What a client at a door has said so far.
+pub enum FirstSaid {
+    /// The hello of TLS. The handshake is the door's to go on with.
+    Hello(Box<Accepted>),
+    /// The bytes of its opening, in the clear.
+    Clear(&'static [u8]),
+}
+
+/// A client's place at the port: while it exists, the connection ends with the node, and until [`Guest::admit`] it
+/// counts among the strangers, and is cut off when their time is over.
+pub struct Guest {
+    stranger: Mutex<Option<Stranger>>,
+    /// By this the node ends the connection.
+    _socket: Arc<Socket>,
+}
+
+impl Guest {
+    /// It has proved who it is: see [`Visitor::admit`].
+    pub fn admit(&self) {
+        *lock(&self.stranger) = None;
+    }
+}
+
+impl HandedOver {
+    fn new(arrival: Arrival) -> io::Result<Self> {
+        let said = match (arrival.opened, &arrival.opening) {
+            (OpenedConnection::Unshaken(accepted), _) => FirstSaid::Hello(accepted),
+            (OpenedConnection::Clear, ProtocolOpening::Clear(first)) => FirstSaid::Clear(first),
+            _ => return Err(io::ErrorKind::InvalidInput.into()),
+        };
+        let Socket::Tcp(socket) = arrival.socket.try_clone()? else { return Err(io::ErrorKind::InvalidInput.into()) };
+        // What the node's own connections wait with is of no use to whoever does not block.
+        arrival.socket.set_timeout(None)?;
+        socket.set_nonblocking(true)?;
+        let guest = Guest { stranger: Mutex::new(Some(arrival.stranger)), _socket: arrival.socket };
+        Ok(Self { socket, peer: arrival.peer, said, guest })
+    }
+}
+
+impl fmt::Debug for HandedOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandedOver").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Guest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guest").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for FirstSaid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hello(_) => f.write_str("Hello(..)"),
+            Self::Clear(first) => f.debug_tuple("Clear").field(first).finish(),
+        }
+    }
+}
+
 /// A client at a door: what it says is read from it, and what it is told is written to it. Reads and writes block.
 pub struct Visitor {
     stream: VisitorStream,
@@ -105,7 +198,9 @@ impl Visitor {
         let stream = match arrival.opened {
             OpenedConnection::Clear => VisitorStream::Clear(socket),
             OpenedConnection::Tls(connection) => VisitorStream::Tls(Box::new(StreamOwned::new(*connection, socket))),
-            OpenedConnection::Records(_) => return Err(io::ErrorKind::InvalidInput.into()),
+            OpenedConnection::Unshaken(_) | OpenedConnection::Records(_) => {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
         };
         Ok(Self { stream, peer: arrival.peer, stranger: Some(arrival.stranger) })
     }

@@ -23,7 +23,7 @@ use carrack_core::words;
 use carrack_sys::dir::{Dir, Stat};
 
 use self::door::Arrival;
-pub use self::door::{Door, Visitor};
+pub use self::door::{Door, FirstSaid, Guest, HandedOver, Visitor};
 use self::port::Port;
 use self::secrets::{load_key, load_token};
 use crate::agent::{self, Agent, DataPort, Environment};
