@@ -77,6 +77,13 @@ pub struct Ceilings {
     pub run_seconds: Option<u64>,
 }
 
+impl Ceilings {
+    /// Whether nothing is limited.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A token as the ledger knows it: never the secret, only its SHA-256.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TokenRow {

@@ -1,16 +1,27 @@
 //! What the service knows: tasks, endpoints, users, tokens, timers, events. These types are the documents of the API,
 //! the rows of the ledger and what the command line prints. Pure data; field names are the JSON names.
 
+mod documents;
 mod endpoint;
 mod event;
 mod identity;
+mod location;
+mod problem;
+mod secret;
 mod task;
 mod timer;
 mod words;
 
+pub use documents::{
+    DryRun, EndpointCheck, EndpointTest, EndpointUpdate, KnownBy, Listed, Login, LoginRequest, MadeToken, NewEndpoint,
+    NewTimer, NewToken, NewUser, TaskCount, TaskItem, TaskUpdate, UserUpdate, Whoami,
+};
 pub use endpoint::{Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, RateWindow};
 pub use event::{Event, EventKind};
 pub use identity::{Ceilings, Role, Scope, TokenRow, User, Verb};
+pub use location::{TaskLocation, percent};
+pub use problem::{Problem, ProblemCode};
+pub use secret::Secret;
 pub use task::{
     Blocked, BlockedCause, Fence, ItemState, NewTask, Pair, Progress, Rates, Task, TaskFailure, TaskKind, TaskOptions,
     TaskState,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::word_enum;
+use super::{Ceilings, word_enum};
 use crate::clock::Moment;
 
 word_enum! {
@@ -135,6 +135,12 @@ pub struct NewTask {
     /// The timer that submitted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer: Option<String>,
+    /// The token with which it was submitted: where that is revoked, the task is cancelled. The service sets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// How much it may do, by that token. The service sets it.
+    #[serde(skip_serializing_if = "Ceilings::is_none")]
+    pub ceilings: Ceilings,
 }
 
 /// Grows with each attempt of a task. What an attempt with a smaller number still says is refused.

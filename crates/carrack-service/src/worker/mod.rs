@@ -15,5 +15,6 @@ mod removal;
 mod run;
 mod teller;
 
-pub use order::{Credentials, EndOrder, Order, PairOrder, Secret};
+pub use crate::model::Secret;
+pub use order::{Credentials, EndOrder, Order, PairOrder};
 pub use run::{Means, run};

@@ -2,13 +2,12 @@
 //! file, no argument and no environment.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Moment;
-use crate::model::{Ceilings, Fence, TaskKind, TaskOptions};
+use crate::model::{Ceilings, Fence, Secret, TaskKind, TaskOptions};
 
 /// One attempt of a task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -96,27 +95,4 @@ pub enum EndOrder {
 pub struct Credentials {
     /// A bearer token.
     pub token: Option<Secret>,
-}
-
-/// A text that no log shows. It is written out where a worker's order is, and nowhere else.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Keeps a text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The secret itself.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(..)")
-    }
 }

@@ -1,0 +1,66 @@
+//! Login links: printed on the terminal of whoever starts the service, good for one login within a few minutes.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use data_encoding::BASE64URL_NOPAD;
+
+use super::digest::{is_same, random, sha256};
+use crate::model::Secret;
+
+const LIFETIME: Duration = Duration::from_secs(10 * 60);
+const LINKS_MAX: usize = 16;
+
+/// The links that nobody has used yet. In memory alone: a restart forgets them.
+#[derive(Default)]
+pub struct LoginLinks {
+    open: Mutex<Vec<Link>>,
+}
+
+struct Link {
+    user: String,
+    digest: [u8; 32],
+    until: Duration,
+}
+
+impl LoginLinks {
+    /// Makes one for this user; `now` is of a steady clock.
+    ///
+    /// # Errors
+    /// When the system gives no random bytes.
+    pub fn make(&self, user: &str, now: Duration) -> io::Result<Secret> {
+        let secret = BASE64URL_NOPAD.encode(&random::<32>()?);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|link| link.until > now);
+        if open.len() >= LINKS_MAX {
+            open.remove(0);
+        }
+        open.push(Link { user: user.to_owned(), digest: sha256(secret.as_bytes()), until: now + LIFETIME });
+        Ok(Secret::new(secret))
+    }
+
+    /// The user whose link this is. It works once.
+    pub fn take(&self, shown: &Secret, now: Duration) -> Option<String> {
+        let digest = sha256(shown.reveal().as_bytes());
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|link| link.until > now);
+        let found = open.iter().position(|link| is_same(&link.digest, &digest))?;
+        Some(open.remove(found).user)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn login_link_works_once_and_for_a_while() {
+        let links = LoginLinks::default();
+        let (one, other) = (links.make("ann", Duration::ZERO).unwrap(), links.make("bob", Duration::ZERO).unwrap());
+        assert_eq!(links.take(&Secret::new("no such link"), Duration::ZERO), None);
+        assert_eq!(links.take(&one, Duration::from_secs(1)), Some("ann".to_owned()));
+        assert_eq!(links.take(&one, Duration::from_secs(1)), None);
+        assert_eq!(links.take(&other, LIFETIME), None);
+    }
+}

@@ -1,0 +1,218 @@
+//! Whether a task may be what it asks for: its form, and its owner's right to every place that it names. Asked when a
+//! task or a timer is submitted, and again before each attempt: rights can be withdrawn meanwhile.
+
+use std::fmt;
+
+use carrack_core::request::{Durability, Encrypt, Existing, Verify};
+
+use super::{Action, Caller, Decision, Object, Place, ScopePath, Verdict, may};
+use crate::model::{Endpoint, NewTask, Pair, TaskKind, TaskLocation, Verb};
+
+/// Pairs of one task.
+pub const PAIRS_MAX: usize = 10_000;
+const LABEL_CHARACTERS_MAX: usize = 256;
+const TEXTS_MAX: usize = 1_000_000;
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestFault {
+    /// It is not what a task can be: in words.
+    Wrong(String),
+    /// There is no such endpoint, or the owner has no right to it: from outside these are the same.
+    NoEndpoint {
+        /// As it was named.
+        name: String,
+        /// The rule that hides it; none: there is none.
+        rule: Option<&'static str>,
+    },
+    /// A rule forbids it.
+    Forbidden {
+        /// The location, as it was named.
+        location: String,
+        /// The rule.
+        rule: &'static str,
+    },
+}
+
+impl fmt::Display for RequestFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong(why) => f.write_str(why),
+            Self::NoEndpoint { name, .. } => write!(f, "there is no endpoint {name}, or you have no right to it"),
+            Self::Forbidden { location, rule } => write!(f, "{location}: this is not allowed ({rule})"),
+        }
+    }
+}
+
+impl std::error::Error for RequestFault {}
+
+/// Checks a request of this caller, and names the endpoints that it uses, each once. `endpoint` looks one up.
+///
+/// # Errors
+/// The first [`RequestFault`]; those of `endpoint`.
+pub fn check_request<E: From<RequestFault>>(
+    caller: &Caller,
+    request: &NewTask,
+    mut endpoint: impl FnMut(&str) -> Result<Option<Endpoint>, E>,
+) -> Result<Vec<String>, E> {
+    check_form(request)?;
+    let decision = may(caller, &Action { verb: Verb::Tasks, object: Object::Nothing });
+    if decision.verdict != Verdict::Allowed {
+        return Err(RequestFault::Forbidden { location: "a task".into(), rule: decision.rule }.into());
+    }
+    let mut known: Vec<Endpoint> = Vec::new();
+    for pair in &request.pairs {
+        let source: &[Verb] = match request.kind {
+            TaskKind::Copy => &[Verb::Read],
+            TaskKind::Move => &[Verb::Read, Verb::Delete],
+            TaskKind::Delete => &[Verb::Delete],
+        };
+        let ends = [(Some(&pair.source), source), (pair.destination.as_ref(), &[Verb::Write][..])];
+        for (text, verbs) in ends {
+            let Some(text) = text else { continue };
+            let location = TaskLocation::parse(text).map_err(RequestFault::Wrong)?;
+            if let Some(name) = location.endpoint()
+                && !known.iter().any(|endpoint| endpoint.name == name)
+            {
+                let found = endpoint(name)?;
+                known.push(found.ok_or_else(|| RequestFault::NoEndpoint { name: name.to_owned(), rule: None })?);
+            }
+            for verb in verbs {
+                check_location(caller, text, &location, &known, *verb)?;
+            }
+        }
+    }
+    Ok(known.into_iter().map(|endpoint| endpoint.name).collect())
+}
+
+fn check_location(
+    caller: &Caller,
+    text: &str,
+    location: &TaskLocation,
+    known: &[Endpoint],
+    verb: Verb,
+) -> Result<(), RequestFault> {
+    let path;
+    let object = match location {
+        TaskLocation::Endpoint { name, path: below } => {
+            path = ScopePath::parse(below).map_err(|error| RequestFault::Wrong(format!("{text:?}: {error}")))?;
+            let endpoint = known.iter().find(|endpoint| endpoint.name == *name);
+            let endpoint = endpoint.ok_or_else(|| RequestFault::NoEndpoint { name: name.clone(), rule: None })?;
+            Object::Endpoint { endpoint, path: Some(&path) }
+        }
+        _ => Object::RawLocation,
+    };
+    match (may(caller, &Action { verb, object }), location.endpoint()) {
+        (Decision { verdict: Verdict::Allowed, .. }, _) => Ok(()),
+        (Decision { verdict: Verdict::Hidden, rule }, Some(name)) => {
+            Err(RequestFault::NoEndpoint { name: name.to_owned(), rule: Some(rule) })
+        }
+        (Decision { rule, .. }, _) => Err(RequestFault::Forbidden { location: text.to_owned(), rule }),
+    }
+}
+
+/// The places of a request, for rules about rows. What cannot be read any more is at no endpoint.
+pub fn places(request: &NewTask) -> Vec<Place> {
+    let ends = request.pairs.iter().flat_map(|Pair { source, destination }| [Some(source), destination.as_ref()]);
+    let place = |text: &String| {
+        if let Ok(TaskLocation::Endpoint { name, path }) = TaskLocation::parse(text)
+            && let Ok(path) = ScopePath::parse(&path)
+        {
+            return Place { endpoint: Some(name), path };
+        }
+        Place { endpoint: None, path: ScopePath::root() }
+    };
+    ends.flatten().map(place).collect()
+}
+
+/// Whether a request is what a task can be, whoever asks for it.
+///
+/// # Errors
+/// [`RequestFault::Wrong`].
+fn check_form(request: &NewTask) -> Result<(), RequestFault> {
+    let wrong = |why: String| Err(RequestFault::Wrong(why));
+    if request.pairs.is_empty() || request.pairs.len() > PAIRS_MAX {
+        return wrong(format!("a task has 1 to {PAIRS_MAX} pairs of source and destination"));
+    }
+    for pair in &request.pairs {
+        match (&pair.destination, request.kind) {
+            (None, TaskKind::Copy | TaskKind::Move) => {
+                return wrong(format!("{:?}: a copy and a move have a destination", pair.source));
+            }
+            (Some(_), TaskKind::Delete) => {
+                return wrong(format!("{:?}: a task that deletes has no destination", pair.source));
+            }
+            _ => {}
+        }
+        let is_synthetic = |text: &str| matches!(TaskLocation::parse(text), Ok(TaskLocation::Synthetic { .. }));
+        let is_sink = |text: &str| text == "null:";
+        if is_sink(&pair.source) || pair.destination.as_deref().is_some_and(|text| is_synthetic(text) && !is_sink(text))
+        {
+            return wrong(format!("{:?}: nothing is read from null:, and written only to null:", pair.source));
+        }
+        if request.kind != TaskKind::Copy && is_synthetic(&pair.source) {
+            return wrong(format!("{:?}: made-up bytes can be copied only", pair.source));
+        }
+    }
+    if request.label.as_ref().is_some_and(|label| !is_label(label)) {
+        return wrong(format!("a label has 1 to {LABEL_CHARACTERS_MAX} printable characters"));
+    }
+    if request.priority.is_some_and(|priority| priority > 9) {
+        return wrong("a priority is 0 to 9".into());
+    }
+    if request.timer.is_some() || request.token.is_some() || !request.ceilings.is_none() {
+        return wrong("timer, token and ceilings of a task are set by the service".into());
+    }
+    let is_digest = |digest: &String| digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if let Some((path, _)) = request.expect_digests.iter().find(|(_, digest)| !is_digest(digest)) {
+        return wrong(format!("the expected digest of {path:?} is not a BLAKE3 digest: 64 hexadecimal digits"));
+    }
+    if request.expect_digests.len() > TEXTS_MAX
+        || request.options.only.as_ref().is_some_and(|only| only.len() > TEXTS_MAX)
+    {
+        return wrong(format!("a task names at most {TEXTS_MAX} paths"));
+    }
+    let states = ["succeeded", "failed", "partial", "cancelled"];
+    if let Some(state) = request.notify.iter().find(|state| !states.contains(&state.as_str())) {
+        return wrong(format!("notify: {state:?}: use {}", states.join(", ")));
+    }
+    check_options(request)
+}
+
+fn check_options(request: &NewTask) -> Result<(), RequestFault> {
+    let options = &request.options;
+    let known = |name: &str, word: &Option<String>, parse: fn(&str) -> Result<(), String>| match word {
+        Some(word) => parse(word).map_err(|why| RequestFault::Wrong(format!("options: {name}: {why}"))),
+        None => Ok(()),
+    };
+    known("existing", &options.existing, |word| Existing::parse(word).map(drop))?;
+    known("verify", &options.verify, |word| Verify::parse(word).map(drop))?;
+    known("encrypt", &options.encrypt, |word| Encrypt::parse(word).map(drop))?;
+    known("durable", &options.durable, |word| Durability::parse(word).map(drop))?;
+    let wrong = |why: &str| Err(RequestFault::Wrong(format!("options: {why}")));
+    if options.streams.is_some_and(|streams| streams == 0 || streams > 512) {
+        return wrong("streams: 1 to 512");
+    }
+    if options.rate_limit == Some(0) {
+        return wrong("rate_limit: at least 1 byte a second");
+    }
+    let limits = carrack_core::limits::BLOCK_BYTES_MIN..=carrack_core::limits::BLOCK_BYTES_MAX;
+    if options.block_bytes.is_some_and(|bytes| !bytes.is_power_of_two() || !limits.contains(&bytes)) {
+        return wrong("block_bytes: a power of two within what blocks may have");
+    }
+    let is_word = |word: &str| {
+        word.len() <= 64 && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_,".contains(&byte))
+    };
+    if [&options.digest, &options.congestion].into_iter().flatten().any(|word| !is_word(word)) {
+        return wrong("digest, congestion: words of letters and digits");
+    }
+    if request.kind == TaskKind::Move && options.verify.as_deref() == Some("none") {
+        return wrong("a move deletes its source, so it always verifies");
+    }
+    Ok(())
+}
+
+/// Whether a text can be a label.
+pub fn is_label(text: &str) -> bool {
+    !text.is_empty() && text.chars().count() <= LABEL_CHARACTERS_MAX && !text.contains(char::is_control)
+}

@@ -1,0 +1,214 @@
+//! Paths below an endpoint's root, as rights are compared: by component, after everything that could mean another place
+//! is refused.
+
+use std::fmt;
+
+/// A path that means one place below a root: no `.`, no `..`, in no spelling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopePath {
+    components: Vec<String>,
+    is_directory: bool,
+}
+
+/// Why a text is no such path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScopePathError {
+    /// It does not begin with `/`.
+    NotAbsolute,
+    /// It holds `.` or `..`, plain or by `%`.
+    Dots,
+    /// It holds `//`.
+    EmptyComponent,
+    /// It holds a NUL, or a `/` by `%`.
+    Hidden,
+    /// A `%` is followed by something else than two hexadecimal digits.
+    BadPercent,
+    /// It is longer than any path.
+    TooLong,
+}
+
+impl fmt::Display for ScopePathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotAbsolute => "a path below an endpoint begins with /",
+            Self::Dots => "a path below an endpoint holds no . and no ..",
+            Self::EmptyComponent => "a path below an endpoint holds no //",
+            Self::Hidden => "a path below an endpoint holds no NUL and no %2F",
+            Self::BadPercent => "a % in a path is written %25; two hexadecimal digits behind it are a byte",
+            Self::TooLong => "the path is longer than any path is",
+        })
+    }
+}
+
+impl std::error::Error for ScopePathError {}
+
+impl ScopePath {
+    /// Parses a path as tasks and scopes have it: bytes that are no text stand as `%HH`.
+    ///
+    /// # Errors
+    /// Every [`ScopePathError`].
+    pub fn parse(text: &str) -> Result<Self, ScopePathError> {
+        if text.len() > 16 << 10 {
+            return Err(ScopePathError::TooLong);
+        }
+        let rest = text.strip_prefix('/').ok_or(ScopePathError::NotAbsolute)?;
+        let is_directory = rest.is_empty() || rest.ends_with('/');
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let mut components = Vec::new();
+        if !rest.is_empty() {
+            for component in rest.split('/') {
+                components.push(normal(component)?);
+            }
+        } else if text.len() > 1 {
+            return Err(ScopePathError::EmptyComponent);
+        }
+        Ok(Self { components, is_directory })
+    }
+
+    /// The root itself.
+    pub const fn root() -> Self {
+        Self { components: Vec::new(), is_directory: true }
+    }
+
+    /// Whether this is `other` or lies below it: `/foo` is not below `/foobar`, nor the other way round.
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.components.starts_with(&other.components)
+    }
+
+    /// Whether it ends with `/`: for a source, its contents are meant.
+    pub fn is_directory(&self) -> bool {
+        self.is_directory
+    }
+}
+
+/// A component in its one spelling: letters, digits, `-`, `_`, `.` and `~` plain, whatever else by `%HH`.
+fn normal(component: &str) -> Result<String, ScopePathError> {
+    let mut bytes = component.as_bytes().to_vec();
+    check(&bytes)?;
+    bytes = decode(&bytes)?;
+    check(&bytes)?;
+    let normal = crate::model::percent(&bytes);
+    // Whoever behind us decodes once more than they should must not be led elsewhere either.
+    for _ in 0..2 {
+        match decode(&bytes) {
+            Ok(again) if again != bytes => {
+                check(&again)?;
+                bytes = again;
+            }
+            _ => break,
+        }
+    }
+    Ok(normal)
+}
+
+fn check(bytes: &[u8]) -> Result<(), ScopePathError> {
+    match bytes {
+        b"" => Err(ScopePathError::EmptyComponent),
+        b"." | b".." => Err(ScopePathError::Dots),
+        _ if bytes.contains(&0) || bytes.contains(&b'/') => Err(ScopePathError::Hidden),
+        _ => Ok(()),
+    }
+}
+
+fn decode(text: &[u8]) -> Result<Vec<u8>, ScopePathError> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, after @ ..] = rest {
+        if *first == b'%' {
+            let digits = after.get(..2).ok_or(ScopePathError::BadPercent)?;
+            let byte = data_encoding::HEXLOWER_PERMISSIVE.decode(digits).map_err(|_| ScopePathError::BadPercent)?;
+            bytes.extend(byte);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn within(path: &str, other: &str) -> bool {
+        ScopePath::parse(path).unwrap().is_within(&ScopePath::parse(other).unwrap())
+    }
+
+    #[test]
+    fn scope_path_is_compared_by_component() {
+        for (path, other, is) in [
+            ("/foo", "/foo", true),
+            ("/foo/", "/foo", true),
+            ("/foo", "/foo/", true),
+            ("/foo/bar", "/foo", true),
+            ("/foobar", "/foo", false),
+            ("/foo", "/foobar", false),
+            ("/fo", "/foo", false),
+            ("/", "/foo", false),
+            ("/foo", "/", true),
+            ("/", "/", true),
+            ("/%66oo/x", "/foo", true),
+            ("/foo%20bar", "/foo bar", true),
+            ("/foo", "/FOO", false),
+            ("/...", "/", true),
+            ("/é", "/%C3%A9", true),
+            ("/é", "/%c3%a9", true),
+        ] {
+            assert_eq!(within(path, other), is, "{path} in {other}");
+        }
+    }
+
+    #[test]
+    fn scope_path_refuses_what_could_mean_another_place() {
+        use ScopePathError::{BadPercent, Dots, EmptyComponent, Hidden, NotAbsolute};
+        for (path, error) in [
+            ("", NotAbsolute),
+            ("foo", NotAbsolute),
+            ("//", EmptyComponent),
+            ("//foo", EmptyComponent),
+            ("/foo//bar", EmptyComponent),
+            ("/foo//", EmptyComponent),
+            ("/.", Dots),
+            ("/..", Dots),
+            ("/foo/..", Dots),
+            ("/foo/../", Dots),
+            ("/foo/./bar", Dots),
+            ("/%2e%2e/x", Dots),
+            ("/.%2E", Dots),
+            ("/%2e", Dots),
+            ("/%252e%252e/x", Dots),
+            ("/%25252e%25252e/x", Dots),
+            ("/a%2fb", Hidden),
+            ("/a%2F..%2Fb", Hidden),
+            ("/a%252fb", Hidden),
+            ("/a%00", Hidden),
+            ("/a\0", Hidden),
+            ("/a%", BadPercent),
+            ("/a%4", BadPercent),
+            ("/a%zz", BadPercent),
+            ("/a%+1", BadPercent),
+        ] {
+            assert_eq!(ScopePath::parse(path), Err(error), "{path:?}");
+        }
+        assert_eq!(ScopePath::parse(&format!("/{}", "a".repeat(20_000))), Err(ScopePathError::TooLong));
+    }
+
+    proptest! {
+        /// Whatever is within a scope is there by the plainest of comparisons, too: after decoding, the scope's text
+        /// stands at its beginning, and a component ends there; and no component leads up.
+        #[test]
+        fn scope_path_never_lets_out(path in "[/.%a2eEfF0b ]{0,24}", scope in "(/[ab.]{1,3}){0,3}") {
+            let (Ok(path_parsed), Ok(scope_parsed)) = (ScopePath::parse(&path), ScopePath::parse(&scope)) else {
+                return Ok(());
+            };
+            let plain = String::from_utf8_lossy(&decode(path.as_bytes()).unwrap()).into_owned();
+            prop_assert!(!plain.split('/').any(|component| component == "." || component == ".."));
+            let scope = scope.trim_end_matches('/');
+            let below = plain == scope || plain.starts_with(&format!("{scope}/"));
+            prop_assert_eq!(path_parsed.is_within(&scope_parsed), below || plain.trim_end_matches('/') == scope);
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! What the API takes and answers beside the rows themselves.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    EndpointDefaults, EndpointLimits, EndpointLocation, ItemState, NewTask, Role, Scope, Secret, TaskFailure,
+    TimerSchedule, TokenRow, word_enum,
+};
+use crate::clock::Moment;
+
+/// A field that may be left out, be null, or have a value: these are three different things.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Listed<T> {
+    /// The rows of this page.
+    pub items: Vec<T>,
+    /// Where the next page begins: the value of `cursor` that brings it. None: this page is the last.
+    pub next: Option<String>,
+}
+
+/// How many tasks something was done to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TaskCount {
+    /// So many.
+    pub tasks: u64,
+}
+
+/// What became of a submission that was only tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DryRun {
+    /// The task would be accepted.
+    pub valid: bool,
+    /// When it would begin, where that can be told.
+    pub expected_start: Option<Moment>,
+    /// How long it would take, where that can be told.
+    pub expected_seconds: Option<u64>,
+    /// From what that is known, or why it is not.
+    pub why: String,
+}
+
+/// One thing that a test of an endpoint has looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EndpointCheck {
+    /// What was looked at.
+    pub name: String,
+    /// Whether it is as it should be; none: it could not be looked at.
+    pub ok: Option<bool>,
+    /// What was found.
+    pub told: String,
+    /// The line that mends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+/// What a test of an endpoint has found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EndpointTest {
+    /// Whether all is as it should be.
+    pub ok: bool,
+    /// What was looked at.
+    pub checks: Vec<EndpointCheck>,
+}
+
+/// What changes about a task; what is left out stays, null takes it away.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskUpdate {
+    /// What its owner calls it.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub label: Option<Option<String>>,
+    /// When it fails, if it has not ended.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Moment>)]
+    pub deadline: Option<Option<Moment>>,
+    /// 0 to 9.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 9)]
+    pub priority: Option<u8>,
+}
+
+/// What became of one item of a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TaskItem {
+    /// The pair of the task that it is of, from 0.
+    pub pair: u32,
+    /// Relative to the destination (to the source, where a task deletes). Bytes that are no UTF-8 are written `\xHH`,
+    /// a backslash `\\`.
+    pub path: String,
+    /// `file`, `directory`, `symlink` or `special`.
+    pub kind: String,
+    /// What became of it.
+    pub state: ItemState,
+    /// Bytes of content.
+    pub size: u64,
+    /// BLAKE3 of the file, in hexadecimal, as the receiver computed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Why it failed or was skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<TaskFailure>,
+}
+
+/// An endpoint to be added.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewEndpoint {
+    /// What it is called: letters, digits, `-`, `_` and `.`; unique.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    pub name: String,
+    /// Where its root is.
+    pub location: EndpointLocation,
+    /// Nothing there may be changed.
+    #[serde(default)]
+    pub read_only: bool,
+    /// What it allows.
+    #[serde(default)]
+    pub limits: EndpointLimits,
+    /// What its tasks do where they do not say it.
+    #[serde(default)]
+    pub defaults: EndpointDefaults,
+    /// Free text.
+    #[serde(default)]
+    pub description: String,
+    /// Users who may use it beside its owner; `*` stands for every user.
+    #[serde(default)]
+    pub users: Vec<String>,
+    /// The node's token. It is sealed at once, and no document shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<Secret>,
+}
+
+/// What changes about an endpoint; what is left out stays.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EndpointUpdate {
+    /// Where its root is. A token that is kept goes, unless one comes with it: it was for the place before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<EndpointLocation>,
+    /// Nothing there may be changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    /// What it allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<EndpointLimits>,
+    /// What its tasks do where they do not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub defaults: Option<EndpointDefaults>,
+    /// Free text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Users who may use it beside its owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<Vec<String>>,
+    /// The node's token; null takes it away.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Secret>)]
+    pub token: Option<Option<Secret>>,
+}
+
+/// A timer to be made.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTimer {
+    /// What its owner calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// When it runs.
+    pub schedule: TimerSchedule,
+    /// What it submits.
+    pub task: NewTask,
+}
+
+/// A user to be added.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewUser {
+    /// Unique; letters, digits, `-`, `_`, `.` and `@`.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._@-]*$")]
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+    /// The account of the service's host that is this user over the local socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<u32>,
+    /// A password to log in with; none: only tokens and the account let them in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<Secret>,
+}
+
+/// What changes about a user; what is left out stays, null takes it away.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct UserUpdate {
+    /// What they may do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// The account of the service's host that is this user over the local socket.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u32>)]
+    pub account: Option<Option<u32>>,
+    /// Whether they may come in at all. Whatever they have running is cancelled where they may not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// The new password.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Secret>)]
+    pub password: Option<Option<Secret>>,
+}
+
+/// A token to be made.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NewToken {
+    /// The user it acts for; the caller, where it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// What it is for.
+    pub label: String,
+    /// What it allows; all that its user may do, where it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    /// When it ends; never, where it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Moment>,
+}
+
+/// A token that was made. This is the only time that it is shown.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MadeToken {
+    /// What to show as `Authorization: Bearer …`.
+    #[schema(value_type = String)]
+    pub token: Secret,
+    /// What the service keeps of it.
+    pub row: TokenRow,
+}
+
+/// Who logs in: with a name and a password, or with a link that the service printed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LoginRequest {
+    /// The user's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Their password.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password: Option<Secret>,
+    /// What stands behind the `#` of a login link; it works once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<Secret>,
+    /// Keep the session in a cookie, as browsers do; else its token is in the answer.
+    pub cookie: bool,
+}
+
+/// A login that worked.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Login {
+    /// The user's name.
+    pub user: String,
+    /// What they may do.
+    pub role: Role,
+    /// When the session ends.
+    pub expires: Moment,
+    /// The session's token, where it is not in a cookie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub token: Option<Secret>,
+    /// The value of the header `X-Carrack-Csrf` that changes need beside the cookie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csrf: Option<String>,
+}
+
+word_enum! {
+    /// By what a caller is known.
+    pub enum KnownBy {
+        Socket "socket" "the account of a process of this host"
+        Token "token" "a token"
+        Session "session" "a login"
+    }
+}
+
+/// Who the caller is.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Whoami {
+    /// The user's name.
+    pub user: String,
+    /// What they may do.
+    pub role: Role,
+    /// By what they are known.
+    pub via: KnownBy,
+    /// What the token allows; none: all that the user may do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    /// When token or session ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Moment>,
+    /// The value of the header `X-Carrack-Csrf` that changes need beside the cookie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csrf: Option<String>,
+    /// The service's version.
+    pub service: String,
+}
