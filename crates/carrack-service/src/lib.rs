@@ -4,7 +4,10 @@
 //!
 //! Async, HTTP and SQL are here and nowhere else in Carrack.
 
+pub mod api;
+pub mod client;
 pub mod clock;
+pub mod identity;
 pub mod journal;
 pub mod ledger;
 pub mod model;

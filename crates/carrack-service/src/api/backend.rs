@@ -1,0 +1,63 @@
+//! What the API needs of the rest of the service.
+
+use std::time::Duration;
+
+use crate::clock::Moment;
+use crate::model::{Endpoint, EndpointTest, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule};
+
+/// What a task may expect that is not submitted yet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Promise {
+    /// When it would begin, where that can be told.
+    pub start: Option<Moment>,
+    /// How long it would take, where that can be told.
+    pub time: Option<Duration>,
+    /// From what that is known, or why it is not.
+    pub why: String,
+}
+
+/// The loop that does the work, and the journals of tasks. Methods may block on files, never on the network, but
+/// [`Backend::test_endpoint`].
+pub trait Backend: Send + Sync + 'static {
+    /// Has the loop look at the ledger: something was written.
+    fn wake(&self);
+
+    /// Puts on a task what is in memory only: its place in the queue, when it is expected to begin, why it waits.
+    fn complete(&self, task: &mut Task);
+
+    /// What a task may expect that is not submitted yet. The request was checked.
+    fn promise(&self, request: &NewTask) -> Promise;
+
+    /// The first run of a timer that is made now.
+    ///
+    /// # Errors
+    /// What is wrong with the schedule, in words.
+    fn first_run(&self, schedule: &TimerSchedule, now: Moment) -> Result<Moment, String>;
+
+    /// The next run of a timer that goes on now; none: no more come.
+    ///
+    /// # Errors
+    /// What is wrong with its schedule, in words.
+    fn next_run(&self, timer: &Timer, now: Moment) -> Result<Option<Moment>, String>;
+
+    /// Items of a task, failed ones first. `cursor` is what an earlier page gave; none: from the beginning.
+    ///
+    /// # Errors
+    /// Why they cannot be read, in words; `None` for a cursor that no page gave.
+    fn items(
+        &self,
+        task: &str,
+        states: &[ItemState],
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Listed<TaskItem>, Option<String>>;
+
+    /// Tries an endpoint: reaches it, shows its token, makes and removes a file, looks at its clock and its storage.
+    fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest;
+
+    /// Why the service cannot take on work at present.
+    ///
+    /// # Errors
+    /// In words.
+    fn health(&self) -> Result<(), String>;
+}

@@ -1,0 +1,440 @@
+//! Routes of endpoints.
+
+use std::net::{IpAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::Api;
+use super::admit::Known;
+use super::extract::{Body, PathOf, QueryOf, etag, if_match, limit, paged};
+use super::problem::{ApiError, Done};
+use crate::identity::{Action, Caller, Object, ScopePath, Verdict, may, name_fault};
+use crate::ledger::{EndpointRow, LedgerError, NewEvent, Page};
+use crate::model::{
+    Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, EndpointTest, EndpointUpdate, EventKind, Listed,
+    NewEndpoint, Problem, Secret, TaskLocation, Verb, percent,
+};
+
+const TEXT_MAX: usize = 4096;
+const USERS_MAX: usize = 1000;
+
+/// Which page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PageQuery {
+    /// Rows of a page, 1 to 1000; 100 where it is left out.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// The `next` of the page before.
+    cursor: Option<String>,
+}
+
+/// Lists the endpoints that the caller may use, by name.
+#[utoipa::path(
+    get, path = "/endpoints", tag = "endpoints", params(PageQuery),
+    responses(
+        (status = 200, description = "One page.", body = Listed<Endpoint>),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    QueryOf(query): QueryOf<PageQuery>,
+) -> Done<Json<Listed<Endpoint>>> {
+    let limit = limit(query.limit)?;
+    let listed = api.run(move |api| {
+        api.check(&known.caller, Verb::View, Object::Nothing)?;
+        let mut seen = Vec::new();
+        let mut after = query.cursor;
+        // Endpoints of others are passed over, so that a page is full as long as there is more.
+        loop {
+            let rows = api.ledger.endpoints(&Page { after: after.clone(), limit: limit + 1 })?;
+            let is_last = rows.len() <= limit;
+            after = rows.last().map(|endpoint| endpoint.name.clone());
+            seen.extend(rows.into_iter().filter(|endpoint| {
+                let object = Object::Endpoint { endpoint, path: None };
+                may(&known.caller, &Action { verb: Verb::View, object }).verdict == Verdict::Allowed
+            }));
+            if is_last || seen.len() > limit {
+                return Ok(paged(seen, limit, |endpoint| endpoint.name.clone()));
+            }
+        }
+    });
+    listed.await.map(Json)
+}
+
+/// Adds an endpoint. Only admins, and the account that runs the service, add one on the service's host or behind its
+/// ssh.
+#[utoipa::path(
+    post, path = "/endpoints", tag = "endpoints", request_body = NewEndpoint,
+    responses(
+        (status = 201, description = "The endpoint.", body = Endpoint),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Body<NewEndpoint>) -> Done<Response> {
+    let added = api.run(move |api| {
+        let caller = &*known.caller;
+        api.check(caller, Verb::Admin, Object::EndpointSettings(None))?;
+        if let Some(fault) = name_fault(&new.name, "-_.") {
+            return Err(ApiError::malformed(format!("name: {fault}")));
+        }
+        check_location(api, caller, &new.location)?;
+        check_rest(&new.limits, &new.defaults, &new.description, &new.users)?;
+        check_token(&new.location, new.token.as_ref())?;
+        let sealed_token = new.token.as_ref().map(|token| api.seal.seal(&new.name, token)).transpose();
+        let sealed_token = sealed_token.map_err(ApiError::internal)?;
+        let endpoint = Endpoint {
+            name: new.name,
+            owner: caller.user.clone(),
+            location: new.location,
+            read_only: new.read_only,
+            limits: new.limits,
+            defaults: new.defaults,
+            description: new.description,
+            users: new.users,
+            has_token: sealed_token.is_some(),
+            added: api.now(),
+            version: 1,
+        };
+        let event = event(caller, &endpoint, "an endpoint was added");
+        let name = endpoint.name.clone();
+        api.ledger.add_endpoint(&EndpointRow { endpoint, sealed_token }, &event)?;
+        api.wrote();
+        Ok(api.ledger.endpoint(&name)?.endpoint)
+    });
+    let endpoint = added.await?;
+    Ok((StatusCode::CREATED, etag(endpoint.version), Json(endpoint)).into_response())
+}
+
+fn event(caller: &Caller, endpoint: &Endpoint, text: &str) -> NewEvent {
+    tracing::info!(target: "carrack::audit", user = %caller.user, endpoint = %endpoint.name, "{text}");
+    NewEvent {
+        kind: EventKind::EndpointChanged,
+        owner: endpoint.owner.clone(),
+        task: None,
+        subject: Some(endpoint.name.clone()),
+        text: text.to_owned(),
+        detail: serde_json::json!({ "by": caller.user }),
+    }
+}
+
+/// An endpoint that the caller may see, with the sealed token.
+fn visible(api: &Api, caller: &Caller, name: &str) -> Done<EndpointRow> {
+    // First what does not depend on the endpoint: whether there is one must not show in the answer.
+    api.check(caller, Verb::View, Object::Nothing)?;
+    let row = api.ledger.endpoint(name)?;
+    api.check(caller, Verb::View, Object::Endpoint { endpoint: &row.endpoint, path: None })?;
+    Ok(row)
+}
+
+/// An endpoint whose settings the caller may change.
+fn changeable(api: &Api, caller: &Caller, name: &str) -> Done<EndpointRow> {
+    api.check(caller, Verb::Admin, Object::EndpointSettings(None))?;
+    let row = api.ledger.endpoint(name)?;
+    api.check(caller, Verb::Admin, Object::EndpointSettings(Some(&row.endpoint)))?;
+    Ok(row)
+}
+
+/// Shows an endpoint.
+#[utoipa::path(
+    get, path = "/endpoints/{name}", tag = "endpoints", params(("name" = String, Path, description = "The endpoint.")),
+    responses(
+        (status = 200, description = "The endpoint; `ETag` is its version.", body = Endpoint),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn show(State(api): State<Arc<Api>>, known: Known, PathOf(name): PathOf<String>) -> Done<Response> {
+    let endpoint = api.run(move |api| visible(api, &known.caller, &name).map(|row| row.endpoint)).await?;
+    Ok((etag(endpoint.version), Json(endpoint)).into_response())
+}
+
+/// Changes an endpoint.
+#[utoipa::path(
+    patch, path = "/endpoints/{name}", tag = "endpoints", params(("name" = String, Path, description = "The endpoint."),
+        ("If-Match" = Option<String>, Header, description = "Change only this version.")),
+    request_body = EndpointUpdate,
+    responses(
+        (status = 200, description = "The endpoint as it is now.", body = Endpoint),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn update(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    PathOf(name): PathOf<String>,
+    headers: HeaderMap,
+    Body(update): Body<EndpointUpdate>,
+) -> Done<Response> {
+    let version = if_match(&headers)?;
+    let changed = api.run(move |api| {
+        let caller = &*known.caller;
+        let mut row = changeable(api, caller, &name)?;
+        let now = row.endpoint.version;
+        if version.is_some_and(|version| version != now) {
+            return Err(ApiError::version_differs(now));
+        }
+        apply(api, caller, &mut row, update)?;
+        let event = event(caller, &row.endpoint, "an endpoint was changed");
+        match api.ledger.change_endpoint(&row, &event, api.now()) {
+            Ok(endpoint) => {
+                api.wrote();
+                Ok(endpoint)
+            }
+            Err(LedgerError::Conflict(_)) if version.is_some() => Err(ApiError::version_differs(now + 1)),
+            Err(error) => Err(error.into()),
+        }
+    });
+    let endpoint = changed.await?;
+    Ok((etag(endpoint.version), Json(endpoint)).into_response())
+}
+
+fn apply(api: &Api, caller: &Caller, row: &mut EndpointRow, update: EndpointUpdate) -> Done<()> {
+    let endpoint = &mut row.endpoint;
+    if let Some(location) = update.location {
+        check_location(api, caller, &location)?;
+        if location != endpoint.location {
+            // The token was for the place before: whoever may change the place must not learn it by another one.
+            row.sealed_token = None;
+            endpoint.location = location;
+        }
+    }
+    endpoint.read_only = update.read_only.unwrap_or(endpoint.read_only);
+    endpoint.limits = update.limits.unwrap_or_else(|| endpoint.limits.clone());
+    endpoint.defaults = update.defaults.unwrap_or_else(|| endpoint.defaults.clone());
+    endpoint.description = update.description.unwrap_or_else(|| endpoint.description.clone());
+    endpoint.users = update.users.unwrap_or_else(|| endpoint.users.clone());
+    check_rest(&endpoint.limits, &endpoint.defaults, &endpoint.description, &endpoint.users)?;
+    match &update.token {
+        None => {}
+        Some(None) => row.sealed_token = None,
+        Some(Some(token)) => {
+            check_token(&endpoint.location, Some(token))?;
+            row.sealed_token = Some(api.seal.seal(&endpoint.name, token).map_err(ApiError::internal)?);
+        }
+    }
+    endpoint.has_token = row.sealed_token.is_some();
+    Ok(())
+}
+
+/// Removes an endpoint that no open task and no timer uses.
+#[utoipa::path(
+    delete, path = "/endpoints/{name}", tag = "endpoints",
+    params(("name" = String, Path, description = "The endpoint.")),
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn remove(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    PathOf(name): PathOf<String>,
+) -> Done<StatusCode> {
+    let removed = api.run(move |api| {
+        let row = changeable(api, &known.caller, &name)?;
+        let event = event(&known.caller, &row.endpoint, "an endpoint was removed");
+        api.ledger.remove_endpoint(&name, &event, api.now())?;
+        api.wrote();
+        Ok(StatusCode::NO_CONTENT)
+    });
+    removed.await
+}
+
+/// Tries an endpoint: reaches it, shows its token, makes and removes a file, looks at its clock and its storage.
+#[utoipa::path(
+    post, path = "/endpoints/{name}/test", tag = "endpoints",
+    params(("name" = String, Path, description = "The endpoint.")),
+    responses(
+        (status = 200, description = "What was found.", body = EndpointTest),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn test(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    PathOf(name): PathOf<String>,
+) -> Done<Json<EndpointTest>> {
+    let tested = api.run(move |api| {
+        api.check(&known.caller, Verb::Read, Object::Nothing)?;
+        let row = api.ledger.endpoint(&name)?;
+        let path = ScopePath::root();
+        let object = Object::Endpoint { endpoint: &row.endpoint, path: Some(&path) };
+        api.check(&known.caller, Verb::Read, object)?;
+        if let EndpointLocation::Node { host, .. } = &row.endpoint.location {
+            check_address(api, &known.caller, host)?;
+        }
+        let token = row.sealed_token.as_ref().map(|sealed| api.seal.unseal(&name, sealed)).transpose();
+        let token = token.map_err(|error| ApiError::conflict(error.to_string()))?;
+        Ok(api.backend.test_endpoint(&row.endpoint, token.as_ref()))
+    });
+    tested.await.map(Json)
+}
+
+/// Whether a location can be an endpoint's, and this caller's: what has it parsed as a task's has it checked as one.
+fn check_location(api: &Api, caller: &Caller, location: &EndpointLocation) -> Done<()> {
+    let wrong = |why: String| ApiError::malformed(format!("location: {why}"));
+    let below = |path: &str| ScopePath::parse(path).map_err(|error| wrong(error.to_string()));
+    match location {
+        EndpointLocation::Local { root } => {
+            below(&as_path(root))?;
+            api.check(caller, Verb::Write, Object::RawLocation)
+        }
+        EndpointLocation::Ssh { user, host, path } => {
+            let login = user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+            let parsed = TaskLocation::parse(&format!("ssh://{login}{}/", bracketed(host))).map_err(wrong)?;
+            // Whatever a host or a login holds that ends it would be another place.
+            let same = TaskLocation::Ssh { user: user.clone(), host: host.clone(), path: "/".into() };
+            if parsed != same || path.contains(char::is_control) {
+                return Err(wrong("that is no login, no host, or no path".into()));
+            }
+            api.check(caller, Verb::Write, Object::RawLocation)
+        }
+        EndpointLocation::Node { host, port, fingerprint, path } => {
+            let parsed = TaskLocation::parse(&format!("carrack://{}:{port}/", bracketed(host))).map_err(wrong)?;
+            let same = TaskLocation::Node { host: host.clone(), port: *port, fingerprint: None, path: "/".into() };
+            if parsed != same {
+                return Err(wrong("that is no host".into()));
+            }
+            below(path)?;
+            let is_pin = |pin: &String| pin.len() == 64 && pin.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
+            if fingerprint.as_ref().is_some_and(|pin| !is_pin(pin)) {
+                return Err(wrong("fingerprint: 64 hexadecimal digits in lower case".into()));
+            }
+            check_address(api, caller, host)
+        }
+    }
+}
+
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
+/// A local root is a path as it is; as text it may hold what a location writes by `%`.
+fn as_path(root: &str) -> String {
+    root.split('/').map(|component| percent(component.as_bytes())).collect::<Vec<_>>().join("/")
+}
+
+/// Users have the service connect to hosts of the network, not to this host itself, nor to what only this host reaches.
+fn check_address(api: &Api, caller: &Caller, host: &str) -> Done<()> {
+    if caller.is_admin() || caller.runs_service {
+        return Ok(());
+    }
+    let addresses: Vec<IpAddr> = match host.parse() {
+        Ok(address) => vec![address],
+        // A name that cannot be looked up now leads nowhere now; the test of an endpoint looks again.
+        Err(_) => (host, 0).to_socket_addrs().map(|all| all.map(|socket| socket.ip()).collect()).unwrap_or_default(),
+    };
+    if addresses.iter().any(|address| is_of_this_host(address.to_canonical())) {
+        let rule = "endpoint-at-this-host";
+        let detail = "only an admin can add an endpoint at an address of the service's own host";
+        return Err(api.refused(caller, Verb::Admin, rule, ApiError::forbidden(rule).hint(detail)));
+    }
+    Ok(())
+}
+
+/// Loopback, link-local (there are the clouds' services of secrets), nowhere, and everywhere.
+fn is_of_this_host(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            address.is_loopback()
+                || address.is_link_local()
+                || address.is_unspecified()
+                || address.is_multicast()
+                || address.is_broadcast()
+                || address.octets()[0] == 0
+        }
+        IpAddr::V6(address) => {
+            address.is_loopback()
+                || address.is_unspecified()
+                || address.is_multicast()
+                || address.segments()[0] & 0xffc0 == 0xfe80
+        }
+    }
+}
+
+fn check_token(location: &EndpointLocation, token: Option<&Secret>) -> Done<()> {
+    let Some(token) = token else { return Ok(()) };
+    if !matches!(location, EndpointLocation::Node { .. }) {
+        return Err(ApiError::malformed("token: only a node takes one"));
+    }
+    let text = token.reveal();
+    if text.is_empty() || text.len() > 4096 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(ApiError::malformed("token: 1 to 4096 printable characters without spaces"));
+    }
+    Ok(())
+}
+
+fn check_rest(limits: &EndpointLimits, defaults: &EndpointDefaults, description: &str, users: &[String]) -> Done<()> {
+    use carrack_core::request::{Encrypt, Verify};
+    if limits.transfers == Some(0) || limits.streams == Some(0) || limits.rate == Some(0) {
+        return Err(ApiError::malformed("limits: what is limited is limited to at least 1"));
+    }
+    let is_time = |text: &str| {
+        let bytes = text.as_bytes();
+        bytes.len() == 5
+            && bytes[2] == b':'
+            && text[..2].parse::<u8>().is_ok_and(|hour| hour < 24)
+            && text[3..].parse::<u8>().is_ok_and(|minute| minute < 60)
+    };
+    if limits.timetable.len() > 100
+        || limits.timetable.iter().any(|window| {
+            !window.from.is_ascii() || !window.until.is_ascii() || !is_time(&window.from) || !is_time(&window.until)
+        })
+    {
+        return Err(ApiError::malformed("limits: timetable: at most 100 hours as HH:MM"));
+    }
+    let word = |name: &str, why: String| ApiError::malformed(format!("defaults: {name}: {why}"));
+    if let Some(verify) = &defaults.verify {
+        Verify::parse(verify).map_err(|why| word("verify", why))?;
+    }
+    if let Some(encrypt) = &defaults.encrypt {
+        Encrypt::parse(encrypt).map_err(|why| word("encrypt", why))?;
+    }
+    if description.len() > TEXT_MAX {
+        return Err(ApiError::malformed(format!("description: at most {TEXT_MAX} bytes")));
+    }
+    if users.len() > USERS_MAX || users.iter().any(|user| user != "*" && name_fault(user, "-_.@").is_some()) {
+        return Err(ApiError::malformed("users: names of users, or *"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_this_host_are_known_in_every_form() {
+        for address in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "0.1.2.3",
+            "169.254.169.254",
+            "255.255.255.255",
+            "224.0.0.1",
+            "::1",
+            "::",
+            "fe80::1",
+            "febf::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:7f00:1",
+            "::ffff:169.254.169.254",
+        ] {
+            assert!(is_of_this_host(address.parse::<IpAddr>().unwrap().to_canonical()), "{address}");
+        }
+        for address in ["192.0.2.1", "10.0.0.1", "2001:db8::1", "fec0::1", "::ffff:10.0.0.1"] {
+            assert!(!is_of_this_host(address.parse::<IpAddr>().unwrap().to_canonical()), "{address}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The API: HTTP over the service's Unix socket and the node's port. It checks who asks and whether they may, reads and
+//! writes the ledger, and wakes the loop that does the work. It decides nothing about tasks itself.
+//!
+//! Every route but health and login is closed until a token, a session or the account behind the socket opens it:
+//! [`admit`] stands before all of them.
+
+mod admit;
+mod backend;
+mod endpoints;
+mod events;
+mod extract;
+mod health;
+mod items;
+mod login;
+mod metrics;
+mod openapi;
+mod problem;
+mod router;
+mod serve;
+mod stream;
+mod submit;
+mod tasks;
+mod timers;
+mod tls;
+mod tokens;
+mod users;
+
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, watch};
+
+pub use self::admit::Peer;
+pub use self::backend::{Backend, Promise};
+use self::metrics::Metrics;
+pub use self::openapi::openapi_json;
+use self::problem::{ApiError, Done};
+pub use self::router::router;
+pub use self::serve::{ApiHandle, ServeConfig, start};
+pub use self::tls::{Certificate, CertificateError, CertificateFiles};
+use crate::clock::{Clock, Moment};
+use crate::identity::{Action, Caller, LoginLinks, Object, Seal, Slow, Verdict, may};
+use crate::ledger::{Ledger, LedgerError};
+use crate::model::{Role, User, Verb};
+
+/// The user who is the account that runs the service.
+pub const LOCAL_USER: &str = "local";
+/// Passwords that are looked at, at once: each takes 19 MiB and a processor for tens of milliseconds.
+const PASSWORDS_AT_ONCE: usize = 2;
+/// Streams of events and items, at once.
+const STREAMS_AT_ONCE: usize = 512;
+
+/// What the API stands on.
+pub struct Parts {
+    /// What the service must never lose.
+    pub ledger: Arc<dyn Ledger>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Seals the secrets of endpoints.
+    pub seal: Arc<Seal>,
+    /// The loop that does the work, and what it knows.
+    pub backend: Arc<dyn Backend>,
+}
+
+/// The API's state, shared by all connections.
+pub struct Api {
+    ledger: Arc<dyn Ledger>,
+    clock: Arc<dyn Clock>,
+    seal: Arc<Seal>,
+    backend: Arc<dyn Backend>,
+    /// The account that runs the service.
+    account: u32,
+    slow: Slow,
+    links: LoginLinks,
+    metrics: Metrics,
+    passwords: Semaphore,
+    streams: Arc<Semaphore>,
+    /// Grows when there may be new events.
+    changed: watch::Sender<u64>,
+    /// Becomes true when the service ends: streams end with it.
+    stopping: watch::Sender<bool>,
+}
+
+impl Api {
+    /// The API over these parts. The user [`LOCAL_USER`] is made if there is none; tasks whose token was revoked while
+    /// the service did not run are cancelled.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    pub fn new(parts: Parts) -> Result<Arc<Self>, LedgerError> {
+        let api = Arc::new(Self {
+            ledger: parts.ledger,
+            clock: parts.clock,
+            seal: parts.seal,
+            backend: parts.backend,
+            account: rustix::process::geteuid().as_raw(),
+            slow: Slow::default(),
+            links: LoginLinks::default(),
+            metrics: Metrics::default(),
+            passwords: Semaphore::new(PASSWORDS_AT_ONCE),
+            streams: Arc::new(Semaphore::new(STREAMS_AT_ONCE)),
+            changed: watch::Sender::new(0),
+            stopping: watch::Sender::new(false),
+        });
+        api.add_local_user()?;
+        tokens::cancel_orphans(&api)?;
+        Ok(api)
+    }
+
+    /// Whoever runs the service is one of its users from the start: the first one.
+    fn add_local_user(&self) -> Result<(), LedgerError> {
+        let user = |account| User {
+            name: LOCAL_USER.to_owned(),
+            role: Role::Admin,
+            account,
+            enabled: true,
+            added: self.clock.now(),
+        };
+        let add = |account| self.ledger.add_user(&crate::ledger::UserRow { user: user(account), password: None });
+        match self.ledger.user(LOCAL_USER) {
+            Ok(_) => Ok(()),
+            // The account may be another user's already.
+            Err(LedgerError::Missing) => match add(Some(self.account)) {
+                Err(LedgerError::Taken) => add(None),
+                other => other,
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A link that logs its user in once, within a few minutes: for the terminal of whoever starts the service. The
+    /// secret belongs behind the `#` of the page's address, so that no log of any server has it.
+    ///
+    /// # Errors
+    /// When the system gives no random bytes.
+    pub fn login_link(&self) -> std::io::Result<crate::model::Secret> {
+        self.links.make(LOCAL_USER, self.clock.elapsed())
+    }
+
+    /// Tells followers of events that there may be new ones. The loop calls it after each turn that wrote some.
+    pub fn changed(&self) {
+        self.changed.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Ends all streams of events and items: the service ends.
+    pub fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Wakes the loop after something was written, and tells followers.
+    fn wrote(&self) {
+        self.backend.wake();
+        self.changed();
+    }
+
+    fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    /// Runs something that blocks: the ledger, a digest, a name's look-up.
+    async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Arc<Self>) -> Done<T> + Send + 'static,
+    ) -> Done<T> {
+        let api = Arc::clone(self);
+        match tokio::task::spawn_blocking(move || work(&api)).await {
+            Ok(done) => done,
+            Err(error) => Err(ApiError::internal(format!("a request's work ended by a panic: {error}"))),
+        }
+    }
+
+    /// Lets pass what the caller may do. A refusal is logged with its rule.
+    fn check(&self, caller: &Caller, verb: Verb, object: Object<'_>) -> Done<()> {
+        let decision = may(caller, &Action { verb, object });
+        match decision.verdict {
+            Verdict::Allowed => Ok(()),
+            Verdict::Forbidden => Err(self.refused(caller, verb, decision.rule, ApiError::forbidden(decision.rule))),
+            Verdict::Hidden => Err(self.refused(caller, verb, decision.rule, ApiError::not_found())),
+        }
+    }
+
+    /// Logs a refusal.
+    fn refused(&self, caller: &Caller, verb: Verb, rule: &'static str, error: ApiError) -> ApiError {
+        self.metrics.refused(rule);
+        tracing::warn!(
+            target: "carrack::audit",
+            user = %caller.user, via = caller.via.name(), token = caller.token.as_deref().unwrap_or("-"),
+            verb = verb.name(), rule, "refused"
+        );
+        error
+    }
+}
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Api").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

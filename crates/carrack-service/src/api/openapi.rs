@@ -1,0 +1,47 @@
+//! The description of the API, made from its code. A copy is committed; a test compares the two.
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, SecurityRequirement, Server};
+
+use super::admit::{COOKIE, Known};
+
+/// What stands around the paths.
+pub(super) fn frame() -> OpenApi {
+    let none: [String; 0] = [];
+    let bearer = SecurityScheme::Http(
+        HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("A token, or a session's.")).build(),
+    );
+    let cookie = SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::with_description(
+        COOKIE,
+        "A session of a browser; changes need the header X-Carrack-Csrf beside it.",
+    )));
+    OpenApiBuilder::new()
+        .info(
+            InfoBuilder::new()
+                .title("Carrack")
+                .version("v1")
+                .description(Some("Managed transfers: tasks, endpoints, timers, users and events."))
+                .build(),
+        )
+        .servers(Some([Server::new("/api/v1")]))
+        .components(Some(
+            ComponentsBuilder::new().security_scheme("token", bearer).security_scheme("session", cookie).build(),
+        ))
+        .security(Some([SecurityRequirement::new("token", none.clone()), SecurityRequirement::new("session", none)]))
+        .build()
+}
+
+/// The description, as it is served and committed.
+pub fn openapi_json() -> String {
+    let (_, description) = super::router::documented().split_for_parts();
+    let mut text = serde_json::to_string_pretty(&description).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Serves it.
+pub(super) async fn show(_: Known) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
+}

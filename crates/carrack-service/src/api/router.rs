@@ -1,0 +1,107 @@
+//! The table of routes, and what stands before all of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Router, http::Method};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::problem::ApiError;
+use super::{Api, admit, endpoints, events, health, items, login, metrics, openapi, tasks, timers, tokens, users};
+use crate::model::ProblemCode;
+
+/// Of a body: a task with ten thousand pairs fits.
+const BODY_BYTES_MAX: usize = 16 << 20;
+/// From the head of a request to the head of its answer: a body that trickles is cut off.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(60);
+
+/// The routes below `/api/v1` that the description tells of.
+pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::with_openapi(openapi::frame())
+        .routes(routes!(tasks::list, tasks::submit))
+        .routes(routes!(tasks::cancel_all))
+        .routes(routes!(tasks::show, tasks::update))
+        .routes(routes!(tasks::pause))
+        .routes(routes!(tasks::resume))
+        .routes(routes!(tasks::retry))
+        .routes(routes!(tasks::cancel))
+        .routes(routes!(tasks::clone))
+        .routes(routes!(items::list))
+        .routes(routes!(events::list_of_task))
+        .routes(routes!(events::list))
+        .routes(routes!(endpoints::list, endpoints::add))
+        .routes(routes!(endpoints::show, endpoints::update, endpoints::remove))
+        .routes(routes!(endpoints::test))
+        .routes(routes!(timers::list, timers::add))
+        .routes(routes!(timers::show, timers::remove))
+        .routes(routes!(timers::pause))
+        .routes(routes!(timers::resume))
+        .routes(routes!(users::list, users::add))
+        .routes(routes!(users::show, users::update))
+        .routes(routes!(tokens::list, tokens::add))
+        .routes(routes!(tokens::remove))
+        .routes(routes!(login::login))
+        .routes(routes!(login::logout))
+        .routes(routes!(login::whoami))
+}
+
+/// All routes. A connection puts its [`super::Peer`] into each request's extensions.
+pub fn router(api: &Arc<Api>) -> Router {
+    let (documented, _) = documented().split_for_parts();
+    Router::new()
+        .nest("/api/v1", documented.route("/openapi.json", get(openapi::show)))
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(metrics::show))
+        .fallback(async || ApiError::not_found())
+        .method_not_allowed_fallback(async || {
+            let detail = "this route does not take this method";
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, ProblemCode::MethodNotAllowed, detail)
+        })
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(Arc::clone(api), admit::admit))
+        .layer(middleware::from_fn_with_state(Arc::clone(api), metrics::count))
+        .layer(middleware::from_fn(bounded))
+        .with_state(Arc::clone(api))
+}
+
+/// How long the body is to be, as its sender says.
+fn declared(request: &Request) -> Option<u64> {
+    request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Bounds the time of a request, and says to browsers what an answer is not.
+async fn bounded(request: Request, next: Next) -> Response {
+    let mut response = if request.method() == Method::CONNECT || request.method() == Method::TRACE {
+        let detail = "this route does not take this method";
+        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, ProblemCode::MethodNotAllowed, detail).into_response()
+    } else if declared(&request).is_some_and(|length| length > BODY_BYTES_MAX as u64) {
+        let detail = "the request's body is larger than the service takes";
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ProblemCode::TooLarge, detail).into_response()
+    } else {
+        match tokio::time::timeout(REQUEST_PATIENCE, next.run(request)).await {
+            Ok(response) => response,
+            Err(_) => {
+                let detail = "the request took too long to arrive, or to be answered";
+                let mut response =
+                    ApiError::new(StatusCode::REQUEST_TIMEOUT, ProblemCode::TooSlow, detail).into_response();
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                response
+            }
+        }
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
+    );
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,188 @@
+//! Connections: how many there may be, and how HTTP is spoken on each.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, StatusCode, Version, header};
+use axum::response::{IntoResponse, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
+use tower::ServiceExt;
+
+use super::{Peer, Serving};
+use crate::api::problem::ApiError;
+use crate::model::ProblemCode;
+
+/// Connections in all, and of one address or account.
+const CONNECTIONS_MAX: usize = 2048;
+const CONNECTIONS_OF_ONE: usize = 256;
+/// Of a request's head, and between two requests.
+const HEAD_PATIENCE: Duration = Duration::from_secs(20);
+const HEAD_BYTES_MAX: usize = 32 << 10;
+const HEADERS_MAX: usize = 64;
+
+/// Whom a connection counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Origin {
+    /// An account of this host, over the Unix socket.
+    Account(u32),
+    /// An address.
+    Address(IpAddr),
+}
+
+/// The connections under way.
+#[derive(Default)]
+pub(super) struct Connections {
+    by_origin: Mutex<HashMap<Origin, usize>>,
+    gone: Notify,
+}
+
+/// A connection's place, given back when it is dropped.
+pub(super) struct Place {
+    connections: Arc<Connections>,
+    origin: Origin,
+}
+
+impl Connections {
+    /// A place for a new connection; none: there are too many.
+    pub fn admit(self: &Arc<Self>, origin: Origin) -> Option<Place> {
+        let mut by_origin = self.by_origin.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_origin.values().sum::<usize>() >= CONNECTIONS_MAX {
+            return None;
+        }
+        let count = by_origin.entry(origin).or_default();
+        if *count >= CONNECTIONS_OF_ONE {
+            return None;
+        }
+        *count += 1;
+        Some(Place { connections: Arc::clone(self), origin })
+    }
+
+    /// Waits until there are none.
+    pub async fn until_none(&self) {
+        loop {
+            let gone = self.gone.notified();
+            if self.by_origin.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+                return;
+            }
+            gone.await;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut by_origin = self.connections.by_origin.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = by_origin.get_mut(&self.origin) {
+            *count -= 1;
+            if *count == 0 {
+                by_origin.remove(&self.origin);
+            }
+        }
+        self.connections.gone.notify_waiters();
+    }
+}
+
+/// Speaks HTTP/1.1 until either side has enough. `peer` says whom a request comes from.
+pub(super) async fn serve(
+    serving: &Serving,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: impl Fn(&HeaderMap) -> Peer + Send + Sync + 'static,
+) {
+    let (app, peer) = (serving.app.clone(), Arc::new(peer));
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        let (app, peer) = (app.clone(), peer(request.headers()));
+        request.extensions_mut().insert(peer);
+        async move { Ok::<Response, Infallible>(answer(app, request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_PATIENCE)
+        .max_header_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX * 2)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let mut stopping = serving.api.stopping.subscribe();
+    // An error is the client's, who is told by hyper where there is something to tell.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = stopping.wait_for(|stopping| *stopping) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+async fn answer(app: axum::Router, request: Request<Incoming>) -> Response {
+    // RFC 9112 §3.2: one Host, no more and no less; what two of them mean depends on whom one asks.
+    let hosts = request.headers().get_all(header::HOST).iter().count();
+    if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
+        let error = ApiError::new(StatusCode::BAD_REQUEST, ProblemCode::Malformed, "a request names one host");
+        return error.into_response();
+    }
+    match app.oneshot(request.map(Body::new)).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}
+
+/// The client's address, as the proxies tell it: the last one that is no listed proxy's own.
+pub(super) fn forwarded(headers: &HeaderMap, proxies: &[IpAddr]) -> Option<IpAddr> {
+    let all = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
+    let addresses: Vec<&str> = all.flat_map(|line| line.split(',')).map(str::trim).collect();
+    for text in addresses.iter().rev() {
+        let address = text.parse::<IpAddr>().ok()?.to_canonical();
+        if !proxies.contains(&address) {
+            return Some(address);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn connections_of_one_address_leave_room_for_others() {
+        let connections = Arc::<Connections>::default();
+        let origin = |last| Origin::Address(IpAddr::from([192, 0, 2, last]));
+        let mut places: Vec<Place> = (0..CONNECTIONS_OF_ONE).filter_map(|_| connections.admit(origin(1))).collect();
+        assert_eq!(places.len(), CONNECTIONS_OF_ONE);
+        assert!(connections.admit(origin(1)).is_none());
+        places.extend(connections.admit(origin(2)));
+        assert_eq!(places.len(), CONNECTIONS_OF_ONE + 1);
+        places.pop();
+        places.pop();
+        assert!(connections.admit(origin(1)).is_some());
+        drop(places);
+        assert!(connections.by_origin.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn forwarded_address_is_the_last_that_no_proxy_has() {
+        let proxies = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])];
+        let told = |lines: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append("x-forwarded-for", HeaderValue::from_static(line));
+            }
+            forwarded(&headers, &proxies).map(|address| address.to_string())
+        };
+        assert_eq!(told(&["192.0.2.9"]).as_deref(), Some("192.0.2.9"));
+        // Whatever the client itself has written stands before what the proxy has seen.
+        assert_eq!(told(&["127.0.0.1, 192.0.2.9"]).as_deref(), Some("192.0.2.9"));
+        assert_eq!(told(&["127.0.0.1", "192.0.2.9, 10.0.0.2"]).as_deref(), Some("192.0.2.9"));
+        assert_eq!(told(&["::ffff:192.0.2.9"]).as_deref(), Some("192.0.2.9"));
+        assert_eq!(told(&[]), None);
+        assert_eq!(told(&["192.0.2.9, unknown"]), None);
+    }
+}

@@ -1,0 +1,276 @@
+//! Where the API is reached: a Unix socket, and the node's port by two kinds of doors: TLS that names HTTP/1.1, and
+//! HTTP in the clear from this host or from a listed proxy.
+
+mod connections;
+mod patient;
+
+use std::io;
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener as StdUnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use carrack_engine::node::{Door, FirstSaid, HandedOver};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpStream, UnixListener};
+use tokio::runtime::{Handle, Runtime};
+use tokio_rustls::StartHandshake;
+
+use self::connections::{Connections, Origin};
+use self::patient::Patient;
+use super::{Api, Certificate, CertificateError, Peer, router};
+
+/// Threads that answer requests. Whatever blocks is done by others.
+const THREADS: usize = 2;
+/// Threads for what blocks.
+const BLOCKING_THREADS: usize = 64;
+/// How often it is looked whether the certificate's files have changed.
+const CERTIFICATE_LOOK: Duration = Duration::from_secs(60);
+/// Of a handshake of TLS.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
+/// For requests under way, when the service ends.
+const DRAIN: Duration = Duration::from_secs(5);
+/// What clients in the clear begin with: no two begin alike, and no other door's clients do.
+const METHODS: [&[u8]; 7] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"PATCH ", b"DELETE ", b"OPTIONS "];
+const CLEAR_REFUSED: &str = "HTTP/1.1 403 Forbidden\r\nContent-Type: application/problem+json\r\nConnection: close\r\n\r\n\
+    {\"type\":\"about:blank\",\"title\":\"Forbidden\",\"status\":403,\"detail\":\"HTTP in the clear is for this host alone\",\
+    \"code\":\"forbidden\",\"hints\":[\"use https://\"]}\n";
+
+/// Where the API is reached.
+#[derive(Debug, Default)]
+pub struct ServeConfig {
+    /// The Unix socket. What stands there from an earlier run goes.
+    pub socket: Option<PathBuf>,
+    /// The same, opened by somebody else.
+    pub listener: Option<StdUnixListener>,
+    /// For TLS; none: no door on the node's port.
+    pub certificate: Option<Arc<Certificate>>,
+    /// Proxies that may come in the clear, and whose word for the client's address is taken.
+    pub proxies: Vec<IpAddr>,
+}
+
+/// The API at work. It ends when the handle is dropped.
+pub struct ApiHandle {
+    api: Arc<Api>,
+    serving: Arc<Serving>,
+    certificate: Option<Arc<Certificate>>,
+    socket: Option<PathBuf>,
+    runtime: Option<Runtime>,
+}
+
+/// What all connections share.
+struct Serving {
+    api: Arc<Api>,
+    app: Router,
+    connections: Arc<Connections>,
+    proxies: Vec<IpAddr>,
+}
+
+/// Starts the API in threads of its own.
+///
+/// # Errors
+/// When the socket cannot be had, or the system gives no threads.
+pub fn start(api: Arc<Api>, config: ServeConfig) -> io::Result<ApiHandle> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_name("api")
+        .enable_all()
+        .build()?;
+    let serving = Arc::new(Serving {
+        app: router(&api),
+        api: Arc::clone(&api),
+        connections: Arc::default(),
+        proxies: config.proxies.iter().map(IpAddr::to_canonical).collect(),
+    });
+    let listener = match (config.listener, &config.socket) {
+        (Some(listener), _) => Some(listener),
+        (None, Some(path)) => Some(bind(path)?),
+        (None, None) => None,
+    };
+    if let Some(listener) = listener {
+        listener.set_nonblocking(true)?;
+        let _context = runtime.enter();
+        let listener = UnixListener::from_std(listener)?;
+        runtime.spawn(Arc::clone(&serving).accept(listener));
+    }
+    if let Some(certificate) = &config.certificate {
+        runtime.spawn(watch(Arc::clone(certificate)));
+    }
+    Ok(ApiHandle { api, serving, certificate: config.certificate, socket: config.socket, runtime: Some(runtime) })
+}
+
+/// Everybody may connect: the service sees each caller's account.
+fn bind(path: &Path) -> io::Result<StdUnixListener> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = StdUnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+    Ok(listener)
+}
+
+async fn watch(certificate: Arc<Certificate>) {
+    loop {
+        tokio::time::sleep(CERTIFICATE_LOOK).await;
+        let looked = Arc::clone(&certificate);
+        if let Ok(reloaded) = tokio::task::spawn_blocking(move || looked.reload()).await {
+            tell(&reloaded);
+        }
+    }
+}
+
+fn tell(reloaded: &Result<bool, CertificateError>) {
+    match reloaded {
+        Ok(true) => tracing::info!(target: "carrack::api", "the certificate was loaded again"),
+        Ok(false) => {}
+        Err(error) => tracing::warn!(target: "carrack::api", "the certificate before stays in use: {error}"),
+    }
+}
+
+impl ApiHandle {
+    /// The doors of the API for the node's port; none without a certificate.
+    ///
+    /// # Errors
+    /// Every [`CertificateError`].
+    pub fn doors(&self) -> Result<Vec<Door>, CertificateError> {
+        let (Some(certificate), Some(runtime)) = (&self.certificate, &self.runtime) else { return Ok(Vec::new()) };
+        let config = certificate.config()?;
+        let mut doors = Vec::new();
+        let (serving, handle, for_tls) = (Arc::clone(&self.serving), runtime.handle().clone(), Arc::clone(&config));
+        doors.push(Door::tls_unshaken(config, move |handed| take(&serving, &handle, &for_tls, handed)));
+        for method in METHODS {
+            let (serving, handle, config) =
+                (Arc::clone(&self.serving), runtime.handle().clone(), certificate.config()?);
+            doors.push(Door::clear_handed_over(method, move |handed| take(&serving, &handle, &config, handed)));
+        }
+        Ok(doors)
+    }
+
+    /// SHA-256 of the public key that TLS shows; none without a certificate.
+    pub fn fingerprint(&self) -> Option<[u8; 32]> {
+        self.certificate.as_ref().map(|certificate| certificate.fingerprint())
+    }
+
+    /// Where the Unix socket is.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
+    /// The API itself.
+    pub fn api(&self) -> &Arc<Api> {
+        &self.api
+    }
+
+    /// Loads the certificate's files again if they have changed; the log says whether they could be used.
+    pub fn reload(&self) {
+        if let Some(certificate) = &self.certificate {
+            tell(&certificate.reload());
+        }
+    }
+
+    /// Takes no more requests, and waits a few seconds for those that are under way.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        self.api.stop();
+        let connections = Arc::clone(&self.serving.connections);
+        runtime.block_on(async {
+            // Whoever does not end in time is cut off.
+            let _ = tokio::time::timeout(DRAIN, connections.until_none()).await;
+        });
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        if let Some(path) = &self.socket {
+            // The next run would remove it as well.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for ApiHandle {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl std::fmt::Debug for ApiHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiHandle").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
+impl Serving {
+    async fn accept(self: Arc<Self>, listener: UnixListener) {
+        let mut stopping = self.api.stopping.subscribe();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = stopping.wait_for(|stopping| *stopping) => return,
+            };
+            let Ok((stream, _)) = accepted else {
+                // Out of descriptors: whoever is served now gives some back.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                continue;
+            };
+            // Without an account nobody is known there.
+            let Ok(account) = stream.peer_cred().map(|peer| peer.uid()) else { continue };
+            if let Some(place) = self.connections.admit(Origin::Account(account)) {
+                let serving = Arc::clone(&self);
+                tokio::spawn(async move {
+                    let peer = Peer::Account(account);
+                    connections::serve(&serving, Patient::new(stream, b""), move |_| peer.clone()).await;
+                    drop(place);
+                });
+            }
+        }
+    }
+}
+
+/// Takes a client of the node's port.
+fn take(serving: &Arc<Serving>, runtime: &Handle, config: &Arc<rustls::ServerConfig>, handed: HandedOver) {
+    let (serving, config) = (Arc::clone(serving), Arc::clone(config));
+    runtime.spawn(async move {
+        // A client that goes away early is no news.
+        let _ = meet(&serving, config, handed).await;
+    });
+}
+
+async fn meet(serving: &Arc<Serving>, config: Arc<rustls::ServerConfig>, handed: HandedOver) -> io::Result<()> {
+    let address = handed.peer.ip().to_canonical();
+    let Some(_place) = serving.connections.admit(Origin::Address(address)) else { return Ok(()) };
+    let mut socket = TcpStream::from_std(handed.socket)?;
+    let guest = Arc::new(handed.guest);
+    let admit: Arc<dyn Fn() + Send + Sync> = {
+        let guest = Arc::clone(&guest);
+        Arc::new(move || guest.admit())
+    };
+    let is_proxy = serving.proxies.contains(&address);
+    let proxies = serving.proxies.clone();
+    let peer = move |headers: &axum::http::HeaderMap| {
+        let told = if is_proxy { connections::forwarded(headers, &proxies) } else { None };
+        Peer::Address { address: told.unwrap_or(address), admit: Arc::clone(&admit) }
+    };
+    match handed.said {
+        FirstSaid::Hello(accepted) => {
+            let handshake = StartHandshake::from_parts(*accepted, socket).into_stream(config);
+            let stream = tokio::time::timeout(HANDSHAKE_PATIENCE, handshake).await??;
+            connections::serve(serving, Patient::new(stream, b""), peer).await;
+        }
+        FirstSaid::Clear(first) if address.is_loopback() || is_proxy => {
+            connections::serve(serving, Patient::new(socket, first), peer).await;
+        }
+        FirstSaid::Clear(_) => {
+            socket.write_all(CLEAR_REFUSED.as_bytes()).await?;
+            socket.shutdown().await?;
+        }
+    }
+    drop(guest);
+    Ok(())
+}

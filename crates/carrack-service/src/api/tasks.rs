@@ -1,0 +1,405 @@
+//! Routes of tasks.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::Api;
+use super::admit::Known;
+use super::extract::{Body, PathOf, QueryOf, etag, if_match, limit, paged};
+use super::problem::{ApiError, Done};
+use super::submit::submission_id;
+use crate::clock::Moment;
+use crate::identity::{Caller, Object, is_label, places};
+use crate::ledger::{LedgerError, NewEvent, Page, TaskChange, TaskFilter, TaskGuard};
+use crate::model::{DryRun, EventKind, Listed, NewTask, Problem, Task, TaskCount, TaskState, TaskUpdate, Verb};
+
+/// How a task is submitted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct SubmitQuery {
+    /// By what a repetition of the same submission is known, instead of the header `Idempotency-Key`.
+    submission_id: Option<String>,
+    /// Check it and tell what may be expected; keep nothing.
+    dry_run: Option<bool>,
+}
+
+/// Submits a task. The same submission id again gives the same task.
+#[utoipa::path(
+    post, path = "/tasks", tag = "tasks", params(SubmitQuery, ("Idempotency-Key" = Option<String>, Header,
+        description = "By what a repetition of the same submission is known.")),
+    request_body = NewTask,
+    responses(
+        (status = 201, description = "It was accepted.", body = Task),
+        (status = 200, description = "It was there already, or was only tried (`dry_run`): then a `DryRun`.", body = Task),
+        (status = "default", description = "It was not accepted.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn submit(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    QueryOf(query): QueryOf<SubmitQuery>,
+    headers: HeaderMap,
+    Body(request): Body<NewTask>,
+) -> Done<Response> {
+    let id = submission_id(&headers, query.submission_id)?;
+    if query.dry_run == Some(true) {
+        let tried = api.run(move |api| {
+            api.check_task(&known.caller, &request)?;
+            let promise = api.backend.promise(&request);
+            let expected_seconds = promise.time.map(|time| time.as_secs());
+            Ok(DryRun { valid: true, expected_start: promise.start, expected_seconds, why: promise.why })
+        });
+        return tried.await.map(|tried| Json(tried).into_response());
+    }
+    let submitted = api.run(move |api| api.accept(&known.caller, request, id)).await?;
+    let version = etag(submitted.task.version);
+    if submitted.duplicate {
+        let replay = [("idempotent-replay", HeaderValue::from_static("true"))];
+        return Ok((StatusCode::OK, version, replay, Json(submitted.task)).into_response());
+    }
+    Ok((StatusCode::CREATED, version, Json(submitted.task)).into_response())
+}
+
+/// Which tasks are listed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListQuery {
+    /// States, separated by commas, in any case.
+    state: Option<String>,
+    /// Whose label contains this, in any case.
+    label: Option<String>,
+    /// That use this endpoint.
+    endpoint: Option<String>,
+    /// Submitted at this moment or later.
+    since: Option<Moment>,
+    /// Submitted before this moment.
+    before: Option<Moment>,
+    /// Of this user; others than oneself for admins alone.
+    owner: Option<String>,
+    /// Of this timer.
+    timer: Option<String>,
+    /// Rows of a page, 1 to 1000; 100 where it is left out.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// The `next` of the page before.
+    cursor: Option<String>,
+}
+
+fn states(text: &str) -> Done<Vec<TaskState>> {
+    let parse = |word: &str| TaskState::parse(&word.trim().to_ascii_uppercase());
+    text.split(',').map(parse).collect::<Result<_, _>>().map_err(|why| ApiError::malformed(format!("state: {why}")))
+}
+
+/// Lists tasks, the latest first.
+#[utoipa::path(
+    get, path = "/tasks", tag = "tasks", params(ListQuery),
+    responses(
+        (status = 200, description = "One page.", body = Listed<Task>),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    QueryOf(query): QueryOf<ListQuery>,
+) -> Done<Json<Listed<Task>>> {
+    let limit = limit(query.limit)?;
+    let states = query.state.as_deref().map(states).transpose()?.unwrap_or_default();
+    let page = Page { after: query.cursor, limit: limit + 1 };
+    let mut filter = TaskFilter {
+        owner: query.owner,
+        states,
+        label: query.label,
+        endpoint: query.endpoint,
+        since: query.since,
+        before: query.before,
+        timer: query.timer,
+    };
+    let listed = api.run(move |api| {
+        let caller = &known.caller;
+        api.check(caller, Verb::View, Object::Nothing)?;
+        match &filter.owner {
+            _ if caller.is_admin() => {}
+            // There are no tasks of others, as far as the caller can tell.
+            Some(owner) if *owner != caller.user => return Ok(Listed { items: Vec::new(), next: None }),
+            _ => filter.owner = Some(caller.user.clone()),
+        }
+        if let Some(only) = caller.scope.as_ref().and_then(|scope| scope.endpoint.clone()) {
+            if filter.endpoint.as_ref().is_some_and(|endpoint| *endpoint != only) {
+                return Ok(Listed { items: Vec::new(), next: None });
+            }
+            filter.endpoint = Some(only);
+        }
+        let mut listed = paged(api.ledger.tasks(&filter, &page)?, limit, |task| task.id.clone());
+        listed.items.retain(|task| sees(caller, task));
+        listed.items.iter_mut().for_each(|task| api.backend.complete(task));
+        Ok(listed)
+    });
+    listed.await.map(Json)
+}
+
+/// Whether a row of a list is shown: without a line in the log for each that is not.
+fn sees(caller: &Caller, task: &Task) -> bool {
+    use crate::identity::{Action, Verdict, may};
+    let places = if caller.is_scoped() { places(&task.request) } else { Vec::new() };
+    let object = Object::Row { owner: &task.owner, places: &places };
+    may(caller, &Action { verb: Verb::View, object }).verdict == Verdict::Allowed
+}
+
+impl Api {
+    /// A task that the caller may see, or change.
+    pub(super) fn task_of(&self, caller: &Caller, id: &str, verb: Verb) -> Done<Task> {
+        // First what does not depend on the task: whether there is one must not show in the answer.
+        self.check(caller, verb, Object::Nothing)?;
+        let task = self.ledger.task(id)?;
+        let places = if caller.is_scoped() { places(&task.request) } else { Vec::new() };
+        self.check(caller, verb, Object::Row { owner: &task.owner, places: &places })?;
+        Ok(task)
+    }
+
+    fn task_event(caller: &Caller, task: &Task, kind: EventKind, text: impl Into<String>) -> NewEvent {
+        NewEvent {
+            kind,
+            owner: task.owner.clone(),
+            task: Some(task.id.clone()),
+            subject: None,
+            text: text.into(),
+            detail: serde_json::json!({ "by": caller.user, "via": caller.via }),
+        }
+    }
+
+    /// Asks for the end of a task. What waits ends at once; a worker is told by the loop.
+    pub(super) fn cancel_task(&self, caller: &Caller, task: &Task, why: &str) -> Result<Task, LedgerError> {
+        let waits = TaskGuard { states: vec![TaskState::Queued, TaskState::Paused], ..TaskGuard::default() };
+        let ended =
+            TaskChange { state: Some(TaskState::Cancelled), cancel_wanted: Some(true), ..TaskChange::default() };
+        let mut event = Self::task_event(caller, task, EventKind::Ended, why);
+        event.detail["state"] = TaskState::Cancelled.name().into();
+        match self.ledger.change_task(&task.id, &waits, &ended, &[event], self.now()) {
+            Err(LedgerError::Conflict(_)) => {}
+            other => return other,
+        }
+        let open = [TaskState::Queued, TaskState::Paused, TaskState::Active, TaskState::Cancelling, TaskState::Staging];
+        let wanted = TaskChange { cancel_wanted: Some(true), ..TaskChange::default() };
+        let guard = TaskGuard { states: open.to_vec(), ..TaskGuard::default() };
+        let event = Self::task_event(caller, task, EventKind::Cancelling, why);
+        self.ledger.change_task(&task.id, &guard, &wanted, &[event], self.now())
+    }
+
+    fn answer(&self, mut task: Task) -> Response {
+        self.backend.complete(&mut task);
+        (etag(task.version), Json(task)).into_response()
+    }
+}
+
+/// Shows a task.
+#[utoipa::path(
+    get, path = "/tasks/{id}", tag = "tasks", params(("id" = String, Path, description = "The task.")),
+    responses(
+        (status = 200, description = "The task; `ETag` is its version.", body = Task),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn show(State(api): State<Arc<Api>>, known: Known, PathOf(id): PathOf<String>) -> Done<Response> {
+    api.run(move |api| api.task_of(&known.caller, &id, Verb::View).map(|task| api.answer(task))).await
+}
+
+/// Changes label, deadline or priority of a task that has not ended.
+#[utoipa::path(
+    patch, path = "/tasks/{id}", tag = "tasks", params(("id" = String, Path, description = "The task."),
+        ("If-Match" = Option<String>, Header, description = "Change only this version.")),
+    request_body = TaskUpdate,
+    responses(
+        (status = 200, description = "The task as it is now.", body = Task),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn update(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    PathOf(id): PathOf<String>,
+    headers: HeaderMap,
+    Body(update): Body<TaskUpdate>,
+) -> Done<Response> {
+    let version = if_match(&headers)?;
+    if update.priority.is_some_and(|priority| priority > 9) {
+        return Err(ApiError::malformed("a priority is 0 to 9"));
+    }
+    if let Some(Some(label)) = &update.label
+        && !is_label(label)
+    {
+        return Err(ApiError::malformed("a label has 1 to 256 printable characters"));
+    }
+    let changed = api.run(move |api| {
+        let task = api.task_of(&known.caller, &id, Verb::Tasks)?;
+        if update.deadline.flatten().is_some_and(|deadline| deadline <= api.now()) {
+            return Err(ApiError::malformed("the deadline is over already"));
+        }
+        if task.state.has_ended() {
+            return Err(ApiError::conflict("the task has ended"));
+        }
+        let change = TaskChange {
+            label: update.label,
+            deadline: update.deadline,
+            priority: update.priority,
+            ..TaskChange::default()
+        };
+        let event = Api::task_event(&known.caller, &task, EventKind::Updated, "label, deadline or priority changed");
+        let guard = TaskGuard { version, ..TaskGuard::default() };
+        let task = changed(api, &id, version, api.ledger.change_task(&id, &guard, &change, &[event], api.now()))?;
+        api.wrote();
+        Ok(api.answer(task))
+    });
+    changed.await
+}
+
+/// A change, or why it is not: another version is told from a state that does not allow it.
+fn changed(api: &Api, id: &str, version: Option<u64>, change: Result<Task, LedgerError>) -> Done<Task> {
+    if let (Err(LedgerError::Conflict(_)), Some(version)) = (&change, version) {
+        let now = api.ledger.task(id)?.version;
+        if now != version {
+            return Err(ApiError::version_differs(now));
+        }
+    }
+    Ok(change?)
+}
+
+/// What is asked for by a change of a task that has no document.
+#[derive(Clone, Copy)]
+enum Wish {
+    Pause,
+    Resume,
+    Retry,
+    Cancel,
+}
+
+async fn act(api: Arc<Api>, known: Known, id: String, wish: Wish) -> Done<Response> {
+    let done = api.run(move |api| {
+        let caller = &*known.caller;
+        let task = api.task_of(caller, &id, Verb::Tasks)?;
+        let event = |kind, text: &str| Api::task_event(caller, &task, kind, text);
+        let open = |states: &[TaskState]| TaskGuard { states: states.to_vec(), ..TaskGuard::default() };
+        let task = match wish {
+            Wish::Pause if task.pause_wanted || task.state == TaskState::Paused => task,
+            Wish::Pause => {
+                let change = TaskChange { pause_wanted: Some(true), ..TaskChange::default() };
+                let guard = open(&[TaskState::Queued, TaskState::Active]);
+                let event = event(EventKind::Paused, "somebody asked for the task to wait");
+                api.ledger.change_task(&id, &guard, &change, &[event], api.now())?
+            }
+            Wish::Resume => {
+                // Whatever else kept it waiting, somebody wants it to go on now.
+                let blocked = (task.state == TaskState::Queued).then_some(None);
+                let change = TaskChange { pause_wanted: Some(false), blocked, ..TaskChange::default() };
+                let guard = open(&[TaskState::Queued, TaskState::Active, TaskState::Paused]);
+                let event = event(EventKind::Resumed, "somebody asked for the task to go on");
+                api.ledger.change_task(&id, &guard, &change, &[event], api.now())?
+            }
+            Wish::Retry => {
+                api.check_task(caller, &bare(&task.request))?;
+                api.ledger.reopen(&id, api.now(), &event(EventKind::Queued, "what failed is tried again"))?
+            }
+            Wish::Cancel if task.cancel_wanted && !task.state.has_ended() => task,
+            Wish::Cancel => api.cancel_task(caller, &task, "somebody asked for the end of the task")?,
+        };
+        api.wrote();
+        Ok(api.answer(task))
+    });
+    done.await
+}
+
+/// A request as its owner wrote it, without what the service has set.
+pub(super) fn bare(request: &NewTask) -> NewTask {
+    NewTask { timer: None, token: None, ceilings: Default::default(), deadline: None, ..request.clone() }
+}
+
+macro_rules! action {
+    ($(#[$doc:meta])* $name:ident $path:literal $wish:ident) => {
+        $(#[$doc])*
+        #[utoipa::path(
+            post, path = $path, tag = "tasks", params(("id" = String, Path, description = "The task.")),
+            responses(
+                (status = 200, description = "The task as it is now.", body = Task),
+                (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+            )
+        )]
+        pub(super) async fn $name(
+            State(api): State<Arc<Api>>,
+            known: Known,
+            PathOf(id): PathOf<String>,
+        ) -> Done<Response> {
+            act(api, known, id, Wish::$wish).await
+        }
+    };
+}
+
+action! {
+    /// Has a task wait until somebody resumes it. Its worker ends at a point from which it can go on.
+    pause "/tasks/{id}/pause" Pause
+}
+action! {
+    /// Has a paused task go on; one that waits for another attempt, or for a confirmation, goes on at once.
+    resume "/tasks/{id}/resume" Resume
+}
+action! {
+    /// Tries again what failed of a task that has ended without success.
+    retry "/tasks/{id}/retry" Retry
+}
+action! {
+    /// Ends a task. What is done stays.
+    cancel "/tasks/{id}/cancel" Cancel
+}
+
+/// Cancels all tasks of the caller that have not ended.
+#[utoipa::path(
+    post, path = "/tasks/cancel", tag = "tasks",
+    responses(
+        (status = 200, description = "How many there were.", body = TaskCount),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn cancel_all(State(api): State<Arc<Api>>, known: Known) -> Done<Json<TaskCount>> {
+    let cancelled = api.run(move |api| {
+        let caller = &*known.caller;
+        api.check(caller, Verb::Tasks, Object::Nothing)?;
+        let mut count = TaskCount { tasks: 0 };
+        for (task, _) in api.ledger.open_tasks()? {
+            if task.owner == caller.user && !task.cancel_wanted && sees(caller, &task) {
+                match api.cancel_task(caller, &task, "somebody asked for the end of all their tasks") {
+                    Ok(_) => count.tasks += 1,
+                    // It has ended meanwhile.
+                    Err(LedgerError::Conflict(_) | LedgerError::Missing) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        api.wrote();
+        Ok(count)
+    });
+    cancelled.await.map(Json)
+}
+
+/// Submits a task once more, as a new one.
+#[utoipa::path(
+    post, path = "/tasks/{id}/clone", tag = "tasks", params(("id" = String, Path, description = "The task.")),
+    responses(
+        (status = 201, description = "The new task.", body = Task),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn clone(State(api): State<Arc<Api>>, known: Known, PathOf(id): PathOf<String>) -> Done<Response> {
+    let submitted = api.run(move |api| {
+        let task = api.task_of(&known.caller, &id, Verb::View)?;
+        api.accept(&known.caller, bare(&task.request), None)
+    });
+    let task = submitted.await?.task;
+    Ok((StatusCode::CREATED, etag(task.version), Json(task)).into_response())
+}

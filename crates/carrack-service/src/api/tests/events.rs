@@ -1,0 +1,69 @@
+//! Events: the stream and the list say the same, and the stream ends with the right to read it.
+
+use std::time::{Duration, Instant};
+
+use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
+use crate::client::{Call, ClientError};
+use crate::model::{Event, Listed, Role};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn stream_and_list_of_events_are_the_same() {
+    let rig = Rig::start();
+    let (ann, bob) = (rig.user("ann", Role::User), rig.user("bob", Role::User));
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    add_endpoint(&bob, &endpoint("boblab", &[])).unwrap();
+    let mut stream = ann.events(0, None);
+    let mut seen: Vec<Event> = Vec::new();
+    for number in 0..5 {
+        submit(&ann, &copy(&format!("@lab:/{number}"), "@lab:/b")).unwrap();
+        submit(&bob, &copy("@boblab:/canary", "@boblab:/b")).unwrap();
+        // Each comes while the stream stands, not only at its beginning.
+        while seen.len() < number + 2 {
+            seen.push(stream.next_within(PATIENCE).unwrap().unwrap());
+        }
+    }
+    let listed: Vec<Event> = ann.rows("/events?limit=2").map(Result::unwrap).collect();
+    assert_eq!(listed, seen);
+    assert!(seen.iter().all(|event| event.owner == "ann"));
+    // Going on in the middle.
+    let middle = seen[2].id;
+    let replayed: Vec<Event> = ann.events(middle, None).take(3).map(Result::unwrap).collect();
+    assert_eq!(replayed, seen[3..6]);
+    let polled: Listed<Event> = ann.get(&format!("/events?since={middle}")).unwrap();
+    assert_eq!(polled.items, seen[3..]);
+    let by_header = ann.call(&Call::get("/events?since=0").header("last-event-id", middle.to_string())).unwrap();
+    assert_eq!(by_header.json::<Listed<Event>>().unwrap().items, seen[3..]);
+    let task = seen[1].task.clone().unwrap();
+    let of_task: Vec<Event> = ann.events(0, Some(&task)).take(1).map(Result::unwrap).collect();
+    assert_eq!(of_task, seen[1..2]);
+    let whole: Listed<Event> = rig.local().get("/events?limit=1000").unwrap();
+    assert_eq!(whole.items.len(), 12);
+}
+
+#[test]
+fn stream_of_events_ends_when_its_token_is_revoked() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let made = rig.token("ann", None);
+    let client = rig.with_token(&made.token);
+    let mut stream = client.events(0, None);
+    stream.next_within(PATIENCE).unwrap().unwrap();
+    ann.call(&Call::delete(format!("/tokens/{}", made.row.id))).unwrap();
+    let (began, error) = (Instant::now(), stream.next().unwrap().unwrap_err());
+    assert!(matches!(error, ClientError::Problem(problem) if problem.status == 401));
+    assert!(began.elapsed() < PATIENCE);
+}
+
+#[test]
+fn stream_of_events_ends_with_the_service() {
+    let mut rig = Rig::start();
+    let local = rig.local();
+    let mut stream = local.events(0, None);
+    assert!(stream.next_within(Duration::from_millis(200)).unwrap().is_none());
+    let (handle, began) = (rig.handle.take().unwrap(), Instant::now());
+    handle.stop();
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}: it waited for the stream", began.elapsed());
+}

@@ -1,0 +1,11 @@
+//! The API over real connections: a Unix socket, and the port of a node.
+
+mod bounds;
+mod closed;
+mod events;
+mod logins;
+mod openapi;
+mod port;
+mod rig;
+mod tasks;
+mod tokens;

@@ -1,0 +1,271 @@
+//! Tasks, endpoints and timers by their routes.
+
+use std::io::{BufRead, BufReader};
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+
+use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
+use crate::client::{Call, ClientError};
+use crate::model::{
+    DryRun, Endpoint, EndpointLocation, Listed, NewTask, ProblemCode, Role, Secret, Task, TaskItem, TaskState,
+};
+
+fn problem<T: std::fmt::Debug>(called: Result<T, ClientError>) -> crate::model::Problem {
+    match called {
+        Err(ClientError::Problem(problem)) => *problem,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn submission_again_is_the_same_task_and_another_request_a_conflict() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let request = copy("@lab:/a", "@lab:/b");
+    let call = |request: &NewTask| Call::post("/tasks").body(request).unwrap().header("idempotency-key", "run-42");
+    let woken = rig.backend.woken.load(Ordering::Relaxed);
+    let first = ann.call(&call(&request)).unwrap();
+    assert_eq!((first.status, first.is_replay), (201, false));
+    assert!(rig.backend.woken.load(Ordering::Relaxed) > woken);
+    let task: Task = first.json().unwrap();
+    assert_eq!((task.owner.as_str(), task.state), ("ann", TaskState::Queued));
+    assert_eq!(first.etag.as_deref(), Some(format!("\"{}\"", task.version).as_str()));
+    for _ in 0..10 {
+        let again = ann.call(&call(&request)).unwrap();
+        assert_eq!((again.status, again.is_replay, again.json::<Task>().unwrap().id), (200, true, task.id.clone()));
+    }
+    let by_query = ann.call(&Call::post("/tasks?submission_id=run-42").body(&request).unwrap()).unwrap();
+    assert!(by_query.is_replay);
+    let other = problem(ann.call(&call(&copy("@lab:/a", "@lab:/c"))));
+    assert_eq!((other.status, other.code), (409, ProblemCode::SubmissionDiffers));
+    // Another user's id is another id.
+    let bob = rig.user("bob", Role::User);
+    add_endpoint(&bob, &endpoint("boblab", &[])).unwrap();
+    let his = bob.call(&call(&copy("@boblab:/a", "@boblab:/b"))).unwrap();
+    assert_eq!(his.status, 201);
+    assert_eq!(ann.get::<Listed<Task>>("/tasks").unwrap().items.len(), 1);
+}
+
+#[test]
+fn request_that_can_be_no_task_is_refused_with_its_reason() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let mut read_only = endpoint("ro", &[]);
+    read_only.read_only = true;
+    add_endpoint(&ann, &read_only).unwrap();
+    for (body, status, part) in [
+        (json!({}), 400, "pairs"),
+        (json!({"pairs": []}), 400, "pairs"),
+        (json!({"pairs": [{"source": "@lab:/a"}]}), 400, "destination"),
+        (json!({"kind": "delete", "pairs": [{"source": "@lab:/a", "destination": "@lab:/b"}]}), 400, "no destination"),
+        (json!({"kind": "teleport", "pairs": []}), 400, "copy, move or delete"),
+        (json!({"pears": []}), 400, "pears"),
+        (json!({"pairs": [{"source": "@lab:/a/../b", "destination": "@lab:/b"}]}), 400, "no . and no .."),
+        (json!({"pairs": [{"source": "@lab:/%2e%2e/b", "destination": "@lab:/b"}]}), 400, "no . and no .."),
+        (json!({"pairs": [{"source": "lab:/a", "destination": "@lab:/b"}]}), 400, "@NAME:/path"),
+        (json!({"pairs": [{"source": "/etc/passwd", "destination": "@lab:/b"}]}), 403, "raw-location"),
+        (json!({"pairs": [{"source": "carrack://n/a", "destination": "@lab:/b"}]}), 403, "raw-location"),
+        (json!({"pairs": [{"source": "ssh://h/a", "destination": "@lab:/b"}]}), 403, "raw-location"),
+        (json!({"pairs": [{"source": "@lab:/a", "destination": "null:"}]}), 403, "raw-location"),
+        (json!({"pairs": [{"source": "@lab:/a", "destination": "@ro:/b"}]}), 403, "endpoint-read-only"),
+        (json!({"kind": "move", "pairs": [{"source": "@ro:/a", "destination": "@lab:/b"}]}), 403, "endpoint-read-only"),
+        (json!({"pairs": [{"source": "@lab:/a", "destination": "@lab:/b"}], "priority": 10}), 400, "priority"),
+        (json!({"pairs": [{"source": "@lab:/a", "destination": "@lab:/b"}], "timer": "x"}), 400, "set by the service"),
+        (json!({"pairs": [{"source": "@lab:/a", "destination": "@lab:/b"}], "token": "x"}), 400, "set by the service"),
+        (
+            json!({"pairs": [{"source": "@lab:/a", "destination": "@lab:/b"}], "deadline": "2001-01-01T00:00:00Z"}),
+            400,
+            "over",
+        ),
+        (
+            json!({"pairs": [{"source": "@lab:/a", "destination": "@lab:/b"}], "options": {"verify": "maybe"}}),
+            400,
+            "verify",
+        ),
+        (
+            json!({"pairs": [{"source": "@lab:/a", "destination": "@lab:/b"}], "expect_digests": {"a": ""}}),
+            400,
+            "digest",
+        ),
+    ] {
+        let refused = problem(ann.call(&Call::post("/tasks").body(&body).unwrap()));
+        assert_eq!(refused.status, status, "{body}: {refused:?}");
+        assert!(refused.detail.contains(part), "{body}: {refused:?}");
+    }
+    assert!(ann.get::<Listed<Task>>("/tasks").unwrap().items.is_empty());
+    // The account that runs the service names what it likes.
+    submit(&rig.local(), &copy("/data/a", "carrack://n/b")).unwrap();
+    let tried: DryRun = ann
+        .call(&Call::post("/tasks?dry_run=true").body(&copy("@lab:/a", "@lab:/b")).unwrap())
+        .unwrap()
+        .json()
+        .unwrap();
+    assert!(tried.valid && tried.why.contains("nothing is known"));
+    assert!(ann.get::<Listed<Task>>("/tasks").unwrap().items.is_empty(), "tried, not kept");
+}
+
+#[test]
+fn task_is_changed_only_in_the_version_that_was_read() {
+    let rig = Rig::start();
+    let local = rig.local();
+    let task = submit(&local, &copy("/a", "/b")).unwrap();
+    let path = format!("/tasks/{}", task.id);
+    let change = |version: u64, body: Value| {
+        local.call(&Call::patch(&path).body(&body).unwrap().header("if-match", format!("\"{version}\"")))
+    };
+    let changed: Task = change(task.version, json!({"label": "one", "priority": 7})).unwrap().json().unwrap();
+    assert_eq!((changed.request.label.as_deref(), changed.request.priority), (Some("one"), Some(7)));
+    assert!(changed.version > task.version);
+    let stale = problem(change(task.version, json!({"label": "two"})));
+    assert_eq!((stale.status, stale.code), (412, ProblemCode::VersionDiffers));
+    let cleared: Task = change(changed.version, json!({"label": null})).unwrap().json().unwrap();
+    assert_eq!((cleared.request.label, cleared.request.priority), (None, Some(7)));
+    let bad = local.call(&Call::patch(&path).body(&json!({})).unwrap().header("if-match", "7"));
+    assert_eq!(problem(bad).status, 400);
+    let cancelled: Task = local.call(&Call::post(format!("{path}/cancel"))).unwrap().json().unwrap();
+    assert_eq!((cancelled.state, cancelled.cancel_wanted), (TaskState::Cancelled, true));
+    assert_eq!(problem(local.call(&Call::patch(&path).body(&json!({"priority": 1})).unwrap())).status, 409);
+    assert_eq!(problem(local.call(&Call::post(format!("{path}/pause")))).status, 409);
+    let again: Task = local.call(&Call::post(format!("{path}/retry"))).unwrap().json().unwrap();
+    assert_eq!(again.state, TaskState::Queued);
+    let twin: Task = local.call(&Call::post(format!("{path}/clone"))).unwrap().json().unwrap();
+    assert_ne!(twin.id, task.id);
+    let count: Value = local.call(&Call::post("/tasks/cancel")).unwrap().json().unwrap();
+    assert_eq!(count, json!({"tasks": 2}));
+}
+
+#[test]
+fn tasks_are_listed_by_pages_and_filters() {
+    let rig = Rig::start();
+    let local = rig.local();
+    let mut submitted: Vec<String> = (0..25)
+        .map(|number| {
+            let mut request = copy("/a", "/b");
+            request.label = Some(format!("run {number}"));
+            submit(&local, &request).unwrap().id
+        })
+        .collect();
+    submitted.reverse();
+    let listed: Vec<Task> = local.rows("/tasks?limit=10").map(Result::unwrap).collect();
+    assert_eq!(listed.iter().map(|task| task.id.clone()).collect::<Vec<_>>(), submitted);
+    let page: Listed<Task> = local.get("/tasks?limit=25").unwrap();
+    assert_eq!((page.items.len(), page.next), (25, None));
+    assert_eq!(local.rows::<Task>("/tasks?label=RUN%202&limit=3").count(), 6);
+    assert_eq!(local.rows::<Task>("/tasks?state=queued,active").count(), 25);
+    assert_eq!(local.rows::<Task>("/tasks?state=FAILED").count(), 0);
+    for query in ["state=nothing", "limit=0", "limit=1001", "limit=x", "since=yesterday", "stat=queued"] {
+        assert_eq!(problem(local.get::<Value>(&format!("/tasks?{query}"))).status, 400, "{query}");
+    }
+}
+
+#[test]
+fn items_come_by_page_by_line_and_as_csv() {
+    let rig = Rig::start();
+    let local = rig.local();
+    let task = submit(&local, &copy("/a", "/b")).unwrap();
+    let item = |number: usize| TaskItem {
+        pair: 0,
+        path: format!("dir/file \"{number}\""),
+        kind: "file".into(),
+        state: if number.is_multiple_of(10) { crate::model::ItemState::Failed } else { crate::model::ItemState::Done },
+        size: number as u64,
+        digest: Some("ab".repeat(32)),
+        failure: None,
+    };
+    let all: Vec<TaskItem> = (0..2500).map(item).collect();
+    *rig.backend.items.lock().unwrap() = all.clone();
+    let path = format!("/tasks/{}/items", task.id);
+    assert_eq!(local.rows::<TaskItem>(&format!("{path}?limit=7")).map(Result::unwrap).collect::<Vec<_>>(), all);
+    let lines = BufReader::new(local.stream(&path, "application/x-ndjson").unwrap()).lines();
+    assert_eq!(lines.map(|line| serde_json::from_str::<TaskItem>(&line.unwrap()).unwrap()).collect::<Vec<_>>(), all);
+    let csv = BufReader::new(local.stream(&format!("{path}?state=failed"), "text/csv").unwrap()).lines();
+    let csv: Vec<String> = csv.map(Result::unwrap).collect();
+    assert_eq!(csv.len(), 251);
+    assert_eq!(csv[2].trim_end(), format!("0,\"dir/file \"\"10\"\"\",file,failed,10,{},,\"\"", "ab".repeat(32)));
+    assert_eq!(problem(local.get::<Value>(&format!("{path}?cursor=nonsense"))).status, 400);
+    assert_eq!(problem(local.get::<Value>(&format!("{path}?state=gone"))).status, 400);
+}
+
+#[test]
+fn endpoint_keeps_its_token_sealed_and_forgets_it_with_its_place() {
+    let rig = Rig::start();
+    let local = rig.local();
+    let mut new = endpoint("lab", &["bob"]);
+    new.token = Some(Secret::new("canary-3c1d9e"));
+    let added = add_endpoint(&local, &new).unwrap();
+    assert!(added.has_token && added.owner == "local");
+    let row = rig.ledger.endpoint("lab").unwrap();
+    let sealed = row.sealed_token.unwrap();
+    assert!(!String::from_utf8_lossy(&sealed).contains("canary"));
+    local.call(&Call::post("/endpoints/lab/test")).unwrap();
+    assert_eq!(*rig.backend.tested.lock().unwrap(), [("lab".to_owned(), Some(Secret::new("canary-3c1d9e")))]);
+    // Who may use it does not change it, and sees no token.
+    let bob = rig.user("bob", Role::User);
+    assert!(bob.get::<Endpoint>("/endpoints/lab").unwrap().has_token);
+    let refused = problem(bob.call(&Call::patch("/endpoints/lab").body(&json!({"read_only": true})).unwrap()));
+    assert_eq!((refused.status, refused.code), (403, ProblemCode::Forbidden));
+    assert_eq!(problem(bob.call(&Call::delete("/endpoints/lab"))).status, 403);
+    // Another place does not get the token of the one before.
+    let location = EndpointLocation::Node { host: "192.0.2.9".into(), port: 7420, fingerprint: None, path: "/".into() };
+    let moved = local.call(&Call::patch("/endpoints/lab").body(&json!({ "location": location })).unwrap());
+    assert!(!moved.unwrap().json::<Endpoint>().unwrap().has_token);
+    let stale = Call::patch("/endpoints/lab").body(&json!({"read_only": true})).unwrap().header("if-match", "\"1\"");
+    assert_eq!(problem(local.call(&stale)).status, 412);
+    assert_eq!(problem(local.call(&Call::post("/endpoints").body(&endpoint("lab", &[])).unwrap())).status, 409);
+    let task = submit(&local, &copy("@lab:/a", "@lab:/b")).unwrap();
+    assert_eq!(problem(local.call(&Call::delete("/endpoints/lab"))).status, 409, "a task uses it");
+    local.call(&Call::post(format!("/tasks/{}/cancel", task.id))).unwrap();
+    assert_eq!(local.call(&Call::delete("/endpoints/lab")).unwrap().status, 204);
+}
+
+/// Users have the service connect to the network, not to its own host, and not with the account of the service.
+#[test]
+fn endpoint_of_a_user_is_not_the_services_own_host() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    let at = |host: &str| {
+        let location = EndpointLocation::Node { host: host.into(), port: 80, fingerprint: None, path: "/".into() };
+        crate::model::NewEndpoint { location, ..endpoint("x", &[]) }
+    };
+    for host in ["127.0.0.1", "localhost", "169.254.169.254", "::1", "::ffff:127.0.0.1", "0.0.0.0", "fe80::1"] {
+        assert_eq!(problem(add_endpoint(&ann, &at(host))).status, 403, "{host}");
+    }
+    for location in [
+        EndpointLocation::Local { root: "/".into() },
+        EndpointLocation::Ssh { user: None, host: "far".into(), path: "/".into() },
+    ] {
+        let new = crate::model::NewEndpoint { location, ..endpoint("x", &[]) };
+        assert_eq!(problem(add_endpoint(&ann, &new)).status, 403);
+    }
+    for host in ["", "-oProxyCommand=x", "a b", "h/x", "a@b", "$(id)"] {
+        assert_eq!(problem(add_endpoint(&rig.local(), &at(host))).status, 400, "{host}");
+    }
+    add_endpoint(&ann, &at("192.0.2.7")).unwrap();
+    let moved =
+        json!({"location": {"kind": "node", "host": "127.0.0.1", "port": 80, "fingerprint": null, "path": "/"}});
+    assert_eq!(problem(ann.call(&Call::patch("/endpoints/x").body(&moved).unwrap())).status, 403);
+    add_endpoint(&rig.local(), &crate::model::NewEndpoint { name: "own".into(), ..at("127.0.0.1") }).unwrap();
+}
+
+#[test]
+fn timer_is_made_paused_resumed_and_removed() {
+    let rig = Rig::start();
+    let local = rig.local();
+    let body = json!({"label": "nightly", "schedule": {"every_seconds": 3600},
+        "task": {"pairs": [{"source": "/a", "destination": "/b"}]}});
+    let made: Value = local.call(&Call::post("/timers").body(&body).unwrap()).unwrap().json().unwrap();
+    let path = format!("/timers/{}", made["id"].as_str().unwrap());
+    assert_eq!((&made["state"], &made["owner"]), (&json!("waiting"), &json!("local")));
+    let paused: Value = local.call(&Call::post(format!("{path}/pause"))).unwrap().json().unwrap();
+    assert_eq!((&paused["state"], &paused["next_run"]), (&json!("paused"), &Value::Null));
+    let resumed: Value = local.call(&Call::post(format!("{path}/resume"))).unwrap().json().unwrap();
+    assert_eq!(resumed["state"], json!("waiting"));
+    let mut bad = body.clone();
+    bad["schedule"] = json!({"cron": "never"});
+    assert!(problem(local.call(&Call::post("/timers").body(&bad).unwrap())).detail.contains("cron"));
+    assert_eq!(local.call(&Call::delete(&path)).unwrap().status, 204);
+    assert_eq!(problem(local.get::<Value>(&path)).status, 404);
+}

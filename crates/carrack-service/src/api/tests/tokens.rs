@@ -1,0 +1,178 @@
+//! Tokens: what their scope allows, and that they end at once.
+
+use serde_json::{Value, json};
+
+use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
+use crate::client::{Call, ClientError};
+use crate::clock::Moment;
+use crate::model::{Ceilings, Listed, MadeToken, NewToken, Role, Scope, Task, TaskState, TokenRow, Verb, Whoami};
+
+fn status<T: std::fmt::Debug>(called: Result<T, ClientError>) -> u16 {
+    match called {
+        Err(ClientError::Problem(problem)) => problem.status,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn scope(verbs: &[Verb], path: Option<&str>) -> Scope {
+    Scope {
+        verbs: verbs.to_vec(),
+        endpoint: path.map(|_| "lab".into()),
+        path: path.map(str::to_owned),
+        ceilings: Ceilings { bytes: Some(1000), ..Ceilings::default() },
+    }
+}
+
+#[test]
+fn token_allows_what_its_scope_names_and_no_more() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    add_endpoint(&ann, &endpoint("other", &[])).unwrap();
+    let elsewhere = submit(&ann, &copy("@lab:/else", "@other:/x")).unwrap();
+    let scope = scope(&[Verb::Read, Verb::Write, Verb::Tasks, Verb::View], Some("/run"));
+    let narrow = rig.with_token(&rig.token("ann", Some(scope)).token);
+    let task = submit(&narrow, &copy("@lab:/run/a", "@lab:/run/b")).unwrap();
+    assert_eq!(task.request.ceilings.bytes, Some(1000));
+    for (source, destination, expected) in [
+        ("@lab:/run/a", "@lab:/running", 403),
+        ("@lab:/else", "@lab:/run/b", 403),
+        ("@lab:/run/../else", "@lab:/run/b", 400),
+        ("@lab:/run/a", "@other:/run/b", 404),
+        ("@lab:/run/a", "/run/b", 403),
+    ] {
+        assert_eq!(status(submit(&narrow, &copy(source, destination))), expected, "{source} {destination}");
+    }
+    let mut moves = copy("@lab:/run/a", "@lab:/run/b");
+    moves.kind = crate::model::TaskKind::Move;
+    assert_eq!(status(submit(&narrow, &moves)), 403, "it may not delete");
+    // It sees the tasks of its place.
+    let seen: Vec<String> = narrow.rows::<Task>("/tasks").map(|task| task.unwrap().id).collect();
+    assert_eq!(seen, std::slice::from_ref(&task.id));
+    assert_eq!(status(narrow.get::<Task>(&format!("/tasks/{}", elsewhere.id))), 404);
+    assert_eq!(status(narrow.get::<Value>("/events")), 403);
+    assert!(narrow.get::<Value>(&format!("/events?task={}", task.id)).unwrap()["items"][0].is_object());
+    assert_eq!(narrow.get::<Listed<Value>>("/endpoints").unwrap().items.len(), 1);
+    // It makes no other tokens, and changes no endpoint.
+    assert_eq!(status(narrow.call(&Call::post("/tokens").body(&json!({})).unwrap())), 403);
+    assert_eq!(status(narrow.call(&Call::delete("/endpoints/lab"))), 403);
+    let who: Whoami = narrow.get("/whoami").unwrap();
+    assert_eq!((who.user.as_str(), who.scope.is_some()), ("ann", true));
+}
+
+#[test]
+fn token_that_is_revoked_or_over_opens_nothing_and_its_tasks_end() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let (made, other) = (rig.token("ann", None), rig.token("ann", None));
+    let (client, other) = (rig.with_token(&made.token), rig.with_token(&other.token));
+    let (mine, others) = (copy("@lab:/a", "@lab:/b"), copy("@lab:/c", "@lab:/d"));
+    let (waits, stays) = (submit(&client, &mine).unwrap(), submit(&other, &others).unwrap());
+    let runs = submit(&client, &mine).unwrap();
+    let event = crate::ledger::NewEvent {
+        kind: crate::model::EventKind::Started,
+        owner: "ann".into(),
+        task: Some(runs.id.clone()),
+        subject: None,
+        text: "began".into(),
+        detail: Value::Null,
+    };
+    rig.ledger.claim(&runs.id, Moment(1), &event).unwrap();
+    assert_eq!(status(rig.user("bob", Role::User).call(&Call::delete(format!("/tokens/{}", made.row.id)))), 404);
+    ann.call(&Call::delete(format!("/tokens/{}", made.row.id))).unwrap();
+    assert_eq!(status(client.get::<Whoami>("/whoami")), 401);
+    let task = |id: &str| rig.ledger.task(id).unwrap();
+    assert_eq!(task(&waits.id).state, TaskState::Cancelled);
+    assert_eq!((task(&runs.id).state, task(&runs.id).cancel_wanted), (TaskState::Active, true));
+    assert_eq!((task(&stays.id).state, task(&stays.id).cancel_wanted), (TaskState::Queued, false));
+    // One that ends by itself.
+    let soon = Moment::from(std::time::SystemTime::now()).after(std::time::Duration::from_millis(300));
+    let new = NewToken { expires: Some(soon), ..NewToken::default() };
+    let brief: MadeToken = ann.call(&Call::post("/tokens").body(&new).unwrap()).unwrap().json().unwrap();
+    let brief = rig.with_token(&brief.token);
+    brief.get::<Whoami>("/whoami").unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while brief.get::<Whoami>("/whoami").is_ok() {
+        assert!(std::time::Instant::now() < deadline);
+        std::thread::yield_now();
+    }
+    assert!(Moment::from(std::time::SystemTime::now()) >= soon);
+    let rows: Listed<TokenRow> = ann.get("/tokens").unwrap();
+    assert!(rows.items.iter().any(|row| row.used.is_some()));
+}
+
+/// The service ended between the revocation and the end of the tasks.
+#[test]
+fn tasks_of_a_revoked_token_end_when_the_service_starts() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let made = rig.token("ann", None);
+    let task = submit(&rig.with_token(&made.token), &copy("@lab:/a", "@lab:/b")).unwrap();
+    let other = submit(&ann, &copy("@lab:/c", "@lab:/d")).unwrap();
+    rig.ledger.remove_token(&made.row.id).unwrap();
+    let again = Rig::over(std::sync::Arc::clone(&rig.ledger));
+    assert_eq!(again.ledger.task(&task.id).unwrap().state, TaskState::Cancelled);
+    assert_eq!(again.ledger.task(&other.id).unwrap().state, TaskState::Queued);
+}
+
+#[test]
+fn user_who_is_disabled_is_out_at_once() {
+    let rig = Rig::start();
+    let (ann, local) = (rig.user("ann", Role::User), rig.local());
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let task = submit(&ann, &copy("@lab:/a", "@lab:/b")).unwrap();
+    local.call(&Call::patch("/users/ann").body(&json!({"enabled": false})).unwrap()).unwrap();
+    assert_eq!(status(ann.get::<Whoami>("/whoami")), 401);
+    assert_eq!(rig.ledger.task(&task.id).unwrap().state, TaskState::Cancelled);
+    for body in [json!({"enabled": false}), json!({"role": "viewer"})] {
+        assert_eq!(status(local.call(&Call::patch("/users/local").body(&body).unwrap())), 409);
+    }
+}
+
+#[test]
+fn token_that_makes_no_sense_is_not_made() {
+    let rig = Rig::start();
+    for body in [
+        json!({"scope": {"verbs": []}}),
+        json!({"scope": {"verbs": ["read"], "path": "/a"}}),
+        json!({"scope": {"verbs": ["read"], "endpoint": "lab", "path": "/a/../b"}}),
+        json!({"scope": {"verbs": ["fly"]}}),
+        json!({"expires": "2001-01-01T00:00:00Z"}),
+        json!({"label": "a\nb"}),
+        json!({"label": 7}),
+    ] {
+        assert_eq!(status(rig.local().call(&Call::post("/tokens").body(&body).unwrap())), 400, "{body}");
+    }
+    assert_eq!(status(rig.local().call(&Call::post("/tokens").body(&json!({"user": "nobody"})).unwrap())), 404);
+}
+
+#[test]
+fn metrics_are_for_admins_tokens_with_their_verb_and_name_nobody() {
+    let rig = Rig::start();
+    let canary = rig.user("canary-user", Role::User);
+    add_endpoint(&canary, &endpoint("canary-lab", &[])).unwrap();
+    submit(&canary, &copy("@canary-lab:/canary-path", "@canary-lab:/b")).unwrap();
+    let token = rig.token("local", Some(scope(&[Verb::Metrics], None))).token;
+    let get = |token: &str| {
+        super::bounds::exchange(
+            rig.port(),
+            format!("GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n")
+                .as_bytes(),
+        )
+    };
+    let answer = get(token.reveal());
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    for name in [
+        "carrack_build_info{version=",
+        "carrack_tasks{state=\"QUEUED\"} 1",
+        "carrack_http_requests_total{method=\"POST\",route=\"/api/v1/tasks\",status=\"201\"} 1",
+    ] {
+        assert!(answer.contains(name), "{name}: {answer}");
+    }
+    assert!(!answer.contains("canary"), "{answer}");
+    let denied = get(rig.token("canary-user", None).token.reveal());
+    assert!(denied.starts_with("HTTP/1.1 403 "), "{denied}");
+    assert_eq!(status(rig.with_token(&token).get::<Listed<Task>>("/tasks")), 403);
+}

@@ -1,0 +1,229 @@
+//! Routes of timers.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::Api;
+use super::admit::Known;
+use super::extract::{Body, PathOf, QueryOf, etag, limit, paged};
+use super::problem::{ApiError, Done};
+use crate::identity::{Action, Caller, Object, Verdict, is_label, may, places};
+use crate::ledger::{LedgerError, NewEvent, Page};
+use crate::model::{EventKind, Listed, NewTimer, Problem, Timer, TimerState, Verb, new_id};
+
+/// How often a change is tried again where the loop has changed the timer meanwhile.
+const TRIES: u32 = 5;
+
+/// Which timers are listed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListQuery {
+    /// Of this user; others than oneself for admins alone.
+    owner: Option<String>,
+    /// Rows of a page, 1 to 1000; 100 where it is left out.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// The `next` of the page before.
+    cursor: Option<String>,
+}
+
+fn decide(caller: &Caller, timer: &Timer, verb: Verb) -> crate::identity::Decision {
+    let places = if caller.is_scoped() { places(&timer.task) } else { Vec::new() };
+    may(caller, &Action { verb, object: Object::Row { owner: &timer.owner, places: &places } })
+}
+
+/// A timer that the caller may see, or change.
+fn timer_of(api: &Api, caller: &Caller, id: &str, verb: Verb) -> Done<Timer> {
+    // First what does not depend on the timer: whether there is one must not show in the answer.
+    api.check(caller, verb, Object::Nothing)?;
+    let timer = api.ledger.timer(id)?;
+    let places = if caller.is_scoped() { places(&timer.task) } else { Vec::new() };
+    api.check(caller, verb, Object::Row { owner: &timer.owner, places: &places })?;
+    Ok(timer)
+}
+
+fn event(caller: &Caller, timer: &Timer, kind: EventKind, text: &str) -> NewEvent {
+    NewEvent {
+        kind,
+        owner: timer.owner.clone(),
+        task: None,
+        subject: Some(timer.id.clone()),
+        text: text.to_owned(),
+        detail: serde_json::json!({ "by": caller.user, "next_run": timer.next_run }),
+    }
+}
+
+/// Lists timers, the latest first.
+#[utoipa::path(
+    get, path = "/timers", tag = "timers", params(ListQuery),
+    responses(
+        (status = 200, description = "One page.", body = Listed<Timer>),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    QueryOf(query): QueryOf<ListQuery>,
+) -> Done<Json<Listed<Timer>>> {
+    let limit = limit(query.limit)?;
+    let listed = api.run(move |api| {
+        let caller = &known.caller;
+        api.check(caller, Verb::View, Object::Nothing)?;
+        let owner = match query.owner {
+            owner if caller.is_admin() => owner,
+            Some(owner) if owner != caller.user => return Ok(Listed { items: Vec::new(), next: None }),
+            _ => Some(caller.user.clone()),
+        };
+        let rows = api.ledger.timers(owner.as_deref(), &Page { after: query.cursor, limit: limit + 1 })?;
+        let mut listed = paged(rows, limit, |timer| timer.id.clone());
+        listed.items.retain(|timer| decide(caller, timer, Verb::View).verdict == Verdict::Allowed);
+        Ok(listed)
+    });
+    listed.await.map(Json)
+}
+
+/// Makes a timer. What it submits is checked now, and again at each run.
+#[utoipa::path(
+    post, path = "/timers", tag = "timers", request_body = NewTimer,
+    responses(
+        (status = 201, description = "The timer.", body = Timer),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Body<NewTimer>) -> Done<Response> {
+    let added = api.run(move |api| {
+        let caller = &*known.caller;
+        if new.label.as_ref().is_some_and(|label| !is_label(label)) {
+            return Err(ApiError::malformed("a label has 1 to 256 printable characters"));
+        }
+        if new.task.deadline.is_some() {
+            return Err(ApiError::malformed("a task that is submitted again and again has no one deadline"));
+        }
+        api.check_task(caller, &new.task)?;
+        let now = api.now();
+        let first = api.backend.first_run(&new.schedule, now);
+        let first = first.map_err(|why| ApiError::malformed(format!("schedule: {why}")))?;
+        let timer = Timer {
+            id: new_id(),
+            owner: caller.user.clone(),
+            label: new.label,
+            schedule: new.schedule,
+            task: Api::stamped(caller, new.task),
+            state: TimerState::Waiting,
+            next_run: Some(first),
+            runs: 0,
+            last_task: None,
+            made: now,
+            version: 1,
+        };
+        tracing::info!(target: "carrack::audit", user = %caller.user, timer = %timer.id, "timer made");
+        api.ledger.add_timer(&timer, &event(caller, &timer, EventKind::TimerMade, "a timer was made"))?;
+        api.wrote();
+        Ok(api.ledger.timer(&timer.id)?)
+    });
+    let timer = added.await?;
+    Ok((StatusCode::CREATED, etag(timer.version), Json(timer)).into_response())
+}
+
+/// Shows a timer.
+#[utoipa::path(
+    get, path = "/timers/{id}", tag = "timers", params(("id" = String, Path, description = "The timer.")),
+    responses(
+        (status = 200, description = "The timer; `ETag` is its version.", body = Timer),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn show(State(api): State<Arc<Api>>, known: Known, PathOf(id): PathOf<String>) -> Done<Response> {
+    let timer = api.run(move |api| timer_of(api, &known.caller, &id, Verb::View)).await?;
+    Ok((etag(timer.version), Json(timer)).into_response())
+}
+
+async fn change(api: Arc<Api>, known: Known, id: String, pause: bool) -> Done<Response> {
+    let changed = api.run(move |api| {
+        let caller = &*known.caller;
+        for _ in 0..TRIES {
+            let mut timer = timer_of(api, caller, &id, Verb::Tasks)?;
+            let text = match (timer.state, pause) {
+                (TimerState::Ended, _) => return Err(ApiError::conflict("no more runs of this timer come")),
+                (TimerState::Waiting, false) | (TimerState::Paused, true) => return Ok(timer),
+                (TimerState::Waiting, true) => {
+                    timer.state = TimerState::Paused;
+                    timer.next_run = None;
+                    "a timer was paused"
+                }
+                (TimerState::Paused, false) => {
+                    api.check_task(caller, &super::tasks::bare(&timer.task))?;
+                    let next = api.backend.next_run(&timer, api.now()).map_err(ApiError::conflict)?;
+                    let Some(next) = next else { return Err(ApiError::conflict("no more runs of this timer come")) };
+                    timer.state = TimerState::Waiting;
+                    timer.next_run = Some(next);
+                    "a timer goes on"
+                }
+            };
+            let event = event(caller, &timer, EventKind::Updated, text);
+            match api.ledger.change_timer(&timer, None, &event, api.now()) {
+                Ok(_) => {
+                    api.wrote();
+                    return Ok(api.ledger.timer(&id)?);
+                }
+                // It has run meanwhile.
+                Err(LedgerError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ApiError::conflict("the timer changes all the time"))
+    });
+    let timer = changed.await?;
+    Ok((etag(timer.version), Json(timer)).into_response())
+}
+
+/// Pauses a timer: no runs come until it is resumed, and those that would have come meanwhile are left out.
+#[utoipa::path(
+    post, path = "/timers/{id}/pause", tag = "timers", params(("id" = String, Path, description = "The timer.")),
+    responses(
+        (status = 200, description = "The timer as it is now.", body = Timer),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn pause(State(api): State<Arc<Api>>, known: Known, PathOf(id): PathOf<String>) -> Done<Response> {
+    change(api, known, id, true).await
+}
+
+/// Has a paused timer go on with its next run.
+#[utoipa::path(
+    post, path = "/timers/{id}/resume", tag = "timers", params(("id" = String, Path, description = "The timer.")),
+    responses(
+        (status = 200, description = "The timer as it is now.", body = Timer),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn resume(State(api): State<Arc<Api>>, known: Known, PathOf(id): PathOf<String>) -> Done<Response> {
+    change(api, known, id, false).await
+}
+
+/// Removes a timer. Its tasks stay.
+#[utoipa::path(
+    delete, path = "/timers/{id}", tag = "timers", params(("id" = String, Path, description = "The timer.")),
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn remove(State(api): State<Arc<Api>>, known: Known, PathOf(id): PathOf<String>) -> Done<StatusCode> {
+    let removed = api.run(move |api| {
+        let timer = timer_of(api, &known.caller, &id, Verb::Tasks)?;
+        let event = event(&known.caller, &timer, EventKind::TimerEnded, "a timer was removed");
+        api.ledger.remove_timer(&id, &event, api.now())?;
+        api.wrote();
+        Ok(StatusCode::NO_CONTENT)
+    });
+    removed.await
+}
