@@ -20,10 +20,12 @@
 //! medians, so that calls which differ by themselves do not look like calls that wait.
 //!
 //! # How it is looked for
-//! Twice as many after each window, as long as the ratio stays below 1.3. From then on an eighth more now and then.
+//! Twice as many after each window, as long as the ratio stays below 1.3. Where twice as many get more done, but not
+//! enough, half as many more are tried. From then on an eighth more now and then.
 //! More are kept if they get more done, by a quarter of what they could at least, and the ratio is not above 1.8; else
 //! the number before comes back (a trial has two windows), and the pause before the next trial becomes twice as long.
-//! Above 1.8 the number is divided by what the ratio is too high, at most by two.
+//! Above 1.8 the number is divided by what the ratio is too high, at most by two; as soon as the ratio is below 1.3
+//! again, the number before that is tried once.
 //!
 //! A window is 50 ms long, or as long as 32 calls take (16 where twice as many are tried each time). Only calls that
 //! began with the number that is measured count.
@@ -86,8 +88,9 @@ enum Phase {
     Idle,
     /// Twice as many after each window; `good` was good.
     Rising { good: Level },
-    /// At the best number that is known; more are tried after `until`, and `pause` is the pause before that.
-    Holding { until: Duration, pause: Duration },
+    /// At the best number that is known; more are tried after `until`, and `pause` is the pause before that. There were
+    /// `more` until calls took too long.
+    Holding { until: Duration, pause: Duration, more: Option<u16> },
     /// More than `from` are tried; with `again` one window has spoken against them.
     Trying { from: Level, pause: Duration, again: bool },
 }
@@ -275,12 +278,12 @@ impl WorkerControl {
         self.next_look = now.saturating_add(if self.workers > FEW { LOOK_FIRST_OF_MANY } else { LOOK_FIRST });
         if let Some(kept) = self.kept {
             self.workers = kept;
-            self.phase = Phase::Holding { until: now.saturating_add(PAUSE), pause: PAUSE };
+            self.phase = Phase::Holding { until: now.saturating_add(PAUSE), pause: PAUSE, more: None };
         }
     }
 
     fn follow(&mut self, now: Duration, ratio: f64, used: bool, level: Level) {
-        let hold = |pause: Duration| Phase::Holding { until: now.saturating_add(pause), pause };
+        let hold = |pause: Duration| Phase::Holding { until: now.saturating_add(pause), pause, more: None };
         let good =
             |fewer: &Level| ratio <= SHRINK && (level.workers <= fewer.workers || level.is_worth_more_than(fewer));
         match self.phase {
@@ -296,14 +299,26 @@ impl WorkerControl {
                     self.phase = hold(PAUSE);
                 }
             }
+            // Twice as many got more done, and yet not enough: the best number may lie between.
+            Phase::Rising { good: fewer } if level.rate > fewer.rate && fewer.workers > 1 => {
+                self.workers = fewer.workers + fewer.workers / 2;
+                self.phase = Phase::Trying { from: fewer, pause: PAUSE / 2, again: false };
+            }
             Phase::Rising { good: fewer } => (self.workers, self.phase) = (fewer.workers, hold(PAUSE)),
-            Phase::Holding { pause, .. } if ratio > SHRINK => {
+            Phase::Holding { more, .. } if ratio > SHRINK => {
+                let more = more.or(Some(self.workers));
                 self.workers = self.fewer(ratio);
-                self.phase = hold(pause);
+                // The server is another than that which the pause was found with.
+                self.phase = Phase::Holding { until: now.saturating_add(PAUSE), pause: PAUSE, more };
                 // It may be that the server needs longer by now whatever the number.
                 self.next_look = self.next_look.min(self.looked.saturating_add(LOOK_SOON));
             }
-            Phase::Holding { until, pause } if ratio < GROW && used && now >= until => self.try_more(level, pause),
+            // A short delay of the server has passed, or these are as many as it takes by now: a trial tells.
+            Phase::Holding { pause, more: Some(more), .. } if ratio < GROW && used && more > self.workers => {
+                self.phase = Phase::Trying { from: level, pause, again: false };
+                self.workers = more;
+            }
+            Phase::Holding { until, pause, .. } if ratio < GROW && used && now >= until => self.try_more(level, pause),
             Phase::Holding { .. } => {}
             Phase::Trying { from, .. } if good(&from) => {
                 self.phase = hold(PAUSE);

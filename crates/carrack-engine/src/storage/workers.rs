@@ -132,52 +132,49 @@ impl MetadataWorkers {
         result
     }
 
-    /// Works on each of a list, by as many threads as there may be, and hands out the results in its order. A panic of
-    /// one goes on to the caller.
+    /// Works on each of a list, by as many threads as there may be, and hands out the results in its order. Where more
+    /// may help while the list is worked on, more do. A panic of one goes on to the caller.
     pub fn each<T: Sync, R: Send>(&self, list: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
         self.lists.fetch_add(1, Ordering::Relaxed);
         let _listed = Listed(&self.lists);
-        let threads = self.share().min(list.len());
-        if threads <= 1 {
-            return list.iter().map(work).collect();
-        }
         let results: Vec<Mutex<Option<R>>> = list.iter().map(|_| Mutex::default()).collect();
-        // Each begins at a place of its own: neighbours are often in one directory, where the kernel makes names one
-        // after the other. Who is through with its part helps with the others'.
-        let parts: Vec<(AtomicUsize, usize)> = (0..threads)
-            .map(|part| (AtomicUsize::new(part * list.len() / threads), (part + 1) * list.len() / threads))
-            .collect();
-        let run = &|first: usize| {
-            for (next, end) in parts[first..].iter().chain(&parts[..first]) {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((one, result)) = list.get(index).zip(results.get(index)).filter(|_| index < *end) else {
-                        break;
-                    };
-                    let done = work(one);
-                    *lock(result) = Some(done);
-                }
+        let parts = ListParts::new(list.len());
+        let do_one = &|index: usize| {
+            if let Some((one, result)) = list.get(index).zip(results.get(index)) {
+                let done = work(one);
+                *lock(result) = Some(done);
             }
         };
+        let parts = &parts;
         std::thread::scope(|scope| {
-            for first in 1..threads {
-                // A host that has no thread left has fewer helpers.
-                if std::thread::Builder::new().spawn_scoped(scope, move || run(first)).is_err() {
-                    break;
+            let (mut own, mut helpers, mut may_spawn) = (parts.begin(0), 0, true);
+            while let Some(index) = parts.take(&mut own) {
+                while may_spawn && helpers + 1 < self.share() && helpers < parts.left() {
+                    helpers += 1;
+                    let mut place = parts.begin(helpers);
+                    let help = move || {
+                        while let Some(index) = parts.take(&mut place) {
+                            do_one(index);
+                        }
+                    };
+                    // A host that has no thread left has fewer helpers.
+                    may_spawn = std::thread::Builder::new().spawn_scoped(scope, help).is_ok();
                 }
+                do_one(index);
             }
-            run(0);
         });
         results.into_iter().filter_map(|result| lock(&result).take()).collect()
     }
 
-    /// Threads for one list: as many as there may be, divided among those who have one.
+    /// Threads for one list: twice its part of those that there may be. Each call needs a permit, so no more calls are
+    /// under way; and where one list ends or waits for something else, the others use its permits.
     fn share(&self) -> usize {
         if !self.governs.load(Ordering::Relaxed) {
             return 1;
         }
         let lists = self.lists.load(Ordering::Relaxed).max(1);
-        self.permits.load(Ordering::Relaxed).div_ceil(lists)
+        let permits = self.permits.load(Ordering::Relaxed);
+        permits.min(2 * permits.div_ceil(lists))
     }
 
     fn permit(&self) -> CallPermit<'_> {
@@ -214,6 +211,59 @@ impl Drop for Caller<'_> {
         state.callers -= 1;
         let callers = state.callers;
         state.control.handle_callers(callers);
+    }
+}
+
+/// The most parts of a list.
+const PARTS_MOST: usize = 64;
+
+/// A list that several threads work on. Each begins in a part of its own, far from the others': neighbours are often in
+/// one directory, where the kernel makes names one after the other. Who is through with its part goes on to the next.
+struct ListParts {
+    /// The next index in each part. A power of two of them.
+    next: Vec<AtomicUsize>,
+    /// Indices that nobody has taken.
+    left: AtomicUsize,
+    length: usize,
+}
+
+/// Where a thread is in the list.
+struct ListPlace {
+    part: usize,
+    /// Parts that are behind it.
+    passed: usize,
+}
+
+impl ListParts {
+    fn new(length: usize) -> Self {
+        let parts = 1 << length.clamp(1, PARTS_MOST).ilog2();
+        let next = (0..parts).map(|part| AtomicUsize::new(part * length / parts)).collect();
+        Self { next, left: AtomicUsize::new(length), length }
+    }
+
+    /// Where this thread begins: in the middle of the widest gap between those before it.
+    fn begin(&self, thread: usize) -> ListPlace {
+        let bits = self.next.len().ilog2();
+        let reversed = if bits == 0 { 0 } else { thread.reverse_bits() >> (usize::BITS - bits) };
+        ListPlace { part: reversed, passed: 0 }
+    }
+
+    fn take(&self, place: &mut ListPlace) -> Option<usize> {
+        let parts = self.next.len();
+        while place.passed < parts {
+            let end = (place.part + 1) * self.length / parts;
+            let index = self.next.get(place.part)?.fetch_add(1, Ordering::Relaxed);
+            if index < end {
+                self.left.fetch_sub(1, Ordering::Relaxed);
+                return Some(index);
+            }
+            (place.part, place.passed) = ((place.part + 1) % parts, place.passed + 1);
+        }
+        None
+    }
+
+    fn left(&self) -> usize {
+        self.left.load(Ordering::Relaxed)
     }
 }
 

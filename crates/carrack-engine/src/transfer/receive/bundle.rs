@@ -27,8 +27,7 @@ use crate::sync::lock;
 impl ReceiveStream<'_> {
     pub(super) fn bundle(&mut self, bundle: BundleId, entries: u32) -> Result<(), StreamError> {
         let begin = self.begin(|machine| Ok(machine.begin_bundle(self.number, bundle)))?;
-        let several = begin == BlockStart::Write && self.run.creating.are_several();
-        let mut staged = Staged { waiting: several.then(Vec::new), ..Staged::default() };
+        let mut staged = Staged::default();
         let mut bytes = 0;
         let result =
             (0..entries).try_for_each(|index| self.entry(index, begin == BlockStart::Write, &mut bytes, &mut staged));
@@ -96,8 +95,8 @@ impl ReceiveStream<'_> {
                 made.map(|()| Stored::Done)
             }
             EntryKind::Symlink if keep => {
-                if let Some(waiting) = &mut staged.waiting {
-                    waiting.push(WaitingItem::new(index, &small, ItemContent::Target(target.to_vec())));
+                if self.run.waits(staged) {
+                    staged.waiting.push(WaitingItem::new(index, &small, ItemContent::Target(target.to_vec())));
                     return Ok(());
                 }
                 stages.wait_briefly(Work::Create, || self.run.write_link(&small, target))
@@ -159,8 +158,8 @@ impl ReceiveStream<'_> {
         }
         small.digests = ours.as_file(run.driver.options.digests);
         small.read_back = run.driver.options.verify == Verify::Disk;
-        if let (Ok(Begun::AtOnce), true, Some(waiting)) = (&begun, keeps, &mut staged.waiting) {
-            waiting.push(WaitingItem::new(index, &small, ItemContent::Bytes(std::mem::take(content))));
+        if matches!(begun, Ok(Begun::AtOnce)) && keeps && run.waits(staged) {
+            staged.waiting.push(WaitingItem::new(index, &small, ItemContent::Bytes(std::mem::take(content))));
             return Ok(());
         }
         let written = begun.and_then(|begun| match begun {
@@ -223,9 +222,15 @@ impl ReceiveRun {
         self.creating.call(|_| self.destination.write_link(small, &self.writing, target))
     }
 
+    /// Whether the next item of a bundle is written with others. Where calls are found to be slow in its midst, those
+    /// that still come are.
+    fn waits(&self, staged: &Staged) -> bool {
+        !staged.waiting.is_empty() || self.creating.are_several()
+    }
+
     /// Writes what waits of a bundle, by several threads.
     fn write_waiting(&self, staged: &mut Staged) {
-        let waiting = staged.waiting.take().unwrap_or_default();
+        let waiting = std::mem::take(&mut staged.waiting);
         let write = |one: &WaitingItem| match &one.content {
             ItemContent::Bytes(content) => self.write_small(&one.as_small(), content),
             ItemContent::Target(target) => self.write_link(&one.as_small(), target),

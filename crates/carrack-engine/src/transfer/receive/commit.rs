@@ -94,18 +94,22 @@ impl ReceiveRun {
     /// Gives a bundle's items their names. What has to be said of each that has not got its own.
     fn publish_entries(&self, entries: Vec<Indexed>, synced: &Result<(), Failure>) -> Vec<(u32, ItemResult)> {
         let publish = |entry: &dyn Entry| self.publishing.call(|job| job.measure(|_| entry.publish()));
-        if !self.publishing.are_several() {
+        let mut entries = entries.into_iter();
+        let mut said = Vec::new();
+        // Calls may be found to be slow in the midst of a bundle: several threads publish what is left of it.
+        while !self.publishing.are_several() {
             let publish = |entry: &dyn Entry| self.driver.stages.aside_briefly(Work::Publish, || publish(entry));
-            let one = |(index, entry): Indexed| self.publish_entry(index, &*entry, synced, publish);
-            return entries.into_iter().filter_map(one).collect();
+            let Some((index, entry)) = entries.next() else { return said };
+            said.extend(self.publish_entry(index, &*entry, synced, publish));
         }
-        let list: Vec<Mutex<Option<Indexed>>> = entries.into_iter().map(|entry| Mutex::new(Some(entry))).collect();
+        let list: Vec<Mutex<Option<Indexed>>> = entries.map(|entry| Mutex::new(Some(entry))).collect();
         let one = |entry: &Mutex<Option<Indexed>>| {
             let (index, entry) = lock(entry).take()?;
             self.publish_entry(index, &*entry, synced, publish)
         };
-        let said = self.driver.stages.aside(Work::Publish, || self.publishing.each(&list, one));
-        said.into_iter().flatten().collect()
+        let by_several = self.driver.stages.aside(Work::Publish, || self.publishing.each(&list, one));
+        said.extend(by_several.into_iter().flatten());
+        said
     }
 
     fn publish_entry(

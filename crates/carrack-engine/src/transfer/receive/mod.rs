@@ -90,8 +90,8 @@ struct Staged {
     exceptions: Vec<(u32, ItemResult)>,
     /// Of the blocks of attributes that have come with the entries.
     attribute_bytes: u64,
-    /// Items that have come whole and are not written yet; `None` where each is written as it comes.
-    waiting: Option<Vec<WaitingItem>>,
+    /// Items that have come whole and are not written yet; none where each is written as it comes.
+    waiting: Vec<WaitingItem>,
 }
 
 impl ReceiveRun {

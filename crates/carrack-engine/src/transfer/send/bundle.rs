@@ -161,8 +161,12 @@ impl SendStream<'_> {
         let header = Header::Bundle { bundle: bundle.id, entries: bundle.items.len() as u32 };
         self.out.meta(&[&header.encode()])?;
         let mut sent = Vec::with_capacity(bundle.items.len());
-        let mut ahead = self.run.read_ahead(self.number, &bundle.items).into_iter();
-        for item in &bundle.items {
+        let mut ahead = Vec::new().into_iter();
+        for (index, item) in bundle.items.iter().enumerate() {
+            // Also where calls are found to be slow in the midst of a bundle.
+            if ahead.len() == 0 {
+                ahead = self.run.read_ahead(self.number, &bundle.items[index..]).into_iter();
+            }
             let target = self.run.driver.lock().target(item);
             let ahead = ahead.next().unwrap_or(Ahead::No);
             sent.push(match item.kind {
