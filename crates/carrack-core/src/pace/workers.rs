@@ -22,7 +22,7 @@
 //! # How it is looked for
 //! Twice as many after each window, as long as the ratio stays below 1.3. Where twice as many get more done, but not
 //! enough, half as many more are tried. From then on an eighth more now and then.
-//! More are kept if they get more done, by a quarter of what they could at least, and the ratio is not above 1.8; else
+//! More are kept if they get more done, by a tenth of what they could at least, and the ratio is not above 1.8; else
 //! the number before comes back (a trial has two windows), and the pause before the next trial becomes twice as long.
 //! Above 1.8 the number is divided by what the ratio is too high, at most by two; as soon as the ratio is below 1.3
 //! again, the number before that is tried once.
@@ -65,7 +65,7 @@ const LOOK_LONGEST: Duration = Duration::from_millis(500);
 /// Between two looks where there are fewer workers and calls still take as long.
 const LOOK_SOON: Duration = Duration::from_secs(3);
 /// More workers get so much of what they could get done beside the others, at least.
-const GAIN: f64 = 0.25;
+const GAIN: f64 = 0.1;
 /// See [`LOOK_ENOUGH`].
 const LOOK_CALLS_LEAST: usize = 8;
 /// Beyond so many, those that there are at the beginning may be too many: a look comes before more are tried.
