@@ -321,6 +321,55 @@ mod tests {
         assert!(!MetadataWorkers::new(&Tuning::default()).are_several());
     }
 
+    /// A list that began with one thread gets more as soon as its calls are known to be slow.
+    #[test]
+    fn list_gets_help_while_it_is_worked_on() {
+        let all = MetadataWorkers::new(&Tuning::default());
+        let _caller = all.enter();
+        let (under_way, most) = (AtomicU32::new(0), AtomicU32::new(0));
+        all.each(&[(); 400], |()| {
+            all.call(|job| {
+                job.measure(|_| {
+                    most.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(2));
+                    under_way.fetch_sub(1, Ordering::SeqCst);
+                });
+            });
+        });
+        assert!(most.load(Ordering::SeqCst) > 1);
+    }
+
+    #[test]
+    fn list_parts_hand_out_each_index_once() {
+        for length in [0, 1, 2, 3, 63, 64, 65, 1000] {
+            let parts = ListParts::new(length);
+            let taken = Mutex::new(Vec::new());
+            std::thread::scope(|scope| {
+                for thread in 0..5 {
+                    let (parts, taken) = (&parts, &taken);
+                    scope.spawn(move || {
+                        let mut place = parts.begin(thread);
+                        while let Some(index) = parts.take(&mut place) {
+                            lock(taken).push(index);
+                        }
+                    });
+                }
+            });
+            let mut taken = taken.into_inner().unwrap();
+            taken.sort_unstable();
+            assert_eq!(taken, (0..length).collect::<Vec<_>>());
+            assert_eq!(parts.left(), 0);
+        }
+    }
+
+    /// Four threads begin in four quarters.
+    #[test]
+    fn list_parts_begin_far_from_each_other() {
+        let parts = ListParts::new(256);
+        let first = |thread| parts.take(&mut parts.begin(thread));
+        assert_eq!([0, 1, 2, 3].map(first), [Some(0), Some(128), Some(64), Some(192)]);
+    }
+
     #[test]
     fn permits_hold_back_threads_that_are_too_many() {
         let all = fixed(2);
