@@ -11,5 +11,6 @@ pub mod identity;
 pub mod journal;
 pub mod ledger;
 pub mod model;
+pub mod schedule;
 pub mod supervise;
 pub mod worker;

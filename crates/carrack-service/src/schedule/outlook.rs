@@ -1,0 +1,115 @@
+//! What the scheduler expects, for whoever asks: places in the queue are in memory only, because they change with every
+//! task that begins.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use super::{History, Link, Place};
+use crate::clock::Moment;
+use crate::model::{Blocked, BlockedCause, Task, TaskState};
+
+/// What is known of the tasks that wait, as of the last plan. Shared with the API.
+#[derive(Debug, Default)]
+pub struct Outlook {
+    inner: RwLock<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    places: HashMap<String, Waiting>,
+    history: History,
+    queued: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    position: Option<u64>,
+    expected_start: Option<Moment>,
+    blocked: Blocked,
+}
+
+/// What a task may expect that is not submitted yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Promise {
+    /// Tasks that wait at present.
+    pub queued: u64,
+    /// How long tasks of the same pair took.
+    pub usual_time: Option<Duration>,
+    /// Bytes a second that tasks of the same pair moved.
+    pub usual_rate: Option<f64>,
+}
+
+impl Outlook {
+    /// Puts its place, and why it waits, on a task that is QUEUED. What the ledger says (another attempt, a
+    /// confirmation) goes before what the scheduler says.
+    pub fn apply(&self, task: &mut Task) {
+        if task.state != TaskState::Queued {
+            return;
+        }
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = inner.places.get(&task.id) {
+            task.position = place.position;
+            task.expected_start = place.expected_start;
+            if task.blocked.is_none() || place.blocked.cause != BlockedCause::Retry {
+                task.blocked = Some(place.blocked.clone());
+            }
+        }
+    }
+
+    /// What the links did before, for tasks that are not submitted yet.
+    pub fn promise(&self, links: &[Link]) -> Promise {
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        let usual_time = links.iter().map(|link| inner.history.usual_time(link)).sum();
+        let rates: Option<Vec<f64>> = links.iter().map(|link| inner.history.usual_rate(link)).collect();
+        let usual_rate =
+            rates.filter(|rates| !rates.is_empty()).map(|rates| rates.iter().sum::<f64>() / rates.len() as f64);
+        Promise { queued: inner.queued, usual_time, usual_rate }
+    }
+
+    /// Takes over a plan. Since when a task waits for the same thing is kept. Tasks that wait for something else than
+    /// before are returned, with what it is.
+    pub fn update(&self, places: &[Place], now: Moment) -> Vec<(String, Blocked)> {
+        let mut changed = Vec::new();
+        let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut inner.places);
+        for place in places {
+            let earlier = before.remove(&place.task).filter(|earlier| earlier.blocked.cause == place.cause);
+            let blocked = Blocked {
+                cause: place.cause,
+                why: place.why.clone(),
+                since: earlier.as_ref().map_or(now, |earlier| earlier.blocked.since),
+                next_try: place.next_try.map(|wait| now.after(wait)),
+                hint: hint(place.cause),
+            };
+            if earlier.is_none() {
+                changed.push((place.task.clone(), blocked.clone()));
+            }
+            let expected_start = place.starts_in.map(|wait| now.after(wait));
+            inner.places.insert(place.task.clone(), Waiting { position: place.position, expected_start, blocked });
+        }
+        inner.queued = places.len() as u64;
+        changed
+    }
+
+    /// Takes over what links did.
+    pub fn remember(&self, history: &History) {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner).history = history.clone();
+    }
+}
+
+/// What somebody can do about it.
+fn hint(cause: BlockedCause) -> Option<String> {
+    let hint = match cause {
+        BlockedCause::EndpointLimit => "whoever owns the endpoint can raise its limit of transfers",
+        BlockedCause::PairLimit => "an admin can raise the limit of transfers between two endpoints",
+        BlockedCause::WorkerLimit => {
+            "an admin can raise the number of workers; a higher priority goes first among your own tasks"
+        }
+        BlockedCause::Confirm => "look at what the task would move or delete, then resume or cancel it",
+        BlockedCause::Retry => "test the endpoints; cancel the task if they do not come back",
+        BlockedCause::Timetable => "whoever owns the endpoint can change its timetable",
+        BlockedCause::Turn | BlockedCause::Maintenance => return None,
+    };
+    Some(hint.to_owned())
+}

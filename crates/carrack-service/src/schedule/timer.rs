@@ -1,0 +1,179 @@
+//! When a timer runs.
+//!
+//! - *once*: at `start`, or at once.
+//! - *every*: at `start` and each so many seconds after it. These are seconds that pass: setting clocks forward or back
+//!   for summer does not move them against UTC.
+//! - *cron*: by the clock on the wall of `zone`. A time that a change of clocks leaves out comes at the first moment
+//!   after the gap; a time that comes twice counts the first time. Where the hour field begins with `*`, neither is
+//!   done: what comes each hour comes each hour.
+//!
+//! Runs that came due while the service was stopped, or that a clock set forward has jumped over, become one run, which
+//! says how many were missed. A clock that is set back delays the next run until it shows its time; no run comes twice.
+//! The number of a run is part of the submission id of its task, and the ledger writes both at once.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::cron::{Cron, CronError};
+use crate::clock::Moment;
+use crate::model::{Overlap, Timer, TimerSchedule, TimerState};
+
+/// The shortest time between two runs: a task takes about as long to begin and end.
+pub const EVERY_SECONDS_MIN: u64 = 10;
+
+/// Missed runs are counted up to here.
+const MISSED_COUNTED: u64 = 1_000;
+
+/// What is wrong with a schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScheduleError {
+    /// The five fields.
+    Cron(CronError),
+    /// There is no time zone of this name.
+    Zone(String),
+    /// `every` and `cron` at once.
+    Both,
+    /// A zone without `cron`.
+    ZoneAlone,
+    /// Runs follow each other too soon.
+    TooOften,
+    /// No run ever comes.
+    Never,
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cron(error) => error.fmt(f),
+            Self::Zone(name) => {
+                write!(f, "this host knows no time zone {name:?}; names are those of the IANA database")
+            }
+            Self::Both => f.write_str("a timer runs by every or by cron, not by both"),
+            Self::ZoneAlone => f.write_str("a time zone is for cron alone"),
+            Self::TooOften => write!(f, "a timer runs every {EVERY_SECONDS_MIN} seconds at most"),
+            Self::Never => f.write_str("with this start, end and number of runs, no run ever comes"),
+        }
+    }
+}
+
+impl std::error::Error for ScheduleError {}
+
+/// Checks a schedule, and tells the first run of a timer that is made now. A first run that is past comes at once where
+/// the timer runs once; else the next one of its row is the first.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(schedule: &TimerSchedule, now: Moment) -> Result<Moment, ScheduleError> {
+    if schedule.every_seconds.is_some() && schedule.cron.is_some() {
+        return Err(ScheduleError::Both);
+    }
+    if schedule.zone.is_some() && schedule.cron.is_none() {
+        return Err(ScheduleError::ZoneAlone);
+    }
+    if schedule.every_seconds.is_some_and(|seconds| seconds < EVERY_SECONDS_MIN) {
+        return Err(ScheduleError::TooOften);
+    }
+    let first = match (schedule.every_seconds, &schedule.cron) {
+        (None, None) => Some(schedule.start.unwrap_or(now).max(now)),
+        _ => next_after(schedule, now, Moment(now.0 - 1))?,
+    };
+    first.filter(|_| schedule.runs != Some(0)).ok_or(ScheduleError::Never)
+}
+
+/// The first run after `after` of a timer that was made at `made`; `None` where none comes any more. A timer that runs
+/// once has no run after its first.
+///
+/// # Errors
+/// Where the fields or the zone cannot be read.
+pub fn next_after(schedule: &TimerSchedule, made: Moment, after: Moment) -> Result<Option<Moment>, ScheduleError> {
+    let next = if let Some(every) = schedule.every_seconds {
+        let (anchor, every) = (schedule.start.unwrap_or(made).0, micros(every.max(1)));
+        let rows = after.0.saturating_sub(anchor).div_euclid(every).saturating_add(1).max(0);
+        Some(Moment(anchor.saturating_add(rows.saturating_mul(every))))
+    } else if let Some(cron) = &schedule.cron {
+        let cron = Cron::parse(cron).map_err(ScheduleError::Cron)?;
+        let zone = zone(schedule.zone.as_deref())?;
+        // A run at `start` itself counts.
+        let after = schedule.start.map_or(after, |start| after.max(Moment(start.0.saturating_sub(1))));
+        let after = Timestamp::from_microsecond(after.0).map_err(|_| ScheduleError::Never)?;
+        cron.next(after, &zone).map(|next| Moment(next.as_microsecond()))
+    } else {
+        schedule.start.filter(|start| *start > after)
+    };
+    Ok(next.filter(|next| schedule.until.is_none_or(|until| *next <= until)))
+}
+
+/// What happens to a timer that is due.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// It submits its task. The timer as it is afterwards; its `last_task` is to be set.
+    Run {
+        /// With the run counted and the next one's time.
+        timer: Timer,
+        /// When this run was due.
+        due: Moment,
+        /// Further runs that were due and become part of this one; counted to a thousand.
+        missed: u64,
+    },
+    /// It leaves this run out. The timer as it is afterwards.
+    Skip {
+        /// With the next run's time.
+        timer: Timer,
+        /// When this run was due.
+        due: Moment,
+    },
+    /// It waits for the end of its last task.
+    Wait,
+    /// It is not due.
+    NotDue,
+}
+
+/// Decides for a timer at `now`. `is_open`: the task of its last run has not ended.
+///
+/// # Errors
+/// Where its schedule cannot be read.
+pub fn step(timer: &Timer, now: Moment, is_open: bool) -> Result<Step, ScheduleError> {
+    let due = match timer.next_run {
+        Some(due) if timer.state == TimerState::Waiting && due <= now => due,
+        _ => return Ok(Step::NotDue),
+    };
+    if is_open && timer.schedule.overlap == Overlap::Wait {
+        return Ok(Step::Wait);
+    }
+    let mut missed = 0;
+    let mut next = next_after(&timer.schedule, timer.made, due)?;
+    while let Some(run) = next.filter(|run| *run <= now) {
+        missed += 1;
+        let from = if missed < MISSED_COUNTED { run } else { now };
+        next = next_after(&timer.schedule, timer.made, from)?;
+    }
+    let skips = is_open && timer.schedule.overlap == Overlap::Skip;
+    let runs = timer.runs + u64::from(!skips);
+    let next = next.filter(|_| timer.schedule.runs.is_none_or(|allowed| runs < allowed));
+    let state = if next.is_some() { TimerState::Waiting } else { TimerState::Ended };
+    let timer = Timer { runs, next_run: next, state, ..timer.clone() };
+    Ok(if skips { Step::Skip { timer, due } } else { Step::Run { timer, due, missed } })
+}
+
+/// By what a run's task is known, so that none comes twice.
+pub fn submission_id(timer: &str, run: u64) -> String {
+    format!("timer-{timer}-run-{run}")
+}
+
+fn zone(name: Option<&str>) -> Result<TimeZone, ScheduleError> {
+    match name {
+        None => Ok(TimeZone::UTC),
+        Some(name) => TimeZone::get(name).map_err(|_| ScheduleError::Zone(name.to_owned())),
+    }
+}
+
+fn micros(seconds: u64) -> i64 {
+    i64::try_from(Duration::from_secs(seconds).as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+#[path = "timer_tests.rs"]
+mod tests;

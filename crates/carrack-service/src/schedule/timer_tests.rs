@@ -1,0 +1,144 @@
+//! Timers against tables, and over clocks that step as they like.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::NewTask;
+
+fn at(text: &str) -> Moment {
+    Moment(text.parse::<Timestamp>().unwrap().as_microsecond())
+}
+
+fn timer(schedule: TimerSchedule, next_run: &str) -> Timer {
+    let (id, owner, next_run) = ("t".to_owned(), "ann".to_owned(), Some(at(next_run)));
+    let (state, made, task) = (TimerState::Waiting, at("2026-11-23T08:00:00Z"), NewTask::default());
+    Timer { id, owner, label: None, schedule, task, state, next_run, runs: 0, last_task: None, made, version: 1 }
+}
+
+fn every(seconds: u64) -> TimerSchedule {
+    TimerSchedule { every_seconds: Some(seconds), ..TimerSchedule::default() }
+}
+
+#[test]
+fn timer_first_run_is_start_or_now_or_the_next_of_its_row() {
+    let now = at("2026-11-23T08:00:00Z");
+    assert_eq!(check(&TimerSchedule::default(), now), Ok(now));
+    let start = |text| Some(at(text));
+    let later = TimerSchedule { start: start("2026-11-24T00:00:00Z"), ..TimerSchedule::default() };
+    assert_eq!(check(&later, now), Ok(at("2026-11-24T00:00:00Z")));
+    assert_eq!(check(&every(60), now), Ok(now));
+    let past = TimerSchedule { start: start("2026-11-23T07:59:30Z"), ..every(60) };
+    assert_eq!(check(&past, now), Ok(at("2026-11-23T08:00:30Z")));
+    let cron = TimerSchedule {
+        cron: Some("0 3 * * *".to_owned()),
+        start: start("2026-12-01T03:00:00Z"),
+        ..TimerSchedule::default()
+    };
+    assert_eq!(check(&cron, now), Ok(at("2026-12-01T03:00:00Z")));
+    let berlin = TimerSchedule { zone: Some("Europe/Berlin".to_owned()), start: None, ..cron };
+    assert_eq!(check(&berlin, now), Ok(at("2026-11-24T02:00:00Z")));
+}
+
+#[test]
+fn timer_schedules_that_cannot_be_are_refused() {
+    let now = at("2026-11-23T08:00:00Z");
+    let cron = TimerSchedule { cron: Some("0 3 * * *".to_owned()), ..TimerSchedule::default() };
+    let refused = |schedule: TimerSchedule| check(&schedule, now).unwrap_err();
+    assert_eq!(refused(TimerSchedule { every_seconds: Some(60), ..cron.clone() }), ScheduleError::Both);
+    assert_eq!(refused(TimerSchedule { zone: Some("UTC".to_owned()), ..every(60) }), ScheduleError::ZoneAlone);
+    assert_eq!(refused(every(9)), ScheduleError::TooOften);
+    assert_eq!(refused(TimerSchedule { runs: Some(0), ..every(60) }), ScheduleError::Never);
+    assert_eq!(refused(TimerSchedule { until: Some(at("2026-11-23T07:00:00Z")), ..every(60) }), ScheduleError::Never);
+    assert_eq!(refused(TimerSchedule { cron: Some("0 0 30 2 *".to_owned()), ..cron.clone() }), ScheduleError::Never);
+    let zone = "Middle/Earth".to_owned();
+    assert_eq!(refused(TimerSchedule { zone: Some(zone.clone()), ..cron.clone() }), ScheduleError::Zone(zone));
+    assert!(matches!(refused(TimerSchedule { cron: Some("soon".to_owned()), ..cron }), ScheduleError::Cron(_)));
+}
+
+#[test]
+fn timer_missed_runs_become_one_that_says_so() {
+    let timer = timer(every(3600), "2026-11-23T09:00:00Z");
+    let Ok(Step::Run { timer, due, missed }) = step(&timer, at("2026-11-23T12:30:00Z"), false) else { panic!() };
+    assert_eq!((due, missed, timer.runs), (at("2026-11-23T09:00:00Z"), 3, 1));
+    assert_eq!(timer.next_run, Some(at("2026-11-23T13:00:00Z")));
+    // Clocks are set back by two hours: the run that was done is not done again.
+    assert_eq!(step(&timer, at("2026-11-23T10:30:00Z"), false), Ok(Step::NotDue));
+}
+
+#[test]
+fn timer_far_behind_is_caught_up_at_once() {
+    let timer = timer(every(10), "1970-01-01T00:00:00Z");
+    let now = at("2026-11-23T12:30:05Z");
+    let Ok(Step::Run { timer, missed, .. }) = step(&timer, now, false) else { panic!() };
+    assert!(missed >= MISSED_COUNTED, "{missed}");
+    assert!(timer.next_run.is_some_and(|next| next > now && next.since(now) <= Duration::from_secs(10)));
+}
+
+#[test]
+fn timer_overlap_skips_waits_or_starts_as_told() {
+    let now = at("2026-11-23T09:00:00Z");
+    let with = |overlap| timer(TimerSchedule { overlap, ..every(3600) }, "2026-11-23T09:00:00Z");
+    let next = Some(at("2026-11-23T10:00:00Z"));
+    let Ok(Step::Skip { timer, .. }) = step(&with(Overlap::Skip), now, true) else { panic!() };
+    assert_eq!((timer.runs, timer.next_run), (0, next));
+    assert_eq!(step(&with(Overlap::Wait), now, true), Ok(Step::Wait));
+    for (overlap, is_open) in [(Overlap::Start, true), (Overlap::Skip, false), (Overlap::Wait, false)] {
+        let Ok(Step::Run { timer, missed: 0, .. }) = step(&with(overlap), now, is_open) else { panic!() };
+        assert_eq!((timer.runs, timer.next_run), (1, next));
+    }
+}
+
+#[test]
+fn timer_ends_after_its_runs_and_after_its_end() {
+    let now = at("2026-11-23T09:00:00Z");
+    for schedule in [
+        TimerSchedule { runs: Some(1), ..every(3600) },
+        TimerSchedule { until: Some(at("2026-11-23T09:59:59Z")), ..every(3600) },
+        TimerSchedule { start: Some(now), ..TimerSchedule::default() },
+        TimerSchedule::default(),
+    ] {
+        let Ok(Step::Run { timer, .. }) = step(&timer(schedule, "2026-11-23T09:00:00Z"), now, false) else { panic!() };
+        assert_eq!((timer.state, timer.next_run), (TimerState::Ended, None));
+        assert_eq!(step(&timer, now, false), Ok(Step::NotDue));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the clock does, runs have rising numbers and due times, and each due time is run, merged or skipped.
+    #[test]
+    fn timer_runs_no_time_twice_and_loses_none(
+        every_seconds in 10u64..10_000, steps in prop::collection::vec((-5_000i64..20_000, any::<bool>()), 1..60),
+        overlap in prop::sample::select(Overlap::ALL.to_vec()),
+    ) {
+        let start = at("2026-11-23T08:00:00Z");
+        let schedule = TimerSchedule { overlap, ..every(every_seconds) };
+        let mut timer = Timer { next_run: Some(start), made: start, ..timer(schedule, "2026-11-23T08:00:00Z") };
+        let (mut now, mut last_due, mut accounted, mut latest) = (start, Moment(i64::MIN), 0u64, start);
+        for (seconds, is_open) in steps {
+            now = Moment(now.0 + seconds * 1_000_000);
+            latest = latest.max(now);
+            let stepped = step(&timer, now, is_open).unwrap();
+            let (next, due, times) = match stepped {
+                Step::Run { timer: next, due, missed } => {
+                    prop_assert_eq!(next.runs, timer.runs + 1);
+                    (next, due, missed + 1)
+                }
+                Step::Skip { timer: next, due } => {
+                    prop_assert_eq!(next.runs, timer.runs);
+                    let merged = (next.next_run.unwrap().0 - due.0) / (every_seconds as i64 * 1_000_000);
+                    (next, due, merged as u64)
+                }
+                Step::Wait | Step::NotDue => continue,
+            };
+            prop_assert!(due > last_due && due <= now && next.next_run.unwrap() > now);
+            last_due = due;
+            accounted += times;
+            timer = next;
+        }
+        let behind = timer.next_run.unwrap();
+        let all = (behind.0 - start.0) / (every_seconds as i64 * 1_000_000);
+        prop_assert_eq!(accounted, all as u64, "until {}", latest);
+    }
+}
