@@ -12,5 +12,6 @@ pub mod journal;
 pub mod ledger;
 pub mod model;
 pub mod schedule;
+pub mod service;
 pub mod supervise;
 pub mod worker;

@@ -1,0 +1,264 @@
+//! From a task as somebody submitted it to what a worker is told: endpoints looked up, tokens opened, defaults and
+//! limits applied. Made anew for each attempt, so what changed meanwhile counts.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use carrack_core::failure::{ErrorCode, Side};
+
+use crate::identity::Seal;
+use crate::ledger::{EndpointRow, Ledger, LedgerError};
+use crate::model::{
+    EndpointLocation, Fence, NewTask, Pair, Role, Task, TaskFailure, TaskKind, TaskLocation, TaskOptions,
+};
+use crate::schedule::Link;
+use crate::worker::{Credentials, EndOrder, Order, PairOrder, Secret};
+
+/// Opens the tokens of endpoints.
+pub trait Unseal: Send + Sync {
+    /// The token of an endpoint.
+    ///
+    /// # Errors
+    /// In words, without any part of the token.
+    fn open(&self, endpoint: &str, sealed: &[u8]) -> Result<Secret, String>;
+}
+
+impl Unseal for Seal {
+    fn open(&self, endpoint: &str, sealed: &[u8]) -> Result<Secret, String> {
+        self.unseal(endpoint, sealed).map_err(|error| error.to_string())
+    }
+}
+
+/// For a service without endpoints that need a token.
+#[derive(Debug)]
+pub struct NoSeal;
+
+impl Unseal for NoSeal {
+    fn open(&self, _endpoint: &str, _sealed: &[u8]) -> Result<Secret, String> {
+        Err("this service has no key for tokens of endpoints".to_owned())
+    }
+}
+
+/// The links that a request uses, each once.
+pub fn links_of(request: &NewTask) -> Vec<Link> {
+    let links: BTreeSet<Link> = request.pairs.iter().map(link_of).collect();
+    links.into_iter().collect()
+}
+
+fn link_of(pair: &Pair) -> Link {
+    let source = end_of(&pair.source);
+    let destination = pair.destination.as_deref().map_or_else(|| source.clone(), end_of);
+    Link { source, destination }
+}
+
+fn end_of(location: &str) -> String {
+    match TaskLocation::parse(location) {
+        Ok(TaskLocation::Endpoint { name, .. }) => format!("@{name}"),
+        Ok(TaskLocation::Local { .. }) => "this host".to_owned(),
+        Ok(TaskLocation::Node { host, port, .. }) => format!("node {host} port {port}"),
+        Ok(TaskLocation::Ssh { host, .. }) => format!("host {host}"),
+        Ok(TaskLocation::Synthetic { .. }) => "no storage".to_owned(),
+        Err(_) => "nowhere".to_owned(),
+    }
+}
+
+/// Why there is no order.
+#[derive(Debug)]
+pub(super) enum NoOrder {
+    /// The ledger did not answer: try again.
+    Ledger(LedgerError),
+    /// The task fails.
+    Failure(TaskFailure),
+}
+
+impl From<LedgerError> for NoOrder {
+    fn from(error: LedgerError) -> Self {
+        Self::Ledger(error)
+    }
+}
+
+/// Makes orders.
+pub(super) struct Orders {
+    pub ledger: Arc<dyn Ledger>,
+    pub seal: Arc<dyn Unseal>,
+    pub tasks: PathBuf,
+    /// The user who needs no row: whoever runs the service.
+    pub service_owner: String,
+}
+
+/// Who submitted a task, as far as their rights matter here.
+struct Caller {
+    name: String,
+    is_admin: bool,
+}
+
+impl Orders {
+    /// The order of a task's next attempt. `rate` is what an endpoint's timetable allows at this hour.
+    pub fn make(&self, task: &Task, fence: Fence, rate: &dyn Fn(&str) -> Option<u64>) -> Result<Order, NoOrder> {
+        let caller = self.caller(&task.owner)?;
+        let mut options = task.request.options.clone();
+        let mut pairs = Vec::with_capacity(task.request.pairs.len());
+        for pair in &task.request.pairs {
+            let is_copy = task.request.kind == TaskKind::Copy;
+            let source = self.end(&caller, &pair.source, Side::Source, !is_copy, rate, &mut options)?;
+            let destination = match &pair.destination {
+                Some(text) if task.request.kind != TaskKind::Delete => {
+                    Some(self.end(&caller, text, Side::Destination, true, rate, &mut options)?)
+                }
+                _ => None,
+            };
+            pairs.push(PairOrder { source, destination });
+        }
+        Ok(Order {
+            task: task.id.clone(),
+            fence,
+            directory: self.tasks.join(&task.id),
+            kind: task.request.kind,
+            pairs,
+            options,
+            deadline: task.request.deadline,
+            skip_source_errors: task.request.skip_source_errors,
+            fail_on_quota_errors: task.request.fail_on_quota_errors,
+            expect_digests: task.request.expect_digests.clone(),
+            ceilings: task.request.ceilings,
+        })
+    }
+
+    fn caller(&self, owner: &str) -> Result<Caller, NoOrder> {
+        match self.ledger.user(owner) {
+            Ok(row) if row.user.enabled => {
+                Ok(Caller { name: owner.to_owned(), is_admin: row.user.role == Role::Admin })
+            }
+            Ok(_) => Err(failed(
+                ErrorCode::PermissionDenied,
+                Side::Command,
+                format!("user {owner} is disabled"),
+                "an admin can enable them",
+            )),
+            Err(LedgerError::Missing) if owner == self.service_owner => {
+                Ok(Caller { name: owner.to_owned(), is_admin: true })
+            }
+            Err(LedgerError::Missing) => Err(failed(
+                ErrorCode::PermissionDenied,
+                Side::Command,
+                format!("there is no user {owner} any more"),
+                "clone the task as another user",
+            )),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn end(
+        &self,
+        caller: &Caller,
+        text: &str,
+        side: Side,
+        changes: bool,
+        rate: &dyn Fn(&str) -> Option<u64>,
+        options: &mut TaskOptions,
+    ) -> Result<EndOrder, NoOrder> {
+        let location = TaskLocation::parse(text)
+            .map_err(|why| failed(ErrorCode::Usage, side, why, "clone the task with another location"))?;
+        let raw = match location {
+            TaskLocation::Endpoint { name, path } => {
+                return self.endpoint(caller, &name, &path, side, changes, rate, options);
+            }
+            TaskLocation::Local { path } => EndOrder::Local { root: None, path, read_only: false },
+            TaskLocation::Node { host, port, fingerprint, path } => {
+                EndOrder::Node { host, port, fingerprint, path, credentials: Credentials::default() }
+            }
+            TaskLocation::Ssh { user, host, path } => EndOrder::Ssh { user, host, path },
+            TaskLocation::Synthetic { text } => EndOrder::Synthetic { text },
+        };
+        if !caller.is_admin {
+            let why = format!("only an admin may use a location that names no endpoint: {text}");
+            return Err(failed(ErrorCode::PermissionDenied, side, why, "add an endpoint, and write @NAME:/path"));
+        }
+        Ok(raw)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what an end depends on")]
+    fn endpoint(
+        &self,
+        caller: &Caller,
+        name: &str,
+        path: &str,
+        side: Side,
+        changes: bool,
+        rate: &dyn Fn(&str) -> Option<u64>,
+        options: &mut TaskOptions,
+    ) -> Result<EndOrder, NoOrder> {
+        let missing = || {
+            failed(
+                ErrorCode::NotFound,
+                side,
+                format!("there is no endpoint {name}"),
+                "add the endpoint, or clone the task with another one",
+            )
+        };
+        let EndpointRow { endpoint, sealed_token } = match self.ledger.endpoint(name) {
+            Err(LedgerError::Missing) => return Err(missing()),
+            answer => answer?,
+        };
+        let may_use =
+            endpoint.owner == caller.name || endpoint.users.iter().any(|user| user == "*" || *user == caller.name);
+        if !may_use && !caller.is_admin {
+            // As if it were not there: who has no right to it does not learn that it exists.
+            return Err(missing());
+        }
+        if endpoint.read_only && changes {
+            let why = format!("endpoint {name} is read-only");
+            return Err(failed(ErrorCode::NodeReadOnly, side, why, "whoever owns the endpoint can allow changes"));
+        }
+        if climbs(path) {
+            let why = format!("a path at endpoint {name} may have no component ..");
+            return Err(failed(ErrorCode::OutsideRoot, side, why, "write the path without .."));
+        }
+        options.streams = least(options.streams, endpoint.limits.streams);
+        options.rate_limit = least(options.rate_limit, rate(name).filter(|&rate| rate > 0));
+        if options.verify.is_none() {
+            options.verify.clone_from(&endpoint.defaults.verify);
+        }
+        if options.encrypt.is_none() {
+            options.encrypt.clone_from(&endpoint.defaults.encrypt);
+        }
+        Ok(match endpoint.location {
+            EndpointLocation::Local { root } => {
+                EndOrder::Local { root: Some(root), path: path.to_owned(), read_only: endpoint.read_only }
+            }
+            EndpointLocation::Node { host, port, fingerprint, path: base } => {
+                let token = sealed_token.map(|sealed| self.seal.open(name, &sealed)).transpose();
+                let token = token.map_err(|why| {
+                    let why = format!("the token of endpoint {name} cannot be opened: {why}");
+                    failed(ErrorCode::AuthenticationFailed, side, why, "set the endpoint's token again")
+                })?;
+                EndOrder::Node { host, port, fingerprint, path: below(&base, path), credentials: Credentials { token } }
+            }
+            EndpointLocation::Ssh { user, host, path: base } => EndOrder::Ssh { user, host, path: below(&base, path) },
+        })
+    }
+}
+
+fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// A path that begins with `/`, below another.
+fn below(base: &str, path: &str) -> String {
+    format!("{}{path}", base.trim_end_matches('/'))
+}
+
+/// Whether a component is `..`, also written with `%2e`.
+fn climbs(path: &str) -> bool {
+    let decoded = path.replace("%2e", ".").replace("%2E", ".").replace("%2f", "/").replace("%2F", "/");
+    decoded.split('/').any(|component| component == "..")
+}
+
+fn failed(code: ErrorCode, side: Side, why: String, hint: &str) -> NoOrder {
+    let (code, side) = (code.name().to_owned(), side.name().to_owned());
+    NoOrder::Failure(TaskFailure { code, side, why, retryable: false, hints: vec![hint.to_owned()] })
+}

@@ -1,0 +1,182 @@
+//! What workers told becomes what the ledger says: progress and events while they run, and what follows from their end.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::attempt::{Attempt, event};
+use super::board::{Known, Times, events_of_attempt};
+use super::dispatcher::{Dispatcher, Turned};
+use super::outcome::{Circumstances, LinkNews, Outcome, outcome};
+use crate::ledger::{Answer, LedgerError, TaskChange, TaskGuard};
+use crate::model::{EventKind, Progress, Task, TaskState};
+
+/// Progress is written once in this time, or less often where many tasks run: each write waits for the disk.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+const PROGRESS_PER_TASK: Duration = Duration::from_millis(20);
+/// Progress becomes an event once in this time.
+const PROGRESS_EVENT_EVERY: Duration = Duration::from_secs(5);
+
+const RUNNING: [TaskState; 2] = [TaskState::Active, TaskState::Cancelling];
+
+impl Dispatcher {
+    /// Takes in what workers told since the last turn. Only memory changes.
+    pub(super) fn hear(&mut self, times: Times) {
+        for told in self.workers.poll() {
+            let Some(known) = self.board.tasks.get_mut(&told.task) else { continue };
+            let Some(attempt) = known.attempt.as_mut().filter(|attempt| attempt.fence == told.fence) else { continue };
+            let had_moved = attempt.got_somewhere(&known.task);
+            attempt.hear(&known.task, told.what);
+            if !had_moved && attempt.got_somewhere(&known.task) {
+                known.deaths = 0;
+                let links = known.links.clone();
+                self.links_carry(&links, times);
+            }
+        }
+    }
+
+    /// Writes what is to be written. What the ledger does not take stays for the next turn.
+    pub(super) fn settle(&mut self, times: Times, turned: &mut Turned) -> Answer<()> {
+        let running: Vec<String> = self.running().map(|(id, _)| id.clone()).collect();
+        let every = PROGRESS_EVERY.max(PROGRESS_PER_TASK * u32::try_from(running.len()).unwrap_or(u32::MAX));
+        for id in running {
+            let Some(known) = self.board.tasks.get(&id) else { continue };
+            let Some(attempt) = &known.attempt else { continue };
+            if attempt.uncertain {
+                let there = events_of_attempt(&*self.ledger, &id, attempt.fence)?;
+                self.attempt_mut(&id, |attempt| attempt.settle_doubt(there));
+            }
+            let Some(Known { attempt: Some(attempt), .. }) = self.board.tasks.get(&id) else { continue };
+            let settled = if attempt.gone.is_some() {
+                self.settle_end(&id, times)
+            } else if is_worth_saving(attempt, times, every) {
+                self.save_progress(&id, times)
+            } else {
+                continue;
+            };
+            match settled {
+                Ok(()) => turned.wrote = true,
+                // Somebody has written meanwhile, or a later attempt has taken over: look at it again.
+                Err(LedgerError::Conflict(_) | LedgerError::Fenced | LedgerError::Missing) => {
+                    self.look_again(&id, times)?
+                }
+                Err(error) => {
+                    self.attempt_mut(&id, |attempt| attempt.uncertain = true);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn attempt_mut(&mut self, id: &str, change: impl FnOnce(&mut Attempt)) {
+        if let Some(Known { attempt: Some(attempt), .. }) = self.board.tasks.get_mut(id) {
+            change(attempt);
+        }
+    }
+
+    fn save_progress(&mut self, id: &str, times: Times) -> Answer<()> {
+        let Some(Known { task, attempt: Some(attempt), .. }) = self.board.tasks.get_mut(id) else { return Ok(()) };
+        let progress = attempt.sample.as_ref().map(|sample| sample.progress.clone());
+        let mut events = attempt.unsaved(task);
+        let is_due = attempt.told_progress_at.is_none_or(|at| times.steady.saturating_sub(at) >= PROGRESS_EVENT_EVERY);
+        let streams = attempt.sample.as_ref().map_or(0, |sample| sample.streams);
+        if let Some(progress) = progress.as_ref().filter(|_| is_due) {
+            let detail = json!({ "progress": progress, "streams": streams });
+            events.push(event(task, EventKind::Progress, progress_text(progress), detail));
+        }
+        let told_progress = is_due && progress.is_some();
+        let change = TaskChange { progress, ..TaskChange::default() };
+        let guard = TaskGuard { states: RUNNING.to_vec(), fence: Some(attempt.fence), version: None };
+        let task = self.ledger.change_task(id, &guard, &change, &events, times.wall)?;
+        let Some(known) = self.board.tasks.get_mut(id) else { return Ok(()) };
+        known.update(task, times, self.settings.patience.longest_with_jitter());
+        if let Some(attempt) = &mut known.attempt {
+            attempt.saved(times.steady);
+            attempt.told_progress_at = if told_progress { Some(times.steady) } else { attempt.told_progress_at };
+        }
+        Ok(())
+    }
+
+    /// Its worker is gone. The row is read once more, so that what people want by now counts, and changed only if it is
+    /// still the same.
+    fn settle_end(&mut self, id: &str, times: Times) -> Answer<()> {
+        let task = self.ledger.task(id)?;
+        let longest = self.settings.patience.longest_with_jitter();
+        let Some(known) = self.board.tasks.get_mut(id) else { return Ok(()) };
+        known.update(task, times, longest);
+        let Known { task, attempt: Some(attempt), deaths, .. } = &*known else { return Ok(()) };
+        let circumstances = Circumstances {
+            patience: &self.settings.patience,
+            deaths: *deaths,
+            deadline_passed: known.deadline_passed(times, Duration::ZERO),
+            now: times.wall,
+        };
+        let outcome = outcome(task, attempt, circumstances);
+        let guard = TaskGuard { states: RUNNING.to_vec(), fence: Some(attempt.fence), version: Some(task.version) };
+        let events: Vec<_> = attempt.unsaved(task).into_iter().chain(outcome.events.clone()).collect();
+        let after = self.ledger.change_task(id, &guard, &outcome.change, &events, times.wall)?;
+        self.ended(after, &outcome, times);
+        Ok(())
+    }
+
+    /// The ledger has the end of an attempt: memory follows.
+    fn ended(&mut self, task: Task, outcome: &Outcome, times: Times) {
+        let id = task.id.clone();
+        let Some(known) = self.board.tasks.get_mut(&id) else { return };
+        let attempt = known.attempt.take();
+        let links = known.links.clone();
+        let longest = self.settings.patience.longest_with_jitter();
+        known.update(task, times, longest);
+        known.retry_at = outcome.retry_in.map(|pause| times.steady + pause);
+        known.deaths = if outcome.died { known.deaths + 1 } else { 0 };
+        let Known { task, .. } = &*known;
+        let (state, fence, owner) = (task.state, task.fence, task.owner.clone());
+        let moved = task.progress.bytes_moved;
+        tracing::info!(target: "audit", task = %id, owner, state = state.name(), attempt = fence, "attempt ended");
+        if state == TaskState::Succeeded
+            && fence == 1
+            && let Some(attempt) = attempt
+            && !links.is_empty()
+        {
+            let share = u32::try_from(links.len()).unwrap_or(u32::MAX);
+            let took = times.steady.saturating_sub(attempt.since) / share;
+            for link in &links {
+                self.history.add(link, took, moved / u64::from(share));
+            }
+            self.outlook.remember(&self.history);
+        }
+        if state.has_ended() {
+            self.board.tasks.remove(&id);
+        }
+        match outcome.link {
+            LinkNews::Carried => self.links_carry(&links, times),
+            LinkNews::Futile => self.health.futile(&links, &self.settings.patience, times.steady),
+            LinkNews::Nothing => {}
+        }
+    }
+
+    /// Links have carried something: whoever waits for one that was sick need not wait any longer.
+    fn links_carry(&mut self, links: &[crate::schedule::Link], times: Times) {
+        let recovered = self.health.carried(links);
+        if recovered.is_empty() {
+            return;
+        }
+        for known in self.board.tasks.values_mut() {
+            if known.retry_at.is_some() && known.links.iter().any(|link| recovered.contains(link)) {
+                known.retry_at = Some(times.steady);
+            }
+        }
+    }
+}
+
+fn is_worth_saving(attempt: &Attempt, times: Times, every: Duration) -> bool {
+    let is_due = attempt.saved_at.is_none_or(|at| times.steady.saturating_sub(at) >= every);
+    is_due && (attempt.sample.is_some() || !attempt.events.is_empty())
+}
+
+fn progress_text(progress: &Progress) -> String {
+    let Progress { items_done, items_total, bytes_moved, bytes_total, .. } = progress;
+    let so_far = if progress.scan_complete { "" } else { " found so far" };
+    format!("{items_done} of {items_total} items, {bytes_moved} of {bytes_total} bytes{so_far}")
+}

@@ -1,0 +1,125 @@
+//! Timers over crashes of the service and faults of the ledger: no run twice, none lost.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::script::Script;
+use super::world::Work;
+use crate::clock::Clock;
+use crate::ledger::{EventFilter, Ledger, NewEvent, Page, TaskFilter};
+use crate::model::{EventKind, NewTask, Overlap, Pair, Timer, TimerSchedule, TimerState};
+
+fn add(script: &Script, id: &str, schedule: TimerSchedule) {
+    let now = script.clock.now();
+    let source = format!("@n0:{}", Work { items: 2, ..Work::default() }.path());
+    let pair = Pair { source, destination: Some("@n1:/to".to_owned()) };
+    let task = NewTask { pairs: vec![pair], ..NewTask::default() };
+    let (id, owner, state) = (id.to_owned(), "ann".to_owned(), TimerState::Waiting);
+    let next_run = Some(crate::schedule::timer::check(&schedule, now).unwrap());
+    let timer = Timer {
+        id,
+        owner,
+        label: None,
+        schedule,
+        task,
+        state,
+        next_run,
+        runs: 0,
+        last_task: None,
+        made: now,
+        version: 1,
+    };
+    let (kind, owner, subject) = (EventKind::TimerMade, "ann".to_owned(), Some(timer.id.clone()));
+    let event = NewEvent { kind, owner, task: None, subject, text: String::new(), detail: json!({}) };
+    script.ledger.add_timer(&timer, &event).unwrap();
+}
+
+fn every(seconds: u64) -> TimerSchedule {
+    TimerSchedule { every_seconds: Some(seconds), overlap: Overlap::Start, ..TimerSchedule::default() }
+}
+
+/// Tasks of each timer.
+fn tasks(script: &Script) -> BTreeMap<String, u64> {
+    let mut tasks = BTreeMap::new();
+    for task in script.ledger.tasks(&TaskFilter::default(), &Page { after: None, limit: 100_000 }).unwrap() {
+        *tasks.entry(task.request.timer.unwrap()).or_default() += 1;
+    }
+    tasks
+}
+
+#[test]
+fn timer_runs_once_each_time_whoever_is_killed() {
+    for seed in 0..20 {
+        let mut script = Script::new(seed);
+        for n in 0..5 {
+            add(&script, &format!("timer {n}"), every(20 + n));
+        }
+        let began = script.clock.elapsed();
+        for _ in 0..400 {
+            match script.chance.below(20) {
+                0 => script.kill_service(),
+                1..5 => {
+                    let calls = 1 + script.chance.below(8) as i64;
+                    script.faults.is_done.store(script.chance.below(2) == 0, Ordering::Relaxed);
+                    script.faults.kills.store(script.chance.below(2) == 0, Ordering::Relaxed);
+                    script.faults.calls_until_fault.store(calls, Ordering::Relaxed);
+                }
+                _ => {}
+            }
+            if script.dispatcher.is_none() && script.chance.below(3) == 0 {
+                script.start_service();
+            }
+            script.second();
+        }
+        script.mend();
+        script.turn();
+        let (passed, tasks) = ((script.clock.elapsed() - began).as_secs(), tasks(&script));
+        for n in 0..5 {
+            let id = format!("timer {n}");
+            let timer = script.ledger.timer(&id).unwrap();
+            assert_eq!(Some(&timer.runs), tasks.get(&id), "seed {seed}: {timer:?}");
+            // Runs that were missed together are one; each due time is in exactly one run.
+            assert_eq!(timer.runs + missed(&script, &id), passed / (20 + n) + 1, "seed {seed}: {timer:?}");
+        }
+    }
+}
+
+fn missed(script: &Script, timer: &str) -> u64 {
+    let events = script.ledger.events(&EventFilter::default(), 100_000).unwrap();
+    let of_timer =
+        events.iter().filter(|event| event.kind == EventKind::TimerRan && event.subject.as_deref() == Some(timer));
+    of_timer.filter_map(|event| event.detail["missed"].as_u64()).sum()
+}
+
+#[test]
+fn timer_missed_while_the_service_was_stopped_runs_once_and_says_so() {
+    let mut script = Script::new(1);
+    add(&script, "hourly", every(3600));
+    script.second();
+    script.kill_service();
+    script.clock.pass(Duration::from_secs(3 * 3600 + 60));
+    script.start_service();
+    script.second();
+    script.second();
+    assert_eq!((tasks(&script)["hourly"], missed(&script, "hourly")), (2, 2));
+}
+
+#[test]
+fn timer_that_cannot_be_read_ends_once() {
+    let mut script = Script::new(1);
+    add(&script, "t", every(60));
+    let timer = script.ledger.timer("t").unwrap();
+    let schedule = TimerSchedule { cron: Some("not five".to_owned()), ..TimerSchedule::default() };
+    let (kind, owner, subject) = (EventKind::Updated, "ann".to_owned(), Some("t".to_owned()));
+    let event = NewEvent { kind, owner, task: None, subject, text: String::new(), detail: json!({}) };
+    script.ledger.change_timer(&Timer { schedule, ..timer }, None, &event, script.clock.now()).unwrap();
+    for _ in 0..5 {
+        script.second();
+    }
+    assert_eq!(script.ledger.timer("t").unwrap().state, TimerState::Ended);
+    let events = script.ledger.events(&EventFilter::default(), 1000).unwrap();
+    assert_eq!(events.iter().filter(|event| event.kind == EventKind::TimerEnded).count(), 1);
+}
