@@ -5,7 +5,7 @@
 //! that a run can be had again as far as the machine allows it. Makers panic when they cannot do their work: a test
 //! whose fault did not happen has shown nothing.
 //!
-//! [`fuse`] and [`image`] need root, and so do [`netns`] and [`link`]: a test asks [`can_mount`] or [`netns::can_make`]
+//! [`fuse`], [`image`] and [`invented`] need root, and so do [`netns`] and [`link`]: a test asks [`can_mount`] or [`netns::can_make`]
 //! first, which say so where it has to be passed over.
 
 #![allow(clippy::unwrap_used)]
@@ -13,6 +13,7 @@
 pub mod chance;
 pub mod fuse;
 pub mod image;
+pub mod invented;
 pub mod link;
 pub mod netns;
 pub mod proxy;
