@@ -105,6 +105,20 @@ const HOUSE: &[Folder] = &[
         floors: &[&["rules"], &["facts"], &["finding"], &["situation"], &["known", "units"]],
     },
     Folder {
+        name: "carrack-service",
+        module: "",
+        floors: &[
+            &["service"],
+            &["api"],
+            &["client", "supervise"],
+            &["schedule", "worker"],
+            &["identity", "journal"],
+            &["ledger"],
+            &["model"],
+            &["clock"],
+        ],
+    },
+    Folder {
         name: "carrack-measure",
         module: "",
         floors: &[
