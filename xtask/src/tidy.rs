@@ -12,7 +12,7 @@ use crate::source::{self, Source, words};
 
 const FILE_LINES_MAX: usize = 600;
 /// A map longer than this is not read.
-const ARCHITECTURE_LINES_MAX: usize = 300;
+const ARCHITECTURE_LINES_MAX: usize = 330;
 
 /// Columns of a document's prose and of a Rust file's comments, as rustfmt has it for the code: it wraps neither.
 const COLUMNS_MAX: usize = 120;
