@@ -34,7 +34,7 @@ const HOUSE: &[Folder] = &[
             &["report"],
             &["timeline"],
             &["digest", "pace", "selection"],
-            &["request"],
+            &["grant", "request"],
             &["credential"],
             &["location"],
             &["failure"],

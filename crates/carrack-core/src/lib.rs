@@ -15,6 +15,7 @@ pub mod digest;
 pub mod evidence;
 pub mod failure;
 pub mod fingerprint;
+pub mod grant;
 pub mod ids;
 pub mod limits;
 pub mod location;

@@ -117,6 +117,10 @@ pub const SHELL_NOISE_BYTES: usize = 256 << 10;
 /// A bearer token, in bytes: what HTTP servers take in a header, and half of what a node takes
 /// before it knows who speaks.
 pub const TOKEN_BYTES: usize = 8 << 10;
+/// The path that a grant is for, in bytes: with everything else that it says it is a token of at most [`TOKEN_BYTES`].
+pub const GRANT_PREFIX_BYTES: usize = 4096;
+/// Grants with ceilings that a node counts at once. One is forgotten when it has expired.
+pub const GRANTS_COUNTED: usize = 65_536;
 /// The list of known nodes, in bytes: some ten thousand nodes.
 pub const KNOWN_NODES_BYTES: usize = 1 << 20;
 /// Numbers that are kept of what copies have found; beyond, the oldest make way.
