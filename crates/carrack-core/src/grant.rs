@@ -233,8 +233,7 @@ impl GrantKey {
         let raw =
             RawClaims { id: id.to_vec(), verbs: verbs.0, prefix, expires, entries, bytes, deletions, run_seconds };
         let encoded = raw.encode_to_vec();
-        let (claims, mac) =
-            (BASE64URL_NOPAD.encode(&encoded), BASE64URL_NOPAD.encode(self.mac(&encoded).as_bytes()));
+        let (claims, mac) = (BASE64URL_NOPAD.encode(&encoded), BASE64URL_NOPAD.encode(self.mac(&encoded).as_bytes()));
         Token::new(format!("{BEGINNING}{claims}.{mac}").as_bytes()).map_err(|_| GrantError::Prefix(PathError::TooLong))
     }
 

@@ -113,6 +113,7 @@ impl Side {
             dial_to: Vec::new(),
             key_file: directory.join(format!("{name}.key")),
             stop: Stop::new(),
+            revoked: Default::default(),
             doors: Vec::new(),
             tuning,
         };

@@ -1,9 +1,9 @@
 //! Errors of system calls and connections, as failures.
 
 use std::borrow::Cow;
-use std::io;
+use std::{fmt, io};
 
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::wire::ProtocolError;
 
 /// A failure, and why.
@@ -16,8 +16,23 @@ pub fn io_failure(side: Side, call: impl Into<Cow<'static, str>>, error: &io::Er
     system_failure(side, error).during(call)
 }
 
+/// A path that the client's grant does not cover.
+#[derive(Debug)]
+pub struct OutsideGrant(pub String);
+
+impl fmt::Display for OutsideGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OutsideGrant {}
+
 /// What the system said, where the path alone says what was done.
 pub fn system_failure(side: Side, error: &io::Error) -> Failure {
+    if let Some(outside) = error.get_ref().and_then(|inner| inner.downcast_ref::<OutsideGrant>()) {
+        return failure(ErrorCode::OutsideRoot, side, outside.0.clone()).for_reason(Reason::GrantOutside);
+    }
     let code = code_of(error);
     let meaning = meaning(code).map(|meaning| format!(" ({meaning})")).unwrap_or_default();
     failure(code, side, format!("{}{meaning}", describe(error)))

@@ -3,7 +3,7 @@
 #![allow(missing_docs)]
 
 pub mod agent {
-    pub use crate::agent::{Agent, DataPort, Environment, greet};
+    pub use crate::agent::{Agent, DataPort, Environment, NodeToken, greet};
 }
 
 pub mod data {

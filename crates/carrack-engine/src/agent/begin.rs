@@ -72,7 +72,11 @@ impl Agent {
         let mut known = 0;
         let running = match role {
             Role::Send(role) => {
-                let roots = open_roots(&self.environment.place, &role.sources, self.environment.own.as_ref())?;
+                let mut roots = open_roots(&self.environment.place, &role.sources, self.environment.own.as_ref())?;
+                if let Some(grant) = &self.environment.grant {
+                    let count = |root: Root| Root { source: grant.count_source(root.source), ..root };
+                    roots = roots.into_iter().map(count).collect();
+                }
                 let paths = role.sources.iter().filter_map(|source| match &source.origin {
                     Origin::Path(path) => Some(path.clone()),
                     _ => None,
@@ -87,7 +91,10 @@ impl Agent {
                 if !self.measures(&role) {
                     self.may_write()?;
                 }
-                let destination = self.destination(&role, &options)?;
+                let mut destination = self.destination(&role, &options)?;
+                if let Some(grant) = &self.environment.grant {
+                    destination = grant.count_destination(destination);
+                }
                 known = destination.known_count(options.digests);
                 let directory = (role.sink == Sink::Files).then(|| role.directory.clone());
                 let voice = self.voice(self.measured(&options, directory));
@@ -121,6 +128,9 @@ impl Agent {
             Role::Receive(role) if self.measures(role) => TestWay::In,
             Role::Send(_) | Role::Receive(_) => return Ok(None),
         };
+        if let Some(grant) = &self.environment.grant {
+            return Err(grant.refuse("measure the path to the node"));
+        }
         let place = sessions.measurements.begin(&self.environment.peer_address, way)?;
         BoundedTest::start(place, self.environment.tuning.measure_longest).map(Some)
     }

@@ -1,23 +1,30 @@
 //! The first exchange of a control connection, before its peer is known.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use carrack_core::limits;
-use carrack_core::report::{ErrorCode, Failure, Reason, Side};
+use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::control::{Ask, Hello, Tell, Welcome};
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header};
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, Version};
 
+use super::grants::GrantInForce;
 use super::{DataPort, Environment};
 use crate::error::{failure, io_failure, protocol_failure};
 use crate::net::mux::{MuxWriter, ReadError};
 use crate::storage::identity::machine;
 
 /// The first exchange: versions, and the token where one is wanted. Nothing else is read from the connection before.
+/// Tells the grant, where that was shown instead of the token: the session may do no more than it says.
 ///
 /// # Errors
 /// When the connection ends, breaks the protocol, or does not show the token; the peer has been told.
-pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environment) -> Result<(), Failure> {
+pub fn greet(
+    input: &mut impl Read,
+    writer: &MuxWriter,
+    environment: &Environment,
+) -> Result<Option<Arc<GrantInForce>>, Failure> {
     let (request, hello) = read_hello(input).map_err(|error| match error {
         ReadError::Connection(error) => io_failure(Side::Link, "first message", &error),
         ReadError::Protocol(error) => protocol_failure(Side::Link, &error).during("first message"),
@@ -25,7 +32,7 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
     let answer = check_hello(&hello, environment);
     // A refusal is told before the connection ends, or the command could only say that it ended.
     let tell = match &answer {
-        Ok(version) => Tell::Welcome(Welcome {
+        Ok((version, _)) => Tell::Welcome(Welcome {
             version: *version,
             program: env!("CARGO_PKG_VERSION").into(),
             host_id: carrack_sys::host::host_id(),
@@ -42,7 +49,7 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
         Err(failure) => Tell::Failed(failure.clone()),
     };
     writer.send(Channel::CONTROL, &tell.encode(request)).map_err(|error| io_failure(Side::Link, "welcome", &error))?;
-    answer.map(|_| ())
+    answer.map(|(_, grant)| grant)
 }
 
 /// A node is known by its key, and need not say more of its host to whoever asks.
@@ -88,19 +95,12 @@ fn read_hello(input: &mut impl Read) -> Result<(u64, Hello), ReadError> {
     }
 }
 
-fn check_hello(hello: &Hello, environment: &Environment) -> Result<Version, Failure> {
-    // The token comes first: strangers learn neither how busy a node is nor what it runs. Digests are compared, so that
-    // the time it takes tells nothing of how much of a token was right.
-    if let Some(token) = environment.token
-        && blake3::hash(hello.token.as_bytes()) != token
-    {
-        // Told apart because the user does something else about each.
-        let (why, reason) = match hello.token.is_empty() {
-            true => ("no token was shown", Reason::TokenMissing),
-            false => ("the token is not this node's", Reason::TokenWrong),
-        };
-        return Err(failure(ErrorCode::AuthenticationFailed, Side::Link, why).for_reason(reason));
-    }
+fn check_hello(hello: &Hello, environment: &Environment) -> Result<(Version, Option<Arc<GrantInForce>>), Failure> {
+    // The token comes first: strangers learn neither how busy a node is nor what it runs.
+    let grant = match &environment.token {
+        Some(token) => token.admit(&hello.token)?,
+        None => None,
+    };
     if environment.busy {
         let message = format!("serves {} sessions already, which is as many as it takes", limits::SESSIONS);
         return Err(failure(ErrorCode::Busy, Side::Link, message));
@@ -116,5 +116,5 @@ fn check_hello(hello: &Hello, environment: &Environment) -> Result<Version, Fail
         return Err(failure(ErrorCode::VersionMismatch, Side::Link, message));
     }
     // A command that is newer than this program also speaks this one's newest version: the ranges overlap.
-    Ok(Version::from_number(hello.newest).unwrap_or(Version::NEWEST))
+    Ok((Version::from_number(hello.newest).unwrap_or(Version::NEWEST), grant))
 }

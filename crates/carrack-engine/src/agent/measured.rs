@@ -12,7 +12,7 @@ impl Agent {
     pub(super) fn measured(&self, options: &TransferOptions, paths: impl IntoIterator<Item = Vec<u8>>) -> Measured {
         // A guest of a node learns nothing of what others do on its host.
         let tells_host = match &self.environment.data {
-            DataPort::Shared(sessions) => sessions.measurements.allowed(),
+            DataPort::Shared(sessions) => sessions.measurements.allowed() && self.environment.grant.is_none(),
             DataPort::Own(_) => true,
         };
         let mut measured = Measured { began: self.environment.began, tells_host, devices: Vec::new() };

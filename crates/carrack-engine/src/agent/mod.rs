@@ -5,6 +5,7 @@ mod begin;
 mod bounded;
 mod dial;
 mod evidence;
+mod grants;
 mod greeting;
 mod measured;
 mod ssh;
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak, mpsc};
 use std::time::Instant;
 
+use carrack_core::grant::{Ceiling, Verb};
 use carrack_core::ids::StreamId;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
@@ -31,6 +33,7 @@ use carrack_core::wire::control::{Ask, Tell};
 use carrack_core::wire::mux::Channel;
 
 use self::bounded::BoundedTest;
+use self::grants::GrantInForce;
 use crate::data::listen::DataListener;
 use crate::data::sessions::NodeSessions;
 use crate::data::stream::Connection;
@@ -43,6 +46,7 @@ use crate::storage::place::Place;
 use crate::sync::Latch;
 use crate::sync::lock;
 use crate::transfer::Running;
+pub use grants::{NodeToken, RevokedGrants};
 pub use greeting::greet;
 pub use ssh::FarSide;
 
@@ -55,8 +59,10 @@ pub struct Environment {
     /// What `-` stands for, in the process that carries the copy out; `None` anywhere else, where there are no
     /// synthetic sources either.
     pub own: Option<Standard>,
-    /// BLAKE3 of the bearer token that a client must show; `None` where the connection itself is proof.
-    pub token: Option<blake3::Hash>,
+    /// The bearer token that a client must show, or a grant made with it; `None` where the connection itself is proof.
+    pub token: Option<Arc<NodeToken>>,
+    /// The grant that it has shown; `None` where it may do everything.
+    pub grant: Option<Arc<GrantInForce>>,
     /// No more sessions can be taken: the greeting is answered by that.
     pub busy: bool,
     /// How data connections are accepted.
@@ -73,6 +79,14 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// Leaves only what a client may do that has shown this; [`greet`] tells it.
+    pub fn restrict(&mut self, grant: Option<Arc<GrantInForce>>) {
+        if let (Some(grant), Place::Beneath(root)) = (&grant, &self.place) {
+            self.place = grant.place(Arc::clone(root));
+        }
+        self.grant = grant;
+    }
+
     /// What the agent's clock says, in microseconds.
     fn clock_us(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
@@ -161,12 +175,12 @@ impl Agent {
     /// # Errors
     /// As [`greet`].
     pub fn greet(&self, input: &mut impl Read) -> Result<(), Failure> {
-        greet(input, &self.writer, &self.environment)
+        greet(input, &self.writer, &self.environment).map(|_| ())
     }
 
     /// The directory that its paths begin at and cannot leave, if there is one: device and inode.
     pub fn root(&self) -> Option<(u64, u64)> {
-        let Place::Beneath(root) = &self.environment.place else { return None };
+        let (Place::Beneath(root) | Place::Granted(root, _)) = &self.environment.place else { return None };
         // An open directory can always be looked at.
         Some(root.stat_self().map_or((0, 0), |stat| (stat.device, stat.inode)))
     }
@@ -182,6 +196,12 @@ impl Agent {
 
     /// Does what comes until the connection ends.
     pub fn run(self: &Arc<Self>, input: impl Read + Send + 'static) {
+        if let Some(grant) = &self.environment.grant
+            && let Err(error) = grant.watch(self)
+        {
+            self.reply(0, Err(io_failure(Side::Link, "thread", &error)));
+            return self.leave();
+        }
         let dials = if self.environment.own.is_some() { limits::OWN_DIALS } else { 0 };
         let (requests, work) = mpsc::sync_channel(limits::REQUESTS_WAITING + dials);
         let reader = Arc::clone(self);
@@ -315,6 +335,11 @@ impl Agent {
             Ok(ask) => ask,
             Err(error) => return Some(Err(protocol_failure(Side::Link, &error))),
         };
+        if let Some(grant) = &self.environment.grant
+            && let Err(refused) = grant.check_ask(&ask)
+        {
+            return Some(Err(refused));
+        }
         Some(match ask {
             Ask::Hello(_) => Err(failure(ErrorCode::ProtocolViolation, Side::Link, "the peer greeted twice")),
             Ask::Inspect(paths) => Ok(verbs::inspect(place, &paths)),
@@ -343,12 +368,16 @@ impl Agent {
                 .and_then(|()| verbs::make_directory(place, &make))
                 .map(|()| done(1)),
             Ask::Rename(rename) => {
-                self.may_change("rename", &rename.from).and_then(|()| verbs::rename(place, &rename)).map(|()| done(1))
+                let replaces = || self.may_delete();
+                self.may_change("rename", &rename.from)
+                    .and_then(|()| verbs::rename(place, &rename, &replaces))
+                    .map(|()| done(1))
             }
             Ask::Remove(remove) => {
-                let removed = self
-                    .may_change("remove", &remove.path)
-                    .and_then(|()| verbs::remove(place, &remove, &mut |page| self.page(request, Tell::Page(page))));
+                let removed = self.may_change("remove", &remove.path).and_then(|()| {
+                    let send = &mut |page| self.page(request, Tell::Page(page));
+                    verbs::remove(place, &remove, &|| self.may_delete(), send)
+                });
                 removed.map(done)
             }
             Ask::Select(paths) => self.select(paths).map(done),
@@ -378,6 +407,15 @@ impl Agent {
     fn may_change(&self, verb: &str, path: &[u8]) -> Result<(), Failure> {
         self.may_write()?;
         verbs::check_files(&self.environment.place, verb, path)
+    }
+
+    /// Asked before each entry goes.
+    fn may_delete(&self) -> Result<(), Failure> {
+        let Some(grant) = &self.environment.grant else { return Ok(()) };
+        grant.check_verb(Verb::Delete)?;
+        // A session that is being ended does not wait for the end of what it does.
+        grant.check_in_force()?;
+        grant.take(Ceiling::Deletions, 1)
     }
 
     fn may_write(&self) -> Result<(), Failure> {

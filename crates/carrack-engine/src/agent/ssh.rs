@@ -46,6 +46,7 @@ impl FarSide {
             read_only: false,
             own: None,
             token: None,
+            grant: None,
             busy: false,
             data: DataPort::Own(None),
             local_address: self.local_address,

@@ -59,6 +59,7 @@ impl Client {
             read_only: false,
             own: None,
             token: None,
+            grant: None,
             busy: false,
             data: DataPort::Shared(Arc::clone(sessions)),
             local_address: String::new(),

@@ -244,8 +244,8 @@ pub fn make_directory(place: &Place, make: &MakeDirectory) -> Result<(), Failure
     made.map_err(|error| io_failure(Side::Destination, "make the directory", &error).at_path(&path[..]))
 }
 
-/// Renames; onto an existing directory, into it, as `mv` does.
-pub fn rename(place: &Place, rename: &Rename) -> Result<(), Failure> {
+/// Renames; onto an existing directory, into it, as `mv` does. `replaces` is asked before something else goes by that.
+pub fn rename(place: &Place, rename: &Rename, replaces: MayDelete<'_>) -> Result<(), Failure> {
     let named =
         |failure: Failure| failure.during(format!("rename to {}", display_bytes(&rename.to))).at_path(&rename.from[..]);
     let fail = |error: io::Error| named(system_failure(Side::Destination, &error));
@@ -260,10 +260,21 @@ pub fn rename(place: &Place, rename: &Rename) -> Result<(), Failure> {
             return Err(named(failure(ErrorCode::SameFile, Side::Destination, "both are the same file")));
         }
         // rename(2) does nothing to two hard links of one file, and reports success: `mv` that leaves both is no move.
-        TwoNames::Links => return from_dir.unlink(&from_name).map_err(fail),
+        TwoNames::Links => {
+            replaces().map_err(named)?;
+            return from_dir.unlink(&from_name).map_err(fail);
+        }
         TwoNames::Others => {}
     }
-    from_dir.rename(&from_name, &to_dir, &to_name).map_err(|error| match error.kind() {
+    // In one step: what comes to stand there meanwhile is not replaced unasked.
+    let renamed = match from_dir.rename_noreplace(&from_name, &to_dir, &to_name) {
+        Err(error) if error.kind() != io::ErrorKind::CrossesDevices => {
+            replaces().map_err(named)?;
+            from_dir.rename(&from_name, &to_dir, &to_name)
+        }
+        renamed => renamed,
+    };
+    renamed.map_err(|error| match error.kind() {
         // It would have to copy and remove, which is not what a rename promises; a copy is another verb.
         io::ErrorKind::CrossesDevices => {
             let why = "they are on different file systems";
@@ -318,14 +329,18 @@ fn has_entry(directory: &Dir, name: &[u8]) -> io::Result<bool> {
     Ok(false)
 }
 
+/// Is asked before each entry that goes.
+pub type MayDelete<'a> = &'a dyn Fn() -> Result<(), Failure>;
+
 /// See [`remove::remove`]; what cannot be removed is told in pages.
 pub fn remove(
     place: &Place,
     remove: &Remove,
+    may_delete: MayDelete<'_>,
     send: &mut dyn FnMut(Vec<Entry>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let mut pages = Pages { page: Vec::new(), bytes: 0, count: 0, overlaps: Overlaps::new(&[], None), send };
-    let removed = remove::remove(place, remove, &mut |path, failure| {
+    let removed = remove::remove(place, remove, may_delete, &mut |path, failure| {
         pages.push(Entry { path, failure: Some(failure), ..Entry::default() })
     })?;
     pages.flush()?;

@@ -192,6 +192,7 @@ impl End {
             read_only: false,
             own: Some(context.standard.clone()),
             token: None,
+            grant: None,
             busy: false,
             data: DataPort::Own(local_address),
             local_address: local_address.map(|local| local.to_string()).unwrap_or_default(),

@@ -26,7 +26,8 @@ use self::door::Arrival;
 pub use self::door::{Door, FirstSaid, Guest, HandedOver, Visitor};
 use self::port::Port;
 use self::secrets::{load_key, load_token};
-use crate::agent::{self, Agent, DataPort, Environment};
+pub use crate::agent::RevokedGrants;
+use crate::agent::{self, Agent, DataPort, Environment, NodeToken};
 use crate::context::check_tuning;
 use crate::data::hello::{self, Wire};
 use crate::data::measurements::PathTests;
@@ -63,6 +64,8 @@ pub struct NodeConfig {
     pub key_file: PathBuf,
     /// Ends it, as [`NodeHandle::stop`] does.
     pub stop: Stop,
+    /// Grants of its token that are not taken any more.
+    pub revoked: RevokedGrants,
     /// Other protocols on its port.
     pub doors: Vec<Door>,
     /// The knobs of its sessions.
@@ -163,7 +166,7 @@ impl ServedRoot {
 pub struct Node {
     root: ServedRoot,
     read_only: bool,
-    token: Option<blake3::Hash>,
+    token: Option<Arc<NodeToken>>,
     sessions: Arc<NodeSessions>,
     controls: AtomicUsize,
     tuning: Arc<Tuning>,
@@ -202,7 +205,7 @@ impl Node {
         let node = Arc::new(Self {
             root: ServedRoot { path: root_path, open: Mutex::new(Arc::new(root)) },
             read_only: config.read_only,
-            token,
+            token: token.map(|token| Arc::new(NodeToken::new(&token, config.revoked))),
             sessions: Arc::new(sessions),
             controls: AtomicUsize::new(0),
             tuning: Arc::new(config.tuning),
@@ -257,11 +260,12 @@ impl Node {
         let (mut reader, out) = tls_duplex::split(socket, tls)?;
         let end = out.end();
         let writer = MuxWriter::new(Box::new(out), Box::new(move || end.end()));
-        let environment = Environment {
+        let mut environment = Environment {
             place: Place::Beneath(self.root.now()),
             read_only: self.read_only,
             own: None,
-            token: self.token,
+            token: self.token.clone(),
+            grant: None,
             busy: self.controls.load(Ordering::Relaxed) >= limits::SESSIONS,
             data: DataPort::Shared(Arc::clone(&self.sessions)),
             local_address,
@@ -269,8 +273,9 @@ impl Node {
             tuning: Arc::clone(&self.tuning),
             began: Instant::now(),
         };
-        agent::greet(&mut reader, &writer, &environment)
+        let grant = agent::greet(&mut reader, &writer, &environment)
             .map_err(|refusal| io::Error::new(io::ErrorKind::PermissionDenied, refusal.message()))?;
+        environment.restrict(grant);
         // Who has not shown a token is no session, and takes nobody's place.
         let session = CountedSession::begin(self);
         drop(arrival.stranger);

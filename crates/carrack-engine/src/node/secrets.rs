@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use carrack_core::credential::Token;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use data_encoding::HEXLOWER;
 
@@ -30,8 +31,8 @@ pub(super) fn load_key(path: &Path) -> io::Result<Key> {
     }
 }
 
-/// The token's BLAKE3, and where the token is; `None` where anybody may come.
-pub(super) fn load_token(access: Access) -> Result<(Option<blake3::Hash>, Option<PathBuf>), Failure> {
+/// The token, and where it is; `None` where anybody may come.
+pub(super) fn load_token(access: Access) -> Result<(Option<Token>, Option<PathBuf>), Failure> {
     let path = match access {
         Access::Anonymous => return Ok((None, None)),
         Access::TokenFile(path) => path,
@@ -54,7 +55,7 @@ pub(super) fn load_token(access: Access) -> Result<(Option<blake3::Hash>, Option
         );
         return Err(failure(ErrorCode::Usage, Side::Command, message));
     }
-    Ok((Some(blake3::hash(token.reveal().as_bytes())), Some(path)))
+    Ok((Some(token), Some(path)))
 }
 
 /// Writes a new file that nobody else can read.

@@ -117,6 +117,14 @@ pub enum Act {
 pub trait Hook: Send + Sync {
     /// What becomes of a call that moves so many bytes of content.
     fn before(&self, call: Call, bytes: u64) -> Act;
+
+    /// What becomes of an item that a walk has found: the walk ends with what this says.
+    ///
+    /// # Errors
+    /// Why neither it nor any further one is found.
+    fn found(&self) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 type Shared = Arc<dyn Hook>;
@@ -200,7 +208,16 @@ impl Source for OverSource {
 
     fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {
         match self.hook.before(Call::Walk, 0) {
-            Act::Go => self.inner.walk(walk, each),
+            Act::Go => self.inner.walk(walk, &mut |found| match found {
+                Found::Item(item) => match self.hook.found() {
+                    Ok(()) => each(Found::Item(item)),
+                    Err(why) => {
+                        each(Found::Failure(item, why));
+                        false
+                    }
+                },
+                other => each(other),
+            }),
             Act::Fail(why) => {
                 each(Found::Failure(walk.item(b"", carrack_core::report::ItemKind::Directory), why));
             }

@@ -5,7 +5,7 @@
 //! [`tamper`] stands between two honest agents and changes what passes; [`impostor`] shows a key that is not its own;
 //! [`doors`] are other protocols on a node's port; in [`confined`] a copy asks its own end for what is outside;
 //! [`attributes`] sends attributes of files that nobody knows, or that are none; [`version1`] is a node of the version
-//! before, which must be understood; [`measuring`] measures the path to a node; [`parked`] cuts streams off that wait
+//! before, which must be understood; in [`grants`] a client that has shown a grant asks for more than that allows; [`measuring`] measures the path to a node; [`parked`] cuts streams off that wait
 //! to be needed again; in [`short`] nobody is hostile. After each: nothing outside the root was touched, no thread of
 //! the product panicked, the peer was told what it did, and the next one is served.
 
@@ -20,6 +20,7 @@ mod doors;
 mod examining;
 mod fake_node;
 mod floods;
+mod grants;
 mod impostor;
 mod lengths;
 mod measuring;

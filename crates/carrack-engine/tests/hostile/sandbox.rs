@@ -149,6 +149,7 @@ pub fn node_config(root: &Path, own: &Path) -> NodeConfig {
         dial_to: Vec::new(),
         key_file: own.join("node.key"),
         stop: Context::default().stop,
+        revoked: Default::default(),
         doors: Vec::new(),
         tuning: Tuning::DEFAULT,
     }

@@ -18,7 +18,7 @@ use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::PeerMessage;
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN};
 use carrack_engine::Place;
-use carrack_engine::testing::agent::{self, Agent, DataPort, Environment};
+use carrack_engine::testing::agent::{self, Agent, DataPort, Environment, NodeToken};
 use carrack_engine::testing::data::dial;
 use carrack_engine::testing::data::sessions::NodeSessions;
 use carrack_engine::testing::data::stream::{Connection, OutStream};
@@ -116,17 +116,35 @@ impl Session {
         let _ = self.ears.send(());
     }
 
+    /// A session with an agent that wants this node's token, to which `shown` is shown instead; or why not.
+    pub fn with_grant(root: &Path, token: &Arc<NodeToken>, shown: &str) -> Result<Self, Failure> {
+        let mut session = Self::unheard_with(root, DataPort::Own(None), Some(Arc::clone(token)));
+        session.hear_again();
+        let token = shown.to_owned();
+        let hello =
+            Ask::Hello(Hello { oldest: PROTOCOL_VERSION_MIN, newest: PROTOCOL_VERSION, token, ..Hello::default() });
+        match session.request(hello)? {
+            Tell::Welcome(_) => Ok(session),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn unheard(root: &Path) -> Self {
         Self::unheard_at(root, DataPort::Own(None))
     }
 
     fn unheard_at(root: &Path, data: DataPort) -> Self {
+        Self::unheard_with(root, data, None)
+    }
+
+    fn unheard_with(root: &Path, data: DataPort, token: Option<Arc<NodeToken>>) -> Self {
         let (socket, theirs) = UnixStream::pair().unwrap();
-        let environment = Environment {
+        let mut environment = Environment {
             place: Place::Beneath(Arc::new(Dir::open_ambient(root).unwrap())),
             read_only: false,
             own: None,
-            token: None,
+            token,
+            grant: None,
             busy: false,
             data,
             local_address: String::new(),
@@ -138,6 +156,7 @@ impl Session {
             let writer = mux(&theirs);
             let mut input = half(&theirs);
             let greeted = agent::greet(&mut input, &writer, &environment);
+            let greeted = greeted.map(|grant| environment.restrict(grant));
             if greeted.is_ok() {
                 writer.keep_alive(&Tuning::DEFAULT);
                 Agent::new(writer, environment).run(input);

@@ -97,6 +97,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         dial_to: flags.all(&DIAL_TO)?,
         key_file: path(&KEY_FILE)?.unwrap_or_else(|| state_directory().join("node.key")),
         stop: stop(),
+        revoked: Default::default(),
         doors: Vec::new(),
         tuning: Tuning::DEFAULT,
     };

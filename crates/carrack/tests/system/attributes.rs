@@ -51,6 +51,7 @@ fn serve(listener: &TcpListener, key: &Key, store: Memory) {
         read_only: true,
         own: None,
         token: None,
+        grant: None,
         busy: false,
         data: DataPort::Own(None),
         local_address: "127.0.0.1".into(),

@@ -7,6 +7,7 @@ use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::wire::control::Remove;
 use carrack_sys::dir::{Dir, Kind, Links};
 
+use super::MayDelete;
 use crate::error::{failure, io_failure};
 use crate::storage::place::Place;
 use crate::storage::walk::Trail;
@@ -18,13 +19,15 @@ pub type Stuck<'a> = &'a mut dyn FnMut(Vec<u8>, Failure) -> Result<(), Failure>;
 ///
 /// # Errors
 /// Of what was named itself, and of those who asked for one answer, the first of what is below it; those
-/// of `stuck`, which end it.
-pub fn remove(place: &Place, remove: &Remove, stuck: Stuck<'_>) -> Result<u64, Failure> {
+/// of `may_delete` and of `stuck`, which end it.
+pub fn remove(place: &Place, remove: &Remove, may_delete: MayDelete<'_>, stuck: Stuck<'_>) -> Result<u64, Failure> {
+    let named = |failure: Failure| failure.during("remove").at_path(&remove.path[..]);
     let fail =
         |what: &'static str, error: &io::Error| io_failure(Side::Destination, what, error).at_path(&remove.path[..]);
     let (parent, name) = place.parent(&remove.path).map_err(|error| fail("remove", &error))?;
     let stat = parent.stat_at(&name).map_err(|error| fail("remove", &error))?;
     if stat.kind != Kind::Dir {
+        may_delete().map_err(named)?;
         parent.unlink(&name).map_err(|error| fail("remove", &error))?;
         return Ok(1);
     }
@@ -33,9 +36,10 @@ pub fn remove(place: &Place, remove: &Remove, stuck: Stuck<'_>) -> Result<u64, F
         return Err(refused.at_path(&remove.path[..]).for_reason(Reason::DirectoryToRemove));
     }
     let top = parent.open_dir(&name, Links::Refuse).map_err(|error| fail("open", &error))?;
-    let mut emptying = Emptying { top: &top, waiting: Vec::new(), removed: 0, left: 0, first: None, stuck: None };
+    let mut emptying =
+        Emptying { top: &top, may_delete, waiting: Vec::new(), removed: 0, left: 0, first: None, stuck: None };
     emptying.stuck = remove.go_on.then_some(stuck);
-    emptying.run()?;
+    emptying.run().map_err(named)?;
     let (removed, left) = (emptying.removed, emptying.left);
     if let Some((path, first)) = emptying.first {
         let first = first.at_path(join(&remove.path, &path));
@@ -48,6 +52,7 @@ pub fn remove(place: &Place, remove: &Remove, stuck: Stuck<'_>) -> Result<u64, F
     if left > 0 {
         return Ok(removed);
     }
+    may_delete().map_err(named)?;
     parent.remove_dir(&name).map_err(|error| fail("remove the directory", &error))?;
     Ok(removed + 1)
 }
@@ -55,6 +60,7 @@ pub fn remove(place: &Place, remove: &Remove, stuck: Stuck<'_>) -> Result<u64, F
 /// A directory that is being emptied.
 struct Emptying<'a, 'b> {
     top: &'a Dir,
+    may_delete: MayDelete<'a>,
     /// Directories below it; of one whose content has been seen to, how many entries had been left before. It
     /// waits below its children.
     waiting: Vec<(Vec<u8>, Option<u64>)>,
@@ -78,6 +84,7 @@ impl Emptying<'_, '_> {
                 }
                 Some(before) if self.left > before => {}
                 Some(_) => {
+                    (self.may_delete)()?;
                     let (holder, name) = split_name(&path);
                     let gone = self.top.open_dir(holder, Links::Refuse).and_then(|holder| holder.remove_dir(name));
                     self.went(path, "remove the directory", gone)?;
@@ -110,7 +117,10 @@ impl Emptying<'_, '_> {
                 let kind = entry.kind.map_or_else(|| directory.stat_at(&entry.name).map(|stat| stat.kind), Ok);
                 match kind {
                     Ok(Kind::Dir) => self.waiting.push((full, None)),
-                    kind => self.went(full, "remove", kind.and_then(|_| directory.unlink(&entry.name)))?,
+                    kind => {
+                        (self.may_delete)()?;
+                        self.went(full, "remove", kind.and_then(|_| directory.unlink(&entry.name)))?;
+                    }
                 }
             }
         }

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::Location;
-use carrack_core::path::{join, split_name};
+use carrack_core::path::{check_relative, display_bytes, join, split_name};
 use carrack_sys::dir::{Dir, Links, Stat, stat_path};
 
-use crate::error::failure;
+use crate::error::{OutsideGrant, failure};
 use crate::storage::store::Store;
 
 /// What an agent's paths are relative to.
@@ -28,6 +28,9 @@ pub enum Place {
     },
     /// Below this directory and nowhere else, whatever links and `..` say: a leading slash is the directory itself.
     Beneath(Arc<Dir>),
+    /// Of what is below this directory only what a grant covers: this path below it, which leads through no link, and
+    /// what is below that. Paths still begin at the directory.
+    Granted(Arc<Dir>, Vec<u8>),
     /// A store that has no directories to be opened, and the name of it.
     Stored(String, Arc<dyn Store>),
 }
@@ -86,7 +89,7 @@ impl Place {
                 _ => path.to_vec(),
             },
             Self::Stored(..) => path.to_vec(),
-            Self::Beneath(_) => {
+            Self::Beneath(_) | Self::Granted(..) => {
                 let start = path.iter().position(|&byte| byte != b'/').unwrap_or(path.len());
                 if path[start..].is_empty() { b".".to_vec() } else { path[start..].to_vec() }
             }
@@ -102,7 +105,23 @@ impl Place {
         match self {
             Self::Anywhere { .. } => Dir::open_ambient(as_path(&path)),
             Self::Beneath(root) => root.open_dir(&path, Links::Beneath),
+            Self::Granted(root, prefix) => {
+                let (top, path, links) = covered(root, prefix, &path)?;
+                top.open_dir(&path, links)
+            }
             Self::Stored(..) => Err(no_directories()),
+        }
+    }
+
+    /// The directory below which a file is, its path there, and what links on it may do: of places that have a root.
+    ///
+    /// # Errors
+    /// As [`Place::dir`].
+    pub(crate) fn below(&self, path: &[u8]) -> io::Result<(Arc<Dir>, Vec<u8>, Links)> {
+        match self {
+            Self::Beneath(root) => Ok((Arc::clone(root), self.normal(path), Links::Beneath)),
+            Self::Granted(root, prefix) => covered(root, prefix, path),
+            Self::Anywhere { .. } | Self::Stored(..) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -111,6 +130,12 @@ impl Place {
     /// # Errors
     /// As [`Place::dir`]; `InvalidInput` when the path ends in no name.
     pub(crate) fn parent(&self, path: &[u8]) -> io::Result<(Dir, Vec<u8>)> {
+        if let Self::Granted(root, prefix) = self {
+            let (top, path, links) = covered(root, prefix, path)?;
+            let (directory, name) = split_name(&path);
+            let directory = if directory.is_empty() { b"." } else { directory };
+            return Ok((top.open_dir(directory, links)?, name.to_vec()));
+        }
         let mut path = self.normal(path);
         while path.len() > 1 && path.ends_with(b"/") {
             path.pop();
@@ -137,6 +162,10 @@ impl Place {
         match self {
             Self::Anywhere { .. } => stat_path(as_path(&path), true),
             Self::Beneath(root) => root.stat(&path, Links::Beneath),
+            Self::Granted(root, prefix) => {
+                let (top, path, links) = covered(root, prefix, &path)?;
+                top.stat(&path, links)
+            }
             Self::Stored(..) => Err(no_directories()),
         }
     }
@@ -151,23 +180,18 @@ impl Place {
         match self {
             Self::Anywhere { .. } => make_ambient(as_path(&path), durably),
             Self::Stored(..) => Err(no_directories()),
-            Self::Beneath(root) => {
-                let mut current = root.try_clone()?;
-                for name in path.split(|&byte| byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
-                    match current.make_dir(name, 0o777) {
-                        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                            return Err(error);
-                        }
-                        Ok(()) if durably => current.sync()?,
-                        _ => {}
-                    }
-                    // Each hop from the root again: a link in the middle may lead elsewhere below it, never out.
-                    current = match current.open_dir(name, Links::Refuse) {
-                        Ok(next) => next,
-                        Err(_) => return root.open_dir(&path, Links::Beneath),
-                    };
+            Self::Beneath(root) => make_beneath(root, &path, durably),
+            Self::Granted(root, prefix) => {
+                let rest = rest_of(prefix, &path)?;
+                // What the grant covers may be made; what is above it is somebody else's.
+                let (above, name) = split_name(prefix);
+                let above = root.open_dir(if above.is_empty() { b"." } else { above }, Links::Refuse)?;
+                match above.make_dir(name, 0o777) {
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                    Ok(()) if durably => above.sync()?,
+                    _ => {}
                 }
-                Ok(current)
+                make_beneath(&above.open_dir(name, Links::Refuse)?, rest, durably)
             }
         }
     }
@@ -190,6 +214,7 @@ impl Place {
                 let (stat, path) = root.look(&self.normal(path))?;
                 Ok((stat, [b"/", &path[..]].concat()))
             }
+            Self::Granted(root, prefix) => look_covered(root, prefix, path),
         }
     }
 
@@ -215,6 +240,71 @@ impl Place {
             }
         }
     }
+}
+
+/// The path below what a grant covers, empty for that itself. A path from a client is refused unless it says in plain
+/// names where it leads: nobody has to know what the system makes of others.
+fn rest_of<'a>(prefix: &[u8], path: &'a [u8]) -> io::Result<&'a [u8]> {
+    let is_slash = |byte: &&u8| **byte == b'/';
+    let start = path.iter().take_while(is_slash).count();
+    let end = path.len() - path[start..].iter().rev().take_while(is_slash).count();
+    let plain = &path[start..end];
+    if !matches!(plain, b"" | b".") {
+        check_relative(plain).map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+    }
+    // By component: `/foo` does not cover `/foobar`.
+    match plain.strip_prefix(prefix) {
+        Some(b"") => Ok(b""),
+        Some([b'/', rest @ ..]) => Ok(rest),
+        _ => {
+            let why = format!("the grant covers /{} and what is below it", display_bytes(prefix));
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, OutsideGrant(why)))
+        }
+    }
+}
+
+/// As [`Place::below`], of what a grant covers. Links may lead anywhere below that, and none leads to it: who may write
+/// below another grant's path could otherwise have this one lead elsewhere.
+fn covered(root: &Arc<Dir>, prefix: &[u8], path: &[u8]) -> io::Result<(Arc<Dir>, Vec<u8>, Links)> {
+    match rest_of(prefix, path)? {
+        b"" => Ok((Arc::clone(root), prefix.to_vec(), Links::Refuse)),
+        rest => Ok((Arc::new(root.open_dir(prefix, Links::Refuse)?), rest.to_vec(), Links::Beneath)),
+    }
+}
+
+fn look_covered(root: &Arc<Dir>, prefix: &[u8], path: &[u8]) -> io::Result<(Option<Stat>, Vec<u8>)> {
+    let at = |rest: &[u8]| match rest {
+        b"" | b"." => [b"/", prefix].concat(),
+        rest => [b"/", prefix, b"/", rest].concat(),
+    };
+    let rest = rest_of(prefix, path)?;
+    let found = match rest {
+        b"" => root.stat(prefix, Links::Refuse).map(|stat| (Some(stat), Vec::new())),
+        rest => root.open_dir(prefix, Links::Refuse).and_then(|top| top.look(rest)),
+    };
+    match found {
+        Ok((stat, resolved)) => Ok((stat, at(&resolved))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((None, at(rest))),
+        Err(error) => Err(error),
+    }
+}
+
+/// As [`Place::make_dirs`], below a directory.
+fn make_beneath(root: &Dir, path: &[u8], durably: bool) -> io::Result<Dir> {
+    let mut current = root.try_clone()?;
+    for name in path.split(|&byte| byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
+        match current.make_dir(name, 0o777) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) if durably => current.sync()?,
+            _ => {}
+        }
+        // Each hop from the root again: a link in the middle may lead elsewhere below it, never out.
+        current = match current.open_dir(name, Links::Refuse) {
+            Ok(next) => next,
+            Err(_) => return root.open_dir(path, Links::Beneath),
+        };
+    }
+    Ok(current)
 }
 
 fn make_ambient(path: &Path, durably: bool) -> io::Result<Dir> {

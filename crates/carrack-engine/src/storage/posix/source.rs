@@ -68,7 +68,10 @@ impl PosixSource {
                 let (parent, name) = Place::Anywhere { home: None }.parent(&place.resolved(path))?;
                 Ok(RootKind::Entry(Arc::new(parent), name, Links::Refuse))
             }
-            Place::Beneath(root) => Ok(RootKind::Entry(Arc::clone(root), place.normal(path), Links::Beneath)),
+            Place::Beneath(_) | Place::Granted(..) => {
+                let (top, path, links) = place.below(path)?;
+                Ok(RootKind::Entry(top, path, links))
+            }
             Place::Stored(..) => Err(io::ErrorKind::Unsupported.into()),
         }
     }

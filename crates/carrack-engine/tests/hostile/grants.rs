@@ -1,0 +1,627 @@
+//! A client that has shown a grant and wants more: other verbs, other paths, more of everything, and for longer.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use carrack_core::credential::{Credential, Token};
+use carrack_core::grant::{Ceilings, Claims, GrantKey, Verb, Verbs};
+use carrack_core::location::{Location, NodeAddress, SyntheticKind};
+use carrack_core::report::{ErrorCode, Event, Failure, Reason, Report};
+use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
+use carrack_core::wire::control::raw::*;
+use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, RevokedGrants};
+use carrack_engine::testing::agent::NodeToken;
+use carrack_engine::{Context, Copy, Handle};
+
+use crate::sandbox::{Sandbox, directory, node_config};
+use crate::session::{Session, options};
+use crate::watch::Watch;
+use crate::wire::{Entry as Sent, bundle};
+
+const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
+const ID: [u8; 16] = [7; 16];
+
+fn key() -> GrantKey {
+    GrantKey::of(&Token::new(SECRET).unwrap())
+}
+
+fn token() -> Arc<NodeToken> {
+    Arc::new(NodeToken::new(&Token::new(SECRET).unwrap(), RevokedGrants::default()))
+}
+
+fn now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// Everything below `foo`, for an hour.
+fn claims() -> Claims {
+    let (prefix, expires) = (b"foo".to_vec(), now() + 3600);
+    Claims { id: ID, verbs: Verbs::all(), prefix, expires, ceilings: Ceilings::default() }
+}
+
+fn only(verbs: &[Verb]) -> Claims {
+    Claims { verbs: Verbs::of(verbs), ..claims() }
+}
+
+fn limited(ceilings: Ceilings) -> Claims {
+    Claims { ceilings, ..claims() }
+}
+
+fn shown(claims: &Claims) -> String {
+    key().seal(claims).unwrap().reveal().to_owned()
+}
+
+/// What the grants are for, something beside it whose name begins alike, and links out.
+fn tree(root: &Path) {
+    fs::create_dir_all(root.join("foo/sub")).unwrap();
+    fs::create_dir_all(root.join("foobar/sub")).unwrap();
+    for (path, content) in [("foo/a", "a"), ("foo/b", "bb"), ("foo/sub/c", "ccc"), ("foobar/canary", "left alone")] {
+        fs::write(root.join(path), content).unwrap();
+    }
+    symlink("../foobar", root.join("foo/out")).unwrap();
+    symlink(root.join("foobar"), root.join("foo/absolute")).unwrap();
+    symlink("sub", root.join("foo/inside")).unwrap();
+    symlink("foobar", root.join("link")).unwrap();
+}
+
+fn session(root: &Path, claims: &Claims) -> Session {
+    Session::with_grant(root, &token(), &shown(claims)).unwrap()
+}
+
+fn bytes(path: &str) -> Vec<u8> {
+    path.as_bytes().to_vec()
+}
+
+fn send(path: &str) -> Ask {
+    let source = Source { path: bytes(path), target: b"t".to_vec(), ..Source::default() };
+    let role = SendRole { sources: vec![source], known: false };
+    Ask::Begin(Begin { options: Some(options()), role: Some(Role::Send(role)) })
+}
+
+fn receive(directory: &str) -> Ask {
+    let role = ReceiveRole { directory: bytes(directory), ..ReceiveRole::default() };
+    Ask::Begin(Begin { options: Some(options()), role: Some(Role::Receive(role)) })
+}
+
+fn list(path: &str) -> Ask {
+    Ask::List(List { path: bytes(path), recursive: true, ..List::default() })
+}
+
+fn sum(path: &str) -> Ask {
+    Ask::Sum(Sum { path: bytes(path), blake3: true, ..Sum::default() })
+}
+
+fn make(path: &str, parents: bool) -> Ask {
+    Ask::MakeDirectory(MakeDirectory { path: bytes(path), parents })
+}
+
+fn rename(from: &str, to: &str) -> Ask {
+    Ask::Rename(Rename { from: bytes(from), to: bytes(to) })
+}
+
+fn remove(path: &str) -> Ask {
+    Ask::Remove(Remove { path: bytes(path), recursive: true, ..Remove::default() })
+}
+
+fn told(result: Result<Tell, Failure>) -> (ErrorCode, Option<Reason>) {
+    let why = result.expect_err("it is refused");
+    (why.code, why.reason)
+}
+
+/// Each request with the verb that it takes.
+#[test]
+fn grant_allows_its_verbs_and_no_other() {
+    let _watch = Watch::start();
+    let asks: [(Verb, fn() -> Ask); 8] = [
+        (Verb::Read, || list("foo")),
+        (Verb::Read, || sum("foo/a")),
+        (Verb::Read, || send("foo/a")),
+        (Verb::Write, || make("foo/made", false)),
+        (Verb::Write, || rename("foo/a", "foo/renamed")),
+        (Verb::Write, || receive("foo/in")),
+        (Verb::Delete, || remove("foo/b")),
+        (Verb::Delete, || remove("foo")),
+    ];
+    for (verb, ask) in asks {
+        let others: Vec<Verb> = Verb::ALL.iter().copied().filter(|other| *other != verb).collect();
+        let sandbox = Sandbox::new();
+        tree(&sandbox.root());
+        let before = sandbox.names();
+        let mut refused = session(&sandbox.root(), &only(&others));
+        let shown = format!("{:?}", ask());
+        assert_eq!(
+            told(refused.request(ask())),
+            (ErrorCode::PermissionDenied, Some(Reason::GrantVerb)),
+            "{shown}: {others:?}"
+        );
+        assert!(refused.request(Ask::Inspect(Paths { paths: vec![bytes("foo/a")] })).is_ok());
+        refused.leave().unwrap();
+        assert_eq!(sandbox.names(), before, "{shown}");
+        let mut allowed = session(&sandbox.root(), &only(&[verb]));
+        assert!(allowed.request(ask()).is_ok(), "{shown}: {verb:?}");
+        allowed.leave().unwrap();
+    }
+}
+
+#[test]
+fn grant_is_no_token_for_what_only_the_token_allows() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    tree(&sandbox.root());
+    let mut session = session(&sandbox.root(), &claims());
+    let asks = [
+        Ask::Collect(Collect { path: bytes("foo"), ..Collect::default() }),
+        Ask::Evidence(EvidenceAbout { directory: bytes("foo"), ..EvidenceAbout::default() }),
+    ];
+    for ask in asks {
+        assert_eq!(told(session.request(ask)), (ErrorCode::PermissionDenied, Some(Reason::GrantVerb)));
+    }
+    session.leave().unwrap();
+}
+
+const OUTSIDE: [&str; 8] = ["", "/", "foobar", "/foobar", "//foobar", "foobar/canary", "link/canary", "%2e%2e/foobar"];
+const NO_PATHS: [&str; 9] = [
+    "..",
+    "foo/..",
+    "foo/../foobar/canary",
+    "/foo/../foobar/canary",
+    "foo//a",
+    "foo/./a",
+    "./foo/a",
+    "foo/a\0",
+    "foo/sub/../../foobar",
+];
+/// Through links, and to where nothing is: an encoded name is a name like any other.
+const NOWHERE: [&str; 4] = ["foo/out/canary", "foo/absolute/canary", "foo/%2e%2e/foobar/canary", "foo/..%2ffoobar"];
+
+/// Whatever is asked about another path is refused, and nothing of it is told or changed.
+#[test]
+fn paths_outside_of_a_grant_are_not_read_or_changed() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    tree(&sandbox.root());
+    let before = sandbox.names();
+    let reasons = OUTSIDE.map(|path| (path, Some((ErrorCode::OutsideRoot, Some(Reason::GrantOutside)))));
+    let plain = NO_PATHS.map(|path| (path, Some((ErrorCode::BadPath, None))));
+    let nowhere = NOWHERE.map(|path| (path, None));
+    for (path, expected) in reasons.into_iter().chain(plain).chain(nowhere) {
+        let mut session = session(&sandbox.root(), &claims());
+        let below = format!("{path}/x");
+        let asks = [
+            list(path),
+            sum(path),
+            make(path, false),
+            make(&below, false),
+            make(&below, true),
+            rename("foo/a", &below),
+            rename(&below, "foo/stolen"),
+            rename(path, "foo/stolen"),
+            remove(path),
+            send(path),
+            receive(path),
+            receive(&below),
+        ];
+        for ask in asks {
+            // What is not there may be made, as long as it is below the grant's path.
+            if expected.is_none() && matches!(ask, Ask::MakeDirectory(_) | Ask::Begin(_) | Ask::Rename(_)) {
+                if path.contains("%2") {
+                    continue;
+                }
+            }
+            let shown = format!("{path}: {ask:?}");
+            let why = session.request(ask).expect_err(&shown);
+            assert!(expected.is_none_or(|expected| expected == (why.code, why.reason)), "{shown}: {why:?}");
+        }
+        let inspect = Ask::Inspect(Paths { paths: vec![bytes(path)] });
+        let Ok(Tell::Inspected(Inspected { facts })) = session.request(inspect) else { panic!() };
+        assert_eq!(facts[0].kind, 0, "{path}: {facts:?}");
+        session.leave().unwrap();
+        assert_eq!(sandbox.names(), before, "{path}");
+    }
+    assert_eq!(fs::read(sandbox.root().join("foobar/canary")).unwrap(), b"left alone");
+}
+
+#[test]
+fn paths_of_a_grant_are_those_of_the_node() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    tree(&sandbox.root());
+    let mut session = session(&sandbox.root(), &claims());
+    let paths = ["foo", "/foo/", "foo/a", "foo/inside/c", "foo/none/deep", "foo/inside/none"].map(bytes).to_vec();
+    let Ok(Tell::Inspected(Inspected { facts })) = session.request(Ask::Inspect(Paths { paths })) else { panic!() };
+    let names: Vec<_> = facts.iter().map(|facts| String::from_utf8_lossy(&facts.resolved).into_owned()).collect();
+    assert_eq!(names, ["/foo", "/foo", "/foo/a", "/foo/sub/c", "/foo/none/deep", "/foo/sub/none"]);
+    for ask in [list("/foo"), sum("foo/inside/c"), make("/foo/x/y/z/", true), rename("foo/a", "foo/x"), remove("foo/b")]
+    {
+        let shown = format!("{ask:?}");
+        assert!(session.request(ask).is_ok(), "{shown}");
+    }
+    assert!(sandbox.names().contains(&"foo/x/a".to_owned()));
+    session.leave().unwrap();
+}
+
+/// Who may write below another grant's path could have this one lead elsewhere.
+#[test]
+fn path_of_a_grant_leads_through_no_link() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    tree(&sandbox.root());
+    for prefix in ["link", "link/sub", "foo/out", "foo/inside"] {
+        let mut session = session(&sandbox.root(), &Claims { prefix: bytes(prefix), ..claims() });
+        for path in [prefix.to_owned(), format!("{prefix}/canary"), format!("{prefix}/c")] {
+            for ask in [list(&path), sum(&path), send(&path), receive(&path), make(&format!("{path}/x"), true)] {
+                let shown = format!("{prefix}: {ask:?}");
+                match session.request(ask) {
+                    Err(why) => assert_eq!(why.code, ErrorCode::SymlinkRefused, "{shown}: {why:?}"),
+                    // The link itself is described, and what it leads to is not.
+                    Ok(Tell::Page(page)) => {
+                        assert!(path == prefix && page.entries.len() == 1 && page.entries[0].kind == 3, "{shown}");
+                    }
+                    // As an item that cannot be read, with the reason.
+                    Ok(Tell::Sums(sums)) => {
+                        let why = sums.list[0].failure.as_ref().expect("a failure");
+                        assert_eq!(why.code, ErrorCode::SymlinkRefused.number(), "{shown}");
+                    }
+                    Ok(other) => panic!("{shown}: {other:?}"),
+                }
+            }
+        }
+        session.leave().unwrap();
+    }
+}
+
+/// What the grant covers may be made where it is not there yet, and nothing above it.
+#[test]
+fn path_of_a_grant_is_made_and_nothing_above_it() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    tree(&sandbox.root());
+    let mut made = session(&sandbox.root(), &Claims { prefix: bytes("foo/new"), ..claims() });
+    assert!(made.request(receive("foo/new/deep")).is_ok());
+    made.leave().unwrap();
+    let mut refused = session(&sandbox.root(), &Claims { prefix: bytes("none/new"), ..claims() });
+    assert_eq!(told(refused.request(receive("none/new"))).0, ErrorCode::NotFound);
+    refused.leave().unwrap();
+    assert!(sandbox.root().join("foo/new/deep").is_dir() && !sandbox.root().join("none").exists());
+}
+
+/// A file alone may be covered.
+#[test]
+fn grant_of_one_file_covers_that_file() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    tree(&sandbox.root());
+    let mut session = session(&sandbox.root(), &Claims { prefix: bytes("foo/a"), ..claims() });
+    assert!(session.request(sum("foo/a")).is_ok());
+    assert_eq!(told(session.request(sum("foo/b"))).1, Some(Reason::GrantOutside));
+    assert!(session.request(send("/foo/a")).is_ok());
+    session.leave().unwrap();
+}
+
+#[test]
+fn rename_replaces_only_by_the_right_to_delete() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    tree(&sandbox.root());
+    let root = sandbox.root();
+    let mut writes = session(&root, &only(&[Verb::Write]));
+    assert_eq!(told(writes.request(rename("foo/a", "foo/b"))).1, Some(Reason::GrantVerb));
+    fs::hard_link(root.join("foo/a"), root.join("foo/same")).unwrap();
+    assert_eq!(told(writes.request(rename("foo/a", "foo/same"))).1, Some(Reason::GrantVerb));
+    assert!(writes.request(rename("foo/a", "foo/free")).is_ok());
+    writes.leave().unwrap();
+    assert_eq!(fs::read(root.join("foo/b")).unwrap(), b"bb");
+    let mut deletes = session(&root, &limited(Ceilings { deletions: Some(1), ..Ceilings::default() }));
+    assert!(deletes.request(rename("foo/free", "foo/b")).is_ok());
+    assert_eq!(told(deletes.request(rename("foo/same", "foo/b"))).1, Some(Reason::GrantCeiling));
+    assert_eq!(fs::read(root.join("foo/b")).unwrap(), b"a");
+    let _ = deletes.leave();
+}
+
+#[test]
+fn removal_ends_at_the_ceiling_and_so_does_the_session() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.root().join("foo")).unwrap();
+    (0..10).for_each(|number| fs::write(sandbox.root().join(format!("foo/{number}")), "x").unwrap());
+    let mut session = session(&sandbox.root(), &limited(Ceilings { deletions: Some(3), ..Ceilings::default() }));
+    assert_eq!(told(session.request(remove("foo"))), (ErrorCode::PermissionDenied, Some(Reason::GrantCeiling)));
+    let last = session.last_words();
+    assert_eq!(last.reason, Some(Reason::GrantCeiling));
+    assert!(last.message().contains("ceiling of 3 deletions"), "{last:?}");
+    assert!(session.wait(|_, _| false).is_none(), "the session goes on");
+    assert_eq!(sandbox.names().len(), 1 + 7);
+    session.leave().unwrap();
+}
+
+/// Sessions with one grant count together, whether they follow each other or not.
+#[test]
+fn ceiling_is_that_of_all_sessions_with_the_grant() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    tree(&sandbox.root());
+    let grant = shown(&limited(Ceilings { deletions: Some(2), ..Ceilings::default() }));
+    let token = token();
+    let start = || Session::with_grant(&sandbox.root(), &token, &grant).unwrap();
+    let (mut one, mut two) = (start(), start());
+    assert!(one.request(remove("foo/a")).is_ok());
+    one.leave().unwrap();
+    assert!(two.request(remove("foo/b")).is_ok());
+    assert_eq!(told(two.request(remove("foo/sub/c"))).1, Some(Reason::GrantCeiling));
+    let _ = two.leave();
+    let mut three = start();
+    assert_eq!(told(three.request(remove("foo/sub/c"))).1, Some(Reason::GrantCeiling));
+    let _ = three.leave();
+    assert!(sandbox.root().join("foo/sub/c").exists());
+}
+
+/// A sender that sends more than the grant lets it make: nothing beyond appears, whatever it has announced.
+#[test]
+fn entries_of_a_hostile_sender_end_at_the_ceiling() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.root().join("foo")).unwrap();
+    let mut session = session(&sandbox.root(), &limited(Ceilings { entries: Some(2), ..Ceilings::default() }));
+    let mut stream = {
+        session.listen();
+        session.request(receive("foo")).unwrap();
+        session.stream(0)
+    };
+    let entries = [
+        Sent::Directory(b"d"),
+        Sent::File(b"d/one", b"1"),
+        Sent::File(b"d/two", b"22"),
+        Sent::Link(b"link", b"d"),
+        Sent::File(b"three", b"333"),
+    ];
+    bundle(&mut stream, 1, &entries);
+    let why = session.ended().expect_err("it is ended");
+    assert_eq!(why.reason, Some(Reason::GrantCeiling), "{why:?}");
+    assert!(why.message().contains("ceiling of 2 entries"), "{why:?}");
+    drop(stream);
+    let _ = session.leave();
+    assert!(sandbox.names().len() <= 1 + 2, "{:?}", sandbox.names());
+}
+
+#[test]
+fn bytes_of_a_hostile_sender_end_at_the_ceiling() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.root().join("foo")).unwrap();
+    let mut session = session(&sandbox.root(), &limited(Ceilings { bytes: Some(10), ..Ceilings::default() }));
+    session.listen();
+    session.request(receive("foo")).unwrap();
+    let mut stream = session.stream(0);
+    bundle(&mut stream, 1, &[Sent::File(b"one", b"0123456789"), Sent::File(b"two", b"0")]);
+    let why = session.ended().expect_err("it is ended");
+    assert!(why.message().contains("ceiling of 10 bytes"), "{why:?}");
+    drop(stream);
+    let _ = session.leave();
+    assert!(!sandbox.names().contains(&"foo/two".to_owned()), "{:?}", sandbox.names());
+}
+
+/// A node whose token is [`SECRET`].
+struct Served {
+    root: tempfile::TempDir,
+    _own: tempfile::TempDir,
+    revoked: RevokedGrants,
+    node: NodeHandle,
+}
+
+impl Served {
+    fn start() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let (root, own) = (directory(), directory());
+        tree(root.path());
+        let file = own.path().join("token");
+        fs::write(&file, SECRET).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        let revoked = RevokedGrants::default();
+        let config = NodeConfig {
+            access: Access::TokenFile(file),
+            measure: Measure::Token,
+            revoked: revoked.clone(),
+            ..node_config(root.path(), own.path())
+        };
+        Self { root, _own: own, revoked, node: Node::start(config).unwrap() }
+    }
+
+    fn at(&self, path: &str) -> Location {
+        let (port, pin) = (self.node.address().port(), Some(self.node.fingerprint()));
+        Location::Node { node: NodeAddress { host: "127.0.0.1".into(), port, pin }, path: bytes(path) }
+    }
+}
+
+fn with(grant: &str) -> EndOptions {
+    EndOptions { credential: Credential::Value(Token::new(grant.as_bytes()).unwrap()), ..EndOptions::default() }
+}
+
+/// A copy to or from a node, whose other end is here.
+fn copying(source: Location, destination: Location, grant: &str, rate: Option<u64>) -> Handle {
+    let (source_end, destination_end) = (with(grant), with(grant));
+    let options = CopyOptions {
+        retries: 3,
+        resume: false,
+        rate_limit: rate,
+        source: source_end,
+        destination: destination_end,
+        ..CopyOptions::default()
+    };
+    Copy::start(CopyRequest { sources: vec![source], destination, options }, &Context::default())
+}
+
+fn copied(source: Location, destination: Location, grant: &str) -> Report {
+    copying(source, destination, grant, None).wait()
+}
+
+fn local(path: &Path) -> Location {
+    Location::Local(path.as_os_str().as_encoded_bytes().to_vec())
+}
+
+#[test]
+fn copies_with_a_grant_go_both_ways_and_no_further() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let here = directory();
+    let grant = shown(&claims());
+    let out = copied(served.at("/foo/"), local(&here.path().join("copy")), &grant);
+    assert!(out.error.is_none() && out.counts.failed == 0, "{out:?}");
+    assert_eq!(fs::read(here.path().join("copy/sub/c")).unwrap(), b"ccc");
+    let back = copied(local(&here.path().join("copy")), served.at("/foo/back/"), &grant);
+    assert!(back.error.is_none() && back.counts.failed == 0, "{back:?}");
+    assert_eq!(fs::read(served.root.path().join("foo/back/copy/sub/c")).unwrap(), b"ccc");
+    for (source, destination) in
+        [(served.at("/foobar"), local(here.path())), (local(&here.path().join("copy")), served.at("/foobar/"))]
+    {
+        let report = copied(source, destination, &grant);
+        assert_eq!(report.error.expect("it is refused").reason, Some(Reason::GrantOutside));
+    }
+    assert_eq!(fs::read_dir(served.root.path().join("foobar")).unwrap().count(), 2);
+}
+
+#[test]
+fn copies_end_at_each_ceiling_and_name_it() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let here = directory();
+    fs::create_dir(here.path().join("from")).unwrap();
+    for number in 0..20 {
+        fs::write(here.path().join(format!("from/{number}")), vec![7; 100_000]).unwrap();
+        fs::write(served.root.path().join(format!("foo/{number}")), vec![7; 100_000]).unwrap();
+    }
+    let few = Ceilings { entries: Some(5), ..Ceilings::default() };
+    let small = Ceilings { bytes: Some(150_000), ..Ceilings::default() };
+    let cases = [(few, "ceiling of 5 entries"), (small, "ceiling of 150000 bytes")];
+    for (number, (ceilings, what)) in cases.into_iter().enumerate() {
+        let (one, two) = (number as u8, 100 + number as u8);
+        let into = format!("/foo/into-{number}/");
+        let report = copied(
+            local(&here.path().join("from")),
+            served.at(&into),
+            &shown(&Claims { id: [one; 16], ..limited(ceilings) }),
+        );
+        let why = report.error.expect("it is ended");
+        assert_eq!((why.code, why.reason), (ErrorCode::PermissionDenied, Some(Reason::GrantCeiling)), "{why:?}");
+        assert!(why.message().contains(what), "{why:?}");
+        let made = fs::read_dir(served.root.path().join(format!("foo/into-{number}/from"))).map_or(0, Iterator::count);
+        assert!(made <= 5, "{made}");
+        let copy = here.path().join(format!("copy-{number}"));
+        let report = copied(served.at("/foo"), local(&copy), &shown(&Claims { id: [two; 16], ..limited(ceilings) }));
+        let why = report.error.expect("it is ended");
+        assert!(why.message().contains(what), "{why:?}");
+    }
+}
+
+/// Begins a copy that takes for ever, does something once bytes have moved, and tells how the copy ended, and how long
+/// after that.
+fn ended_by(served: &Served, grant: &str, act: impl FnOnce()) -> (Failure, Duration) {
+    let file = fs::File::create(served.root.path().join("foo/huge")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    let here = directory();
+    let mut copy = copying(served.at("/foo/huge"), local(&here.path().join("huge")), grant, Some(1 << 20));
+    let moves = |event: &Event| matches!(event, Event::Progress(progress) if progress.bytes_found > 0);
+    while !moves(&copy.next_event().expect("the copy has not ended")) {}
+    act();
+    let start = Instant::now();
+    let error = copy.wait().error.expect("it is ended");
+    (error, start.elapsed())
+}
+
+/// What a session may take to notice that it is over: it looks each second, and is given as long again.
+const SOON: Duration = Duration::from_secs(4);
+
+#[test]
+fn copy_ends_soon_after_its_grant_was_revoked() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let grant = shown(&claims());
+    let (why, after) = ended_by(&served, &grant, || served.revoked.revoke(ID, now() + 3600));
+    assert_eq!((why.code, why.reason), (ErrorCode::AuthenticationFailed, Some(Reason::GrantRevoked)), "{why:?}");
+    assert!(after < SOON, "{after:?}");
+    // Another grant of the same token is not touched.
+    let here = directory();
+    let refused = copied(served.at("/foo/a"), local(here.path()), &grant).error.expect("it is refused");
+    assert_eq!(refused.reason, Some(Reason::GrantRevoked));
+    let other = shown(&Claims { id: [8; 16], ..claims() });
+    assert!(copied(served.at("/foo/a"), local(here.path()), &other).error.is_none());
+}
+
+#[test]
+fn copy_ends_soon_after_its_grant_has_expired() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let expires = now() + 2;
+    let (why, _) = ended_by(&served, &shown(&Claims { expires, ..claims() }), || {});
+    let late = now() - expires;
+    assert_eq!((why.code, why.reason), (ErrorCode::AuthenticationFailed, Some(Reason::GrantExpired)), "{why:?}");
+    assert!(late <= SOON.as_secs(), "{late}");
+}
+
+#[test]
+fn copy_ends_when_its_grant_has_run_for_long_enough() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let grant = shown(&limited(Ceilings { run_seconds: Some(1), ..Ceilings::default() }));
+    let (why, after) = ended_by(&served, &grant, || {});
+    assert_eq!(why.reason, Some(Reason::GrantCeiling), "{why:?}");
+    assert!(why.message().contains("ceiling of 1 run-seconds"), "{why:?}");
+    assert!(after < Duration::from_secs(1) + SOON, "{after:?}");
+    // Another session is no other grant.
+    let here = directory();
+    let again = copied(served.at("/foo/a"), local(here.path()), &grant).error.expect("it is refused");
+    assert_eq!(again.reason, Some(Reason::GrantCeiling));
+}
+
+/// Whoever has proved nothing is told nothing: an expired grant proves that it was made with the token.
+#[test]
+fn grants_that_prove_nothing_are_refused_at_the_greeting() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let good = shown(&claims());
+    let other = GrantKey::of(&Token::new(b"fedcba9876543210").unwrap()).seal(&claims()).unwrap();
+    let (encoded, mac) = good.rsplit_once('.').unwrap();
+    let cases = [
+        (other.reveal().to_owned(), Reason::TokenWrong),
+        (format!("{encoded}.{}", mac.chars().rev().collect::<String>()), Reason::TokenWrong),
+        (
+            shown(&Claims { prefix: Vec::new(), ..claims() }).rsplit_once('.').unwrap().0.to_owned() + "." + mac,
+            Reason::TokenWrong,
+        ),
+        (encoded.to_owned(), Reason::TokenWrong),
+        ("carrack1.".to_owned(), Reason::TokenWrong),
+        (good.replace("carrack1.", "carrack2."), Reason::TokenWrong),
+        (shown(&Claims { expires: now(), ..claims() }), Reason::GrantExpired),
+        (String::new(), Reason::TokenMissing),
+    ];
+    for (text, reason) in cases {
+        let why = Session::with_grant(&sandbox.root(), &token(), &text).map(|_| ()).expect_err(&text);
+        assert_eq!((why.code, why.reason), (ErrorCode::AuthenticationFailed, Some(reason)), "{text}: {why:?}");
+        assert!(!why.message().contains(mac), "{why:?}");
+    }
+    for text in [&good, std::str::from_utf8(SECRET).unwrap()] {
+        Session::with_grant(&sandbox.root(), &token(), text).unwrap().leave().unwrap();
+    }
+}
+
+/// The path to a node is measured by those who have its token.
+#[test]
+fn grant_measures_nothing() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let here = directory();
+    let grant = shown(&Claims { prefix: Vec::new(), ..claims() });
+    let zeros = served.at("").synthetic(SyntheticKind::Zeros(1000));
+    let null = served.at("").synthetic(SyntheticKind::Null);
+    fs::write(here.path().join("file"), "content").unwrap();
+    let copies = [
+        copied(zeros, local(&here.path().join("zeros")), &grant),
+        copied(local(&here.path().join("file")), null, &grant),
+    ];
+    for report in copies {
+        let why = report.error.expect("it is refused");
+        assert_eq!((why.code, why.reason), (ErrorCode::PermissionDenied, Some(Reason::GrantVerb)), "{why:?}");
+    }
+}
