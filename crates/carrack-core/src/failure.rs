@@ -264,7 +264,7 @@ words! {
         50 TooOldToMeasure "too-old-to-measure" "its version cannot take part in measurements"
         51 TooOldForEvidence "too-old-for-evidence" "it does not tell what its host is made of"
         52 GrantOutside "grant-outside" "the path is outside what the grant covers"
-        53 GrantVerb "grant-verb" "the grant does not allow to do this"
+        53 GrantRight "grant-right" "the grant does not allow to do this"
         54 GrantCeiling "grant-ceiling" "a ceiling of the grant is reached"
         55 GrantExpired "grant-expired" "the grant has expired"
         56 GrantRevoked "grant-revoked" "the grant has been revoked"

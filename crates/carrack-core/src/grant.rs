@@ -29,37 +29,37 @@ pub type GrantId = [u8; 16];
 words! {
     /// What a grant allows. A client without the node's whole token neither measures the path to the node, nor asks
     /// what its host is made of, nor collects leftovers, whatever the grant says.
-    pub enum Verb {
+    pub enum Right {
         0 Read "read" "list, describe, sum, and be the source of a copy"
         1 Write "write" "be the destination of a copy, which replaces files, make directories, and rename to free names"
         2 Delete "delete" "remove, and replace by a rename"
     }
 }
 
-impl Verb {
+impl Right {
     fn bit(self) -> u32 {
         1 << self.number()
     }
 }
 
-/// Some verbs.
+/// Some rights.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Verbs(u32);
+pub struct Rights(u32);
 
-impl Verbs {
+impl Rights {
     /// All of them.
     pub fn all() -> Self {
-        Self::of(Verb::ALL)
+        Self::of(Right::ALL)
     }
 
     /// These.
-    pub fn of(verbs: &[Verb]) -> Self {
-        Self(verbs.iter().fold(0, |bits, verb| bits | verb.bit()))
+    pub fn of(rights: &[Right]) -> Self {
+        Self(rights.iter().fold(0, |bits, right| bits | right.bit()))
     }
 
     /// Whether this one is among them.
-    pub fn allow(self, verb: Verb) -> bool {
-        self.0 & verb.bit() != 0
+    pub fn allow(self, right: Right) -> bool {
+        self.0 & right.bit() != 0
     }
 
     /// Whether there is none.
@@ -73,15 +73,15 @@ impl Verbs {
         Self(self.0 & others.0)
     }
 
-    /// From the bits of a message; `None` where one of them is no verb.
+    /// From the bits of a message; `None` where one of them is no right.
     fn from_bits(bits: u32) -> Option<Self> {
         (bits & !Self::all().0 == 0).then_some(Self(bits))
     }
 }
 
-impl fmt::Debug for Verbs {
+impl fmt::Debug for Rights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(Verb::ALL.iter().filter(|verb| self.allow(**verb)).map(|verb| verb.name())).finish()
+        f.debug_set().entries(Right::ALL.iter().filter(|right| self.allow(**right)).map(|right| right.name())).finish()
     }
 }
 
@@ -127,7 +127,7 @@ pub struct Claims {
     /// What it is revoked by, and counted by.
     pub id: GrantId,
     /// What may be done.
-    pub verbs: Verbs,
+    pub rights: Rights,
     /// Where: this path and what is below it, relative to the node's root; empty for all of it. No component of it may
     /// be a symbolic link.
     pub prefix: Vec<u8>,
@@ -141,8 +141,8 @@ impl Claims {
     /// # Errors
     /// Why no grant may say this.
     fn check(&self) -> Result<(), GrantError> {
-        if self.verbs.is_empty() {
-            return Err(GrantError::NoVerb);
+        if self.rights.is_empty() {
+            return Err(GrantError::NoRight);
         }
         if self.prefix.len() > limits::GRANT_PREFIX_BYTES {
             return Err(GrantError::Prefix(PathError::TooLong));
@@ -157,7 +157,7 @@ struct RawClaims {
     #[prost(bytes = "vec", tag = "1")]
     id: Vec<u8>,
     #[prost(uint32, tag = "2")]
-    verbs: u32,
+    rights: u32,
     #[prost(bytes = "vec", tag = "3")]
     prefix: Vec<u8>,
     #[prost(uint64, tag = "4")]
@@ -182,7 +182,7 @@ pub enum GrantError {
     /// It is no longer valid.
     Expired,
     /// It allows nothing.
-    NoVerb,
+    NoRight,
     /// The path that it is for.
     Prefix(PathError),
 }
@@ -193,7 +193,7 @@ impl fmt::Display for GrantError {
             Self::Forged => f.write_str("the grant was not made with this node's token"),
             Self::Unknown => f.write_str("the grant says what this version does not understand"),
             Self::Expired => f.write_str("the grant has expired"),
-            Self::NoVerb => f.write_str("the grant allows nothing"),
+            Self::NoRight => f.write_str("the grant allows nothing"),
             Self::Prefix(why) => write!(f, "the grant's path: {why}"),
         }
     }
@@ -228,10 +228,10 @@ impl GrantKey {
     /// When no grant may say it.
     pub fn seal(&self, claims: &Claims) -> Result<Token, GrantError> {
         claims.check()?;
-        let Claims { id, verbs, prefix, expires, ceilings } = claims.clone();
+        let Claims { id, rights, prefix, expires, ceilings } = claims.clone();
         let Ceilings { entries, bytes, deletions, run_seconds } = ceilings;
         let raw =
-            RawClaims { id: id.to_vec(), verbs: verbs.0, prefix, expires, entries, bytes, deletions, run_seconds };
+            RawClaims { id: id.to_vec(), rights: rights.0, prefix, expires, entries, bytes, deletions, run_seconds };
         let encoded = raw.encode_to_vec();
         let (claims, mac) = (BASE64URL_NOPAD.encode(&encoded), BASE64URL_NOPAD.encode(self.mac(&encoded).as_bytes()));
         Token::new(format!("{BEGINNING}{claims}.{mac}").as_bytes()).map_err(|_| GrantError::Prefix(PathError::TooLong))
@@ -259,10 +259,10 @@ impl GrantKey {
         if raw.encode_to_vec() != encoded {
             return Err(GrantError::Unknown);
         }
-        let RawClaims { id, verbs, prefix, expires, entries, bytes, deletions, run_seconds } = raw;
+        let RawClaims { id, rights, prefix, expires, entries, bytes, deletions, run_seconds } = raw;
         let claims = Claims {
             id: id.try_into().map_err(|_| GrantError::Unknown)?,
-            verbs: Verbs::from_bits(verbs).ok_or(GrantError::Unknown)?,
+            rights: Rights::from_bits(rights).ok_or(GrantError::Unknown)?,
             prefix,
             expires,
             ceilings: Ceilings { entries, bytes, deletions, run_seconds },
@@ -294,7 +294,7 @@ mod tests {
     fn claims() -> Claims {
         Claims {
             id: *b"0123456789abcdef",
-            verbs: Verbs::of(&[Verb::Read, Verb::Delete]),
+            rights: Rights::of(&[Right::Read, Right::Delete]),
             prefix: b"runs/42".to_vec(),
             expires: NOW + 60,
             ceilings: Ceilings { bytes: Some(0), entries: Some(7), ..Ceilings::default() },
@@ -367,22 +367,22 @@ mod tests {
             ("a field of a later version", [&good[..], &[0x48, 1]].concat()),
             ("a field twice", [&good[..], &[0x10, 5]].concat()),
             ("a long number", [&[0x10, 0x85, 0], &good[..]].concat()),
-            ("a verb of a later version", RawClaims { verbs: 9, ..raw() }.encode_to_vec()),
+            ("a right of a later version", RawClaims { rights: 9, ..raw() }.encode_to_vec()),
             ("a short number", RawClaims { id: vec![1; 15], ..raw() }.encode_to_vec()),
             ("no protobuf", vec![0xff]),
         ];
         for (what, encoded) in unknown {
             assert_eq!(key().open(&sealed(&encoded), NOW), Err(GrantError::Unknown), "{what}");
         }
-        let nothing = RawClaims { verbs: 0, ..raw() };
-        assert_eq!(key().open(&sealed(&nothing.encode_to_vec()), NOW), Err(GrantError::NoVerb));
+        let nothing = RawClaims { rights: 0, ..raw() };
+        assert_eq!(key().open(&sealed(&nothing.encode_to_vec()), NOW), Err(GrantError::NoRight));
         for prefix in [&b"/a"[..], b"a/../b", b"a//b", b"a/", b".", b"a\0b", &[b'a'; 256]] {
             let raw = RawClaims { prefix: prefix.to_vec(), ..raw() };
             assert!(matches!(key().open(&sealed(&raw.encode_to_vec()), NOW), Err(GrantError::Prefix(_))));
             let claims = Claims { prefix: prefix.to_vec(), ..claims() };
             assert!(matches!(key().seal(&claims), Err(GrantError::Prefix(_))));
         }
-        assert_eq!(key().seal(&Claims { verbs: Verbs::default(), ..claims() }), Err(GrantError::NoVerb));
+        assert_eq!(key().seal(&Claims { rights: Rights::default(), ..claims() }), Err(GrantError::NoRight));
     }
 
     #[test]
@@ -391,7 +391,7 @@ mod tests {
         let prefix = prefix[..prefix.len() - 1].to_vec();
         let most = Some(u64::MAX);
         let ceilings = Ceilings { entries: most, bytes: most, deletions: most, run_seconds: most };
-        let claims = Claims { prefix, expires: u64::MAX, verbs: Verbs::all(), ceilings, ..claims() };
+        let claims = Claims { prefix, expires: u64::MAX, rights: Rights::all(), ceilings, ..claims() };
         let text = key().seal(&claims).unwrap();
         assert_eq!(key().open(text.reveal(), NOW), Ok(claims.clone()));
         let longer = Claims { prefix: [&claims.prefix[..], b"/a"].concat(), ..claims };
@@ -415,7 +415,7 @@ mod tests {
             let [entries, bytes, deletions, run_seconds] = limits;
             let ceilings = Ceilings { entries, bytes, deletions, run_seconds };
             let prefix = names.join("/").into_bytes();
-            let claims = Claims { id, verbs: Verbs(bits), prefix, expires, ceilings };
+            let claims = Claims { id, rights: Rights(bits), prefix, expires, ceilings };
             let text = key().seal(&claims).unwrap();
             prop_assert!(claims_to_be_grant(text.reveal()));
             prop_assert_eq!(key().open(text.reveal(), NOW), Ok(claims));

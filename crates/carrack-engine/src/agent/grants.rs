@@ -1,4 +1,4 @@
-//! What a client may do that has shown a grant instead of the node's token: which verbs, where, how much, and until
+//! What a client may do that has shown a grant instead of the node's token: which rights, where, how much, and until
 //! when. A grant that expires, is revoked, or has reached a ceiling ends its sessions.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use carrack_core::credential::Token;
-use carrack_core::grant::{Ceiling, Claims, GrantError, GrantId, GrantKey, Verb, claims_to_be_grant};
+use carrack_core::grant::{Ceiling, Claims, GrantError, GrantId, GrantKey, Right, claims_to_be_grant};
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::wire::control::{Ask, Role};
@@ -185,12 +185,12 @@ impl GrantInForce {
     /// When it does not allow it.
     pub(super) fn check_ask(&self, ask: &Ask) -> Result<(), Failure> {
         match ask {
-            Ask::List(_) | Ask::Sum(_) => self.check_verb(Verb::Read),
-            Ask::MakeDirectory(_) | Ask::Rename(_) => self.check_verb(Verb::Write),
-            Ask::Remove(_) => self.check_verb(Verb::Delete),
-            Ask::Begin(begin) => self.check_verb(match begin.role {
-                Role::Send(_) => Verb::Read,
-                Role::Receive(_) => Verb::Write,
+            Ask::List(_) | Ask::Sum(_) => self.check_right(Right::Read),
+            Ask::MakeDirectory(_) | Ask::Rename(_) => self.check_right(Right::Write),
+            Ask::Remove(_) => self.check_right(Right::Delete),
+            Ask::Begin(begin) => self.check_right(match begin.role {
+                Role::Send(_) => Right::Read,
+                Role::Receive(_) => Right::Write,
             }),
             Ask::Collect(_) => Err(self.refuse("collect leftovers")),
             Ask::Evidence(_) => Err(self.refuse("ask what the host is made of")),
@@ -213,18 +213,18 @@ impl GrantInForce {
 
     /// # Errors
     /// When it does not allow this.
-    pub(super) fn check_verb(&self, verb: Verb) -> Result<(), Failure> {
-        if self.claims.verbs.allow(verb) {
+    pub(super) fn check_right(&self, right: Right) -> Result<(), Failure> {
+        if self.claims.rights.allow(right) {
             return Ok(());
         }
-        let why = format!("the grant does not allow to {}", verb.name());
-        Err(failure(ErrorCode::PermissionDenied, Side::Link, why).for_reason(Reason::GrantVerb))
+        let why = format!("the grant does not allow to {}", right.name());
+        Err(failure(ErrorCode::PermissionDenied, Side::Link, why).for_reason(Reason::GrantRight))
     }
 
     /// Why something is refused that only the node's own token allows.
     pub(super) fn refuse(&self, what: &str) -> Failure {
         let why = format!("a grant does not allow to {what}: that takes the node's own token");
-        failure(ErrorCode::PermissionDenied, Side::Link, why).for_reason(Reason::GrantVerb)
+        failure(ErrorCode::PermissionDenied, Side::Link, why).for_reason(Reason::GrantRight)
     }
 
     /// Counts what is about to be done. What does not fit any more is not counted, and ends the session.

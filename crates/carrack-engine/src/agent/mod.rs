@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak, mpsc};
 use std::time::Instant;
 
-use carrack_core::grant::{Ceiling, Verb};
+use carrack_core::grant::{Ceiling, Right};
 use carrack_core::ids::StreamId;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
@@ -412,7 +412,7 @@ impl Agent {
     /// Asked before each entry goes.
     fn may_delete(&self) -> Result<(), Failure> {
         let Some(grant) = &self.environment.grant else { return Ok(()) };
-        grant.check_verb(Verb::Delete)?;
+        grant.check_right(Right::Delete)?;
         // A session that is being ended does not wait for the end of what it does.
         grant.check_in_force()?;
         grant.take(Ceiling::Deletions, 1)

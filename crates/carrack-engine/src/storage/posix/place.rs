@@ -13,7 +13,8 @@ use std::sync::Arc;
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::Location;
 use carrack_core::path::{check_relative, display_bytes, join, split_name};
-use carrack_sys::dir::{Dir, Links, Stat, stat_path};
+use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_path};
+use carrack_sys::errno::ELOOP;
 
 use crate::error::{OutsideGrant, failure};
 use crate::storage::store::Store;
@@ -164,7 +165,7 @@ impl Place {
             Self::Beneath(root) => root.stat(&path, Links::Beneath),
             Self::Granted(root, prefix) => {
                 let (top, path, links) = covered(root, prefix, &path)?;
-                top.stat(&path, links)
+                top.stat(&path, links).and_then(|stat| no_link(stat, links))
             }
             Self::Stored(..) => Err(no_directories()),
         }
@@ -272,6 +273,14 @@ fn covered(root: &Arc<Dir>, prefix: &[u8], path: &[u8]) -> io::Result<(Arc<Dir>,
     }
 }
 
+/// A link that is the last name of a path is refused as those before it.
+fn no_link(stat: Stat, links: Links) -> io::Result<Stat> {
+    if links == Links::Refuse && stat.kind == Kind::Symlink {
+        return Err(io::Error::from_raw_os_error(ELOOP));
+    }
+    Ok(stat)
+}
+
 fn look_covered(root: &Arc<Dir>, prefix: &[u8], path: &[u8]) -> io::Result<(Option<Stat>, Vec<u8>)> {
     let at = |rest: &[u8]| match rest {
         b"" | b"." => [b"/", prefix].concat(),
@@ -279,7 +288,10 @@ fn look_covered(root: &Arc<Dir>, prefix: &[u8], path: &[u8]) -> io::Result<(Opti
     };
     let rest = rest_of(prefix, path)?;
     let found = match rest {
-        b"" => root.stat(prefix, Links::Refuse).map(|stat| (Some(stat), Vec::new())),
+        b"" => root
+            .stat(prefix, Links::Refuse)
+            .and_then(|stat| no_link(stat, Links::Refuse))
+            .map(|stat| (Some(stat), Vec::new())),
         rest => root.open_dir(prefix, Links::Refuse).and_then(|top| top.look(rest)),
     };
     match found {

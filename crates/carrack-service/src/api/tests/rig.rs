@@ -141,6 +141,7 @@ impl Rig {
                 dial_to: Vec::new(),
                 key_file: self.directory.path().join("node.key"),
                 stop: Stop::default(),
+                revoked: Default::default(),
                 doors: self.handle.as_ref().unwrap().doors().unwrap(),
                 tuning,
             };

@@ -1,0 +1,209 @@
+//! Copies to and from a node by somebody who has a grant.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use carrack_core::credential::{Credential, Token};
+use carrack_core::grant::{Ceilings, Claims};
+use carrack_core::location::{Location, NodeAddress, SyntheticKind};
+use carrack_core::report::{ErrorCode, Event, Failure, Reason, Report};
+use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
+use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, RevokedGrants};
+use carrack_engine::{Context, Copy, Handle};
+
+use super::{ID, SECRET, bytes, claims, limited, now, shown, tree};
+use crate::sandbox::{directory, node_config};
+use crate::watch::Watch;
+
+/// A node whose token is [`SECRET`].
+struct Served {
+    root: tempfile::TempDir,
+    _own: tempfile::TempDir,
+    revoked: RevokedGrants,
+    node: NodeHandle,
+}
+
+impl Served {
+    fn start() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let (root, own) = (directory(), directory());
+        tree(root.path());
+        let file = own.path().join("token");
+        fs::write(&file, SECRET).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        let revoked = RevokedGrants::default();
+        let config = NodeConfig {
+            access: Access::TokenFile(file),
+            measure: Measure::Token,
+            revoked: revoked.clone(),
+            ..node_config(root.path(), own.path())
+        };
+        Self { root, _own: own, revoked, node: Node::start(config).unwrap() }
+    }
+
+    fn at(&self, path: &str) -> Location {
+        let (port, pin) = (self.node.address().port(), Some(self.node.fingerprint()));
+        Location::Node { node: NodeAddress { host: "127.0.0.1".into(), port, pin }, path: bytes(path) }
+    }
+}
+
+fn with(grant: &str) -> EndOptions {
+    EndOptions { credential: Credential::Value(Token::new(grant.as_bytes()).unwrap()), ..EndOptions::default() }
+}
+
+/// A copy to or from a node, whose other end is here.
+fn copying(source: Location, destination: Location, grant: &str, rate: Option<u64>) -> Handle {
+    let (source_end, destination_end) = (with(grant), with(grant));
+    let options = CopyOptions {
+        retries: 3,
+        resume: false,
+        rate_limit: rate,
+        source: source_end,
+        destination: destination_end,
+        ..CopyOptions::default()
+    };
+    Copy::start(CopyRequest { sources: vec![source], destination, options }, &Context::default())
+}
+
+fn copied(source: Location, destination: Location, grant: &str) -> Report {
+    copying(source, destination, grant, None).wait()
+}
+
+fn local(path: &Path) -> Location {
+    Location::Local(path.as_os_str().as_encoded_bytes().to_vec())
+}
+
+#[test]
+fn copies_with_a_grant_go_both_ways_and_no_further() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let here = directory();
+    let grant = shown(&claims());
+    let out = copied(served.at("/foo/"), local(&here.path().join("copy")), &grant);
+    assert!(out.error.is_none() && out.counts.failed == 0, "{out:?}");
+    assert_eq!(fs::read(here.path().join("copy/sub/c")).unwrap(), b"ccc");
+    let back = copied(local(&here.path().join("copy")), served.at("/foo/back/"), &grant);
+    assert!(back.error.is_none() && back.counts.failed == 0, "{back:?}");
+    assert_eq!(fs::read(served.root.path().join("foo/back/copy/sub/c")).unwrap(), b"ccc");
+    for (source, destination) in
+        [(served.at("/foobar"), local(here.path())), (local(&here.path().join("copy")), served.at("/foobar/"))]
+    {
+        let report = copied(source, destination, &grant);
+        assert_eq!(report.error.expect("it is refused").reason, Some(Reason::GrantOutside));
+    }
+    assert_eq!(fs::read_dir(served.root.path().join("foobar")).unwrap().count(), 2);
+}
+
+#[test]
+fn copies_end_at_each_ceiling_and_name_it() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let here = directory();
+    fs::create_dir(here.path().join("from")).unwrap();
+    for number in 0..20 {
+        fs::write(here.path().join(format!("from/{number}")), vec![7; 100_000]).unwrap();
+        fs::write(served.root.path().join(format!("foo/{number}")), vec![7; 100_000]).unwrap();
+    }
+    let few = Ceilings { entries: Some(5), ..Ceilings::default() };
+    let small = Ceilings { bytes: Some(150_000), ..Ceilings::default() };
+    let cases = [(few, "ceiling of 5 entries"), (small, "ceiling of 150000 bytes")];
+    for (number, (ceilings, what)) in cases.into_iter().enumerate() {
+        let (one, two) = (number as u8, 100 + number as u8);
+        let into = format!("/foo/into-{number}/");
+        let report = copied(
+            local(&here.path().join("from")),
+            served.at(&into),
+            &shown(&Claims { id: [one; 16], ..limited(ceilings) }),
+        );
+        let why = report.error.expect("it is ended");
+        assert_eq!((why.code, why.reason), (ErrorCode::PermissionDenied, Some(Reason::GrantCeiling)), "{why:?}");
+        assert!(why.message().contains(what), "{why:?}");
+        let made = fs::read_dir(served.root.path().join(format!("foo/into-{number}/from"))).map_or(0, Iterator::count);
+        assert!(made <= 5, "{made}");
+        let copy = here.path().join(format!("copy-{number}"));
+        let report = copied(served.at("/foo"), local(&copy), &shown(&Claims { id: [two; 16], ..limited(ceilings) }));
+        let why = report.error.expect("it is ended");
+        assert!(why.message().contains(what), "{why:?}");
+    }
+}
+
+/// Begins a copy that takes for ever, does something once bytes have moved, and tells how the copy ended, and how long
+/// after that.
+fn ended_by(served: &Served, grant: &str, act: impl FnOnce()) -> (Failure, Duration) {
+    let file = fs::File::create(served.root.path().join("foo/huge")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    let here = directory();
+    let mut copy = copying(served.at("/foo/huge"), local(&here.path().join("huge")), grant, Some(1 << 20));
+    let moves = |event: &Event| matches!(event, Event::Progress(progress) if progress.bytes_found > 0);
+    while !moves(&copy.next_event().expect("the copy has not ended")) {}
+    act();
+    let start = Instant::now();
+    let error = copy.wait().error.expect("it is ended");
+    (error, start.elapsed())
+}
+
+/// What a session may take to notice that it is over: it looks each second, and is given as long again.
+const SOON: Duration = Duration::from_secs(4);
+
+#[test]
+fn copy_ends_soon_after_its_grant_was_revoked() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let grant = shown(&claims());
+    let (why, after) = ended_by(&served, &grant, || served.revoked.revoke(ID, now() + 3600));
+    assert_eq!((why.code, why.reason), (ErrorCode::AuthenticationFailed, Some(Reason::GrantRevoked)), "{why:?}");
+    assert!(after < SOON, "{after:?}");
+    // Another grant of the same token is not touched.
+    let here = directory();
+    let refused = copied(served.at("/foo/a"), local(here.path()), &grant).error.expect("it is refused");
+    assert_eq!(refused.reason, Some(Reason::GrantRevoked));
+    let other = shown(&Claims { id: [8; 16], ..claims() });
+    assert!(copied(served.at("/foo/a"), local(here.path()), &other).error.is_none());
+}
+
+#[test]
+fn copy_ends_soon_after_its_grant_has_expired() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let expires = now() + 2;
+    let (why, _) = ended_by(&served, &shown(&Claims { expires, ..claims() }), || {});
+    let late = now() - expires;
+    assert_eq!((why.code, why.reason), (ErrorCode::AuthenticationFailed, Some(Reason::GrantExpired)), "{why:?}");
+    assert!(late <= SOON.as_secs(), "{late}");
+}
+
+#[test]
+fn copy_ends_when_its_grant_has_run_for_long_enough() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let grant = shown(&limited(Ceilings { run_seconds: Some(1), ..Ceilings::default() }));
+    let (why, after) = ended_by(&served, &grant, || {});
+    assert_eq!(why.reason, Some(Reason::GrantCeiling), "{why:?}");
+    assert!(why.message().contains("ceiling of 1 run-seconds"), "{why:?}");
+    assert!(after < Duration::from_secs(1) + SOON, "{after:?}");
+    // Another session is no other grant.
+    let here = directory();
+    let again = copied(served.at("/foo/a"), local(here.path()), &grant).error.expect("it is refused");
+    assert_eq!(again.reason, Some(Reason::GrantCeiling));
+}
+
+/// The path to a node is measured by those who have its token.
+#[test]
+fn grant_measures_nothing() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let here = directory();
+    let grant = shown(&Claims { prefix: Vec::new(), ..claims() });
+    let zeros = served.at("").synthetic(SyntheticKind::Zeros(1000));
+    let null = served.at("").synthetic(SyntheticKind::Null);
+    fs::write(here.path().join("file"), "content").unwrap();
+    let copies = [
+        copied(zeros, local(&here.path().join("zeros")), &grant),
+        copied(local(&here.path().join("file")), null, &grant),
+    ];
+    for report in copies {
+        let why = report.error.expect("it is refused");
+        assert_eq!((why.code, why.reason), (ErrorCode::PermissionDenied, Some(Reason::GrantRight)), "{why:?}");
+    }
+}
