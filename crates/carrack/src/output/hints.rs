@@ -100,11 +100,10 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::SpecialNamed => "a pipe is copied by `carrack - DST`",
         Reason::BlockRefused => "name another size by --block, or leave it out",
         Reason::GrantOutside => "name a path that you have a right to, or ask whoever runs the service for one",
-        Reason::GrantRight | Reason::GrantCeiling => "ask whoever runs the service for a right that allows it",
-        Reason::GrantExpired => {
-            "run the same command again; if that does not help, compare the clocks of the node and of the service"
+        Reason::GrantRight | Reason::GrantCeiling | Reason::GrantRevoked => {
+            "ask whoever runs the service for a right that allows it"
         }
-        Reason::GrantRevoked => "ask whoever runs the service",
+        Reason::GrantExpired => "run the same command again; or compare the clocks of the node and the service",
         Reason::TooOldForOverlaps => "update it, or copy the sources one after the other",
     })
 }
