@@ -10,7 +10,7 @@ use carrack_core::location::{Location, NodeAddress};
 use carrack_core::report::{ErrorCode, Event, Report};
 use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
 use carrack_core::tuning::Tuning;
-use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle};
+use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, RevokedGrants};
 use carrack_engine::{Context, Copy, Stop};
 
 /// A node, and what its clients need.
@@ -37,6 +37,7 @@ impl Site {
             listen: "127.0.0.1:0".parse().expect("an address"),
             access: Access::TokenFile(token_file),
             read_only: false,
+            revoked: RevokedGrants::default(),
             measure: Measure::Token,
             dial_to: Vec::new(),
             key_file: directory.join(format!("{name}.key")),
