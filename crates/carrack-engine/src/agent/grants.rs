@@ -166,11 +166,6 @@ pub struct GrantInForce {
 }
 
 impl GrantInForce {
-    /// What it says.
-    pub fn claims(&self) -> &Claims {
-        &self.claims
-    }
-
     /// Where its paths lead, of a node with this root.
     pub fn place(&self, root: Arc<Dir>) -> Place {
         match &self.claims.prefix[..] {
