@@ -228,7 +228,8 @@ pub trait Ledger: Send + Sync + 'static {
     fn claim(&self, id: &str, now: Moment, event: &NewEvent) -> Answer<Task>;
 
     /// Changes a task, and writes the events with it. States that have ended never change, but by
-    /// [`Ledger::reopen`].
+    /// [`Ledger::reopen`]; what its owner calls it may. Progress that comes alone may be lost where power fails: the
+    /// task's journal has it.
     ///
     /// # Errors
     /// [`LedgerError::Conflict`] or [`LedgerError::Fenced`] where the guard does not hold.

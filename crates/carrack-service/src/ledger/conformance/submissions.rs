@@ -194,6 +194,7 @@ fn tasks_are_paged_without_gaps_while_others_come(ledger: &dyn Ledger) {
         let Some(last) = tasks.last() else { break };
         page = behind(&last.id, 4);
         seen.extend(tasks.iter().map(|task| task.id.clone()));
+        assert!(seen.len() <= 25, "pages overlap: {seen:?}");
         // What comes meanwhile is before the first page; what changes keeps its place.
         accept(ledger, &format!("new{}", seen.len()));
         let priority = TaskChange { priority: Some(1), ..TaskChange::default() };

@@ -22,8 +22,9 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 use serde::Serialize;
 
+use super::error::{Failing, OpenError, OpenErrorKind};
 use super::migrations::{self, SchemaError};
-use super::open::{self, Failing, OpenError, OpenErrorKind, beside, directory};
+use super::open::{self, beside, directory};
 use super::{BUSY_TIMEOUT, Fault, count, events, integer, tasks};
 use crate::clock::Moment;
 use crate::ledger::rules;

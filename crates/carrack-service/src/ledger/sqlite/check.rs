@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::open::{self, OpenError, TASKS, directory};
+use super::error::{OpenError, OpenErrorKind};
+use super::open::{self, TASKS, directory};
 use super::{Fault, count, endpoints, identity, migrations, tasks, timers, told};
 use crate::ledger::LedgerError;
 
@@ -69,7 +70,7 @@ pub fn check(ledger: &Path) -> Result<CheckReport, OpenError> {
         report.findings.push(CheckFinding {
             kind: "damage",
             why: why.to_string(),
-            hint: open::OpenErrorKind::Damaged.hint(),
+            hint: OpenErrorKind::Damaged.hint(),
         });
     }
     Ok(report)
@@ -88,7 +89,7 @@ fn look(connection: &Connection, report: &mut CheckReport) -> Result<(), Fault> 
         }
     }
     for why in damage(connection)? {
-        report.findings.push(CheckFinding { kind: "damage", why, hint: open::OpenErrorKind::Damaged.hint() });
+        report.findings.push(CheckFinding { kind: "damage", why, hint: OpenErrorKind::Damaged.hint() });
     }
     let counted = |sql: &str| -> rusqlite::Result<u64> { Ok(count(connection.query_row(sql, (), |row| row.get(0))?)) };
     report.tasks = counted("SELECT count(*) FROM task")?;

@@ -7,7 +7,8 @@ use data_encoding::HEXLOWER;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::{Batch, Connection, TransactionBehavior, params};
 
-use super::{Fault, OpenErrorKind};
+use super::Fault;
+use super::error::OpenErrorKind;
 use crate::clock::Moment;
 
 /// Tells SQLite's `file` and us that a file is a ledger: "Cark".

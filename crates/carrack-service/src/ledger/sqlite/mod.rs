@@ -7,6 +7,7 @@
 pub mod backup;
 pub mod check;
 mod endpoints;
+mod error;
 mod events;
 mod file_system;
 mod identity;
@@ -28,7 +29,7 @@ use super::{
 };
 use crate::clock::Moment;
 use crate::model::{Endpoint, Event, Task, TaskState, Timer, TokenRow, User};
-pub use open::{OpenError, OpenErrorKind};
+pub use error::{OpenError, OpenErrorKind};
 
 /// Connections that read at the same time.
 const READERS: usize = 4;
@@ -41,11 +42,20 @@ const PROBE_KEPT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct SqliteLedger {
     path: PathBuf,
-    writer: Mutex<Connection>,
+    writers: Mutex<Writers>,
     readers: Vec<Mutex<Connection>>,
     /// Which reader is waited for where none is idle.
     turn: AtomicUsize,
     probed: Mutex<Option<Instant>>,
+}
+
+/// The connections that write; one at a time.
+#[derive(Debug)]
+struct Writers {
+    /// Each commit is on the disk before it is acknowledged.
+    durable: Connection,
+    /// For progress, of which journals have the truth: a commit is lost if power fails before the next durable one.
+    light: Connection,
 }
 
 /// Why a statement was not done: the rule that it breaks, or what SQLite says.
@@ -75,16 +85,11 @@ impl SqliteLedger {
     /// # Errors
     /// As [`OpenErrorKind`] lists them.
     pub fn open(path: &Path, now: Moment) -> Result<Self, OpenError> {
-        let writer = open::writer(path, now)?;
+        let durable = open::writer(path, now)?;
+        let writers = Mutex::new(Writers { durable, light: open::light_writer(path)? });
         let readers = (0..READERS).map(|_| open::reader(path).map(Mutex::new)).collect::<Result<_, _>>()?;
         open::mark_in_use(path)?;
-        Ok(Self {
-            path: path.to_owned(),
-            writer: Mutex::new(writer),
-            readers,
-            turn: AtomicUsize::new(0),
-            probed: Mutex::new(None),
-        })
+        Ok(Self { path: path.to_owned(), writers, readers, turn: AtomicUsize::new(0), probed: Mutex::new(None) })
     }
 
     /// Where it is.
@@ -92,16 +97,18 @@ impl SqliteLedger {
         &self.path
     }
 
-    /// Carries out a transaction that writes, alone.
+    /// Carries out a transaction that writes, alone. It is on the disk afterwards.
     fn write<T>(&self, body: impl FnOnce(&Transaction<'_>) -> Done<T>) -> Answer<T> {
-        let mut writer = lock(&self.writer);
-        let done = || {
-            let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let value = body(&transaction)?;
-            transaction.commit()?;
-            Ok(value)
-        };
-        done().map_err(|fault| self.told(fault))
+        self.written(transact(&mut lock(&self.writers).durable, body))
+    }
+
+    /// The same for what may be lost where power fails.
+    fn write_lightly<T>(&self, body: impl FnOnce(&Transaction<'_>) -> Done<T>) -> Answer<T> {
+        self.written(transact(&mut lock(&self.writers).light, body))
+    }
+
+    fn written<T>(&self, done: Done<T>) -> Answer<T> {
+        done.map_err(|fault| self.told(fault))
     }
 
     /// Reads, all at one moment of the ledger.
@@ -137,9 +144,16 @@ impl SqliteLedger {
 impl Drop for SqliteLedger {
     /// Takes the log into the file, and notes that nothing is lost where the log goes.
     fn drop(&mut self) {
-        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
-        open::close(&self.path, writer);
+        let writers = self.writers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        open::close(&self.path, &writers.durable);
     }
+}
+
+fn transact<T>(connection: &mut Connection, body: impl FnOnce(&Transaction<'_>) -> Done<T>) -> Done<T> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let value = body(&transaction)?;
+    transaction.commit()?;
+    Ok(value)
 }
 
 /// What SQLite says, for whoever asked the ledger.
@@ -235,7 +249,9 @@ impl Ledger for SqliteLedger {
         events: &[NewEvent],
         now: Moment,
     ) -> Answer<Task> {
-        self.write(|transaction| tasks::change(transaction, id, guard, change, events, now))
+        let body = |transaction: &Transaction<'_>| tasks::change(transaction, id, guard, change, events, now);
+        let only_progress = TaskChange { progress: change.progress.clone(), ..TaskChange::default() } == *change;
+        if only_progress && events.is_empty() { self.write_lightly(body) } else { self.write(body) }
     }
 
     fn reopen(&self, id: &str, now: Moment, event: &NewEvent) -> Answer<Task> {

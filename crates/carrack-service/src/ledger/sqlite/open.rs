@@ -4,122 +4,20 @@
 //! `ledger.db-open`. Where that file is there and the log is not, commits are lost, and the ledger is refused.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+use rusqlite::{Connection, OpenFlags};
 
+use super::error::{Failing, OpenError, OpenErrorKind};
 use super::{BUSY_TIMEOUT, file_system, migrations};
 use crate::clock::Moment;
 
 /// Where the journals of tasks are, beside the ledger.
 pub const TASKS: &str = "tasks";
-
-/// Why a ledger is not opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenError {
-    /// What kind of reason.
-    pub kind: OpenErrorKind,
-    /// The file.
-    pub path: PathBuf,
-    /// In words, without the path.
-    pub why: String,
-}
-
-/// What kind of reason keeps a ledger from being opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenErrorKind {
-    /// It is on a file system that is shared over a network.
-    NetworkFileSystem,
-    /// It is damaged.
-    Damaged,
-    /// It has no file, though there are tasks of it.
-    Gone,
-    /// Its log is gone, and with it what was acknowledged last.
-    LogLost,
-    /// A newer program has changed its schema.
-    NewerSchema,
-    /// Its schema is of another program with the same steps.
-    ChangedSchema,
-    /// The file is something else.
-    OtherFile,
-    /// It cannot be written to.
-    ReadOnly,
-    /// The file system is full.
-    Full,
-    /// Another program holds it.
-    Held,
-    /// The system refuses something else.
-    System,
-}
-
-impl OpenErrorKind {
-    /// From what SQLite says.
-    pub(super) fn of(error: &rusqlite::Error) -> Self {
-        let rusqlite::Error::SqliteFailure(failure, _) = error else { return Self::Damaged };
-        match failure.code {
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Damaged,
-            ErrorCode::ReadOnly => Self::ReadOnly,
-            ErrorCode::DiskFull => Self::Full,
-            _ if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => Self::Full,
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Held,
-            _ => Self::System,
-        }
-    }
-
-    /// What somebody can do about it.
-    pub fn hint(self) -> &'static str {
-        match self {
-            Self::NetworkFileSystem => "put the state directory on a disk of this host",
-            Self::Damaged | Self::Gone => "restore a backup that is whole",
-            Self::LogLost => {
-                "restore a backup; if another program has opened the ledger since the service ended, nothing is lost: \
-                 remove the file whose name ends in -open"
-            }
-            Self::NewerSchema => "use the newer program, or restore a backup from before it",
-            Self::ChangedSchema => "use the program that made it",
-            Self::OtherFile => "choose another state directory, or move the file away",
-            Self::ReadOnly => "make the state directory writable for the service's account",
-            Self::Full => "make room on the file system of the state directory",
-            Self::Held => "end the other program",
-            Self::System => "look at the file and its directory",
-        }
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the ledger {} cannot be opened: {}", self.path.display(), self.why)
-    }
-}
-
-impl std::error::Error for OpenError {}
-
-/// Makes errors of one ledger.
-pub struct Failing<'a>(pub &'a Path);
-
-impl Failing<'_> {
-    pub fn because(&self, kind: OpenErrorKind, why: impl Into<String>) -> OpenError {
-        OpenError { kind, path: self.0.to_owned(), why: why.into() }
-    }
-
-    pub fn sqlite(&self, error: &rusqlite::Error) -> OpenError {
-        self.because(OpenErrorKind::of(error), error.to_string())
-    }
-
-    fn system(&self, call: &str, error: &io::Error) -> OpenError {
-        let kind = match error.kind() {
-            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => OpenErrorKind::ReadOnly,
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => OpenErrorKind::Full,
-            _ => OpenErrorKind::System,
-        };
-        self.because(kind, format!("{call}: {error}"))
-    }
-}
 
 /// The connection that writes, to a ledger that was checked and whose schema is up to date.
 pub fn writer(path: &Path, now: Moment) -> Result<Connection, OpenError> {
@@ -158,6 +56,17 @@ pub fn writer(path: &Path, now: Moment) -> Result<Connection, OpenError> {
     }
     sync_directory(path).map_err(|error| failing.system("fsync its directory", &error))?;
     Ok(connection)
+}
+
+/// A connection that writes without waiting for the disk. The log is still synced before it goes into the file.
+pub fn light_writer(path: &Path) -> Result<Connection, OpenError> {
+    let open = || {
+        let connection = connect(path)?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "synchronous", "normal")?;
+        Ok(connection)
+    };
+    open().map_err(|error: rusqlite::Error| Failing(path).sqlite(&error))
 }
 
 /// A connection that reads a ledger which is there.

@@ -29,8 +29,12 @@ fn ledger_keeps_its_log_and_syncs_each_commit() {
     let place = Place::new();
     let ledger = place.open();
     let value = |name: &str| -> String {
-        let writer = lock(&ledger.writer);
-        writer.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).map(shown).unwrap()
+        let writers = lock(&ledger.writers);
+        writers
+            .durable
+            .pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
+            .map(shown)
+            .unwrap()
     };
     fn shown(value: rusqlite::types::Value) -> String {
         match value {
@@ -43,6 +47,33 @@ fn ledger_keeps_its_log_and_syncs_each_commit() {
     assert_eq!(value("synchronous"), "2", "FULL");
     assert_eq!(value("foreign_keys"), "1");
     assert_eq!(value("busy_timeout"), BUSY_TIMEOUT.as_millis().to_string());
+}
+
+/// Fifty workers that tell how far they are each second would keep the disk busy with nothing else.
+#[test]
+fn ledger_waits_for_the_disk_but_for_progress() {
+    let place = Place::new();
+    let ledger = place.open();
+    ledger.submit(&submission("t1"), Moment(0)).unwrap();
+    let written = || {
+        let writers = lock(&ledger.writers);
+        (writers.durable.total_changes(), writers.light.total_changes())
+    };
+    let synchronous: u32 =
+        lock(&ledger.writers).light.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+    assert_eq!(synchronous, 1, "NORMAL");
+    let (durable, light) = written();
+    let progress = TaskChange { progress: Some(crate::model::Progress::default()), ..TaskChange::default() };
+    ledger.change_task("t1", &TaskGuard::default(), &progress, &[], Moment(1)).unwrap();
+    assert_eq!(written(), (durable, light + 1));
+    let and_more = [
+        (TaskChange { futile_attempts: Some(1), ..progress.clone() }, vec![]),
+        (progress, vec![rules::submitted_event(&submission("t1"))]),
+    ];
+    for (change, events) in and_more {
+        ledger.change_task("t1", &TaskGuard::default(), &change, &events, Moment(1)).unwrap();
+    }
+    assert_eq!(written(), (durable + 3, light + 1));
 }
 
 #[test]
@@ -164,7 +195,7 @@ fn ledger_that_another_program_holds_is_waited_for() {
         assert!(!submit.join().unwrap().unwrap().duplicate);
     });
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    lock(&ledger.writer).busy_timeout(Duration::from_millis(10)).unwrap();
+    lock(&ledger.writers).durable.busy_timeout(Duration::from_millis(10)).unwrap();
     let refused = ledger.submit(&submission("t2"), Moment(0));
     assert!(matches!(&refused, Err(LedgerError::Broken(why)) if why.contains("another program")), "{refused:?}");
     other.execute_batch("ROLLBACK").unwrap();
@@ -176,7 +207,7 @@ fn ledger_made_read_only_says_so_and_is_read() {
     let place = Place::new();
     let ledger = place.open();
     ledger.submit(&submission("t1"), Moment(0)).unwrap();
-    lock(&ledger.writer).pragma_update(None, "query_only", true).unwrap();
+    lock(&ledger.writers).durable.pragma_update(None, "query_only", true).unwrap();
     let refused = ledger.submit(&submission("t2"), Moment(0));
     assert!(matches!(&refused, Err(LedgerError::Broken(why)) if why.contains("read-only")), "{refused:?}");
     assert!(ledger.probe().is_err());

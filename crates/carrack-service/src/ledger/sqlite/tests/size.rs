@@ -10,7 +10,7 @@ fn ten_thousand_tasks_are_listed() {
     let place = Place::new();
     let ledger = place.open();
     let began = Instant::now();
-    lock(&ledger.writer).pragma_update(None, "synchronous", "off").unwrap();
+    lock(&ledger.writers).durable.pragma_update(None, "synchronous", "off").unwrap();
     let progress = Progress {
         items_total: 1_000_000,
         bytes_moved: 1 << 44,
