@@ -87,6 +87,53 @@ fn open(number: u8, stream: BorrowedFd<'_>, wrong: OFlags) -> io::Result<File> {
     Ok(File::from(stream.try_clone_to_owned()?))
 }
 
+/// One line of standard input, without what ends it. A terminal does not show what is typed, and does so again after
+/// the line, also after a signal that ends the program only later.
+///
+/// # Errors
+/// Those of the system; `InvalidData` for a line with more than `bytes_max` bytes.
+pub fn hidden_line(bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut input = input()?;
+    let shown = match input.is_terminal() {
+        true => Some(Hidden::begin(input.try_clone()?)?),
+        false => None,
+    };
+    let mut line = Vec::new();
+    let mut byte = [0];
+    // A byte at a time: what stands behind the line is for somebody else.
+    while input.read(&mut byte)? == 1 && byte != *b"\n" {
+        line.push(byte[0]);
+        if line.len() > bytes_max {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+    }
+    drop(shown);
+    Ok(line)
+}
+
+/// While it exists, a terminal does not show what is typed.
+struct Hidden {
+    terminal: File,
+    before: rustix::termios::Termios,
+}
+
+impl Hidden {
+    fn begin(terminal: File) -> io::Result<Self> {
+        let before = rustix::termios::tcgetattr(&terminal)?;
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(rustix::termios::LocalModes::ECHO);
+        rustix::termios::tcsetattr(&terminal, rustix::termios::OptionalActions::Flush, &hidden)?;
+        Ok(Self { terminal, before })
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        // The terminal may have gone.
+        let _ = rustix::termios::tcsetattr(&self.terminal, rustix::termios::OptionalActions::Flush, &self.before);
+    }
+}
+
 /// Opens what exists for writing at its end, whatever it is: a device, a FIFO, a terminal, an inherited descriptor
 /// (`/dev/fd/3`). Of a FIFO it waits for the reader until `is_over`.
 ///

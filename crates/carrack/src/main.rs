@@ -16,6 +16,8 @@ mod exit;
 #[cfg(feature = "terminal")]
 mod fan;
 mod far_scratch;
+#[cfg(feature = "service")]
+mod managed;
 mod output;
 mod slim;
 mod tokens;

@@ -10,8 +10,14 @@ pub mod flags;
 #[cfg(feature = "terminal")]
 pub mod hosts;
 pub mod location;
+#[cfg(feature = "service")]
+pub mod moment;
 pub mod ports;
 pub mod size;
+#[cfg(feature = "service")]
+pub mod task_files;
+#[cfg(feature = "service")]
+pub mod task_location;
 pub mod words;
 
 /// Where `carrack serve` listens and a `carrack://` location without a port points to.

@@ -9,10 +9,14 @@ mod context;
 mod copy;
 #[cfg(feature = "terminal")]
 mod doctor;
+#[cfg(feature = "service")]
+mod endpoint;
 mod entry;
 #[cfg(feature = "terminal")]
 mod fan;
 mod gc;
+#[cfg(feature = "service")]
+mod login;
 mod ls;
 #[cfg(feature = "terminal")]
 mod man;
@@ -24,8 +28,14 @@ mod reach;
 mod report;
 mod rm;
 mod serve;
+#[cfg(feature = "service")]
+mod service;
 mod stat;
 mod sum;
+#[cfg(feature = "service")]
+mod task;
+#[cfg(feature = "service")]
+mod timer;
 mod token;
 pub mod tree;
 mod tuning;
@@ -68,6 +78,20 @@ const VERBS: &[Verb] = &[
     Verb { name: "report", command: report::command, run: report::run },
     #[cfg(feature = "terminal")]
     Verb { name: "fan", command: fan::command, run: fan::run },
+    #[cfg(feature = "service")]
+    Verb { name: "task", command: task::command, run: task::run },
+    #[cfg(feature = "service")]
+    Verb { name: "endpoint", command: endpoint::command, run: endpoint::run },
+    #[cfg(feature = "service")]
+    Verb { name: "timer", command: timer::command, run: timer::run },
+    #[cfg(feature = "service")]
+    Verb { name: "service", command: service::command, run: service::run },
+    #[cfg(feature = "service")]
+    Verb { name: "login", command: login::login_command, run: login::login },
+    #[cfg(feature = "service")]
+    Verb { name: "logout", command: login::logout_command, run: login::logout },
+    #[cfg(feature = "service")]
+    Verb { name: "whoami", command: login::whoami_command, run: login::whoami },
     Verb { name: "token", command: token::command, run: token::run },
     Verb { name: "tuning", command: tuning::command, run: tuning::run },
     Verb { name: "serve", command: serve::command, run: serve::run },

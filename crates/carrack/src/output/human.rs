@@ -98,7 +98,7 @@ fn side(failure: &Failure) -> String {
 
 /// Text of the engine is printable already; what a peer put into it may not be. A backslash stays as it is, so
 /// that what was made printable once is not made so twice.
-fn safe(text: &str) -> String {
+pub fn safe(text: &str) -> String {
     text.split('\\').map(|part| display_bytes(part.as_bytes()).to_string()).collect::<Vec<_>>().join("\\")
 }
 

@@ -34,16 +34,16 @@ const STATS_INTERVAL: Duration = Duration::from_secs(5);
 const LOCATIONS: Positional = Positional::several("locations", "SRC... DST");
 const DRY_RUN: Switch =
     Switch::short('n', "dry-run", "Show what would be copied; copy nothing (a host without carrack is still sent one)");
-const NO_CLOBBER: Switch = Switch::new("no-clobber", "Keep what exists at the destination");
-const EXISTING: Switch = Switch::new("existing", "Replace what exists at the destination; create nothing");
-const UPDATE: Switch = Switch::short('u', "update", "Replace what exists only if the source is newer");
-const FILES_FROM: Value<Vec<u8>> = Value::path(
+pub const NO_CLOBBER: Switch = Switch::new("no-clobber", "Keep what exists at the destination");
+pub const EXISTING: Switch = Switch::new("existing", "Replace what exists at the destination; create nothing");
+pub const UPDATE: Switch = Switch::short('u', "update", "Replace what exists only if the source is newer");
+pub const FILES_FROM: Value<Vec<u8>> = Value::path(
     "files-from",
     "FILE",
     "Copy only the paths in FILE and what is below them; SRC must still be named. One path a line, as the item is \
      called below DST and as --failed-list writes it, like run42/a.dat; - is standard input",
 );
-const VERIFY: Value<Verify> = Value::word("verify", "HOW", Verify::ALL, "[default: wire]");
+pub const VERIFY: Value<Verify> = Value::word("verify", "HOW", Verify::ALL, "[default: wire]");
 pub const DIGEST: Value<Digests> = Value::new(
     "digest",
     "LIST",
@@ -60,11 +60,11 @@ const MANIFEST: Value<Vec<u8>> = Value::path(
 // How it is copied.
 pub const STREAMS: Value<Option<u16>> =
     Value::new("streams", "N|auto", parse_streams, "Data connections [default: auto]");
-const POLITE: Switch = Switch::new(
+pub const POLITE: Switch = Switch::new(
     "polite",
     "Use fewer data connections where others use the path: each must raise the rate by 5 %, not by 1 %",
 );
-const BLOCK: Value<u32> = Value::new(
+pub const BLOCK: Value<u32> = Value::new(
     "block",
     "SIZE",
     parse_block,
@@ -77,13 +77,13 @@ pub const CONGESTION: Value<CongestionControl> = Value::new(
     parse_congestion,
     "Congestion control of the sending host's TCP, like cubic or bbr [default: that host's]",
 );
-const BWLIMIT: Value<Option<u64>> =
+pub const BWLIMIT: Value<Option<u64>> =
     Value::new("bwlimit", "RATE", parse_rate, "Limit in bytes a second, like 100MB; 0: no limit");
 pub const ENCRYPT: Value<Encrypt> = Value::word("encrypt", "HOW", Encrypt::ALL, "[default: tls]");
 
 // What becomes of faults.
-const DURABLE: Value<Durability> = Value::word("durable", "HOW", Durability::ALL, "[default: group]");
-const ALLOW_GROWING: Switch =
+pub const DURABLE: Value<Durability> = Value::word("durable", "HOW", Durability::ALL, "[default: group]");
+pub const ALLOW_GROWING: Switch =
     Switch::new("allow-growing", "Accept sources that grow: copy what they had when they were listed");
 const RETRIES: Value<u32> = Value::new(
     "retries",
@@ -322,7 +322,7 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
 }
 
 /// The digests of a copy: BLAKE3 is among them where XXH3-128 is not, because blocks are verified by one of them.
-fn copied_digests(flags: &Flags, verify: Verify, encrypt: Encrypt) -> Result<Option<Digests>, CommandError> {
+pub fn copied_digests(flags: &Flags, verify: Verify, encrypt: Encrypt) -> Result<Option<Digests>, CommandError> {
     let Some(digests) = flags.get(&DIGEST)? else {
         // What nothing is verified by need not be computed. In the clear it is what keeps others from altering the
         // content, and that is not given up by the way.
@@ -338,7 +338,7 @@ fn copied_digests(flags: &Flags, verify: Verify, encrypt: Encrypt) -> Result<Opt
     Ok(Some(digests))
 }
 
-fn existing(flags: &Flags) -> Existing {
+pub fn existing(flags: &Flags) -> Existing {
     // clap has refused more than one of them.
     if flags.has(&NO_CLOBBER) {
         Existing::Keep

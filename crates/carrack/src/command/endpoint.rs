@@ -1,0 +1,342 @@
+//! `carrack endpoint`: the named places of a service.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use carrack_core::request::{Encrypt, Verify};
+use carrack_engine::secrets::read_token;
+use carrack_service::client::{Call, segment};
+use carrack_service::model::{
+    Endpoint, EndpointDefaults, EndpointLimits, EndpointTest, EndpointUpdate, NewEndpoint, RateWindow, Secret,
+};
+use clap::{Arg, ArgAction, Command};
+
+use super::copy::options::ENCRYPT;
+use super::reach::JSON;
+use super::task::told;
+use crate::cli::flag::{Positional, Switch, Value};
+use crate::cli::flags::Flags;
+use crate::cli::size::parse_rate;
+use crate::cli::task_location::{check_name, parse_endpoint_location};
+use crate::error::CommandError;
+use crate::exit;
+use crate::managed::service::{self, Service};
+use crate::managed::show;
+use crate::managed::table::Table;
+use crate::output::lines::Lines;
+use crate::output::{human, say};
+
+const NAME: Positional = Positional::one("name", "NAME");
+const NAMES: Positional = Positional::several("names", "NAME");
+const LOCATION: Positional = Positional::one("location", "LOCATION");
+
+const MOVED: Value<Vec<u8>> = Value::path("location", "LOCATION", "Where its root is from now on");
+const NODE_TOKEN: Value<Vec<u8>> =
+    Value::path("token-file", "FILE", "File with the node's bearer token; the service keeps it sealed, and shows it to nobody");
+const NO_TOKEN: Switch = Switch::new("no-token", "Forget the node's token");
+const READ_ONLY: Switch = Switch::new("read-only", "Tasks may not change anything there");
+const READ_WRITE: Switch = Switch::new("read-write", "Tasks may change what is there");
+const TRANSFERS: Value<u32> = Value::new("transfers", "N", parse_most, "Transfers at once; 0: no limit");
+const STREAMS: Value<u16> = Value::new("streams", "N", parse_streams, "Data connections of each transfer; 0: no limit");
+const RATE: Value<Option<u64>> =
+    Value::new("rate", "RATE", parse_rate, "Bytes a second of each transfer, like 100MB; 0: no limit");
+const TIMETABLE: Value<RateWindow> = Value::new(
+    "timetable",
+    "HH:MM-HH:MM=RATE",
+    parse_window,
+    "Another rate in these hours of the day; 0: no transfer begins [repeatable]",
+);
+const VERIFY: Value<Verify> = Value::word("verify", "HOW", Verify::ALL, "What tasks do that do not say it");
+const DESCRIPTION: Value<String> = Value::new("description", "TEXT", |text| Ok(text.to_owned()), "Free text");
+const USERS: Value<String> = Value::new(
+    "users",
+    "LIST",
+    |text| Ok(text.to_owned()),
+    "Users who may use it beside its owner, separated by commas; * is everybody",
+);
+
+const EXAMPLES: &str = "\
+Examples:
+  carrack endpoint add lab 'carrack://lab.example.org/data#sha256:FINGERPRINT' \\
+      --token-file lab.token
+  carrack endpoint add archive /archive --read-only
+  carrack endpoint add cluster ssh://me@cluster/scratch --transfers 4 --rate 500MB
+  carrack endpoint test lab
+  carrack task submit @lab:/run42 @archive:/";
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    let name = || NAME.arg().required(true);
+    let add = Command::new("add")
+        .about("Add an endpoint: a directory of the service's host, a node, or a host behind ssh")
+        .arg(name())
+        .arg(LOCATION.arg().required(true).help("/PATH, carrack://HOST/PATH[#sha256:FINGERPRINT] or ssh://[USER@]HOST/PATH"))
+        .args(described())
+        .arg(READ_ONLY.arg());
+    let edit = Command::new("edit")
+        .about("Change an endpoint")
+        .arg(name())
+        .arg(MOVED.arg())
+        .args(described())
+        .args([READ_ONLY.arg().conflicts_with(READ_WRITE.name), READ_WRITE.arg(), NO_TOKEN.arg()]);
+    let of = |name: &'static str, about: &'static str| Command::new(name).about(about).arg(NAMES.arg().required(true));
+    Command::new("endpoint")
+        .about("Managed transfers: the places that tasks name by @NAME")
+        .after_help(EXAMPLES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .args([JSON.arg().global(true), service::arg()])
+        .subcommands([
+            add,
+            Command::new("list").visible_alias("ls").about("List the endpoints that you may use"),
+            of("show", "Show endpoints in full"),
+            of("test", "Look whether endpoints can be used: token, permissions, space, data ports, clock"),
+            edit,
+            of("rm", "Remove endpoints; no task may use them"),
+        ])
+}
+
+fn described() -> Vec<Arg> {
+    vec![
+        NODE_TOKEN.arg(),
+        TRANSFERS.arg(),
+        STREAMS.arg(),
+        RATE.arg(),
+        TIMETABLE.arg().action(ArgAction::Append),
+        VERIFY.arg(),
+        ENCRYPT.arg(),
+        DESCRIPTION.arg(),
+        USERS.arg().action(ArgAction::Append),
+    ]
+}
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let Some((action, flags)) = flags.subcommand() else {
+        return Err(CommandError::usage("endpoint needs another word: see carrack endpoint --help"));
+    };
+    match action {
+        "add" => add(&flags),
+        "list" => list(&flags),
+        "show" => show(&flags),
+        "test" => test(&flags),
+        "edit" => edit(&flags),
+        _ => remove(&flags),
+    }
+}
+
+fn names(flags: &Flags, positional: &Positional) -> Result<Vec<String>, CommandError> {
+    let name = |word: &std::ffi::OsString| {
+        // As a task names it, too.
+        let word = word.as_bytes();
+        check_name(word.strip_prefix(b"@").unwrap_or(word)).map(str::to_owned).map_err(CommandError::usage)
+    };
+    flags.words(positional).map(name).collect()
+}
+
+fn name(flags: &Flags) -> Result<String, CommandError> {
+    names(flags, &NAME)?.pop().ok_or_else(|| CommandError::usage("the name is missing"))
+}
+
+fn path_of(name: &str) -> String {
+    format!("/endpoints/{}", segment(name))
+}
+
+fn add(flags: &Flags) -> Result<u8, CommandError> {
+    let location = flags.words(&LOCATION).next().map(|word| word.as_bytes()).unwrap_or_default();
+    let new = NewEndpoint {
+        name: name(flags)?,
+        location: parse_endpoint_location(location).map_err(CommandError::usage)?,
+        read_only: flags.has(&READ_ONLY),
+        limits: limits(flags, EndpointLimits::default())?,
+        defaults: defaults(flags, EndpointDefaults::default())?,
+        description: flags.get(&DESCRIPTION)?.unwrap_or_default(),
+        users: flags.all(&USERS)?,
+        token: token(flags)?,
+    };
+    let service = Service::open(flags)?;
+    let endpoint = service.call(&service.with(Call::post("/endpoints"), &new)?)?;
+    tell(flags, &endpoint)
+}
+
+fn edit(flags: &Flags) -> Result<u8, CommandError> {
+    let (name, service) = (name(flags)?, Service::open(flags)?);
+    let old: Endpoint = service.get(&path_of(&name))?;
+    let location = flags.get(&MOVED)?.map(|text| parse_endpoint_location(&text).map_err(CommandError::usage));
+    let (limits, defaults) = (limits(flags, old.limits.clone())?, defaults(flags, old.defaults.clone())?);
+    let users = flags.all(&USERS)?;
+    let update = EndpointUpdate {
+        location: location.transpose()?,
+        read_only: match (flags.has(&READ_ONLY), flags.has(&READ_WRITE)) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        },
+        limits: (limits != old.limits).then_some(limits),
+        defaults: (defaults != old.defaults).then_some(defaults),
+        description: flags.get(&DESCRIPTION)?,
+        users: (!users.is_empty()).then_some(users),
+        token: if flags.has(&NO_TOKEN) { Some(None) } else { token(flags)?.map(Some) },
+    };
+    // What is written is what was read: somebody else's change in between is not undone.
+    let call = Call::patch(path_of(&name)).header("If-Match", format!("\"{}\"", old.version));
+    let endpoint = service.call(&service.with(call, &update)?)?;
+    tell(flags, &endpoint)
+}
+
+fn tell(flags: &Flags, endpoint: &Endpoint) -> Result<u8, CommandError> {
+    let json = flags.has(&JSON);
+    let mut out = Lines::stdout(json);
+    tell_one(&mut out, json, endpoint);
+    out.finish()?;
+    Ok(exit::DONE)
+}
+
+fn tell_one(out: &mut Lines, json: bool, endpoint: &Endpoint) {
+    if json {
+        out.json(&told::object("endpoint", endpoint));
+    } else {
+        show::endpoint_lines(endpoint).iter().for_each(|line| out.line(line.as_bytes()));
+    }
+}
+
+fn limits(flags: &Flags, old: EndpointLimits) -> Result<EndpointLimits, CommandError> {
+    let timetable = flags.all(&TIMETABLE)?;
+    Ok(EndpointLimits {
+        transfers: flags.get(&TRANSFERS)?.map_or(old.transfers, |most| (most > 0).then_some(most)),
+        streams: flags.get(&STREAMS)?.map_or(old.streams, |most| (most > 0).then_some(most)),
+        rate: flags.get(&RATE)?.unwrap_or(old.rate),
+        timetable: if timetable.is_empty() { old.timetable } else { timetable },
+    })
+}
+
+fn defaults(flags: &Flags, old: EndpointDefaults) -> Result<EndpointDefaults, CommandError> {
+    let encrypt = flags.get(&ENCRYPT)?.map(|encrypt: Encrypt| encrypt.name().to_owned());
+    let verify = flags.get(&VERIFY)?.map(|verify| verify.name().to_owned());
+    Ok(EndpointDefaults { verify: verify.or(old.verify), encrypt: encrypt.or(old.encrypt) })
+}
+
+fn token(flags: &Flags) -> Result<Option<Secret>, CommandError> {
+    // The environment's is for whatever this command itself would reach.
+    let Some(given) = flags.given(&NODE_TOKEN).filter(|given| given.origin.starts_with("--")) else { return Ok(None) };
+    let token = read_token(Path::new(OsStr::from_bytes(&given.value)))?;
+    Ok(Some(Secret::new(token.reveal())))
+}
+
+fn list(flags: &Flags) -> Result<u8, CommandError> {
+    let (service, json) = (Service::open(flags)?, flags.has(&JSON));
+    let mut out = Lines::stdout(json);
+    let mut table = Table::new(show::ENDPOINT_HEADINGS);
+    service.rows::<Endpoint>("/endpoints", None, &mut |endpoint| {
+        if json {
+            out.json(&told::object("endpoint", &endpoint));
+        } else {
+            table.row(show::endpoint_row(&endpoint));
+        }
+        Ok(())
+    })?;
+    if !json && !table.write(&mut out) {
+        say("there are no endpoints; carrack endpoint add NAME LOCATION adds one");
+    }
+    out.finish()?;
+    Ok(exit::DONE)
+}
+
+fn show(flags: &Flags) -> Result<u8, CommandError> {
+    let (service, json) = (Service::open(flags)?, flags.has(&JSON));
+    let mut out = Lines::stdout(json);
+    for name in names(flags, &NAMES)? {
+        tell_one(&mut out, json, &service.get(&path_of(&name))?);
+    }
+    out.finish()?;
+    Ok(exit::DONE)
+}
+
+/// Runs `test`: exit code 1 where something is not as it should be.
+fn test(flags: &Flags) -> Result<u8, CommandError> {
+    let (service, json) = (Service::open(flags)?, flags.has(&JSON));
+    let mut out = Lines::stdout(true);
+    let mut code = exit::DONE;
+    for name in names(flags, &NAMES)? {
+        let found: EndpointTest = service.call(&Call::post(format!("{}/test", path_of(&name))))?;
+        if !found.ok {
+            code = exit::OTHER;
+        }
+        if json {
+            let mut object = told::object("endpoint-test", &found);
+            object["name"] = serde_json::json!(name);
+            out.json(&object);
+            continue;
+        }
+        for check in &found.checks {
+            let state = match check.ok {
+                Some(true) => "good",
+                Some(false) => "BAD",
+                None => "unknown",
+            };
+            out.line(human::safe(&format!("{name}: {state}: {}: {}", check.name, check.told)).as_bytes());
+            if let Some(fix) = &check.fix {
+                out.line(human::safe(&format!("  mend it by: {fix}")).as_bytes());
+            }
+        }
+    }
+    out.finish()?;
+    Ok(code)
+}
+
+fn remove(flags: &Flags) -> Result<u8, CommandError> {
+    let (service, json) = (Service::open(flags)?, flags.has(&JSON));
+    let mut out = Lines::stdout(json);
+    for name in names(flags, &NAMES)? {
+        service.run(&Call::delete(path_of(&name)))?;
+        if json {
+            out.json(&told::object("endpoint-removed", &serde_json::json!({ "name": name })));
+        } else {
+            say(&format!("the endpoint {name} is removed"));
+        }
+    }
+    out.finish()?;
+    Ok(exit::DONE)
+}
+
+fn parse_most(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a number"))
+}
+
+fn parse_streams(text: &str) -> Result<u16, String> {
+    let most = carrack_core::limits::STREAMS;
+    text.parse().ok().filter(|streams| *streams <= most).ok_or_else(|| format!("{text:?} is not a number up to {most}"))
+}
+
+/// `08:00-18:00=100MB`
+fn parse_window(text: &str) -> Result<RateWindow, String> {
+    let bad = || format!("{text:?} is not hours with a rate, like 08:00-18:00=100MB");
+    let (hours, rate) = text.split_once('=').ok_or_else(bad)?;
+    let (from, until) = hours.split_once('-').ok_or_else(bad)?;
+    let is_hour = |hour: &str| {
+        let (hours, minutes) = hour.split_once(':')?;
+        let number = |text: &str, most| text.parse::<u8>().ok().filter(|number| text.len() == 2 && *number < most);
+        number(hours, 24)?;
+        number(minutes, 60)
+    };
+    if is_hour(from).is_none() || is_hour(until).is_none() {
+        return Err(bad());
+    }
+    Ok(RateWindow { from: from.to_owned(), until: until.to_owned(), rate: parse_rate(rate)?.unwrap_or(0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoint_timetables_are_hours_with_a_rate() {
+        let window = RateWindow { from: "22:00".into(), until: "06:30".into(), rate: 100_000_000 };
+        assert_eq!(parse_window("22:00-06:30=100MB"), Ok(window));
+        assert_eq!(parse_window("08:00-18:00=0").map(|window| window.rate), Ok(0));
+        for text in ["", "8:00-18:00=1MB", "08:00-24:00=1MB", "08:00-18:60=1MB", "08:00=1MB", "08:00-18:00", "08:00-18:00=x"] {
+            assert!(parse_window(text).is_err(), "{text}");
+        }
+    }
+}

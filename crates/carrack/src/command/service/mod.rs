@@ -1,0 +1,39 @@
+//! `carrack service`: who may use a service, its ledger, its configuration.
+
+mod token;
+mod user;
+
+use clap::Command;
+
+use super::reach::JSON;
+use crate::cli::flags::Flags;
+use crate::error::CommandError;
+use crate::managed::service;
+
+const EXAMPLES: &str = "\
+Examples:
+  carrack service user add ada --password         the password is asked for
+  carrack service user add bob --account bob      bob's account of this host is bob
+  carrack service token create --label backup --verbs read,tasks --endpoint lab";
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    Command::new("service")
+        .about("Managed transfers: users, tokens, backup and configuration of a service")
+        .after_help(EXAMPLES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .args([JSON.arg().global(true), service::arg()])
+        .subcommands([user::command(), token::command()])
+}
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let Some((what, flags)) = flags.subcommand() else {
+        return Err(CommandError::usage("service needs another word: see carrack service --help"));
+    };
+    match what {
+        "user" => user::run(&flags),
+        _ => token::run(&flags),
+    }
+}

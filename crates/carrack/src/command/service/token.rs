@@ -1,0 +1,139 @@
+//! `carrack service token`: tokens that act for a user.
+
+use carrack_core::words::parse_among;
+use carrack_service::client::{Call, segment, with_query};
+use carrack_service::clock::Moment;
+use carrack_service::model::{Ceilings, MadeToken, NewToken, Scope, TokenRow, Verb};
+use clap::{ArgAction, Command};
+
+use crate::cli::duration::parse_timeout;
+use crate::cli::flag::{Positional, Value};
+use crate::cli::flags::Flags;
+use crate::cli::moment::parse_until;
+use crate::cli::size::parse_size;
+use crate::command::reach::JSON;
+use crate::command::task::told;
+use crate::error::CommandError;
+use crate::exit;
+use crate::managed::service::Service;
+use crate::managed::show;
+use crate::managed::table::Table;
+use crate::output::lines::Lines;
+use crate::output::say;
+
+const TOKENS: Positional = Positional::several("token", "TOKEN");
+const USER: Value<String> =
+    Value::new("user", "USER", |text| Ok(text.to_owned()), "Of this user (for administrators) [default: you]");
+const LABEL: Value<String> = Value::new("label", "TEXT", |text| Ok(text.to_owned()), "What it is for");
+const VERBS: Value<Verb> = Value::new(
+    "verbs",
+    "LIST",
+    |text| parse_among(text, Verb::ALL),
+    "What it may be used for: read, write, delete, tasks, view, metrics, admin, separated by commas [default: all that \
+     its user may do]",
+);
+const ENDPOINT: Value<String> = Value::new("endpoint", "NAME", |text| Ok(text.to_owned()), "Only at this endpoint");
+const PATH: Value<String> =
+    Value::new("path", "PATH", |text| Ok(text.to_owned()), "Only at this path of the endpoint, and below it");
+const EXPIRES: Value<Moment> =
+    Value::new("expires", "TIME", parse_until, "When it ends: 30d from now, or a time [default: never]");
+const ENTRIES: Value<u64> = Value::new("most-entries", "N", parse_count, "At most so many files and directories");
+const BYTES: Value<u64> = Value::new("most-bytes", "SIZE", parse_size, "At most so many bytes");
+const DELETIONS: Value<u64> = Value::new("most-deletions", "N", parse_count, "At most so many deletions");
+const RUN_TIME: Value<std::time::Duration> =
+    Value::new("most-time", "TIME", parse_timeout, "No session longer than TIME");
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    let create = Command::new("create")
+        .about("Make a token; it is printed once, and known to nobody afterwards")
+        .args([USER.arg(), LABEL.arg()])
+        .arg(VERBS.arg().action(ArgAction::Append))
+        .args([ENDPOINT.arg(), PATH.arg().requires(ENDPOINT.name), EXPIRES.arg()])
+        .args([ENTRIES.arg(), BYTES.arg(), DELETIONS.arg(), RUN_TIME.arg()]);
+    Command::new("token")
+        .about("Make, list and revoke tokens")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands([
+            create,
+            Command::new("list").visible_alias("ls").about("List tokens; none is shown").arg(USER.arg()),
+            Command::new("revoke")
+                .visible_alias("rm")
+                .about("Revoke tokens; work under way with them ends within seconds")
+                .arg(TOKENS.arg().required(true)),
+        ])
+}
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let Some((action, flags)) = flags.subcommand() else {
+        return Err(CommandError::usage("token needs another word: create, list or revoke"));
+    };
+    let (service, json) = (Service::open(&flags)?, flags.has(&JSON));
+    let mut out = Lines::stdout(json);
+    match action {
+        "create" => {
+            let new = new_token(&flags)?;
+            let made: MadeToken = service.call(&service.with(Call::post("/tokens"), &new)?)?;
+            if json {
+                let mut object = told::object("service-token", &made.row);
+                object["token"] = serde_json::json!(made.token.reveal());
+                out.json(&object);
+            } else {
+                out.line(made.token.reveal().as_bytes());
+                say(&format!("the token {} is shown this once; keep it where only its user can read it", made.row.id));
+            }
+        }
+        "list" => {
+            let mut table = Table::new(show::TOKEN_HEADINGS);
+            let path = match flags.get(&USER)? {
+                Some(user) => with_query("/tokens", &[("user", &user)]),
+                None => "/tokens".to_owned(),
+            };
+            service.rows::<TokenRow>(&path, None, &mut |row| {
+                if json { out.json(&told::object("service-token", &row)) } else { table.row(show::token_row(&row)) }
+                Ok(())
+            })?;
+            if !json && !table.write(&mut out) {
+                say("there are no tokens");
+            }
+        }
+        _ => {
+            for word in flags.words(&TOKENS) {
+                let id = word.to_str().ok_or_else(|| CommandError::usage("a token is named by its identifier"))?;
+                service.run(&Call::delete(format!("/tokens/{}", segment(id))))?;
+                if json {
+                    out.json(&told::object("service-token-revoked", &serde_json::json!({ "id": id })));
+                } else {
+                    say(&format!("the token {id} is revoked"));
+                }
+            }
+        }
+    }
+    out.finish()?;
+    Ok(exit::DONE)
+}
+
+fn new_token(flags: &Flags) -> Result<NewToken, CommandError> {
+    let ceilings = Ceilings {
+        entries: flags.get(&ENTRIES)?,
+        bytes: flags.get(&BYTES)?,
+        deletions: flags.get(&DELETIONS)?,
+        run_seconds: flags.get(&RUN_TIME)?.map(|time| time.as_secs().max(1)),
+    };
+    let scope = Scope { verbs: flags.all(&VERBS)?, endpoint: flags.get(&ENDPOINT)?, path: flags.get(&PATH)?, ceilings };
+    if scope.verbs.is_empty() && scope != Scope::default() {
+        return Err(CommandError::usage("a token that is limited needs --verbs: what is not named is refused"));
+    }
+    Ok(NewToken {
+        user: flags.get(&USER)?,
+        label: flags.get(&LABEL)?.unwrap_or_default(),
+        scope: (scope != Scope::default()).then_some(scope),
+        expires: flags.get(&EXPIRES)?,
+    })
+}
+
+fn parse_count(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a number"))
+}

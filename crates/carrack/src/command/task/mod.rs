@@ -1,0 +1,85 @@
+//! `carrack task`: managed transfers, submitted to a service, watched and steered.
+
+mod act;
+mod list;
+mod submission;
+mod submit;
+pub mod told;
+mod wait;
+
+use carrack_service::client::segment;
+use clap::Command;
+
+use super::reach::JSON;
+use crate::cli::flag::Positional;
+use crate::cli::flags::Flags;
+use crate::error::CommandError;
+use crate::managed::service;
+pub use submission::{args as submission_args, new_task};
+
+/// The task, or several.
+pub const TASKS: Positional = Positional::several("task", "TASK");
+/// The one task.
+pub const TASK: Positional = Positional::one("task", "TASK");
+
+const EXAMPLES: &str = "\
+Examples:
+  carrack task submit @lab:/run42 @archive:/2026/ --label run42
+  carrack task submit --batch pairs.txt --deadline 12h --wait
+  carrack task list --state ACTIVE,QUEUED
+  carrack task wait TASK --timeout 2h && echo done
+
+A task goes on when this command, the terminal and the service end. States: QUEUED,
+ACTIVE, PAUSED, CANCELLING; and at its end SUCCEEDED, PARTIAL (some items failed), FAILED,
+CANCELLED.";
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    Command::new("task")
+        .about("Managed transfers: submit, list, watch, pause, cancel")
+        .after_help(EXAMPLES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .args([JSON.arg().global(true), service::arg()])
+        .subcommand(submit::command())
+        .subcommands(list::commands())
+        .subcommands(wait::commands())
+        .subcommands(act::commands())
+}
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let Some((action, flags)) = flags.subcommand() else {
+        return Err(CommandError::usage("task needs another word: see carrack task --help"));
+    };
+    match action {
+        "submit" => submit::run(&flags),
+        "list" => list::list(&flags),
+        "show" => list::show(&flags),
+        "items" => list::items(&flags),
+        "events" => list::events(&flags),
+        "wait" => wait::wait(&flags),
+        "watch" => wait::watch(&flags),
+        "update" => act::update(&flags),
+        other => act::act(other, &flags),
+    }
+}
+
+/// The path of a task, or of something below it.
+fn path_of(task: &str, below: &str) -> String {
+    format!("/tasks/{}{below}", segment(task))
+}
+
+/// The tasks that were named.
+fn tasks(flags: &Flags, positional: &Positional) -> Result<Vec<String>, CommandError> {
+    let named = flags.words(positional).map(|word| {
+        let text = word.to_str().filter(|text| !text.is_empty());
+        text.map(str::to_owned).ok_or_else(|| CommandError::usage("a task is named by its identifier"))
+    });
+    named.collect()
+}
+
+/// The one task that was named.
+fn task(flags: &Flags) -> Result<String, CommandError> {
+    tasks(flags, &TASK)?.pop().ok_or_else(|| CommandError::usage("the task is missing"))
+}

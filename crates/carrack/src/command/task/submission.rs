@@ -1,0 +1,335 @@
+//! The flags that describe a task, for `carrack task submit` and `carrack timer create`: those of `copy` that make sense
+//! without a terminal, and those of Globus's command line that mean something here.
+
+use carrack_core::limits;
+use carrack_core::path::display_bytes;
+use carrack_core::request::{CopyOptions, Durability, Encrypt, Existing, Verify};
+use carrack_service::clock::Moment;
+use carrack_service::model::{NewTask, Pair, TaskKind, TaskOptions};
+use clap::{Arg, ArgAction};
+
+use crate::cli::files_from::read_list;
+use crate::cli::flag::{Positional, Switch, Value};
+use crate::cli::flags::Flags;
+use crate::cli::moment::parse_until;
+use crate::cli::task_files::{read_batch, read_digests};
+use crate::cli::task_location::parse_task_location;
+use crate::command::copy::options::{
+    ALLOW_GROWING, BLOCK, BWLIMIT, CONGESTION, DIGEST, DURABLE, ENCRYPT, EXISTING, FILES_FROM, NO_CLOBBER, POLITE,
+    STREAMS, UPDATE, VERIFY, copied_digests, existing,
+};
+use crate::error::CommandError;
+use crate::output::say;
+
+const LOCATIONS: Positional = Positional::several("locations", "SRC... DST");
+const KIND: Value<TaskKind> = Value::word("kind", "KIND", TaskKind::ALL, "[default: copy]");
+const BATCH: Value<Vec<u8>> = Value::path(
+    "batch",
+    "FILE",
+    "Read sources and destinations from FILE, a pair a line; quotes keep spaces, # begins a comment; - is standard input",
+);
+pub const LABEL: Value<String> = Value::new("label", "TEXT", parse_label, "What you call it");
+pub const DEADLINE: Value<Moment> = Value::new(
+    "deadline",
+    "TIME",
+    parse_until,
+    "The task fails if it has not ended by then: a duration from now, like 6h, or a time, like 2026-11-23T08:00:00Z",
+);
+pub const PRIORITY: Value<u8> =
+    Value::new("priority", "0-9", parse_priority, "Of your own tasks, higher ones go first [default: 4]");
+const SKIP_SOURCE_ERRORS: Switch =
+    Switch::new("skip-source-errors", "Skip sources that are missing or may not be read; the task can still succeed");
+const FAIL_ON_QUOTA_ERRORS: Switch =
+    Switch::new("fail-on-quota-errors", "End at the first item that a quota refuses");
+const EXPECT_DIGESTS: Value<Vec<u8>> = Value::path(
+    "expect-digests",
+    "FILE",
+    "Fail each file whose BLAKE3 digest is not the one in FILE, as b3sum writes it, with paths below DST; - is standard \
+     input",
+);
+const NOTIFY: Value<String> = Value::new(
+    "notify",
+    "LIST",
+    parse_notify,
+    "Ends that are told by the log and the events, separated by commas: succeeded, failed, partial",
+);
+
+// Of Globus's command line.
+const PERF_CC: Value<u32> = Value::new("perf-cc", "N", parse_number, "As with Globus: N × --perf-p data connections");
+const PERF_P: Value<u32> = Value::new("perf-p", "N", parse_number, "As with Globus: N data connections");
+const PERF_PP: Value<u32> = Value::new("perf-pp", "N", parse_number, "Refused");
+const PERF_UDT: Switch = Switch::new("perf-udt", "Refused");
+const SYNC_LEVEL: Value<String> =
+    Value::new("sync-level", "LEVEL", |text| Ok(text.to_owned()), "As with Globus: exists, mtime");
+const RECURSIVE: Switch = Switch::short('r', "recursive", "Always on");
+
+/// The flags.
+pub fn args() -> Vec<Arg> {
+    let what = [
+        KIND.arg(),
+        BATCH.arg().conflicts_with(LOCATIONS.name),
+        FILES_FROM.arg(),
+        NO_CLOBBER.arg().conflicts_with_all([EXISTING.name, UPDATE.name]),
+        EXISTING.arg().conflicts_with(UPDATE.name),
+        UPDATE.arg(),
+        VERIFY.arg(),
+        DIGEST.arg(),
+        EXPECT_DIGESTS.arg(),
+    ];
+    let how = [STREAMS.arg(), POLITE.arg(), BLOCK.arg(), CONGESTION.arg(), BWLIMIT.arg(), ENCRYPT.arg(), DURABLE.arg()];
+    let task = [LABEL.arg(), DEADLINE.arg(), PRIORITY.arg(), NOTIFY.arg()];
+    let faults = [ALLOW_GROWING.arg(), SKIP_SOURCE_ERRORS.arg(), FAIL_ON_QUOTA_ERRORS.arg()];
+    let globus = [PERF_CC.arg(), PERF_P.arg(), PERF_PP.arg(), PERF_UDT.arg(), SYNC_LEVEL.arg(), RECURSIVE.arg()];
+    let locations = LOCATIONS.arg().help("What to copy; the last is where it goes. @NAME:/PATH is at an endpoint");
+    let headed = |heading: &'static str, args: Vec<Arg>| args.into_iter().map(move |arg| arg.help_heading(heading));
+    std::iter::once(locations)
+        .chain(headed("Task", task.to_vec()))
+        .chain(headed("What", what.to_vec()))
+        .chain(headed("How", how.to_vec()))
+        .chain(headed("Faults", faults.to_vec()))
+        .chain(globus.map(|arg| arg.hide(true)))
+        .map(|arg| if arg.get_id() == NOTIFY.name { arg.action(ArgAction::Append) } else { arg })
+        .collect()
+}
+
+/// The task that the flags describe.
+///
+/// # Errors
+/// A usage error; a file that cannot be read.
+pub fn new_task(flags: &Flags) -> Result<NewTask, CommandError> {
+    let kind = flags.get(&KIND)?.unwrap_or_default();
+    let inputs = [flags.given(&BATCH), flags.given(&EXPECT_DIGESTS), flags.given(&FILES_FROM)];
+    if inputs.iter().flatten().filter(|given| given.value == b"-").count() > 1 {
+        return Err(CommandError::usage("standard input can be read once: more than one flag names it by -"));
+    }
+    Ok(NewTask {
+        kind,
+        pairs: pairs(flags, kind)?,
+        options: options(flags, kind)?,
+        label: flags.get(&LABEL)?,
+        deadline: flags.get(&DEADLINE)?,
+        priority: flags.get(&PRIORITY)?,
+        skip_source_errors: flags.has(&SKIP_SOURCE_ERRORS),
+        fail_on_quota_errors: flags.has(&FAIL_ON_QUOTA_ERRORS),
+        expect_digests: match flags.get(&EXPECT_DIGESTS)? {
+            Some(path) => read_digests(&path)?,
+            None => Default::default(),
+        },
+        notify: flags.all(&NOTIFY)?,
+        // The rest is the service's to set.
+        ..NewTask::default()
+    })
+}
+
+fn pairs(flags: &Flags, kind: TaskKind) -> Result<Vec<Pair>, CommandError> {
+    if let Some(batch) = flags.get(&BATCH)? {
+        return read_batch(&batch, kind);
+    }
+    let words = flags.words(&LOCATIONS).map(|word| {
+        parse_task_location(std::os::unix::ffi::OsStrExt::as_bytes(&**word)).map_err(CommandError::usage)
+    });
+    let mut sources = words.collect::<Result<Vec<String>, CommandError>>()?;
+    if kind == TaskKind::Delete {
+        if sources.is_empty() {
+            return Err(CommandError::usage("a task that deletes needs a location"));
+        }
+        return Ok(sources.into_iter().map(|source| Pair { source, destination: None }).collect());
+    }
+    let destination = match (sources.pop(), sources.is_empty()) {
+        (Some(destination), false) => destination,
+        _ => {
+            return Err(CommandError::usage("a task needs a source and a destination: carrack task submit SRC... DST")
+                .hint("or a file with a pair a line: --batch FILE"));
+        }
+    };
+    // As with copy: several sources go into a directory.
+    let destination = match sources.len() {
+        1 => destination,
+        _ if destination.ends_with('/') || destination == "null:" => destination,
+        _ => match destination.split_once('#') {
+            Some((before, pin)) if before.ends_with('/') => format!("{before}#{pin}"),
+            Some((before, pin)) => format!("{before}/#{pin}"),
+            None => format!("{destination}/"),
+        },
+    };
+    Ok(sources.into_iter().map(|source| Pair { source, destination: Some(destination.clone()) }).collect())
+}
+
+fn options(flags: &Flags, kind: TaskKind) -> Result<TaskOptions, CommandError> {
+    let default = CopyOptions::default();
+    let (verify, encrypt) = (flags.get(&VERIFY)?, flags.get(&ENCRYPT)?);
+    copied_digests(flags, verify.unwrap_or(default.verify), encrypt.unwrap_or(default.encrypt))?;
+    if kind == TaskKind::Move && verify == Some(Verify::None) {
+        return Err(CommandError::usage("--kind move deletes the sources: what arrived must be verified first")
+            .hint("leave --verify none out"));
+    }
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| CommandError::usage("a value is not UTF-8"));
+    let only = flags.get(&FILES_FROM)?.map(|path| read_list(&path)).transpose()?;
+    let only = only.map(|paths| {
+        let path = |path: Vec<u8>| {
+            String::from_utf8(path).map_err(|error| {
+                let shown = display_bytes(error.as_bytes()).to_string();
+                CommandError::usage(format!("--files-from: {shown} is not UTF-8, as the paths of a task have to be"))
+            })
+        };
+        paths.into_iter().map(path).collect::<Result<Vec<String>, CommandError>>()
+    });
+    Ok(TaskOptions {
+        existing: of_globus_sync(flags)?.or_else(|| match existing(flags) {
+            Existing::Replace => None,
+            other => Some(other.name().to_owned()),
+        }),
+        verify: verify.map(|verify: Verify| verify.name().to_owned()),
+        encrypt: encrypt.map(|encrypt: Encrypt| encrypt.name().to_owned()),
+        digest: flags.given(&DIGEST).map(|given| text(given.value)).transpose()?,
+        streams: match flags.get(&STREAMS)?.flatten() {
+            Some(streams) => Some(streams),
+            None => of_globus_streams(flags)?,
+        },
+        polite: flags.has(&POLITE),
+        block_bytes: flags.get(&BLOCK)?,
+        rate_limit: flags.get(&BWLIMIT)?.flatten(),
+        congestion: match flags.get(&CONGESTION)? {
+            Some(_) => flags.given(&CONGESTION).map(|given| text(given.value)).transpose()?,
+            None => None,
+        },
+        durable: flags.get(&DURABLE)?.map(|durable: Durability| durable.name().to_owned()),
+        allow_growing: flags.has(&ALLOW_GROWING),
+        only: only.transpose()?,
+    })
+}
+
+/// Globus opens `--perf-p` connections for each of `--perf-cc` files at once. Here all files share all connections.
+fn of_globus_streams(flags: &Flags) -> Result<Option<u16>, CommandError> {
+    if flags.get(&PERF_PP)?.is_some() {
+        return Err(CommandError::usage("--perf-pp: small files travel in bundles here, and no command waits for another")
+            .hint("leave --perf-pp out"));
+    }
+    if flags.has(&PERF_UDT) {
+        return Err(CommandError::usage("--perf-udt: data travels over TCP here").hint("leave --perf-udt out"));
+    }
+    let (files, each) = (flags.get(&PERF_CC)?, flags.get(&PERF_P)?);
+    if files.is_none() && each.is_none() {
+        return Ok(None);
+    }
+    let wanted = u64::from(files.unwrap_or(1)) * u64::from(each.unwrap_or(1));
+    let streams = u16::try_from(wanted.min(u64::from(limits::STREAMS))).unwrap_or(limits::STREAMS);
+    say(&format!("note: --perf-cc and --perf-p together fix {streams} data connections; without them the number is tuned"));
+    Ok(Some(streams))
+}
+
+fn of_globus_sync(flags: &Flags) -> Result<Option<String>, CommandError> {
+    let Some(level) = flags.get(&SYNC_LEVEL)? else { return Ok(None) };
+    let existing = match &level[..] {
+        "exists" | "0" => Existing::Keep,
+        "mtime" | "2" => Existing::Older,
+        "size" | "1" => {
+            return Err(CommandError::usage("--sync-level size: two files of one size may differ; it is not offered")
+                .hint("--sync-level mtime replaces what is older than its source"));
+        }
+        "checksum" | "3" => {
+            return Err(CommandError::usage("--sync-level checksum: files that exist are not compared by content")
+                .hint("leave it out: everything is copied again and verified"));
+        }
+        _ => return Err(CommandError::usage(format!("--sync-level: {level:?}: use exists or mtime"))),
+    };
+    Ok(Some(existing.name().to_owned()))
+}
+
+fn parse_label(text: &str) -> Result<String, String> {
+    match text.chars().count() {
+        0 => Err("a label has at least one character".to_owned()),
+        1..=256 => Ok(text.to_owned()),
+        _ => Err("a label has at most 256 characters".to_owned()),
+    }
+}
+
+fn parse_priority(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [digit @ b'0'..=b'9'] => Ok(digit - b'0'),
+        _ => Err(format!("{text:?} is not a priority: use 0 to 9")),
+    }
+}
+
+fn parse_notify(text: &str) -> Result<String, String> {
+    match text {
+        "succeeded" | "failed" | "partial" => Ok(text.to_owned()),
+        _ => Err(format!("{text:?}: use succeeded, failed or partial")),
+    }
+}
+
+fn parse_number(text: &str) -> Result<u32, String> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|number| digits && *number > 0).ok_or_else(|| format!("{text:?} is not a number from 1 on"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(line: &[&str]) -> Result<NewTask, CommandError> {
+        let tree = crate::command::tree::tree();
+        let matches = tree.try_get_matches_from([&["carrack", "task", "submit"], line].concat()).expect("a good line");
+        let (_, matches) = matches.subcommand().expect("task");
+        let (_, matches) = matches.subcommand().expect("submit");
+        new_task(&Flags::new(matches, &|_| None))
+    }
+
+    #[test]
+    fn task_has_a_pair_for_each_source_and_only_the_options_that_were_given() {
+        let one = task(&["@a:/x", "@b:/y"]).expect("good");
+        assert_eq!(one.options, TaskOptions::default());
+        let pair = |source: &str, destination: &str| Pair { source: source.into(), destination: Some(destination.into()) };
+        assert_eq!(one.pairs, [pair("@a:/x", "@b:/y")]);
+        let several = task(&["@a:/x", "/data", "@b:/y"]).expect("good");
+        assert_eq!(several.pairs, [pair("@a:/x", "@b:/y/"), pair("/data", "@b:/y/")]);
+        let pin = format!("#sha256:{}", "ab".repeat(32));
+        let pinned = task(&["@a:/x", "@a:/z", &format!("carrack://box/y{pin}")]).expect("good");
+        assert_eq!(pinned.pairs[1].destination, Some(format!("carrack://box:7420/y/{pin}")));
+        let deleted = task(&["--kind", "delete", "@a:/x", "@a:/y"]).expect("good");
+        assert!(deleted.pairs.iter().all(|pair| pair.destination.is_none()) && deleted.pairs.len() == 2);
+        let options = ["--update", "--verify=disk", "--streams=4", "--bwlimit=1MB", "--digest=xxh128", "--durable=each"];
+        let copied = task(&[&options[..], &["@a:/x", "@b:/y"]].concat()).expect("good").options;
+        let expected = TaskOptions {
+            existing: Some("older".into()),
+            verify: Some("disk".into()),
+            streams: Some(4),
+            rate_limit: Some(1_000_000),
+            digest: Some("xxh128".into()),
+            durable: Some("each".into()),
+            ..TaskOptions::default()
+        };
+        assert_eq!(copied, expected);
+    }
+
+    #[test]
+    fn task_flags_of_globus_are_mapped_or_refused_with_the_reason() {
+        let with = |flag: &str| task(&[flag, "@a:/x", "@b:/y"]);
+        assert_eq!(task(&["--perf-cc=4", "--perf-p=8", "@a:/x", "@b:/y"]).expect("good").options.streams, Some(32));
+        assert_eq!(with("--perf-cc=100000").expect("good").options.streams, Some(limits::STREAMS));
+        assert_eq!(with("--recursive").expect("good").options, TaskOptions::default());
+        assert_eq!(with("--sync-level=exists").expect("good").options.existing.as_deref(), Some("keep"));
+        assert_eq!(with("--sync-level=mtime").expect("good").options.existing.as_deref(), Some("older"));
+        for flag in ["--perf-pp=4", "--perf-udt", "--sync-level=size", "--sync-level=checksum", "--sync-level=x"] {
+            let error = with(flag).expect_err(flag);
+            assert_eq!(error.exit_code(), crate::exit::USAGE);
+            assert!(error.to_string().contains(flag.split('=').next().unwrap_or(flag)), "{error}");
+        }
+    }
+
+    #[test]
+    fn task_that_cannot_be_is_refused() {
+        for line in [
+            &[][..],
+            &["@a:/x"],
+            &["-", "@b:/y"],
+            &["--kind=move", "--verify=none", "@a:/x", "@b:/y"],
+            &["--priority=10", "@a:/x", "@b:/y"],
+            &["--notify=never", "@a:/x", "@b:/y"],
+            &["--digest=none", "@a:/x", "@b:/y"],
+            &["--batch=-", "--expect-digests=-"],
+        ] {
+            assert_eq!(task(line).expect_err("refused").exit_code(), crate::exit::USAGE, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `carrack task submit`.
+
+use carrack_service::client::{Call, with_query};
+use carrack_service::model::{DryRun, Task};
+use clap::Command;
+use serde_json::json;
+
+use super::super::reach::JSON;
+use super::wait::{self, TIMEOUT};
+use super::{submission, told};
+use crate::cli::flag::{Switch, Value};
+use crate::cli::flags::Flags;
+use crate::error::CommandError;
+use crate::exit;
+use crate::managed::service::Service;
+use crate::managed::show;
+use crate::output::lines::Lines;
+use crate::output::{format, human, say};
+
+const SUBMISSION_ID: Value<String> = Value::new(
+    "submission-id",
+    "ID",
+    parse_submission_id,
+    "By what a repetition is known: the same ID again answers with the same task [default: made up]",
+);
+const DRY_RUN: Switch = Switch::short('n', "dry-run", "Say what would be done, and how long it may take; submit nothing");
+const WAIT: Switch = Switch::new("wait", "Wait for the end, and exit as `carrack task wait` does");
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    Command::new("submit")
+        .about("Submit a task; its identifier is printed")
+        .override_usage("carrack task submit [OPTIONS] SRC... DST\n       carrack task submit [OPTIONS] --batch FILE")
+        .args(submission::args())
+        .args([SUBMISSION_ID.arg(), DRY_RUN.arg(), WAIT.arg().conflicts_with(DRY_RUN.name), TIMEOUT.arg()])
+        .after_help(
+            "A location is @NAME:/PATH, at an endpoint. Whoever runs the service may also name paths of its host,\n\
+             carrack://HOST/PATH and USER@HOST:PATH.",
+        )
+}
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let json = flags.has(&JSON);
+    let request = submission::new_task(flags)?;
+    let service = Service::open(flags)?;
+    if flags.has(&DRY_RUN) {
+        let call = Call::post(with_query("/tasks", &[("dry_run", "true")]));
+        let promise: DryRun = service.call(&service.with(call, &request)?)?;
+        return tell_promise(&promise, json);
+    }
+    let id = match flags.get(&SUBMISSION_ID)? {
+        Some(id) => id,
+        // Whatever is lost on the way, a call that is repeated below makes no second task.
+        None => carrack_service::model::new_id(),
+    };
+    let call = service.with(Call::post("/tasks").header("Idempotency-Key", id), &request)?;
+    let (task, is_duplicate): (Task, bool) = service.once(&call)?;
+    let mut out = Lines::stdout(json);
+    if json {
+        let mut object = told::object("task", &task);
+        object["duplicate"] = json!(is_duplicate);
+        out.json(&object);
+    } else {
+        out.line(human::safe(&task.id).as_bytes());
+        if is_duplicate {
+            say("note: this submission was accepted before; no second task was made");
+        }
+    }
+    out.finish()?;
+    if flags.has(&WAIT) {
+        return wait::until_ended(&service, &[task.id], flags.get(&TIMEOUT)?, json);
+    }
+    Ok(exit::DONE)
+}
+
+/// What the service thinks of a task that it was not given.
+fn tell_promise(promise: &DryRun, json: bool) -> Result<u8, CommandError> {
+    let mut out = Lines::stdout(json);
+    if json {
+        out.json(&told::object("task-promise", promise));
+    } else {
+        let start = promise.expected_start.map(|at| format!(", would begin at {}", show::time(at))).unwrap_or_default();
+        let time = promise.expected_seconds.map(|seconds| {
+            format!(", would take about {}", format::duration(std::time::Duration::from_secs(seconds)))
+        });
+        let accepted = if promise.valid { "accepted" } else { "refused" };
+        let text = format!("the task would be {accepted}{start}{}: {}", time.unwrap_or_default(), promise.why);
+        out.line(human::safe(&text).as_bytes());
+    }
+    out.finish()?;
+    Ok(exit::DONE)
+}
+
+fn parse_submission_id(text: &str) -> Result<String, String> {
+    let plain = |byte: u8| byte.is_ascii_graphic();
+    if text.is_empty() || text.len() > 128 || !text.bytes().all(plain) {
+        return Err("a submission's identifier has 1 to 128 letters, digits and signs".to_owned());
+    }
+    Ok(text.to_owned())
+}

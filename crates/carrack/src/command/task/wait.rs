@@ -1,0 +1,193 @@
+//! Waiting for tasks: `wait` and `watch`.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_service::model::{Task, TaskState};
+use clap::Command;
+
+use super::super::reach::JSON;
+use super::{TASK, TASKS, path_of, task, tasks, told};
+use crate::cli::duration::parse_timeout;
+use crate::cli::flag::Value;
+use crate::cli::flags::Flags;
+use crate::error::CommandError;
+use crate::exit;
+use crate::managed::service::Service;
+use crate::managed::show;
+use crate::output::lines::Lines;
+use crate::output::{say, stream};
+
+/// How long the end is waited for.
+pub const TIMEOUT: Value<Duration> =
+    Value::new("timeout", "TIME", parse_timeout, "Wait no longer than TIME, like 2h; exit code 30 then");
+
+/// Between the first two looks, and the most between later ones: a task that takes long is looked at less often.
+const PATIENCE: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
+/// How often a signal is looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What clap knows of them.
+pub fn commands() -> [Command; 2] {
+    let wait = Command::new("wait")
+        .about("Wait until tasks have ended; the exit code says how")
+        .arg(TASKS.arg().required(true))
+        .arg(TIMEOUT.arg())
+        .after_help(
+            "Exit codes: 0 SUCCEEDED, 1 FAILED, 20 CANCELLED (or Ctrl-C), 23 PARTIAL, 30 the timeout. Of several tasks\n\
+             the worst: 1 before 20, 20 before 23.",
+        );
+    let watch = Command::new("watch")
+        .about("Show how far a task is, and what happens, until it ends; exit as wait does")
+        .arg(TASK.arg().required(true));
+    [wait, watch]
+}
+
+/// Runs `wait`.
+pub fn wait(flags: &Flags) -> Result<u8, CommandError> {
+    let service = Service::open(flags)?;
+    until_ended(&service, &tasks(flags, &TASKS)?, flags.get(&TIMEOUT)?, flags.has(&JSON))
+}
+
+/// Waits until all of these tasks have ended, says how, and answers with the exit code.
+///
+/// # Errors
+/// The timeout; what the service says no to.
+pub fn until_ended(
+    service: &Service,
+    ids: &[String],
+    timeout: Option<Duration>,
+    json: bool,
+) -> Result<u8, CommandError> {
+    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut out = Lines::stdout(json);
+    let mut worst = exit::DONE;
+    for id in ids {
+        let ended = wait_for(service, id, deadline, &mut |_| Ok(()))?;
+        let Some(task) = ended else {
+            return Ok(exit::INTERRUPTED);
+        };
+        if json {
+            out.json(&told::object("task", &task));
+        } else {
+            say(&format!("{id} {}", show::progress_line(&task)));
+            tell_why(&task);
+        }
+        worst = worse(worst, code_of(task.state));
+    }
+    out.finish()?;
+    Ok(worst)
+}
+
+fn tell_why(task: &Task) {
+    if let Some(failure) = &task.failure {
+        say(&format!("  {}: {}", failure.side, failure.why));
+        failure.hints.iter().for_each(|hint| say(&format!("  hint: {hint}")));
+    }
+    if task.progress.items_failed > 0 {
+        say(&format!("  carrack task items {} --state failed names what failed", task.id));
+    }
+}
+
+/// The exit code of a state.
+pub fn code_of(state: TaskState) -> u8 {
+    match state {
+        TaskState::Failed => exit::OTHER,
+        TaskState::Cancelled => exit::INTERRUPTED,
+        TaskState::Partial => exit::PARTIAL,
+        _ => exit::DONE,
+    }
+}
+
+fn worse(one: u8, other: u8) -> u8 {
+    let order = [exit::OTHER, exit::INTERRUPTED, exit::PARTIAL, exit::DONE];
+    order.into_iter().find(|code| [one, other].contains(code)).unwrap_or(one)
+}
+
+/// Waits until a task has ended; `None` if a signal came first. `seen` gets the task each time that it was looked at.
+fn wait_for(
+    service: &Service,
+    id: &str,
+    deadline: Option<Instant>,
+    seen: &mut dyn FnMut(&Task) -> Result<(), CommandError>,
+) -> Result<Option<Task>, CommandError> {
+    let [mut patience, longest] = PATIENCE;
+    loop {
+        let task: Task = service.get(&path_of(id, ""))?;
+        seen(&task)?;
+        if task.state.has_ended() {
+            return Ok(Some(task));
+        }
+        let look = Instant::now() + patience;
+        patience = longest.min(patience * 5 / 4);
+        loop {
+            let now = Instant::now();
+            if carrack_sys::signal::stop_requested().is_some() {
+                return Ok(None);
+            }
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                let why = format!("{id} has not ended: {}", show::progress_line(&task));
+                let failure = Failure::new(ErrorCode::Silence, Side::Command, why);
+                return Err(CommandError::from(failure).hint("the task goes on; carrack task watch shows it"));
+            }
+            if now >= look {
+                break;
+            }
+            let until = deadline.map_or(look, |deadline| deadline.min(look));
+            std::thread::sleep(TICK.min(until.saturating_duration_since(now)));
+        }
+    }
+}
+
+/// Runs `watch`.
+pub fn watch(flags: &Flags) -> Result<u8, CommandError> {
+    let (service, id, json) = (Service::open(flags)?, task(flags)?, flags.has(&JSON));
+    let bar = !json && std::io::stderr().is_terminal();
+    let mut out = Lines::stdout(json);
+    let mut last = String::new();
+    let ended = wait_for(&service, &id, None, &mut |task| {
+        let line = show::progress_line(task);
+        if json {
+            out.json(&told::object("task", task));
+            out.check()?;
+        } else if bar {
+            // To the start of the line, and what stood there away.
+            stream::say(&format!("\r\x1b[K{line}"));
+        } else if line != last {
+            say(&line);
+        }
+        last = line;
+        Ok(())
+    })?;
+    if bar {
+        say("");
+    }
+    out.finish()?;
+    let Some(task) = ended else { return Ok(exit::INTERRUPTED) };
+    if !json {
+        tell_why(&task);
+    }
+    Ok(code_of(task.state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_exits_by_the_worst_end() {
+        for (state, code) in [
+            (TaskState::Succeeded, 0),
+            (TaskState::Failed, 1),
+            (TaskState::Cancelled, 20),
+            (TaskState::Partial, 23),
+        ] {
+            assert_eq!(code_of(state), code);
+        }
+        assert_eq!(worse(0, 23), 23);
+        assert_eq!(worse(23, 20), 20);
+        assert_eq!(worse(20, 1), 1);
+        assert_eq!(worse(0, 0), 0);
+    }
+}

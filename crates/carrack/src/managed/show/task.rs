@@ -1,0 +1,257 @@
+//! Tasks.
+
+use std::time::Duration;
+
+use carrack_service::model::{Pair, Progress, Task, TaskKind, TaskState};
+
+use super::{maybe_time, shortened, time};
+use crate::output::{format, human};
+
+/// Headings of [`task_row`].
+pub const TASK_HEADINGS: [&str; 5] = ["TASK", "STATE", ">DONE", ">BYTES", "WHAT"];
+
+/// A task in a list.
+pub fn task_row(task: &Task) -> [String; 5] {
+    let Progress { items_total, items_done, items_skipped, bytes_moved, scan_complete, .. } = task.progress;
+    let of = match (items_total, scan_complete) {
+        (0, false) => String::new(),
+        (total, true) => format!("/{}", format::count(total)),
+        (total, false) => format!("/{}+", format::count(total)),
+    };
+    let what = match &task.request.label {
+        Some(label) => label.clone(),
+        None => task.request.pairs.first().map(|pair| pair_words(task.request.kind, pair)).unwrap_or_default(),
+    };
+    [
+        task.id.clone(),
+        task.state.name().to_owned(),
+        format!("{}{of}", format::count(items_done + items_skipped)),
+        format::size(bytes_moved),
+        shortened(&what, 60),
+    ]
+}
+
+/// A task in full.
+pub fn task_lines(task: &Task) -> Vec<String> {
+    let request = &task.request;
+    let mut lines = vec![format!("task {}", task.id), format!("  state: {}", state_words(task))];
+    let mut line = |name: &str, text: String| lines.push(format!("  {name}: {text}"));
+    if let Some(label) = &request.label {
+        line("label", label.clone());
+    }
+    line("owner", task.owner.clone());
+    for pair in request.pairs.iter().take(PAIRS_SHOWN) {
+        line(request.kind.name(), pair_words(request.kind, pair));
+    }
+    if request.pairs.len() > PAIRS_SHOWN {
+        line(request.kind.name(), format!("and {} more", format::count((request.pairs.len() - PAIRS_SHOWN) as u64)));
+    }
+    waiting(task, &mut line);
+    let progress = &task.progress;
+    line("items", items_words(progress));
+    if request.kind != TaskKind::Delete {
+        line("bytes", bytes_words(progress));
+    }
+    rates(progress, &mut line);
+    if let Some(limited) = &progress.limited_by {
+        line("limited by", limited.clone());
+    }
+    line("attempts", format!("{}, {} recovered", task.fence, format::counted(progress.faults, "fault", "faults")));
+    line("submitted", time(task.submitted));
+    if task.started.is_some() {
+        line("started", maybe_time(task.started));
+    }
+    if task.ended.is_some() {
+        line("ended", maybe_time(task.ended));
+    }
+    if let Some(deadline) = request.deadline {
+        line("deadline", time(deadline));
+    }
+    if let Some(failure) = &task.failure {
+        line("why", format!("{}: {}", failure.side, failure.why));
+        failure.hints.iter().for_each(|hint| line("hint", hint.clone()));
+    }
+    lines.iter().map(|line| human::safe(line)).collect()
+}
+
+/// Of a batch, as many pairs are shown; `--json` has all.
+const PAIRS_SHOWN: usize = 10;
+
+fn pair_words(kind: TaskKind, pair: &Pair) -> String {
+    match (&pair.destination, kind) {
+        (Some(destination), TaskKind::Copy | TaskKind::Move) => format!("{} -> {destination}", pair.source),
+        _ => pair.source.clone(),
+    }
+}
+
+fn state_words(task: &Task) -> String {
+    let state = task.state.name();
+    match task.state {
+        TaskState::Active if task.pause_wanted => format!("{state}, to be paused"),
+        TaskState::Queued => match (task.position, task.expected_start) {
+            (Some(position), Some(start)) => format!("{state}, number {position}, expected to begin at {}", time(start)),
+            (Some(position), None) => format!("{state}, number {position}"),
+            _ => state.to_owned(),
+        },
+        _ => state.to_owned(),
+    }
+}
+
+fn waiting(task: &Task, line: &mut impl FnMut(&str, String)) {
+    let Some(blocked) = task.blocked.as_ref().filter(|_| task.state == TaskState::Queued) else { return };
+    line("waits", format!("{} (since {})", blocked.why, time(blocked.since)));
+    if let Some(next) = blocked.next_try {
+        line("next try", time(next));
+    }
+    if let Some(hint) = &blocked.hint {
+        line("hint", hint.clone());
+    }
+}
+
+fn items_words(progress: &Progress) -> String {
+    let Progress { items_total, items_done, items_skipped, items_failed, scan_complete, .. } = *progress;
+    let still = if scan_complete { "" } else { " found so far" };
+    format!(
+        "{} done, {} skipped, {} failed, of {}{still}",
+        format::count(items_done),
+        format::count(items_skipped),
+        format::count(items_failed),
+        format::count(items_total)
+    )
+}
+
+fn bytes_words(progress: &Progress) -> String {
+    let Progress { bytes_total, bytes_moved, bytes_verified, bytes_skipped, bytes_resent, .. } = *progress;
+    format!(
+        "{} at the destination of {}; {} verified, {} there before, {} sent again",
+        format::size(bytes_moved),
+        format::size_exact(bytes_total),
+        format::size(bytes_verified),
+        format::size(bytes_skipped),
+        format::size(bytes_resent)
+    )
+}
+
+fn rates(progress: &Progress, line: &mut impl FnMut(&str, String)) {
+    let rates = progress.rates;
+    if rates.all > 0.0 {
+        let [now, recent, all] = [rates.now, rates.five_minutes, rates.all].map(format::rate_bytes);
+        line("rate", format!("{now} now, {recent} over five minutes, {all} in all"));
+    }
+    if let Some(eta) = progress.eta_seconds {
+        line("time left", format::duration(Duration::from_secs(eta)));
+    }
+}
+
+/// How far a task is, in one line.
+pub fn progress_line(task: &Task) -> String {
+    let progress = &task.progress;
+    let done = progress.items_done + progress.items_skipped;
+    let still = if progress.scan_complete { "" } else { "+" };
+    let mut text = format!(
+        "{}: {} of {}{still} items, {} of {}{still}",
+        task.state.name(),
+        format::count(done),
+        format::count(progress.items_total),
+        format::size(progress.bytes_moved),
+        format::size(progress.bytes_total)
+    );
+    if progress.items_failed > 0 {
+        text += &format!(", {} failed", format::count(progress.items_failed));
+    }
+    if task.state == TaskState::Active && progress.rates.now > 0.0 {
+        text += &format!(", {}", format::rate_bytes(progress.rates.now));
+    }
+    if let Some(eta) = progress.eta_seconds.filter(|_| task.state == TaskState::Active) {
+        text += &format!(", {} left", format::clock(Duration::from_secs(eta)));
+    }
+    if let Some(blocked) = task.blocked.as_ref().filter(|_| task.state == TaskState::Queued) {
+        text += &format!("; {}", blocked.why);
+    }
+    human::safe(&text)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use carrack_service::clock::Moment;
+    use carrack_service::model::{Blocked, BlockedCause, NewTask, TaskFailure};
+
+    use super::*;
+
+    pub fn task() -> Task {
+        Task {
+            id: "0193".into(),
+            owner: "me".into(),
+            request: NewTask {
+                pairs: vec![Pair { source: "@a:/x".into(), destination: Some("@b:/y\u{1b}".into()) }],
+                label: Some("run42".into()),
+                ..NewTask::default()
+            },
+            state: TaskState::Queued,
+            pause_wanted: false,
+            cancel_wanted: false,
+            blocked: None,
+            position: Some(3),
+            expected_start: None,
+            fence: 1,
+            futile_attempts: 0,
+            progress: Progress {
+                items_total: 5000,
+                items_done: 1200,
+                items_failed: 1,
+                bytes_total: 1 << 30,
+                bytes_moved: 1 << 20,
+                ..Progress::default()
+            },
+            failure: None,
+            submitted: Moment(1_795_420_800_000_000),
+            started: None,
+            ended: None,
+            version: 1,
+        }
+    }
+
+    #[test]
+    fn task_is_shown_with_what_it_waits_for() {
+        let mut task = task();
+        task.blocked = Some(Blocked {
+            cause: BlockedCause::Retry,
+            why: "the node does not answer".into(),
+            since: task.submitted,
+            next_try: Some(task.submitted),
+            hint: Some("start it".into()),
+        });
+        let text = task_lines(&task).join("\n");
+        for part in [
+            "state: QUEUED, number 3",
+            "label: run42",
+            "copy: @a:/x -> @b:/y\\x1b",
+            "waits: the node does not answer (since 2026-11-23T08:00:00Z)",
+            "hint: start it",
+            "items: 1,200 done, 0 skipped, 1 failed, of 5,000 found so far",
+            "bytes: 1.0 MiB at the destination of 1.0 GiB (1,073,741,824 bytes)",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        assert_eq!(
+            progress_line(&task),
+            "QUEUED: 1,200 of 5,000+ items, 1.0 MiB of 1.0 GiB+, 1 failed; the node does not answer"
+        );
+        let row = task_row(&task);
+        assert_eq!([&row[1][..], &row[2], &row[4]], ["QUEUED", "1,200/5,000+", "run42"]);
+    }
+
+    #[test]
+    fn task_that_failed_says_why() {
+        let failure = TaskFailure {
+            code: "no-space".into(),
+            side: "destination".into(),
+            why: "disk full".into(),
+            retryable: false,
+            hints: vec!["free some".into()],
+        };
+        let task = Task { state: TaskState::Failed, failure: Some(failure), ..task() };
+        let text = task_lines(&task).join("\n");
+        assert!(text.contains("why: destination: disk full") && text.contains("hint: free some"), "{text}");
+    }
+}
