@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use carrack_core::location::{Location, NodeAddress};
 use carrack_core::request::{CopyOptions, CopyRequest, Durability};
 use carrack_core::tuning::Tuning;
-use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle};
+use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, NodeLog};
 use carrack_engine::{Context, Copy, Stop};
 use carrack_sys::measure::process_cpu_time;
 
@@ -107,6 +107,7 @@ impl Side {
         let config = NodeConfig {
             root: root.clone(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            listener: None,
             access: Access::Anonymous,
             read_only: false,
             measure: Measure::Nobody,
@@ -115,6 +116,7 @@ impl Side {
             stop: Stop::new(),
             revoked: Default::default(),
             doors: Vec::new(),
+            log: NodeLog::none(),
             tuning,
         };
         let node = Node::start(config).map_err(|failure| io::Error::other(failure.message()))?;

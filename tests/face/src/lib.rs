@@ -10,7 +10,7 @@ use carrack_core::location::{Location, NodeAddress};
 use carrack_core::report::{ErrorCode, Event, Report};
 use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
 use carrack_core::tuning::Tuning;
-use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, RevokedGrants};
+use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, NodeLog, RevokedGrants};
 use carrack_engine::{Context, Copy, Stop};
 
 /// A node, and what its clients need.
@@ -35,6 +35,7 @@ impl Site {
         let node = Node::start(NodeConfig {
             root: root.clone(),
             listen: "127.0.0.1:0".parse().expect("an address"),
+            listener: None,
             access: Access::TokenFile(token_file),
             read_only: false,
             revoked: RevokedGrants::default(),
@@ -43,6 +44,7 @@ impl Site {
             key_file: directory.join(format!("{name}.key")),
             stop: Stop::new(),
             doors: Vec::new(),
+            log: NodeLog::none(),
             tuning: Tuning::default(),
         });
         let token = Token::new(word.as_bytes()).expect("a token");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::wire::control::{Begin, Origin, ReceiveRole, Role, Sink, SourceSpec, TransferOptions};
+use carrack_core::wire::control::{Begin, Origin, ReceiveRole, Role, Sink, SourceSpec, Tell, TransferOptions};
 use carrack_core::wire::expected::Expected;
 use carrack_core::wire::mux::Channel;
 use carrack_sys::dir::{Kind, stat_file};
@@ -147,9 +147,13 @@ impl Agent {
     /// How a transfer speaks: to the other end, whose messages travel as they are, and to the command.
     fn voice(self: &Arc<Self>, measured: Measured) -> Voice {
         let (peer, command) = (self.writer.clone(), self.writer.clone());
+        let record = Arc::clone(&self.record);
         Voice {
             peer: Arc::new(move |message| peer.send(Channel::PEER, &message.encode())),
             command: Arc::new(move |tell| {
+                if let Tell::Ended(ended) = &tell {
+                    ended.failure.iter().for_each(|failure| record.failed(failure));
+                }
                 // A command that cannot be told is gone, which the reader of the connection notices and ends
                 // everything.
                 let _ = command.send(Channel::CONTROL, &tell.encode(0));

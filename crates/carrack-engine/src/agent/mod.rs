@@ -8,6 +8,7 @@ mod evidence;
 mod grants;
 mod greeting;
 mod measured;
+mod session;
 mod ssh;
 mod trace;
 mod tunnel;
@@ -34,6 +35,7 @@ use carrack_core::wire::mux::Channel;
 
 use self::bounded::BoundedTest;
 use self::grants::GrantInForce;
+use self::session::SessionRecord;
 use crate::data::listen::DataListener;
 use crate::data::sessions::NodeSessions;
 use crate::data::stream::Connection;
@@ -48,6 +50,7 @@ use crate::sync::lock;
 use crate::transfer::Running;
 pub use grants::{NodeToken, RevokedGrants};
 pub use greeting::greet;
+pub use session::SessionWork;
 pub use ssh::FarSide;
 
 /// What an agent may do, and with what.
@@ -106,6 +109,7 @@ pub enum DataPort {
 pub struct Agent {
     environment: Environment,
     writer: MuxWriter,
+    record: Arc<SessionRecord>,
     /// Of the requests that wait.
     waiting_bytes: AtomicUsize,
     state: Mutex<AgentState>,
@@ -163,6 +167,7 @@ impl Agent {
         Arc::new(Self {
             environment,
             writer,
+            record: Arc::default(),
             waiting_bytes: AtomicUsize::new(0),
             state: Mutex::default(),
             left: Latch::default(),
@@ -176,6 +181,11 @@ impl Agent {
     /// As [`greet`].
     pub fn greet(&self, input: &mut impl Read) -> Result<(), Failure> {
         greet(input, &self.writer, &self.environment).map(|_| ())
+    }
+
+    /// What it has done so far.
+    pub fn work(&self) -> SessionWork {
+        self.record.so_far()
     }
 
     /// The directory that its paths begin at and cannot leave, if there is one: device and inode.
@@ -286,6 +296,9 @@ impl Agent {
     }
 
     fn reply(&self, request: u64, answer: Result<Tell, Failure>) {
+        if let Err(failure) = &answer {
+            self.record.failed(failure);
+        }
         let mut bytes = answer.unwrap_or_else(Tell::Failed).encode(request);
         if bytes.len() > limits::MESSAGE_BYTES {
             let what = format!("the answer has {} bytes, more than a message may have", bytes.len());
@@ -322,6 +335,7 @@ impl Agent {
         if let Some(running) = running {
             running.cancel(failure(ErrorCode::ConnectionLost, Side::Link, why));
             running.join();
+            self.record.carried(running.traffic());
         }
         // The client's next session may measure at once.
         measurement.into_iter().for_each(BoundedTest::join);
@@ -335,6 +349,7 @@ impl Agent {
             Ok(ask) => ask,
             Err(error) => return Some(Err(protocol_failure(Side::Link, &error))),
         };
+        self.record.asked(&ask);
         if let Some(grant) = &self.environment.grant
             && let Err(refused) = grant.check_ask(&ask)
         {

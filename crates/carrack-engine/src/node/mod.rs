@@ -7,6 +7,7 @@
 mod door;
 mod port;
 mod secrets;
+mod told;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -26,6 +27,7 @@ use self::door::Arrival;
 pub use self::door::{Door, FirstSaid, Guest, HandedOver, Visitor};
 use self::port::Port;
 use self::secrets::{load_key, load_token};
+pub use self::told::{NodeLog, SessionEnd, SessionWork};
 pub use crate::agent::RevokedGrants;
 use crate::agent::{self, Agent, DataPort, Environment, NodeToken};
 use crate::context::check_tuning;
@@ -52,6 +54,8 @@ pub struct NodeConfig {
     pub root: PathBuf,
     /// Where it listens; port 0 for any that is free.
     pub listen: SocketAddr,
+    /// A socket that listens already, in place of one at `listen`: whoever started the program has opened it.
+    pub listener: Option<TcpListener>,
     /// Who may come.
     pub access: Access,
     /// Nothing may be changed.
@@ -68,6 +72,8 @@ pub struct NodeConfig {
     pub revoked: RevokedGrants,
     /// Other protocols on its port.
     pub doors: Vec<Door>,
+    /// Is told of every session.
+    pub log: NodeLog,
     /// The knobs of its sessions.
     pub tuning: Tuning,
 }
@@ -170,6 +176,7 @@ pub struct Node {
     sessions: Arc<NodeSessions>,
     controls: AtomicUsize,
     tuning: Arc<Tuning>,
+    log: NodeLog,
     /// The agents at work, to be ended with the node; none once it has ended.
     agents: Mutex<Option<Vec<Weak<Agent>>>>,
 }
@@ -189,7 +196,11 @@ impl Node {
         let key =
             load_key(&config.key_file).map_err(|error| fail(format!("key {}", shown(&config.key_file)), &error))?;
         let (token, token_file) = load_token(config.access)?;
-        let listener = listen(config.listen).map_err(|error| fail(format!("listen on {}", config.listen), &error))?;
+        let listener = match config.listener {
+            Some(listener) => listener.set_nonblocking(true).map(|()| listener),
+            None => listen(config.listen),
+        };
+        let listener = listener.map_err(|error| fail(format!("listen on {}", config.listen), &error))?;
         let address = listener.local_addr().map_err(|error| fail("listen".into(), &error))?;
         let only_who_asks = config.read_only || token.is_none();
         let mut sessions = NodeSessions::new(address.port(), key.pin);
@@ -209,6 +220,7 @@ impl Node {
             sessions: Arc::new(sessions),
             controls: AtomicUsize::new(0),
             tuning: Arc::new(config.tuning),
+            log: config.log,
             agents: Mutex::new(Some(Vec::new())),
         });
         let mut doors = node.own_doors(&key).map_err(|error| fail("doors".into(), &error))?;
@@ -273,8 +285,19 @@ impl Node {
             tuning: Arc::clone(&self.tuning),
             began: Instant::now(),
         };
-        let grant = agent::greet(&mut reader, &writer, &environment)
-            .map_err(|refusal| io::Error::new(io::ErrorKind::PermissionDenied, refusal.message()))?;
+        let began = environment.began;
+        let end = |refused: Option<Failure>, work| SessionEnd {
+            peer: arrival.peer,
+            has_shown_token: self.token.is_some() && refused.is_none(),
+            refused,
+            work,
+            lasted: began.elapsed(),
+        };
+        let grant = agent::greet(&mut reader, &writer, &environment).map_err(|refusal| {
+            let why = io::Error::new(io::ErrorKind::PermissionDenied, refusal.message());
+            self.log.tell(&end(Some(refusal), SessionWork::default()));
+            why
+        })?;
         environment.restrict(grant);
         // Who has not shown a token is no session, and takes nobody's place.
         let session = CountedSession::begin(self);
@@ -287,6 +310,7 @@ impl Node {
             agent.leave();
         }
         drop(session);
+        self.log.tell(&end(None, agent.work()));
         Ok(())
     }
 

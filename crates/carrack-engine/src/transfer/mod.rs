@@ -131,6 +131,15 @@ impl Running {
         }
     }
 
+    /// Bytes that its data connections have sent, as far as they are acknowledged, and received.
+    pub fn traffic(&self) -> (u64, u64) {
+        let counts = match self {
+            Self::Send(run) => run.driver.traffic.counts(&run.driver.sockets),
+            Self::Receive(run) => run.driver.traffic.counts(&run.driver.sockets),
+        };
+        (counts.delivered, counts.received)
+    }
+
     /// Cuts off data connections that are still there.
     pub fn cut_off(&self) {
         match self {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use carrack_core::tuning::Tuning;
 use carrack_engine::Context;
-use carrack_engine::node::{Access, Measure, NodeConfig};
+use carrack_engine::node::{Access, Measure, NodeConfig, NodeLog};
 use tempfile::TempDir;
 
 /// What stands in the files outside: must never be told, and never change.
@@ -143,6 +143,7 @@ pub fn node_config(root: &Path, own: &Path) -> NodeConfig {
     NodeConfig {
         root: root.to_path_buf(),
         listen: "127.0.0.1:0".parse().unwrap(),
+        listener: None,
         access: Access::Anonymous,
         read_only: false,
         measure: Measure::Token,
@@ -151,6 +152,7 @@ pub fn node_config(root: &Path, own: &Path) -> NodeConfig {
         stop: Context::default().stop,
         revoked: Default::default(),
         doors: Vec::new(),
+        log: NodeLog::none(),
         tuning: Tuning::DEFAULT,
     }
 }

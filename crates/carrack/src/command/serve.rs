@@ -10,7 +10,7 @@ use carrack_core::path::display_bytes;
 use carrack_core::pin::format_pin;
 use carrack_core::tuning::Tuning;
 use carrack_engine::node::Network;
-use carrack_engine::node::{Access, Measure, Node, NodeConfig};
+use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeLog};
 use clap::{ArgAction, Command};
 use serde_json::json;
 
@@ -86,6 +86,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let config = NodeConfig {
         root: root.clone(),
         listen: listen.unwrap_or(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), DEFAULT_PORT)),
+        listener: None,
         access: match path(&TOKEN_FILE)? {
             // A flag outweighs the environment, where the token file may come from.
             _ if anonymous => Access::Anonymous,
@@ -99,6 +100,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         stop: stop(),
         revoked: Default::default(),
         doors: Vec::new(),
+        log: NodeLog::none(),
         tuning: Tuning::DEFAULT,
     };
     let node = Node::start(config)?;
