@@ -18,6 +18,7 @@ pub mod facts;
 pub mod file;
 pub mod gauge;
 pub mod host;
+pub mod inherited;
 pub mod measure;
 pub mod probe;
 pub mod signal;

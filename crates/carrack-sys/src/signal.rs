@@ -19,6 +19,7 @@ const TERMINATE: u8 = 2;
 
 static STOP: AtomicU8 = AtomicU8::new(0);
 static REPORT: AtomicBool = AtomicBool::new(false);
+static RELOAD: AtomicBool = AtomicBool::new(false);
 
 /// Takes over `SIGINT`, `SIGTERM` and `SIGUSR1`, and ignores `SIGPIPE` and `SIGXFSZ`, whose calls
 /// then fail with `EPIPE` and `EFBIG`. A second `SIGINT` finds the default restored and ends the
@@ -30,6 +31,16 @@ pub fn install() {
     handle(libc::SIGINT, on_interrupt, libc::SA_RESETHAND);
     handle(libc::SIGTERM, on_terminate, 0);
     handle(libc::SIGUSR1, on_report, 0);
+}
+
+/// Takes over `SIGHUP`, for a program that goes on without its terminal and reads its configuration again instead.
+pub fn install_reload() {
+    handle(libc::SIGHUP, on_reload, 0);
+}
+
+/// Whether the configuration is to be read again (`SIGHUP`) since the last call.
+pub fn take_reload_request() -> bool {
+    RELOAD.swap(false, Ordering::Relaxed)
 }
 
 /// The first request to end, which stays.
@@ -57,6 +68,10 @@ extern "C" fn on_interrupt(_: libc::c_int) {
 
 extern "C" fn on_terminate(_: libc::c_int) {
     stop(TERMINATE);
+}
+
+extern "C" fn on_reload(_: libc::c_int) {
+    RELOAD.store(true, Ordering::Relaxed);
 }
 
 extern "C" fn on_report(_: libc::c_int) {
@@ -113,6 +128,11 @@ mod tests {
         raise(libc::SIGUSR1);
         assert!(take_report_request());
         assert!(!take_report_request());
+
+        install_reload();
+        assert!(!take_reload_request());
+        raise(libc::SIGHUP);
+        assert!(take_reload_request() && !take_reload_request());
 
         raise(libc::SIGINT);
         assert_eq!(stop_requested(), Some(StopSignal::Interrupt));

@@ -96,7 +96,7 @@ impl<T> Value<T> {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn read(&self, value: Vec<u8>) -> Result<T, String> {
+    pub fn read(&self, value: Vec<u8>) -> Result<T, String> {
         let text = |value| String::from_utf8(value).map_err(|_| "the value is not UTF-8".to_owned());
         match &self.read {
             Read::Text(parse) => parse(&text(value)?),

@@ -112,6 +112,27 @@ impl<'a> Flags<'a> {
         self.locations(positional)?.pop().ok_or_else(|| CommandError::usage(format!("{} is missing", positional.name)))
     }
 
+    /// Where a flag was given: `--listen` or `CARRACK_LISTEN`.
+    #[cfg(feature = "service")]
+    pub fn origin(&self, name: &str) -> Option<String> {
+        let by_flag = match self.matches.try_get_raw(name) {
+            Ok(Some(_)) => self.matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine),
+            _ => false,
+        };
+        if by_flag { Some(format!("--{name}")) } else { self.set(name).map(|given| given.origin) }
+    }
+
+    /// What was given for a flag, as text; `true` for one without a value.
+    #[cfg(feature = "service")]
+    pub fn text(&self, name: &str) -> Option<String> {
+        if let Ok(Some(true)) = self.matches.try_get_one::<bool>(name) {
+            return Some("true".to_owned());
+        }
+        let typed = self.matches.try_get_many::<OsString>(name).ok().flatten();
+        let typed = typed.map(|values| values.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(","));
+        typed.or_else(|| self.set(name).map(|given| String::from_utf8_lossy(&given.value).into_owned()))
+    }
+
     /// A value that clap has parsed.
     pub fn typed_one<T: Clone + Send + Sync + 'static>(&self, name: &str) -> Option<&'a T> {
         self.typed(name).next()

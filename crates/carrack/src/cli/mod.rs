@@ -1,6 +1,8 @@
 //! The parsers that turn text into types, and what a flag is. Nothing past the verbs reads text from a user.
 
 pub mod bare;
+#[cfg(feature = "service")]
+pub mod config_file;
 pub mod digests;
 pub mod duration;
 pub mod environment;
@@ -13,6 +15,7 @@ pub mod location;
 #[cfg(feature = "service")]
 pub mod moment;
 pub mod ports;
+pub mod settings;
 pub mod size;
 #[cfg(feature = "service")]
 pub mod task_files;

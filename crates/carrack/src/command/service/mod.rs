@@ -1,5 +1,7 @@
 //! `carrack service`: who may use a service, its ledger, its configuration.
 
+mod config;
+mod state;
 mod token;
 mod user;
 
@@ -14,7 +16,9 @@ const EXAMPLES: &str = "\
 Examples:
   carrack service user add ada --password         the password is asked for
   carrack service user add bob --account bob      bob's account of this host is bob
-  carrack service token create --label backup --verbs read,tasks --endpoint lab";
+  carrack service token create --label backup --verbs read,tasks --endpoint lab
+  carrack service backup ledger.backup
+  carrack service config show --origin";
 
 /// What clap knows of it.
 pub fn command() -> Command {
@@ -24,7 +28,8 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .args([JSON.arg().global(true), service::arg()])
-        .subcommands([user::command(), token::command()])
+        .subcommands([user::command(), token::command(), config::command()])
+        .subcommands(state::commands())
 }
 
 /// Runs the verb.
@@ -34,6 +39,8 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     };
     match what {
         "user" => user::run(&flags),
-        _ => token::run(&flags),
+        "token" => token::run(&flags),
+        "config" => config::run(&flags),
+        what => state::run(what, &flags),
     }
 }

@@ -1,132 +1,49 @@
-//! `carrack serve`: a node. Says where it listens, under which key, and the command that reaches it.
+//! What `carrack serve` prints once it serves: where, under which key, and the commands that reach it.
 
-use std::ffi::OsString;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use carrack_core::path::display_bytes;
 use carrack_core::pin::format_pin;
-use carrack_core::tuning::Tuning;
-use carrack_engine::node::Network;
-use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeLog};
-use clap::{ArgAction, Command};
 use serde_json::json;
 
-use super::context::stop;
 use crate::cli::DEFAULT_PORT;
-use crate::cli::flag::{Switch, Value};
-use crate::cli::flags::Flags;
-use crate::cli::ports::parse_listen;
-use crate::directories::state_directory;
-use crate::error::CommandError;
-use crate::exit;
 use crate::output::lines::Lines;
 use crate::output::{self, json as objects};
 
-const ROOT: Value<Vec<u8>> =
-    Value::path("root", "DIR", "Directory to serve; nothing outside it can be reached [required]");
-const LISTEN: Value<SocketAddr> =
-    Value::new("listen", "ADDR:PORT", parse_listen, "Address to listen on [default: [::]:7420]");
-const TOKEN_FILE: Value<Vec<u8>> = Value::path(
-    "token-file",
-    "FILE",
-    "File with the bearer token that clients must show [default: ~/.local/state/carrack/node.token, made if it does \
-     not exist]",
-);
-const ANONYMOUS: Switch =
-    Switch::new("anonymous", "Accept clients without a token: anyone who can reach the port can read and write");
-const READ_ONLY: Switch = Switch::new("read-only", "Refuse every write");
-const MEASURE: Value<Measure> = Value::word(
-    "measure",
-    "WHO",
-    Measure::ALL,
-    "Clients that may measure the path to this node (carrack bench net, ladder); one at a time [default: token]",
-);
-const DIAL_TO: Value<Network> = Value::new(
-    "dial-to",
-    "CIDR",
-    Network::parse,
-    "Network, like 10.20.0.0/16, that the node may always connect to for data; without it, the node does not connect \
-     to loopback, link-local or its own addresses, and with --anonymous or --read-only only to the host that asks \
-     [repeatable]",
-);
-const KEY_FILE: Value<Vec<u8>> = Value::path(
-    "key-file",
-    "FILE",
-    "File with the node's private key [default: ~/.local/state/carrack/node.key, made if it does not exist]",
-);
-const JSON: Switch = Switch::new("json", "Print the start-up lines as JSON");
-
-/// What clap knows of it.
-pub fn command() -> Command {
-    Command::new("serve")
-        .about("Serve a directory of this host as a node, on one port")
-        .after_help(
-            "It prints the commands to copy from and to here, and serves until Ctrl-C stops it. Where XDG_STATE_HOME is set, \
-             it stands for ~/.local/state.",
-        )
-        .args([ROOT.arg(), LISTEN.arg()])
-        .arg(TOKEN_FILE.arg().conflicts_with(ANONYMOUS.name))
-        .args([ANONYMOUS.arg(), READ_ONLY.arg(), MEASURE.arg()])
-        .arg(DIAL_TO.arg().action(ArgAction::Append))
-        .args([KEY_FILE.arg(), JSON.arg()])
-}
-
-/// Runs the verb.
-pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    carrack_sys::host::give_memory_back();
-    let path = |flag| Ok::<_, CommandError>(flags.get(flag)?.map(|bytes| PathBuf::from(OsString::from_vec(bytes))));
-    let root = path(&ROOT)?
-        .ok_or_else(|| CommandError::usage("serve needs --root DIR: what is not below it cannot be reached"))?;
-    let listen = flags.get(&LISTEN)?;
-    let json = flags.has(&JSON);
-    let anonymous = flags.has(&ANONYMOUS);
-    let config = NodeConfig {
-        root: root.clone(),
-        listen: listen.unwrap_or(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), DEFAULT_PORT)),
-        listener: None,
-        access: match path(&TOKEN_FILE)? {
-            // A flag outweighs the environment, where the token file may come from.
-            _ if anonymous => Access::Anonymous,
-            Some(file) => Access::TokenFile(file),
-            None => Access::Generated(state_directory().join("node.token")),
-        },
-        read_only: flags.has(&READ_ONLY),
-        measure: flags.get(&MEASURE)?.unwrap_or_default(),
-        dial_to: flags.all(&DIAL_TO)?,
-        key_file: path(&KEY_FILE)?.unwrap_or_else(|| state_directory().join("node.key")),
-        stop: stop(),
-        revoked: Default::default(),
-        doors: Vec::new(),
-        log: NodeLog::none(),
-        tuning: Tuning::DEFAULT,
-    };
-    let node = Node::start(config)?;
-    let facts = Announcement {
-        address: node.address(),
-        fingerprint: node.fingerprint(),
-        token_file: node.token_file().map(Path::to_path_buf),
-        root,
-        read_only: flags.has(&READ_ONLY),
-    };
-    announce(&facts, anonymous, json);
-    node.wait();
-    Ok(exit::DONE)
-}
-
 /// What the node's users have to know.
-struct Announcement {
-    address: SocketAddr,
+pub struct Announcement {
+    /// Where it listens.
+    pub address: SocketAddr,
     /// SHA-256 of its public key.
-    fingerprint: [u8; 32],
-    token_file: Option<PathBuf>,
-    root: PathBuf,
-    read_only: bool,
+    pub fingerprint: [u8; 32],
+    /// Where its token is.
+    pub token_file: Option<PathBuf>,
+    /// What it serves.
+    pub root: PathBuf,
+    /// Nothing may be changed.
+    pub read_only: bool,
+    /// The service beside the node, if there is one.
+    #[cfg(feature = "service")]
+    pub service: Option<AnnouncedService>,
 }
 
-fn announce(facts: &Announcement, anonymous: bool, as_json: bool) {
+/// What the users of a service have to know.
+pub struct AnnouncedService {
+    /// Its Unix socket.
+    pub socket: PathBuf,
+    /// Its state directory.
+    pub state: PathBuf,
+    /// SHA-256 of the public key that its API shows.
+    pub fingerprint: [u8; 32],
+    /// Whether verbs of this account find the socket by themselves.
+    pub is_default: bool,
+}
+
+/// Prints it.
+pub fn announce(facts: &Announcement, anonymous: bool, as_json: bool) {
     let mut out = Lines::stdout(true);
     if as_json {
         out.json(&objects::object("serving", SystemTime::now(), fields(facts, anonymous)));
@@ -142,14 +59,22 @@ fn announce(facts: &Announcement, anonymous: bool, as_json: bool) {
 
 fn fields(facts: &Announcement, anonymous: bool) -> serde_json::Value {
     let path = |path: &Path| objects::with_path(json!({}), path.as_os_str().as_bytes());
-    json!({
+    let mut fields = json!({
         "address": facts.address.to_string(),
         "port": facts.address.port(),
         "root": path(&facts.root),
         "fingerprint": format_pin(&facts.fingerprint),
         "anonymous": anonymous,
         "token_file": facts.token_file.as_deref().map(path),
-    })
+    });
+    if let Some(service) = &facts.service {
+        fields["service"] = json!({
+            "socket": path(&service.socket),
+            "state": path(&service.state),
+            "fingerprint": format_pin(&service.fingerprint),
+        });
+    }
+    fields
 }
 
 fn lines(facts: &Announcement, anonymous: bool, host: &str) -> Vec<String> {
@@ -174,11 +99,24 @@ fn lines(facts: &Announcement, anonymous: bool, host: &str) -> Vec<String> {
     if !facts.read_only {
         lines.push(format!("to copy to here: carrack{flag} PATH 'carrack://{address}/{fingerprint}'"));
     }
+    if let Some(service) = &facts.service {
+        let socket = shown(&service.socket);
+        let named = if service.is_default { String::new() } else { format!(" --service {}", quoted(&socket)) };
+        lines.push(format!("service state {}", shown(&service.state)));
+        lines.push(format!("service socket {socket}"));
+        lines.push(format!("service https://{}#{}", with_port(host, facts.address.port()), format_pin(&service.fingerprint)));
+        lines.push(format!("to submit a task: carrack task submit{named} SRC DST"));
+    }
     lines
 }
 
+/// An address for a URL, whose port is always named: browsers have another default.
+fn with_port(host: &str, port: u16) -> String {
+    format!("{host}:{port}")
+}
+
 /// A word for a shell: quoted where it has to be.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%,".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {
         return word.to_owned();
@@ -187,7 +125,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// What a client types to reach an address: "every address" is none.
-fn host_to_type(address: IpAddr, name: &str) -> String {
+pub fn host_to_type(address: IpAddr, name: &str) -> String {
     match address {
         _ if address.is_unspecified() => name.to_owned(),
         IpAddr::V6(address) => format!("[{address}]"),
@@ -196,7 +134,7 @@ fn host_to_type(address: IpAddr, name: &str) -> String {
 }
 
 /// This host's own name, as good a guess as any: names that others know it by are not known here.
-fn host_name() -> String {
+pub fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match crate::cli::location::parse_host(name.trim().as_bytes()) {
         Ok(name) => name,
@@ -216,6 +154,7 @@ mod tests {
             token_file: token_file.map(PathBuf::from),
             root: PathBuf::from("/data"),
             read_only: false,
+            service: None,
         }
     }
 
@@ -239,6 +178,26 @@ mod tests {
         let text = lines(&facts("[::]:99", None), true, "box");
         assert!(text[3].contains("whoever"));
         assert!(text[4].contains("carrack 'carrack://box:99/PATH#"), "{}", text[4]);
+    }
+
+    #[test]
+    fn serve_tells_how_the_service_is_reached() {
+        let service = |is_default| AnnouncedService {
+            socket: "/state/service/service.sock".into(),
+            state: "/state/service".into(),
+            fingerprint: [0xcd; 32],
+            is_default,
+        };
+        let facts = Announcement { service: Some(service(true)), ..facts("[::]:7420", None) };
+        let text = lines(&facts, false, "box");
+        let url = format!("service https://box:7420#sha256:{}", "cd".repeat(32));
+        assert!(text.contains(&url), "{text:?}");
+        assert_eq!(text.last().map(String::as_str), Some("to submit a task: carrack task submit SRC DST"));
+        let line = objects::object("serving", SystemTime::UNIX_EPOCH, fields(&facts, false));
+        assert_eq!(crate::json_schema::Schema::published().check(&line), Ok(()));
+        let facts = Announcement { service: Some(service(false)), ..facts };
+        let text = lines(&facts, false, "box");
+        assert!(text.iter().any(|line| line.ends_with("--service /state/service/service.sock SRC DST")), "{text:?}");
     }
 
     #[test]
