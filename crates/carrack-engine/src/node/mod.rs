@@ -131,6 +131,11 @@ impl NodeHandle {
         self.stop.request(StopReason::Cancel);
     }
 
+    /// Whether it has stopped by itself, or was stopped.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// Waits until the node has stopped: its port is closed, and no session writes any more.
     pub fn wait(mut self) {
         if let Some(thread) = self.thread.take() {
