@@ -74,7 +74,7 @@ def timed(args, link, home, source, streams, limit):
     there.mkdir()
     env = {**os.environ, "HOME": str(home), "XDG_STATE_HOME": f"{home}/state", "XDG_CONFIG_HOME": f"{home}/config"}
     on = lambda host, *command: ["ip", "netns", "exec", host, args.bin / "carrack", *command]
-    node = subprocess.Popen(on(far, "serve", "--anonymous", "--root", home, "--listen", f"{address}:0"),
+    node = subprocess.Popen(on(far, "serve", "--node-only", "--anonymous", "--root", home, "--listen", f"{address}:0"),
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
     try:
         command = ["-q", *([] if streams is None else ["--streams", str(streams)])]

@@ -47,7 +47,7 @@ class Link:
 
 
 def node(args, link, home, env):
-    command = [args.bin / "carrack", "serve", "--anonymous", "--root", home, "--listen", f"{link.address}:0"]
+    command = [args.bin / "carrack", "serve", "--node-only", "--anonymous", "--root", home, "--listen", f"{link.address}:0"]
     server = link.on(link.far, command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
     return server, server.stdout.readline().split()[-1]
 

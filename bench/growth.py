@@ -47,7 +47,7 @@ class Link:
 def copy(args, link, home, streams):
     """The events of one copy, each with the seconds since its link was made."""
     env = {**os.environ, "HOME": home, "XDG_STATE_HOME": f"{home}/state", "XDG_CONFIG_HOME": f"{home}/config"}
-    node = subprocess.Popen(["ip", "netns", "exec", link.far, args.bin / "carrack", "serve", "--anonymous", "--root", home,
+    node = subprocess.Popen(["ip", "netns", "exec", link.far, args.bin / "carrack", "serve", "--node-only", "--anonymous", "--root", home,
                              "--listen", f"{link.address}:0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
     try:
         address = node.stdout.readline().split()[-1]

@@ -111,7 +111,7 @@ class Stage:
         self.token.chmod(0o600)
         self.clear = ["--encrypt", "none", "--digest", "none", "--token-file", self.token]
         # Its root holds the disk and the memory.
-        command = self.on(self.far, args.bin / "carrack", "serve", "--token-file", self.token, "--key-file", home / "key", "--root", "/",
+        command = self.on(self.far, args.bin / "carrack", "serve", "--node-only", "--token-file", self.token, "--key-file", home / "key", "--root", "/",
                           "--listen", f"{self.address}:0")
         self.node = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=self.env)
         said = dict(line.rsplit(maxsplit=1) for line in (self.node.stdout.readline() for _ in range(3)))

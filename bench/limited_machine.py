@@ -59,7 +59,7 @@ class Machine:
 
     def node(self, prefix=(), listen="127.0.0.1:0", root=None):
         """Starts a node, and gives its address."""
-        serve = [self.programs / "carrack", "serve", "--anonymous", "--listen", listen]
+        serve = [self.programs / "carrack", "serve", "--node-only", "--anonymous", "--listen", listen]
         _, line = self.start(*prefix, *serve, "--root", root or self.home / "root", until="listening")
         return f"carrack://{line.split()[-1]}"
 

@@ -104,7 +104,7 @@ class Node:
         self.link, self.args = link, args
         self.env = {"HOME": str(home), "PATH": os.environ["PATH"]}
         (home / "root").mkdir(parents=True)
-        command = [args.bin / "carrack", "serve", "--anonymous", "--measure=anyone", "--root", home / "root",
+        command = [args.bin / "carrack", "serve", "--node-only", "--anonymous", "--measure=anyone", "--root", home / "root",
                    "--key-file", home / "key", "--listen", f"{link.address}:0"]
         self.process = subprocess.Popen(link.on("far", command), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                         text=True, env=self.env)

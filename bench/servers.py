@@ -132,7 +132,7 @@ secrets file = {directory}/rsyncd.secrets
             return len(said) == 2
 
         files = f"--token-file {self.fields['token']} --key-file {self.directory}/{name}-key"
-        if not self.serve(name, f"{self.bench.carrack} serve --root {root} {files} --listen {self.address}:0", is_ready):
+        if not self.serve(name, f"{self.bench.carrack} serve --node-only --root {root} {files} --listen {self.address}:0", is_ready):
             return None
         return lambda path: f"carrack://{said['listening on']}/{path}{said['fingerprint']}"
 

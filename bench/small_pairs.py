@@ -54,7 +54,7 @@ class Node:
             file.write(TOKEN + "\n")
         key = os.path.join(directory, f"key{os.getpid()}")
         self.child = subprocess.Popen(
-            [program, "serve", "--json", "--listen", "127.0.0.1:0", "--root", root, "--key-file", key,
+            [program, "serve", "--node-only", "--json", "--listen", "127.0.0.1:0", "--root", root, "--key-file", key,
              "--token-file", self.tokens], stdout=subprocess.PIPE, text=True)
         told = json.loads(self.child.stdout.readline())
         self.at = f"carrack://127.0.0.1:{told['port']}/"

@@ -20,7 +20,7 @@ def copy(args, home, stop):
     """Seconds of one copy, and what it says of itself."""
     env = {**os.environ, "HOME": home, "XDG_STATE_HOME": f"{home}/state", "XDG_CONFIG_HOME": f"{home}/config"}
     total = args.mib << 20
-    node = subprocess.Popen([args.bin / "carrack", "serve", "--anonymous", "--root", f"{home}/root", "--listen", "127.0.0.1:0"],
+    node = subprocess.Popen([args.bin / "carrack", "serve", "--node-only", "--anonymous", "--root", f"{home}/root", "--listen", "127.0.0.1:0"],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
     address = node.stdout.readline().split()[-1]
     relay = [args.bin / "carrack-relay", address, "--rate", str(args.rate_mb * 10**6)]

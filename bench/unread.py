@@ -32,7 +32,7 @@ def peak(pid):
 class Node:
     def __init__(self, args, root, home):
         root.mkdir(exist_ok=True)
-        command = [args.bin, "serve", "--anonymous", "--root", root, "--listen", "127.0.0.1:0", "--dial-to", "127.0.0.0/8"]
+        command = [args.bin, "serve", "--node-only", "--anonymous", "--root", root, "--listen", "127.0.0.1:0", "--dial-to", "127.0.0.0/8"]
         env = {**os.environ, "HOME": str(home)}
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
         words = dict(line.split(" ", 1) for line in (self.process.stdout.readline() for _ in range(3)))

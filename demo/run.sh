@@ -26,7 +26,7 @@ chmod 600 "$work/token"
 start_node() {
     mkdir "$work/$1"
     mkfifo "$work/$1.said"
-    "$carrack" serve --root "$work/$1" --listen 127.0.0.1:0 --token-file "$work/token" --key-file "$work/$1.key" >"$work/$1.said" &
+    "$carrack" serve --node-only --root "$work/$1" --listen 127.0.0.1:0 --token-file "$work/token" --key-file "$work/$1.key" >"$work/$1.said" &
     nodes+=($!)
     exec {said}<"$work/$1.said"
     local line address='' fingerprint=''

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::node::Node;
 use crate::support::{Sandbox, same_tree, tool, tree};
 
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 24] = [
     "copy",
     "gc",
     "ls",
@@ -24,6 +24,13 @@ const VERBS: [&str; 17] = [
     "serve",
     "token",
     "tuning",
+    "task",
+    "endpoint",
+    "timer",
+    "service",
+    "login",
+    "logout",
+    "whoami",
     "completions",
     "man",
 ];
@@ -239,7 +246,7 @@ fn usage_that_cannot_be_meant_ends_in_2_and_does_nothing() {
         &["mv", "a", "b", "c"],
         &["rm"],
         &["sum", "--digest=none", "a"],
-        &["serve"],
+        &["serve", "--node-only"],
         &["serve", "--root=.", "--listen=nowhere"],
         &["serve", "--root=.", "--anonymous", "--token-file=t"],
         &["completions", "tcsh"],
@@ -301,6 +308,16 @@ fn completions_and_manual_pages_know_every_verb() {
         ["cpu", "diff", "disk", "ladder", "list", "load", "net", "peers", "show"]
             .map(|verb| format!("carrack-bench-{verb}.1")),
     );
+    let below = [
+        ("task", "cancel clone events items list pause resume retry show submit update wait watch"),
+        ("endpoint", "add edit list rm show test"),
+        ("timer", "create list pause resume rm show"),
+        ("service", "backup check config config-check config-show restore token token-create token-list token-revoke"),
+        ("service", "user user-add user-edit user-list user-rm"),
+    ];
+    for (verb, words) in below {
+        expected.extend(words.split(' ').map(|word| format!("carrack-{verb}-{word}.1")));
+    }
     expected.sort();
     assert_eq!(pages, expected);
     for page in pages {

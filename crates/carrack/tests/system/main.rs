@@ -44,6 +44,8 @@ mod pscheduler;
 mod push;
 mod reconnect;
 mod report;
+#[cfg(feature = "service")]
+mod service;
 mod shapes;
 mod smoke;
 mod ssh;

@@ -123,7 +123,7 @@ impl Setup<'_> {
 
     fn node(&self, command: &mut Command, port: u16) -> Result<(), String> {
         let token = self.write("token", &format!("{}\n", self.secret))?;
-        command.args(["serve", "--listen", &format!("{LOOPBACK}:{port}"), "--root"]).arg(self.data);
+        command.args(["serve", "--node-only", "--listen", &format!("{LOOPBACK}:{port}"), "--root"]).arg(self.data);
         command.arg("--token-file").arg(token).arg("--key-file").arg(self.private.join("node-key"));
         Ok(())
     }

@@ -159,6 +159,8 @@ pub fn check_values(settings: &Settings) -> Result<(), CommandError> {
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let settings = read_settings(flags)?;
+    // Before anything is made or listens.
+    check_values(&settings)?;
     log::start(settings.get(&LOG_FORMAT)?.unwrap_or_default(), false);
     carrack_sys::signal::install_reload();
     let inherited = carrack_sys::inherited::listeners()

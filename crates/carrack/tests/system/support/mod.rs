@@ -8,6 +8,8 @@ pub mod node;
 pub mod process;
 pub mod running;
 pub mod schema;
+#[cfg(feature = "service")]
+pub mod service;
 pub mod speaker;
 pub mod sshd;
 #[cfg(feature = "service")]

@@ -54,7 +54,7 @@ impl Node {
         std::fs::set_permissions(&token_file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let mut command = sandbox.carrack();
         command
-            .args(["serve", "--listen", address, "--root"])
+            .args(["serve", "--node-only", "--listen", address, "--root"])
             .arg(sandbox.path(root))
             .arg("--key-file")
             .arg(sandbox.path(format!("{root}.key")));

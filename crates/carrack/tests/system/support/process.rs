@@ -28,6 +28,12 @@ pub fn agents(directory: &Path) -> Vec<u32> {
     at_home_in(directory).into_iter().filter(is_agent).collect()
 }
 
+/// The workers among them.
+pub fn workers(directory: &Path) -> Vec<u32> {
+    let is_worker = |pid: &u32| about(*pid, "cmdline").split(|&byte| byte == 0).nth(1) == Some(b"worker");
+    at_home_in(directory).into_iter().filter(is_worker).collect()
+}
+
 /// The state and the parent of a process.
 fn state(pid: u32) -> Option<(char, u32)> {
     let stat = String::from_utf8_lossy(&about(pid, "stat")).into_owned();

@@ -1,0 +1,195 @@
+//! The service of managed transfers, by the command line alone: from nothing to tasks that are finished and verified.
+
+mod operation;
+
+use std::fs;
+
+use crate::support::node::Node;
+use crate::support::service::{Service, object};
+use crate::support::sshd::Sshd;
+use crate::support::{Sandbox, same_tree, tree, wait_until};
+
+/// An endpoint at a node.
+fn add_node(sandbox: &Sandbox, name: &str, node: &Node) {
+    let token = node.token_file.display().to_string();
+    sandbox.ok(["endpoint", "add", name, &node.at(""), "--token-file", &token]);
+}
+
+#[test]
+fn task_between_two_nodes_is_finished_and_verified_by_a_few_commands() {
+    let sandbox = Sandbox::new();
+    let (one, two) = (Node::start(&sandbox, "one", &[]), Node::start(&sandbox, "two", &["--dial-to=127.0.0.0/8"]));
+    tree::mixed(&sandbox.path("one/run42"));
+    let service = Service::start(&sandbox, &[]);
+    add_node(&sandbox, "one", &one);
+    add_node(&sandbox, "two", &two);
+    let submitted = sandbox.ok(["task", "submit", "@one:/run42", "@two:/", "--label", "run 42", "--wait", "--timeout=120s"]);
+    let id = submitted.stdout.trim();
+    same_tree(&sandbox.path("one/run42"), &sandbox.path("two/run42"));
+    let task = object(&sandbox, &["task", "show", id]);
+    assert_eq!((&task["state"], &task["request"]["label"]), (&"SUCCEEDED".into(), &"run 42".into()), "{task}");
+    assert_eq!(task["progress"]["items_done"], task["progress"]["items_total"], "{task}");
+    assert_eq!(task["progress"]["bytes_verified"], task["progress"]["bytes_moved"], "{task}");
+    let listed = sandbox.ok(["task", "list", "--label", "run"]).stdout;
+    assert!(listed.contains(id) && listed.contains("SUCCEEDED"), "{listed}");
+    assert_eq!(sandbox.ok(["task", "list", "--state", "FAILED"]).stdout, "");
+    let items = sandbox.ok(["task", "items", id, "--state", "done", "--csv"]).stdout;
+    let files = tree::walk(&sandbox.path("one/run42")).iter().filter(|path| path.is_file() && !path.is_symlink()).count();
+    assert_eq!(items.lines().filter(|line| line.contains(",file,")).count(), files, "{items}");
+    let events = sandbox.ok(["task", "events", id]).stdout;
+    for kind in [" submitted ", " started ", " ended "] {
+        assert!(events.contains(kind), "{kind} is not in {events}");
+    }
+    // Those who come by the network are not known.
+    let url = service.told("service ").trim_start_matches("https://");
+    assert!(url.starts_with("127.0.0.1:") || service.said.iter().any(|line| line.contains("https://127.0.0.1:")), "{url}");
+}
+
+#[test]
+fn task_that_is_submitted_twice_under_one_id_is_one_task() {
+    let sandbox = Sandbox::new();
+    let _service = Service::start(&sandbox, &[]);
+    sandbox.write("from/a", "a");
+    fs::create_dir(sandbox.path("to")).unwrap();
+    let submit = |label: &str| sandbox.run(["task", "submit", "from/", "to/", "--submission-id=once", "--label", label]);
+    let (first, second) = (submit("x"), submit("x"));
+    assert_eq!((first.code, second.code, &first.stdout), (0, 0, &second.stdout), "{}{}", first.stderr, second.stderr);
+    assert!(second.stderr.contains("no second task"), "{}", second.stderr);
+    submit("y").failed_with(2, &["--submission-id"]);
+    sandbox.ok(["task", "wait", first.stdout.trim(), "--timeout=120s"]);
+    assert_eq!(fs::read(sandbox.path("to/a")).unwrap(), b"a");
+    assert_eq!(sandbox.ok(["task", "list"]).stdout.lines().count(), 2);
+}
+
+#[test]
+fn wait_exits_by_how_the_task_ended() {
+    let sandbox = Sandbox::new();
+    let _service = Service::start(&sandbox, &[]);
+    sandbox.write("from/a", "a");
+    let submit = |words: &[&str]| {
+        let ran = sandbox.ok(["task", "submit"].iter().chain(words));
+        ran.stdout.trim().to_owned()
+    };
+    // A source that is missing cannot come by itself: it fails at once.
+    let failed = submit(&["absent", "to/"]);
+    sandbox.run(["task", "wait", &failed, "--timeout=120s"]).failed_with(1, &["FAILED", "absent"]);
+    let partial = submit(&["from/a", "absent", "to"]);
+    sandbox.run(["task", "wait", &partial, "--timeout=120s"]).failed_with(23, &["PARTIAL"]);
+    let skipped = submit(&["from/a", "absent", "to", "--skip-source-errors"]);
+    sandbox.ok(["task", "wait", &skipped, "--timeout=120s"]);
+    // It would take hours.
+    let long = submit(&["random:1T", "null:", "--bwlimit=1MB"]);
+    sandbox.run(["task", "wait", &long, "--timeout=1s"]).failed_with(30, &["has not ended"]);
+    sandbox.ok(["task", "cancel", &long]);
+    sandbox.run(["task", "wait", &long, "--timeout=120s"]).failed_with(20, &["CANCELLED"]);
+    sandbox.run(["task", "wait", "no-such-task"]).failed_with(11, &["no such"]);
+}
+
+#[test]
+fn task_is_paused_and_goes_on_and_outlives_the_service() {
+    let sandbox = Sandbox::new();
+    let mut service = Service::start(&sandbox, &[]);
+    sandbox.write("from/large", tree::bytes(24 << 20, 7));
+    let id = sandbox.ok(["task", "submit", "from/large", "to", "--bwlimit=4MB"]).stdout.trim().to_owned();
+    let state = |sandbox: &Sandbox| object(sandbox, &["task", "show", &id])["state"].as_str().unwrap().to_owned();
+    let moved = |sandbox: &Sandbox| {
+        object(sandbox, &["task", "show", &id])["progress"]["bytes_moved"].as_u64().unwrap_or(0)
+    };
+    wait_until("bytes move", || moved(&sandbox) > 0);
+    sandbox.ok(["task", "pause", &id]);
+    wait_until("the task is paused", || state(&sandbox) == "PAUSED");
+    sandbox.ok(["task", "resume", &id]);
+    wait_until("the task goes on", || state(&sandbox) == "ACTIVE");
+    service.kill();
+    drop(sandbox.run(["task", "list"])); // Nobody answers.
+    sandbox.run(["task", "show", &id]).failed_with(10, &["carrack serve"]);
+    let _next = Service::start(&sandbox, &[]);
+    sandbox.ok(["task", "wait", &id, "--timeout=120s"]);
+    let task = object(&sandbox, &["task", "show", &id]);
+    assert_eq!((&task["state"], &task["fence"]), (&"SUCCEEDED".into(), &2.into()), "{task}");
+    assert_eq!(fs::read(sandbox.path("from/large")).unwrap(), fs::read(sandbox.path("to")).unwrap());
+}
+
+#[test]
+fn tasks_are_submitted_through_ssh_without_a_login() {
+    let sandbox = Sandbox::new();
+    let _service = Service::start(&sandbox, &[]);
+    sandbox.write("from/a", "a");
+    let sshd = Sshd::start(&sandbox);
+    let words: Vec<&str> = sshd.rsh.trim_start_matches("--rsh=").split(' ').collect();
+    let (from, to) = (sandbox.path("from/a"), sandbox.path("to"));
+    // The account's own home is another one there: the service is named by its socket.
+    let socket = sandbox.path("home/.local/state/carrack/service/service.sock");
+    let line = format!(
+        "carrack task submit --service {} --wait --timeout 120s {} {}",
+        socket.display(),
+        from.display(),
+        to.display()
+    );
+    let output = std::process::Command::new(words[0]).args(&words[1..]).arg("far").arg(line).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(fs::read(to).unwrap(), b"a");
+}
+
+#[test]
+fn endpoint_test_names_what_is_missing_and_the_line_that_mends_it() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    let _service = Service::start(&sandbox, &[]);
+    add_node(&sandbox, "good", &node);
+    let good = sandbox.ok(["endpoint", "test", "good"]).stdout;
+    assert!(!good.contains("BAD"), "{good}");
+    sandbox.ok(["endpoint", "add", "no-token", &node.at("")]);
+    let bad = sandbox.run(["endpoint", "test", "no-token"]);
+    assert_eq!(bad.code, 1, "{}{}", bad.stdout, bad.stderr);
+    assert!(bad.stdout.contains("carrack endpoint edit no-token --token-file"), "{}", bad.stdout);
+    sandbox.ok(["endpoint", "edit", "no-token", "--token-file", &node.token_file.display().to_string()]);
+    sandbox.ok(["endpoint", "test", "no-token"]);
+    let shown = sandbox.ok(["endpoint", "show", "no-token", "--json"]).stdout;
+    assert!(shown.contains("\"has_token\":true") && !shown.contains(Node::TOKEN), "{shown}");
+    sandbox.ok(["endpoint", "rm", "no-token"]);
+    assert_eq!(sandbox.ok(["endpoint", "list"]).stdout.lines().count(), 2);
+}
+
+#[test]
+fn timer_submits_its_tasks_and_no_more_after_its_runs() {
+    let sandbox = Sandbox::new();
+    let _service = Service::start(&sandbox, &[]);
+    sandbox.write("from/a", "a");
+    let id = sandbox.ok(["timer", "create", "--every=1s", "--runs=2", "--overlap=start", "from/a", "to/"]).stdout;
+    let id = id.trim();
+    wait_until("the timer has ended", || object(&sandbox, &["timer", "show", id])["state"] == "ended");
+    let listed = sandbox.ok(["task", "list", "--timer", id, "--json"]).stdout;
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    sandbox.ok(["timer", "rm", id]);
+}
+
+#[test]
+fn users_and_tokens_open_the_service_on_its_port_and_revoked_ones_do_not() {
+    let sandbox = Sandbox::new();
+    let service = Service::start(&sandbox, &[]);
+    let url = service.said.iter().find_map(|line| line.strip_prefix("service https://")).unwrap();
+    let url = format!("https://{url}");
+    let there = |words: &[&str]| {
+        let mut all = words.to_vec();
+        all.extend(["--service", &url]);
+        sandbox.run(all)
+    };
+    there(&["whoami"]).failed_with(77, &["carrack login"]);
+    sandbox.ok(["service", "user", "add", "ada"]);
+    let token = sandbox.ok(["service", "token", "create", "--user", "ada", "--label", "test"]).stdout;
+    let id = token.trim().split('_').nth(1).unwrap().to_owned();
+    let mut login = sandbox.carrack();
+    let file = sandbox.write("token", token.trim());
+    login.args(["login", "--token", "--service", &url]).stdin(fs::File::open(file).unwrap());
+    let output = login.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let who = there(&["whoami", "--json"]);
+    assert!(who.stdout.contains("\"user\":\"ada\""), "{}{}", who.stdout, who.stderr);
+    // What anybody submits is their own.
+    there(&["task", "submit", "/etc/hosts", "/tmp/x"]).failed_with(77, &["@"]);
+    sandbox.ok(["service", "token", "revoke", &id]);
+    there(&["whoami"]).failed_with(77, &[]);
+    there(&["logout"]);
+    there(&["logout"]).failed_with(2, &["no login"]);
+}

@@ -1,0 +1,193 @@
+//! What an operator has: the configuration, the service manager, the log.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::process::Command;
+
+use crate::support::node::Node;
+use crate::support::process::signal;
+use crate::support::service::{Service, object};
+use crate::support::{Sandbox, wait_until};
+
+/// The first start makes all that it needs; a second service on the same directory is refused.
+#[test]
+fn serve_needs_nothing_at_its_first_start_and_has_its_directory_to_itself() {
+    let sandbox = Sandbox::new();
+    let mut service = Service::start(&sandbox, &[]);
+    let state = sandbox.path("home/.local/state/carrack/service");
+    for name in ["ledger.db", "seal.key", "tls.crt", "tls.key", "tasks", "files", "service.sock"] {
+        assert!(state.join(name).exists(), "{name}");
+    }
+    for name in ["seal.key", "tls.key", "ledger.db"] {
+        assert_eq!(crate::support::mode(&state.join(name)) & 0o077, 0, "{name}");
+    }
+    sandbox
+        .run(["serve", "--listen=127.0.0.1:0"])
+        .failed_with(10, &["another service uses", "--node-only", "--state-dir"]);
+    assert!(object(&sandbox, &["whoami"])["role"] == "admin");
+    assert_eq!(service.terminate(), Some(0), "{}", service.log());
+    assert!(!state.join("service.sock").exists());
+}
+
+#[test]
+fn config_is_checked_and_shown_with_where_values_come_from() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.write("carrack.toml", "[service]\nworkers = 3\n[log]\nformat = \"json\"\n");
+    let config = format!("--config={}", path.display());
+    sandbox.ok(["service", "config", "check", &config]);
+    let shown = sandbox.ok(["service", "config", "show", "--origin", &config]).stdout;
+    assert!(shown.contains("workers = 3") && shown.contains("carrack.toml: service.workers"), "{shown}");
+    assert!(shown.contains("# listen: [::]:7420    # default"), "{shown}");
+    let mut command = sandbox.carrack();
+    command.env("CARRACK_WORKERS", "5").args(["service", "config", "show", "--origin", &config]);
+    let shown = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(shown.contains("workers = 5    # CARRACK_WORKERS"), "{shown}");
+    for (text, words) in [
+        ("[service]\nworker = 3\n", ["worker", "did you mean workers?"]),
+        ("[service]\nworkers = \"many\"\n", ["service.workers", "is not a number"]),
+        ("[node]\nlisten = \"nowhere\"\n", ["node.listen", "nowhere"]),
+        ("[node\n", ["line 1", "carrack.toml"]),
+    ] {
+        fs::write(&path, text).unwrap();
+        sandbox.run(["service", "config", "check", &config]).failed_with(2, &words);
+        sandbox.run(["serve", "--listen=127.0.0.1:0", &config]).failed_with(2, &words);
+    }
+}
+
+/// As systemd does it: a socket for notices, and one that listens already.
+#[test]
+fn serve_tells_its_manager_how_it_is_and_takes_the_sockets_that_it_is_given() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.path("notify");
+    let notices = UnixDatagram::bind(&path).unwrap();
+    notices.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+    // What listens is opened by the parent, is the fourth descriptor, and belongs to the process that it becomes.
+    let script = "import os, socket, sys\n\
+        s = socket.create_server(('127.0.0.1', 0))\n\
+        os.dup2(s.fileno(), 3, inheritable=True)\n\
+        os.environ['LISTEN_PID'] = str(os.getpid())\n\
+        os.environ['LISTEN_FDS'] = '1'\n\
+        os.execv(sys.argv[1], sys.argv[1:])\n";
+    let like = sandbox.carrack();
+    let mut shell = Command::new("python3");
+    shell.args(["-c", script]).arg(crate::support::program()).args(["serve", "--listen", "127.0.0.1:1"]);
+    shell.current_dir(sandbox.path("")).env_clear();
+    shell.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "400000");
+    let mut service = Service::run(&sandbox, &mut shell);
+    let address = service.told("listening on ").to_owned();
+    assert!(address.starts_with("127.0.0.1:") && address != "127.0.0.1:1", "{address}");
+    std::net::TcpStream::connect(&address).unwrap();
+    let next = || {
+        let mut bytes = [0; 1024];
+        let count = notices.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..count]).into_owned()
+    };
+    assert!(next().contains("READY=1"));
+    assert!(next().contains("WATCHDOG=1"));
+    signal(service.child.id(), "HUP");
+    let until = |word: &str| {
+        for _ in 0..1000 {
+            let told = next();
+            if told.contains(word) {
+                return told;
+            }
+        }
+        panic!("{word} was not told");
+    };
+    assert!(until("RELOADING=1").contains("MONOTONIC_USEC="));
+    until("READY=1");
+    signal(service.child.id(), "TERM");
+    until("STOPPING=1");
+    assert_eq!(service.terminate(), Some(0));
+}
+
+#[test]
+fn config_is_read_again_on_hangup_and_a_bad_one_changes_nothing() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.write("carrack.toml", "[service]\nworkers = 2\n");
+    let service = Service::start(&sandbox, &[&format!("--config={}", path.display())]);
+    fs::write(&path, "[service]\nworkers = 0\n").unwrap();
+    signal(service.child.id(), "HUP");
+    wait_until("it is told", || service.log().contains("stays in use"));
+    fs::write(&path, "[service]\nworkers = 4\n").unwrap();
+    signal(service.child.id(), "HUP");
+    wait_until("it is told", || service.log().contains("was read again"));
+    sandbox.ok(["task", "list"]);
+}
+
+/// Who, from where, what, bytes and outcome, a line a session; also without the service.
+#[test]
+fn log_has_a_line_for_each_session_of_a_node() {
+    let sandbox = Sandbox::new();
+    sandbox.write("root/f", vec![7; 100_000]);
+    let service = Service::start(&sandbox, &["--root=root", "--log-format=json"]);
+    let fingerprint = service.told("fingerprint ").to_owned();
+    let at = format!("carrack://{}/f{fingerprint}", service.told("listening on "));
+    let token = format!("--token-file={}", sandbox.path("home/.local/state/carrack/node.token").display());
+    sandbox.ok([&at, "here", &token]);
+    sandbox.run([&at, "here", "--token-file=absent"]);
+    let wrong = sandbox.write("wrong", format!("{}\n", Node::TOKEN));
+    fs::set_permissions(&wrong, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    sandbox.run([&at, "here", &format!("--token-file={}", wrong.display())]).failed_with(77, &[]);
+    let sessions = || {
+        let log = service.log();
+        let lines: Vec<serde_json::Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        lines.into_iter().filter(|line| line["target"] == "carrack::node").collect::<Vec<_>>()
+    };
+    wait_until("both sessions are told", || sessions().len() >= 2);
+    let told = sessions();
+    let sent = told.iter().find(|line| line["what"] == "send").unwrap_or_else(|| panic!("{told:?}"));
+    assert_eq!((&sent["who"], &sent["peer"], &sent["path"], &sent["outcome"]), (
+        &"token".into(),
+        &"127.0.0.1".into(),
+        &"/f".into(),
+        &"done".into()
+    ));
+    assert!(sent["bytes_sent"].as_u64().unwrap() > 100_000, "{sent}");
+    let refused = told.iter().find(|line| line["outcome"] == "refused").unwrap();
+    assert_eq!((&refused["level"], &refused["code"]), (&"WARN".into(), &"authentication-failed".into()), "{refused}");
+    assert!(!service.log().contains(Node::TOKEN));
+}
+
+#[test]
+fn systemd_units_are_good_where_it_can_be_asked() {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/systemd");
+    let unit = fs::read_to_string(directory.join("carrack.service")).unwrap();
+    for line in ["Type=notify", "KillMode=process", "StateDirectory=carrack", "WatchdogSec=60", "NoNewPrivileges=true"] {
+        assert!(unit.lines().any(|found| found == line), "{line}");
+    }
+    // Its program is somewhere else here.
+    let sandbox = Sandbox::new();
+    let unit = unit.replace("/usr/bin/carrack", &crate::support::program().display().to_string());
+    let service = sandbox.write("carrack.service", unit);
+    let socket = sandbox.write("carrack.socket", fs::read_to_string(directory.join("carrack.socket")).unwrap());
+    match Command::new("systemd-analyze").arg("verify").args([&service, &socket]).output() {
+        Ok(output) => {
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            let about_ours = told.lines().filter(|line| line.contains("carrack")).collect::<Vec<_>>();
+            // A man page of a program that is not installed is no fault of the unit.
+            let faults: Vec<&&str> = about_ours.iter().filter(|line| !line.contains("man carrack")).collect();
+            assert!(faults.is_empty(), "{faults:?}");
+        }
+        Err(error) => eprintln!("not verified: systemd-analyze: {error}"),
+    }
+}
+
+/// Backup and check while it runs, restore only without it.
+#[test]
+fn ledger_is_backed_up_checked_and_restored() {
+    let sandbox = Sandbox::new();
+    let mut service = Service::start(&sandbox, &[]);
+    sandbox.write("from/a", "a");
+    let id = sandbox.ok(["task", "submit", "from/", "to/", "--wait", "--timeout=120s"]).stdout.trim().to_owned();
+    sandbox.ok(["service", "backup", "ledger.backup"]);
+    sandbox.ok(["service", "check"]);
+    assert_ne!(sandbox.run(["service", "restore", "ledger.backup"]).code, 0);
+    let later = sandbox.ok(["task", "submit", "from/", "to/", "--wait", "--timeout=120s"]).stdout.trim().to_owned();
+    service.terminate();
+    sandbox.ok(["service", "restore", "ledger.backup"]);
+    let _service = Service::start(&sandbox, &[]);
+    sandbox.ok(["task", "show", &id]);
+    sandbox.run(["task", "show", &later]).failed_with(11, &[]);
+}
