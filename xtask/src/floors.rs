@@ -108,6 +108,7 @@ const HOUSE: &[Folder] = &[
         name: "carrack-service",
         module: "",
         floors: &[
+            &["operate"],
             &["service"],
             &["api"],
             &["client", "supervise"],

@@ -11,6 +11,7 @@ pub mod identity;
 pub mod journal;
 pub mod ledger;
 pub mod model;
+pub mod operate;
 pub mod schedule;
 pub mod service;
 pub mod supervise;

@@ -6,7 +6,7 @@
 //! ends before it touches anything.
 
 mod copying;
-mod ends;
+pub(crate) mod ends;
 mod failures;
 mod history;
 pub mod lock;

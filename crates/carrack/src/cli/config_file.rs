@@ -58,8 +58,9 @@ impl ConfigFile {
 
     fn parse(path: &[u8], text: &str, keys: &[Key]) -> Result<Self, CommandError> {
         let shown = display_bytes(path).to_string();
-        let tables: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| CommandError::usage(format!("{shown}: {}", one_line(&error, text))))?;
+        let tables: toml::Table = text
+            .parse()
+            .map_err(|error: toml::de::Error| CommandError::usage(format!("{shown}: {}", one_line(&error, text))))?;
         let mut values = BTreeMap::new();
         for (table, content) in &tables {
             let toml::Value::Table(content) = content else {
@@ -71,7 +72,9 @@ impl ConfigFile {
             for (name, value) in content {
                 let own = || keys.iter().filter(|key| key.table == table);
                 let Some(key) = own().find(|key| key.name == name) else {
-                    return Err(unknown(&shown, name, own().map(|key| key.name)).hint(format!("it stands in [{table}]")));
+                    return Err(
+                        unknown(&shown, name, own().map(|key| key.name)).hint(format!("it stands in [{table}]"))
+                    );
                 };
                 let read = texts(value, key.kind)
                     .map_err(|why| CommandError::usage(format!("{shown}: {table}.{name}: {why}")))?;
@@ -132,7 +135,8 @@ fn one_line(error: &toml::de::Error, text: &str) -> String {
 }
 
 fn unknown(file: &str, name: &str, known: impl Iterator<Item = &'static str>) -> CommandError {
-    let error = CommandError::usage(format!("{file}: there is no key {:?}", display_bytes(name.as_bytes()).to_string()));
+    let error =
+        CommandError::usage(format!("{file}: there is no key {:?}", display_bytes(name.as_bytes()).to_string()));
     match nearest(name, known) {
         Some(near) => error.hint(format!("did you mean {near}?")),
         None => error.hint("carrack service config show names all keys"),

@@ -1,9 +1,9 @@
 //! What `carrack serve` was told: by a flag, else by the environment, else by `carrack.toml`.
 
-use super::flag::{Switch, Value};
-use super::flags::Flags;
 #[cfg(feature = "service")]
 use super::config_file::ConfigFile;
+use super::flag::{Switch, Value};
+use super::flags::Flags;
 use crate::error::CommandError;
 
 /// Flags, with the configuration file behind them.

@@ -73,9 +73,7 @@ fn parse_batch(text: &str, kind: TaskKind) -> Result<Vec<Pair>, String> {
         let pair = match (kind, &locations.map_err(at)?[..]) {
             (TaskKind::Delete, [source]) => Pair { source: source.clone(), destination: None },
             (TaskKind::Delete, _) => return Err(at("one location is deleted a line".to_owned())),
-            (_, [source, destination]) => {
-                Pair { source: source.clone(), destination: Some(destination.clone()) }
-            }
+            (_, [source, destination]) => Pair { source: source.clone(), destination: Some(destination.clone()) },
             _ => return Err(at("a line has a source and a destination; quote a name with a space".to_owned())),
         };
         pairs.push(pair);
@@ -92,12 +90,14 @@ fn parse_sums(text: &str) -> Result<BTreeMap<String, String>, String> {
             Some(rest) => (true, rest),
             None => (false, line),
         };
-        let (digest, path) = line.split_once("  ").ok_or_else(|| at("not a line of b3sum: DIGEST, two spaces, PATH"))?;
+        let (digest, path) =
+            line.split_once("  ").ok_or_else(|| at("not a line of b3sum: DIGEST, two spaces, PATH"))?;
         let digits = digest.bytes().all(|byte| byte.is_ascii_hexdigit());
         if digest.len() != 64 || !digits {
             return Err(at("a BLAKE3 digest has 64 hexadecimal digits"));
         }
-        let path = if escaped { unescape(path).ok_or_else(|| at("\\ is followed by \\ or n"))? } else { path.to_owned() };
+        let path =
+            if escaped { unescape(path).ok_or_else(|| at("\\ is followed by \\ or n"))? } else { path.to_owned() };
         let path = path.strip_prefix("./").unwrap_or(&path);
         check_relative(path.as_bytes()).map_err(|why| at(&why.to_string()))?;
         let digest = digest.to_ascii_lowercase();

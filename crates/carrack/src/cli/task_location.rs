@@ -227,7 +227,18 @@ mod tests {
             assert_eq!(parse_task_location(text.as_bytes()).as_deref(), Ok(expected), "{text}");
         }
         assert_eq!(parse_task_location(b"/a\xff\x1b").as_deref(), Ok("/a%FF%1B"));
-        for text in ["-", "@archive", "@archive:x", "@:/x", "@a b:/x", "@../x:/y", "ssh:///x", "ssh://box:22/x", "http://x/", ""] {
+        for text in [
+            "-",
+            "@archive",
+            "@archive:x",
+            "@:/x",
+            "@a b:/x",
+            "@../x:/y",
+            "ssh:///x",
+            "ssh://box:22/x",
+            "http://x/",
+            "",
+        ] {
             assert!(parse_task_location(text.as_bytes()).is_err(), "{text}");
         }
     }

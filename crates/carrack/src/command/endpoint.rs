@@ -32,8 +32,11 @@ const NAMES: Positional = Positional::several("names", "NAME");
 const LOCATION: Positional = Positional::one("location", "LOCATION");
 
 const MOVED: Value<Vec<u8>> = Value::path("location", "LOCATION", "Where its root is from now on");
-const NODE_TOKEN: Value<Vec<u8>> =
-    Value::path("token-file", "FILE", "File with the node's bearer token; the service keeps it sealed, and shows it to nobody");
+const NODE_TOKEN: Value<Vec<u8>> = Value::path(
+    "token-file",
+    "FILE",
+    "File with the node's bearer token; the service keeps it sealed, and shows it to nobody",
+);
 const NO_TOKEN: Switch = Switch::new("no-token", "Forget the node's token");
 const READ_ONLY: Switch = Switch::new("read-only", "Tasks may not change anything there");
 const READ_WRITE: Switch = Switch::new("read-write", "Tasks may change what is there");
@@ -71,15 +74,19 @@ pub fn command() -> Command {
     let add = Command::new("add")
         .about("Add an endpoint: a directory of the service's host, a node, or a host behind ssh")
         .arg(name())
-        .arg(LOCATION.arg().required(true).help("/PATH, carrack://HOST/PATH[#sha256:FINGERPRINT] or ssh://[USER@]HOST/PATH"))
+        .arg(
+            LOCATION
+                .arg()
+                .required(true)
+                .help("/PATH, carrack://HOST/PATH[#sha256:FINGERPRINT] or ssh://[USER@]HOST/PATH"),
+        )
         .args(described())
         .arg(READ_ONLY.arg());
-    let edit = Command::new("edit")
-        .about("Change an endpoint")
-        .arg(name())
-        .arg(MOVED.arg())
-        .args(described())
-        .args([READ_ONLY.arg().conflicts_with(READ_WRITE.name), READ_WRITE.arg(), NO_TOKEN.arg()]);
+    let edit = Command::new("edit").about("Change an endpoint").arg(name()).arg(MOVED.arg()).args(described()).args([
+        READ_ONLY.arg().conflicts_with(READ_WRITE.name),
+        READ_WRITE.arg(),
+        NO_TOKEN.arg(),
+    ]);
     let of = |name: &'static str, about: &'static str| Command::new(name).about(about).arg(NAMES.arg().required(true));
     Command::new("endpoint")
         .about("Managed transfers: the places that tasks name by @NAME")
@@ -335,7 +342,9 @@ mod tests {
         let window = RateWindow { from: "22:00".into(), until: "06:30".into(), rate: 100_000_000 };
         assert_eq!(parse_window("22:00-06:30=100MB"), Ok(window));
         assert_eq!(parse_window("08:00-18:00=0").map(|window| window.rate), Ok(0));
-        for text in ["", "8:00-18:00=1MB", "08:00-24:00=1MB", "08:00-18:60=1MB", "08:00=1MB", "08:00-18:00", "08:00-18:00=x"] {
+        for text in
+            ["", "8:00-18:00=1MB", "08:00-24:00=1MB", "08:00-18:60=1MB", "08:00=1MB", "08:00-18:00", "08:00-18:00=x"]
+        {
             assert!(parse_window(text).is_err(), "{text}");
         }
     }

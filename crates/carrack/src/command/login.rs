@@ -19,8 +19,7 @@ use crate::output::lines::Lines;
 use crate::output::{human, say};
 
 const USER: Positional = Positional::one("user", "USER");
-const TOKEN: Switch =
-    Switch::new("token", "Keep a token of `carrack service token` instead, read from standard input");
+const TOKEN: Switch = Switch::new("token", "Keep a token of `carrack service token` instead, read from standard input");
 
 /// What clap knows of `login`.
 pub fn login_command() -> Command {
@@ -72,11 +71,7 @@ pub fn login(flags: &Flags) -> Result<u8, CommandError> {
     tell(flags, &who)
 }
 
-fn keep(
-    target: &Target,
-    node: &carrack_core::location::NodeAddress,
-    token: &Secret,
-) -> Result<(), CommandError> {
+fn keep(target: &Target, node: &carrack_core::location::NodeAddress, token: &Secret) -> Result<(), CommandError> {
     for (path, text) in [(token_path(node), token.reveal().to_owned()), (remembered_path(), target.to_string())] {
         write_whole(&path, format!("{text}\n").as_bytes())
             .map_err(|error| CommandError::file("cannot write", path.as_os_str().as_encoded_bytes(), &error))?;

@@ -30,12 +30,8 @@ const CRON: Value<String> = Value::new(
     |text| Ok(text.to_owned()),
     "Minute, hour, day of the month, month, day of the week, as crontab has them: '0 3 * * 1-5'",
 );
-const ZONE: Value<String> = Value::new(
-    "zone",
-    "ZONE",
-    |text| Ok(text.to_owned()),
-    "Time zone of --cron, like Europe/Berlin [default: UTC]",
-);
+const ZONE: Value<String> =
+    Value::new("zone", "ZONE", |text| Ok(text.to_owned()), "Time zone of --cron, like Europe/Berlin [default: UTC]");
 const START: Value<Moment> =
     Value::new("start", "TIME", parse_until, "The first run: a duration from now, or a time [default: at once]");
 const UNTIL: Value<Moment> = Value::new("until", "TIME", parse_until, "No run is due after TIME");
@@ -133,7 +129,11 @@ fn list(flags: &Flags, json: bool, out: &mut Lines) -> Result<(), CommandError> 
     let service = Service::open(flags)?;
     let mut table = Table::new(show::TIMER_HEADINGS);
     service.rows::<Timer>("/timers", None, &mut |timer| {
-        if json { out.json(&told::object("timer", &timer)) } else { table.row(show::timer_row(&timer)) }
+        if json {
+            out.json(&told::object("timer", &timer))
+        } else {
+            table.row(show::timer_row(&timer))
+        }
         Ok(())
     })?;
     if !json && !table.write(out) {

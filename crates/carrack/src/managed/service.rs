@@ -226,8 +226,9 @@ impl Service {
             },
             ClientError::ChangedKey { .. } => {
                 let list = self.keys.place().unwrap_or_default();
-                CommandError::from(failure(ErrorCode::KeyMismatch, error.to_string()))
-                    .hint(format!("if the service was set up anew, remove its line from {list}; if not, somebody is in between"))
+                CommandError::from(failure(ErrorCode::KeyMismatch, error.to_string())).hint(format!(
+                    "if the service was set up anew, remove its line from {list}; if not, somebody is in between"
+                ))
             }
             ClientError::Broken(why) => failure(ErrorCode::ConnectionLost, why).into(),
         }
@@ -298,9 +299,7 @@ pub fn node_of(target: &Target) -> Option<NodeAddress> {
     match target {
         Target::Socket(_) => None,
         Target::Tls { host, port, pin } => Some(NodeAddress { host: host.clone(), port: *port, pin: *pin }),
-        Target::Loopback { address, port } => {
-            Some(NodeAddress { host: address.to_string(), port: *port, pin: None })
-        }
+        Target::Loopback { address, port } => Some(NodeAddress { host: address.to_string(), port: *port, pin: None }),
     }
 }
 

@@ -65,7 +65,9 @@ fn token_alone_opens_a_node() {
 fn node_does_not_serve_with_a_token_that_is_none() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("root")).unwrap();
-    let serve = |token: &str| sandbox.run(["serve", "--node-only", "--listen=127.0.0.1:0", "--root=root", "--key-file=key", token]);
+    let serve = |token: &str| {
+        sandbox.run(["serve", "--node-only", "--listen=127.0.0.1:0", "--root=root", "--key-file=key", token])
+    };
     serve(&token(&sandbox, "open", "a-token-for-tests-only-0123456789\n", 0o644)).failed_with(77, &["others can read"]);
     serve(&token(&sandbox, "short", "guess\n", 0o600)).failed_with(2, &["guessed"]);
     serve(&token(&sandbox, "empty", "\n", 0o600)).failed_with(77, &["empty"]);

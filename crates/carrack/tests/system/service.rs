@@ -23,7 +23,8 @@ fn task_between_two_nodes_is_finished_and_verified_by_a_few_commands() {
     let service = Service::start(&sandbox, &[]);
     add_node(&sandbox, "one", &one);
     add_node(&sandbox, "two", &two);
-    let submitted = sandbox.ok(["task", "submit", "@one:/run42", "@two:/", "--label", "run 42", "--wait", "--timeout=120s"]);
+    let submitted =
+        sandbox.ok(["task", "submit", "@one:/run42", "@two:/", "--label", "run 42", "--wait", "--timeout=120s"]);
     let id = submitted.stdout.trim();
     same_tree(&sandbox.path("one/run42"), &sandbox.path("two/run42"));
     let task = object(&sandbox, &["task", "show", id]);
@@ -34,7 +35,8 @@ fn task_between_two_nodes_is_finished_and_verified_by_a_few_commands() {
     assert!(listed.contains(id) && listed.contains("SUCCEEDED"), "{listed}");
     assert_eq!(sandbox.ok(["task", "list", "--state", "FAILED"]).stdout, "");
     let items = sandbox.ok(["task", "items", id, "--state", "done", "--csv"]).stdout;
-    let files = tree::walk(&sandbox.path("one/run42")).iter().filter(|path| path.is_file() && !path.is_symlink()).count();
+    let files =
+        tree::walk(&sandbox.path("one/run42")).iter().filter(|path| path.is_file() && !path.is_symlink()).count();
     assert_eq!(items.lines().filter(|line| line.contains(",file,")).count(), files, "{items}");
     let events = sandbox.ok(["task", "events", id]).stdout;
     for kind in [" submitted ", " started ", " ended "] {
@@ -42,7 +44,10 @@ fn task_between_two_nodes_is_finished_and_verified_by_a_few_commands() {
     }
     // Those who come by the network are not known.
     let url = service.told("service ").trim_start_matches("https://");
-    assert!(url.starts_with("127.0.0.1:") || service.said.iter().any(|line| line.contains("https://127.0.0.1:")), "{url}");
+    assert!(
+        url.starts_with("127.0.0.1:") || service.said.iter().any(|line| line.contains("https://127.0.0.1:")),
+        "{url}"
+    );
 }
 
 #[test]
@@ -51,7 +56,8 @@ fn task_that_is_submitted_twice_under_one_id_is_one_task() {
     let _service = Service::start(&sandbox, &[]);
     sandbox.write("from/a", "a");
     fs::create_dir(sandbox.path("to")).unwrap();
-    let submit = |label: &str| sandbox.run(["task", "submit", "from/", "to/", "--submission-id=once", "--label", label]);
+    let submit =
+        |label: &str| sandbox.run(["task", "submit", "from/", "to/", "--submission-id=once", "--label", label]);
     let (first, second) = (submit("x"), submit("x"));
     assert_eq!((first.code, second.code, &first.stdout), (0, 0, &second.stdout), "{}{}", first.stderr, second.stderr);
     assert!(second.stderr.contains("no second task"), "{}", second.stderr);
@@ -92,9 +98,8 @@ fn task_is_paused_and_goes_on_and_outlives_the_service() {
     sandbox.write("from/large", tree::bytes(24 << 20, 7));
     let id = sandbox.ok(["task", "submit", "from/large", "to", "--bwlimit=4MB"]).stdout.trim().to_owned();
     let state = |sandbox: &Sandbox| object(sandbox, &["task", "show", &id])["state"].as_str().unwrap().to_owned();
-    let moved = |sandbox: &Sandbox| {
-        object(sandbox, &["task", "show", &id])["progress"]["bytes_moved"].as_u64().unwrap_or(0)
-    };
+    let moved =
+        |sandbox: &Sandbox| object(sandbox, &["task", "show", &id])["progress"]["bytes_moved"].as_u64().unwrap_or(0);
     wait_until("bytes move", || moved(&sandbox) > 0);
     sandbox.ok(["task", "pause", &id]);
     wait_until("the task is paused", || state(&sandbox) == "PAUSED");

@@ -104,7 +104,11 @@ fn lines(facts: &Announcement, anonymous: bool, host: &str) -> Vec<String> {
         let named = if service.is_default { String::new() } else { format!(" --service {}", quoted(&socket)) };
         lines.push(format!("service state {}", shown(&service.state)));
         lines.push(format!("service socket {socket}"));
-        lines.push(format!("service https://{}#{}", with_port(host, facts.address.port()), format_pin(&service.fingerprint)));
+        lines.push(format!(
+            "service https://{}#{}",
+            with_port(host, facts.address.port()),
+            format_pin(&service.fingerprint)
+        ));
         lines.push(format!("to submit a task: carrack task submit{named} SRC DST"));
     }
     lines

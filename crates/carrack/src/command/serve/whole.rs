@@ -56,8 +56,12 @@ const PROXY: Value<IpAddr> = Value::new(
 const WORKERS: Value<u32> = Value::new("workers", "N", parse_most, "Tasks that run at once [default: 16]");
 const PER_PAIR: Value<u32> =
     Value::new("per-pair", "N", parse_most, "Of these, tasks between the same two endpoints [default: 8]");
-const KEEP_TASKS: Value<Duration> =
-    Value::new("keep-tasks", "TIME", parse_duration, "How long tasks that have ended are kept, like 90d [default: for ever]");
+const KEEP_TASKS: Value<Duration> = Value::new(
+    "keep-tasks",
+    "TIME",
+    parse_duration,
+    "How long tasks that have ended are kept, like 90d [default: for ever]",
+);
 const KEEP_EVENTS: Value<Duration> =
     Value::new("keep-events", "TIME", parse_duration, "How long events are kept [default: 90d]");
 const LOG_FORMAT: Value<LogFormat> =
@@ -86,13 +90,7 @@ pub const KEYS: &[Key] = &[
     key("log", "format", "log-format", Kind::One, "text"),
 ];
 
-const fn key(
-    table: &'static str,
-    name: &'static str,
-    flag: &'static str,
-    kind: Kind,
-    default: &'static str,
-) -> Key {
+const fn key(table: &'static str, name: &'static str, flag: &'static str, kind: Kind, default: &'static str) -> Key {
     Key { table, name, flag, kind, default }
 }
 

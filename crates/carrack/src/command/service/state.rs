@@ -22,11 +22,8 @@ use crate::output::lines::Lines;
 use crate::output::{format, human, say};
 
 const FILE: Positional = Positional::one("file", "FILE");
-const STATE_DIR: Value<Vec<u8>> = Value::path(
-    "state-dir",
-    "DIR",
-    "State directory of the service [default: ~/.local/state/carrack/service]",
-);
+const STATE_DIR: Value<Vec<u8>> =
+    Value::path("state-dir", "DIR", "State directory of the service [default: ~/.local/state/carrack/service]");
 
 /// What clap knows of them.
 pub fn commands() -> [Command; 3] {

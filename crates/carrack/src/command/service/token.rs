@@ -92,7 +92,11 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
                 None => "/tokens".to_owned(),
             };
             service.rows::<TokenRow>(&path, None, &mut |row| {
-                if json { out.json(&told::object("service-token", &row)) } else { table.row(show::token_row(&row)) }
+                if json {
+                    out.json(&told::object("service-token", &row))
+                } else {
+                    table.row(show::token_row(&row))
+                }
                 Ok(())
             })?;
             if !json && !table.write(&mut out) {

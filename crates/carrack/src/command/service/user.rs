@@ -24,7 +24,8 @@ const ACCOUNT: Value<u32> = Value::new(
     parse_account,
     "The account of the service's host that is this user, without a password",
 );
-const PASSWORD: Switch = Switch::new("password", "Set a password; it is read from the terminal, or from standard input");
+const PASSWORD: Switch =
+    Switch::new("password", "Set a password; it is read from the terminal, or from standard input");
 const NO_ACCOUNT: Switch = Switch::new("no-account", "No account of the service's host is this user");
 const DISABLE: Switch = Switch::new("disable", "Let them in no more; their sessions end, and their work is cancelled");
 const ENABLE: Switch = Switch::new("enable", "Let them in again");
@@ -74,7 +75,11 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         "list" => {
             let mut table = Table::new(show::USER_HEADINGS);
             service.rows::<User>("/users", None, &mut |user| {
-                if json { out.json(&told::object("user", &user)) } else { table.row(show::user_row(&user)) }
+                if json {
+                    out.json(&told::object("user", &user))
+                } else {
+                    table.row(show::user_row(&user))
+                }
                 Ok(())
             })?;
             if !json {

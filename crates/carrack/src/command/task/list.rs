@@ -87,7 +87,11 @@ pub fn list(flags: &Flags) -> Result<u8, CommandError> {
         if most.is_some_and(|most| count > most) {
             return Ok(());
         }
-        if json { out.json(&told::object("task", &task)) } else { table.row(show::task_row(&task)) }
+        if json {
+            out.json(&told::object("task", &task))
+        } else {
+            table.row(show::task_row(&task))
+        }
         Ok(())
     })?;
     if !json {

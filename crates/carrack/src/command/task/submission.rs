@@ -39,8 +39,7 @@ pub const PRIORITY: Value<u8> =
     Value::new("priority", "0-9", parse_priority, "Of your own tasks, higher ones go first [default: 4]");
 const SKIP_SOURCE_ERRORS: Switch =
     Switch::new("skip-source-errors", "Skip sources that are missing or may not be read; the task can still succeed");
-const FAIL_ON_QUOTA_ERRORS: Switch =
-    Switch::new("fail-on-quota-errors", "End at the first item that a quota refuses");
+const FAIL_ON_QUOTA_ERRORS: Switch = Switch::new("fail-on-quota-errors", "End at the first item that a quota refuses");
 const EXPECT_DIGESTS: Value<Vec<u8>> = Value::path(
     "expect-digests",
     "FILE",
@@ -125,9 +124,9 @@ fn pairs(flags: &Flags, kind: TaskKind) -> Result<Vec<Pair>, CommandError> {
     if let Some(batch) = flags.get(&BATCH)? {
         return read_batch(&batch, kind);
     }
-    let words = flags.words(&LOCATIONS).map(|word| {
-        parse_task_location(std::os::unix::ffi::OsStrExt::as_bytes(&**word)).map_err(CommandError::usage)
-    });
+    let words = flags
+        .words(&LOCATIONS)
+        .map(|word| parse_task_location(std::os::unix::ffi::OsStrExt::as_bytes(&**word)).map_err(CommandError::usage));
     let mut sources = words.collect::<Result<Vec<String>, CommandError>>()?;
     if kind == TaskKind::Delete {
         if sources.is_empty() {
@@ -202,8 +201,10 @@ fn options(flags: &Flags, kind: TaskKind) -> Result<TaskOptions, CommandError> {
 /// Globus opens `--perf-p` connections for each of `--perf-cc` files at once. Here all files share all connections.
 fn of_globus_streams(flags: &Flags) -> Result<Option<u16>, CommandError> {
     if flags.get(&PERF_PP)?.is_some() {
-        return Err(CommandError::usage("--perf-pp: small files travel in bundles here, and no command waits for another")
-            .hint("leave --perf-pp out"));
+        return Err(CommandError::usage(
+            "--perf-pp: small files travel in bundles here, and no command waits for another",
+        )
+        .hint("leave --perf-pp out"));
     }
     if flags.has(&PERF_UDT) {
         return Err(CommandError::usage("--perf-udt: data travels over TCP here").hint("leave --perf-udt out"));
@@ -214,7 +215,9 @@ fn of_globus_streams(flags: &Flags) -> Result<Option<u16>, CommandError> {
     }
     let wanted = u64::from(files.unwrap_or(1)) * u64::from(each.unwrap_or(1));
     let streams = u16::try_from(wanted.min(u64::from(limits::STREAMS))).unwrap_or(limits::STREAMS);
-    say(&format!("note: --perf-cc and --perf-p together fix {streams} data connections; without them the number is tuned"));
+    say(&format!(
+        "note: --perf-cc and --perf-p together fix {streams} data connections; without them the number is tuned"
+    ));
     Ok(Some(streams))
 }
 
@@ -260,7 +263,10 @@ fn parse_notify(text: &str) -> Result<String, String> {
 
 fn parse_number(text: &str) -> Result<u32, String> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|number| digits && *number > 0).ok_or_else(|| format!("{text:?} is not a number from 1 on"))
+    text.parse()
+        .ok()
+        .filter(|number| digits && *number > 0)
+        .ok_or_else(|| format!("{text:?} is not a number from 1 on"))
 }
 
 #[cfg(test)]
@@ -279,7 +285,8 @@ mod tests {
     fn task_has_a_pair_for_each_source_and_only_the_options_that_were_given() {
         let one = task(&["@a:/x", "@b:/y"]).expect("good");
         assert_eq!(one.options, TaskOptions::default());
-        let pair = |source: &str, destination: &str| Pair { source: source.into(), destination: Some(destination.into()) };
+        let pair =
+            |source: &str, destination: &str| Pair { source: source.into(), destination: Some(destination.into()) };
         assert_eq!(one.pairs, [pair("@a:/x", "@b:/y")]);
         let several = task(&["@a:/x", "/data", "@b:/y"]).expect("good");
         assert_eq!(several.pairs, [pair("@a:/x", "@b:/y/"), pair("/data", "@b:/y/")]);
@@ -288,7 +295,8 @@ mod tests {
         assert_eq!(pinned.pairs[1].destination, Some(format!("carrack://box:7420/y/{pin}")));
         let deleted = task(&["--kind", "delete", "@a:/x", "@a:/y"]).expect("good");
         assert!(deleted.pairs.iter().all(|pair| pair.destination.is_none()) && deleted.pairs.len() == 2);
-        let options = ["--update", "--verify=disk", "--streams=4", "--bwlimit=1MB", "--digest=xxh128", "--durable=each"];
+        let options =
+            ["--update", "--verify=disk", "--streams=4", "--bwlimit=1MB", "--digest=xxh128", "--durable=each"];
         let copied = task(&[&options[..], &["@a:/x", "@b:/y"]].concat()).expect("good").options;
         let expected = TaskOptions {
             existing: Some("older".into()),

@@ -23,7 +23,8 @@ const SUBMISSION_ID: Value<String> = Value::new(
     parse_submission_id,
     "By what a repetition is known: the same ID again answers with the same task [default: made up]",
 );
-const DRY_RUN: Switch = Switch::short('n', "dry-run", "Say what would be done, and how long it may take; submit nothing");
+const DRY_RUN: Switch =
+    Switch::short('n', "dry-run", "Say what would be done, and how long it may take; submit nothing");
 const WAIT: Switch = Switch::new("wait", "Wait for the end, and exit as `carrack task wait` does");
 
 /// What clap knows of it.
@@ -81,9 +82,9 @@ fn tell_promise(promise: &DryRun, json: bool) -> Result<u8, CommandError> {
         out.json(&told::object("task-promise", promise));
     } else {
         let start = promise.expected_start.map(|at| format!(", would begin at {}", show::time(at))).unwrap_or_default();
-        let time = promise.expected_seconds.map(|seconds| {
-            format!(", would take about {}", format::duration(std::time::Duration::from_secs(seconds)))
-        });
+        let time = promise
+            .expected_seconds
+            .map(|seconds| format!(", would take about {}", format::duration(std::time::Duration::from_secs(seconds))));
         let accepted = if promise.valid { "accepted" } else { "refused" };
         let text = format!("the task would be {accepted}{start}{}: {}", time.unwrap_or_default(), promise.why);
         out.line(human::safe(&text).as_bytes());

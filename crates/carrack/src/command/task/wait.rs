@@ -177,12 +177,9 @@ mod tests {
 
     #[test]
     fn wait_exits_by_the_worst_end() {
-        for (state, code) in [
-            (TaskState::Succeeded, 0),
-            (TaskState::Failed, 1),
-            (TaskState::Cancelled, 20),
-            (TaskState::Partial, 23),
-        ] {
+        for (state, code) in
+            [(TaskState::Succeeded, 0), (TaskState::Failed, 1), (TaskState::Cancelled, 20), (TaskState::Partial, 23)]
+        {
             assert_eq!(code_of(state), code);
         }
         assert_eq!(worse(0, 23), 23);

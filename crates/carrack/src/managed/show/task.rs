@@ -89,7 +89,9 @@ fn state_words(task: &Task) -> String {
     match task.state {
         TaskState::Active if task.pause_wanted => format!("{state}, to be paused"),
         TaskState::Queued => match (task.position, task.expected_start) {
-            (Some(position), Some(start)) => format!("{state}, number {position}, expected to begin at {}", time(start)),
+            (Some(position), Some(start)) => {
+                format!("{state}, number {position}, expected to begin at {}", time(start))
+            }
             (Some(position), None) => format!("{state}, number {position}"),
             _ => state.to_owned(),
         },

@@ -138,12 +138,10 @@ fn log_has_a_line_for_each_session_of_a_node() {
     wait_until("both sessions are told", || sessions().len() >= 2);
     let told = sessions();
     let sent = told.iter().find(|line| line["what"] == "send").unwrap_or_else(|| panic!("{told:?}"));
-    assert_eq!((&sent["who"], &sent["peer"], &sent["path"], &sent["outcome"]), (
-        &"token".into(),
-        &"127.0.0.1".into(),
-        &"/f".into(),
-        &"done".into()
-    ));
+    assert_eq!(
+        (&sent["who"], &sent["peer"], &sent["path"], &sent["outcome"]),
+        (&"token".into(), &"127.0.0.1".into(), &"/f".into(), &"done".into())
+    );
     assert!(sent["bytes_sent"].as_u64().unwrap() > 100_000, "{sent}");
     let refused = told.iter().find(|line| line["outcome"] == "refused").unwrap();
     assert_eq!((&refused["level"], &refused["code"]), (&"WARN".into(), &"authentication-failed".into()), "{refused}");
@@ -154,7 +152,8 @@ fn log_has_a_line_for_each_session_of_a_node() {
 fn systemd_units_are_good_where_it_can_be_asked() {
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/systemd");
     let unit = fs::read_to_string(directory.join("carrack.service")).unwrap();
-    for line in ["Type=notify", "KillMode=process", "StateDirectory=carrack", "WatchdogSec=60", "NoNewPrivileges=true"] {
+    for line in ["Type=notify", "KillMode=process", "StateDirectory=carrack", "WatchdogSec=60", "NoNewPrivileges=true"]
+    {
         assert!(unit.lines().any(|found| found == line), "{line}");
     }
     // Its program is somewhere else here.

@@ -1,0 +1,86 @@
+//! What the API gets from the rest of the service.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use carrack_core::request::Reach;
+use carrack_engine::Context;
+
+use super::endpoint_test;
+use super::item::document;
+use crate::api::{Backend, Promise};
+use crate::clock::Moment;
+use crate::journal::{Cursor, ItemFilter, items};
+use crate::ledger::Ledger;
+use crate::model::{Endpoint, EndpointTest, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule};
+use crate::schedule::{Outlook, timer};
+use crate::service::{Waker, links_of};
+
+/// The parts that answer the API.
+pub struct Whole {
+    pub waker: Waker,
+    pub outlook: Arc<Outlook>,
+    pub ledger: Arc<dyn Ledger>,
+    pub tasks: PathBuf,
+    pub context: Context,
+    pub reach: Reach,
+}
+
+impl Backend for Whole {
+    fn wake(&self) {
+        self.waker.wake();
+    }
+
+    fn complete(&self, task: &mut Task) {
+        self.outlook.apply(task);
+    }
+
+    fn promise(&self, request: &NewTask) -> Promise {
+        let promise = self.outlook.promise(&links_of(request));
+        let waiting = match promise.queued {
+            0 => "no task waits at present".to_owned(),
+            1 => "one task waits at present".to_owned(),
+            count => format!("{count} tasks wait at present"),
+        };
+        let why = match promise.usual_time {
+            Some(_) => format!("tasks between these endpoints took as long before; {waiting}"),
+            None => format!("nothing was copied between these endpoints before; {waiting}"),
+        };
+        Promise { start: None, time: promise.usual_time, why }
+    }
+
+    fn first_run(&self, schedule: &TimerSchedule, now: Moment) -> Result<Moment, String> {
+        timer::check(schedule, now).map_err(|error| error.to_string())
+    }
+
+    fn next_run(&self, timer: &Timer, now: Moment) -> Result<Option<Moment>, String> {
+        timer::next_after(&timer.schedule, timer.made, now).map_err(|error| error.to_string())
+    }
+
+    fn items(
+        &self,
+        task: &str,
+        states: &[ItemState],
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Listed<TaskItem>, Option<String>> {
+        let after = match cursor {
+            Some(text) => Some(Cursor::parse(text).ok_or(None)?),
+            None => None,
+        };
+        let filter = ItemFilter { states: states.to_vec(), pair: None };
+        let page = items(&self.tasks.join(task), &filter, after, limit).map_err(|error| Some(error.to_string()))?;
+        Ok(Listed {
+            items: page.items.iter().map(document).collect(),
+            next: page.next.map(|cursor| cursor.to_string()),
+        })
+    }
+
+    fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest {
+        endpoint_test::test(endpoint, token, &self.context, &self.reach)
+    }
+
+    fn health(&self) -> Result<(), String> {
+        self.ledger.probe().map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,209 @@
+//! The test of an endpoint: it is reached, its root is listed, a file is written, read back and removed there, and data
+//! goes both ways over connections of its own. What is missing is named with the line that mends it.
+
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::location::Location;
+use carrack_core::report::{LinkReport, Report};
+use carrack_core::request::{CopyOptions, CopyRequest, EndOptions, LinkKind, Reach};
+use carrack_engine::files::Files;
+use carrack_engine::{Context, Copy};
+
+use crate::model::{Endpoint, EndpointCheck, EndpointLocation, EndpointTest, Secret, new_id};
+use crate::worker::ends::{self, OpenEnd};
+use crate::worker::{Credentials, EndOrder};
+
+/// What is written there, and removed again.
+const BYTES: u64 = 4 << 20;
+
+/// Tests an endpoint.
+pub fn test(endpoint: &Endpoint, token: Option<&Secret>, context: &Context, reach: &Reach) -> EndpointTest {
+    let mut checks = Checks { endpoint, checks: Vec::new() };
+    let end = match ends::open(&order(endpoint, token), Side::Source, reach) {
+        Ok(end) => end,
+        Err(failure) => {
+            checks.failed("root", &failure);
+            return checks.finish();
+        }
+    };
+    let context = Context { local: end.place.clone(), ..context.clone() };
+    let Some(root) = checks.root(&end, &context) else { return checks.finish() };
+    if endpoint.read_only {
+        checks.unknown("write", "the endpoint is for reading only: nothing was written");
+        return checks.finish();
+    }
+    checks.data(&end, &context, root);
+    checks.finish()
+}
+
+fn order(endpoint: &Endpoint, token: Option<&Secret>) -> EndOrder {
+    match &endpoint.location {
+        EndpointLocation::Local { root } => {
+            EndOrder::Local { root: Some(root.clone()), path: "/".to_owned(), read_only: endpoint.read_only }
+        }
+        EndpointLocation::Node { host, port, fingerprint, path } => EndOrder::Node {
+            host: host.clone(),
+            port: *port,
+            fingerprint: fingerprint.clone(),
+            path: path.clone(),
+            credentials: Credentials { token: token.cloned() },
+        },
+        EndpointLocation::Ssh { user, host, path } => {
+            EndOrder::Ssh { user: user.clone(), host: host.clone(), path: path.clone() }
+        }
+    }
+}
+
+struct Checks<'a> {
+    endpoint: &'a Endpoint,
+    checks: Vec<EndpointCheck>,
+}
+
+impl Checks<'_> {
+    fn finish(self) -> EndpointTest {
+        EndpointTest { ok: self.checks.iter().all(|check| check.ok != Some(false)), checks: self.checks }
+    }
+
+    fn told(&mut self, name: &str, ok: Option<bool>, told: String, fix: Option<String>) {
+        self.checks.push(EndpointCheck { name: name.to_owned(), ok, told, fix });
+    }
+
+    fn good(&mut self, name: &str, told: impl Into<String>) {
+        self.told(name, Some(true), told.into(), None);
+    }
+
+    fn unknown(&mut self, name: &str, told: &str) {
+        self.told(name, None, told.to_owned(), None);
+    }
+
+    fn failed(&mut self, name: &str, failure: &Failure) {
+        let fix = self.fix(failure.code);
+        self.told(name, Some(false), failure.message(), fix);
+    }
+
+    /// The line that mends it.
+    fn fix(&self, code: ErrorCode) -> Option<String> {
+        let name = &self.endpoint.name;
+        let (host, directory) = match &self.endpoint.location {
+            EndpointLocation::Local { root } => ("this host".to_owned(), root.clone()),
+            EndpointLocation::Node { host, path, .. } => (host.clone(), path.clone()),
+            EndpointLocation::Ssh { host, path, .. } => (host.clone(), path.clone()),
+        };
+        let is_node = matches!(self.endpoint.location, EndpointLocation::Node { .. });
+        Some(match code {
+            ErrorCode::AuthenticationFailed if is_node => {
+                format!(
+                    "carrack endpoint edit {name} --token-file FILE (the token that `carrack serve` on {host} printed)"
+                )
+            }
+            ErrorCode::KeyMismatch => {
+                format!(
+                    "carrack endpoint edit {name} --location 'carrack://{host}…#sha256:…' (the fingerprint that {host} printed)"
+                )
+            }
+            ErrorCode::ConnectFailed | ErrorCode::Silence if is_node => {
+                format!("on {host}: carrack serve --root DIR; and open its port in the firewall")
+            }
+            ErrorCode::ConnectFailed | ErrorCode::AgentMissing | ErrorCode::AgentRefused => {
+                format!("as the account that runs the service: ssh {host} true")
+            }
+            ErrorCode::NotFound => format!("on {host}: mkdir -p {directory}"),
+            ErrorCode::PermissionDenied => format!("on {host}: chmod u+rwx {directory} (as its owner)"),
+            ErrorCode::NodeReadOnly => {
+                format!("carrack endpoint edit {name} --read-only, or serve it without --read-only")
+            }
+            ErrorCode::NoSpace | ErrorCode::QuotaExceeded => format!("on {host}: free some space below {directory}"),
+            _ => return None,
+        })
+    }
+
+    /// Reaches the root and lists it; its path, if that went well.
+    fn root(&mut self, end: &OpenEnd, context: &Context) -> Option<Vec<u8>> {
+        let mut files = match Files::open(&end.location, &end.options, context, &|_| {}) {
+            Ok(files) => files,
+            Err(failure) => {
+                self.failed("reached", &failure);
+                return None;
+            }
+        };
+        self.good("reached", "it answers, and lets the service in");
+        let root = end.location.path().map(<[u8]>::to_vec).unwrap_or_default();
+        let mut count = 0u64;
+        match files.list(&root, false, &mut |_| count += 1) {
+            Ok(()) => self.good("list", format!("its root is a directory with {count} entries")),
+            Err(failure) => {
+                self.failed("list", &failure);
+                return None;
+            }
+        }
+        Some(root)
+    }
+
+    /// Sends a file there and back, verified, and removes it.
+    fn data(&mut self, end: &OpenEnd, context: &Context, root: Vec<u8>) {
+        let mut path = root;
+        if !path.ends_with(b"/") {
+            path.push(b'/');
+        }
+        path.extend_from_slice(format!(".carrack-endpoint-test-{}", new_id()).as_bytes());
+        let there = end.location.with_path(path.clone());
+        let written = copy(Location::Random(BYTES), there.clone(), &EndOptions::default(), &end.options, context);
+        let is_written = self.report("write", "to there", &written);
+        if is_written {
+            let read = copy(there, Location::Null, &end.options, &EndOptions::default(), context);
+            self.report("read", "from there", &read);
+        }
+        let removed = Files::open(&end.location, &end.options, context, &|_| {})
+            .and_then(|mut files| files.remove(&path, false, &mut |_| {}));
+        match removed {
+            Ok(_) if is_written => self.good("remove", "the file of the test is removed"),
+            Err(failure) if is_written => self.failed("remove", &failure),
+            // Nothing was there.
+            _ => {}
+        }
+    }
+
+    fn report(&mut self, name: &str, way: &str, report: &Report) -> bool {
+        let failure = report.error.as_ref().or_else(|| report.failures.first().map(|item| &item.failure));
+        if let Some(failure) = failure {
+            self.failed(name, failure);
+            return false;
+        }
+        self.good(name, format!("{} MiB went {way}, and were verified", BYTES >> 20));
+        if let Some(link) = &report.link {
+            self.link(name, link);
+        }
+        true
+    }
+
+    fn link(&mut self, name: &str, link: &LinkReport) {
+        let name = format!("{name}: data port");
+        match link.kind {
+            LinkKind::Tunnel => {
+                let fix = "open the ports for data connections between the two hosts; `carrack doctor` names what is in the way";
+                let told =
+                    "data went through the control connection, over one stream: no other connection was possible";
+                self.told(&name, Some(false), told.to_owned(), Some(fix.to_owned()));
+            }
+            kind => self.good(&name, format!("{}: {}", kind.name(), kind.meaning())),
+        }
+    }
+}
+
+fn copy(
+    source: Location,
+    destination: Location,
+    source_options: &EndOptions,
+    destination_options: &EndOptions,
+    context: &Context,
+) -> Report {
+    let options = CopyOptions {
+        source: source_options.clone(),
+        destination: destination_options.clone(),
+        retries: 0,
+        resume: false,
+        ..CopyOptions::default()
+    };
+    let mut copy = Copy::start(CopyRequest { sources: vec![source], destination, options }, context);
+    while copy.next_event().is_some() {}
+    copy.wait()
+}

@@ -1,0 +1,226 @@
+//! The whole service, put together: state directory, ledger, dispatcher, API; and what an operator sees of it. The
+//! program starts it ([`Operation::start`]), puts its doors on a node's port, and ends it ([`Operation::stop`]): workers
+//! run on.
+
+mod backend;
+mod endpoint_test;
+mod item;
+pub mod log;
+pub mod systemd;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use carrack_core::request::Reach;
+use carrack_engine::Context;
+use carrack_engine::node::Door;
+
+use self::backend::Whole;
+use crate::api::{Api, ApiHandle, Certificate, CertificateFiles, Parts as ApiParts, ServeConfig};
+use crate::clock::{Clock, SystemClock};
+use crate::identity::Seal;
+use crate::ledger::Ledger;
+use crate::ledger::sqlite::SqliteLedger;
+use crate::model::new_id;
+use crate::service::{Directory, DirectoryError, Handle, Parts, Service, Settings};
+use crate::supervise::{Settings as WorkerSettings, Supervisor};
+
+/// A turn of the dispatcher lasts milliseconds: one that lasts longer than this hangs.
+const TURN_MOST: Duration = Duration::from_secs(120);
+/// The dispatcher ends at once; workers that were told to end get this long.
+const DRAIN_MOST: Duration = Duration::from_secs(60);
+
+/// What an operator chooses.
+pub struct Config {
+    /// The state directory; made if it is not there.
+    pub directory: PathBuf,
+    /// The Unix socket, where it is not in the state directory.
+    pub socket: Option<PathBuf>,
+    /// The same, opened already by whoever started the program.
+    pub listener: Option<UnixListener>,
+    /// The certificate of the API's TLS; none: one that the service signs itself.
+    pub certificate: Option<CertificateFiles>,
+    /// Names and addresses of this host, for the service's own certificate.
+    pub names: Vec<String>,
+    /// Proxies whose word for a client's address is taken.
+    pub proxies: Vec<IpAddr>,
+    /// The program that workers are: this one.
+    pub program: PathBuf,
+    /// How much at once, and what is kept for how long.
+    pub settings: Settings,
+    /// What tests of endpoints may use.
+    pub context: Context,
+    /// How they reach hosts.
+    pub reach: Reach,
+}
+
+/// Why the service did not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// Another service holds the state directory.
+    InUse(PathBuf),
+    /// In words, with the path concerned.
+    Failed {
+        /// Why.
+        why: String,
+        /// What to try.
+        hint: Option<String>,
+    },
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InUse(path) => write!(f, "another service uses the state directory {}", path.display()),
+            Self::Failed { why, .. } => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+fn failed(why: impl fmt::Display) -> StartError {
+    StartError::Failed { why: why.to_string(), hint: None }
+}
+
+/// A service at work.
+pub struct Operation {
+    api: ApiHandle,
+    dispatcher: Handle,
+    ledger: Arc<dyn Ledger>,
+    directory: Directory,
+}
+
+impl Operation {
+    /// Opens what there is, or makes it; finds the workers of an earlier service; begins.
+    ///
+    /// # Errors
+    /// When another service holds the state directory, or something in it cannot be used.
+    pub fn start(config: Config) -> Result<Self, StartError> {
+        let directory = Directory::open(&config.directory).map_err(|error| match error {
+            DirectoryError::InUse(path) => StartError::InUse(path),
+            error @ DirectoryError::System(..) => failed(error),
+        })?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let ledger = SqliteLedger::open(&directory.ledger(), clock.now())
+            .map_err(|error| StartError::Failed { why: error.to_string(), hint: Some(error.kind.hint().to_owned()) })?;
+        let ledger: Arc<dyn Ledger> = Arc::new(ledger);
+        let seal = Arc::new(Seal::open(&directory.seal_key()).map_err(failed)?);
+        let certificate = match config.certificate {
+            Some(files) => Certificate::load(files),
+            None => Certificate::own(directory.path(), &config.names),
+        };
+        let certificate = certificate.map_err(failed)?;
+        let workers = Supervisor::new(WorkerSettings::new(config.program, directory.tasks()), Arc::clone(&clock));
+        // The dispatcher tells the API of news, and the API asks the dispatcher: one of them is there first.
+        let told: Arc<OnceLock<Arc<Api>>> = Arc::default();
+        let tell = Arc::clone(&told);
+        let parts = Parts {
+            ledger: Arc::clone(&ledger),
+            workers: Box::new(workers),
+            clock: Arc::clone(&clock),
+            seal: Arc::<Seal>::clone(&seal),
+            tasks: directory.tasks(),
+            ids: Box::new(new_id),
+            changed: Arc::new(move || tell.get().into_iter().for_each(|api| api.changed())),
+        };
+        let dispatcher = Service::start(parts, config.settings).map_err(failed)?;
+        let backend = Whole {
+            waker: dispatcher.waker(),
+            outlook: dispatcher.outlook(),
+            ledger: Arc::clone(&ledger),
+            tasks: directory.tasks(),
+            context: config.context,
+            reach: config.reach,
+        };
+        let parts = ApiParts { ledger: Arc::clone(&ledger), clock, seal, backend: Arc::new(backend) };
+        let api = Api::new(parts).map_err(failed)?;
+        let _ = told.set(Arc::clone(&api));
+        let serving = ServeConfig {
+            socket: Some(config.socket.unwrap_or_else(|| directory.socket())),
+            listener: config.listener,
+            certificate: Some(certificate),
+            proxies: config.proxies,
+        };
+        let at = serving.socket.clone().unwrap_or_default();
+        let api = crate::api::start(api, serving).map_err(|error| failed(format!("{}: {error}", at.display())))?;
+        Ok(Self { api, dispatcher, ledger, directory })
+    }
+
+    /// The API's doors, for the port of a node.
+    ///
+    /// # Errors
+    /// When the certificate cannot be used.
+    pub fn doors(&self) -> Result<Vec<Door>, StartError> {
+        self.api.doors().map_err(failed)
+    }
+
+    /// SHA-256 of the public key that the API shows: what clients pin.
+    pub fn fingerprint(&self) -> Option<[u8; 32]> {
+        self.api.fingerprint()
+    }
+
+    /// Where the Unix socket is.
+    pub fn socket(&self) -> Option<&Path> {
+        self.api.socket()
+    }
+
+    /// The state directory.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Looks at the certificate's files again, and takes over other settings.
+    pub fn reload(&self, settings: Settings) {
+        self.api.reload();
+        self.dispatcher.set_settings(settings);
+    }
+
+    /// Whether the service does what it should.
+    ///
+    /// # Errors
+    /// What it does not do, in words.
+    pub fn health(&self) -> Result<(), String> {
+        let health = self.dispatcher.health();
+        if !health.alive {
+            return Err("the dispatcher has ended".to_owned());
+        }
+        if health.last_turn > TURN_MOST {
+            return Err(format!("the dispatcher has not moved for {} s", health.last_turn.as_secs()));
+        }
+        Ok(())
+    }
+
+    /// Tasks that have not ended, and those of them with a worker.
+    pub fn counts(&self) -> (usize, usize) {
+        let health = self.dispatcher.health();
+        (health.open, health.running)
+    }
+
+    /// What the ledger says of itself.
+    ///
+    /// # Errors
+    /// Why nothing can be written, in words.
+    pub fn probe(&self) -> Result<(), String> {
+        self.ledger.probe().map_err(|error| error.to_string())
+    }
+
+    /// Ends the service in good order. Its workers run on; the next service finds them.
+    ///
+    /// # Errors
+    /// When the dispatcher has panicked.
+    pub fn stop(self) -> Result<(), &'static str> {
+        self.api.stop();
+        self.dispatcher.drain(false, DRAIN_MOST)
+    }
+}
+
+impl fmt::Debug for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operation").field("directory", &self.directory.path()).finish_non_exhaustive()
+    }
+}
