@@ -29,8 +29,8 @@ pub struct Inherited {
 /// Takes them, once: a second call finds none. None where nobody has handed over any to this process.
 ///
 /// # Errors
-/// Those of the system calls, and `InvalidInput` for a descriptor that is no socket which listens, or for variables that
-/// hold no numbers.
+/// Those of the system calls, and `InvalidInput` for a descriptor that is no socket which listens, or for variables
+/// that hold no numbers.
 pub fn listeners() -> io::Result<Inherited> {
     let mut found = Inherited::default();
     let Some(count) = handed_over(|name| std::env::var(name).ok(), std::process::id())? else { return Ok(found) };

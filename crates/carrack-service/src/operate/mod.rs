@@ -1,6 +1,6 @@
-//! The whole service, put together: state directory, ledger, dispatcher, API; and what an operator sees of it. The
-//! program starts it ([`Operation::start`]), puts its doors on a node's port, and ends it ([`Operation::stop`]): workers
-//! run on.
+//! The whole service, put together: state directory, ledger, dispatcher, API; and what an operator sees of it.
+//! The program starts it ([`Operation::start`]), puts its doors on a node's port, and ends it ([`Operation::stop`]):
+//! workers run on.
 
 mod backend;
 mod endpoint_test;

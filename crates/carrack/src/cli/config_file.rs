@@ -1,5 +1,5 @@
-//! `carrack.toml`: what `carrack serve` is told by a file. Each key stands for a flag, and its value is read by the same
-//! code. A key that nobody knows is an error that names the nearest one: what is misspelt must not be passed over.
+//! `carrack.toml`: what `carrack serve` is told by a file. Each key stands for a flag, and its value is read by the
+//! same code. A key that nobody knows is an error that names the nearest one: what is misspelt must not be passed over.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

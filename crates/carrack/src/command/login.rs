@@ -1,5 +1,5 @@
-//! `carrack login`, `logout` and `whoami`: who one is to a service that is reached over the network. On the service's own
-//! host the account is enough.
+//! `carrack login`, `logout` and `whoami`: who one is to a service that is reached over the network. On the host of
+//! the service the account is enough.
 
 use carrack_engine::secrets::write_whole;
 use carrack_service::client::{Call, Target};

@@ -19,7 +19,7 @@ use crate::cli::flag::Value;
 use crate::cli::flags::Flags;
 use crate::directories::{config_directory, state_directory};
 use crate::error::CommandError;
-use crate::output::{hints, say};
+use crate::output::{problem_hints, say};
 
 /// Names the service.
 pub const SERVICE: Value<Target> = Value::new(
@@ -262,7 +262,7 @@ fn problem(problem: &Problem) -> CommandError {
     };
     let mut error = CommandError::from(Failure::new(code, Side::Command, problem.detail.clone()));
     error.hints.clone_from(&problem.hints);
-    error.hints.extend(hints::of_problem(problem.code).map(str::to_owned));
+    error.hints.extend(problem_hints::of_problem(problem.code).map(str::to_owned));
     error
 }
 

@@ -32,22 +32,6 @@ pub fn of_code(code: ErrorCode) -> Option<&'static str> {
     })
 }
 
-/// What to try where a managed service says no; `None` where nothing helps, or it has said it already.
-#[cfg(feature = "service")]
-pub fn of_problem(code: carrack_service::model::ProblemCode) -> Option<&'static str> {
-    use carrack_service::model::ProblemCode as P;
-    Some(match code {
-        P::Unauthenticated => "carrack login --service URL USER",
-        P::WrongLogin => "an administrator can set a new password: carrack service user edit USER --password",
-        P::SubmissionDiffers => "give another task another --submission-id",
-        P::VersionDiffers => "look at it again, then change it",
-        P::TooMany | P::TooSlow | P::Stopping => "try again later",
-        P::StorageFull => "free some space where the service keeps its state",
-        P::Internal => "see the service's log",
-        _ => return None,
-    })
-}
-
 /// What to try in a situation.
 pub fn of_reason(reason: Reason) -> Option<&'static str> {
     Some(match reason {

@@ -17,6 +17,8 @@ pub mod manifest;
 pub mod part_file;
 #[cfg(feature = "terminal")]
 pub mod plot;
+#[cfg(feature = "service")]
+pub mod problem_hints;
 #[cfg_attr(not(feature = "terminal"), allow(dead_code, reason = "the slim build writes samples, and reads none"))]
 mod sample;
 mod screen;

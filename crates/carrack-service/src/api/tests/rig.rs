@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use carrack_core::tuning::Tuning;
 use carrack_engine::Stop;
-use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle};
+use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, NodeLog};
 use tempfile::TempDir;
 
 use crate::api::{self, Api, ApiHandle, Backend, Certificate, Parts, Promise, ServeConfig};
@@ -135,6 +135,7 @@ impl Rig {
             let config = NodeConfig {
                 root,
                 listen: "127.0.0.1:0".parse().unwrap(),
+                listener: None,
                 access: Access::Anonymous,
                 read_only: true,
                 measure: Measure::Nobody,
@@ -143,6 +144,7 @@ impl Rig {
                 stop: Stop::default(),
                 revoked: Default::default(),
                 doors: self.handle.as_ref().unwrap().doors().unwrap(),
+                log: NodeLog::none(),
                 tuning,
             };
             Node::start(config).unwrap()

@@ -1,5 +1,5 @@
-//! The flags that describe a task, for `carrack task submit` and `carrack timer create`: those of `copy` that make sense
-//! without a terminal, and those of Globus's command line that mean something here.
+//! The flags that describe a task, for `carrack task submit` and `carrack timer create`: those of `copy` that make
+//! sense without a terminal, and those of Globus's command line that mean something here.
 
 use carrack_core::limits;
 use carrack_core::path::display_bytes;
