@@ -114,7 +114,14 @@ struct Beside {
 impl Beside {
     /// Nothing runs beside it.
     fn nothing(stop: Stop) -> Self {
-        Self { root: None, listener: None, doors: Vec::new(), revoked: RevokedGrants::default(), log: NodeLog::none(), stop }
+        Self {
+            root: None,
+            listener: None,
+            doors: Vec::new(),
+            revoked: RevokedGrants::default(),
+            log: NodeLog::none(),
+            stop,
+        }
     }
 }
 
