@@ -95,7 +95,7 @@ fn open(number: u8, stream: BorrowedFd<'_>, wrong: OFlags) -> io::Result<File> {
 pub fn hidden_line(bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut input = input()?;
     let shown = match input.is_terminal() {
-        true => Some(Hidden::begin(input.try_clone()?)?),
+        true => Some(UnshownInput::begin(input.try_clone()?)?),
         false => None,
     };
     let mut line = Vec::new();
@@ -112,12 +112,12 @@ pub fn hidden_line(bytes_max: usize) -> io::Result<Vec<u8>> {
 }
 
 /// While it exists, a terminal does not show what is typed.
-struct Hidden {
+struct UnshownInput {
     terminal: File,
     before: rustix::termios::Termios,
 }
 
-impl Hidden {
+impl UnshownInput {
     fn begin(terminal: File) -> io::Result<Self> {
         let before = rustix::termios::tcgetattr(&terminal)?;
         let mut hidden = before.clone();
@@ -127,7 +127,7 @@ impl Hidden {
     }
 }
 
-impl Drop for Hidden {
+impl Drop for UnshownInput {
     fn drop(&mut self) {
         // The terminal may have gone.
         let _ = rustix::termios::tcsetattr(&self.terminal, rustix::termios::OptionalActions::Flush, &self.before);

@@ -35,7 +35,7 @@ use carrack_core::wire::mux::Channel;
 
 use self::bounded::BoundedTest;
 use self::grants::GrantInForce;
-use self::session::SessionRecord;
+use self::session::SessionTally;
 use crate::data::listen::DataListener;
 use crate::data::sessions::NodeSessions;
 use crate::data::stream::Connection;
@@ -109,7 +109,7 @@ pub enum DataPort {
 pub struct Agent {
     environment: Environment,
     writer: MuxWriter,
-    record: Arc<SessionRecord>,
+    record: Arc<SessionTally>,
     /// Of the requests that wait.
     waiting_bytes: AtomicUsize,
     state: Mutex<AgentState>,

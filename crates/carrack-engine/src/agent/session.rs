@@ -27,9 +27,9 @@ pub struct SessionWork {
 
 /// Written while the session goes on.
 #[derive(Default)]
-pub struct SessionRecord(Mutex<SessionWork>);
+pub struct SessionTally(Mutex<SessionWork>);
 
-impl SessionRecord {
+impl SessionTally {
     /// A request has come.
     pub fn asked(&self, ask: &Ask) {
         let (verb, path) = match ask {

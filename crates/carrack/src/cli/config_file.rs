@@ -13,7 +13,7 @@ use crate::error::CommandError;
 
 /// A key of the file.
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub struct ConfigKey {
     /// The table that it stands in.
     pub table: &'static str,
     /// Its name there.
@@ -21,14 +21,14 @@ pub struct Key {
     /// The flag that it stands for, without dashes.
     pub flag: &'static str,
     /// What its value is.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// What holds where nothing is said, in words.
     pub default: &'static str,
 }
 
 /// What the value of a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A text or a number.
     One,
     /// One, or several in an array.
@@ -42,7 +42,7 @@ pub enum Kind {
 pub struct ConfigFile {
     path: Vec<u8>,
     /// By flag: the key, and its values.
-    values: BTreeMap<&'static str, (Key, Vec<String>)>,
+    values: BTreeMap<&'static str, (ConfigKey, Vec<String>)>,
 }
 
 impl ConfigFile {
@@ -50,13 +50,13 @@ impl ConfigFile {
     ///
     /// # Errors
     /// One that cannot be read; a usage error that names the line, or the key.
-    pub fn read(path: &[u8], keys: &[Key]) -> Result<Self, CommandError> {
+    pub fn read(path: &[u8], keys: &[ConfigKey]) -> Result<Self, CommandError> {
         let text = std::fs::read_to_string(Path::new(OsStr::from_bytes(path)))
             .map_err(|error| CommandError::file("cannot read the configuration", path, &error))?;
         Self::parse(path, &text, keys)
     }
 
-    fn parse(path: &[u8], text: &str, keys: &[Key]) -> Result<Self, CommandError> {
+    fn parse(path: &[u8], text: &str, keys: &[ConfigKey]) -> Result<Self, CommandError> {
         let shown = display_bytes(path).to_string();
         let tables: toml::Table = text
             .parse()
@@ -166,16 +166,16 @@ fn distance(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-fn texts(value: &toml::Value, kind: Kind) -> Result<Vec<String>, String> {
+fn texts(value: &toml::Value, kind: ValueKind) -> Result<Vec<String>, String> {
     let one = |value: &toml::Value| match value {
         toml::Value::String(text) => Ok(text.clone()),
         toml::Value::Integer(number) => Ok(number.to_string()),
         _ => Err("a text or a number is wanted".to_owned()),
     };
     match (kind, value) {
-        (Kind::Switch, toml::Value::Boolean(on)) => Ok(vec![on.to_string()]),
-        (Kind::Switch, _) => Err("true or false is wanted".to_owned()),
-        (Kind::Several, toml::Value::Array(values)) => values.iter().map(one).collect(),
+        (ValueKind::Switch, toml::Value::Boolean(on)) => Ok(vec![on.to_string()]),
+        (ValueKind::Switch, _) => Err("true or false is wanted".to_owned()),
+        (ValueKind::Several, toml::Value::Array(values)) => values.iter().map(one).collect(),
         (_, value) => one(value).map(|text| vec![text]),
     }
 }
@@ -184,11 +184,11 @@ fn texts(value: &toml::Value, kind: Kind) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
-    const KEYS: &[Key] = &[
-        Key { table: "node", name: "root", flag: "root", kind: Kind::One, default: "" },
-        Key { table: "node", name: "read_only", flag: "read-only", kind: Kind::Switch, default: "false" },
-        Key { table: "node", name: "dial_to", flag: "dial-to", kind: Kind::Several, default: "none" },
-        Key { table: "service", name: "workers", flag: "workers", kind: Kind::One, default: "16" },
+    const KEYS: &[ConfigKey] = &[
+        ConfigKey { table: "node", name: "root", flag: "root", kind: ValueKind::One, default: "" },
+        ConfigKey { table: "node", name: "read_only", flag: "read-only", kind: ValueKind::Switch, default: "false" },
+        ConfigKey { table: "node", name: "dial_to", flag: "dial-to", kind: ValueKind::Several, default: "none" },
+        ConfigKey { table: "service", name: "workers", flag: "workers", kind: ValueKind::One, default: "16" },
     ];
     const WORKERS: Value<u32> =
         Value::new("workers", "N", |text| text.parse().map_err(|_| format!("{text:?}: no number")), "");

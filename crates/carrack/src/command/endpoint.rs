@@ -23,7 +23,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::managed::service::{self, Service};
 use crate::managed::show;
-use crate::managed::table::Table;
+use crate::managed::table::AlignedRows;
 use crate::output::lines::Lines;
 use crate::output::{human, say};
 
@@ -234,7 +234,7 @@ fn token(flags: &Flags) -> Result<Option<Secret>, CommandError> {
 fn list(flags: &Flags) -> Result<u8, CommandError> {
     let (service, json) = (Service::open(flags)?, flags.has(&JSON));
     let mut out = Lines::stdout(json);
-    let mut table = Table::new(show::ENDPOINT_HEADINGS);
+    let mut table = AlignedRows::new(show::ENDPOINT_HEADINGS);
     service.rows::<Endpoint>("/endpoints", None, &mut |endpoint| {
         if json {
             out.json(&told::object("endpoint", &endpoint));

@@ -17,7 +17,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::managed::service::{self, Service};
 use crate::managed::show;
-use crate::managed::table::Table;
+use crate::managed::table::AlignedRows;
 use crate::output::lines::Lines;
 use crate::output::say;
 
@@ -127,7 +127,7 @@ fn create(flags: &Flags, json: bool, out: &mut Lines) -> Result<(), CommandError
 
 fn list(flags: &Flags, json: bool, out: &mut Lines) -> Result<(), CommandError> {
     let service = Service::open(flags)?;
-    let mut table = Table::new(show::TIMER_HEADINGS);
+    let mut table = AlignedRows::new(show::TIMER_HEADINGS);
     service.rows::<Timer>("/timers", None, &mut |timer| {
         if json {
             out.json(&told::object("timer", &timer))

@@ -3,13 +3,13 @@
 use crate::output::lines::Lines;
 
 /// Rows of one list.
-pub struct Table<const COLUMNS: usize> {
+pub struct AlignedRows<const COLUMNS: usize> {
     rows: Vec<[String; COLUMNS]>,
     /// Whether a column is of numbers: they end in one line.
     right: [bool; COLUMNS],
 }
 
-impl<const COLUMNS: usize> Table<COLUMNS> {
+impl<const COLUMNS: usize> AlignedRows<COLUMNS> {
     /// A table with these headings; those that begin with `>` are of numbers.
     pub fn new(headings: [&str; COLUMNS]) -> Self {
         let right = headings.map(|heading| heading.starts_with('>'));
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn table_aligns_words_to_the_left_and_numbers_to_the_right() {
-        let mut table = Table::new(["NAME", ">BYTES", "WHAT"]);
+        let mut table = AlignedRows::new(["NAME", ">BYTES", "WHAT"]);
         table.row(["a".into(), "5".into(), "x".into()]);
         table.row(["märz".into(), "12,345".into(), String::new()]);
         assert_eq!(table.lines(), ["NAME   BYTES  WHAT", "a          5  x", "märz  12,345"]);

@@ -16,7 +16,7 @@ use clap::{ArgAction, Command};
 
 use super::announce::{AnnouncedService, announce, host_name, host_to_type};
 use super::{ANONYMOUS, Beside, JSON, LISTEN, NODE_ONLY, path_of, start_node};
-use crate::cli::config_file::{ConfigFile, Key, Kind};
+use crate::cli::config_file::{ConfigFile, ConfigKey, ValueKind};
 use crate::cli::duration::parse_duration;
 use crate::cli::flag::Value;
 use crate::cli::flags::Flags;
@@ -68,30 +68,36 @@ const LOG_FORMAT: Value<LogFormat> =
     Value::new("log-format", "text|json", parse_format, "Form of the log, on standard error [default: text]");
 
 /// Keys of `carrack.toml`. Each stands for a flag.
-pub const KEYS: &[Key] = &[
-    key("node", "root", "root", Kind::One, "files, in the state directory"),
-    key("node", "listen", "listen", Kind::One, "[::]:7420"),
-    key("node", "token_file", "token-file", Kind::One, "~/.local/state/carrack/node.token"),
-    key("node", "anonymous", "anonymous", Kind::Switch, "false"),
-    key("node", "read_only", "read-only", Kind::Switch, "false"),
-    key("node", "measure", "measure", Kind::One, "token"),
-    key("node", "dial_to", "dial-to", Kind::Several, "none"),
-    key("node", "key_file", "key-file", Kind::One, "~/.local/state/carrack/node.key"),
-    key("node", "only", "node-only", Kind::Switch, "false"),
-    key("service", "state_dir", "state-dir", Kind::One, "~/.local/state/carrack/service"),
-    key("service", "socket", "socket", Kind::One, "service.sock, in the state directory"),
-    key("service", "tls_certificate", "tls-certificate", Kind::One, "one that the service signs itself"),
-    key("service", "tls_key", "tls-key", Kind::One, "none"),
-    key("service", "proxies", "proxy", Kind::Several, "none"),
-    key("service", "workers", "workers", Kind::One, "16"),
-    key("service", "per_pair", "per-pair", Kind::One, "8"),
-    key("service", "keep_tasks", "keep-tasks", Kind::One, "for ever"),
-    key("service", "keep_events", "keep-events", Kind::One, "90d"),
-    key("log", "format", "log-format", Kind::One, "text"),
+pub const KEYS: &[ConfigKey] = &[
+    key("node", "root", "root", ValueKind::One, "files, in the state directory"),
+    key("node", "listen", "listen", ValueKind::One, "[::]:7420"),
+    key("node", "token_file", "token-file", ValueKind::One, "~/.local/state/carrack/node.token"),
+    key("node", "anonymous", "anonymous", ValueKind::Switch, "false"),
+    key("node", "read_only", "read-only", ValueKind::Switch, "false"),
+    key("node", "measure", "measure", ValueKind::One, "token"),
+    key("node", "dial_to", "dial-to", ValueKind::Several, "none"),
+    key("node", "key_file", "key-file", ValueKind::One, "~/.local/state/carrack/node.key"),
+    key("node", "only", "node-only", ValueKind::Switch, "false"),
+    key("service", "state_dir", "state-dir", ValueKind::One, "~/.local/state/carrack/service"),
+    key("service", "socket", "socket", ValueKind::One, "service.sock, in the state directory"),
+    key("service", "tls_certificate", "tls-certificate", ValueKind::One, "one that the service signs itself"),
+    key("service", "tls_key", "tls-key", ValueKind::One, "none"),
+    key("service", "proxies", "proxy", ValueKind::Several, "none"),
+    key("service", "workers", "workers", ValueKind::One, "16"),
+    key("service", "per_pair", "per-pair", ValueKind::One, "8"),
+    key("service", "keep_tasks", "keep-tasks", ValueKind::One, "for ever"),
+    key("service", "keep_events", "keep-events", ValueKind::One, "90d"),
+    key("log", "format", "log-format", ValueKind::One, "text"),
 ];
 
-const fn key(table: &'static str, name: &'static str, flag: &'static str, kind: Kind, default: &'static str) -> Key {
-    Key { table, name, flag, kind, default }
+const fn key(
+    table: &'static str,
+    name: &'static str,
+    flag: &'static str,
+    kind: ValueKind,
+    default: &'static str,
+) -> ConfigKey {
+    ConfigKey { table, name, flag, kind, default }
 }
 
 /// How often a signal, the watchdog and the configuration are looked after.
@@ -322,7 +328,7 @@ mod tests {
         for key in KEYS {
             let flag = verb.get_arguments().find(|arg| arg.get_long() == Some(key.flag));
             let flag = flag.unwrap_or_else(|| panic!("{}.{} stands for no flag", key.table, key.name));
-            assert_eq!(flag.get_action().takes_values(), key.kind != Kind::Switch, "{}", key.flag);
+            assert_eq!(flag.get_action().takes_values(), key.kind != ValueKind::Switch, "{}", key.flag);
             assert_eq!(KEYS.iter().filter(|other| other.flag == key.flag).count(), 1, "{}", key.flag);
         }
     }

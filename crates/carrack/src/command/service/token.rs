@@ -17,7 +17,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::managed::service::Service;
 use crate::managed::show;
-use crate::managed::table::Table;
+use crate::managed::table::AlignedRows;
 use crate::output::lines::Lines;
 use crate::output::say;
 
@@ -86,7 +86,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             }
         }
         "list" => {
-            let mut table = Table::new(show::TOKEN_HEADINGS);
+            let mut table = AlignedRows::new(show::TOKEN_HEADINGS);
             let path = match flags.get(&USER)? {
                 Some(user) => with_query("/tokens", &[("user", &user)]),
                 None => "/tokens".to_owned(),

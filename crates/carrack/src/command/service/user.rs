@@ -11,7 +11,7 @@ use crate::command::task::told;
 use crate::error::CommandError;
 use crate::exit;
 use crate::managed::service::Service;
-use crate::managed::table::Table;
+use crate::managed::table::AlignedRows;
 use crate::managed::{secret, show};
 use crate::output::lines::Lines;
 use crate::output::say;
@@ -73,7 +73,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             tell(&mut out, json, &user);
         }
         "list" => {
-            let mut table = Table::new(show::USER_HEADINGS);
+            let mut table = AlignedRows::new(show::USER_HEADINGS);
             service.rows::<User>("/users", None, &mut |user| {
                 if json {
                     out.json(&told::object("user", &user))
@@ -133,7 +133,7 @@ fn tell(out: &mut Lines, json: bool, user: &User) {
         out.json(&told::object("user", user));
         return;
     }
-    let mut table = Table::new(show::USER_HEADINGS);
+    let mut table = AlignedRows::new(show::USER_HEADINGS);
     table.row(show::user_row(user));
     table.write(out);
 }

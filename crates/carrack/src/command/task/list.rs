@@ -17,7 +17,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::managed::service::Service;
 use crate::managed::show;
-use crate::managed::table::Table;
+use crate::managed::table::AlignedRows;
 use crate::output::lines::Lines;
 use crate::output::say;
 
@@ -79,7 +79,7 @@ pub fn list(flags: &Flags) -> Result<u8, CommandError> {
     let service = Service::open(flags)?;
     let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, &value[..])).collect();
     let mut out = Lines::stdout(json);
-    let mut table = Table::new(show::TASK_HEADINGS);
+    let mut table = AlignedRows::new(show::TASK_HEADINGS);
     let mut count = 0;
     // One more than is shown tells that there are more.
     service.rows::<Task>(&with_query("/tasks", &query), most.map(|most| most + 1), &mut |task| {
