@@ -1,11 +1,9 @@
 //! The description of the API, made from its code. A copy is committed; a test compares the two.
 
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, SecurityRequirement, Server};
 
-use super::admit::{COOKIE, Known};
+use super::admit::COOKIE;
 
 /// What stands around the paths.
 pub(super) fn frame() -> OpenApi {
@@ -31,17 +29,4 @@ pub(super) fn frame() -> OpenApi {
         ))
         .security(Some([SecurityRequirement::new("token", none.clone()), SecurityRequirement::new("session", none)]))
         .build()
-}
-
-/// The description, as it is served and committed.
-pub fn openapi_json() -> String {
-    let (_, description) = super::router::documented().split_for_parts();
-    let mut text = serde_json::to_string_pretty(&description).unwrap_or_default();
-    text.push('\n');
-    text
-}
-
-/// Serves it.
-pub(super) async fn show(_: Known) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, Request, StatusCode, Version, header};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, Version, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -124,7 +124,10 @@ async fn answer(app: axum::Router, request: Request<Incoming>) -> Response {
     let hosts = request.headers().get_all(header::HOST).iter().count();
     if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
         let error = ApiError::new(StatusCode::BAD_REQUEST, ProblemCode::Malformed, "a request names one host");
-        return error.into_response();
+        let mut response = error.into_response();
+        // What stands behind it may be meant for another host, too.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        return response;
     }
     match app.oneshot(request.map(Body::new)).await {
         Ok(response) => response,
@@ -147,8 +150,6 @@ pub(super) fn forwarded(headers: &HeaderMap, proxies: &[IpAddr]) -> Option<IpAdd
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
-
     use super::*;
 
     #[test]
