@@ -175,7 +175,7 @@ impl Supervisor {
         let followed = Followed {
             directory: directory.clone(),
             fence: order.fence,
-            reader: Reader::open(directory),
+            reader: Reader::open(directory).without_items(),
             child: Some(child),
             began: false,
             ended: false,
@@ -206,7 +206,7 @@ impl Supervisor {
     pub fn adopt(&mut self, task: &str, fence: Fence) {
         let directory = self.directory(task);
         let followed = Followed {
-            reader: Reader::open(&directory),
+            reader: Reader::open(&directory).without_items(),
             directory,
             fence,
             child: None,
@@ -301,9 +301,7 @@ impl Followed {
                         continue;
                     }
                     self.ended |= matches!(record, Record::Ended(_));
-                    if !matches!(record, Record::Item(_)) {
-                        tell(What::Record(record));
-                    }
+                    tell(What::Record(record));
                 }
                 Ok(None) => return false,
                 // A worker that has not begun yet is about to cut off what is damaged.

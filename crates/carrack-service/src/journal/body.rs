@@ -15,6 +15,7 @@ const SAMPLE: u8 = 3;
 const EVENT: u8 = 4;
 const ENDED: u8 = 5;
 const PAIR_ENDED: u8 = 6;
+const PASS_BEGAN: u8 = 7;
 
 /// The most bytes of a text in a record. What is longer is cut off.
 const TEXT_BYTES: usize = 4 << 10;
@@ -147,6 +148,12 @@ struct RawPairEnded {
     of_sources: bool,
 }
 
+#[derive(Clone, PartialEq, Message)]
+struct RawPassBegan {
+    #[prost(uint32, tag = "1")]
+    pair: u32,
+}
+
 /// Appends a record.
 pub fn encode(record: &Record, to: &mut Vec<u8>) {
     let start = to.len();
@@ -185,6 +192,10 @@ fn encode_body(record: &Record, to: &mut Vec<u8>) -> u8 {
             put(&RawEvent { time: time.0, kind: kind.name().into(), text, detail }, to);
             EVENT
         }
+        Record::PassBegan { pair } => {
+            put(&RawPassBegan { pair: *pair }, to);
+            PASS_BEGAN
+        }
         Record::PairEnded(end) => {
             let progress = Some(raw_progress(&end.progress));
             let (pair, of_sources) = (end.pair, end.of_sources);
@@ -210,6 +221,11 @@ pub fn is_kind(kind: u8) -> bool {
     (1..=63).contains(&kind)
 }
 
+/// Whether a record of this kind tells of an item.
+pub fn is_item(kind: u8) -> bool {
+    kind == ITEM
+}
+
 /// A record from its kind and body; `None` if a later version of this program has written it.
 ///
 /// # Errors
@@ -233,6 +249,10 @@ pub fn decode(kind: u8, body: &[u8]) -> Result<Option<Record>, ()> {
             let raw: RawEvent = get(body)?;
             let kind = EventKind::parse(&raw.kind).unwrap_or(EventKind::Note);
             Record::Event { time: Moment(raw.time), kind, text: raw.text, detail: raw.detail }
+        }
+        PASS_BEGAN => {
+            let RawPassBegan { pair } = get(body)?;
+            Record::PassBegan { pair }
         }
         PAIR_ENDED => {
             let raw: RawPairEnded = get(body)?;

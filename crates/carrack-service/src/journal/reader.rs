@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::body::{decode, is_kind};
+use super::body::{decode, is_item, is_kind};
 use super::error::JournalError;
 use super::record::Record;
 use super::{BODY_BYTES_MAX, HEAD_BYTES, JOURNAL, MAGIC, TAIL_BYTES};
@@ -28,6 +28,8 @@ pub struct Reader {
     start: u64,
     /// Up to this length of the file, no record stands behind the bytes at `offset`, which are none.
     searched: u64,
+    /// Records of items are checked and passed over.
+    without_items: bool,
 }
 
 /// What stands at a place of a file.
@@ -51,7 +53,13 @@ impl Reader {
     }
 
     pub(super) fn of(path: PathBuf, offset: u64) -> Self {
-        Self { path, file: None, offset, buffer: Vec::new(), start: 0, searched: 0 }
+        Self { path, file: None, offset, buffer: Vec::new(), start: 0, searched: 0, without_items: false }
+    }
+
+    /// Passes over items, which are most of the records.
+    #[must_use]
+    pub fn without_items(self) -> Self {
+        Self { without_items: true, ..self }
     }
 
     /// Where the next record begins.
@@ -109,7 +117,8 @@ impl Reader {
         let head = self.have(file, HEAD_BYTES)?;
         let length = head.first_chunk().map(|bytes| u32::from_le_bytes(*bytes) as usize);
         if let Some(length) = length.filter(|length| head.len() == HEAD_BYTES && *length <= BODY_BYTES_MAX) {
-            let standing = standing(self.have(file, HEAD_BYTES + length + TAIL_BYTES)?);
+            let without_items = self.without_items;
+            let standing = standing(self.have(file, HEAD_BYTES + length + TAIL_BYTES)?, without_items);
             if matches!(standing, Standing::Record(..)) {
                 return Ok(standing);
             }
@@ -153,7 +162,7 @@ impl Reader {
         let mut bytes = vec![0; portion];
         let read = read_at_most(file, &mut bytes, self.offset).map_err(JournalError::call("read", &self.path))?;
         bytes.truncate(read);
-        let found = (1..read).any(|start| matches!(standing(&bytes[start..]), Standing::Record(..)));
+        let found = (1..read).any(|start| matches!(standing(&bytes[start..], false), Standing::Record(..)));
         if found {
             return Err(JournalError::Damaged { path: self.path.clone(), offset: self.offset });
         }
@@ -163,7 +172,7 @@ impl Reader {
 }
 
 /// What stands at the beginning of these bytes.
-fn standing(bytes: &[u8]) -> Standing {
+fn standing(bytes: &[u8], without_items: bool) -> Standing {
     let Some((head, rest)) = bytes.split_first_chunk::<HEAD_BYTES>() else { return Standing::Nothing };
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
     if length > BODY_BYTES_MAX || !is_kind(head[4]) {
@@ -174,6 +183,9 @@ fn standing(bytes: &[u8]) -> Standing {
     };
     if crc32c::crc32c(&bytes[..HEAD_BYTES + length]) != u32::from_le_bytes(*sum) {
         return Standing::Nothing;
+    }
+    if without_items && is_item(head[4]) {
+        return Standing::Record(None, HEAD_BYTES + length + TAIL_BYTES);
     }
     match decode(head[4], &rest[..length]) {
         Ok(record) => Standing::Record(record, HEAD_BYTES + length + TAIL_BYTES),

@@ -32,6 +32,11 @@ pub enum Record {
         /// Numbers and reasons, as JSON.
         detail: String,
     },
+    /// A pass over one pair of the task begins, or begins anew: what it has told as failed is tried again.
+    PassBegan {
+        /// The pair of the task, from 0.
+        pair: u32,
+    },
     /// A pass over one pair of the task has come to its end.
     PairEnded(PairEnd),
     /// The attempt has ended.

@@ -43,6 +43,7 @@ fn records() -> Vec<Record> {
         Record::Item(item(b"c", ItemState::Skipped)),
         Record::Sample(Sample { time, progress: progress.clone(), streams: 4 }),
         Record::Event { time, kind: EventKind::Fault, text: "lost".into(), detail: "{\"a\":1}".into() },
+        Record::PassBegan { pair: 6 },
         Record::PairEnded(PairEnd { pair: 5, of_sources: true, time, progress: progress.clone() }),
         Record::Ended(AttemptEnd { time, kind: EndKind::Failed, progress, failure, got_somewhere: true }),
     ]

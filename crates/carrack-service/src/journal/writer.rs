@@ -13,6 +13,8 @@ use super::reader::Reader;
 use super::record::Record;
 use super::{FAILED, JOURNAL, MAGIC};
 
+/// The list of failed items while it is written anew.
+const FAILED_NEXT: &str = "failed.next";
 /// Records that wait are written once they are so many bytes.
 const BATCH_BYTES: usize = 64 << 10;
 /// Storage is kept free for so many bytes behind the end: an attempt that finds the file system full can still tell
@@ -114,6 +116,25 @@ impl Writer {
         let path = directory.join(FAILED);
         let file = create(&path, true).map_err(JournalError::call("open", &path))?;
         Self::begin(path, file, 0)
+    }
+
+    /// Begins the list of failed items anew, without those of a pair.
+    ///
+    /// # Errors
+    /// Those of the files.
+    pub fn keep_failed(directory: &Path, without: u32) -> Result<Self, JournalError> {
+        let (path, next) = (directory.join(FAILED), directory.join(FAILED_NEXT));
+        let file = create(&next, true).map_err(JournalError::call("open", &next))?;
+        let mut writer = Self::begin(path.clone(), file, 0)?;
+        let mut reader = Reader::of(path.clone(), 0);
+        while let Some(record) = reader.next_record()? {
+            if !matches!(&record, Record::Item(item) if item.pair == without) {
+                writer.append(&record)?;
+            }
+        }
+        writer.flush()?;
+        std::fs::rename(&next, &path).map_err(JournalError::call("rename", &next))?;
+        Ok(writer)
     }
 
     fn begin(path: PathBuf, file: File, end: u64) -> Result<Self, JournalError> {

@@ -154,12 +154,15 @@ impl Copying<'_, '_> {
             Event::Note(text) => teller.event(EventKind::Note, text, json!({})),
             Event::RateFell(fall) => teller.flows(0, fall.limit.map(|limit| limit.words())),
             Event::SessionLost { failure, attempt, pause } => {
-                teller.update(super::teller::Pass::start_over);
                 teller.recovered(1, 0);
                 self.landed_before = self.landed;
-                self.history.told.settle();
                 let detail = json!({ "attempt": attempt, "pause_seconds": pause.as_secs_f64() });
                 teller.event(EventKind::Fault, format!("a session was lost: {failure}"), detail);
+                // All items are told anew.
+                match teller.start_over(&self.attempt.order.directory) {
+                    Ok(told) => self.history.told = told,
+                    Err(why) => self.attempt.give_up(Failure::new(ErrorCode::InputOutput, Side::Command, why)),
+                }
             }
             Event::StreamEnded { failure: Some(failure) } => {
                 teller.recovered(1, 0);
@@ -182,11 +185,7 @@ impl Copying<'_, '_> {
         {
             self.attempt.give_up(failure.at_path(&item.path[..]));
         }
-        let ended_well = item.state != ItemState::Failed;
-        let was_told = ended_well && self.history.told.has(&item);
-        if ended_well && !was_told {
-            self.history.told.add(&item);
-        }
+        let was_told = item.state != ItemState::Failed && self.history.told.has(&item);
         self.attempt.teller.item(item, self.verified, was_told);
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::journal::{Item, JournalError, PairEnd, Record, Recovered, recover};
+use crate::journal::{Item, JournalError, PairEnd, Reader, Record, Recovered, recover};
 use crate::model::{Fence, ItemState, Progress};
 
 /// What is known of a task from its journal.
@@ -41,15 +41,18 @@ pub struct PairHistory {
     /// Of the pass that has not come to its end.
     open_failed: Vec<Vec<u8>>,
     open_can_pass: bool,
-    /// Which items were told as done, in whichever pass: by the digest of what was told of each.
+    /// Which items were told as done by the pass that has not come to its end.
     pub told: Told,
 }
+
+/// More failed paths than this are not kept: the next pass is then over the whole pair.
+const FAILED_MOST: usize = 1_000_000;
 
 /// Items that were told, each by 16 bytes: of ten million items, 160 MB.
 #[derive(Debug, Default)]
 pub struct Told {
-    sorted: Vec<u128>,
-    new: Vec<u128>,
+    /// Sorted once all are there.
+    marks: Vec<u128>,
 }
 
 impl Told {
@@ -61,21 +64,35 @@ impl Told {
         digest.as_bytes().first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes))
     }
 
-    /// Notes an item that was told.
-    pub fn add(&mut self, item: &Item) {
-        self.new.push(Self::mark(item));
+    /// What a journal tells of the pass over a pair that is under way.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(directory: &Path, pair: u32) -> Result<Self, JournalError> {
+        let (mut told, mut reader) = (Self::default(), Reader::open(directory));
+        while let Some(record) = reader.next_record()? {
+            match record {
+                Record::Item(item) if item.pair == pair && item.state != ItemState::Failed => told.add(&item),
+                Record::PairEnded(end) if end.pair == pair => told.marks.clear(),
+                _ => {}
+            }
+        }
+        told.settle();
+        Ok(told)
     }
 
-    /// All that were noted can be looked up from now on.
-    pub fn settle(&mut self) {
-        self.sorted.append(&mut self.new);
-        self.sorted.sort_unstable();
-        self.sorted.dedup();
+    fn add(&mut self, item: &Item) {
+        self.marks.push(Self::mark(item));
     }
 
-    /// Whether the same was told of an item when it was last settled.
+    fn settle(&mut self) {
+        self.marks.sort_unstable();
+        self.marks.dedup();
+    }
+
+    /// Whether the same was told of an item.
     pub fn has(&self, item: &Item) -> bool {
-        !self.sorted.is_empty() && self.sorted.binary_search(&Self::mark(item)).is_ok()
+        !self.marks.is_empty() && self.marks.binary_search(&Self::mark(item)).is_ok()
     }
 }
 
@@ -120,7 +137,12 @@ impl History {
                 match item.state {
                     ItemState::Failed => {
                         pair.open_can_pass |= item.failure.as_ref().is_some_and(|failure| failure.retryable);
-                        pair.open_failed.push(item.path);
+                        match pair.open_failed.len() {
+                            0..FAILED_MOST => pair.open_failed.push(item.path),
+                            // Stands for the whole pair.
+                            FAILED_MOST => pair.open_failed.push(Vec::new()),
+                            _ => {}
+                        }
                     }
                     ItemState::Done | ItemState::Skipped => {
                         pair.told.add(&item);
@@ -130,9 +152,14 @@ impl History {
                     }
                 }
             }
+            Record::PassBegan { pair } => {
+                let pair = self.pairs.entry(pair).or_default();
+                (pair.open_failed, pair.open_can_pass) = (Vec::new(), false);
+            }
             Record::PairEnded(PairEnd { pair, progress, time, of_sources }) => {
                 self.at(time);
                 let pair = self.pairs.entry(pair).or_default();
+                pair.told = Told::default();
                 if of_sources {
                     pair.sources_deleted = pair.open_failed.is_empty();
                     (pair.progress, pair.open_failed) = (progress, Vec::new());

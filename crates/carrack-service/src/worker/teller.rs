@@ -4,13 +4,14 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use carrack_engine::{Stop, StopReason};
 
-use super::history::{History, PairHistory};
+use super::history::{History, PairHistory, Told};
 use crate::clock::Moment;
 use crate::journal::{AttemptEnd, EndKind, Item, JournalError, PairEnd, Record, Sample, Writer};
 use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};
@@ -44,14 +45,13 @@ pub struct Pass {
     failed: u64,
     bytes_verified: u64,
     bytes_skipped: u64,
+    /// Why the first of its items failed.
+    first_failure: Option<TaskFailure>,
+    /// Whether another attempt can help any of them.
+    any_can_pass: bool,
 }
 
 impl Pass {
-    /// Items are told anew from here on.
-    pub fn start_over(&mut self) {
-        *self = Self { before: std::mem::take(&mut self.before), of_sources: self.of_sources, ..Self::default() };
-    }
-
     fn count(&mut self, item: &Item, verified: bool) {
         match item.state {
             ItemState::Done => {
@@ -213,6 +213,25 @@ impl Teller {
         state.pairs[pair as usize] = None;
         let before = history.map(|pair| pair.progress.clone()).unwrap_or_default();
         state.current = Some((pair, Pass { before, ..Pass::default() }));
+        state.append(&self.shared.stop, &Record::PassBegan { pair });
+    }
+
+    /// All items of the pass under way are told anew from here on. What has been told as done is handed out.
+    ///
+    /// # Errors
+    /// If a journal cannot be read or written.
+    pub fn start_over(&self, directory: &Path) -> Result<Told, String> {
+        let mut state = self.lock();
+        let Some((pair, pass)) = &mut state.current else { return Ok(Told::default()) };
+        let pair = *pair;
+        *pass = Pass { before: std::mem::take(&mut pass.before), of_sources: pass.of_sources, ..Pass::default() };
+        state.append(&self.shared.stop, &Record::PassBegan { pair });
+        state.write(&self.shared.stop);
+        let told = Told::read(directory, pair).and_then(|told| {
+            state.failed = Writer::keep_failed(directory, pair)?;
+            Ok(told)
+        });
+        told.map_err(|error| error.to_string())
     }
 
     /// A pass over a pair begins that only deletes sources. `copied`: this attempt has copied them.
@@ -258,9 +277,8 @@ impl Teller {
             return;
         }
         let failed = item.state == ItemState::Failed;
-        if failed {
-            state.any_can_pass |= item.failure.as_ref().is_some_and(|failure| failure.retryable);
-            state.first_failure = state.first_failure.take().or_else(|| item.failure.clone());
+        if let (true, Some(failure)) = (failed, &item.failure) {
+            state.note_failure(failure);
         }
         let record = Record::Item(item);
         state.append(&self.shared.stop, &record);
@@ -273,7 +291,7 @@ impl Teller {
     /// The pass under way has told all of its items.
     pub fn end_pass(&self, of_sources: bool) {
         let mut state = self.lock();
-        let Some((pair, pass)) = state.current.take() else { return };
+        let Some((pair, pass)) = state.take_current() else { return };
         let progress = Progress { scan_complete: true, ..pass.progress() };
         state.append(
             &self.shared.stop,
@@ -286,7 +304,7 @@ impl Teller {
     /// The pass under way is left as it is: a later attempt goes on with it.
     pub fn leave_pass(&self) {
         let mut state = self.lock();
-        let Some((pair, pass)) = state.current.take() else { return };
+        let Some((pair, pass)) = state.take_current() else { return };
         // Counted, but not complete.
         state.pairs[pair as usize] = Some(Progress { scan_complete: false, ..pass.progress() });
     }
@@ -354,6 +372,23 @@ impl Telling {
             self.broken.get_or_insert(error);
             stop.request(StopReason::Cancel);
         }
+    }
+
+    fn note_failure(&mut self, failure: &TaskFailure) {
+        let (first, any) = match &mut self.current {
+            Some((_, pass)) => (&mut pass.first_failure, &mut pass.any_can_pass),
+            None => (&mut self.first_failure, &mut self.any_can_pass),
+        };
+        first.get_or_insert_with(|| failure.clone());
+        *any |= failure.retryable;
+    }
+
+    /// Ends the pass under way; its failures are the attempt's.
+    fn take_current(&mut self) -> Option<(u32, Pass)> {
+        let (pair, mut pass) = self.current.take()?;
+        self.first_failure = self.first_failure.take().or_else(|| pass.first_failure.take());
+        self.any_can_pass |= pass.any_can_pass;
+        Some((pair, pass))
     }
 
     /// What all pairs have done, the pass under way included.

@@ -7,6 +7,7 @@ use carrack_service::journal::{EndKind, Record};
 use carrack_service::model::{EventKind, ItemState, TaskKind};
 
 use super::MIB;
+use crate::support::node::Node;
 use crate::support::tasks::{Tasks, pair};
 use crate::support::{is_root, process, same_tree, tool, tree};
 
@@ -89,4 +90,30 @@ fn worker_keeps_the_damaged_part_of_its_journal_aside_and_goes_on() {
     let aside = std::fs::read_dir(tasks.directory("one")).unwrap().flatten();
     let aside: Vec<_> = aside.filter(|entry| entry.file_name().to_string_lossy().contains("damaged")).collect();
     assert_eq!(aside.len(), 1);
+}
+
+#[test]
+fn worker_whose_node_dies_goes_on_when_it_is_back_and_tells_each_item_once() {
+    let mut tasks = Tasks::new();
+    let mut from = Node::start(&tasks.sandbox, "from", &[]);
+    tree::many(&tasks.sandbox.path("from/run"), 300, 100_000);
+    let ends = pair(from.end("run"), tasks.local("to", "/"));
+    let mut order = tasks.order("one", TaskKind::Copy, vec![ends]);
+    order.options.rate_limit = Some(8 * MIB as u64);
+    // One of those that come first fails, before and after.
+    order.expect_digests.insert("run/d000/f000000".into(), "0".repeat(64));
+    tasks.start(&order);
+    tasks.follow_until_moved("one", 8 * MIB as u64);
+    from.kill();
+    from.restart(&tasks.sandbox);
+    let attempt = tasks.follow("one", |_| false);
+    let end = attempt.ended();
+    assert_eq!((end.kind, end.progress.items_done, end.progress.items_failed), (EndKind::Done, 299, 1));
+    assert!(end.progress.faults > 0 && end.progress.bytes_resent <= 16 * MIB as u64, "{:?}", end.progress);
+    assert_eq!(tasks.paths("one", ItemState::Failed), ["run/d000/f000000"]);
+    let paths = tasks.paths("one", ItemState::Done);
+    assert_eq!(paths.len(), 299);
+    assert!(paths.is_sorted_by(|one, next| one < next), "a path twice");
+    let lost = |record: &Record| matches!(record, Record::Event { kind: EventKind::Fault, .. });
+    assert!(attempt.records.iter().any(lost));
 }
