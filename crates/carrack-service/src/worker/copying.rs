@@ -141,18 +141,18 @@ impl Copying<'_, '_> {
             }
             Event::Linked(link) => {
                 self.attempt.reached = true;
-                teller.flows(link.streams.into(), None);
+                teller.streams(link.streams.into());
                 let text = format!("{} link with {} streams, {}", link.kind.name(), link.streams, link.cipher);
                 let detail = json!({ "link": link.kind.name(), "streams": link.streams, "cipher": link.cipher });
                 teller.event(EventKind::Note, text, detail);
             }
             Event::Streams(change) => {
-                teller.flows(change.streams.into(), None);
+                teller.streams(change.streams.into());
                 let text = format!("{} streams in the place of {}: {}", change.streams, change.before, change.reason);
                 teller.event(EventKind::Note, text, json!({ "streams": change.streams, "before": change.before }));
             }
             Event::Note(text) => teller.event(EventKind::Note, text, json!({})),
-            Event::RateFell(fall) => teller.flows(0, fall.limit.map(|limit| limit.words())),
+            Event::RateFell(fall) => teller.limited(fall.limit),
             Event::SessionLost { failure, attempt, pause } => {
                 teller.recovered(1, 0);
                 self.landed_before = self.landed;
@@ -249,9 +249,7 @@ impl Copying<'_, '_> {
         self.attempt.open_bytes = self.attempt.open_bytes.saturating_sub(resumed);
         let faults = &report.faults;
         let repaired = faults.digest_mismatches + faults.blocks_rotten + faults.items_again;
-        let limited_by = report.limit.map(|limit| limit.words());
-        let streams = report.link.as_ref().map_or(0, |link| link.streams.into());
-        self.attempt.teller.flows(streams, limited_by);
+        self.attempt.teller.limited(report.limit);
         self.attempt.teller.recovered(repaired, resent);
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use carrack_core::pace::limit::Limit;
 use carrack_engine::{Stop, StopReason};
 
 use super::history::{History, PairHistory, Told};
@@ -260,11 +261,16 @@ impl Teller {
         }
     }
 
-    /// Says how the data flows.
-    pub fn flows(&self, streams: u32, limited_by: Option<String>) {
-        let mut state = self.lock();
-        state.streams = streams;
-        state.limited_by = limited_by.or_else(|| state.limited_by.take());
+    /// Says how many data connections are at work.
+    pub fn streams(&self, streams: u32) {
+        self.lock().streams = streams;
+    }
+
+    /// Says what holds the data back, where that is known.
+    pub fn limited(&self, by: Option<Limit>) {
+        if let Some(limit) = by {
+            self.lock().limited_by = Some(limit.words());
+        }
     }
 
     /// Counts an item, and tells it unless the same was told before.
