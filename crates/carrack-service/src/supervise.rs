@@ -29,6 +29,9 @@ const LOG: &str = "log";
 /// A log that is longer is begun anew.
 const LOG_BYTES: u64 = 1 << 20;
 
+/// A pipe takes so many bytes before anybody reads.
+const PIPE_BYTES: usize = 4096;
+
 /// How workers are started and how long they are waited for.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -161,13 +164,15 @@ impl Supervisor {
             }
             return Err(StartError::StillHeld);
         };
-        self.followed.remove(&order.task);
+        if let Some(mut earlier) = self.followed.remove(&order.task).and_then(|earlier| earlier.child) {
+            // The lock is free, so it has ended: it only has to be taken note of.
+            let _ = earlier.wait();
+        }
         let started = |error| StartError::Program(self.settings.program.clone(), error);
         let mut child = self.command(directory, &lock).map_err(made)?.spawn().map_err(started)?;
         // Signed here, too: a worker that hangs before it has done so can be ended.
-        lock.sign(child.id(), order.fence).map_err(made)?;
-        let handed_over = hand_over(&mut child, order);
-        if let Err(error) = handed_over {
+        let signed = lock.sign(child.id(), order.fence);
+        if let Err(error) = signed.and_then(|()| hand_over(&mut child, order)) {
             let _ = child.kill();
             let _ = child.wait();
             return Err(started(error));
@@ -267,7 +272,11 @@ fn make_private(directory: &Path) -> io::Result<()> {
 fn hand_over(child: &mut Child, order: &Order) -> io::Result<()> {
     let text = serde_json::to_vec(order)?;
     let Some(mut input) = child.stdin.take() else { return Err(io::ErrorKind::BrokenPipe.into()) };
-    input.write_all(&text)
+    if text.len() <= PIPE_BYTES {
+        return input.write_all(&text);
+    }
+    // It waits for a worker that reads; nobody else is to.
+    std::thread::Builder::new().spawn(move || input.write_all(&text)).map(drop)
 }
 
 impl Followed {
