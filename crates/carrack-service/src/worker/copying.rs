@@ -7,11 +7,11 @@ use carrack_core::request::{CopyRequest, Durability, Verify};
 use carrack_engine::{Context, Copy, Handle};
 use serde_json::json;
 
+use super::attempt::Attempt;
 use super::ends::{OpenEnd, copy_options};
 use super::failures::{can_pass, is_source_error, told};
 use super::history::PairHistory;
 use super::removal;
-use super::run::Attempt;
 use crate::journal::Item;
 use crate::model::{EventKind, ItemState, TaskKind};
 

@@ -5,6 +5,7 @@
 //! good order, with a mark that the next attempt goes on from. A worker with an older number than the journal has seen
 //! ends before it touches anything.
 
+mod attempt;
 mod copying;
 pub(crate) mod ends;
 mod failures;

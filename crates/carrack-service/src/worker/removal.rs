@@ -10,9 +10,9 @@ use carrack_core::report::{ItemKind, Report};
 use carrack_engine::Context;
 use carrack_engine::files::{Files, ListEntry};
 
+use super::attempt::Attempt;
 use super::ends::OpenEnd;
 use super::failures::told;
-use super::run::Attempt;
 use crate::journal::{Item, ItemFilter, JournalError, each_item};
 use crate::model::{EventKind, ItemState};
 

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
-use carrack_engine::{Context, StopReason};
+use carrack_engine::Context;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit, setsid};
 
+use super::attempt::{Attempt, deadline};
 use super::ends::{self, OpenEnd};
 use super::failures::{can_pass, is_source_error, told};
 use super::history::History;
@@ -44,31 +45,6 @@ pub struct Means<'a> {
     pub input: &'a mut dyn Read,
     /// Standard output: the task's lock, where the service has started the worker.
     pub output: BorrowedFd<'a>,
-}
-
-/// One attempt under way.
-pub struct Attempt<'a> {
-    /// What is to be done.
-    pub order: &'a Order,
-    /// What the engine works with; its `stop` is the attempt's own.
-    pub context: Context,
-    /// What earlier attempts have told.
-    pub history: History,
-    /// Tells.
-    pub teller: Teller,
-    /// How hosts are reached.
-    reach: Reach,
-    /// When the attempt ends at the latest, and why.
-    deadline: Option<(Instant, &'static str)>,
-    /// Bytes at the destinations by passes that earlier attempts have not brought to their end, and that have not been
-    /// found there again.
-    pub open_bytes: u64,
-    /// Hosts have been reached.
-    pub reached: bool,
-    /// What ends the whole attempt.
-    pub fatal: Option<Failure>,
-    /// The first failure of a pair that another attempt can help.
-    passing: Option<TaskFailure>,
 }
 
 /// Carries out the attempt that standard input orders, and answers with the exit code of the process.
@@ -166,16 +142,6 @@ fn tell_recovered(teller: &Teller, recovered: &Recovered) {
     teller.event(EventKind::Fault, text, serde_json::json!({ "cut_bytes": recovered.cut_bytes }));
 }
 
-fn deadline(order: &Order) -> Option<(Instant, &'static str)> {
-    let started = Instant::now();
-    let wanted = order.deadline.map(|deadline| (deadline.since(now()), "the task's deadline has passed"));
-    let allowed = order.ceilings.run_seconds.map(|seconds| {
-        (Duration::from_secs(seconds), "the task has run for as long as the token that submitted it allows")
-    });
-    let first = [wanted, allowed].into_iter().flatten().min_by_key(|(left, _)| *left);
-    first.and_then(|(left, why)| Some((started.checked_add(left)?, why)))
-}
-
 impl Attempt<'_> {
     fn carry_out(mut self) -> u8 {
         let order = self.order;
@@ -198,29 +164,6 @@ impl Attempt<'_> {
             self.teller.recovered(0, self.open_bytes);
         }
         self.end()
-    }
-
-    /// Whether nothing more is begun.
-    pub fn is_over(&self) -> bool {
-        self.fatal.is_some() || self.context.stop.requested().is_some()
-    }
-
-    /// Ends the whole attempt.
-    pub fn give_up(&mut self, why: Failure) {
-        self.fatal.get_or_insert(why);
-        self.context.stop.request(StopReason::Cancel);
-    }
-
-    /// Ends the attempt if its time is over.
-    pub fn check_deadline(&mut self) {
-        if let Some((_, why)) = self.deadline.filter(|(deadline, _)| Instant::now() >= *deadline) {
-            self.give_up(Failure::new(ErrorCode::DeadlinePassed, Side::Command, why));
-        }
-    }
-
-    /// How long the work may take.
-    pub fn time_left(&self) -> Option<Duration> {
-        self.deadline.map(|(deadline, _)| deadline.saturating_duration_since(Instant::now()))
     }
 
     fn work(&mut self, number: u32, pair: &PairOrder) {
