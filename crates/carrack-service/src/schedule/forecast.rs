@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
-use super::plan::{Entry, Stands, View, endpoints};
+use super::view::{Entry, Stands, View, endpoints};
 
 /// Times at which places become free; [`NEVER`] where that cannot be told.
 type Places = BinaryHeap<Reverse<Duration>>;

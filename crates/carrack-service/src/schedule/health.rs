@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Link, Patience};
+use super::link::Link;
+use super::patience::Patience;
 
 /// Consecutive attempts without progress after which a link is tried by one task at a time.
 const FUTILE_UNTIL_SICK: u32 = 3;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::Link;
+use super::link::Link;
 
 /// Tasks remembered of each link.
 const REMEMBERED: usize = 20;

@@ -14,6 +14,7 @@ mod cron;
 mod forecast;
 mod health;
 mod history;
+mod link;
 mod order;
 mod outlook;
 mod patience;
@@ -21,6 +22,7 @@ mod plan;
 mod shares;
 pub mod timer;
 mod timetable;
+mod view;
 
 #[cfg(test)]
 mod fairness_tests;
@@ -29,8 +31,10 @@ mod plan_tests;
 
 pub use health::Health;
 pub use history::History;
+pub use link::Link;
 pub use outlook::{Outlook, Promise};
 pub use patience::Patience;
-pub use plan::{Decision, EndpointState, Entry, Link, Place, Plan, Rules, Stands, View, plan};
+pub use plan::plan;
 pub use shares::Shares;
 pub use timetable::{RateNow, TimetableError, rate_now};
+pub use view::{Decision, EndpointState, Entry, Place, Plan, Rules, Stands, View};

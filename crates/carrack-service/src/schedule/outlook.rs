@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use super::{History, Link, Place};
+use super::history::History;
+use super::link::Link;
+use super::view::Place;
 use crate::clock::Moment;
 use crate::model::{Blocked, BlockedCause, Task, TaskState};
 

@@ -1,190 +1,15 @@
 //! The decision: which tasks start, which give way, why the others wait.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::forecast;
+use super::link::Link;
 use super::order::{Turns, Waiting};
-use super::{History, Shares};
-use crate::clock::Moment;
+use super::view::{Decision, Entry, Place, Plan, Stands, View, endpoints};
 use crate::model::BlockedCause;
-
-/// From where to where, by the endpoints' names or, where a task names none, by the host.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Link {
-    /// `@NAME`, or a host.
-    pub source: String,
-    /// `@NAME`, or a host; the source again for a task that deletes.
-    pub destination: String,
-}
-
-impl Link {
-    /// From here to there.
-    pub fn new(source: &str, destination: &str) -> Self {
-        Self { source: source.to_owned(), destination: destination.to_owned() }
-    }
-
-    /// Names of the endpoints at its ends, without `@`.
-    pub fn endpoints(&self) -> impl Iterator<Item = &str> {
-        let destination = (self.destination != self.source).then_some(&self.destination);
-        [Some(&self.source), destination].into_iter().flatten().filter_map(|end| end.strip_prefix('@'))
-    }
-}
-
-impl fmt::Display for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to {}", self.source, self.destination)
-    }
-}
-
-/// What the service allows itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// Workers at once.
-    pub workers: u32,
-    /// Tasks at once of each pair of endpoints.
-    pub per_link: u32,
-    /// After so long an owner's only task gives way to an owner who has used less and has none.
-    pub quantum: Duration,
-    /// A worker is left alone for so long before it may be told to give way.
-    pub settled: Duration,
-    /// Why no work is taken on at present.
-    pub maintenance: Option<String>,
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        // A copy fills its link alone; 16 at once are for small tasks beside large ones.
-        let (quantum, settled) = (Duration::from_secs(600), Duration::from_secs(2));
-        Self { workers: 16, per_link: 8, quantum, settled, maintenance: None }
-    }
-}
-
-impl Rules {
-    /// Workers that only owners who run nothing may take.
-    pub fn reserve(&self) -> u32 {
-        match self.workers {
-            0 | 1 => 0,
-            workers => (workers / 4).max(1),
-        }
-    }
-}
-
-/// Where a task stands, as far as the plan is concerned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stands {
-    /// It may start after so long, by the service's steady time; zero: now.
-    Waiting {
-        /// Time until its next attempt.
-        retry_in: Duration,
-    },
-    /// It waits for a person, whatever is free.
-    Held,
-    /// It has a worker.
-    Running {
-        /// For so long.
-        ran: Duration,
-        /// Time until its end, where that can be told.
-        remaining: Option<Duration>,
-        /// It was told to end already.
-        leaves: bool,
-    },
-}
-
-/// An open task as the plan sees it.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// Identifier.
-    pub id: String,
-    /// Whose it is.
-    pub owner: String,
-    /// 0 to 9; higher ones go first.
-    pub priority: u8,
-    /// When it was submitted.
-    pub submitted: Moment,
-    /// What it uses, each once.
-    pub links: Vec<Link>,
-    /// Where it stands.
-    pub stands: Stands,
-}
-
-/// What an endpoint allows now.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EndpointState {
-    /// Transfers at once.
-    pub transfers: Option<u32>,
-    /// Its timetable lets no transfer begin for so long.
-    pub closed_for: Option<Duration>,
-}
-
-/// All that a plan is made from.
-#[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
-    /// What the service allows itself.
-    pub rules: &'a Rules,
-    /// Tasks that have not ended and are not paused.
-    pub tasks: &'a [Entry],
-    /// What the endpoints allow, by name.
-    pub endpoints: &'a BTreeMap<String, EndpointState>,
-    /// Links that carry nothing: time until the next try, and attempts that failed.
-    pub sick: &'a BTreeMap<Link, (Duration, u32)>,
-    /// Worker time used lately, by owner.
-    pub shares: &'a Shares,
-    /// What links did before.
-    pub history: &'a History,
-}
-
-/// What is to be done, with its numbers.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
-    /// A worker begins.
-    Start {
-        /// The task.
-        task: String,
-        /// Numbers and reasons.
-        detail: serde_json::Value,
-    },
-    /// A worker ends, and its task waits again.
-    GiveWay {
-        /// The task.
-        task: String,
-        /// In words, one line.
-        why: String,
-        /// Numbers and reasons.
-        detail: serde_json::Value,
-    },
-}
-
-/// Where a task that waits stands in the queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The task.
-    pub task: String,
-    /// From 1, among those that wait for nothing but room. None: its own time has to come first.
-    pub position: Option<u64>,
-    /// Time until it begins, where that can be told.
-    pub starts_in: Option<Duration>,
-    /// What it waits for.
-    pub cause: BlockedCause,
-    /// In words.
-    pub why: String,
-    /// Time until it is looked at again, where that is set.
-    pub next_try: Option<Duration>,
-}
-
-/// What follows from a view.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
-    /// What is to be done now, in this order.
-    pub decisions: Vec<Decision>,
-    /// The tasks that wait, in order.
-    pub queue: Vec<Place>,
-    /// When a plan may look different though nothing else has happened.
-    pub look_again: Option<Duration>,
-}
 
 /// Decides. The same view gives the same plan.
 pub fn plan(view: &View<'_>) -> Plan {
@@ -454,11 +279,6 @@ impl<'a> Room<'a> {
         });
         best.map(|(holder, held, _)| (*holder, held))
     }
-}
-
-/// Endpoints that a task uses, each once.
-pub(super) fn endpoints(entry: &Entry) -> BTreeSet<&str> {
-    entry.links.iter().flat_map(Link::endpoints).collect()
 }
 
 fn holds(entry: &Entry, taken: &Taken) -> bool {

@@ -103,6 +103,8 @@ pub(super) struct News {
     pub orphaned: Vec<String>,
     /// Endpoints have changed.
     pub endpoints: bool,
+    /// Something has changed that a plan depends on.
+    pub changed: bool,
 }
 
 /// The open tasks.
@@ -119,7 +121,7 @@ impl Board {
         // Asked first: what comes between is read twice, and nothing is missed.
         let (last, _) = ledger.event_range()?;
         let open = ledger.open_tasks()?;
-        let mut news = News { endpoints: true, ..News::default() };
+        let mut news = News { endpoints: true, changed: true, ..News::default() };
         let there: BTreeSet<&str> = open.iter().map(|(task, _)| task.id.as_str()).collect();
         let gone: Vec<String> = self.tasks.keys().filter(|id| !there.contains(id.as_str())).cloned().collect();
         gone.iter().for_each(|id| self.remove(id, &mut news));
@@ -148,6 +150,7 @@ impl Board {
                 break;
             }
         }
+        news.changed = news.endpoints || !changed.is_empty();
         for id in changed {
             self.refresh(&id, ledger, times, longest_pause, &mut news)?;
         }

@@ -10,12 +10,12 @@ use serde_json::json;
 use super::attempt::{Attempt, event};
 use super::board::{Board, Known, News, Times};
 use super::orders::{NoOrder, Orders, Unseal};
-use super::outcome::{deadline_failure, failure_of};
+use super::outcome::failure_of;
 use super::timers::Timers;
 use super::{StartFault, Workers};
 use crate::clock::Clock;
-use crate::ledger::{Answer, Ledger, LedgerError, Page, Retention, TaskChange, TaskFilter, TaskGuard};
-use crate::model::{Endpoint, EventKind, TaskFailure, TaskState};
+use crate::ledger::{Answer, Ledger, LedgerError, Page, Retention, TaskFilter};
+use crate::model::{Endpoint, EventKind, TaskState};
 use crate::schedule::{
     Decision, EndpointState, Health as Links, History, Outlook, Patience, Plan, Rules, Shares, View, plan, rate_now,
 };
@@ -27,11 +27,11 @@ const FORGET_EVERY: Duration = Duration::from_secs(60);
 const FORGOTTEN_AT_ONCE: usize = 500;
 /// A worker of an earlier attempt that is still there is waited for so long before the start is tried again.
 const STILL_HELD_PAUSE: Duration = Duration::from_millis(500);
-/// A worker knows its deadline. One that goes on for so long is told to end.
-const DEADLINE_GRACE: Duration = Duration::from_secs(30);
 /// A turn follows after this time at the latest: while workers run, and while none does.
 const TURN_EVERY_RUNNING: Duration = Duration::from_millis(200);
 const TURN_EVERY_IDLE: Duration = Duration::from_secs(1);
+/// Where nothing has changed, the schedule is looked at once in this time.
+const PLAN_EVERY: Duration = Duration::from_secs(1);
 /// Finished tasks that tell what links did before, when the service starts.
 const HISTORY_TASKS: usize = 500;
 
@@ -84,8 +84,10 @@ pub struct Parts {
 /// What a turn did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turned {
-    /// Something was written.
+    /// A task has changed.
     pub wrote: bool,
+    /// Progress was written.
+    pub saved: bool,
     /// The next turn follows after this time at the latest.
     pub next: Duration,
 }
@@ -108,6 +110,10 @@ pub struct Dispatcher {
     endpoints: Option<BTreeMap<String, Endpoint>>,
     loaded_at: Option<Duration>,
     forgot_at: Duration,
+    /// Something has changed since the last plan.
+    news: bool,
+    /// When the next plan is made, whatever has changed.
+    plan_at: Duration,
     /// No worker is started any more.
     draining: bool,
 }
@@ -136,6 +142,8 @@ impl Dispatcher {
             endpoints: None,
             loaded_at: None,
             forgot_at,
+            news: true,
+            plan_at: Duration::ZERO,
             draining: false,
         }
     }
@@ -149,6 +157,7 @@ impl Dispatcher {
     pub fn set_settings(&mut self, settings: Settings) {
         self.orders.service_owner.clone_from(&settings.service_owner);
         self.settings = settings;
+        self.news = true;
     }
 
     /// Starts no more workers. With `stop_workers` those that run are told to end; their attempts are given back. Else
@@ -181,9 +190,9 @@ impl Dispatcher {
     /// What the ledger refused. All that was not written is still to be done, and the next turn does it.
     pub fn turn(&mut self) -> Answer<Turned> {
         let times = self.times();
-        let mut turned = Turned { wrote: false, next: TURN_EVERY_IDLE };
+        let mut turned = Turned { wrote: false, saved: false, next: TURN_EVERY_IDLE };
         let done = self.turn_with(times, &mut turned);
-        if turned.wrote {
+        if turned.wrote || turned.saved {
             (self.changed)();
         }
         if self.running().next().is_some() {
@@ -202,18 +211,29 @@ impl Dispatcher {
         let read = self.read(times);
         self.hear(times);
         read?;
-        self.settle(times, turned)?;
-        self.carry_out_wishes(times, turned)?;
-        self.start_late(times, turned)?;
-        if !self.draining {
-            let Self { timers, ledger, board, ids, .. } = self;
-            if timers.run(&**ledger, board, times, ids)? {
-                turned.wrote = true;
-                self.read(times)?;
-            }
+        // What is refused of one task or by one step keeps no other from being done.
+        let settled = self.settle(times, turned);
+        let wishes = self.carry_out_wishes(times, turned);
+        let late = self.start_late(times, turned);
+        let planned = if self.draining { Ok(()) } else { self.begin_more(times, turned) };
+        let forgot = self.forget(times);
+        settled.and(wishes).and(late).and(planned).and(forgot)
+    }
+
+    /// Runs timers, and starts what the schedule says.
+    fn begin_more(&mut self, times: Times, turned: &mut Turned) -> Answer<()> {
+        let Self { timers, ledger, board, ids, .. } = self;
+        let ran = timers.run(&**ledger, board, times, ids);
+        if ran.as_ref().is_ok_and(|ran| *ran) {
+            turned.wrote = true;
+            self.read(times)?;
+        }
+        if turned.wrote || self.news || self.plan_at <= times.steady {
+            self.news = false;
+            self.plan_at = times.steady + PLAN_EVERY;
             self.plan(times, turned)?;
         }
-        self.forget(times)
+        ran.map(|_| ())
     }
 
     /// Reads what others have written.
@@ -240,6 +260,7 @@ impl Dispatcher {
     }
 
     fn take_in(&mut self, news: News) {
+        self.news |= news.changed;
         if news.endpoints {
             self.endpoints = None;
         }
@@ -276,70 +297,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Pause, resume, cancel, deadlines.
-    fn carry_out_wishes(&mut self, times: Times, turned: &mut Turned) -> Answer<()> {
-        let ids: Vec<String> = self.board.tasks.keys().cloned().collect();
-        for id in ids {
-            let Some(known) = self.board.tasks.get(&id) else { continue };
-            let Known { task, attempt, .. } = known;
-            let is_late = known.deadline_passed(times, Duration::ZERO);
-            let wish = match task.state {
-                TaskState::Active if task.cancel_wanted => Some((TaskState::Cancelling, EventKind::Cancelling, None)),
-                TaskState::Active | TaskState::Cancelling => None,
-                _ if task.cancel_wanted => Some((TaskState::Cancelled, EventKind::Ended, None)),
-                _ if is_late => Some((TaskState::Failed, EventKind::Ended, Some(deadline_failure(task)))),
-                TaskState::Queued if task.pause_wanted => Some((TaskState::Paused, EventKind::Paused, None)),
-                TaskState::Paused if !task.pause_wanted => Some((TaskState::Queued, EventKind::Resumed, None)),
-                _ => None,
-            };
-            let wants_end = task.cancel_wanted || task.pause_wanted || known.deadline_passed(times, DEADLINE_GRACE);
-            let stops = wants_end && attempt.as_ref().is_some_and(|attempt| !attempt.leaves);
-            if let Some((state, kind, failure)) = wish {
-                self.move_to(&id, state, kind, failure, times, turned)?;
-            }
-            if stops {
-                self.stop(&id);
-            }
-        }
-        Ok(())
-    }
-
-    /// Moves a task from where it stands to another state, if it is still as it was read.
-    fn move_to(
-        &mut self,
-        id: &str,
-        state: TaskState,
-        kind: EventKind,
-        failure: Option<TaskFailure>,
-        times: Times,
-        turned: &mut Turned,
-    ) -> Answer<()> {
-        let Some(Known { task, .. }) = self.board.tasks.get(id) else { return Ok(()) };
-        let guard = TaskGuard { states: vec![task.state], version: Some(task.version), fence: None };
-        let text = failure
-            .as_ref()
-            .map_or_else(|| state.name().to_owned(), |failure| format!("{}: {}", state.name(), failure.why));
-        let detail = json!({ "state": state.name(), "failure": failure, "notify": task.request.notify });
-        let events = [event(task, kind, text, detail)];
-        let change = TaskChange { state: Some(state), failure: failure.map(Some), ..TaskChange::default() };
-        match self.ledger.change_task(id, &guard, &change, &events, times.wall) {
-            Ok(task) => {
-                turned.wrote = true;
-                if task.state.has_ended() {
-                    tracing::info!(target: "audit", task = id, owner = task.owner, state = state.name(), "task ended");
-                    self.board.tasks.remove(id);
-                } else if let Some(known) = self.board.tasks.get_mut(id) {
-                    known.update(task, times, self.settings.patience.longest_with_jitter());
-                }
-                Ok(())
-            }
-            Err(LedgerError::Conflict(_) | LedgerError::Fenced | LedgerError::Missing) => self.look_again(id, times),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Tells a task's worker to end. An attempt whose worker is not there yet ends at once.
-    fn stop(&mut self, id: &str) {
+    pub(super) fn stop(&mut self, id: &str) {
         let Some(Known { attempt: Some(attempt), .. }) = self.board.tasks.get_mut(id) else { return };
         attempt.leaves = true;
         match attempt.start_at.take() {
@@ -369,11 +328,16 @@ impl Dispatcher {
             history: &self.history,
         };
         let Plan { decisions, queue, look_again } = plan(&view);
+        let mut done = Ok(());
         for decision in decisions {
-            match decision {
-                Decision::Start { task, detail } => self.start(&task, &detail, times, turned)?,
-                Decision::GiveWay { task, why, detail } => self.give_way(&task, why, detail, times, turned)?,
-            }
+            done = done.and(match decision {
+                Decision::Start { task, detail } => self.start(&task, &detail, times, turned),
+                Decision::GiveWay { task, why, detail } => self.give_way(&task, why, detail, times, turned),
+            });
+        }
+        if done.is_err() {
+            // What was decided is not all done.
+            self.news = true;
         }
         let changed = self.outlook.update(&queue, times.wall);
         let events: Vec<_> = changed
@@ -385,11 +349,14 @@ impl Dispatcher {
             })
             .collect();
         if !events.is_empty() {
-            self.ledger.record(&events, times.wall)?;
+            done = done.and(self.ledger.record(&events, times.wall));
             turned.wrote = true;
         }
-        turned.next = look_again.map_or(turned.next, |wait| turned.next.min(wait.max(Duration::from_millis(50))));
-        Ok(())
+        if let Some(wait) = look_again {
+            self.plan_at = self.plan_at.min(times.steady + wait);
+            turned.next = turned.next.min(wait.max(Duration::from_millis(50)));
+        }
+        done
     }
 
     fn endpoint_states(&self, times: Times) -> BTreeMap<String, EndpointState> {
@@ -437,10 +404,11 @@ impl Dispatcher {
         let is_late = |attempt: &Attempt| attempt.start_at.is_some_and(|at| at <= times.steady);
         let late = self.running().filter(|(_, known)| known.attempt.as_ref().is_some_and(is_late));
         let late: Vec<String> = late.map(|(id, _)| id.clone()).collect();
+        let mut done = Ok(());
         for id in late {
-            self.start_worker(&id, times, turned)?;
+            done = done.and(self.start_worker(&id, times, turned));
         }
-        Ok(())
+        done
     }
 
     fn make_order(&self, id: &str, fence: u64, times: Times) -> Result<crate::worker::Order, NoOrder> {

@@ -18,6 +18,7 @@ mod outcome;
 mod running;
 mod settle;
 mod timers;
+mod wishes;
 mod workers;
 
 #[cfg(test)]

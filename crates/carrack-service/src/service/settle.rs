@@ -39,34 +39,37 @@ impl Dispatcher {
     pub(super) fn settle(&mut self, times: Times, turned: &mut Turned) -> Answer<()> {
         let running: Vec<String> = self.running().map(|(id, _)| id.clone()).collect();
         let every = PROGRESS_EVERY.max(PROGRESS_PER_TASK * u32::try_from(running.len()).unwrap_or(u32::MAX));
+        let mut done = Ok(());
         for id in running {
-            let Some(known) = self.board.tasks.get(&id) else { continue };
-            let Some(attempt) = &known.attempt else { continue };
-            if attempt.uncertain {
-                let there = events_of_attempt(&*self.ledger, &id, attempt.fence)?;
-                self.attempt_mut(&id, |attempt| attempt.settle_doubt(there));
+            done = done.and(self.settle_task(&id, every, times, turned));
+        }
+        done
+    }
+
+    fn settle_task(&mut self, id: &str, every: Duration, times: Times, turned: &mut Turned) -> Answer<()> {
+        let Some(Known { attempt: Some(attempt), .. }) = self.board.tasks.get(id) else { return Ok(()) };
+        let (is_gone, is_worth_saving) = (attempt.gone.is_some(), is_worth_saving(attempt, times, every));
+        if !is_gone && !is_worth_saving {
+            return Ok(());
+        }
+        if attempt.uncertain {
+            let there = events_of_attempt(&*self.ledger, id, attempt.fence)?;
+            self.attempt_mut(id, |attempt| attempt.settle_doubt(there));
+        }
+        match if is_gone { self.settle_end(id, times) } else { self.save_progress(id, times) } {
+            Ok(()) => {
+                // Progress changes no plan.
+                turned.wrote |= is_gone;
+                turned.saved = true;
+                Ok(())
             }
-            let Some(Known { attempt: Some(attempt), .. }) = self.board.tasks.get(&id) else { continue };
-            let settled = if attempt.gone.is_some() {
-                self.settle_end(&id, times)
-            } else if is_worth_saving(attempt, times, every) {
-                self.save_progress(&id, times)
-            } else {
-                continue;
-            };
-            match settled {
-                Ok(()) => turned.wrote = true,
-                // Somebody has written meanwhile, or a later attempt has taken over: look at it again.
-                Err(LedgerError::Conflict(_) | LedgerError::Fenced | LedgerError::Missing) => {
-                    self.look_again(&id, times)?
-                }
-                Err(error) => {
-                    self.attempt_mut(&id, |attempt| attempt.uncertain = true);
-                    return Err(error);
-                }
+            // Somebody has written meanwhile, or a later attempt has taken over: look at it again.
+            Err(LedgerError::Conflict(_) | LedgerError::Fenced | LedgerError::Missing) => self.look_again(id, times),
+            Err(error) => {
+                self.attempt_mut(id, |attempt| attempt.uncertain = true);
+                Err(error)
             }
         }
-        Ok(())
     }
 
     fn attempt_mut(&mut self, id: &str, change: impl FnOnce(&mut Attempt)) {
