@@ -10,6 +10,8 @@ large_bytes=${CARRACK_DEMO_LARGE:-2G}
 work=$(mktemp -d "${TMPDIR:-/tmp}/carrack-demo.XXXXXX")
 nodes=()
 finish() {
+    # Transfers outlive the service: what the demo has not waited for ends with it.
+    [ -z "${service:-}" ] || "$carrack" task cancel --all >/dev/null 2>&1 || true
     for pid in "${nodes[@]}"; do kill "$pid" 2>/dev/null || true; done
     wait 2>/dev/null || true
     rm -rf "$work"
@@ -78,4 +80,33 @@ if command -v b3sum >/dev/null; then
 else
     echo "b3sum is not installed: the manifest $(cut -c1-16 "$work/large.b3")... was not checked by it"
 fi
+say "the same by a service: a task between the two nodes, which goes on whatever happens to this terminal"
+mkfifo "$work/service.said"
+"$carrack" serve --listen 127.0.0.1:0 >"$work/service.said" 2>"$work/service.log" &
+service=$!
+nodes+=($service)
+exec {said}<"$work/service.said"
+while read -r -u "$said" line; do
+    case $line in
+        'service '*) echo "$line" ;;
+        'to submit a task: '*) break ;;
+    esac
+done
+for node in one two; do
+    "$carrack" endpoint add "$node" "$("${node}_at" '')" --token-file "$work/token"
+done
+task=$("$carrack" task submit "@one:/$(basename "$tree")" "@two:/by-a-task/" --label demo)
+code=0
+"$carrack" task wait "$task" --timeout 10m || code=$?
+# 23: PARTIAL, as above.
+[ "$code" = 0 ] || [ "$code" = 23 ] || { cat "$work/service.log" >&2; exit "$code"; }
+diff -r --no-dereference "$work/one/$(basename "$tree")" "$work/two/by-a-task/$(basename "$tree")"
+echo "diff -r: what the task brought is what the first node has"
+say "where to look at a task"
+for verb in show events; do
+    echo "\$ carrack task $verb $task"
+    "$carrack" task "$verb" "$task"
+done
+echo "\$ carrack task items $task | head -3"
+"$carrack" task items "$task" | head -3 || true
 say "done"
