@@ -234,8 +234,14 @@ fn golden_lines_have_every_type_of_the_schema() {
         "report/report.txt",
     ];
     let recorded = files.map(|name| std::fs::read_to_string(golden::directory().join(name)).unwrap()).concat();
-    // A node prints its line and goes on; no transcript waits for that.
-    for kind in Schema::published().types().into_iter().filter(|kind| *kind != "serving") {
+    let schema = Schema::published();
+    // A node prints its line and goes on; no transcript waits for that. What a service answers is in no transcript either:
+    // tests of the service hold each line against the schema.
+    let is_recorded = |kind: &&str| {
+        let own = format!("/$defs/managed_{}", kind.replace('-', "_"));
+        *kind != "serving" && !schema.has(&own)
+    };
+    for kind in schema.types().into_iter().filter(is_recorded) {
         assert!(recorded.contains(&format!("{{\"v\":1,\"type\":\"{kind}\"")), "{kind}");
     }
 }

@@ -161,7 +161,7 @@ fn timer_submits_its_tasks_and_no_more_after_its_runs() {
     let sandbox = Sandbox::new();
     let _service = Service::start(&sandbox, &[]);
     sandbox.write("from/a", "a");
-    let id = sandbox.ok(["timer", "create", "--every=1s", "--runs=2", "--overlap=start", "from/a", "to/"]).stdout;
+    let id = sandbox.ok(["timer", "create", "--every=10s", "--runs=2", "--overlap=start", "from/a", "to/"]).stdout;
     let id = id.trim();
     wait_until("the timer has ended", || object(&sandbox, &["timer", "show", id])["state"] == "ended");
     let listed = sandbox.ok(["task", "list", "--timer", id, "--json"]).stdout;

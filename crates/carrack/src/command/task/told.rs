@@ -4,15 +4,19 @@ use std::time::SystemTime;
 
 use carrack_service::model::{Event, Task};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::managed::show;
 use crate::output::json as objects;
 use crate::output::lines::Lines;
 
-/// A document of the service as an object of this type.
+/// A document of the service, as its API has it, in an object of this type.
 pub fn object(kind: &str, document: &impl Serialize) -> Value {
-    objects::object(kind, SystemTime::now(), serde_json::to_value(document).unwrap_or_default())
+    at(SystemTime::now(), kind, document)
+}
+
+fn at(time: SystemTime, kind: &str, document: &impl Serialize) -> Value {
+    objects::object(kind, time, json!({ "document": document }))
 }
 
 /// A task in full.
@@ -27,8 +31,7 @@ pub fn task(out: &mut Lines, json: bool, task: &Task) {
 /// An event; its object has the time at which it happened.
 pub fn event(out: &mut Lines, json: bool, event: &Event) {
     if json {
-        let document = serde_json::to_value(event).unwrap_or_default();
-        out.json(&objects::object("task-event", show::system_time(event.time), document));
+        out.json(&at(show::system_time(event.time), "task-event", event));
     } else {
         out.line(show::event_line(event).as_bytes());
     }

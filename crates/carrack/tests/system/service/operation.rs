@@ -50,7 +50,7 @@ fn config_is_checked_and_shown_with_where_values_come_from() {
     ] {
         fs::write(&path, text).unwrap();
         sandbox.run(["service", "config", "check", &config]).failed_with(2, &words);
-        sandbox.run(["serve", "--listen=127.0.0.1:0", &config]).failed_with(2, &words);
+        sandbox.run(["serve", &config]).failed_with(2, &words);
     }
 }
 
@@ -64,7 +64,8 @@ fn serve_tells_its_manager_how_it_is_and_takes_the_sockets_that_it_is_given() {
     // What listens is opened by the parent, is the fourth descriptor, and belongs to the process that it becomes.
     let script = "import os, socket, sys\n\
         s = socket.create_server(('127.0.0.1', 0))\n\
-        os.dup2(s.fileno(), 3, inheritable=True)\n\
+        os.dup2(s.fileno(), 3)\n\
+        os.set_inheritable(3, True)\n\
         os.environ['LISTEN_PID'] = str(os.getpid())\n\
         os.environ['LISTEN_FDS'] = '1'\n\
         os.execv(sys.argv[1], sys.argv[1:])\n";

@@ -45,6 +45,12 @@ impl Schema {
         self.root.pointer(pointer).unwrap_or_else(|| panic!("nothing at {pointer}"))
     }
 
+    /// Whether there is something at a JSON Pointer.
+    #[allow(dead_code, reason = "of two programs of tests only one asks")]
+    pub fn has(&self, pointer: &str) -> bool {
+        self.root.pointer(pointer).is_some()
+    }
+
     /// The types of lines that it knows.
     #[allow(dead_code, reason = "of two programs of tests only one asks")]
     pub fn types(&self) -> Vec<&str> {

@@ -95,11 +95,11 @@ impl Drop for Service {
     }
 }
 
-/// Runs a verb that prints one object, and reads it.
+/// Runs a verb that prints one document of the service, and reads it.
 #[track_caller]
 pub fn object(sandbox: &Sandbox, words: &[&str]) -> serde_json::Value {
     let ran: Ran = sandbox.ok(words.iter().copied().chain(["--json"]));
-    serde_json::from_str(ran.stdout.lines().next().unwrap_or_default()).unwrap_or_else(|error| {
-        panic!("{words:?}: {error}: {}", ran.stdout);
-    })
+    let line: serde_json::Value = serde_json::from_str(ran.stdout.lines().next().unwrap_or_default())
+        .unwrap_or_else(|error| panic!("{words:?}: {error}: {}", ran.stdout));
+    line["document"].clone()
 }
