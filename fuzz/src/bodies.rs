@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::{Attributes, Time};
+use carrack_core::credential::Token;
 use carrack_core::digest::{BlockDigest, block_count};
+use carrack_core::grant::{Claims, GrantError, GrantKey};
 use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::path::{check_relative, display_bytes, drives_terminal, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
@@ -26,7 +28,7 @@ use carrack_core::wire::{self, Version};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Each target and what it does.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     ("frame", frame),
     ("attributes", attributes),
     ("control", control),
@@ -34,6 +36,7 @@ pub const TARGETS: [Target; 7] = [
     ("path", path),
     ("mux", multiplexed),
     ("marker", marker),
+    ("grant", grant),
 ];
 
 /// A marker: as it is, and as records of these kinds and payloads whose checksums are right. What counts is a whole
@@ -71,6 +74,18 @@ fn check_marker(bytes: &[u8], boot: [u8; 16]) {
     let wanted = Digests::NONE;
     assert!(found.known_count() <= carrack_core::limits::KNOWN_ITEMS as u64);
     let _ = found.known(&[0; 16], wanted);
+}
+
+/// Grants: claims that are understood lead nowhere but down, and come back byte for byte; a text that nobody sealed is
+/// none.
+pub fn grant(data: &[u8]) {
+    if let Ok(claims) = Claims::decode(data) {
+        assert!(claims.prefix.is_empty() || check_relative(&claims.prefix).is_ok());
+        assert_eq!(claims.encode().as_deref(), Ok(data));
+    }
+    let token = Token::new(b"0123456789abcdef").expect("a token");
+    let opened = GrantKey::of(&token).open(&String::from_utf8_lossy(data), 0);
+    assert_eq!(opened, Err(GrantError::Forged));
 }
 
 /// Headers, entries and trailers: what decodes is encoded to something that decodes to the same.

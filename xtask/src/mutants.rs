@@ -4,6 +4,7 @@
 
 mod core;
 mod engine;
+mod grants;
 mod measure;
 mod program;
 mod storage;
@@ -60,8 +61,14 @@ const FAULTS: &str = "-p carrack --test system faults::";
 const STORES: &str = "-p carrack-engine --test stores";
 
 /// By what they are about.
-const MUTATIONS: &[&[Mutation]] =
-    &[core::MUTATIONS, engine::MUTATIONS, storage::MUTATIONS, program::MUTATIONS, measure::MUTATIONS];
+const MUTATIONS: &[&[Mutation]] = &[
+    core::MUTATIONS,
+    engine::MUTATIONS,
+    grants::MUTATIONS,
+    storage::MUTATIONS,
+    program::MUTATIONS,
+    measure::MUTATIONS,
+];
 
 /// Runs those whose name contains `only`.
 pub fn check(root: &Path, only: &str) -> Result<Vec<Finding>, String> {

@@ -138,6 +138,40 @@ pub struct Claims {
 }
 
 impl Claims {
+    /// The bytes that a MAC is made of.
+    ///
+    /// # Errors
+    /// When no grant may say this.
+    pub fn encode(&self) -> Result<Vec<u8>, GrantError> {
+        self.check()?;
+        let Self { id, rights, prefix, expires, ceilings } = self.clone();
+        let Ceilings { entries, bytes, deletions, run_seconds } = ceilings;
+        let raw =
+            RawClaims { id: id.to_vec(), rights: rights.0, prefix, expires, entries, bytes, deletions, run_seconds };
+        Ok(raw.encode_to_vec())
+    }
+
+    /// What bytes say that [`Claims::encode`] has made.
+    ///
+    /// # Errors
+    /// Of all others.
+    pub fn decode(encoded: &[u8]) -> Result<Self, GrantError> {
+        let raw = RawClaims::decode(encoded).map_err(|_| GrantError::Unknown)?;
+        // Unknown fields are not in what it is encoded to again.
+        if raw.encode_to_vec() != encoded {
+            return Err(GrantError::Unknown);
+        }
+        let RawClaims { id, rights, prefix, expires, entries, bytes, deletions, run_seconds } = raw;
+        let claims = Self {
+            id: id.try_into().map_err(|_| GrantError::Unknown)?,
+            rights: Rights::from_bits(rights).ok_or(GrantError::Unknown)?,
+            prefix,
+            expires,
+            ceilings: Ceilings { entries, bytes, deletions, run_seconds },
+        };
+        claims.check().map(|()| claims)
+    }
+
     /// # Errors
     /// Why no grant may say this.
     fn check(&self) -> Result<(), GrantError> {
@@ -227,12 +261,7 @@ impl GrantKey {
     /// # Errors
     /// When no grant may say it.
     pub fn seal(&self, claims: &Claims) -> Result<Token, GrantError> {
-        claims.check()?;
-        let Claims { id, rights, prefix, expires, ceilings } = claims.clone();
-        let Ceilings { entries, bytes, deletions, run_seconds } = ceilings;
-        let raw =
-            RawClaims { id: id.to_vec(), rights: rights.0, prefix, expires, entries, bytes, deletions, run_seconds };
-        let encoded = raw.encode_to_vec();
+        let encoded = claims.encode()?;
         let (claims, mac) = (BASE64URL_NOPAD.encode(&encoded), BASE64URL_NOPAD.encode(self.mac(&encoded).as_bytes()));
         Token::new(format!("{BEGINNING}{claims}.{mac}").as_bytes()).map_err(|_| GrantError::Prefix(PathError::TooLong))
     }
@@ -254,20 +283,7 @@ impl GrantKey {
         if self.mac(&encoded) != blake3::Hash::from_bytes(mac) {
             return Err(GrantError::Forged);
         }
-        let raw = RawClaims::decode(&*encoded).map_err(|_| GrantError::Unknown)?;
-        // Unknown fields are not in what it is encoded to again.
-        if raw.encode_to_vec() != encoded {
-            return Err(GrantError::Unknown);
-        }
-        let RawClaims { id, rights, prefix, expires, entries, bytes, deletions, run_seconds } = raw;
-        let claims = Claims {
-            id: id.try_into().map_err(|_| GrantError::Unknown)?,
-            rights: Rights::from_bits(rights).ok_or(GrantError::Unknown)?,
-            prefix,
-            expires,
-            ceilings: Ceilings { entries, bytes, deletions, run_seconds },
-        };
-        claims.check()?;
+        let claims = Claims::decode(&encoded)?;
         if now >= claims.expires {
             return Err(GrantError::Expired);
         }

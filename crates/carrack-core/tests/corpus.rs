@@ -331,6 +331,18 @@ fn peer_seeds() {
 }
 
 /// A marker as it is written, and its records' kinds, lengths and payloads as the body takes them to seal them anew.
+fn grant_seeds() {
+    use carrack_core::credential::Token;
+    use carrack_core::grant::{Ceilings, Claims, GrantKey, Rights};
+    let ceilings = Ceilings { entries: Some(1), bytes: Some(1 << 40), deletions: Some(0), run_seconds: Some(60) };
+    let claims = Claims { id: [7; 16], rights: Rights::all(), prefix: b"a/b".to_vec(), expires: 1 << 31, ceilings };
+    let whole = Claims { prefix: Vec::new(), ceilings: Ceilings::default(), ..claims.clone() };
+    keep("grant", "limited", &claims.encode().unwrap());
+    keep("grant", "whole", &whole.encode().unwrap());
+    let sealed = GrantKey::of(&Token::new(b"fedcba9876543210").unwrap()).seal(&claims).unwrap();
+    keep("grant", "sealed", sealed.reveal().as_bytes());
+}
+
 fn marker_seeds() {
     use carrack_core::digest::BlockDigest;
     use carrack_core::request::{Digests, Durability};
@@ -375,6 +387,7 @@ fn write_seeds() {
     control_seeds();
     peer_seeds();
     marker_seeds();
+    grant_seeds();
     let paths: [(&str, &[u8]); 6] = [
         ("plain", b"a/b/c"),
         ("up", b"a/../b"),

@@ -235,8 +235,8 @@ fn golden_lines_have_every_type_of_the_schema() {
     ];
     let recorded = files.map(|name| std::fs::read_to_string(golden::directory().join(name)).unwrap()).concat();
     let schema = Schema::published();
-    // A node prints its line and goes on; no transcript waits for that. What a service answers is in no transcript either:
-    // tests of the service hold each line against the schema.
+    // A node prints its line and goes on; no transcript waits for that. What a service answers is in no transcript
+    // either: tests of the service hold each line against the schema.
     let is_recorded = |kind: &&str| {
         let own = format!("/$defs/managed_{}", kind.replace('-', "_"));
         *kind != "serving" && !schema.has(&own)
