@@ -98,7 +98,7 @@ fn virtual_machine_is_judged_by_what_it_tells_and_by_nothing_else() {
     let found = diagnose(&Situation::of(host("vm")));
     let told = to_mend(&found, HostSide::Near);
     let rules: Vec<&str> = told.iter().map(|(rule, ..)| *rule).collect();
-    assert_eq!(rules, ["host.open-files"], "{told:#?}");
+    assert!(rules.is_empty(), "{told:#?}");
     let unknown: Vec<&Finding> = found.iter().filter(|finding| finding.severity == Severity::Unknown).collect();
     assert!(unknown.iter().any(|one| one.rule == "tcp.receive-buffer" && one.value == "eth0 tells no speed"));
     // Without a second host nothing is said of a path.

@@ -5,6 +5,7 @@ use std::fmt;
 use carrack_core::report::{ErrorCode, Failure, Side};
 
 use crate::exit;
+use crate::output::{hints, human};
 
 /// Why a command ended. Its text is printable: whatever came from outside went through `display_bytes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct CommandError {
     pub failure: Failure,
     /// What to try, a sentence each.
     pub hints: Vec<String>,
+    /// It ended a measurement, which has nothing half done that could be gone on with.
+    of_measurement: bool,
 }
 
 impl CommandError {
@@ -35,7 +38,17 @@ impl CommandError {
 
     fn here(code: ErrorCode, message: impl Into<String>) -> Self {
         let failure = Failure::new(code, Side::Command, message);
-        Self { failure, hints: Vec::new() }
+        Self { failure, hints: Vec::new(), of_measurement: false }
+    }
+
+    /// The same, of a measurement.
+    pub fn of_measurement(self) -> Self {
+        Self { of_measurement: true, ..self }
+    }
+
+    /// What to try, as far as code and reason tell.
+    pub fn hint_of_code(&self) -> Option<&'static str> {
+        if self.of_measurement { hints::of_measurement(&self.failure) } else { hints::of(&self.failure) }
     }
 
     /// The same with one more thing to try.
@@ -52,13 +65,13 @@ impl CommandError {
 
 impl From<Failure> for CommandError {
     fn from(failure: Failure) -> Self {
-        Self { failure, hints: Vec::new() }
+        Self { failure, hints: Vec::new(), of_measurement: false }
     }
 }
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::output::human::failure(&self.failure))
+        f.write_str(&human::failure_with(&self.failure, self.hint_of_code()))
     }
 }
 

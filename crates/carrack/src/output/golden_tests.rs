@@ -256,7 +256,7 @@ fn golden_reports() {
         objects += &line(&json::summary(&report, false, exit::of_report(&report), NOW));
     }
     let usage = CommandError::usage("the command cannot be carried out").hint("one thing to try").hint("and another");
-    objects += &line(&json::error(&usage.failure, &usage.hints, usage.exit_code(), NOW));
+    objects += &line(&json::error(&usage.failure, usage.hint_of_code(), &usage.hints, usage.exit_code(), NOW));
     compare("reports.txt", &text);
     compare("json/reports.txt", &objects);
 }

@@ -6,6 +6,7 @@ use carrack_core::report::{At, ErrorCode, Failure, Reason, Side};
 
 use super::hints::{of, of_code, of_reason};
 use super::human;
+use crate::error::CommandError;
 use crate::golden::compare;
 
 /// Every code with every reason, and with none.
@@ -62,6 +63,19 @@ fn hint_stands_behind_all_that_is_known() {
     assert_eq!(human::failure(&grew), "source: h:d: f: read at 7: grew; run the same command again");
     let wrapped = Failure::new(ErrorCode::SourceChanged, Side::Link, "given up").caused_by(grew);
     assert!(human::failure(&wrapped).ends_with("given up: h:d: f: read at 7: grew; run the same command again"));
+}
+
+/// A measurement that was stopped begins anew; what else ends it is told as of any other command.
+#[test]
+fn hint_of_a_stopped_measurement_promises_no_copy() {
+    let ended = |code| CommandError::from(Failure::new(code, Side::Command, "stopped"));
+    for code in [ErrorCode::Interrupted, ErrorCode::Terminated] {
+        let told = ended(code).of_measurement().to_string();
+        assert_eq!(told, "stopped; run the same command again to measure it anew");
+        assert_eq!(ended(code).to_string(), "stopped; run the same command again to copy what is missing");
+    }
+    let busy = ended(ErrorCode::Busy);
+    assert_eq!(busy.clone().of_measurement().to_string(), busy.to_string());
 }
 
 #[test]

@@ -73,18 +73,23 @@ fn item(report: &ItemReport, verbose: u8) -> Option<String> {
 
 /// An item that failed.
 pub fn failed_item(path: &[u8], failure: &Failure) -> String {
-    format!("failed: {}", with_hint(failure, &failure.message_of(path)))
+    format!("failed: {}", with_hint(failure, &failure.message_of(path), hints::of(failure)))
 }
 
 /// A failure with its side, and what to try.
 pub fn failure(failure: &Failure) -> String {
-    with_hint(failure, &failure.message())
+    failure_with(failure, hints::of(failure))
 }
 
-fn with_hint(failure: &Failure, message: &str) -> String {
+/// The same, with another word on what to try.
+pub fn failure_with(failure: &Failure, hint: Option<&str>) -> String {
+    with_hint(failure, &failure.message(), hint)
+}
+
+fn with_hint(failure: &Failure, message: &str, hint: Option<&str>) -> String {
     let behind =
         |hint: &str| if hint.starts_with(char::is_uppercase) { format!(". {hint}") } else { format!("; {hint}") };
-    let hint = hints::of(failure).map(behind).unwrap_or_default();
+    let hint = hint.map(behind).unwrap_or_default();
     format!("{}{}{hint}", side(failure), safe(message))
 }
 

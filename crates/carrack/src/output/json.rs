@@ -101,10 +101,10 @@ fn path(side: Side, path: &PathTrace) -> Value {
 }
 
 /// The error that ended a command.
-pub fn error(failure: &Failure, hints: &[String], exit_code: u8, time: SystemTime) -> Value {
+pub fn error(failure: &Failure, hint: Option<&str>, more: &[String], exit_code: u8, time: SystemTime) -> Value {
     let mut fields = self::failure(failure);
     fields["exit_code"] = json!(exit_code);
-    let all: Vec<&str> = hints::of(failure).into_iter().chain(hints.iter().map(String::as_str)).collect();
+    let all: Vec<&str> = hint.into_iter().chain(more.iter().map(String::as_str)).collect();
     if !all.is_empty() {
         fields["hints"] = json!(all);
     }
@@ -474,7 +474,7 @@ mod tests {
 
     #[test]
     fn errors_carry_hints_and_the_exit_code() {
-        let value = error(&refused(), &["try".to_owned()], 11, NOW);
+        let value = error(&refused(), None, &["try".to_owned()], 11, NOW);
         assert_eq!(value["type"], "error");
         assert_eq!(value["exit_code"], 11);
         assert_eq!(value["hints"], json!(["try"]));

@@ -223,7 +223,7 @@ impl Output {
         }
         if let Some(mut json) = state.json.take() {
             for error in report.error.iter().chain(errors.iter().map(|error| &error.failure)) {
-                json.json(&json::error(error, &[], exit_code, time));
+                json.json(&json::error(error, hints::of(error), &[], exit_code, time));
             }
             json.json(&json::summary(report, self.options.dry_run, exit_code, time));
             errors.extend(json.finish().err());
@@ -297,7 +297,8 @@ pub fn error(error: &CommandError, as_json: bool) {
     }
     if as_json {
         let mut lines = Lines::stdout(true);
-        lines.json(&json::error(&error.failure, &error.hints, error.exit_code(), SystemTime::now()));
+        let (hint, exit_code) = (error.hint_of_code(), error.exit_code());
+        lines.json(&json::error(&error.failure, hint, &error.hints, exit_code, SystemTime::now()));
         // If this fails, too, standard error has said it.
         let _ = lines.finish();
     }

@@ -45,7 +45,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         return Err(CommandError::usage("bench needs disk, cpu, net, ladder, peers, load, list, show or diff"));
     };
     match SUB_VERBS.iter().find(|verb| verb.name == name) {
-        Some(verb) => (verb.run)(&flags),
+        Some(verb) => (verb.run)(&flags).map_err(CommandError::of_measurement),
         None => Err(CommandError::usage(format!("bench has no {name}"))),
     }
 }

@@ -10,7 +10,7 @@ use carrack_core::report::{EndSample, Event, Report, Side};
 use carrack_core::request::CopyRequest;
 use serde_json::{Value, json};
 
-use crate::output::{json, sample};
+use crate::output::{hints, json, sample};
 
 /// Bytes of samples after which only every second one is written.
 const STEP_BYTES: u64 = 8 << 20;
@@ -147,7 +147,7 @@ impl TimelineFile {
         }
         self.write_held()?;
         if let Some(error) = &report.error {
-            self.line(json::error(error, &[], exit_code, time))?;
+            self.line(json::error(error, hints::of(error), &[], exit_code, time))?;
         }
         self.line(json::summary(report, dry_run, exit_code, time))?;
         self.out.flush()
