@@ -48,7 +48,7 @@ impl CommandError {
 
     /// What to try, as far as code and reason tell.
     pub fn hint_of_code(&self) -> Option<&'static str> {
-        if self.of_measurement { hints::of_measurement(&self.failure) } else { hints::of(&self.failure) }
+        if self.of_measurement { of_measurement(&self.failure) } else { hints::of(&self.failure) }
     }
 
     /// The same with one more thing to try.
@@ -76,3 +76,11 @@ impl fmt::Display for CommandError {
 }
 
 impl std::error::Error for CommandError {}
+
+/// What to try about a failure of a measurement: it leaves nothing that could be gone on with.
+fn of_measurement(failure: &Failure) -> Option<&'static str> {
+    match (failure.reason, failure.code) {
+        (None, ErrorCode::Interrupted | ErrorCode::Terminated) => Some("run the same command again to measure it anew"),
+        _ => hints::of(failure),
+    }
+}

@@ -16,14 +16,6 @@ pub fn of(failure: &Failure) -> Option<&'static str> {
     }
 }
 
-/// The same for a measurement: it leaves nothing that could be gone on with.
-pub fn of_measurement(failure: &Failure) -> Option<&'static str> {
-    match (failure.reason, failure.code) {
-        (None, ErrorCode::Interrupted | ErrorCode::Terminated) => Some("run the same command again to measure it anew"),
-        _ => of(failure),
-    }
-}
-
 /// What to try where the code alone says enough.
 pub fn of_code(code: ErrorCode) -> Option<&'static str> {
     Some(match code {
