@@ -42,6 +42,7 @@ impl CommandError {
     }
 
     /// The same, of a measurement.
+    #[cfg(feature = "terminal")]
     pub fn of_measurement(self) -> Self {
         Self { of_measurement: true, ..self }
     }

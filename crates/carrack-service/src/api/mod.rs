@@ -2,7 +2,7 @@
 //! writes the ledger, and wakes the loop that does the work. It decides nothing about tasks itself.
 //!
 //! Every route but health and login is closed until a token, a session or the account behind the socket opens it:
-//! [`admit`] stands before all of them.
+//! `admit` stands before all of them.
 
 mod admit;
 mod backend;

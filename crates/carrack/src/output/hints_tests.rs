@@ -6,6 +6,7 @@ use carrack_core::report::{At, ErrorCode, Failure, Reason, Side};
 
 use super::hints::{of, of_code, of_reason};
 use super::human;
+#[cfg(feature = "terminal")]
 use crate::error::CommandError;
 use crate::golden::compare;
 
@@ -66,6 +67,7 @@ fn hint_stands_behind_all_that_is_known() {
 }
 
 /// A measurement that was stopped begins anew; what else ends it is told as of any other command.
+#[cfg(feature = "terminal")]
 #[test]
 fn hint_of_a_stopped_measurement_promises_no_copy() {
     let ended = |code| CommandError::from(Failure::new(code, Side::Command, "stopped"));

@@ -26,7 +26,6 @@ pub struct Announcement {
     /// Nothing may be changed.
     pub read_only: bool,
     /// The service beside the node, if there is one.
-    #[cfg(feature = "service")]
     pub service: Option<AnnouncedService>,
 }
 

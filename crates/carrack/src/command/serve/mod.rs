@@ -163,7 +163,6 @@ fn start_node(settings: &Settings, beside: Beside) -> Result<(NodeHandle, Announ
         token_file: node.token_file().map(Path::to_path_buf),
         root,
         read_only,
-        #[cfg(feature = "service")]
         service: None,
     };
     Ok((node, facts))

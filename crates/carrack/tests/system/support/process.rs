@@ -29,6 +29,7 @@ pub fn agents(directory: &Path) -> Vec<u32> {
 }
 
 /// The workers among them.
+#[cfg(feature = "service")]
 pub fn workers(directory: &Path) -> Vec<u32> {
     let is_worker = |pid: &u32| about(*pid, "cmdline").split(|&byte| byte == 0).nth(1) == Some(b"worker");
     at_home_in(directory).into_iter().filter(is_worker).collect()
