@@ -34,8 +34,8 @@ impl fmt::Display for DirectoryError {
 impl std::error::Error for DirectoryError {}
 
 impl Directory {
-    /// Makes the directory where it is missing, and takes it. Others may pass through it to the socket, and see nothing
-    /// else: files and directories in it are the service's alone.
+    /// Makes the directory where it is missing, and takes it. It is for the account of the service alone; a socket for
+    /// others stands elsewhere.
     ///
     /// # Errors
     /// Where another service holds it, or the system refuses.
