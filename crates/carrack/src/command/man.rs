@@ -54,12 +54,16 @@ fn pages() -> Vec<(String, Vec<u8>)> {
     let mut tree = tree().disable_help_subcommand(true);
     // Gives each verb the name `carrack-VERB`.
     tree.build();
-    let mut pages = vec![page(&tree)];
-    for verb in tree.get_subcommands().filter(|verb| !verb.is_hide_set()) {
-        pages.push(page(verb));
-        pages.extend(verb.get_subcommands().filter(|part| part.get_name() != "help").map(page));
-    }
+    let mut pages = Vec::new();
+    add_pages(&tree, &mut pages);
     pages
+}
+
+/// Of a verb, then of the verbs below it.
+fn add_pages(verb: &Command, pages: &mut Vec<(String, Vec<u8>)>) {
+    pages.push(page(verb));
+    let is_for_people = |part: &&Command| !part.is_hide_set() && part.get_name() != "help";
+    verb.get_subcommands().filter(is_for_people).for_each(|part| add_pages(part, pages));
 }
 
 fn page(command: &Command) -> (String, Vec<u8>) {
@@ -95,6 +99,7 @@ mod tests {
             "token-add",
             "tuning",
             "tuning-clear",
+            "service-token-create",
             "serve",
             "completions",
             "man",
