@@ -9,6 +9,7 @@ mod backend;
 mod endpoints;
 mod events;
 mod extract;
+mod grants;
 mod health;
 mod items;
 mod login;

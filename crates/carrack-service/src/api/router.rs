@@ -14,7 +14,9 @@ use utoipa_axum::routes;
 
 use super::admit::Known;
 use super::problem::ApiError;
-use super::{Api, admit, endpoints, events, health, items, login, metrics, openapi, tasks, timers, tokens, users};
+use super::{
+    Api, admit, endpoints, events, grants, health, items, login, metrics, openapi, tasks, timers, tokens, users,
+};
 use crate::model::ProblemCode;
 
 /// Of a body: a task with ten thousand pairs fits.
@@ -39,6 +41,7 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(endpoints::list, endpoints::add))
         .routes(routes!(endpoints::show, endpoints::update, endpoints::remove))
         .routes(routes!(endpoints::test))
+        .routes(routes!(grants::add))
         .routes(routes!(timers::list, timers::add))
         .routes(routes!(timers::show, timers::remove))
         .routes(routes!(timers::pause))

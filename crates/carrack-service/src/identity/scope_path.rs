@@ -42,6 +42,14 @@ impl fmt::Display for ScopePathError {
 
 impl std::error::Error for ScopePathError {}
 
+/// In its one spelling.
+impl fmt::Display for ScopePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slash = if self.is_directory && !self.components.is_empty() { "/" } else { "" };
+        write!(f, "/{}{slash}", self.components.join("/"))
+    }
+}
+
 impl ScopePath {
     /// Parses a path as tasks and scopes have it: bytes that are no text stand as `%HH`.
     ///
@@ -73,6 +81,20 @@ impl ScopePath {
     /// Whether this is `other` or lies below it: `/foo` is not below `/foobar`, nor the other way round.
     pub fn is_within(&self, other: &Self) -> bool {
         self.components.starts_with(&other.components)
+    }
+
+    /// What it is below the root, as bytes, without a slash at either end; nothing for the root itself.
+    pub fn bytes(&self) -> Vec<u8> {
+        // In its one spelling every component can be decoded.
+        let plain = |text: &String| decode(text.as_bytes()).unwrap_or_else(|_| text.clone().into_bytes());
+        self.components.iter().map(plain).collect::<Vec<_>>().join(&b'/')
+    }
+
+    /// The same path below another one.
+    #[must_use]
+    pub fn below(&self, above: &Self) -> Self {
+        let components = above.components.iter().chain(&self.components).cloned().collect();
+        Self { components, is_directory: self.is_directory }
     }
 
     /// Whether it ends with `/`: for a source, its contents are meant.
@@ -132,6 +154,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn path_is_told_in_one_spelling_and_as_bytes() {
+        for (text, shown, bytes) in [
+            ("/", "/", &b""[..]),
+            ("/a/b", "/a/b", b"a/b"),
+            ("/a/b/", "/a/b/", b"a/b"),
+            ("/%61%20%fF/%25", "/a%20%FF/%25", b"a \xff/%"),
+        ] {
+            let path = ScopePath::parse(text).unwrap();
+            assert_eq!((path.to_string().as_str(), &path.bytes()[..]), (shown, bytes));
+        }
+        let (root, a, b) = (ScopePath::root(), ScopePath::parse("/a/").unwrap(), ScopePath::parse("/b").unwrap());
+        assert_eq!([b.below(&a), b.below(&root), a.below(&root)].map(|path| path.to_string()), ["/a/b", "/b", "/a/"]);
+        assert_eq!(root.below(&a).to_string(), "/a/");
+    }
 
     fn within(path: &str, other: &str) -> bool {
         ScopePath::parse(path).unwrap().is_within(&ScopePath::parse(other).unwrap())

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::{
     EndpointDefaults, EndpointLimits, EndpointLocation, ItemState, NewTask, Role, Scope, Secret, TaskFailure,
-    TimerSchedule, TokenRow, word_enum,
+    TimerSchedule, TokenRow, Verb, word_enum,
 };
 use crate::clock::Moment;
 
@@ -64,6 +64,32 @@ pub struct EndpointTest {
     pub ok: bool,
     /// What was looked at.
     pub checks: Vec<EndpointCheck>,
+}
+
+/// What somebody wants to do at an endpoint's node by themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewGrant {
+    /// `read`, `write`, `delete`.
+    pub verbs: Vec<Verb>,
+    /// Where, below the endpoint's root; begins with `/`.
+    pub path: String,
+    /// For how long, 1 to 86400; an hour, where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+}
+
+/// What lets somebody do it: a place, and a token for it that allows nothing else. This is the only time that it is
+/// shown.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MadeGrant {
+    /// The path at its node: `carrack://host:port/path#sha256:…`.
+    pub location: String,
+    /// What to show the node as its token.
+    #[schema(value_type = String)]
+    pub token: Secret,
+    /// When it ends.
+    pub expires: Moment,
 }
 
 /// What changes about a task; what is left out stays, null takes it away.

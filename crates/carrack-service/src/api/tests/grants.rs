@@ -1,0 +1,113 @@
+//! Grants: a caller's right to an endpoint becomes a token for its node, and no more than that.
+
+use carrack_core::credential::Token;
+use carrack_core::grant::{Claims, GrantKey, Right, Rights};
+
+use super::rig::{Rig, add_endpoint, endpoint};
+use crate::client::{Call, Called, Client, ClientError};
+use crate::model::{Ceilings, EndpointLocation, MadeGrant, NewEndpoint, NewGrant, Role, Scope, Secret, Verb};
+
+const OWN: &str = "0123456789abcdef0123456789abcdef";
+
+/// A node at which everything of the endpoint is below `/data/lab 1`.
+fn lab(users: &[&str]) -> NewEndpoint {
+    let mut new = endpoint("lab", users);
+    if let EndpointLocation::Node { path, .. } = &mut new.location {
+        *path = "/data/lab%201/".into();
+    }
+    NewEndpoint { token: Some(Secret::new(OWN)), ..new }
+}
+
+fn wanted(verbs: &[Verb], path: &str) -> NewGrant {
+    NewGrant { verbs: verbs.to_vec(), path: path.into(), seconds: Some(60) }
+}
+
+fn grant(client: &Client, name: &str, wanted: &NewGrant) -> Called<MadeGrant> {
+    client.call(&Call::post(&format!("/endpoints/{name}/grants")).body(wanted)?)?.json()
+}
+
+fn opened(made: &MadeGrant) -> Claims {
+    let key = GrantKey::of(&Token::new(OWN.as_bytes()).unwrap());
+    let expires = u64::try_from(made.expires.0 / 1_000_000).unwrap();
+    let claims = key.open(made.token.reveal(), expires - 1).unwrap();
+    assert_eq!(claims.expires, expires);
+    claims
+}
+
+fn status(called: Called<MadeGrant>) -> u16 {
+    match called {
+        Err(ClientError::Problem(problem)) => problem.status,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn grant_opens_the_endpoints_path_at_its_node() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &lab(&[])).unwrap();
+    let made = grant(&ann, "lab", &wanted(&[Verb::Read, Verb::Delete], "/run%2042/")).unwrap();
+    let pin = "ab".repeat(32);
+    assert_eq!(made.location, format!("carrack://192.0.2.1:7420/data/lab%201/run%2042/#sha256:{pin}"));
+    let claims = opened(&made);
+    assert_eq!(claims.prefix, b"data/lab 1");
+    assert_eq!(claims.rights, Rights::of(&[Right::Read, Right::Delete]));
+    assert_eq!(claims.ceilings, carrack_core::grant::Ceilings::default());
+    assert!(!format!("{made:?}").contains(made.token.reveal()));
+}
+
+#[test]
+fn grant_is_as_narrow_as_the_token_that_asks_for_it() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &lab(&[])).unwrap();
+    let scope = Scope {
+        verbs: vec![Verb::Read],
+        endpoint: Some("lab".into()),
+        path: Some("/run".into()),
+        ceilings: Ceilings { bytes: Some(1000), run_seconds: Some(5), ..Ceilings::default() },
+    };
+    let narrow = rig.with_token(&rig.token("ann", Some(scope)).token);
+    let claims = opened(&grant(&narrow, "lab", &wanted(&[Verb::Read], "/run/a")).unwrap());
+    assert_eq!(claims.prefix, b"data/lab 1/run");
+    assert_eq!((claims.ceilings.bytes, claims.ceilings.run_seconds), (Some(1000), Some(5)));
+    // The node counts all of them together: many are no more than one.
+    let again = opened(&grant(&narrow, "lab", &wanted(&[Verb::Read], "/run/b")).unwrap());
+    assert_eq!(again.id, claims.id);
+    for (verbs, path, expected) in [
+        (&[Verb::Write][..], "/run/a", 403),
+        (&[Verb::Read, Verb::Delete], "/run/a", 403),
+        (&[Verb::Read], "/running", 403),
+        (&[Verb::Read], "/", 403),
+        (&[Verb::Read], "/run/../else", 400),
+        (&[Verb::Read], "/run/%2e%2e/else", 400),
+        (&[Verb::Read], "run", 400),
+        (&[Verb::Admin], "/run/a", 400),
+        (&[], "/run/a", 400),
+    ] {
+        assert_eq!(status(grant(&narrow, "lab", &wanted(verbs, path))), expected, "{verbs:?} {path}");
+    }
+    for seconds in [0, 86_401, u64::MAX] {
+        let wanted = NewGrant { seconds: Some(seconds), ..wanted(&[Verb::Read], "/run/a") };
+        assert_eq!(status(grant(&narrow, "lab", &wanted)), 400, "{seconds}");
+    }
+}
+
+#[test]
+fn grant_takes_a_right_to_the_endpoint() {
+    let rig = Rig::start();
+    let (ann, bob, eve) = (rig.user("ann", Role::User), rig.user("bob", Role::User), rig.user("eve", Role::Viewer));
+    add_endpoint(&ann, &NewEndpoint { read_only: true, ..lab(&["bob", "eve"]) }).unwrap();
+    add_endpoint(&ann, &endpoint("bare", &[])).unwrap();
+    let mut hidden = lab(&[]);
+    hidden.name = "hidden".into();
+    add_endpoint(&ann, &hidden).unwrap();
+    let read = wanted(&[Verb::Read], "/");
+    assert!(grant(&bob, "lab", &read).is_ok());
+    assert_eq!(status(grant(&bob, "lab", &wanted(&[Verb::Write], "/"))), 403, "the endpoint is read-only");
+    assert_eq!(status(grant(&bob, "hidden", &read)), 404);
+    assert_eq!(status(grant(&bob, "nowhere", &read)), 404);
+    assert_eq!(status(grant(&eve, "lab", &read)), 403, "a viewer reads nothing");
+    assert_eq!(status(grant(&rig.stranger(), "lab", &read)), 401);
+    assert_eq!(status(grant(&ann, "bare", &read)), 409, "the service has no token of its node");
+}
