@@ -23,7 +23,7 @@ fn wanted(verbs: &[Verb], path: &str) -> NewGrant {
 }
 
 fn grant(client: &Client, name: &str, wanted: &NewGrant) -> Called<MadeGrant> {
-    client.call(&Call::post(&format!("/endpoints/{name}/grants")).body(wanted)?)?.json()
+    client.call(&Call::post(format!("/endpoints/{name}/grants")).body(wanted)?)?.json()
 }
 
 fn opened(made: &MadeGrant) -> Claims {
