@@ -213,7 +213,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a rename between hard links does nothing",
         "crates/carrack-engine/src/agent/verbs.rs",
-        ["Names::Links => return from_dir.unlink(&from_name).map_err(fail),", "Names::Links => return Ok(()),"],
+        ["return from_dir.unlink(&from_name).map_err(fail);", "return Ok(());"],
         "-p carrack --test system verbs::renaming_one_hard_link",
     ),
     mutation(
@@ -367,7 +367,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a local end that is confined may go anywhere",
         "crates/carrack-engine/src/end/mod.rs",
-        ["unwrap_or_else(|| context.local.clone())", "unwrap_or_else(crate::storage::place::Place::anywhere)"],
+        ["unwrap_or_else(|| own.clone())", "unwrap_or_else(crate::storage::place::Place::anywhere)"],
         "-p carrack-engine --test hostile confined::",
     ),
     mutation(
