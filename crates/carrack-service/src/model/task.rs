@@ -236,7 +236,7 @@ pub struct Progress {
     pub bytes_verified: u64,
     /// Bytes that were there already and not sent.
     pub bytes_skipped: u64,
-    /// Bytes that were sent more than once.
+    /// Bytes that had landed and were sent again. What was under way when a process died is not known to anybody.
     pub bytes_resent: u64,
     /// Faults that were recovered: blocks sent again, connections and sessions lost.
     pub faults: u64,

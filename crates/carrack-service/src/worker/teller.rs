@@ -119,7 +119,7 @@ struct Telling {
     current: Option<(u32, Pass)>,
     /// What was told last before this attempt: less is not shown while the attempt finds again what is there.
     floor: Progress,
-    /// Bytes that were sent more than once, and faults that were recovered, by all attempts.
+    /// Bytes that had landed and were sent again, and faults that were recovered, by all attempts.
     bytes_resent: u64,
     faults: u64,
     streams: u32,
