@@ -37,6 +37,9 @@ pub type Names = HashMap<Identity, Vec<u8>>;
 /// Finds out what there is to know of the file system of a directory; `None` where this directory cannot tell.
 pub type AskShown = Box<dyn Fn(&Dir) -> Option<FileSystemTraits> + Send + Sync>;
 
+/// Removes what earlier sessions have left in a directory.
+pub type Clean = Box<dyn Fn(&Dir) + Send + Sync>;
+
 /// Asks in one directory at a time: two threads that ask in the same one would take each other's file away.
 struct Asks {
     shown: AskShown,
@@ -141,6 +144,8 @@ pub struct Directories {
     open_max: usize,
     /// The name of a directory is synced before anything gets a name in it.
     sync_names: bool,
+    /// Done in each directory before this session puts anything into it.
+    clean: Option<Clean>,
     ask: Asks,
     /// By device, the file systems that have been met.
     file_systems: Mutex<HashMap<u64, Arc<DestinationFileSystem>>>,
@@ -161,8 +166,9 @@ impl Directories {
     ///
     /// # Errors
     /// When it cannot be looked at.
-    pub fn new(root: Dir, sync_names: bool, ask: AskShown) -> io::Result<Self> {
+    pub fn new(root: Dir, sync_names: bool, ask: AskShown, clean: Option<Clean>) -> io::Result<Self> {
         let ask = Asks { shown: ask, alone: Mutex::default() };
+        clean.iter().for_each(|clean| clean(&root));
         let stat = root.stat_self()?;
         let file_system = Arc::new(DestinationFileSystem::look(&root, stat.device, true)?);
         let file_systems = HashMap::from([(stat.device, Arc::clone(&file_system))]);
@@ -171,6 +177,7 @@ impl Directories {
             open: Mutex::default(),
             open_max: open_directories_max(),
             sync_names,
+            clean,
             ask,
             file_systems: Mutex::new(file_systems),
             known: Mutex::new(HashMap::from([(key(b""), identity(&stat))])),
@@ -253,6 +260,7 @@ impl Directories {
     fn enter_below(&self, parent: &OpenDir, path: &[u8]) -> Result<OpenDir, Failure> {
         let fail = |error: io::Error| io_failure(Side::Destination, "enter the directory", &error).at_path(path);
         let next = patiently(|| self.enter(&parent.dir, path)).map_err(fail)?;
+        let is_first = !lock(&self.known).contains_key(&key(path));
         // Not only of one that has just been made: whoever made it may have been cut off before its name was synced.
         if self.sync_names || parent.file_system.syncs_alone() {
             parent.dir.sync().map_err(fail)?;
@@ -260,7 +268,11 @@ impl Directories {
         if !self.is_known(path, &next, true).map_err(fail)? {
             return Err(exchanged(path));
         }
-        self.check_twin(&next, path).map(|()| next)
+        self.check_twin(&next, path)?;
+        if let Some(clean) = self.clean.as_ref().filter(|_| is_first && !next.fresh) {
+            clean(&next.dir);
+        }
+        Ok(next)
     }
 
     /// Opens an entry as a directory, or makes it one.
@@ -394,6 +406,12 @@ impl Directories {
             found.dir.sync().map_err(fail)?;
         }
         Ok(())
+    }
+
+    /// Closes what is open, as where there are more directories than descriptors.
+    #[cfg(test)]
+    pub fn forget_open(&self) {
+        lock(&self.open).clear();
     }
 
     /// Gives back their permissions to directories whose owner was let in, and whose attributes have not come.

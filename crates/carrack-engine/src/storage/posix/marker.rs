@@ -4,7 +4,7 @@
 //! The lock is held for as long as the session lives, and owns the tag in the names of part files. A marker that cannot
 //! be written costs resume, never the transfer: what is not written down is sent again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,7 +24,7 @@ use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_file};
 use carrack_sys::{file, host};
 
 use super::directories::remove_unseen;
-use super::names::{marker_name, new_tag, tag_of};
+use super::names::{PartKind, marker_name, new_tag, part_kind, tag_of};
 use crate::storage::properties::MarkerRequest;
 use crate::sync::lock;
 
@@ -50,6 +50,8 @@ pub struct Journal {
     file: File,
     uid: u32,
     found: Option<Replayed>,
+    /// Tags of markers that were removed because the run was to begin anew.
+    forgotten: Vec<Tag>,
     state: Mutex<JournalState>,
 }
 
@@ -163,9 +165,9 @@ impl Journal {
     /// written, knows no locks, or as many runs as may go at once are under way.
     pub fn open(root: &Dir, request: &MarkerRequest, durability: Durability, tuning: &Tuning) -> Option<Self> {
         let deadline = Instant::now() + tuning.marker_lock_patience;
-        if request.anew {
-            (1..=MARKERS).for_each(|number| forget(root, &marker_name(request.key, number)));
-        }
+        let numbers = (1..=MARKERS).filter(|_| request.anew);
+        let forgotten: Vec<Tag> =
+            numbers.filter_map(|number| forget(root, &marker_name(request.key, number))).collect();
         (1..=MARKERS).find_map(|number| {
             let name = marker_name(request.key, number);
             loop {
@@ -179,6 +181,7 @@ impl Journal {
                             (file, stat),
                         );
                         return begun
+                            .map(|journal| Self { forgotten: forgotten.clone(), ..journal })
                             .inspect_err(|_| {
                                 if stat.size == 0 {
                                     drop(root.unlink(&name))
@@ -231,7 +234,8 @@ impl Journal {
             JournalState { chain, end, last_part, left, retaken, pending, claims, kept: false, synced, broken: false };
         let root = root.try_clone()?;
         let (key, uid, state) = (request.key, stat.uid, Mutex::new(state));
-        Ok(Self { root, key, name, tag, durability, sync_interval, file, uid, found, state })
+        let forgotten = Vec::new();
+        Ok(Self { root, key, name, tag, durability, sync_interval, file, uid, found, forgotten, state })
     }
 
     fn lock(&self) -> MutexGuard<'_, JournalState> {
@@ -241,6 +245,43 @@ impl Journal {
     /// The tag that its part files have in their names.
     pub fn tag(&self) -> Tag {
         self.tag
+    }
+
+    /// The directory that the marker is in.
+    pub fn root(&self) -> &Dir {
+        &self.root
+    }
+
+    /// Whether an earlier session has had this marker, and so its tag.
+    pub fn is_resumed(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// Tags that nobody has any more.
+    pub fn forgotten(&self) -> &[Tag] {
+        &self.forgotten
+    }
+
+    /// The numbers in the names of part files that earlier sessions have left, as far as the marker tells. A part file
+    /// that was taken up with another digest has kept its name and got another number.
+    pub fn left_numbers(&self) -> HashSet<u64> {
+        let numbers = |left: &Left| match part_kind(&left.part.part_name) {
+            Some((_, PartKind::Numbered(number))) => Some(number),
+            _ => None,
+        };
+        self.lock().left.values().flatten().filter_map(numbers).collect()
+    }
+
+    /// The other markers of the same copy that nobody holds, and their tags.
+    pub fn others(&self) -> Vec<(Vec<u8>, Tag)> {
+        let names = (1..=MARKERS).map(|number| marker_name(self.key, number)).filter(|name| *name != self.name);
+        let tagged = names.filter_map(|name| {
+            let held = hold(&self.root, &name)?;
+            let tag = replay(&held).ok()?.map(|found| found.tag);
+            let _ = file::unlock(&held);
+            Some((name, tag?))
+        });
+        tagged.collect()
     }
 
     /// Whose the marker is: part files are theirs too.
@@ -403,7 +444,9 @@ impl Journal {
     pub fn finish(&self, whole: bool) {
         let mut state = self.lock();
         self.write_pending(&mut state);
-        let of_use = state.claims || state.kept || state.left.values().flatten().any(Left::has_claims);
+        let claimed = state.claims || state.kept || state.left.values().flatten().any(Left::has_claims);
+        // One that was killed may have left small part files, which are known by the marker's tag alone.
+        let of_use = claimed || self.found.is_some();
         if of_use && !whole {
             drop(state);
             self.sync();
@@ -420,19 +463,29 @@ impl Journal {
         if whole {
             // Of other runs of the same copy, which crashed; those under way hold theirs.
             let others = (1..=MARKERS).map(|number| marker_name(self.key, number)).filter(|name| *name != self.name);
-            others.for_each(|name| forget(&self.root, &name));
+            others.for_each(|name| _ = forget(&self.root, &name));
         }
     }
 }
 
-/// Removes a marker that nobody holds, with its part files.
-fn forget(root: &Dir, name: &[u8]) {
-    if let Ok(Taken::Ours(file, _)) = take(root, name, false) {
-        if let Ok(Some(found)) = replay(&file) {
-            remove_parts(root, found.tag, found.parts.values().map(|left| &left.part));
-        }
-        let _ = remove_unseen(root, name);
+/// Takes the lock of a marker that is there and that nobody holds. To be given back by [`file::unlock`]: a program that
+/// is being started holds what this process has open for a moment longer.
+pub fn hold(root: &Dir, name: &[u8]) -> Option<File> {
+    match take(root, name, false) {
+        Ok(Taken::Ours(file, _)) => Some(file),
+        _ => None,
     }
+}
+
+/// Removes a marker that nobody holds, with the part files that it tells of; its tag, where it has one.
+fn forget(root: &Dir, name: &[u8]) -> Option<Tag> {
+    let file = hold(root, name)?;
+    let found = replay(&file).ok().flatten();
+    if let Some(found) = &found {
+        remove_parts(root, found.tag, found.parts.values().map(|left| &left.part));
+    }
+    let _ = remove_unseen(root, name);
+    found.map(|found| found.tag)
 }
 
 /// A marker that nobody holds, for whoever collects what is left over; held until this is dropped.

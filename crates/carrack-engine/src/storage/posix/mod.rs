@@ -12,6 +12,7 @@ pub mod place;
 mod reserve;
 pub mod settle;
 pub mod source;
+mod stale;
 pub mod store;
 pub mod times;
 pub mod tree;

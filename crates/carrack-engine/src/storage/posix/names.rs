@@ -35,6 +35,35 @@ pub fn is_marker(name: &[u8]) -> bool {
 
 /// The tag in a part file's name; `None` if no part file is called so.
 pub fn tag_of(name: &[u8]) -> Option<Tag> {
+    tag_and_number(name).map(|(tag, _)| tag)
+}
+
+/// What a part file is by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartKind {
+    /// A small file or link: no marker tells of it.
+    Small,
+    /// A large file with this number.
+    Numbered(u64),
+    /// Made for a moment, to ask a file system about names; or with a number that no marker has.
+    Other,
+}
+
+/// The tag in a part file's name, and what it is; `None` if no part file is called so.
+pub fn part_kind(name: &[u8]) -> Option<(Tag, PartKind)> {
+    tag_and_number(name).map(|(tag, number)| {
+        let kind = match number {
+            [] | [b'-', b'x', ..] => PartKind::Small,
+            [_, digits @ ..] => match std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()) {
+                Some(number) if number > 0 => PartKind::Numbered(number),
+                _ => PartKind::Other,
+            },
+        };
+        (tag, kind)
+    })
+}
+
+fn tag_and_number(name: &[u8]) -> Option<(Tag, &[u8])> {
     let stem = name.strip_prefix(b".")?.strip_suffix(PART_END)?;
     let index = stem.windows(MIDDLE.len()).rposition(|bytes| bytes == MIDDLE)?;
     let (tag, number) = stem[index + MIDDLE.len()..].split_at_checked(TAG_BYTES)?;
@@ -44,7 +73,7 @@ pub fn tag_of(name: &[u8]) -> Option<Tag> {
         _ => false,
     };
     let tag: Tag = tag.try_into().ok()?;
-    (numbered && tag.iter().all(u8::is_ascii_hexdigit)).then_some(tag)
+    (numbered && tag.iter().all(u8::is_ascii_hexdigit)).then_some((tag, number))
 }
 
 /// Whether an entry is one of ours: a marker, or what is being written. Left out wherever a tree is copied.

@@ -29,12 +29,13 @@ use carrack_sys::dir::{Dir, Stat};
 use carrack_sys::file;
 
 use super::descriptors::patiently;
-use super::directories::{AskShown, Directories, OpenDir, let_owner_write};
+use super::directories::{AskShown, Clean, Directories, OpenDir, let_owner_write};
 use super::marker::Journal;
 use super::names::{FileSystemTraits, PartName, PartNames, new_tag};
 use super::part::{EntrySource, PartEntry, PartFile, Shared, Touched, check_twin, may_replace, stat_entry};
 use super::past_cache::WriteBehind;
 use super::reserve::Reserve;
+use super::stale::Stale;
 use super::times::system_time;
 use super::unkept::{MODE_MASK, UnkeptTally};
 use super::watch::Watch;
@@ -115,7 +116,9 @@ impl Tree {
         (durability, tuning): (Durability, Arc<Tuning>),
         ask: AskShown,
     ) -> io::Result<Self> {
-        let directories = Directories::new(root, durability == Durability::Each, ask)?;
+        let stale = journal.as_deref().and_then(Stale::of);
+        let clean = stale.map(|stale| -> Clean { Box::new(move |directory| stale.remove_from(directory)) });
+        let directories = Directories::new(root, durability == Durability::Each, ask, clean)?;
         let (watch, published, unkept) = (Watch::default(), Mutex::default(), UnkeptTally::default());
         Ok(Self {
             shared: Arc::new(Shared {
