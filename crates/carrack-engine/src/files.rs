@@ -159,7 +159,20 @@ impl Files {
     /// # Errors
     /// Those of the place; what was removed before stays removed.
     pub fn remove(&mut self, path: &[u8], recursive: bool, each: &mut dyn FnMut(ListEntry)) -> Result<u64, Failure> {
-        let ask = control::Remove { path: path.to_vec(), recursive, go_on: true };
+        let ask = control::Remove { path: path.to_vec(), recursive, go_on: true, empty_only: false };
+        self.pages(Ask::Remove(ask), b".", each)
+    }
+
+    /// Removes a directory and those below it in which nothing else is, and tells how many went. Whatever is no
+    /// directory stays and is told, as in [`Files::remove`], and so does what comes to be there meanwhile.
+    ///
+    /// # Errors
+    /// Those of the place; that the end's program is too old to be asked; what was removed before stays removed.
+    pub fn remove_empty(&mut self, path: &[u8], each: &mut dyn FnMut(ListEntry)) -> Result<u64, Failure> {
+        if let Some(end) = &self.end {
+            end.check_version(Version::removes_empty_only, "it cannot remove empty directories alone")?;
+        }
+        let ask = control::Remove { path: path.to_vec(), recursive: false, go_on: true, empty_only: true };
         self.pages(Ask::Remove(ask), b".", each)
     }
 

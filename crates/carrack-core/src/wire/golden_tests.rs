@@ -119,7 +119,7 @@ fn asks() -> Vec<Line> {
     };
     let sources = vec![source(path(b"a/"), b""), source(path(b"b"), b"b")];
     let list = List { path: b"l".to_vec(), ..List::default() };
-    let remove = Remove { path: b"r".to_vec(), recursive: true, go_on: false };
+    let remove = Remove { path: b"r".to_vec(), recursive: true, go_on: false, empty_only: false };
     let paths = || vec![b"p/q".to_vec(), b"\xff".to_vec(), Vec::new()];
     let selected = || vec![b"p/q".to_vec(), b"\xff".to_vec()];
     let ports = |ports| Ask::Listen(Listen { session: session(), ports });
@@ -147,7 +147,8 @@ fn asks() -> Vec<Line> {
         ask(1, "ask MakeDirectory-parents", make(b"m/n", true)),
         ask(1, "ask Rename", Ask::Rename(Rename { from: b"f".to_vec(), to: b"t".to_vec() })),
         ask(1, "ask Remove", Ask::Remove(remove.clone())),
-        ask(4, "ask Remove-go_on", Ask::Remove(Remove { recursive: false, go_on: true, ..remove })),
+        ask(4, "ask Remove-go_on", Ask::Remove(Remove { recursive: false, go_on: true, ..remove.clone() })),
+        ask(5, "ask Remove-empty_only", Ask::Remove(Remove { recursive: false, empty_only: true, ..remove })),
         ask(1, "ask Sum", sum(Digests::BLAKE3)),
         ask(1, "ask Sum-adler32", sum(Digests { adler32: true, ..Digests::NONE })),
         ask(1, "ask Sum-crc32c", sum(Digests { crc32c: true, ..Digests::NONE })),

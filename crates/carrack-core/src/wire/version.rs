@@ -144,6 +144,11 @@ impl Version {
         self >= Self::V5
     }
 
+    /// Directories are removed only if nothing else is in them, where that is asked for.
+    pub fn removes_empty_only(self) -> bool {
+        self >= Self::V5
+    }
+
     /// A sender makes up bytes wherever it is, to measure the path from there.
     pub fn makes_sources(self) -> bool {
         self >= Self::V5

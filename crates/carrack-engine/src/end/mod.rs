@@ -2,6 +2,7 @@
 
 mod backlog;
 mod inbox;
+mod knows;
 mod paths;
 mod watchdog;
 
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::credential::{Shown, Token};
 use carrack_core::location::Location;
-use carrack_core::report::{ErrorCode, Failure, ProgramSent, Reason, Side};
+use carrack_core::report::{ErrorCode, Failure, ProgramSent, Side};
 use carrack_core::request::{EndOptions, Reach};
 use carrack_core::timeline::StartStep;
 use carrack_core::tuning::Tuning;
@@ -472,18 +473,6 @@ impl End {
     /// The protocol version that it speaks.
     pub fn version(&self) -> Version {
         self.welcome.version
-    }
-
-    /// Refuses to go on where this end's version is too old for what was asked for, which is what `reason` says.
-    ///
-    /// # Errors
-    /// That this end is too old, for this `reason`.
-    pub fn check_knows(&self, knows: impl Fn(Version) -> bool, reason: Reason) -> Result<(), Failure> {
-        if knows(self.version()) {
-            return Ok(());
-        }
-        let why = format!("its carrack {} is too old: {}", self.welcome.program, reason.meaning());
-        Err(failure(ErrorCode::VersionMismatch, self.id.side(), why).for_reason(reason).at_end(&*self.name))
     }
 }
 

@@ -275,8 +275,7 @@ fn source_path(location: &Location, item: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Deletes directories that hold nothing else. Something that is put there in between would be lost: the look and the
-/// deletion are two calls, one right after the other.
+/// Deletes directories that hold nothing else. What is put there meanwhile stays: nothing but an empty directory goes.
 fn delete_directories(attempt: &Attempt<'_>, source: &OpenEnd) -> Result<(), Failure> {
     let path = path_of(source)?;
     let mut files = open(source, &attempt.context)?;
@@ -293,16 +292,30 @@ fn delete_directories(attempt: &Attempt<'_>, source: &OpenEnd) -> Result<(), Fai
             tops.push(below(bare(path), &entry.path));
         }
     })?;
-    if left > 0 {
-        let text = format!("{left} entries are left at the source, and so are its directories");
-        attempt.teller.event(EventKind::Note, text, serde_json::json!({ "left": left }));
-        return Ok(());
-    }
     if !contents {
         tops.push(bare(path).to_vec());
     }
+    let tell =
+        |text: String, left: u64| attempt.teller.event(EventKind::Note, text, serde_json::json!({ "left": left }));
+    if left > 0 {
+        tell(format!("{left} entries are left at the source, and so are its directories"), left);
+        return Ok(());
+    }
     for top in tops {
-        files.remove(&top, true, &mut |_| {})?;
+        match files.remove_empty(&top, &mut |_| left += 1) {
+            Ok(_) => {}
+            Err(why) if why.code == ErrorCode::NotFound => {}
+            // Something came to be there after the look.
+            Err(why) if matches!(why.code, ErrorCode::NotEmpty | ErrorCode::NotADirectory) => left += 1,
+            Err(why) if why.code == ErrorCode::VersionMismatch => {
+                tell(format!("the source's directories are left: {why}"), 0);
+                return Ok(());
+            }
+            Err(why) => return Err(why),
+        }
+    }
+    if left > 0 {
+        tell(format!("{left} entries came to be at the source meanwhile, and their directories are left"), left);
     }
     Ok(())
 }

@@ -256,6 +256,9 @@ pub struct Remove {
     /// What cannot be removed below it is told in pages, as entries with a failure (version 4), and the answer is how
     /// many were removed. Without that the first such failure is the answer. Either way all is removed that can be.
     pub go_on: bool,
+    /// Of a directory, with everything below it, only directories in which nothing else is (version 5). Nothing but a
+    /// directory is removed. Not with `recursive`.
+    pub empty_only: bool,
 }
 
 /// Digests of files.

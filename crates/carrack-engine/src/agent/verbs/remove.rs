@@ -15,7 +15,8 @@ use crate::storage::walk::Trail;
 /// Is told what below the directory cannot be removed, and why.
 pub type Stuck<'a> = &'a mut dyn FnMut(Vec<u8>, Failure) -> Result<(), Failure>;
 
-/// Removes a file, or a directory with everything below it, and tells how many entries went.
+/// Removes a file, or a directory with everything below it, and tells how many entries went. Of what is to be removed
+/// only if it is empty, whatever is no directory stays, and so do the directories above it.
 ///
 /// # Errors
 /// Of what was named itself, and of those who asked for one answer, the first of what is below it; those
@@ -26,19 +27,30 @@ pub fn remove(place: &Place, remove: &Remove, may_delete: MayDelete<'_>, stuck: 
         |what: &'static str, error: &io::Error| io_failure(Side::Destination, what, error).at_path(&remove.path[..]);
     let (parent, name) = place.parent(&remove.path).map_err(|error| fail("remove", &error))?;
     let stat = parent.stat_at(&name).map_err(|error| fail("remove", &error))?;
+    if stat.kind != Kind::Dir && remove.empty_only {
+        let refused = failure(ErrorCode::NotADirectory, Side::Destination, "is no directory");
+        return Err(refused.at_path(&remove.path[..]));
+    }
     if stat.kind != Kind::Dir {
         may_delete().map_err(named)?;
         parent.unlink(&name).map_err(|error| fail("remove", &error))?;
         return Ok(1);
     }
-    if !remove.recursive {
+    if !remove.recursive && !remove.empty_only {
         let refused = failure(ErrorCode::IsADirectory, Side::Destination, "is a directory");
         return Err(refused.at_path(&remove.path[..]).for_reason(Reason::DirectoryToRemove));
     }
     let top = parent.open_dir(&name, Links::Refuse).map_err(|error| fail("open", &error))?;
-    let mut emptying =
-        Emptying { top: &top, may_delete, waiting: Vec::new(), removed: 0, left: 0, first: None, stuck: None };
-    emptying.stuck = remove.go_on.then_some(stuck);
+    let mut emptying = Emptying {
+        top: &top,
+        may_delete,
+        empty_only: remove.empty_only,
+        waiting: Vec::new(),
+        removed: 0,
+        left: 0,
+        first: None,
+        stuck: remove.go_on.then_some(stuck),
+    };
     emptying.run().map_err(named)?;
     let (removed, left) = (emptying.removed, emptying.left);
     if let Some((path, first)) = emptying.first {
@@ -61,6 +73,8 @@ pub fn remove(place: &Place, remove: &Remove, may_delete: MayDelete<'_>, stuck: 
 struct Emptying<'a, 'b> {
     top: &'a Dir,
     may_delete: MayDelete<'a>,
+    /// What is no directory stays.
+    empty_only: bool,
     /// Directories below it; of one whose content has been seen to, how many entries had been left before. It
     /// waits below its children.
     waiting: Vec<(Vec<u8>, Option<u64>)>,
@@ -117,6 +131,10 @@ impl Emptying<'_, '_> {
                 let kind = entry.kind.map_or_else(|| directory.stat_at(&entry.name).map(|stat| stat.kind), Ok);
                 match kind {
                     Ok(Kind::Dir) => self.waiting.push((full, None)),
+                    Ok(_) if self.empty_only => self.stays(
+                        full,
+                        failure(ErrorCode::NotEmpty, Side::Destination, "is left, and so are the directories above it"),
+                    )?,
                     kind => {
                         (self.may_delete)()?;
                         self.went(full, "remove", kind.and_then(|_| directory.unlink(&entry.name)))?;
@@ -141,8 +159,11 @@ impl Emptying<'_, '_> {
             // Somebody else was quicker.
             return Ok(());
         }
+        self.stays(path, io_failure(Side::Destination, what, error))
+    }
+
+    fn stays(&mut self, path: Vec<u8>, failure: Failure) -> Result<(), Failure> {
         self.left += 1;
-        let failure = io_failure(Side::Destination, what, error);
         match &mut self.stuck {
             // Of the directory itself it is said as one that is named so.
             Some(stuck) => stuck(if path.is_empty() { b".".to_vec() } else { path }, failure),
@@ -150,6 +171,55 @@ impl Emptying<'_, '_> {
                 self.first.get_or_insert((path, failure));
                 Ok(())
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn empty_only(path: &[u8]) -> Remove {
+        Remove { path: path.to_vec(), recursive: false, go_on: true, empty_only: true }
+    }
+
+    #[test]
+    fn removal_of_empty_directories_leaves_whatever_is_none() {
+        let top = tempfile::tempdir().unwrap();
+        let place = Place::beneath(top.path()).unwrap();
+        for directory in ["t/a/b", "t/c/d", "t/e"] {
+            std::fs::create_dir_all(top.path().join(directory)).unwrap();
+        }
+        std::fs::write(top.path().join("t/c/file"), "kept").unwrap();
+        std::os::unix::fs::symlink("e", top.path().join("link")).unwrap();
+        let mut told = Vec::new();
+        let mut stuck = |path: Vec<u8>, why: Failure| {
+            told.push((path, why.code));
+            Ok(())
+        };
+        assert_eq!(remove(&place, &empty_only(b"t"), &|| Ok(()), &mut stuck).unwrap(), 4, "a, a/b, c/d, e");
+        assert_eq!(told, [(b"c/file".to_vec(), ErrorCode::NotEmpty)]);
+        assert_eq!(std::fs::read(top.path().join("t/c/file")).unwrap(), b"kept");
+        for path in [&b"t/c/file"[..], b"link"] {
+            let refused = remove(&place, &empty_only(path), &|| Ok(()), &mut |_, _| Ok(())).unwrap_err();
+            assert_eq!(refused.code, ErrorCode::NotADirectory);
+        }
+        assert!(top.path().join("link").is_symlink());
+    }
+
+    #[test]
+    fn removal_of_empty_directories_leaves_what_comes_between_look_and_removal() {
+        for held in ["t/a/b", "t/a", "t"] {
+            let top = tempfile::tempdir().unwrap();
+            let place = Place::beneath(top.path()).unwrap();
+            std::fs::create_dir_all(top.path().join("t/a/b")).unwrap();
+            let file = top.path().join(held).join("late");
+            // Everything has been looked at when the first of them is to go.
+            let put = || std::fs::write(&file, "late").map_err(|error| io_failure(Side::Destination, "put", &error));
+            let asked = std::cell::Cell::new(false);
+            let may_delete = || if asked.replace(true) { Ok(()) } else { put() };
+            let removed = remove(&place, &empty_only(b"t"), &may_delete, &mut |_, _| Ok(()));
+            assert_eq!(std::fs::read(&file).unwrap(), b"late", "{held}: {removed:?}");
         }
     }
 }

@@ -55,8 +55,13 @@ impl Ask {
             }
             raw::Ask::Rename(rename) => Self::Rename(Rename { from: bounded(rename.from)?, to: bounded(rename.to)? }),
             raw::Ask::Remove(remove) => {
-                let raw::Remove { path, recursive, go_on } = remove;
-                Self::Remove(Remove { path: bounded(path)?, recursive, go_on })
+                let raw::Remove { path, recursive, go_on, empty_only } = remove;
+                if recursive && empty_only {
+                    return Err(ProtocolError::violation(
+                        "the peer asked to remove everything, and empty directories alone",
+                    ));
+                }
+                Self::Remove(Remove { path: bounded(path)?, recursive, go_on, empty_only })
             }
             raw::Ask::Sum(sum) => {
                 let digests = digests(sum.blake3, sum.xxh128, sum.adler32, sum.crc32c)?;
@@ -101,7 +106,9 @@ impl From<Ask> for raw::Ask {
                 Self::MakeDirectory(raw::MakeDirectory { path, parents })
             }
             Ask::Rename(Rename { from, to }) => Self::Rename(raw::Rename { from, to }),
-            Ask::Remove(Remove { path, recursive, go_on }) => Self::Remove(raw::Remove { path, recursive, go_on }),
+            Ask::Remove(Remove { path, recursive, go_on, empty_only }) => {
+                Self::Remove(raw::Remove { path, recursive, go_on, empty_only })
+            }
             Ask::Sum(Sum { path, digests }) => {
                 let is = |main| digests.main == Some(main);
                 let (blake3, xxh128) = (is(MainDigest::Blake3), is(MainDigest::Xxh128));

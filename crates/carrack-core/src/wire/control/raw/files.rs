@@ -133,6 +133,9 @@ pub struct Remove {
     /// were. Without that the first such failure is the answer; either way all is removed that can be.
     #[prost(bool, tag = "3")]
     pub go_on: bool,
+    /// Of a directory, with everything below it, only directories in which nothing else is (5); not with `recursive`.
+    #[prost(bool, tag = "4")]
+    pub empty_only: bool,
 }
 
 /// Digests of files.
