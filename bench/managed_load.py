@@ -47,7 +47,7 @@ def crowd(service, node, wrong):
     for number in range(USERS):
         user = f"user{number:02}"
         service.run("service", "user", "add", user, "--role", "user")
-        tokens[user] = service.json("service", "token", "create", "--user", user, "--label", "load")[-1]["token"]
+        tokens[user] = service.run("service", "token", "create", "--user", user, "--label", "load").stdout.strip()
     service.run("endpoint", "add", "here", str(service.root), "--user", "*", "--transfers", "4")
     service.run("endpoint", "add", "there", node.location(), "--token-file", node.token_file(), "--user", "*", "--transfers", "4")
     began = time.monotonic()

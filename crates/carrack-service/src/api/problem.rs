@@ -123,6 +123,7 @@ impl From<RequestFault> for ApiError {
             RequestFault::Wrong(why) => Self::malformed(why),
             RequestFault::NoEndpoint { .. } => {
                 Self::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, fault.to_string())
+                    .hint("`carrack endpoint list` names those that you may use")
             }
             RequestFault::Forbidden { location, rule } => {
                 let mut error = Self::forbidden(rule);

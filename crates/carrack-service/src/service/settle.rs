@@ -136,7 +136,7 @@ impl Dispatcher {
         let Known { task, .. } = &*known;
         let (state, fence, owner) = (task.state, task.fence, task.owner.clone());
         let moved = task.progress.bytes_moved;
-        tracing::info!(target: "audit", task = %id, owner, state = state.name(), attempt = fence, "attempt ended");
+        tracing::info!(target: "carrack::audit", task = %id, owner, state = state.name(), attempt = fence, "attempt ended");
         if state == TaskState::Succeeded
             && fence == 1
             && let Some(attempt) = attempt

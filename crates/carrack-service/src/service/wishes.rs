@@ -59,7 +59,7 @@ impl Dispatcher {
             Ok(task) => {
                 turned.wrote = true;
                 if task.state.has_ended() {
-                    tracing::info!(target: "audit", task = id, owner = task.owner, state = state.name(), "task ended");
+                    tracing::info!(target: "carrack::audit", task = id, owner = task.owner, state = state.name(), "task ended");
                     self.board.tasks.remove(id);
                 } else if let Some(known) = self.board.tasks.get_mut(id) {
                     known.update(task, times, self.settings.patience.longest_with_jitter());

@@ -98,6 +98,11 @@ fn lines(facts: &Announcement, anonymous: bool, host: &str) -> Vec<String> {
     if !facts.read_only {
         lines.push(format!("to copy to here: carrack{flag} PATH 'carrack://{address}/{fingerprint}'"));
     }
+    if cfg!(feature = "service") {
+        lines.push(format!(
+            "to name it in a service: carrack endpoint add NAME 'carrack://{address}/{fingerprint}'{flag}"
+        ));
+    }
     if let Some(service) = &facts.service {
         let socket = shown(&service.socket);
         let named = if service.is_default { String::new() } else { format!(" --service {}", quoted(&socket)) };
@@ -179,6 +184,10 @@ mod tests {
         let read_only = Announcement { read_only: true, ..facts("[::]:7420", None) };
         assert!(!lines(&read_only, true, "box").iter().any(|line| line.contains("to here")));
         let text = lines(&facts("[::]:99", None), true, "box");
+        assert_eq!(
+            text.last(),
+            Some(&format!("to name it in a service: carrack endpoint add NAME 'carrack://box:99/{pin}'"))
+        );
         assert!(text[3].contains("whoever"));
         assert!(text[4].contains("carrack 'carrack://box:99/PATH#"), "{}", text[4]);
     }

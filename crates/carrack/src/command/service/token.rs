@@ -3,7 +3,7 @@
 use carrack_core::words::parse_among;
 use carrack_service::client::{Call, segment, with_query};
 use carrack_service::clock::Moment;
-use carrack_service::model::{Ceilings, MadeToken, NewToken, Scope, TokenRow, Verb};
+use carrack_service::model::{Ceilings, Listed, MadeToken, NewToken, Scope, TokenRow, Verb};
 use clap::{ArgAction, Command};
 
 use crate::cli::duration::parse_timeout;
@@ -91,14 +91,10 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
                 Some(user) => with_query("/tokens", &[("user", &user)]),
                 None => "/tokens".to_owned(),
             };
-            service.rows::<TokenRow>(&path, None, &mut |row| {
-                if json {
-                    out.json(&told::object("service-token", &row))
-                } else {
-                    table.row(show::token_row(&row))
-                }
-                Ok(())
-            })?;
+            // A user's tokens are few: they come all at once.
+            for row in service.get::<Listed<TokenRow>>(&path)?.items {
+                if json { out.json(&told::object("service-token", &row)) } else { table.row(show::token_row(&row)) }
+            }
             if !json && !table.write(&mut out) {
                 say("there are no tokens");
             }
