@@ -1,4 +1,5 @@
 //! `docs/faults.md` names the tests that show what it says: each of them must exist, and a row without one must say so.
+//! So do other documents, by tables whose last column is "shown by".
 //!
 //! A test is named by its crate and its path in it: `core transfer::hostile::sender::name`, `engine
 //! hostile::names::name`, `system faults::name`.
@@ -10,8 +11,12 @@ use crate::source::Source;
 
 /// Where the table is.
 pub const TABLE: &str = "docs/faults.md";
+/// Other documents with tables whose last column names tests, or scripts of `bench/`.
+pub const SHOWN_ELSEWHERE: &[&str] = &["README.md", "docs/operations.md"];
 /// What a row says whose last column names no test.
 const NOT_SHOWN: &str = "not shown yet";
+/// The heading of that column.
+const SHOWN_BY: &str = "shown by";
 
 /// Every test of these sources as the table names it.
 pub fn names(sources: &[Source]) -> BTreeSet<String> {
@@ -60,7 +65,7 @@ pub fn check(table: &str, tests: &BTreeSet<String>) -> Vec<Finding> {
             add(format!("a row of {} cells, not of 3", cells.len()));
             continue;
         };
-        if is_head || *shown == "shown by" {
+        if is_head || *shown == SHOWN_BY {
             continue;
         }
         if fault.is_empty() || does.is_empty() {
@@ -75,6 +80,35 @@ pub fn check(table: &str, tests: &BTreeSet<String>) -> Vec<Finding> {
             if !tests.contains(test) {
                 add(format!("there is no test `{test}`"));
             }
+        }
+    }
+    findings
+}
+
+/// What is wrong with the last column of the tables of a document that is headed "shown by": `tests` are all tests,
+/// `is_script` tells whether a script exists.
+pub fn check_shown(path: &str, text: &str, tests: &BTreeSet<String>, is_script: impl Fn(&str) -> bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut within = false;
+    for (index, line) in text.lines().enumerate() {
+        let mut add = |what: String| findings.push(Finding::new(path, index + 1, what));
+        let last = line.strip_prefix('|').and_then(|row| row.trim_end().trim_end_matches('|').rsplit('|').next());
+        let Some(last) = last.map(str::trim) else {
+            within = false;
+            continue;
+        };
+        let is_rule = last.chars().all(|c| matches!(c, '-' | ':'));
+        if last == SHOWN_BY || !within || is_rule {
+            within |= last == SHOWN_BY;
+            continue;
+        }
+        let mut named = last.split('`').skip(1).step_by(2).peekable();
+        if named.peek().is_none() && !last.contains(NOT_SHOWN) {
+            add(format!("no test is named, nor does it say \"{NOT_SHOWN}\""));
+        }
+        let is_there = |name: &&str| tests.contains(*name) || (name.starts_with("bench/") && is_script(name));
+        for name in named.filter(|name| !is_there(name)) {
+            add(format!("there is no test or script `{name}`"));
         }
     }
     findings
@@ -132,5 +166,21 @@ mod tests {
         assert_eq!(whats("| S1 | y | by looking |\n"), ["5: no test is named, nor does it say \"not shown yet\""]);
         assert_eq!(whats("| S1 | y |\n"), ["5: a row of 2 cells, not of 3"]);
         assert_eq!(whats("| S1 | | `system c` |\n"), ["5: a row that does not say what happens"]);
+    }
+
+    #[test]
+    fn tables_of_other_documents_name_tests_and_scripts_that_there_are() {
+        let tests = ["system c".to_owned()].into();
+        let whats = |text: &str| {
+            let findings = check_shown("README.md", text, &tests, |name| name == "bench/a.py");
+            findings.into_iter().map(|f| format!("{}: {}", f.line, f.what)).collect::<Vec<_>>()
+        };
+        let head = "| what | shown by |\n|---|---|\n";
+        assert!(whats(&format!("{head}| x | `system c`, `bench/a.py` |\n| y | not shown yet |\n")).is_empty());
+        assert_eq!(whats(&format!("{head}| x | `system d` |\n")), ["3: there is no test or script `system d`"]);
+        assert_eq!(whats(&format!("{head}| x | `bench/b.py` |\n")), ["3: there is no test or script `bench/b.py`"]);
+        assert_eq!(whats(&format!("{head}| x | yes |\n")), ["3: no test is named, nor does it say \"not shown yet\""]);
+        // Other tables of the same document are left alone.
+        assert!(whats(&format!("{head}\n| what | flag |\n|---|---|\n| x | `--flag` |\n")).is_empty());
     }
 }

@@ -35,7 +35,12 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
     let mut findings: Vec<Finding> = sources.iter().flat_map(rust).collect();
     findings.extend(sources.iter().flat_map(flags));
     findings.extend(names::check(&sources));
-    findings.extend(faults::check(&source::read(&root.join(faults::TABLE))?, &faults::names(&sources)));
+    let tests = faults::names(&sources);
+    findings.extend(faults::check(&source::read(&root.join(faults::TABLE))?, &tests));
+    for name in faults::SHOWN_ELSEWHERE {
+        let text = source::read(&root.join(name))?;
+        findings.extend(faults::check_shown(name, &text, &tests, |script| root.join(script).is_file()));
+    }
     for path in source::files(root)? {
         let name = source::relative(root, &path);
         if is_text(&name) {

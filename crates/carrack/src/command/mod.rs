@@ -144,3 +144,6 @@ fn exit_code_of(ended: Result<u8, CommandError>, as_json: bool) -> u8 {
         error.exit_code()
     })
 }
+
+#[cfg(all(test, feature = "service", feature = "terminal"))]
+mod reference_tests;

@@ -1,5 +1,6 @@
 //! The service of managed transfers, by the command line alone: from nothing to tasks that are finished and verified.
 
+mod documents;
 mod operation;
 
 use std::fs;
@@ -184,6 +185,9 @@ fn users_and_tokens_open_the_service_on_its_port_and_revoked_ones_do_not() {
     sandbox.ok(["service", "user", "add", "ada"]);
     let token = sandbox.ok(["service", "token", "create", "--user", "ada", "--label", "test"]).stdout;
     let id = token.trim().split('_').nth(1).unwrap().to_owned();
+    let listed = sandbox.ok(["service", "token", "list", "--user", "ada"]).stdout;
+    assert!(listed.contains(&id) && !listed.contains(token.trim()), "{listed}");
+    assert!(sandbox.ok(["service", "token", "list"]).stdout.is_empty());
     let mut login = sandbox.carrack();
     let file = sandbox.write("token", token.trim());
     login.args(["login", "--token", "--service", &url]).stdin(fs::File::open(file).unwrap());

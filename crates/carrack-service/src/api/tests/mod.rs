@@ -6,6 +6,7 @@ mod events;
 mod grants;
 mod logins;
 mod openapi;
+mod pages;
 mod port;
 mod rig;
 mod tasks;

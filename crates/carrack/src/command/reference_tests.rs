@@ -1,0 +1,160 @@
+//! The reference pages of managed transfers say what the program says: docs/commands.md is made from the tree of verbs
+//! that help and manual come from, the table of docs/configuration.md from the keys of `carrack.toml`.
+//! `CARRACK_GOLDEN=write` writes both anew.
+
+use std::path::PathBuf;
+
+use clap::{Arg, Command};
+
+use super::serve::{KEYS, check_values};
+use super::tree::tree;
+use crate::cli::config_file::{ConfigFile, ConfigKey, ValueKind};
+use crate::cli::flags::Flags;
+use crate::cli::settings::Settings;
+
+/// Verbs of managed transfers, in the order of the page.
+const VERBS: [&str; 8] = ["serve", "task", "endpoint", "timer", "service", "login", "logout", "whoami"];
+
+fn page(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+/// Compares what stands between two marks of a page with what belongs there, or writes it.
+#[track_caller]
+fn compare(name: &str, what: &str, text: &str) {
+    let (begin, end) = (format!("<!-- {what}: written by a test -->"), format!("<!-- end of the {what} -->"));
+    let file = page(name);
+    let page = std::fs::read_to_string(&file).expect("the page");
+    let (before, rest) = page.split_once(&begin).expect("the page has a place for it");
+    let (found, after) = rest.split_once(&end).expect("the place ends");
+    if std::env::var("CARRACK_GOLDEN").is_ok_and(|word| word == "write") {
+        std::fs::write(&file, format!("{before}{begin}\n\n{}\n\n{end}{after}", text.trim())).expect("written");
+        return;
+    }
+    assert_eq!(found.trim(), text.trim(), "{name}: CARRACK_GOLDEN=write writes it");
+}
+
+/// Text for a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace(";\n", "; ").replace('\n', ". ")
+}
+
+fn is_shown(arg: &&Arg) -> bool {
+    !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version")
+}
+
+fn flag(arg: &Arg) -> String {
+    let name = arg.get_long().map_or_else(String::new, |long| format!("--{long}"));
+    let letter = arg.get_short().map_or_else(String::new, |letter| format!("-{letter}, "));
+    let value = arg.get_value_names().filter(|_| arg.get_action().takes_values());
+    let value = value.map_or_else(String::new, |names| format!(" {}", names.join(" ")));
+    format!("{letter}{name}{value}")
+}
+
+/// A table of what a verb takes; none if that is nothing.
+fn table(args: &[&Arg]) -> String {
+    if args.is_empty() {
+        return String::new();
+    }
+    let rows = args.iter().map(|arg| {
+        let name = if arg.is_positional() {
+            arg.get_value_names().map(|names| names.join(" ")).unwrap_or_default()
+        } else {
+            flag(arg)
+        };
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        format!("| `{}` | {} |\n", cell(&name), cell(&help))
+    });
+    format!("| option | meaning |\n|---|---|\n{}\n", rows.collect::<String>())
+}
+
+/// The part of the page about a verb, and the verbs below it.
+fn part(verb: &Command, depth: usize, text: &mut String) {
+    let words = verb.get_bin_name().unwrap_or_default();
+    *text += &format!("{} `{words}`\n\n", "#".repeat(depth));
+    *text += &format!("{}.\n\n", verb.get_about().map(ToString::to_string).unwrap_or_default());
+    let usage = verb.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage:").trim();
+    *text += &format!("    {usage}\n\n");
+    // What holds for all verbs below is told above them.
+    let is_own = |arg: &&Arg| depth == 2 || !arg.is_global_set();
+    let args: Vec<&Arg> = verb.get_arguments().filter(is_shown).filter(is_own).filter(has_help).collect();
+    *text += &table(&args);
+    if let Some(more) = verb.get_after_help() {
+        let lines = more.to_string();
+        let lines = lines.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") });
+        *text += &format!("{}\n", lines.collect::<String>());
+    }
+    for below in verb.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help") {
+        part(below, depth + 1, text);
+    }
+}
+
+/// A name that stands for itself, like TASK, needs no row.
+fn has_help(arg: &&Arg) -> bool {
+    arg.get_help().is_some()
+}
+
+#[test]
+fn commands_page_has_every_verb_of_managed_transfers_as_help_has_it() {
+    let mut tree = tree();
+    tree.build();
+    let mut text = String::new();
+    for name in VERBS {
+        part(tree.find_subcommand(name).expect("a verb"), 2, &mut text);
+    }
+    assert!(text.contains("## `carrack serve`") && text.contains("### `carrack task submit`"), "{text}");
+    compare("commands.md", "commands", &text);
+}
+
+/// The help of the flag that a key stands for, without its default.
+fn meaning(serve: &Command, key: &ConfigKey) -> (String, String) {
+    let arg = serve.get_arguments().find(|arg| arg.get_long() == Some(key.flag)).expect("the flag of a key");
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let help = match help.find(" [default:").or_else(|| help.find(" [repeatable]")) {
+        Some(end) => help[..end].to_owned(),
+        None => help,
+    };
+    let value = arg.get_value_names().map(|names| names.join(" ")).unwrap_or_default();
+    let value = match key.kind {
+        ValueKind::One => value,
+        ValueKind::Several => format!("{value}, or an array of them"),
+        ValueKind::Switch => "true or false".to_owned(),
+    };
+    (value, help)
+}
+
+#[test]
+fn configuration_page_has_every_key_as_the_program_has_it() {
+    let serve = super::serve::command();
+    let (mut text, mut table) = (String::new(), "");
+    for key in KEYS {
+        if key.table != table {
+            table = key.table;
+            text +=
+                &format!("\n### `[{table}]`\n\n| key | value | default | meaning | flag |\n|---|---|---|---|---|\n");
+        }
+        let (value, help) = meaning(&serve, key);
+        let (value, help) = (cell(&value), cell(&help));
+        text += &format!("| `{}` | {value} | {} | {help} | `--{}` |\n", key.name, key.default, key.flag);
+    }
+    compare("configuration.md", "keys", &text);
+}
+
+#[test]
+fn configuration_page_has_an_example_of_every_key_that_serve_takes() {
+    let page = std::fs::read_to_string(page("configuration.md")).expect("the page");
+    let (_, rest) = page.split_once("```toml\n").expect("an example");
+    let (example, _) = rest.split_once("```").expect("its end");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("carrack.toml");
+    std::fs::write(&file, example).expect("written");
+    let file = ConfigFile::read(file.as_os_str().as_encoded_bytes(), KEYS).expect("no unknown key");
+    for key in KEYS {
+        assert!(file.text(key.flag).is_some(), "the example has no {}.{}", key.table, key.name);
+    }
+    let serve = super::serve::command().get_matches_from(["serve"]);
+    let nothing = |_: &str| None;
+    let flags = Flags::new(&serve, &nothing);
+    check_values(&Settings::with_file(&flags, Some(file))).expect("serve takes the example");
+}

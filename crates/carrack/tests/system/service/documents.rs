@@ -1,0 +1,242 @@
+//! The documents about managed transfers are followed word by word: whatever stands behind `$` in an indented block is
+//! typed into one shell, in order, and has to print what the document says. `…` stands for any text, on a line of its
+//! own for any lines. What is not behind `$` is not typed.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::process::{signal, workers};
+use crate::support::service::Service;
+use crate::support::sshd::{Setup, Sshd};
+use crate::support::{Sandbox, program};
+
+/// A command, and the lines that it prints, as a document has them.
+struct Step {
+    line: usize,
+    command: String,
+    printed: Vec<String>,
+}
+
+/// What is to be typed in a document, or below one of its headings to the next one of the same depth.
+fn steps(document: &str, heading: Option<&str>) -> Vec<Step> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
+    let text = fs::read_to_string(path).unwrap();
+    let mut steps: Vec<Step> = Vec::new();
+    let (mut within, mut follows) = (heading.is_none(), false);
+    for (index, line) in text.lines().enumerate() {
+        if let Some(heading) = heading
+            && line.starts_with("## ")
+        {
+            within = line.trim_start_matches("## ") == heading;
+        }
+        let Some(code) = line.strip_prefix("    ").filter(|_| within) else {
+            follows = false;
+            continue;
+        };
+        match code.trim_start().strip_prefix("$ ") {
+            Some(command) => {
+                follows = true;
+                steps.push(Step { line: index + 1, command: command.to_owned(), printed: Vec::new() });
+            }
+            None if follows => steps.last_mut().unwrap().printed.push(code.trim_end().to_owned()),
+            None => {}
+        }
+    }
+    assert!(!steps.is_empty(), "{document} {heading:?} has nothing to type");
+    steps
+}
+
+/// Whether text is what a line of a document says, where `…` stands for any text.
+fn fits(pattern: &str, text: &str) -> bool {
+    let parts: Vec<&str> = pattern.trim().split('…').collect();
+    let [first, middle @ .., last] = parts.as_slice() else { return pattern.trim() == text.trim() };
+    let Some(mut rest) = text.trim().strip_prefix(first) else { return false };
+    for part in middle {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// Whether lines are what a document says.
+fn all_fit(patterns: &[String], lines: &[&str]) -> bool {
+    match patterns.split_first() {
+        None => lines.is_empty(),
+        Some((any, patterns)) if any.trim() == "…" => (0..=lines.len()).any(|from| all_fit(patterns, &lines[from..])),
+        Some((pattern, patterns)) => {
+            lines.split_first().is_some_and(|(line, lines)| fits(pattern, line) && all_fit(patterns, lines))
+        }
+    }
+}
+
+/// A reader at a shell, in a sandbox with `carrack` on the PATH.
+struct Reader {
+    sandbox: Sandbox,
+    /// Ports that the document names, and those of this run.
+    ports: Vec<(&'static str, u16)>,
+    variables: Vec<(&'static str, String)>,
+}
+
+impl Reader {
+    fn new() -> Self {
+        let sandbox = Sandbox::new();
+        fs::create_dir(sandbox.path("bin")).unwrap();
+        symlink(program(), sandbox.path("bin/carrack")).unwrap();
+        // Held until all are chosen, so that no two are the same.
+        let held = ["7420", "7421", "7422"].map(|named| (named, TcpListener::bind("127.0.0.1:0").unwrap()));
+        let ports = held.iter().map(|(named, socket)| (*named, socket.local_addr().unwrap().port())).collect();
+        Self { sandbox, ports, variables: Vec::new() }
+    }
+
+    fn port(&self, named: &str) -> u16 {
+        self.ports.iter().find(|(port, _)| *port == named).unwrap().1
+    }
+
+    /// A line of the document with the ports of this run.
+    fn here(&self, line: &str) -> String {
+        let places =
+            |line: String, (named, port): &(&str, u16)| line.replace(&format!(":{named}"), &format!(":{port}"));
+        self.ports.iter().fold(line.to_owned(), places)
+    }
+
+    /// What a command of the document is here: the pin stands where the document has `#sha256:…`.
+    fn typed(&self, command: &str) -> String {
+        let mut command = self.here(command);
+        for (_, port) in &self.ports {
+            let pinned = format!(":{port}/#sha256:…'");
+            command = command.replace(&pinned, &format!(":{port}/#sha256:'$(pin {port})"));
+        }
+        command
+    }
+
+    /// Types all that a document says, and compares what is printed.
+    fn follow(&self, document: &str, steps: &[Step]) {
+        let mut script = "shopt -s expand_aliases\numask 022\ntrap 'kill $(jobs -p) 2>/dev/null' EXIT\n".to_owned();
+        script += "pin() { sed -n \"s|.*to name.*:$1/#sha256:\\([0-9a-f]*\\)'.*|\\1|p\" out.* | head -1; }\n";
+        for (number, step) in steps.iter().enumerate() {
+            let command = self.typed(&step.command);
+            writeln!(script, "{{\n{command}\n}} >out.{number} 2>&1 </dev/null\necho $? >code.{number}").unwrap();
+            if command.ends_with('&') {
+                // Whoever types it sees when it is there.
+                let last = step.printed.last().unwrap().split('…').next().unwrap();
+                let last = self.here(last);
+                writeln!(
+                    script,
+                    "for _ in $(seq 600); do grep -qF -- {last:?} out.{number} && break; sleep 0.05; done"
+                )
+                .unwrap();
+            }
+        }
+        self.sandbox.write("script", script);
+        let mut shell = Command::new("bash");
+        let path = format!("{}:{}", self.sandbox.path("bin").display(), std::env::var("PATH").unwrap_or_default());
+        shell.arg("script").current_dir(self.sandbox.path("")).env_clear().stdin(Stdio::null());
+        shell.env("PATH", path).env("HOME", self.sandbox.path("home")).env("LC_ALL", "C.UTF-8");
+        // Where the document says nothing, the port is 7420; a flag outweighs this.
+        shell.env("CARRACK_LISTEN", format!("127.0.0.1:{}", self.port("7420")));
+        shell.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        shell.stdout(Stdio::null()).stderr(Stdio::null());
+        assert!(shell.status().unwrap().success());
+        for (number, step) in steps.iter().enumerate() {
+            let read = |name: &str| fs::read_to_string(self.sandbox.path(format!("{name}.{number}"))).unwrap();
+            let (out, code) = (read("out"), read("code"));
+            let printed: Vec<String> = step.printed.iter().map(|line| self.here(line)).collect();
+            // Servers write on, what they log is not compared.
+            let is_server = step.command.ends_with('&');
+            let lines: Vec<&str> = out.lines().filter(|line| !is_server || !line.contains(" carrack::")).collect();
+            let place = format!("{document}:{}: $ {}", step.line, step.command);
+            assert!(all_fit(&printed, &lines), "{place}\nthe document has\n{}\nprinted was\n{out}", printed.join("\n"));
+            assert_eq!(code.trim(), "0", "{place}\n{out}");
+        }
+    }
+
+    fn out(&self, number: usize) -> String {
+        fs::read_to_string(self.sandbox.path(format!("out.{number}"))).unwrap()
+    }
+
+    /// An ssh that reaches this host as `localhost`, at the account of the sandbox.
+    fn with_ssh(&self) -> Sshd {
+        let state = self.sandbox.path("home/.local/state");
+        let environment = format!("XDG_STATE_HOME={}", state.display());
+        let setup = Setup { name: "localhost", environment: &environment, ..Setup::default() };
+        let sshd = Sshd::with(&self.sandbox, &setup);
+        let ssh = format!("#!/bin/sh\nexec /usr/bin/{} \"$@\"\n", sshd.rsh.trim_start_matches("--rsh="));
+        let path = self.sandbox.write("bin/ssh", ssh);
+        fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+        sshd
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        workers(&self.sandbox.path("home")).into_iter().for_each(|pid| signal(pid, "KILL"));
+    }
+}
+
+/// The number behind a word in a line of a log.
+fn number(line: &str, name: &str) -> u64 {
+    let (_, rest) = line.split_once(&format!(" {name}=")).unwrap_or_else(|| panic!("{name} is not in {line}"));
+    rest.split(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn document_patterns_are_held_against_what_is_printed() {
+    for (pattern, text, expected) in [
+        ("a", "a", true),
+        ("a", "b", false),
+        ("a…c", "abc", true),
+        ("a…c", "abd", false),
+        ("…b…", "abc", true),
+        ("a…b…d", "a-b-c-d", true),
+        ("a…x…d", "a-b-c-d", false),
+    ] {
+        assert_eq!(fits(pattern, text), expected, "{pattern} {text}");
+    }
+    let patterns = |all: &[&str]| all.iter().map(|&line| line.to_owned()).collect::<Vec<_>>();
+    assert!(all_fit(&patterns(&["a", "…", "d"]), &["a", "b", "c", "d"]));
+    assert!(all_fit(&patterns(&["…"]), &[]));
+    assert!(!all_fit(&patterns(&["a"]), &["a", "b"]));
+    assert!(!all_fit(&patterns(&["…", "x"]), &["a", "b"]));
+}
+
+/// From the README to a finished, verified task between two nodes, and once more through ssh. The logs count the bytes:
+/// all went from node to node, and none through the service.
+#[test]
+fn readme_leads_to_a_finished_task_between_two_nodes() {
+    let reader = Reader::new();
+    let _sshd = reader.with_ssh();
+    let steps = steps("README.md", Some("Have it looked after"));
+    reader.follow("README.md", &steps);
+    let sessions = |number: usize| -> Vec<String> {
+        let log = reader.out(number);
+        log.lines().filter(|line| line.contains(" carrack::node: session ")).map(str::to_owned).collect()
+    };
+    let server =
+        |of: &str| steps.iter().position(|step| step.command.contains(of) && step.command.ends_with('&')).unwrap();
+    let (one, two) = (sessions(server("--root one")), sessions(server("--root two")));
+    let sent: u64 = one.iter().map(|line| number(line, "bytes_sent")).sum();
+    let received: u64 = two.iter().map(|line| number(line, "bytes_received")).sum();
+    // Two tasks of 50 MB and a little more.
+    assert!(sent > 100_000_000 && received > 100_000_000, "{sent} {received}");
+    let service = reader.out(steps.iter().position(|step| step.command == "carrack serve &").unwrap());
+    assert!(service.contains("task accepted") && !service.contains(" carrack::node: session "), "{service}");
+}
+
+#[test]
+fn managed_page_can_be_followed_word_by_word() {
+    let reader = Reader::new();
+    let _sshd = reader.with_ssh();
+    reader.follow("docs/managed.md", &steps("docs/managed.md", None));
+}
+
+#[test]
+fn api_page_has_examples_that_work() {
+    let mut reader = Reader::new();
+    let service = Service::start(&reader.sandbox, &[]);
+    reader.variables.push(("SOCKET", service.told("service socket ").to_owned()));
+    reader.follow("docs/api.md", &steps("docs/api.md", None));
+}
