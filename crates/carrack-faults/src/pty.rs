@@ -1,4 +1,4 @@
-//! A terminal that nobody looks at: what is written to it stays in the system's buffer until that is full.
+//! A terminal, by both of its sides. What nobody reads stays in the system's buffer until that is full.
 
 use std::fs::File;
 use std::io;
@@ -20,4 +20,12 @@ pub fn open() -> io::Result<(File, File)> {
     // The test has no controlling terminal to lose: a process that has one keeps it.
     let program = File::options().read(true).write(true).open(path)?;
     Ok((File::from(person), program))
+}
+
+/// Whether a terminal shows what is typed.
+///
+/// # Errors
+/// Those of the system call.
+pub fn shows_typing(person: &File) -> io::Result<bool> {
+    Ok(rustix::termios::tcgetattr(person)?.local_modes.contains(rustix::termios::LocalModes::ECHO))
 }

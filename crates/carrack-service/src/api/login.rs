@@ -1,5 +1,6 @@
 //! Logging in and out. A session is a token that a login has made: a row, which ends at once when it is removed.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use super::problem::{ApiError, Done};
 use super::{Api, tokens};
 use crate::identity::{ShownToken, verify_password};
 use crate::ledger::LedgerError;
-use crate::model::{Login, LoginRequest, Problem, ProblemCode, TokenRow, User, Whoami};
+use crate::model::{Login, LoginRequest, Problem, ProblemCode, Secret, TokenRow, User, Whoami};
 
 /// Of a session in a browser.
 const COOKIE_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
@@ -47,22 +48,10 @@ pub(super) async fn login(
     let is_cookie = request.cookie;
     let user = match (request.user, request.password, request.link) {
         (Some(name), Some(password), None) => {
-            let now = api.clock.elapsed();
             let named = if crate::identity::name_fault(&name, "-_.@").is_some() { NOBODY } else { &name };
-            if let Some(wait) = api.slow.wait(named, address, now) {
-                api.metrics.login("slowed");
-                let detail = format!("too many wrong passwords: try again in {} s", wait.as_secs() + 1);
-                let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, ProblemCode::TooMany, detail);
-                return Err(error.retry_after(wait.as_secs() + 1));
-            }
-            let user = by_password(&api, name.clone(), password).await?;
-            let Some(user) = user else {
-                api.slow.failed(named, address, now);
-                api.metrics.login("wrong");
-                tracing::warn!(target: "carrack::audit", user = ?name, from = ?address, "login refused");
+            let Some(user) = proved(&api, named, name.clone(), password, address).await? else {
                 return Err(wrong_login());
             };
-            api.slow.succeeded(named, address);
             user
         }
         (None, None, Some(link)) => {
@@ -74,6 +63,13 @@ pub(super) async fn login(
         }
         _ => return Err(ApiError::malformed("a login takes a user with a password, or a link")),
     };
+    let answer = begin(&api, user, is_cookie, address).await?;
+    api.metrics.login("let in");
+    Ok(answer)
+}
+
+/// Begins a session: its token in the answer, or in a cookie.
+pub(super) async fn begin(api: &Arc<Api>, user: User, is_cookie: bool, address: Option<IpAddr>) -> Done<Response> {
     let made = api.run(move |api| {
         // Sessions that are over go now.
         let now = api.now();
@@ -100,7 +96,6 @@ pub(super) async fn login(
         Ok((made, user))
     });
     let (made, user) = made.await?;
-    api.metrics.login("let in");
     let expires = made.row.expires.unwrap_or_default();
     let mut login = Login { user: user.name, role: user.role, expires, token: None, csrf: None };
     if !is_cookie {
@@ -120,8 +115,34 @@ fn cookie(value: &str, lifetime: Duration) -> Done<HeaderValue> {
     Ok(value)
 }
 
+/// The user with this password, unless too many wrong ones came from there. `named` is what failures are noted for.
+pub(super) async fn proved(
+    api: &Arc<Api>,
+    named: &str,
+    name: String,
+    password: Secret,
+    address: Option<IpAddr>,
+) -> Done<Option<User>> {
+    let now = api.clock.elapsed();
+    if let Some(wait) = api.slow.wait(named, address, now) {
+        api.metrics.login("slowed");
+        let detail = format!("too many wrong passwords: try again in {} s", wait.as_secs() + 1);
+        let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, ProblemCode::TooMany, detail);
+        return Err(error.retry_after(wait.as_secs() + 1));
+    }
+    let user = by_password(api, name.clone(), password).await?;
+    if user.is_some() {
+        api.slow.succeeded(named, address);
+    } else {
+        api.slow.failed(named, address, now);
+        api.metrics.login("wrong");
+        tracing::warn!(target: "carrack::audit", user = ?name, from = ?address, "login refused");
+    }
+    Ok(user)
+}
+
 /// The user with this password; the time it takes does not tell whether there is such a user.
-async fn by_password(api: &Arc<Api>, name: String, password: crate::model::Secret) -> Done<Option<User>> {
+async fn by_password(api: &Arc<Api>, name: String, password: Secret) -> Done<Option<User>> {
     let Ok(turn) = tokio::time::timeout(TURN, api.passwords.acquire()).await else {
         api.metrics.login("flooded");
         let detail = "too many logins at once";

@@ -18,6 +18,7 @@ mod openapi;
 mod problem;
 mod router;
 mod serve;
+mod sessions;
 mod stream;
 mod submit;
 mod tasks;
@@ -26,7 +27,7 @@ mod tls;
 mod tokens;
 mod users;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{Semaphore, watch};
 
@@ -35,12 +36,12 @@ pub use self::backend::{Backend, Promise};
 use self::metrics::Metrics;
 use self::problem::{ApiError, Done};
 pub use self::router::{openapi_json, router};
-pub use self::serve::{ApiHandle, ServeConfig, start};
+pub use self::serve::{ApiHandle, Patience, ServeConfig, start};
 pub use self::tls::{Certificate, CertificateError, CertificateFiles};
 use crate::clock::{Clock, Moment};
-use crate::identity::{Action, Caller, LoginLinks, Object, Seal, Slow, Verdict, may};
+use crate::identity::{Action, Caller, LINK_LIFETIME, LoginLinks, Object, Seal, Slow, Verdict, may};
 use crate::ledger::{Ledger, LedgerError};
-use crate::model::{Role, User, Verb};
+use crate::model::{LoginLink, Role, Secret, User, Verb};
 
 /// The user who is the account that runs the service.
 pub const LOCAL_USER: &str = "local";
@@ -71,6 +72,8 @@ pub struct Api {
     account: u32,
     slow: Slow,
     links: LoginLinks,
+    /// Where others reach the service, with its key, as [`crate::client::Target`] reads it; for login links.
+    address: OnceLock<String>,
     metrics: Metrics,
     passwords: Semaphore,
     streams: Arc<Semaphore>,
@@ -95,6 +98,7 @@ impl Api {
             account: rustix::process::geteuid().as_raw(),
             slow: Slow::default(),
             links: LoginLinks::default(),
+            address: OnceLock::new(),
             metrics: Metrics::default(),
             passwords: Semaphore::new(PASSWORDS_AT_ONCE),
             streams: Arc::new(Semaphore::new(STREAMS_AT_ONCE)),
@@ -127,13 +131,22 @@ impl Api {
         }
     }
 
-    /// A link that logs its user in once, within a few minutes: for the terminal of whoever starts the service. The
-    /// secret belongs behind the `#` of the page's address, so that no log of any server has it.
+    /// Where others reach the service: `https://HOST:PORT#sha256:…`. A second call changes nothing.
+    pub fn set_address(&self, address: String) {
+        // The first one holds.
+        let _ = self.address.set(address);
+    }
+
+    /// A link that logs this user in once, within a few minutes: for the terminal of whoever starts the service.
     ///
     /// # Errors
     /// When the system gives no random bytes.
-    pub fn login_link(&self) -> std::io::Result<crate::model::Secret> {
-        self.links.make(LOCAL_USER, self.clock.elapsed())
+    pub fn login_link(&self, user: &str) -> std::io::Result<LoginLink> {
+        let secret = self.links.make(user, self.clock.elapsed())?;
+        let address = self.address.get().map_or("", String::as_str);
+        let sign = if address.contains('#') { '&' } else { '#' };
+        let link = Secret::new(format!("{address}{sign}login={}", secret.reveal()));
+        Ok(LoginLink { user: user.to_owned(), link, expires: self.clock.now().after(LINK_LIFETIME) })
     }
 
     /// Tells followers of events that there may be new ones. The loop calls it after each turn that wrote some.

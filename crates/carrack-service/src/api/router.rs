@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -15,14 +15,13 @@ use utoipa_axum::routes;
 use super::admit::Known;
 use super::problem::ApiError;
 use super::{
-    Api, admit, endpoints, events, grants, health, items, login, metrics, openapi, tasks, timers, tokens, users,
+    Api, admit, endpoints, events, grants, health, items, login, metrics, openapi, sessions, tasks, timers, tokens,
+    users,
 };
 use crate::model::ProblemCode;
 
 /// Of a body: a task with ten thousand pairs fits.
 const BODY_BYTES_MAX: usize = 16 << 20;
-/// From the head of a request to the head of its answer: a body that trickles is cut off.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The routes below `/api/v1` that the description tells of.
 pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
@@ -53,12 +52,17 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(login::login))
         .routes(routes!(login::logout))
         .routes(routes!(login::whoami))
+        .routes(routes!(sessions::change_password))
+        .routes(routes!(sessions::add_link))
+        .routes(routes!(sessions::end))
 }
 
 /// The description of the API, as it is served and committed.
 pub fn openapi_json() -> String {
     let (_, description) = documented().split_for_parts();
-    let mut text = serde_json::to_string_pretty(&description).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&description).unwrap_or_default();
+    // The registry of formats has no dash there.
+    let mut text = text.replace("\"u-int", "\"uint");
     text.push('\n');
     text
 }
@@ -68,8 +72,9 @@ async fn show_openapi(_: Known) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
 }
 
-/// All routes. A connection puts its [`super::Peer`] into each request's extensions.
-pub fn router(api: &Arc<Api>) -> Router {
+/// All routes. A connection puts its [`super::Peer`] into each request's extensions. A request gets `patience` from its
+/// head to the head of its answer: a body that trickles is cut off.
+pub fn router(api: &Arc<Api>, patience: Duration) -> Router {
     let (documented, _) = documented().split_for_parts();
     Router::new()
         .nest("/api/v1", documented.route("/openapi.json", get(show_openapi)))
@@ -84,7 +89,7 @@ pub fn router(api: &Arc<Api>) -> Router {
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn_with_state(Arc::clone(api), admit::admit))
         .layer(middleware::from_fn_with_state(Arc::clone(api), metrics::count))
-        .layer(middleware::from_fn(bounded))
+        .layer(middleware::from_fn_with_state(patience, bounded))
         .with_state(Arc::clone(api))
 }
 
@@ -94,7 +99,7 @@ fn declared(request: &Request) -> Option<u64> {
 }
 
 /// Bounds the time of a request, and says to browsers what an answer is not.
-async fn bounded(request: Request, next: Next) -> Response {
+async fn bounded(State(patience): State<Duration>, request: Request, next: Next) -> Response {
     let mut response = if request.method() == Method::CONNECT || request.method() == Method::TRACE {
         let detail = "this route does not take this method";
         ApiError::new(StatusCode::METHOD_NOT_ALLOWED, ProblemCode::MethodNotAllowed, detail).into_response()
@@ -102,7 +107,7 @@ async fn bounded(request: Request, next: Next) -> Response {
         let detail = "the request's body is larger than the service takes";
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ProblemCode::TooLarge, detail).into_response()
     } else {
-        match tokio::time::timeout(REQUEST_PATIENCE, next.run(request)).await {
+        match tokio::time::timeout(patience, next.run(request)).await {
             Ok(response) => response,
             Err(_) => {
                 let detail = "the request took too long to arrive, or to be answered";

@@ -69,7 +69,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
 
 impl Api {
     /// A password's hash, with as many at work at once as there may be.
-    async fn hash(self: &Arc<Self>, password: Option<Secret>) -> Done<Option<String>> {
+    pub(super) async fn hash(self: &Arc<Self>, password: Option<Secret>) -> Done<Option<String>> {
         let Some(password) = password else { return Ok(None) };
         check_password(&password)?;
         let _place = self.passwords.acquire().await.map_err(ApiError::internal)?;
@@ -127,6 +127,7 @@ pub(super) async fn update(
         row.user.enabled = update.enabled.unwrap_or(row.user.enabled);
         if let Some(password) = password {
             row.password = password;
+            api.links.forget(&name);
         }
         api.ledger.change_user(&row)?;
         tracing::info!(
@@ -134,6 +135,7 @@ pub(super) async fn update(
             by = %known.caller.user, user = %name, role = row.user.role.name(), enabled = row.user.enabled, "user changed"
         );
         if !row.user.enabled {
+            api.links.forget(&name);
             super::tokens::cancel_where(api, &known.caller, "its owner may not come in any more", |task| task.owner == name)?;
         }
         Ok(row.user)

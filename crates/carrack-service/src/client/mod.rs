@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use self::events::Events;
-pub use self::target::Target;
+pub use self::target::{Target, parse_login_link};
 use crate::model::{Listed, Problem, ProblemCode, Secret, percent};
 
 /// Where all routes but health and metrics are.

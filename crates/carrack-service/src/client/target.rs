@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use carrack_core::pin;
 
+use crate::model::Secret;
+
 /// The port of a node, and so of its service.
 const DEFAULT_PORT: u16 = 7420;
 
@@ -85,6 +87,23 @@ impl Target {
     }
 }
 
+/// The service of a login link, where the link names it, and the secret: `https://HOST:PORT#sha256:…&login=SECRET`, or
+/// the secret alone.
+///
+/// # Errors
+/// A sentence that says what is wrong, without the secret.
+pub fn parse_login_link(text: &str) -> Result<(Option<Target>, Secret), String> {
+    let (address, secret) = text.trim().rsplit_once("login=").unwrap_or(("", text.trim()));
+    if secret.is_empty() || !secret.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
+        return Err("that is no login link: it ends with login= and letters, digits, - and _".to_owned());
+    }
+    let target = match address.trim_end_matches(['#', '&']) {
+        "" => None,
+        address => Some(Target::parse(address)?),
+    };
+    Ok((target, Secret::new(secret)))
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -155,6 +174,23 @@ mod tests {
             "https://a b",
         ] {
             assert!(Target::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn login_link_names_its_service_and_its_secret() {
+        let pin = format!("sha256:{}", "00".repeat(32));
+        let tls = |pin| Target::Tls { host: "box".into(), port: 99, pin };
+        for (text, target) in [
+            (format!("https://box:99#{pin}&login=s3-cr_et\n"), Some(tls(Some([0; 32])))),
+            ("https://box:99#login=s3-cr_et".to_owned(), Some(tls(None))),
+            ("#login=s3-cr_et".to_owned(), None),
+            ("s3-cr_et".to_owned(), None),
+        ] {
+            assert_eq!(parse_login_link(&text), Ok((target, Secret::new("s3-cr_et"))), "{text}");
+        }
+        for text in ["", "https://box:99", "https://box:99#login=", "ftp://box#login=x", "https://h#sha256:1&login=x"] {
+            assert!(parse_login_link(text).is_err(), "{text}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Login links: printed on the terminal of whoever starts the service, good for one login within a few minutes.
+//! Login links: printed on the terminal of whoever starts the service, or made for a user; good for one login within a
+//! few minutes.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -9,8 +10,11 @@ use data_encoding::BASE64URL_NOPAD;
 use super::digest::{is_same, random, sha256};
 use crate::model::Secret;
 
-const LIFETIME: Duration = Duration::from_secs(10 * 60);
-const LINKS_MAX: usize = 16;
+/// How long a link works.
+pub const LINK_LIFETIME: Duration = Duration::from_secs(10 * 60);
+/// Links of one user, and in all: of more the oldest goes.
+const LINKS_OF_ONE: usize = 4;
+const LINKS_MAX: usize = 1024;
 
 /// The links that nobody has used yet. In memory alone: a restart forgets them.
 #[derive(Default)]
@@ -33,10 +37,17 @@ impl LoginLinks {
         let secret = BASE64URL_NOPAD.encode(&random::<32>()?);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|link| link.until > now);
+        // First those of the same user: nobody's links go because somebody else makes many.
+        let of_user = |link: &Link| link.user == user;
+        while open.iter().filter(|link| of_user(link)).count() >= LINKS_OF_ONE
+            && let Some(oldest) = open.iter().position(of_user)
+        {
+            open.remove(oldest);
+        }
         if open.len() >= LINKS_MAX {
             open.remove(0);
         }
-        open.push(Link { user: user.to_owned(), digest: sha256(secret.as_bytes()), until: now + LIFETIME });
+        open.push(Link { user: user.to_owned(), digest: sha256(secret.as_bytes()), until: now + LINK_LIFETIME });
         Ok(Secret::new(secret))
     }
 
@@ -47,6 +58,12 @@ impl LoginLinks {
         open.retain(|link| link.until > now);
         let found = open.iter().position(|link| is_same(&link.digest, &digest))?;
         Some(open.remove(found).user)
+    }
+
+    /// Forgets a user's links.
+    pub fn forget(&self, user: &str) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|link| link.user != user);
     }
 }
 
@@ -61,6 +78,19 @@ mod tests {
         assert_eq!(links.take(&Secret::new("no such link"), Duration::ZERO), None);
         assert_eq!(links.take(&one, Duration::from_secs(1)), Some("ann".to_owned()));
         assert_eq!(links.take(&one, Duration::from_secs(1)), None);
-        assert_eq!(links.take(&other, LIFETIME), None);
+        assert_eq!(links.take(&other, LINK_LIFETIME), None);
+    }
+
+    #[test]
+    fn login_links_of_one_user_do_not_push_out_those_of_another() {
+        let links = LoginLinks::default();
+        let first = links.make("ann", Duration::ZERO).unwrap();
+        let made: Vec<Secret> = (0..=LINKS_OF_ONE).map(|_| links.make("bob", Duration::ZERO).unwrap()).collect();
+        assert_eq!(links.take(&first, Duration::ZERO), Some("ann".to_owned()));
+        let works: Vec<bool> = made.iter().map(|link| links.take(link, Duration::ZERO).is_some()).collect();
+        assert_eq!((works[0], works[1..].iter().all(|&works| works)), (false, true), "{works:?}");
+        let forgotten = links.make("bob", Duration::ZERO).unwrap();
+        links.forget("bob");
+        assert_eq!(links.take(&forgotten, Duration::ZERO), None);
     }
 }

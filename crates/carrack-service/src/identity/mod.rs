@@ -11,7 +11,7 @@ mod seal;
 mod slow;
 mod token;
 
-pub use link::LoginLinks;
+pub use link::{LINK_LIFETIME, LoginLinks};
 pub use password::{hash_password, verify_password};
 pub use request::{PAIRS_MAX, RequestFault, check_request, is_label, places};
 pub use rules::{Action, Caller, Decision, Object, Place, Verdict, may};

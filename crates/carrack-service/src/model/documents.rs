@@ -48,7 +48,7 @@ pub struct DryRun {
 pub struct EndpointCheck {
     /// What was looked at.
     pub name: String,
-    /// Whether it is as it should be; none: it could not be looked at.
+    /// Whether it is as it should be; none: it could not be looked at, or it costs speed alone.
     pub ok: Option<bool>,
     /// What was found.
     pub told: String,
@@ -276,7 +276,7 @@ pub struct LoginRequest {
     /// Their password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<Secret>,
-    /// What stands behind the `#` of a login link; it works once.
+    /// What stands behind `login=` in a login link; it works once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<Secret>,
     /// Keep the session in a cookie, as browsers do; else its token is in the answer.
@@ -299,6 +299,30 @@ pub struct Login {
     /// The value of the header `X-Carrack-Csrf` that changes need beside the cookie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csrf: Option<String>,
+}
+
+/// Another password for oneself.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PasswordChange {
+    /// The one until now; not needed where there is none, or over the local socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<Secret>,
+    /// The new one: 10 to 1024 characters.
+    pub new: Secret,
+}
+
+/// A way in that works once, within a few minutes.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LoginLink {
+    /// Whom it logs in.
+    pub user: String,
+    /// The service's address with the secret behind its `#`, so that no server's log has it. `carrack login --link`
+    /// takes it.
+    #[schema(value_type = String)]
+    pub link: Secret,
+    /// When it ends.
+    pub expires: Moment,
 }
 
 word_enum! {

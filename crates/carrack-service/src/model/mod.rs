@@ -13,8 +13,9 @@ mod timer;
 mod words;
 
 pub use documents::{
-    DryRun, EndpointCheck, EndpointTest, EndpointUpdate, KnownBy, Listed, Login, LoginRequest, MadeGrant, MadeToken,
-    NewEndpoint, NewGrant, NewTimer, NewToken, NewUser, TaskCount, TaskItem, TaskUpdate, UserUpdate, Whoami,
+    DryRun, EndpointCheck, EndpointTest, EndpointUpdate, KnownBy, Listed, Login, LoginLink, LoginRequest, MadeGrant,
+    MadeToken, NewEndpoint, NewGrant, NewTimer, NewToken, NewUser, PasswordChange, TaskCount, TaskItem, TaskUpdate,
+    UserUpdate, Whoami,
 };
 pub use endpoint::{Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, RateWindow};
 pub use event::{Event, EventKind};

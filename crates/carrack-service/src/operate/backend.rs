@@ -6,7 +6,7 @@ use std::sync::Arc;
 use carrack_core::request::Reach;
 use carrack_engine::Context;
 
-use super::endpoint_test;
+use super::endpoint_test::{self, ExamineEndpoint, Means};
 use super::item::document;
 use crate::api::{Backend, Promise};
 use crate::clock::Moment;
@@ -24,6 +24,7 @@ pub struct Whole {
     pub tasks: PathBuf,
     pub context: Context,
     pub reach: Reach,
+    pub examine: ExamineEndpoint,
 }
 
 impl Backend for Whole {
@@ -77,7 +78,8 @@ impl Backend for Whole {
     }
 
     fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest {
-        endpoint_test::test(endpoint, token, &self.context, &self.reach)
+        let means = Means { context: &self.context, reach: &self.reach, examine: &self.examine };
+        endpoint_test::test(endpoint, token, &means)
     }
 
     fn health(&self) -> Result<(), String> {

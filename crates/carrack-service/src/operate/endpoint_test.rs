@@ -1,5 +1,8 @@
-//! The test of an endpoint: it is reached, its root is listed, a file is written, read back and removed there, and data
-//! goes both ways over connections of its own. What is missing is named with the line that mends it.
+//! The test of an endpoint: it is reached, its root is listed, its host is examined (space, clock, data connections
+//! both ways, what else is wrong), and a file is written, read back and removed there. What is missing is named with
+//! the line that mends it.
+
+use std::sync::Arc;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::Location;
@@ -9,48 +12,53 @@ use carrack_engine::files::Files;
 use carrack_engine::{Context, Copy};
 
 use crate::model::{Endpoint, EndpointCheck, EndpointLocation, EndpointTest, Secret, new_id};
+use crate::worker::EndOrder;
 use crate::worker::ends::{self, OpenEnd};
-use crate::worker::{Credentials, EndOrder};
 
 /// What is written there, and removed again.
 const BYTES: u64 = 4 << 20;
 
+/// Examines the host of an endpoint, and judges what it says: space and inodes, the clock, data connections both ways,
+/// what else keeps data from moving. The location is that of the endpoint's root.
+pub type ExamineEndpoint = Arc<dyn Fn(&Location, &EndOptions, &Context) -> Vec<EndpointCheck> + Send + Sync>;
+
+/// What a test may use.
+pub struct Means<'a> {
+    /// What copies are given.
+    pub context: &'a Context,
+    /// How hosts are reached.
+    pub reach: &'a Reach,
+    /// How hosts are examined.
+    pub examine: &'a ExamineEndpoint,
+}
+
 /// Tests an endpoint.
-pub fn test(endpoint: &Endpoint, token: Option<&Secret>, context: &Context, reach: &Reach) -> EndpointTest {
+pub fn test(endpoint: &Endpoint, token: Option<&Secret>, means: &Means<'_>) -> EndpointTest {
+    let Means { context, reach, examine } = means;
     let mut checks = Checks { endpoint, checks: Vec::new() };
-    let end = match ends::open(&order(endpoint, token), Side::Source, reach) {
+    let order = EndOrder::at_endpoint(&endpoint.location, "", endpoint.read_only, token.cloned());
+    let end = match ends::open(&order, Side::Source, reach) {
         Ok(end) => end,
         Err(failure) => {
             checks.failed("root", &failure);
             return checks.finish();
         }
     };
-    let context = Context { local: end.place.clone(), ..context.clone() };
+    let unconfined = *context;
+    let context = Context { local: end.place.clone(), ..unconfined.clone() };
     let Some(root) = checks.root(&end, &context) else { return checks.finish() };
+    // Facts of a directory of this host are the whole host's to tell.
+    let location = match &endpoint.location {
+        EndpointLocation::Local { root } => Location::Local(root.clone().into_bytes()),
+        _ => end.location.clone(),
+    };
+    checks.checks.extend(examine(&location, &end.options, unconfined));
     if endpoint.read_only {
         checks.unknown("write", "the endpoint is for reading only: nothing was written");
         return checks.finish();
     }
     checks.data(&end, &context, root);
     checks.finish()
-}
-
-fn order(endpoint: &Endpoint, token: Option<&Secret>) -> EndOrder {
-    match &endpoint.location {
-        EndpointLocation::Local { root } => {
-            EndOrder::Local { root: Some(root.clone()), path: "/".to_owned(), read_only: endpoint.read_only }
-        }
-        EndpointLocation::Node { host, port, fingerprint, path } => EndOrder::Node {
-            host: host.clone(),
-            port: *port,
-            fingerprint: fingerprint.clone(),
-            path: path.clone(),
-            credentials: Credentials { token: token.cloned() },
-        },
-        EndpointLocation::Ssh { user, host, path } => {
-            EndOrder::Ssh { user: user.clone(), host: host.clone(), path: path.clone() }
-        }
-    }
 }
 
 struct Checks<'a> {

@@ -9,6 +9,7 @@ pub mod log;
 pub mod systemd;
 
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,13 @@ use carrack_engine::Context;
 use carrack_engine::node::Door;
 
 use self::backend::Whole;
-use crate::api::{Api, ApiHandle, Certificate, CertificateFiles, Parts as ApiParts, ServeConfig};
+pub use self::endpoint_test::ExamineEndpoint;
+use crate::api::{Api, ApiHandle, Certificate, CertificateFiles, LOCAL_USER, Parts as ApiParts, Patience, ServeConfig};
 use crate::clock::{Clock, SystemClock};
 use crate::identity::Seal;
 use crate::ledger::Ledger;
 use crate::ledger::sqlite::SqliteLedger;
-use crate::model::new_id;
+use crate::model::{LoginLink, new_id};
 use crate::service::{Directory, DirectoryError, Handle, Parts, Service, Settings};
 use crate::supervise::{Settings as WorkerSettings, Supervisor};
 
@@ -56,6 +58,8 @@ pub struct Config {
     pub context: Context,
     /// How they reach hosts.
     pub reach: Reach,
+    /// How they examine hosts.
+    pub examine: ExamineEndpoint,
 }
 
 /// Why the service did not start.
@@ -136,6 +140,7 @@ impl Operation {
             tasks: directory.tasks(),
             context: config.context,
             reach: config.reach,
+            examine: config.examine,
         };
         let parts = ApiParts { ledger: Arc::clone(&ledger), clock, seal, backend: Arc::new(backend) };
         let api = Api::new(parts).map_err(failed)?;
@@ -145,6 +150,7 @@ impl Operation {
             listener: config.listener,
             certificate: Some(certificate),
             proxies: config.proxies,
+            patience: Patience::default(),
         };
         let at = serving.socket.clone().unwrap_or_default();
         let api = crate::api::start(api, serving).map_err(|error| failed(format!("{}: {error}", at.display())))?;
@@ -162,6 +168,19 @@ impl Operation {
     /// SHA-256 of the public key that the API shows: what clients pin.
     pub fn fingerprint(&self) -> Option<[u8; 32]> {
         self.api.fingerprint()
+    }
+
+    /// A link that logs whoever runs the service in once. It is for a terminal, never for a log.
+    ///
+    /// # Errors
+    /// When the system gives no random bytes.
+    pub fn login_link(&self) -> io::Result<LoginLink> {
+        self.api.api().login_link(LOCAL_USER)
+    }
+
+    /// Tells at which address others reach the service: login links name it.
+    pub fn set_address(&self, address: String) {
+        self.api.api().set_address(address);
     }
 
     /// Where the Unix socket is.

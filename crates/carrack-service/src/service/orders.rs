@@ -223,20 +223,15 @@ impl Orders {
         if options.encrypt.is_none() {
             options.encrypt.clone_from(&endpoint.defaults.encrypt);
         }
-        Ok(match endpoint.location {
-            EndpointLocation::Local { root } => {
-                EndOrder::Local { root: Some(root), path: path.to_owned(), read_only: endpoint.read_only }
-            }
-            EndpointLocation::Node { host, port, fingerprint, path: base } => {
-                let token = sealed_token.map(|sealed| self.seal.open(name, &sealed)).transpose();
-                let token = token.map_err(|why| {
-                    let why = format!("the token of endpoint {name} cannot be opened: {why}");
-                    failed(ErrorCode::AuthenticationFailed, side, why, "set the endpoint's token again")
-                })?;
-                EndOrder::Node { host, port, fingerprint, path: below(&base, path), credentials: Credentials { token } }
-            }
-            EndpointLocation::Ssh { user, host, path: base } => EndOrder::Ssh { user, host, path: below(&base, path) },
-        })
+        // What needs no token is not kept from anybody by one that cannot be opened.
+        let token = match (&endpoint.location, sealed_token) {
+            (EndpointLocation::Node { .. }, Some(sealed)) => Some(self.seal.open(name, &sealed).map_err(|why| {
+                let why = format!("the token of endpoint {name} cannot be opened: {why}");
+                failed(ErrorCode::AuthenticationFailed, side, why, "set the endpoint's token again")
+            })?),
+            _ => None,
+        };
+        Ok(EndOrder::at_endpoint(&endpoint.location, path, endpoint.read_only, token))
     }
 }
 
@@ -245,11 +240,6 @@ fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
     }
-}
-
-/// A path that begins with `/`, below another.
-fn below(base: &str, path: &str) -> String {
-    format!("{}{path}", base.trim_end_matches('/'))
 }
 
 /// Whether a component is `..`, also written with `%2e`.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Moment;
-use crate::model::{Ceilings, Fence, Secret, TaskKind, TaskOptions};
+use crate::model::{Ceilings, EndpointLocation, Fence, Secret, TaskKind, TaskOptions};
 
 /// One attempt of a task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -89,10 +89,65 @@ pub enum EndOrder {
     },
 }
 
+impl EndOrder {
+    /// A path at an endpoint. It begins with `/`, or is empty for the root itself; `token` is what a node is shown.
+    pub fn at_endpoint(location: &EndpointLocation, path: &str, read_only: bool, token: Option<Secret>) -> Self {
+        match location {
+            EndpointLocation::Local { root } => {
+                Self::Local { root: Some(root.clone()), path: below("", path), read_only }
+            }
+            EndpointLocation::Node { host, port, fingerprint, path: base } => Self::Node {
+                host: host.clone(),
+                port: *port,
+                fingerprint: fingerprint.clone(),
+                path: below(base, path),
+                credentials: Credentials { token },
+            },
+            EndpointLocation::Ssh { user, host, path: base } => {
+                Self::Ssh { user: user.clone(), host: host.clone(), path: below(base, path) }
+            }
+        }
+    }
+}
+
+/// A path that begins with `/`, or none, below another.
+fn below(base: &str, path: &str) -> String {
+    match format!("{}{path}", base.trim_end_matches('/')) {
+        path if path.is_empty() => "/".to_owned(),
+        path => path,
+    }
+}
+
 /// What a node is shown.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credentials {
     /// A bearer token.
     pub token: Option<Secret>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_at_an_endpoint_stands_below_its_root() {
+        let ssh = |path: &str| EndpointLocation::Ssh { user: None, host: "h".into(), path: path.into() };
+        for (base, path, whole) in [
+            ("/data", "/a/", "/data/a/"),
+            ("/data/", "/a", "/data/a"),
+            ("/data", "", "/data"),
+            ("/", "/a", "/a"),
+            ("/", "", "/"),
+            ("~/data", "/", "~/data/"),
+        ] {
+            let order = EndOrder::at_endpoint(&ssh(base), path, false, None);
+            assert!(matches!(&order, EndOrder::Ssh { path, .. } if path == whole), "{base} {path}: {order:?}");
+        }
+        let local = EndpointLocation::Local { root: "/data".into() };
+        let order = EndOrder::at_endpoint(&local, "", true, None);
+        assert!(
+            matches!(&order, EndOrder::Local { root: Some(root), path, read_only: true } if root == "/data" && path == "/")
+        );
+    }
 }

@@ -280,7 +280,7 @@ fn test(flags: &Flags) -> Result<u8, CommandError> {
             let state = match check.ok {
                 Some(true) => "good",
                 Some(false) => "BAD",
-                None => "unknown",
+                None => "note",
             };
             out.line(human::safe(&format!("{name}: {state}: {}: {}", check.name, check.told)).as_bytes());
             if let Some(fix) = &check.fix {

@@ -1,8 +1,7 @@
 //! `carrack login`, `logout` and `whoami`: who one is to a service that is reached over the network. On the host of
 //! the service the account is enough.
 
-use carrack_engine::secrets::write_whole;
-use carrack_service::client::{Call, Target};
+use carrack_service::client::{Call, Target, parse_login_link, segment};
 use carrack_service::model::{Login, LoginRequest, Secret, Whoami};
 use clap::Command;
 
@@ -13,20 +12,30 @@ use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::exit;
 use crate::managed::secret;
-use crate::managed::service::{self, Service, node_of, remembered_path, target, token_path};
+use crate::managed::service::{self, Service, keep, node_of, target, token_path};
 use crate::managed::show;
 use crate::output::lines::Lines;
 use crate::output::{human, say};
 
 const USER: Positional = Positional::one("user", "USER");
 const TOKEN: Switch = Switch::new("token", "Keep a token of `carrack service token` instead, read from standard input");
+const LINK: Switch = Switch::new(
+    "link",
+    "Log in by a link that works once (carrack service user link), read from the terminal or standard input",
+);
+const EVERYWHERE: Switch = Switch::new("everywhere", "End all your other logins as well, also those of browsers");
 
 /// What clap knows of `login`.
 pub fn login_command() -> Command {
     Command::new("login")
         .about("Log in to a service on another host")
-        .arg(USER.arg().required_unless_present(TOKEN.name).conflicts_with(TOKEN.name).help("Your name there"))
-        .args([TOKEN.arg(), JSON.arg(), service::SERVICE.arg()])
+        .arg(
+            USER.arg()
+                .required_unless_present_any([TOKEN.name, LINK.name])
+                .conflicts_with_all([TOKEN.name, LINK.name])
+                .help("Your name there"),
+        )
+        .args([TOKEN.arg(), LINK.arg().conflicts_with(TOKEN.name), JSON.arg(), service::SERVICE.arg()])
         .after_help(
             "The password is read from the terminal, or from standard input. What the service answers is kept in a file\n\
              that only you can read. Later commands use this service, unless one runs on this host.\n\n\
@@ -36,7 +45,11 @@ pub fn login_command() -> Command {
 
 /// What clap knows of `logout`.
 pub fn logout_command() -> Command {
-    Command::new("logout").about("End a login, and forget it").args([JSON.arg(), service::SERVICE.arg()])
+    Command::new("logout").about("End a login, and forget it").args([
+        EVERYWHERE.arg(),
+        JSON.arg(),
+        service::SERVICE.arg(),
+    ])
 }
 
 /// What clap knows of `whoami`.
@@ -46,23 +59,33 @@ pub fn whoami_command() -> Command {
 
 /// Runs `login`.
 pub fn login(flags: &Flags) -> Result<u8, CommandError> {
-    let target = target(flags)?;
+    let link = match flags.has(&LINK) {
+        true => {
+            let link = secret::read("the login link")?;
+            Some(parse_login_link(link.reveal()).map_err(CommandError::usage)?)
+        }
+        false => None,
+    };
+    let target = match (&link, flags.given(&service::SERVICE)) {
+        // The link names its service, with its key.
+        (Some((Some(target), _)), None) => target.clone(),
+        _ => target(flags)?,
+    };
     let Some(node) = node_of(&target) else {
         return Err(CommandError::usage(format!("at {target} your account is known: no login is needed"))
             .hint("for a service on another host: carrack login --service https://HOST USER"));
     };
-    let token = if flags.has(&TOKEN) {
-        secret::read("the token")?
-    } else {
-        let name = flags.words(&USER).next().and_then(|word| word.to_str());
-        let name = name.ok_or_else(|| CommandError::usage("the user's name is missing, or not UTF-8"))?;
-        let service = Service::at(target.clone(), None)?;
-        // Before a person types a password: is it the right service?
-        service.reachable()?;
-        let password = secret::read(&format!("the password of {name}"))?;
-        let request = LoginRequest { user: Some(name.to_owned()), password: Some(password), ..LoginRequest::default() };
-        let login: Login = service.call(&service.with(Call::post("/login"), &request)?)?;
-        login.token.ok_or_else(|| CommandError::usage("the service has sent no token"))?
+    let token = match (link, flags.has(&TOKEN)) {
+        (Some((_, link)), _) => begin(&target, || Ok(LoginRequest { link: Some(link), ..LoginRequest::default() }))?,
+        (None, true) => secret::read("the token")?,
+        (None, false) => {
+            let name = flags.words(&USER).next().and_then(|word| word.to_str());
+            let name = name.ok_or_else(|| CommandError::usage("the user's name is missing, or not UTF-8"))?;
+            begin(&target, || {
+                let password = Some(secret::read(&format!("the password of {name}"))?);
+                Ok(LoginRequest { user: Some(name.to_owned()), password, ..LoginRequest::default() })
+            })?
+        }
     };
     let service = Service::at(target.clone(), Some(token.clone()))?;
     let who: Whoami = service.get("/whoami")?;
@@ -71,12 +94,15 @@ pub fn login(flags: &Flags) -> Result<u8, CommandError> {
     tell(flags, &who)
 }
 
-fn keep(target: &Target, node: &carrack_core::location::NodeAddress, token: &Secret) -> Result<(), CommandError> {
-    for (path, text) in [(token_path(node), token.reveal().to_owned()), (remembered_path(), target.to_string())] {
-        write_whole(&path, format!("{text}\n").as_bytes())
-            .map_err(|error| CommandError::file("cannot write", path.as_os_str().as_encoded_bytes(), &error))?;
-    }
-    Ok(())
+/// Begins a session; `request` is asked for what is shown once the service has shown the right key.
+fn begin(
+    target: &Target,
+    request: impl FnOnce() -> Result<LoginRequest, CommandError>,
+) -> Result<Secret, CommandError> {
+    let service = Service::at(target.clone(), None)?;
+    service.reachable()?;
+    let login: Login = service.call(&service.with(Call::post("/login"), &request()?)?)?;
+    login.token.ok_or_else(|| CommandError::usage("the service has sent no token"))
 }
 
 /// Runs `logout`.
@@ -87,7 +113,7 @@ pub fn logout(flags: &Flags) -> Result<u8, CommandError> {
     };
     let path = token_path(&node);
     // That the service is gone does not keep anybody from forgetting.
-    let ended = Service::open(flags).and_then(|service| service.run(&Call::post("/logout")));
+    let ended = Service::open(flags).and_then(|service| end(&service, flags.has(&EVERYWHERE)));
     match std::fs::remove_file(&path) {
         Ok(()) => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -108,6 +134,14 @@ pub fn logout(flags: &Flags) -> Result<u8, CommandError> {
         say(&format!("logged out of {target}"));
     }
     Ok(exit::DONE)
+}
+
+fn end(service: &Service, everywhere: bool) -> Result<(), CommandError> {
+    if !everywhere {
+        return service.run(&Call::post("/logout"));
+    }
+    let who: Whoami = service.get("/whoami")?;
+    service.run(&Call::delete(format!("/users/{}/sessions", segment(&who.user))))
 }
 
 /// Runs `whoami`.

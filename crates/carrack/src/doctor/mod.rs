@@ -1,6 +1,8 @@
 //! Examining hosts: what they say of themselves, what the path between them carries now, and what the rules find.
 
 pub mod change;
+#[cfg(feature = "service")]
+pub mod endpoint;
 pub mod fix;
 mod gain;
 mod measured;

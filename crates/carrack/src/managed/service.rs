@@ -9,8 +9,8 @@ use carrack_core::location::NodeAddress;
 use carrack_core::path::display_bytes;
 use carrack_core::pin::format_pin;
 use carrack_engine::keys::{KnownKeys, KnownNodes};
-use carrack_engine::secrets::{Unread, read_secret};
-use carrack_service::client::{Call, Client, ClientError, Events, Target, with_query};
+use carrack_engine::secrets::{Unread, read_secret, write_whole};
+use carrack_service::client::{Answer, Call, Client, ClientError, Events, Target, with_query};
 use carrack_service::model::{Listed, Problem, ProblemCode, Secret};
 use clap::Arg;
 use serde::de::DeserializeOwned;
@@ -145,6 +145,14 @@ impl Service {
         let answer = self.client.call(call).map_err(|error| self.error(error))?;
         let document = answer.json().map_err(|error| self.error(error))?;
         Ok((document, answer.is_replay))
+    }
+
+    /// Makes a call whose answer may be a document, or nothing.
+    ///
+    /// # Errors
+    /// As [`Service::get`].
+    pub fn answer(&self, call: &Call) -> Result<Answer, CommandError> {
+        self.client.call(call).map_err(|error| self.error(error))
     }
 
     /// Makes a call whose answer does not matter.
@@ -292,6 +300,18 @@ pub fn remembered_path() -> PathBuf {
 /// The file with the token of a login at a service.
 pub fn token_path(node: &NodeAddress) -> PathBuf {
     config_directory().join("services").join(node.known_as())
+}
+
+/// Keeps the token of a session at a service, and makes that service the one of later commands.
+///
+/// # Errors
+/// Files of the user's that cannot be written.
+pub fn keep(target: &Target, node: &NodeAddress, token: &Secret) -> Result<(), CommandError> {
+    for (path, text) in [(token_path(node), token.reveal().to_owned()), (remembered_path(), target.to_string())] {
+        write_whole(&path, format!("{text}\n").as_bytes())
+            .map_err(|error| CommandError::file("cannot write", path.as_os_str().as_encoded_bytes(), &error))?;
+    }
+    Ok(())
 }
 
 /// The address of a service on the network.

@@ -1,6 +1,7 @@
 //! The service of managed transfers, by the command line alone: from nothing to tasks that are finished and verified.
 
 mod documents;
+mod login;
 mod operation;
 
 use std::fs;
@@ -145,6 +146,13 @@ fn endpoint_test_names_what_is_missing_and_the_line_that_mends_it() {
     add_node(&sandbox, "good", &node);
     let good = sandbox.ok(["endpoint", "test", "good"]).stdout;
     assert!(!good.contains("BAD"), "{good}");
+    // What is told of every endpoint's host, beside what is found there.
+    for what in
+        ["space: ", "inodes: ", "clock: ", "data port there: ", "data port here: ", "write: ", "read: ", "remove: "]
+    {
+        assert!(good.contains(&format!(": {what}")), "{what} is not in {good}");
+    }
+    assert!(good.contains("good: data port there: ") && good.contains("good: clock: "), "{good}");
     sandbox.ok(["endpoint", "add", "no-token", &node.at("")]);
     let bad = sandbox.run(["endpoint", "test", "no-token"]);
     assert_eq!(bad.code, 1, "{}{}", bad.stdout, bad.stderr);

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, Version, header};
@@ -23,8 +22,6 @@ use crate::model::ProblemCode;
 /// Connections in all, and of one address or account.
 const CONNECTIONS_MAX: usize = 2048;
 const CONNECTIONS_OF_ONE: usize = 256;
-/// Of a request's head, and between two requests.
-const HEAD_PATIENCE: Duration = Duration::from_secs(20);
 const HEAD_BYTES_MAX: usize = 32 << 10;
 const HEADERS_MAX: usize = 64;
 
@@ -104,7 +101,7 @@ pub(super) async fn serve(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_PATIENCE)
+        .header_read_timeout(serving.patience.head)
         .max_header_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .max_buf_size(HEAD_BYTES_MAX * 2)

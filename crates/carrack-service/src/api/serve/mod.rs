@@ -34,10 +34,29 @@ const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 /// For requests under way, when the service ends.
 const DRAIN: Duration = Duration::from_secs(5);
 /// What clients in the clear begin with: no two begin alike, and no other door's clients do.
-const METHODS: [&[u8]; 7] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"PATCH ", b"DELETE ", b"OPTIONS "];
+/// Those that no route takes are among them: whoever tries one is told so.
+const METHODS: [&[u8]; 10] =
+    [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"PATCH ", b"DELETE ", b"OPTIONS ", b"TRACE ", b"CONNECT ", b"QUERY "];
 const CLEAR_REFUSED: &str = "HTTP/1.1 403 Forbidden\r\nContent-Type: application/problem+json\r\nConnection: close\r\n\r\n\
     {\"type\":\"about:blank\",\"title\":\"Forbidden\",\"status\":403,\"detail\":\"HTTP in the clear is for this host alone\",\
     \"code\":\"forbidden\",\"hints\":[\"use https://\"]}\n";
+
+/// How long clients may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Of a request's head, and between two requests.
+    pub head: Duration,
+    /// From the head of a request to the head of its answer.
+    pub request: Duration,
+    /// A reader who takes nothing for so long is gone.
+    pub reader: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { head: Duration::from_secs(20), request: Duration::from_secs(60), reader: Duration::from_secs(60) }
+    }
+}
 
 /// Where the API is reached.
 #[derive(Debug, Default)]
@@ -50,6 +69,8 @@ pub struct ServeConfig {
     pub certificate: Option<Arc<Certificate>>,
     /// Proxies that may come in the clear, and whose word for the client's address is taken.
     pub proxies: Vec<IpAddr>,
+    /// How long clients may take.
+    pub patience: Patience,
 }
 
 /// The API at work. It ends when the handle is dropped.
@@ -67,6 +88,7 @@ struct Serving {
     app: Router,
     connections: Arc<Connections>,
     proxies: Vec<IpAddr>,
+    patience: Patience,
 }
 
 /// Starts the API in threads of its own.
@@ -81,7 +103,8 @@ pub fn start(api: Arc<Api>, config: ServeConfig) -> io::Result<ApiHandle> {
         .enable_all()
         .build()?;
     let serving = Arc::new(Serving {
-        app: router(&api),
+        app: router(&api, config.patience.request),
+        patience: config.patience,
         api: Arc::clone(&api),
         connections: Arc::default(),
         proxies: config.proxies.iter().map(IpAddr::to_canonical).collect(),
@@ -225,7 +248,10 @@ impl Serving {
                 let serving = Arc::clone(&self);
                 tokio::spawn(async move {
                     let peer = Peer::Account(account);
-                    connections::serve(&serving, Patient::new(stream, b""), move |_| peer.clone()).await;
+                    connections::serve(&serving, Patient::new(stream, b"", serving.patience.reader), move |_| {
+                        peer.clone()
+                    })
+                    .await;
                     drop(place);
                 });
             }
@@ -261,10 +287,10 @@ async fn meet(serving: &Arc<Serving>, config: Arc<rustls::ServerConfig>, handed:
         FirstSaid::Hello(accepted) => {
             let handshake = StartHandshake::from_parts(*accepted, socket).into_stream(config);
             let stream = tokio::time::timeout(HANDSHAKE_PATIENCE, handshake).await??;
-            connections::serve(serving, Patient::new(stream, b""), peer).await;
+            connections::serve(serving, Patient::new(stream, b"", serving.patience.reader), peer).await;
         }
         FirstSaid::Clear(first) if address.is_loopback() || is_proxy => {
-            connections::serve(serving, Patient::new(socket, first), peer).await;
+            connections::serve(serving, Patient::new(socket, first, serving.patience.reader), peer).await;
         }
         FirstSaid::Clear(_) => {
             socket.write_all(CLEAR_REFUSED.as_bytes()).await?;

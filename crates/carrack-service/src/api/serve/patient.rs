@@ -8,9 +8,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A client who takes nothing for so long is gone.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// A connection with an end to its patience.
 pub(super) struct Patient<S> {
     stream: S,
@@ -19,12 +16,14 @@ pub(super) struct Patient<S> {
     /// Runs while a write waits.
     deadline: Pin<Box<Sleep>>,
     waits: bool,
+    /// A client who takes nothing for so long is gone.
+    patience: Duration,
 }
 
 impl<S> Patient<S> {
     /// A stream whose first bytes were read by somebody else.
-    pub fn new(stream: S, first: &'static [u8]) -> Self {
-        Self { stream, first, deadline: Box::pin(sleep(PATIENCE)), waits: false }
+    pub fn new(stream: S, first: &'static [u8], patience: Duration) -> Self {
+        Self { stream, first, deadline: Box::pin(sleep(patience)), waits: false, patience }
     }
 
     /// What a write gives, bounded in time.
@@ -35,7 +34,8 @@ impl<S> Patient<S> {
         }
         if !self.waits {
             self.waits = true;
-            self.deadline.as_mut().reset(Instant::now() + PATIENCE);
+            let deadline = Instant::now() + self.patience;
+            self.deadline.as_mut().reset(deadline);
         }
         match self.deadline.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),

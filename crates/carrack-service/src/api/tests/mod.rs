@@ -9,5 +9,6 @@ mod openapi;
 mod pages;
 mod port;
 mod rig;
+mod slow;
 mod tasks;
 mod tokens;

@@ -11,7 +11,7 @@ use carrack_engine::Stop;
 use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, NodeLog};
 use tempfile::TempDir;
 
-use crate::api::{self, Api, ApiHandle, Backend, Certificate, Parts, Promise, ServeConfig};
+use crate::api::{self, Api, ApiHandle, Backend, Certificate, Parts, Patience, Promise, ServeConfig};
 use crate::client::{Call, Called, Client, Target};
 use crate::clock::{Moment, SystemClock};
 use crate::identity::Seal;
@@ -95,6 +95,15 @@ impl Rig {
     }
 
     pub fn over(ledger: Arc<dyn Ledger>) -> Self {
+        Self::with(ledger, Patience::default())
+    }
+
+    /// One with little patience for clients.
+    pub fn patient(patience: Patience) -> Self {
+        Self::with(Arc::new(MemoryLedger::new()), patience)
+    }
+
+    fn with(ledger: Arc<dyn Ledger>, patience: Patience) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let backend = Arc::<FakeBackend>::default();
         let api = Api::new(Parts {
@@ -108,6 +117,7 @@ impl Rig {
         let config = ServeConfig {
             socket: Some(directory.path().join("service.sock")),
             certificate: Some(certificate),
+            patience,
             ..ServeConfig::default()
         };
         let handle = Some(api::start(api.unwrap(), config).unwrap());

@@ -41,6 +41,20 @@ pub struct AnnouncedService {
     pub is_default: bool,
 }
 
+#[cfg(feature = "service")]
+impl Announcement {
+    /// Where others reach the service, with its key.
+    pub fn service_address(&self) -> Option<String> {
+        let service = self.service.as_ref()?;
+        let host = host_to_type(self.address.ip(), &host_name());
+        Some(service_address(&host, self.address.port(), service))
+    }
+}
+
+fn service_address(host: &str, port: u16, service: &AnnouncedService) -> String {
+    format!("https://{}#{}", with_port(host, port), format_pin(&service.fingerprint))
+}
+
 /// Prints it.
 pub fn announce(facts: &Announcement, anonymous: bool, as_json: bool) {
     let mut out = Lines::stdout(true);
@@ -108,11 +122,7 @@ fn lines(facts: &Announcement, anonymous: bool, host: &str) -> Vec<String> {
         let named = if service.is_default { String::new() } else { format!(" --service {}", quoted(&socket)) };
         lines.push(format!("service state {}", shown(&service.state)));
         lines.push(format!("service socket {socket}"));
-        lines.push(format!(
-            "service https://{}#{}",
-            with_port(host, facts.address.port()),
-            format_pin(&service.fingerprint)
-        ));
+        lines.push(format!("service {}", service_address(host, facts.address.port(), service)));
         lines.push(format!("to submit a task: carrack task submit{named} SRC DST"));
     }
     lines

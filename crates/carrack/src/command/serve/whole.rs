@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
@@ -23,9 +24,12 @@ use crate::cli::flags::Flags;
 use crate::cli::settings::Settings;
 use crate::command::context::{context, stop};
 use crate::directories::config_directory;
+use crate::doctor::endpoint;
 use crate::error::CommandError;
 use crate::exit;
 use crate::managed::service::{service_directory, socket_in};
+use crate::output::lines::Lines;
+use crate::output::{say, stream};
 use crate::slim;
 
 const CONFIG: Value<Vec<u8>> = Value::path(
@@ -190,7 +194,11 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         state: operation.directory().to_path_buf(),
         fingerprint: operation.fingerprint().unwrap_or_default(),
     });
+    facts.service_address().into_iter().for_each(|address| operation.set_address(address));
     announce(&facts, settings.has(&ANONYMOUS), settings.has(&JSON));
+    if !settings.has(&JSON) {
+        announce_link(&operation);
+    }
     let (open, running) = operation.counts();
     log::note(&format!("the service has begun: {open} tasks to do, {running} at work"));
     systemd::ready("serves");
@@ -203,6 +211,25 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     }
     node.wait();
     Ok(exit::DONE)
+}
+
+/// Prints the link that logs whoever started the service in once, if standard output is a terminal: what goes to a file
+/// or to a journal is read by others, and kept.
+fn announce_link(operation: &Operation) {
+    if !stream::output_is_terminal() {
+        return;
+    }
+    let mut out = Lines::stdout(true);
+    match operation.login_link() {
+        Ok(made) => {
+            out.line(b"to log in once, within ten minutes, from any host: carrack login --link, and then");
+            out.line(format!("    {}", made.link.reveal()).as_bytes());
+        }
+        Err(error) => say(&format!("note: there is no login link: {error}")),
+    }
+    if let Err(error) = out.finish() {
+        say(&format!("error: {error}"));
+    }
 }
 
 fn start_service(
@@ -224,6 +251,7 @@ fn start_service(
         settings: service_settings(settings)?,
         context: context(),
         reach: Reach { push, ..Reach::default() },
+        examine: Arc::new(endpoint::checks),
     };
     Operation::start(config).map_err(|error| refused(&error))
 }

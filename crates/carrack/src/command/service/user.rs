@@ -1,7 +1,7 @@
 //! `carrack service user`: who may use a service.
 
 use carrack_service::client::{Call, segment};
-use carrack_service::model::{NewUser, Role, User, UserUpdate};
+use carrack_service::model::{KnownBy, Login, LoginLink, NewUser, PasswordChange, Role, User, UserUpdate, Whoami};
 use clap::Command;
 
 use crate::cli::flag::{Positional, Switch, Value};
@@ -10,7 +10,7 @@ use crate::command::reach::JSON;
 use crate::command::task::told;
 use crate::error::CommandError;
 use crate::exit;
-use crate::managed::service::Service;
+use crate::managed::service::{Service, keep, node_of};
 use crate::managed::table::AlignedRows;
 use crate::managed::{secret, show};
 use crate::output::lines::Lines;
@@ -43,21 +43,29 @@ pub fn command() -> Command {
         ENABLE.arg(),
     ]);
     Command::new("user")
-        .about("Add, list, change and remove users")
+        .about("Add, list and change users, and let them in")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands([
             add,
             Command::new("list").visible_alias("ls").about("List the users"),
             edit,
-            Command::new("rm").about("Remove a user").arg(name()),
+            Command::new("password").about("Change your own password; your sessions end elsewhere").after_help(
+                "The password until now and the new one are read from the terminal, or from standard input, a line each;\n\
+                 an empty first line where there was none. Over the local socket only the new one is asked for.",
+            ),
+            Command::new("link")
+                .about("Make a link that logs a user in once, within ten minutes")
+                .arg(NAME.arg().help("[default: yourself]"))
+                .after_help("Whoever gets it types carrack login --link."),
+            Command::new("logout").about("End all sessions of a user, everywhere").arg(name()),
         ])
 }
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let Some((action, flags)) = flags.subcommand() else {
-        return Err(CommandError::usage("user needs another word: add, list, edit or rm"));
+        return Err(CommandError::usage("user needs another word: see carrack service user --help"));
     };
     let (service, json) = (Service::open(&flags)?, flags.has(&JSON));
     let mut out = Lines::stdout(json);
@@ -67,7 +75,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
                 name: name(&flags)?,
                 role: flags.get(&ROLE)?.unwrap_or(Role::User),
                 account: flags.get(&ACCOUNT)?,
-                password: if flags.has(&PASSWORD) { Some(secret::read("the new password")?) } else { None },
+                password: if flags.has(&PASSWORD) { Some(secret::read_new("the new password")?) } else { None },
             };
             let user: User = service.call(&service.with(Call::post("/users"), &new)?)?;
             tell(&mut out, json, &user);
@@ -92,18 +100,55 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             let user: User = service.call(&call)?;
             tell(&mut out, json, &user);
         }
+        "password" => change_password(&service, &mut out, json)?,
+        "link" => {
+            let name = match flags.words(&NAME).next() {
+                Some(_) => name(&flags)?,
+                None => service.get::<Whoami>("/whoami")?.user,
+            };
+            let made: LoginLink = service.call(&Call::post(format!("{}/links", path_of(&name))))?;
+            if json {
+                out.json(&told::object("login-link", &made));
+            } else {
+                out.line(made.link.reveal().as_bytes());
+                say(&format!("logs {name} in once, within ten minutes; type carrack login --link, then the link"));
+            }
+        }
         _ => {
             let name = name(&flags)?;
-            service.run(&Call::delete(path_of(&name)))?;
+            service.run(&Call::delete(format!("{}/sessions", path_of(&name))))?;
             if json {
-                out.json(&told::object("user-removed", &serde_json::json!({ "name": name })));
+                out.json(&told::object("logout", &serde_json::json!({ "user": name })));
             } else {
-                say(&format!("the user {name} is removed"));
+                say(&format!("all sessions of {name} have ended"));
             }
         }
     }
     out.finish()?;
     Ok(exit::DONE)
+}
+
+fn change_password(service: &Service, out: &mut Lines, json: bool) -> Result<(), CommandError> {
+    let who: Whoami = service.get("/whoami")?;
+    let old = match who.via {
+        KnownBy::Socket => None,
+        _ => secret::read_if_any("the password until now")?,
+    };
+    let change = PasswordChange { old, new: secret::read_new("the new password")? };
+    let answer = service.answer(&service.with(Call::post("/password"), &change)?)?;
+    if answer.status == 200 {
+        // The session until now has ended with the password.
+        let login: Login = answer.json().map_err(|error| service.error(error))?;
+        if let (Some(node), Some(token)) = (node_of(service.target()), &login.token) {
+            keep(service.target(), &node, token)?;
+        }
+    }
+    if json {
+        out.json(&told::object("password-changed", &serde_json::json!({ "user": who.user })));
+    } else {
+        say(&format!("the password of {} is changed", who.user));
+    }
+    Ok(())
 }
 
 fn update(flags: &Flags) -> Result<UserUpdate, CommandError> {
@@ -115,7 +160,7 @@ fn update(flags: &Flags) -> Result<UserUpdate, CommandError> {
             (_, true) => Some(true),
             _ => None,
         },
-        password: if flags.has(&PASSWORD) { Some(Some(secret::read("the new password")?)) } else { None },
+        password: if flags.has(&PASSWORD) { Some(Some(secret::read_new("the new password")?)) } else { None },
     })
 }
 
