@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 carrack=$PWD/target/release/carrack
 tree=${CARRACK_DEMO_TREE:-/usr/share}
 large_bytes=${CARRACK_DEMO_LARGE:-2G}
+# They are the demo's own: carrack notes variables of this form that it does not know.
+unset CARRACK_DEMO_TREE CARRACK_DEMO_LARGE
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/carrack-demo.XXXXXX")
 nodes=()

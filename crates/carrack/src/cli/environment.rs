@@ -24,8 +24,8 @@ pub fn check(
     let ours =
         variables.into_iter().filter(|(name, value)| name.as_bytes().starts_with(b"CARRACK_") && !value.is_empty());
     let mut ours: Vec<OsString> = ours.map(|(name, _)| name).collect();
-    // Programs start an agent, and nobody reads what it says.
-    if ours.is_empty() || verb == "agent" {
+    // Programs start these, and nobody reads what they say.
+    if ours.is_empty() || ["agent", "worker"].contains(&verb) {
         return Ok(Vec::new());
     }
     ours.sort_unstable();
@@ -34,8 +34,7 @@ pub fn check(
     for name in ours {
         let flags = |verb: &Command| -> Vec<Arg> {
             let is_it = |arg: &&Arg| arg.get_long().is_some_and(|long| name == *variable(long));
-            let own = verb.get_arguments();
-            own.chain(verb.get_subcommands().flat_map(Command::get_arguments)).filter(is_it).cloned().collect()
+            arguments(verb).into_iter().filter(is_it).cloned().collect()
         };
         let takes_value = |arg: &Arg| arg.get_action().takes_values();
         let own: Vec<Arg> = tree.find_subcommand(verb).map(flags).unwrap_or_default();
@@ -52,6 +51,12 @@ pub fn check(
         }
     }
     Ok(notes)
+}
+
+/// The flags of a verb and of all verbs below it.
+fn arguments(verb: &Command) -> Vec<&Arg> {
+    let below = verb.get_subcommands().flat_map(arguments);
+    verb.get_arguments().chain(below).collect()
 }
 
 #[cfg(test)]
@@ -79,12 +84,25 @@ mod tests {
         assert_eq!(checked("copy", &quiet), Ok(Vec::new()));
         let notes = checked("copy", &[("CARRACK_NOSUCH", "1"), ("CARRACK_STREAM", "8")]).expect("no error");
         assert!(notes.len() == 2 && notes[0].contains("CARRACK_NOSUCH") && notes[1].contains("CARRACK_STREAM "));
-        assert_eq!(checked("agent", &[("CARRACK_NOSUCH", "1")]), Ok(Vec::new()));
+        for verb in ["agent", "worker"] {
+            assert_eq!(checked(verb, &[("CARRACK_NOSUCH", "1")]), Ok(Vec::new()), "{verb}");
+        }
+        // Flags of verbs below verbs below verbs: carrack service user add --role, service config show --config.
+        #[cfg(feature = "service")]
+        for verb in ["copy", "service", "task"] {
+            assert_eq!(
+                checked(verb, &[("CARRACK_ROLE", "viewer"), ("CARRACK_CONFIG", "c.toml")]),
+                Ok(Vec::new()),
+                "{verb}"
+            );
+        }
         for (verb, name) in [
             ("copy", "CARRACK_DRY_RUN"),
             ("copy", "CARRACK_NO_CLOBBER"),
             ("serve", "CARRACK_READ_ONLY"),
             ("bench", "CARRACK_FULL"),
+            #[cfg(feature = "service")]
+            ("service", "CARRACK_DISABLE"),
         ] {
             let error = checked(verb, &[(name, "1")]).expect_err(name);
             assert!(error.to_string().contains(name) && error.exit_code() == crate::exit::USAGE, "{error}");

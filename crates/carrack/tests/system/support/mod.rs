@@ -3,6 +3,7 @@
 pub mod browser;
 pub mod golden;
 pub mod json_schema;
+pub mod log;
 pub mod netns;
 pub mod node;
 pub mod process;

@@ -7,6 +7,7 @@ use std::process::{Child, Stdio};
 use carrack_faults::netns;
 
 use super::Sandbox;
+use super::log::Log;
 
 /// A running `carrack serve`; ended when dropped.
 pub struct Node {
@@ -20,6 +21,7 @@ pub struct Node {
     more: Vec<String>,
     /// What it was started by, if anything.
     prefix: Vec<String>,
+    log: Log,
 }
 
 impl Node {
@@ -65,10 +67,11 @@ impl Node {
         if !prefix.is_empty() {
             command = netns::after(prefix, &command);
         }
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let log = Log::of(child.stderr.take().unwrap());
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut next = |prefix: &str| loop {
-            let line = lines.next().expect("the node ended").unwrap();
+            let line = lines.next().unwrap_or_else(|| panic!("the node ended: {}", log.text())).unwrap();
             if let Some(rest) = line.strip_prefix(prefix) {
                 return rest.trim().to_string();
             }
@@ -78,7 +81,7 @@ impl Node {
         // The rest is read by nobody, but must find somewhere to go.
         std::thread::spawn(move || lines.for_each(drop));
         let (root, more) = (root.to_owned(), more.iter().map(|word| (*word).to_owned()).collect());
-        Self { child, address, fingerprint, token_file, root, more, prefix: prefix.to_vec() }
+        Self { child, address, fingerprint, token_file, root, more, prefix: prefix.to_vec(), log }
     }
 
     /// A location on the node, its key pinned.
@@ -100,5 +103,6 @@ impl Drop for Node {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.log.show_if_failed(&format!("the node {}", self.root));
     }
 }

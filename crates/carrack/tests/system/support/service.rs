@@ -1,10 +1,10 @@
 //! A service of the test's own.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
 
+use super::log::Log;
 use super::process::{signal, workers};
 use super::{Ran, Sandbox};
 
@@ -14,7 +14,7 @@ pub struct Service {
     /// What it prints at its start.
     pub said: Vec<String>,
     /// Its log so far.
-    log: Arc<Mutex<String>>,
+    log: Log,
     home: PathBuf,
 }
 
@@ -29,20 +29,13 @@ impl Service {
     /// Started by this command.
     pub fn run(sandbox: &Sandbox, command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let log: Arc<Mutex<String>> = Arc::default();
-        let (mut from, into) = (child.stderr.take().unwrap(), Arc::clone(&log));
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = from.read(&mut bytes) {
-                into.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
-            }
-        });
+        let log = Log::of(child.stderr.take().unwrap());
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut said = Vec::new();
         loop {
             let Some(line) = lines.next() else {
                 let status = child.wait().unwrap();
-                panic!("the service ended: {status}: {said:?}: {}", log.lock().unwrap());
+                panic!("the service ended: {status}: {said:?}: {}", log.text());
             };
             said.push(line.unwrap());
             let last = said.last().unwrap();
@@ -62,7 +55,7 @@ impl Service {
 
     /// Its log so far.
     pub fn log(&self) -> String {
-        self.log.lock().unwrap().clone()
+        self.log.text()
     }
 
     /// Ends it as nothing else does. Its workers run on.
@@ -89,9 +82,7 @@ impl Drop for Service {
         let _ = self.child.kill();
         let _ = self.child.wait();
         workers(&self.home).into_iter().for_each(|pid| signal(pid, "KILL"));
-        if std::thread::panicking() {
-            eprintln!("the log of the service:\n{}", self.log());
-        }
+        self.log.show_if_failed("the service");
     }
 }
 
