@@ -27,7 +27,7 @@ class Server:
         self.root.mkdir(parents=True)
         self.state.mkdir()
         self.log = self.directory / "log"
-        self.environment = {**os.environ, "XDG_STATE_HOME": str(self.state), "CARRACK_LOG": "info"}
+        self.environment = {**os.environ, "XDG_STATE_HOME": str(self.state)}
         self.process, self.starts, self.said = None, 0, {}
 
     def start(self):
