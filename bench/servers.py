@@ -139,8 +139,9 @@ secrets file = {directory}/rsyncd.secrets
     def start_gridftp(self):
         port = free_port()
         user = "-anonymous-user root -allow-root" if os.geteuid() == 0 else ""
-        command = (f"globus-gridftp-server -aa {user} -no-detach -c /dev/null -p {port} -control-interface {self.address} "
-                   f"-data-interface {self.address} -home-dir {self.data}")
+        # Without the name it fails where nobody knows the name of this host.
+        command = (f"env GLOBUS_HOSTNAME={self.address} globus-gridftp-server -aa {user} -no-detach -c /dev/null -p {port} "
+                   f"-control-interface {self.address} -data-interface {self.address} -home-dir {self.data}")
         self.fields["gridftp"] = f"ftp://{self.address}:{port}"
         self.fields["gridftp_dst"] = f"{self.fields['gridftp']}{self.out}/copy"
         return self.listen("gridftp", command, port)

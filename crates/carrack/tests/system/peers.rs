@@ -11,9 +11,9 @@ use crate::bench::seen;
 use crate::support::browser::Look;
 use crate::support::node::Node;
 use crate::support::process::{at_home_in, signal};
-use crate::support::running::Running;
+use crate::support::running::{Running, output_of};
 use crate::support::sshd::{Setup, Sshd};
-use crate::support::{Ran, Sandbox, ran, wait_until};
+use crate::support::{Ran, Sandbox, is_root, ran, wait_until};
 
 /// A contest that is soon over.
 const SMALL: [&str; 7] =
@@ -97,8 +97,56 @@ fn peers_by_ssh_take_turns_are_compared_and_leave_nothing_in_both_directions() {
         for absent in ["bbcp", "mscp", "rclone", "xrdcp"].iter().filter(|name| !is_there(name)) {
             assert_eq!(reason(&rows, absent), format!("{absent} is not on the PATH here"));
         }
+        // Each program that is there has figures for all, or one reason.
+        for name in ["sftp", "rclone", "xrdcp", "iperf3"].iter().filter(|name| is_there(name)) {
+            let of: Vec<_> = rows.iter().filter(|row| row["name"] == *name).collect();
+            let figures = measured(&rows, name).count();
+            let expected = if *name == "iperf3" { 1 } else { 4 };
+            let is_right = if figures == 0 {
+                of.len() == 1 && of[0]["conditions"]["data"] == "-" && of[0]["error"].is_string()
+            } else {
+                figures == expected && of.len() == expected
+            };
+            assert!(is_right, "{a} {name}: {of:?}");
+        }
         nothing_stays(&sandbox);
     }
+}
+
+/// GridFTP's programs ask for the address of this host by its name, which a machine that was just made may not know.
+#[test]
+fn peers_of_a_host_whose_name_has_no_address_have_gridftp_too() {
+    if !is_root() || !is_there("globus-gridftp-server") || !is_there("globus-url-copy") {
+        return;
+    }
+    let sandbox = Sandbox::in_memory();
+    make_dirs(&sandbox);
+    let carrack = sandbox.carrack();
+    let mut command = Command::new("unshare");
+    command.args(["--uts", "sh", "-c", "hostname no-such-host && exec \"$@\"", "sh"]).arg(carrack.get_program());
+    command.args(["bench", "peers", "a", "b", "--tool=globus-url-copy"]).args(SMALL).current_dir(sandbox.path("."));
+    command.env_clear().envs(carrack.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = ran(output_of(&mut command).unwrap());
+    assert_eq!(measured(&rows(&ran), "globus-url-copy").count(), 4, "{}{}", ran.stdout, ran.stderr);
+    nothing_stays(&sandbox);
+}
+
+/// The flag by which rclone calls ssh is younger than some of its packages.
+#[test]
+fn peers_of_an_rclone_that_cannot_call_ssh_say_so_once() {
+    let sandbox = Sandbox::in_memory();
+    make_dirs(&sandbox);
+    let (server, there) = far(&sandbox);
+    let script = "echo 'Error: unknown flag: --sftp-ssh' >&2; exit 2";
+    let mut command = with_program(&sandbox, "rclone", script);
+    command.args(["bench", "peers", "a", &there, &server.rsh, "--tool=carrack,rclone"]).args(SMALL);
+    let ran = ran(output_of(&mut command).unwrap());
+    let rows = rows(&ran);
+    let said =
+        "this rclone cannot go by the ssh command: 1.64 or later can (exit status: 2: Error: unknown flag: --sftp-ssh)";
+    assert_eq!(reason(&rows, "rclone"), said);
+    assert_eq!(rows.iter().filter(|row| row["name"] == "rclone").count(), 1, "{}", ran.stdout);
+    nothing_stays(&sandbox);
 }
 
 #[test]
@@ -205,7 +253,7 @@ fn peers_with_a_wrong_result_have_a_fault_and_no_rate() {
         // A limit that only the program exceeds that never ends.
         let limit = if why.contains("stopped") { "--timeout=1s" } else { "--timeout=60s" };
         command.args(["--json", "--no-keep", "--size=1M", "--runs=3", limit]);
-        let ran = ran(command.output().unwrap());
+        let ran = ran(output_of(&mut command).unwrap());
         let rows = rows(&ran);
         assert!(reason(&rows, "scp").contains(why), "{why}: {}{}", ran.stdout, ran.stderr);
         assert_eq!(measured(&rows, "scp").count(), 0, "{}", ran.stdout);

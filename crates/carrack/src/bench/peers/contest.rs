@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_engine::Context;
@@ -14,11 +14,14 @@ use super::ends::{FarKind, PeerPlaces};
 use super::far::stopped;
 use super::remote_iperf3::RemoteIperf3;
 use super::run::{arrived, run};
-use super::server::{NoServer, Server, Setup, secret};
+use super::server::{GRIDFTP_HOST, NoServer, Server, Setup, secret};
 use super::tool::{Approach, Command, Far, NO_SSH, ServerKind, Tool, ToolJob};
 use super::{PeersRequest, TellRow, absent_row, row};
 use crate::bench::numbers;
 use crate::output::format;
+
+/// What a program may take to tell its version.
+const ANSWERS: Duration = Duration::from_secs(10);
 
 /// One run of one program.
 #[derive(Clone, Copy, Debug)]
@@ -156,6 +159,9 @@ impl<'a> Contest<'a> {
                     return Err(Wrong::Fault(format!("{program} is not on the PATH at {}", end.login)));
                 }
                 let far = Far::Ssh(end.clone(), self.ends.far_data.clone());
+                if let Some(why) = self.lacks(tool)? {
+                    return Err(Wrong::Fault(why));
+                }
                 Ok(Entrant { tool, far, clock: Clock::Sshd, words: Vec::new() })
             }
             (Approach::Ssh, FarKind::Here) if tool == Tool::Carrack => {
@@ -172,6 +178,14 @@ impl<'a> Contest<'a> {
             (Approach::Ssh, FarKind::Here) => absent(NO_SSH),
             (Approach::Server(kind), _) => self.enter_by_server(tool, kind),
         }
+    }
+
+    /// What a program lacks that is there: an option that its earlier versions do not have.
+    fn lacks(&self, tool: Tool) -> Result<Option<String>, Failure> {
+        let Some((words, why)) = tool.proof() else { return Ok(None) };
+        let command = Command { words: words.iter().map(OsString::from).collect(), input: None };
+        let ended = run(&[command], &[], &self.ends.private, ANSWERS, self.context)?;
+        Ok(ended.fault.map(|said| format!("{why} ({said})")))
     }
 
     fn enter_by_server(&mut self, tool: Tool, kind: ServerKind) -> Result<Entrant, Wrong> {
@@ -225,11 +239,10 @@ impl<'a> Contest<'a> {
     /// The versions of the programs, as facts.
     pub fn versions(&self) -> Vec<(String, String)> {
         let asked = self.entrants.iter().filter_map(|entrant| Some((entrant.tool, entrant.tool.version_words()?)));
-        let version = |(tool, [program, word]): (Tool, [&str; 2])| {
-            let said =
-                std::process::Command::new(program).arg(word).stdin(std::process::Stdio::null()).output().ok()?;
-            let text = [said.stdout, said.stderr].concat();
-            let line = String::from_utf8_lossy(&text).lines().find(|line| !line.trim().is_empty())?.trim().to_owned();
+        let version = |(tool, words): (Tool, [&str; 2])| {
+            let command = Command { words: words.map(OsString::from).into(), input: None };
+            let ended = run(&[command], &[], &self.ends.private, ANSWERS, self.context).ok()?;
+            let line = ended.said.lines().find(|line| !line.trim().is_empty())?.trim().to_owned();
             Some((format!("version.{}", tool.name()), line))
         };
         asked.filter_map(version).collect()
@@ -300,6 +313,9 @@ impl<'a> Contest<'a> {
             Tool::RsyncDaemon if matches!(clock, Clock::Server(_)) => {
                 vec![(OsString::from("RSYNC_PASSWORD"), OsString::from(&self.secret))]
             }
+            Tool::Gridftp if matches!(clock, Clock::Server(_)) => {
+                vec![(OsString::from(GRIDFTP_HOST.0), OsString::from(GRIDFTP_HOST.1))]
+            }
             _ => Vec::new(),
         };
         let before = self.cpu_there(clock);
@@ -309,7 +325,7 @@ impl<'a> Contest<'a> {
             self.ends.sync();
             ended.seconds += began.elapsed().as_secs_f64();
         }
-        let after = self.cpu_there(clock);
+        let after = self.cpu_there_after(clock);
         if let Some(why) = ended.fault {
             return Err(Wrong::Fault(why));
         }
@@ -357,6 +373,14 @@ impl<'a> Contest<'a> {
             (Clock::Sshd, FarKind::Ssh(_, observer)) => observer.cpu_seconds(),
             (Clock::Server(at), _) => self.servers.get(at)?.cpu_seconds(),
             _ => None,
+        }
+    }
+
+    /// The same, once the sessions of a run have left.
+    fn cpu_there_after(&mut self, clock: Clock) -> Option<f64> {
+        match (clock, &mut self.ends.far) {
+            (Clock::Sshd, FarKind::Ssh(_, observer)) => observer.cpu_seconds_after(),
+            _ => self.cpu_there(clock),
         }
     }
 }

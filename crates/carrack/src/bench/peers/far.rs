@@ -18,6 +18,8 @@ use super::processor::{self, ProcessStat};
 
 /// How long a session may take to leave after its client has left.
 const LEAVES: Duration = Duration::from_secs(2);
+/// So long nothing changes where sessions are open that are not of the run.
+const UNCHANGED: Duration = Duration::from_millis(500);
 /// Between two looks at that.
 const AGAIN: Duration = Duration::from_millis(20);
 /// How often to look whether the command was stopped.
@@ -30,12 +32,16 @@ pub struct Observer {
     child: Child,
     input: ChildStdin,
     lines: Receiver<String>,
-    /// The end of an answer.
+    /// How the end of an answer begins.
     mark: String,
     timeout: Duration,
     context: Context,
     /// The sshd that listens there, where one was found.
     listener: Option<u32>,
+    /// Sessions that were open before a run.
+    open: usize,
+    /// Of the last question.
+    asked: u64,
 }
 
 impl Observer {
@@ -60,7 +66,7 @@ impl Observer {
         let _ = host::random_bytes(&mut random);
         let mark = format!("carrack-{:016x}", u64::from_le_bytes(random));
         let context = context.clone();
-        let mut observer = Self { child, input, lines, mark, timeout, context, listener: None };
+        let mut observer = Self { child, input, lines, mark, timeout, context, listener: None, open: 0, asked: 0 };
         // What a login shell prints comes before this.
         match observer.ask(":") {
             Ok(_) => {
@@ -78,13 +84,20 @@ impl Observer {
     /// That the shell has gone or does not answer, or that the command was stopped.
     pub fn ask(&mut self, script: &str) -> Result<Vec<String>, Failure> {
         let gone = |why: &str| Failure::new(ErrorCode::ConnectFailed, Side::Command, format!("ssh: {why}"));
-        let line = format!("{script}\necho\necho {}\n", self.mark);
+        // A mark of its own for each question: the answer to one that took too long is not taken for that to the next.
+        self.asked += 1;
+        let mark = format!("{}-{}", self.mark, self.asked);
+        let line = format!("{script}\necho\necho {mark}\n");
         self.input.write_all(line.as_bytes()).map_err(|_| gone("the shell has ended"))?;
         let deadline = Instant::now() + self.timeout;
         let mut answer = Vec::new();
         loop {
             match self.lines.recv_timeout(LOOK) {
-                Ok(line) if line == self.mark => {
+                // What belongs to an earlier question.
+                Ok(line) if line.strip_prefix(&self.mark).is_some_and(|rest| rest.starts_with('-')) && line != mark => {
+                    answer.clear();
+                }
+                Ok(line) if line == mark => {
                     // The line feed before the mark.
                     answer.pop_if(|line: &mut String| line.is_empty());
                     return Ok(answer);
@@ -123,23 +136,45 @@ impl Observer {
         self.ask(&script)
     }
 
-    /// Processor time that all sessions have used that have ended, once those of the last run have; `None` where it
-    /// cannot be known.
+    /// Processor time that all sessions have used that have ended; `None` where it cannot be known. Which sessions are
+    /// open now is remembered for [`Self::cpu_seconds_after`].
     pub fn cpu_seconds(&mut self) -> Option<f64> {
-        let listener = self.listener?;
+        let (seconds, open) = self.sessions()?;
+        self.open = open;
+        Some(seconds)
+    }
+
+    /// The same after a run, once no more sessions are open than before it. Some of others may have come: a time
+    /// without a change is taken for the end, too.
+    pub fn cpu_seconds_after(&mut self) -> Option<f64> {
         let deadline = Instant::now() + LEAVES;
-        let mut before = None;
+        let mut last = self.sessions()?;
+        let mut changed = Instant::now();
         loop {
-            let stat = ProcessStat::parse(&self.line(&format!("cat /proc/{listener}/stat")).ok()?)?;
-            let children = self.line(&format!("cat /proc/{listener}/task/{listener}/children")).unwrap_or_default();
-            let now = (stat.waited_seconds, children.split_whitespace().count());
-            // Only this shell is left; or, where other sessions are open as well, nothing changes any more.
-            if now.1 == 1 || (before == Some(now) && now.1 > 1) || Instant::now() > deadline {
-                return Some(now.0);
+            let now = Instant::now();
+            // One is open always, that of this shell: none is what a kernel says that does not list them.
+            let have_left = last.1 > 0 && last.1 <= self.open;
+            if have_left || now > deadline || now.duration_since(changed) > UNCHANGED {
+                return Some(last.0);
             }
-            before = Some(now);
             std::thread::sleep(AGAIN);
+            let next = self.sessions()?;
+            if next != last {
+                (last, changed) = (next, Instant::now());
+            }
         }
+    }
+
+    /// The time of all sessions that have ended, and how many are open; none where the kernel does not list them.
+    fn sessions(&mut self) -> Option<(f64, usize)> {
+        let listener = self.listener?;
+        // The children first: a session that leaves in between is in neither number otherwise.
+        let script =
+            format!("cat /proc/{listener}/task/{listener}/children 2>/dev/null; echo; cat /proc/{listener}/stat");
+        let lines = self.ask(&script).ok()?;
+        let stat = ProcessStat::parse(lines.last()?)?;
+        let open = if lines.len() > 1 { lines[0].split_whitespace().count() } else { 0 };
+        Some((stat.waited_seconds, open))
     }
 
     /// The sshd that listens: an ancestor of this shell that is no session.

@@ -130,6 +130,10 @@ impl RunningTools {
                 is_late = true;
                 self.left().for_each(|leader| host::end_group(leader, true));
             }
+            // The kernel does not let go of it: a disk or a file server that does not answer.
+            if is_late && Instant::now() > deadline + ENDS {
+                break;
+            }
         }
         Ok(is_late)
     }
@@ -156,6 +160,7 @@ impl Drop for RunningTools {
             match ends.recv_timeout(LOOK) {
                 Ok((number, status)) => self.ended[number] = Some(status.unwrap_or_default()),
                 Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) if Instant::now() > deadline + ENDS => return,
                 Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
                     self.left().for_each(|leader| host::end_group(leader, true));
                 }

@@ -19,6 +19,10 @@ use super::run::write_private;
 use super::tool::{Far, ServerKind};
 
 const LOOPBACK: &str = "127.0.0.1";
+/// What GridFTP's programs take for this host's address: without it they fail where nobody knows the host's name.
+pub const GRIDFTP_HOST: (&str, &str) = ("GLOBUS_HOSTNAME", LOOPBACK);
+/// Ports that are tried: somebody may take one between the moment it is found free and the server's start.
+const PORTS: usize = 3;
 /// What a server may take until it listens, and to end.
 const STARTS: Duration = Duration::from_secs(10);
 const ENDS: Duration = Duration::from_secs(3);
@@ -69,7 +73,17 @@ impl Setup<'_> {
     /// # Errors
     /// That it does not start, or that the command was stopped.
     pub fn start(&self, kind: ServerKind) -> Result<Server, NoServer> {
-        let port = free_port().map_err(|error| NoServer::Absent(format!("no port is free: {error}")))?;
+        let mut tried = 1;
+        loop {
+            let port = free_port().map_err(|error| NoServer::Absent(format!("no port is free: {error}")))?;
+            match self.start_at(kind, port) {
+                Err(NoServer::Absent(_)) if tried < PORTS => tried += 1,
+                other => return other,
+            }
+        }
+    }
+
+    fn start_at(&self, kind: ServerKind, port: u16) -> Result<Server, NoServer> {
         let mut command = match kind.program() {
             Some(program) => Command::new(program),
             None => Command::new(self.carrack),
@@ -117,6 +131,8 @@ impl Setup<'_> {
 
     fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
         let path = self.private.join(name);
+        // Of a server that found its port taken.
+        let _ = std::fs::remove_file(&path);
         write_private(&path, text, false).map_err(|why| why.message())?;
         Ok(path)
     }
@@ -146,6 +162,7 @@ impl Setup<'_> {
 
     /// It asks nobody who they are: so it shows no other directory than this one, and to this host alone.
     fn gridftp(&self, command: &mut Command, port: u16) -> Result<(), String> {
+        command.env(GRIDFTP_HOST.0, GRIDFTP_HOST.1);
         command.args(["-aa", "-no-detach", "-c", "/dev/null", "-p", &port.to_string()]);
         if host::user_id() == 0 {
             command.args(["-anonymous-user", "root", "-allow-root"]);
@@ -160,7 +177,7 @@ impl Setup<'_> {
             return Err("its server refuses to run as root: start one and name it by --xrootd".to_owned());
         }
         let own = self.private.join("xrootd");
-        std::fs::create_dir(&own).map_err(|error| format!("cannot make {}: {error}", own.display()))?;
+        std::fs::create_dir_all(&own).map_err(|error| format!("cannot make {}: {error}", own.display()))?;
         let text = format!(
             "all.export {}\nall.adminpath {own}\nall.pidpath {own}\nxrd.port {port}\nxrd.network nodnr\n\
              xrootd.chksum crc32c\n",

@@ -133,6 +133,13 @@ impl Tool {
         self != Self::Iperf3 || (matches!(data, Data::File(_)) && sessions == 1)
     }
 
+    /// A command that fails if the program lacks what its runs need, and what that is.
+    pub fn proof(self) -> Option<(&'static [&'static str], &'static str)> {
+        // Without that option it reads no ssh configuration and asks no agent as ssh does.
+        let words: &[&str] = &["rclone", "--config", "/dev/null", "--sftp-ssh", "ssh", "version"];
+        (self == Self::Rclone).then_some((words, "this rclone cannot go by the ssh command: 1.64 or later can"))
+    }
+
     /// The words that make it print its version.
     pub fn version_words(self) -> Option<[&'static str; 2]> {
         Some(match self {

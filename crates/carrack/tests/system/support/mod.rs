@@ -25,6 +25,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use json_schema::Schema;
+use running::output_of;
 
 /// A directory that goes away with the test, and the program run inside it with a home of its own.
 pub struct Sandbox {
@@ -98,7 +99,7 @@ impl Sandbox {
 
     /// Runs the program to its end.
     pub fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Ran {
-        ran(self.carrack().args(arguments).output().unwrap())
+        ran(output_of(self.carrack().args(arguments)).unwrap())
     }
 
     /// Runs the program, which must succeed.
@@ -173,7 +174,7 @@ pub fn is_root() -> bool {
 
 /// Runs another program, which must succeed, and returns what it printed.
 pub fn tool(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = output_of(command).unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -2,7 +2,8 @@
 
 use std::io::Read;
 use std::process::{Child, Command, Output, Stdio};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 use super::{Ran, ran};
 
@@ -10,7 +11,51 @@ use super::{Ran, ran};
 pub struct Running {
     child: Child,
     /// Read all the while: a full pipe must not hold the program.
-    outputs: Option<[JoinHandle<Vec<u8>>; 2]>,
+    outputs: Option<[Reading; 2]>,
+}
+
+/// No command of a test takes longer: what does waits for something that does not come.
+const LONGEST: Duration = Duration::from_secs(600);
+/// Something that the command has started may hold its output for so long after its end.
+const HELD: Duration = Duration::from_secs(60);
+
+/// Runs a command to its end, as [`Command::output`] does, but not for ever.
+pub fn output_of(command: &mut Command) -> std::io::Result<Output> {
+    let shown = format!("{command:?}");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    Ok(output_within(child, &shown, LONGEST, HELD))
+}
+
+fn output_within(mut child: Child, shown: &str, longest: Duration, held: Duration) -> Output {
+    let outputs = [read(child.stdout.take().unwrap()), read(child.stderr.take().unwrap())];
+    finish(&mut child, outputs, shown, longest, held)
+}
+
+fn finish(child: &mut Child, outputs: [Reading; 2], shown: &str, longest: Duration, held: Duration) -> Output {
+    let deadline = Instant::now() + longest;
+    let mut look = Duration::from_micros(100);
+    let mut ended = None;
+    while ended.is_none() && Instant::now() < deadline {
+        ended = child.try_wait().unwrap();
+        if ended.is_none() {
+            std::thread::sleep(look);
+            look = (look * 2).min(Duration::from_millis(5));
+        }
+    }
+    let Some(status) = ended else {
+        let _ = child.kill();
+        let _ = child.wait();
+        let [stdout, stderr] = outputs.map(|output| output.so_far(Instant::now() + held).0);
+        let [stdout, stderr] = [&stdout, &stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        panic!("{shown} has not ended after {longest:?}: {stdout}{stderr}");
+    };
+    let deadline = Instant::now() + held;
+    let [stdout, stderr] = outputs.map(|output| {
+        let (bytes, is_whole) = output.so_far(deadline);
+        assert!(is_whole, "something that {shown} has started holds its output: {}", String::from_utf8_lossy(&bytes));
+        bytes
+    });
+    Output { status, stdout, stderr }
 }
 
 impl Running {
@@ -30,9 +75,8 @@ impl Running {
 
     /// Waits for its end.
     pub fn end(mut self) -> Ran {
-        let status = self.child.wait().unwrap();
-        let [stdout, stderr] = self.outputs.take().unwrap().map(|output| output.join().unwrap());
-        ran(Output { status, stdout, stderr })
+        let outputs = self.outputs.take().unwrap();
+        ran(finish(&mut self.child, outputs, "the command", LONGEST, HELD))
     }
 }
 
@@ -43,12 +87,50 @@ impl Drop for Running {
     }
 }
 
-fn read(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+/// What a thread reads from a pipe.
+struct Reading(Receiver<Vec<u8>>);
+
+impl Reading {
+    /// All until the pipe's end; or what came until then, and whether that is all.
+    fn so_far(&self, deadline: Instant) -> (Vec<u8>, bool) {
+        let mut all = Vec::new();
+        loop {
+            match self.0.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => all.extend(bytes),
+                Err(RecvTimeoutError::Disconnected) => return (all, true),
+                Err(RecvTimeoutError::Timeout) => return (all, false),
+            }
+        }
+    }
+}
+
+fn read(mut from: impl Read + Send + 'static) -> Reading {
+    let (sender, receiver) = channel();
     std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        from.read_to_end(&mut bytes).unwrap();
-        bytes
-    })
+        let mut bytes = vec![0; 1 << 16];
+        loop {
+            let read = from.read(&mut bytes).unwrap();
+            if read == 0 || sender.send(bytes[..read].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    Reading(receiver)
+}
+
+#[test]
+fn commands_of_tests_that_hang_or_are_held_fail_after_a_while() {
+    let said = |script: &str| {
+        let mut command = Command::new("sh");
+        let child = command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let moment = Duration::from_millis(300);
+        let ended = std::panic::catch_unwind(move || output_within(child, "it", moment, moment));
+        ended.map_err(|why| why.downcast_ref::<String>().unwrap().clone())
+    };
+    let right = said("echo out; echo err >&2; exit 3").unwrap();
+    assert_eq!((right.status.code(), &right.stdout[..], &right.stderr[..]), (Some(3), &b"out\n"[..], &b"err\n"[..]));
+    assert!(said("echo begun; exec sleep 3").unwrap_err().contains("it has not ended after 300ms: begun"));
+    assert!(said("echo begun; sleep 3 &").unwrap_err().contains("holds its output: begun"));
 }
 
 /// The most memory that a process has had resident, in bytes; `None` when it is gone.
