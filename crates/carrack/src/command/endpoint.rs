@@ -188,7 +188,10 @@ fn edit(flags: &Flags) -> Result<u8, CommandError> {
     };
     // What is written is what was read: somebody else's change in between is not undone.
     let call = Call::patch(path_of(&name)).header("If-Match", format!("\"{}\"", old.version));
-    let endpoint = service.call(&service.with(call, &update)?)?;
+    let endpoint: Endpoint = service.call(&service.with(call, &update)?)?;
+    if old.has_token && !endpoint.has_token && !flags.has(&NO_TOKEN) {
+        say("note: the token was the one of the place before, and is forgotten; --token-file gives another");
+    }
     tell(flags, &endpoint)
 }
 

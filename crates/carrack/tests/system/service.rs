@@ -161,6 +161,9 @@ fn endpoint_test_names_what_is_missing_and_the_line_that_mends_it() {
     sandbox.ok(["endpoint", "test", "no-token"]);
     let shown = sandbox.ok(["endpoint", "show", "no-token", "--json"]).stdout;
     assert!(shown.contains("\"has_token\":true") && !shown.contains(Node::TOKEN), "{shown}");
+    let elsewhere = node.at("").replace("127.0.0.1", "localhost");
+    let moved = sandbox.ok(["endpoint", "edit", "no-token", "--location", &elsewhere]);
+    assert!(moved.stderr.contains("is forgotten; --token-file"), "{}{}", moved.stdout, moved.stderr);
     sandbox.ok(["endpoint", "rm", "no-token"]);
     assert_eq!(sandbox.ok(["endpoint", "list"]).stdout.lines().count(), 2);
 }
