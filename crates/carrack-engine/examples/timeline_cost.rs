@@ -115,6 +115,7 @@ impl Side {
             key_file: directory.join(format!("{name}.key")),
             stop: Stop::new(),
             revoked: Default::default(),
+            host_grants: None,
             doors: Vec::new(),
             log: NodeLog::none(),
             tuning,

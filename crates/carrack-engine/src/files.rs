@@ -8,6 +8,7 @@ use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, Ou
 use carrack_core::request::{Digests, EndOptions, MainDigest};
 use carrack_core::wire::control::{self, Ask, Tell};
 use carrack_core::wire::{ProtocolError, Version};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,20 @@ pub struct ListEntry {
     pub link_target: Vec<u8>,
     /// Why nothing more is known.
     pub error: Option<Failure>,
+    /// Bytes of the storage that it takes; `None` where nobody asked, or the place does not know.
+    pub allocated: Option<u64>,
+    /// Of a file with several names: what all its names have and nothing else in the listing; where
+    /// [`Files::usage`] asked.
+    pub twin: Option<NonZeroU64>,
+}
+
+/// What [`Files::usage`] hands out.
+#[derive(Clone, Debug)]
+pub enum UsageEntry {
+    /// What was named.
+    Itself(ListEntry),
+    /// Something below it; its path begins there.
+    Below(ListEntry),
 }
 
 /// The digests of one file.
@@ -133,6 +148,28 @@ impl Files {
             (None, Some(end)) => Err(end.unexpected()),
             (None, None) => unreachable!("the end is taken only when the conversation is dropped"),
         }
+    }
+
+    /// Describes what a path is and everything below it, with what it takes of the storage: the thing itself first. A
+    /// link is followed where the path ends with a slash.
+    ///
+    /// # Errors
+    /// As [`Files::list`].
+    pub fn usage(&mut self, path: &[u8], each: &mut dyn FnMut(UsageEntry)) -> Result<(), Failure> {
+        let wanted = |itself: bool| control::List {
+            path: path.to_vec(),
+            recursive: !itself,
+            itself,
+            usage: true,
+            ..control::List::default()
+        };
+        let mut is_tree = false;
+        self.list_as(wanted(true), &mut |entry| {
+            let is_followed = entry.kind == ItemKind::Symlink && path.ends_with(b"/");
+            is_tree = entry.kind == ItemKind::Directory || is_followed;
+            each(UsageEntry::Itself(entry));
+        })?;
+        if is_tree { self.list_as(wanted(false), &mut |entry| each(UsageEntry::Below(entry))) } else { Ok(()) }
     }
 
     /// Makes a directory; with `parents` those above it too, and one that exists is fine.
@@ -243,6 +280,8 @@ impl From<control::Entry> for ListEntry {
             mtime: entry.mtime,
             link_target: entry.link_target,
             error: entry.failure,
+            allocated: entry.allocated,
+            twin: entry.twin,
         }
     }
 }

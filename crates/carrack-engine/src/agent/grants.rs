@@ -29,7 +29,7 @@ use crate::sync::{Latch, lock};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Grants that are no longer valid, although they have not expired. Clones are one: whoever runs a node keeps one, and
-/// the sessions of a grant that is put there end within seconds.
+/// the sessions of a grant that is put there end within seconds. Nothing of it outlives the process.
 #[derive(Clone, Default)]
 pub struct RevokedGrants(Arc<Mutex<HashMap<GrantId, u64>>>);
 
@@ -39,7 +39,13 @@ impl RevokedGrants {
         let mut revoked = lock(&self.0);
         let now = now();
         revoked.retain(|_, expires| *expires > now);
-        revoked.insert(id, expires);
+        let until = revoked.entry(id).or_default();
+        *until = expires.max(*until);
+    }
+
+    /// Takes a revocation back: grants with this number are valid again until they expire.
+    pub fn restore(&self, id: &GrantId) {
+        lock(&self.0).remove(id);
     }
 
     /// Whether a grant has been revoked.
@@ -65,9 +71,13 @@ pub struct NodeToken {
     /// BLAKE3 of the token.
     hash: blake3::Hash,
     key: GrantKey,
+    /// What opens grants of the whole host, and the directory that their paths begin at.
+    host: Option<(GrantKey, Arc<Dir>)>,
     revoked: RevokedGrants,
     /// What is used up of grants that have ceilings, and when each expires.
     used: Mutex<HashMap<GrantId, (u64, Arc<Used>)>>,
+    /// When the grants of sessions under way expire, by what they say beside that.
+    ends: Mutex<HashMap<Vec<u8>, Weak<AtomicU64>>>,
 }
 
 /// What all sessions with one grant have come to.
@@ -89,7 +99,15 @@ impl NodeToken {
     /// A node's token, and the grants that have been revoked.
     pub fn new(token: &Token, revoked: RevokedGrants) -> Self {
         let hash = blake3::hash(token.reveal().as_bytes());
-        Self { hash, key: GrantKey::of(token), revoked, used: Mutex::default() }
+        let key = GrantKey::of(token);
+        Self { hash, key, host: None, revoked, used: Mutex::default(), ends: Mutex::default() }
+    }
+
+    /// Takes grants that this key has sealed, too. Their paths begin at `top`, and not at the node's root: whoever has
+    /// the key decides what of the host may be reached.
+    #[must_use]
+    pub fn with_host(self, key: GrantKey, top: Arc<Dir>) -> Self {
+        Self { host: Some((key, top)), ..self }
     }
 
     /// Lets a client in that shows this; `None` for one that has the whole token. What is compared are digests: the
@@ -109,14 +127,20 @@ impl NodeToken {
         if !claims_to_be_grant(shown) {
             return refused("the token is not this node's", Reason::TokenWrong);
         }
-        let claims = match self.key.open(shown, now()) {
+        let (claims, top) = match (self.key.open(shown, now()), &self.host) {
+            (Err(GrantError::Forged), Some((key, top))) => (key.open(shown, now()), Some(Arc::clone(top))),
+            (opened, _) => (opened, None),
+        };
+        let claims = match claims {
             Ok(claims) => claims,
             Err(why @ GrantError::Expired) => return refused(&why.to_string(), Reason::GrantExpired),
             Err(why) => return refused(&why.to_string(), Reason::TokenWrong),
         };
         let used = self.used(&claims)?;
         let grant = GrantInForce {
+            expires: self.end_of(&claims, top.is_some()),
             claims,
+            top,
             used,
             revoked: self.revoked.clone(),
             ended: Mutex::default(),
@@ -147,6 +171,23 @@ impl NodeToken {
     }
 }
 
+impl NodeToken {
+    /// When a grant expires, shared with sessions that have shown one that says the same but for that: whoever comes
+    /// back with a later one keeps theirs going.
+    fn end_of(&self, claims: &Claims, of_host: bool) -> Arc<AtomicU64> {
+        // Claims that were opened can be encoded again.
+        let mut said = Claims { expires: 0, ..claims.clone() }.encode().unwrap_or_default();
+        said.push(u8::from(of_host));
+        let mut ends = lock(&self.ends);
+        ends.retain(|_, end| end.strong_count() > 0);
+        let known = ends.get(&said).and_then(Weak::upgrade);
+        let end = known.unwrap_or_default();
+        end.fetch_max(claims.expires, Ordering::Relaxed);
+        ends.insert(said, Arc::downgrade(&end));
+        end
+    }
+}
+
 fn denied(why: impl Into<String>) -> Failure {
     failure(ErrorCode::AuthenticationFailed, Side::Link, why)
 }
@@ -155,6 +196,10 @@ fn denied(why: impl Into<String>) -> Failure {
 #[derive(Debug)]
 pub struct GrantInForce {
     claims: Claims,
+    /// The first second since 1970 in which it is no longer valid; a later grant that says the same moves it.
+    expires: Arc<AtomicU64>,
+    /// Where its paths begin, if that is not the node's root.
+    top: Option<Arc<Dir>>,
     used: Arc<Used>,
     revoked: RevokedGrants,
     /// Why the session may not go on: a ceiling.
@@ -168,6 +213,7 @@ pub struct GrantInForce {
 impl GrantInForce {
     /// Where its paths lead, of a node with this root.
     pub fn place(&self, root: Arc<Dir>) -> Place {
+        let root = self.top.clone().unwrap_or(root);
         match &self.claims.prefix[..] {
             b"" => Place::Beneath(root),
             prefix => Place::Granted(root, prefix.to_vec()),
@@ -267,7 +313,7 @@ impl GrantInForce {
         if self.revoked.contains(&self.claims.id) {
             return Err(denied("the grant has been revoked").for_reason(Reason::GrantRevoked));
         }
-        if now() >= self.claims.expires {
+        if now() >= self.expires.load(Ordering::Relaxed) {
             return Err(denied(GrantError::Expired.to_string()).for_reason(Reason::GrantExpired));
         }
         match self.claims.ceilings.run_seconds {

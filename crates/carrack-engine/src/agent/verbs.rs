@@ -6,6 +6,7 @@ mod stored;
 pub use stored::check_files;
 
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use carrack_core::limits;
@@ -126,7 +127,7 @@ pub fn list(
     let stat = stat.map_err(|error| named(&list.path, "stat", &error))?;
     // A listing of what is no directory is the thing itself, as `ls` has it.
     if list.itself || stat.kind != Kind::Dir {
-        pages.push(describe_itself(place, &list.path, stat))?;
+        pages.push(describe_itself(place, &list.path, stat, list.usage))?;
         pages.flush()?;
         return Ok(pages.count);
     }
@@ -135,7 +136,8 @@ pub fn list(
     let mut waiting = vec![Vec::new()];
     let mut trail = Trail::default();
     while let Some(path) = waiting.pop() {
-        let listed = list_one(&top, &path, list.recursive.then_some(&mut waiting), &mut trail, &mut pages);
+        let below = list.recursive.then_some(&mut waiting);
+        let listed = list_one(&top, &path, list.usage, below, &mut trail, &mut pages);
         match listed {
             Ok(()) => {}
             Err(Listing::Gone(failure)) => return Err(failure),
@@ -172,6 +174,7 @@ impl From<io::Error> for Listing {
 fn list_one(
     top: &Dir,
     path: &[u8],
+    usage: bool,
     mut waiting: Option<&mut Vec<Vec<u8>>>,
     trail: &mut Trail,
     pages: &mut Pages<'_>,
@@ -195,7 +198,7 @@ fn list_one(
                     } else {
                         Vec::new()
                     };
-                    entry(full, &stat, link_target)
+                    entry(full, &stat, link_target, usage)
                 }
                 // Removed meanwhile, or not to be looked at: the name is listed all the same, with the reason.
                 Err(error) => {
@@ -209,8 +212,10 @@ fn list_one(
 }
 
 /// What a listing says of one thing.
-fn entry(path: Vec<u8>, stat: &Stat, link_target: Vec<u8>) -> Entry {
+fn entry(path: Vec<u8>, stat: &Stat, link_target: Vec<u8>, usage: bool) -> Entry {
     Entry {
+        allocated: usage.then(|| stat.blocks_512.saturating_mul(512)),
+        twin: twin(stat).filter(|_| usage),
         path,
         kind: Some(kind_of(stat.kind)),
         size: stat.size,
@@ -222,14 +227,26 @@ fn entry(path: Vec<u8>, stat: &Stat, link_target: Vec<u8>) -> Entry {
 }
 
 /// The path itself, a link not followed.
-fn describe_itself(place: &Place, path: &[u8], followed: Stat) -> Entry {
+/// Of a file with several names, what all of them have. A digest: that two files have the same is as good as excluded,
+/// and what a host calls its devices stays there.
+fn twin(stat: &Stat) -> Option<NonZeroU64> {
+    if stat.links < 2 || stat.kind == Kind::Dir {
+        return None;
+    }
+    let identity = [stat.device.to_le_bytes(), stat.inode.to_le_bytes()].concat();
+    let digest = blake3::hash(&identity);
+    let bytes = std::array::from_fn(|index| digest.as_bytes()[index]);
+    NonZeroU64::new(u64::from_le_bytes(bytes))
+}
+
+fn describe_itself(place: &Place, path: &[u8], followed: Stat, usage: bool) -> Entry {
     // What has no name in a parent, as `/`, is described by what it leads to.
     let Ok((parent, name)) = place.parent(path) else {
-        return entry(path.to_vec(), &followed, Vec::new());
+        return entry(path.to_vec(), &followed, Vec::new(), usage);
     };
     let stat = parent.stat_at(&name).unwrap_or(followed);
     let link_target = if stat.kind == Kind::Symlink { parent.read_link(&name).unwrap_or_default() } else { Vec::new() };
-    entry(name, &stat, link_target)
+    entry(name, &stat, link_target, usage)
 }
 
 /// Makes a directory, and those above it where that was asked for; then one that exists is no

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use carrack_core::grant::GrantKey;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::Tuning;
@@ -70,6 +71,9 @@ pub struct NodeConfig {
     pub stop: Stop,
     /// Grants of its token that are not taken any more.
     pub revoked: RevokedGrants,
+    /// Opens grants of any directory of this host, whose paths begin at `/`, for whoever runs beside the node and has
+    /// the key. A node that lets anybody in takes none.
+    pub host_grants: Option<GrantKey>,
     /// Other protocols on its port.
     pub doors: Vec<Door>,
     /// Is told of every session.
@@ -218,10 +222,18 @@ impl Node {
         sessions.dials = DialRule { listens: address, only_who_asks, told: config.dial_to };
         // As long as it is sure what a relative one means.
         let root_path = std::path::absolute(&config.root).unwrap_or(config.root);
+        let token = token.map(|token| NodeToken::new(&token, config.revoked));
+        let token = match (token, config.host_grants) {
+            (Some(token), Some(key)) => {
+                let top = Dir::open_ambient(Path::new("/")).map_err(|error| fail("open /".into(), &error))?;
+                Some(token.with_host(key, Arc::new(top)))
+            }
+            (token, _) => token,
+        };
         let node = Arc::new(Self {
             root: ServedRoot { path: root_path, open: Mutex::new(Arc::new(root)) },
             read_only: config.read_only,
-            token: token.map(|token| Arc::new(NodeToken::new(&token, config.revoked))),
+            token: token.map(Arc::new),
             sessions: Arc::new(sessions),
             controls: AtomicUsize::new(0),
             tuning: Arc::new(config.tuning),

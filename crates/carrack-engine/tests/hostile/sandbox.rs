@@ -151,6 +151,7 @@ pub fn node_config(root: &Path, own: &Path) -> NodeConfig {
         key_file: own.join("node.key"),
         stop: Context::default().stop,
         revoked: Default::default(),
+        host_grants: None,
         doors: Vec::new(),
         log: NodeLog::none(),
         tuning: Tuning::DEFAULT,

@@ -18,7 +18,7 @@ use crate::identity::{Action, Caller, Object, ScopePath, Verdict, may, name_faul
 use crate::ledger::{EndpointRow, LedgerError, NewEvent, Page};
 use crate::model::{
     Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, EndpointTest, EndpointUpdate, EventKind, Listed,
-    NewEndpoint, Problem, Secret, TaskLocation, Verb, percent,
+    NewEndpoint, Problem, Secret, TaskLocation, Verb,
 };
 
 const TEXT_MAX: usize = 4096;
@@ -285,7 +285,7 @@ fn check_location(api: &Api, caller: &Caller, location: &EndpointLocation) -> Do
     let below = |path: &str| ScopePath::parse(path).map_err(|error| wrong(error.to_string()));
     match location {
         EndpointLocation::Local { root } => {
-            below(&as_path(root))?;
+            below(root)?;
             api.check(caller, Verb::Write, Object::RawLocation)
         }
         EndpointLocation::Ssh { user, host, path } => {
@@ -316,11 +316,6 @@ fn check_location(api: &Api, caller: &Caller, location: &EndpointLocation) -> Do
 
 fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
-}
-
-/// A local root is a path as it is; as text it may hold what a location writes by `%`.
-fn as_path(root: &str) -> String {
-    root.split('/').map(|component| percent(component.as_bytes())).collect::<Vec<_>>().join("/")
 }
 
 /// Users have the service connect to hosts of the network, not to this host itself, nor to what only this host reaches.

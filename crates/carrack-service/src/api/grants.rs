@@ -1,6 +1,10 @@
 //! The route that hands out grants: who has a right to an endpoint works at its node by themselves, for a while, and
 //! never sees the node's own token.
 
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,22 +13,24 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use carrack_core::credential::Token;
-use carrack_core::grant::{self, Claims, GrantId, GrantKey, Right, Rights};
+use carrack_core::grant::{self, Claims, GrantId, GrantKey, Right, Rights, claims_to_be_grant};
+use carrack_core::pin::format_pin;
 
 use super::Api;
 use super::admit::Known;
 use super::extract::{Body, PathOf};
 use super::problem::{ApiError, Done};
-use crate::identity::digest::random;
+use crate::clock::Moment;
 use crate::identity::{Caller, Object, ScopePath, ScopePathError};
-use crate::ledger::EndpointRow;
-use crate::model::{EndpointLocation, MadeGrant, NewGrant, Problem, Scope, Secret, Verb};
+use crate::ledger::{EndpointRow, LedgerError};
+use crate::model::{Endpoint, EndpointLocation, MadeGrant, NewGrant, Problem, Scope, Secret, Verb, percent};
 
 const SECONDS: u64 = 3600;
 const SECONDS_MAX: u64 = 86_400;
 
 /// Makes a token for one path of an endpoint's node. It allows what was asked for and what the caller may do, and ends
-/// by itself.
+/// by itself. For a directory of the service's host, the node beside the service takes it. For a host behind ssh only
+/// the place is told: what may be done there is up to the caller's own ssh.
 #[utoipa::path(
     post, path = "/endpoints/{name}/grants", tag = "endpoints",
     params(("name" = String, Path, description = "The endpoint.")), request_body = NewGrant,
@@ -55,7 +61,9 @@ pub(super) async fn add(
         for verb in &new.verbs {
             api.check(caller, *verb, Object::Endpoint { endpoint: &row.endpoint, path: Some(&path) })?;
         }
-        make(api, caller, &row, &path, rights, seconds)
+        let expires = api.now().after(Duration::from_secs(seconds));
+        let expires = caller.expires.map_or(expires, |ends| ends.min(expires));
+        make(api, &row, &Wanted { caller, endpoint: &row.endpoint, path, rights, expires })
     });
     Ok((StatusCode::CREATED, Json(made.await?)).into_response())
 }
@@ -76,58 +84,141 @@ fn rights(verbs: &[Verb]) -> Done<Rights> {
     Ok(Rights::of(&rights))
 }
 
-fn make(
-    api: &Api,
-    caller: &Caller,
-    row: &EndpointRow,
-    path: &ScopePath,
+/// What a grant is made for.
+struct Wanted<'a> {
+    caller: &'a Caller,
+    endpoint: &'a Endpoint,
+    path: ScopePath,
     rights: Rights,
-    seconds: u64,
-) -> Done<MadeGrant> {
+    expires: Moment,
+}
+
+fn make(api: &Api, row: &EndpointRow, wanted: &Wanted<'_>) -> Done<MadeGrant> {
     let name = &row.endpoint.name;
-    let EndpointLocation::Node { host, port, fingerprint, path: root } = &row.endpoint.location else {
-        let error = ApiError::conflict(format!("@{name} is no node: only nodes take grants"));
-        return Err(error.hint("submit a task, which the service carries out"));
-    };
+    match &row.endpoint.location {
+        EndpointLocation::Node { host, port, fingerprint, path } => {
+            let root = ScopePath::parse(path).map_err(|error| wrong_path(name, &error))?;
+            let own = own_token(api, row)?;
+            let token = seal(wanted, &GrantKey::of(&own), &root)?;
+            let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+            let pin = fingerprint.as_ref().map(|pin| format!("#sha256:{pin}")).unwrap_or_default();
+            let location = format!("carrack://{host}:{port}{}{pin}", wanted.path.below(&root));
+            Ok(MadeGrant { location, token: Some(token), expires: wanted.expires, at_service: false })
+        }
+        EndpointLocation::Local { root } => on_this_host(api, root, wanted),
+        EndpointLocation::Ssh { user, host, path } => {
+            // What may be done there is up to the account that ssh comes to: nothing of the service opens it.
+            let user = user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+            let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+            let (slash, base) = (if path.starts_with('/') { "" } else { "/" }, path.trim_end_matches('/'));
+            let location = format!("ssh://{user}{host}{slash}{base}{}", wanted.path);
+            Ok(MadeGrant { location, token: None, expires: wanted.expires, at_service: false })
+        }
+    }
+}
+
+/// The token of an endpoint's node, with which grants can be made.
+fn own_token(api: &Api, row: &EndpointRow) -> Done<Token> {
+    let name = &row.endpoint.name;
+    let hint = "give the endpoint the node's token";
     let Some(sealed) = &row.sealed_token else {
         let error = ApiError::conflict(format!("the service has no token of the node of @{name}"));
-        return Err(error.hint("give the endpoint the node's token"));
+        return Err(error.hint(hint));
     };
     let own = api.seal.unseal(name, sealed).map_err(|error| ApiError::conflict(error.to_string()))?;
-    let own = Token::new(own.reveal().as_bytes()).map_err(ApiError::internal)?;
-    let wrong = |error: ScopePathError| ApiError::internal(format!("@{name}: its path: {error}"));
-    let root = ScopePath::parse(root).map_err(wrong)?;
+    if claims_to_be_grant(own.reveal()) {
+        let why = format!("what the service has for the node of @{name} is a grant, and no grant is made of a grant");
+        return Err(ApiError::conflict(why).hint(hint));
+    }
+    Token::new(own.reveal().as_bytes()).map_err(ApiError::internal)
+}
+
+/// A grant for a directory of the service's host: the node beside the service takes it.
+fn on_this_host(api: &Api, root: &str, wanted: &Wanted<'_>) -> Done<MadeGrant> {
+    let name = &wanted.endpoint.name;
+    let Some(node) = api.node.get() else {
+        let error = ApiError::conflict(format!(
+            "@{name} is a directory of the service's host, and no node beside the service asks for a token"
+        ));
+        return Err(error.hint("submit a task, which the service carries out"));
+    };
+    let root = ScopePath::parse(root).map_err(|error| wrong_path(name, &error))?;
+    // A grant's path leads through no link: where the administrator's links lead is looked up here.
+    let path = Path::new("/").join(OsString::from_vec(root.bytes()));
+    let path = path.canonicalize().map_err(|error| {
+        ApiError::conflict(format!("the root of @{name}: {error}")).hint("carrack endpoint test tells more")
+    })?;
+    let components = path.as_os_str().as_bytes().split(|byte| *byte == b'/').map(percent).collect::<Vec<_>>();
+    let root = ScopePath::parse(&components.join("/")).map_err(|error| wrong_path(name, &error))?;
+    let token = seal(wanted, &api.host_key, &root)?;
+    let host = match node.address.ip() {
+        ip if ip.is_unspecified() => "localhost".to_owned(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+        IpAddr::V4(ip) => ip.to_string(),
+    };
+    let pin = format_pin(&node.fingerprint);
+    let location = format!("carrack://{host}:{}{}#{pin}", node.address.port(), wanted.path.below(&root));
+    Ok(MadeGrant { location, token: Some(token), expires: wanted.expires, at_service: true })
+}
+
+fn wrong_path(name: &str, error: &ScopePathError) -> ApiError {
+    ApiError::internal(format!("@{name}: its path: {error}"))
+}
+
+/// The token, for what is below this root of a node.
+fn seal(wanted: &Wanted<'_>, key: &GrantKey, root: &ScopePath) -> Done<Secret> {
+    let (caller, name) = (wanted.caller, &wanted.endpoint.name);
     let scope = caller.scope.as_ref();
     // What an administrator has chosen, and not what was asked for: nobody can have put a link in its way.
-    let allowed = scope.and_then(|scope| scope.path.as_deref()).map(ScopePath::parse).transpose().map_err(wrong)?;
-    let prefix = allowed.unwrap_or(ScopePath::root()).below(&root);
-    let expires = api.now().after(Duration::from_secs(seconds));
-    let expires = caller.expires.map_or(expires, |ends| ends.min(expires));
+    let allowed = scope.and_then(|scope| scope.path.as_deref()).map(ScopePath::parse).transpose();
+    let allowed = allowed.map_err(|error| wrong_path(name, &error))?;
     let claims = Claims {
-        id: id(caller)?,
-        rights,
-        prefix: prefix.bytes(),
-        expires: u64::try_from(expires.0 / 1_000_000).unwrap_or(0),
+        id: caller.token.as_ref().map_or_else(|| id_of_user(&caller.user), |token| id_of_token(token)),
+        rights: wanted.rights,
+        prefix: allowed.unwrap_or(ScopePath::root()).below(root).bytes(),
+        expires: seconds_of(wanted.expires),
         ceilings: scope.map_or_else(grant::Ceilings::default, ceilings),
     };
-    let token = GrantKey::of(&own).seal(&claims).map_err(|error| ApiError::conflict(error.to_string()))?;
+    let token = key.seal(&claims).map_err(|error| ApiError::conflict(error.to_string()))?;
     tracing::info!(
         target: "carrack::audit",
-        user = %caller.user, endpoint = %name, path = %path, rights = ?rights, expires = claims.expires,
+        user = %caller.user, endpoint = %name, path = %wanted.path, rights = ?wanted.rights, expires = claims.expires,
         id = data_encoding::HEXLOWER.encode(&claims.id), "a grant was made"
     );
-    let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-    let pin = fingerprint.as_ref().map(|pin| format!("#sha256:{pin}")).unwrap_or_default();
-    let location = format!("carrack://{host}:{port}{}{pin}", path.below(&root));
-    Ok(MadeGrant { location, token: Secret::new(token.reveal()), expires })
+    Ok(Secret::new(token.reveal()))
+}
+
+fn seconds_of(moment: Moment) -> u64 {
+    u64::try_from(moment.0 / 1_000_000).unwrap_or(0)
 }
 
 /// All grants by one token of the service have one number: the node counts them together, so that many are no more than
-/// one.
-fn id(caller: &Caller) -> Done<GrantId> {
-    let Some(token) = &caller.token else { return random().map_err(ApiError::internal) };
+/// one, and they are revoked together.
+fn id_of_token(token: &str) -> GrantId {
     let hash = blake3::hash(token.as_bytes());
-    Ok(std::array::from_fn(|index| hash.as_bytes()[index]))
+    std::array::from_fn(|index| hash.as_bytes()[index])
+}
+
+/// Those of a user who shows no token, as by the socket. A token's identifier holds no space.
+fn id_of_user(user: &str) -> GrantId {
+    id_of_token(&format!("user {user}"))
+}
+
+impl Api {
+    /// Has the node beside the service end what a token's grants have begun, and take none of them any more.
+    pub(super) fn revoke_grants_of_token(&self, token: &str) {
+        self.revoked.revoke(id_of_token(token), seconds_of(self.now().after(Duration::from_secs(SECONDS_MAX + 1))));
+    }
+
+    /// The same of all grants of a user, or takes it back.
+    pub(super) fn set_grants_of_user(&self, user: &str, may: bool) -> Result<(), LedgerError> {
+        let tokens = self.ledger.tokens(user)?.into_iter().map(|row| id_of_token(&row.id));
+        let until = seconds_of(self.now().after(Duration::from_secs(SECONDS_MAX + 1)));
+        for id in tokens.chain([id_of_user(user)]) {
+            if may { self.revoked.restore(&id) } else { self.revoked.revoke(id, until) }
+        }
+        Ok(())
+    }
 }
 
 fn ceilings(scope: &Scope) -> grant::Ceilings {

@@ -27,8 +27,12 @@ mod tls;
 mod tokens;
 mod users;
 
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
+use carrack_core::credential::Token;
+use carrack_core::grant::GrantKey;
+use carrack_engine::node::RevokedGrants;
 use tokio::sync::{Semaphore, watch};
 
 pub use self::admit::Peer;
@@ -39,6 +43,7 @@ pub use self::router::{openapi_json, router};
 pub use self::serve::{ApiHandle, Patience, ServeConfig, start};
 pub use self::tls::{Certificate, CertificateError, CertificateFiles};
 use crate::clock::{Clock, Moment};
+use crate::identity::digest::random;
 use crate::identity::{Action, Caller, LINK_LIFETIME, LoginLinks, Object, Seal, Slow, Verdict, may};
 use crate::ledger::{Ledger, LedgerError};
 use crate::model::{LoginLink, Role, Secret, User, Verb};
@@ -62,12 +67,27 @@ pub struct Parts {
     pub backend: Arc<dyn Backend>,
 }
 
+/// The node beside the service.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnNode {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// SHA-256 of its public key.
+    pub fingerprint: [u8; 32],
+}
+
 /// The API's state, shared by all connections.
 pub struct Api {
     ledger: Arc<dyn Ledger>,
     clock: Arc<dyn Clock>,
     seal: Arc<Seal>,
     backend: Arc<dyn Backend>,
+    /// The node on whose port the API is, once it listens: if it asks for a token.
+    node: OnceLock<OwnNode>,
+    /// Seals grants for directories of this host. It lives as long as the process, and so do they.
+    host_key: GrantKey,
+    /// Grants that the node beside the service takes no more.
+    revoked: RevokedGrants,
     /// The account that runs the service.
     account: u32,
     slow: Slow,
@@ -90,11 +110,19 @@ impl Api {
     /// # Errors
     /// Those of the ledger.
     pub fn new(parts: Parts) -> Result<Arc<Self>, LedgerError> {
+        let host_key = random::<32>().and_then(|bytes| {
+            let token = Token::new(data_encoding::HEXLOWER.encode(&bytes).as_bytes());
+            token.map(|token| GrantKey::of(&token)).map_err(std::io::Error::other)
+        });
+        let host_key = host_key.map_err(|error| LedgerError::Broken(error.to_string()))?;
         let api = Arc::new(Self {
             ledger: parts.ledger,
             clock: parts.clock,
             seal: parts.seal,
             backend: parts.backend,
+            node: OnceLock::new(),
+            host_key,
+            revoked: RevokedGrants::default(),
             account: rustix::process::geteuid().as_raw(),
             slow: Slow::default(),
             links: LoginLinks::default(),
@@ -147,6 +175,22 @@ impl Api {
         let sign = if address.contains('#') { '&' } else { '#' };
         let link = Secret::new(format!("{address}{sign}login={}", secret.reveal()));
         Ok(LoginLink { user: user.to_owned(), link, expires: self.clock.now().after(LINK_LIFETIME) })
+    }
+
+    /// What the node beside the service opens grants of this host's directories by.
+    pub fn host_key(&self) -> GrantKey {
+        self.host_key.clone()
+    }
+
+    /// Grants that the node beside the service must take no more.
+    pub fn revoked(&self) -> RevokedGrants {
+        self.revoked.clone()
+    }
+
+    /// Tells of the node beside the service, once it listens; one that lets anybody in is not told of.
+    pub fn set_node(&self, node: OwnNode) {
+        // There is one in the life of a service.
+        let _ = self.node.set(node);
     }
 
     /// Tells followers of events that there may be new ones. The loop calls it after each turn that wrote some.

@@ -134,6 +134,7 @@ pub(super) async fn update(
             target: "carrack::audit",
             by = %known.caller.user, user = %name, role = row.user.role.name(), enabled = row.user.enabled, "user changed"
         );
+        api.set_grants_of_user(&name, row.user.enabled && row.user.role != Role::Viewer)?;
         if !row.user.enabled {
             api.links.forget(&name);
             super::tokens::cancel_where(api, &known.caller, "its owner may not come in any more", |task| task.owner == name)?;

@@ -80,14 +80,17 @@ pub struct NewGrant {
 }
 
 /// What lets somebody do it: a place, and a token for it that allows nothing else. This is the only time that it is
-/// shown.
+/// shown. A node lets two grants by one token of the service, or by one user without a token, that differ in nothing but
+/// their end, both end with the later one.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MadeGrant {
-    /// The path at its node: `carrack://host:port/path#sha256:…`.
+    /// The path at its node, `carrack://host:port/path#sha256:…`; or `ssh://user@host/path`.
     pub location: String,
-    /// What to show the node as its token.
-    #[schema(value_type = String)]
-    pub token: Secret,
+    /// What to show the node as its token; none for a host behind ssh.
+    #[schema(value_type = Option<String>)]
+    pub token: Option<Secret>,
+    /// The node is on the service's own host: whoever reached the service under another name reaches it under that one.
+    pub at_service: bool,
     /// When it ends.
     pub expires: Moment,
 }

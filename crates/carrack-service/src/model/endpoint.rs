@@ -11,7 +11,7 @@ use crate::clock::Moment;
 pub enum EndpointLocation {
     /// A directory of the service's host, read and written by the worker itself.
     Local {
-        /// Absolute.
+        /// Absolute; bytes that are no text, and `%` itself, as `%HH`.
         root: String,
     },
     /// A node.

@@ -16,12 +16,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use carrack_core::grant::GrantKey;
 use carrack_core::request::Reach;
 use carrack_engine::Context;
-use carrack_engine::node::Door;
+use carrack_engine::node::{Door, RevokedGrants};
 
 use self::backend::Whole;
 pub use self::endpoint_test::ExamineEndpoint;
+pub use crate::api::OwnNode;
 use crate::api::{Api, ApiHandle, Certificate, CertificateFiles, LOCAL_USER, Parts as ApiParts, Patience, ServeConfig};
 use crate::clock::{Clock, SystemClock};
 use crate::identity::Seal;
@@ -97,6 +99,7 @@ pub struct Operation {
     dispatcher: Handle,
     ledger: Arc<dyn Ledger>,
     directory: Directory,
+    grants: Arc<Api>,
 }
 
 impl Operation {
@@ -153,8 +156,9 @@ impl Operation {
             patience: Patience::default(),
         };
         let at = serving.socket.clone().unwrap_or_default();
+        let grants = Arc::clone(&api);
         let api = crate::api::start(api, serving).map_err(|error| failed(format!("{}: {error}", at.display())))?;
-        Ok(Self { api, dispatcher, ledger, directory })
+        Ok(Self { api, dispatcher, ledger, directory, grants })
     }
 
     /// The API's doors, for the port of a node.
@@ -163,6 +167,17 @@ impl Operation {
     /// When the certificate cannot be used.
     pub fn doors(&self) -> Result<Vec<Door>, StartError> {
         self.api.doors().map_err(failed)
+    }
+
+    /// What the node beside the service has to know of grants: which are revoked, and what opens those of directories of
+    /// this host.
+    pub fn grants(&self) -> (RevokedGrants, GrantKey) {
+        (self.grants.revoked(), self.grants.host_key())
+    }
+
+    /// Tells of the node beside the service, which asks for a token: grants for directories of this host name it.
+    pub fn set_node(&self, node: OwnNode) {
+        self.grants.set_node(node);
     }
 
     /// SHA-256 of the public key that the API shows: what clients pin.

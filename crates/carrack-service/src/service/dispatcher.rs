@@ -123,7 +123,7 @@ impl Dispatcher {
     pub fn new(parts: Parts, settings: Settings) -> Self {
         let Parts { ledger, workers, clock, seal, tasks, ids, changed } = parts;
         let service_owner = settings.service_owner.clone();
-        let orders = Orders { ledger: ledger.clone(), seal, tasks, service_owner };
+        let orders = Orders { ledger: ledger.clone(), seal, clock: Arc::clone(&clock), tasks, service_owner };
         let forgot_at = clock.elapsed();
         Self {
             ledger,

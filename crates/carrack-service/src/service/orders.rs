@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use carrack_core::credential::Token;
 use carrack_core::failure::{ErrorCode, Side};
+use carrack_core::grant::{Ceilings, Claims, GrantKey, Right, Rights, claims_to_be_grant};
 
-use crate::identity::Seal;
+use crate::clock::{Clock, Moment};
+use crate::identity::{ScopePath, Seal};
 use crate::ledger::{EndpointRow, Ledger, LedgerError};
 use crate::model::{
     EndpointLocation, Fence, NewTask, Pair, Role, Task, TaskFailure, TaskKind, TaskLocation, TaskOptions,
@@ -82,6 +85,7 @@ impl From<LedgerError> for NoOrder {
 pub(super) struct Orders {
     pub ledger: Arc<dyn Ledger>,
     pub seal: Arc<dyn Unseal>,
+    pub clock: Arc<dyn Clock>,
     pub tasks: PathBuf,
     /// The user who needs no row: whoever runs the service.
     pub service_owner: String,
@@ -93,6 +97,43 @@ struct Caller {
     is_admin: bool,
 }
 
+/// What a task does at one of its ends.
+struct Use<'a> {
+    task: &'a str,
+    side: Side,
+    rights: Rights,
+    now: Moment,
+}
+
+impl Use<'_> {
+    fn changes(&self) -> bool {
+        self.rights.allow(Right::Write) || self.rights.allow(Right::Delete)
+    }
+}
+
+/// How long a worker's grant holds. An attempt that lasts longer ends, and the next one has another.
+const GRANTED_SECONDS: u64 = 366 * 86_400;
+
+/// What a worker shows an endpoint's node: a grant for what is below the endpoint's root and no more, so that no link
+/// below leads elsewhere at the node. What is a grant itself is as narrow as it is.
+fn confined(own: &Secret, base: &str, wanted: &Use<'_>) -> Result<Secret, String> {
+    if claims_to_be_grant(own.reveal()) {
+        return Ok(own.clone());
+    }
+    let token = Token::new(own.reveal().as_bytes())?;
+    let prefix = ScopePath::parse(base).map_err(|error| format!("the endpoint's root: {error}"))?.bytes();
+    let id = *blake3::hash(wanted.task.as_bytes()).as_bytes();
+    let claims = Claims {
+        id: std::array::from_fn(|index| id[index]),
+        rights: wanted.rights,
+        prefix,
+        expires: u64::try_from(wanted.now.0 / 1_000_000).unwrap_or(0).saturating_add(GRANTED_SECONDS),
+        ceilings: Ceilings::default(),
+    };
+    let grant = GrantKey::of(&token).seal(&claims).map_err(|error| error.to_string())?;
+    Ok(Secret::new(grant.reveal()))
+}
+
 impl Orders {
     /// The order of a task's next attempt. `rate` is what an endpoint's timetable allows at this hour.
     pub fn make(&self, task: &Task, fence: Fence, rate: &dyn Fn(&str) -> Option<u64>) -> Result<Order, NoOrder> {
@@ -100,11 +141,17 @@ impl Orders {
         let mut options = task.request.options.clone();
         let mut pairs = Vec::with_capacity(task.request.pairs.len());
         for pair in &task.request.pairs {
-            let is_copy = task.request.kind == TaskKind::Copy;
-            let source = self.end(&caller, &pair.source, Side::Source, !is_copy, rate, &mut options)?;
+            let rights = match task.request.kind {
+                TaskKind::Copy => Rights::of(&[Right::Read]),
+                TaskKind::Move | TaskKind::Delete => Rights::of(&[Right::Read, Right::Delete]),
+            };
+            let use_of = |side, rights| Use { task: &task.id, side, rights, now: self.clock.now() };
+            let source = self.end(&caller, &pair.source, &use_of(Side::Source, rights), rate, &mut options)?;
             let destination = match &pair.destination {
                 Some(text) if task.request.kind != TaskKind::Delete => {
-                    Some(self.end(&caller, text, Side::Destination, true, rate, &mut options)?)
+                    // What was copied there before is compared, and a move looks what it has made.
+                    let rights = Rights::of(&[Right::Read, Right::Write]);
+                    Some(self.end(&caller, text, &use_of(Side::Destination, rights), rate, &mut options)?)
                 }
                 _ => None,
             };
@@ -153,16 +200,16 @@ impl Orders {
         &self,
         caller: &Caller,
         text: &str,
-        side: Side,
-        changes: bool,
+        wanted: &Use<'_>,
         rate: &dyn Fn(&str) -> Option<u64>,
         options: &mut TaskOptions,
     ) -> Result<EndOrder, NoOrder> {
+        let side = wanted.side;
         let location = TaskLocation::parse(text)
             .map_err(|why| failed(ErrorCode::Usage, side, why, "clone the task with another location"))?;
         let raw = match location {
             TaskLocation::Endpoint { name, path } => {
-                return self.endpoint(caller, &name, &path, side, changes, rate, options);
+                return self.endpoint(caller, &name, &path, wanted, rate, options);
             }
             TaskLocation::Local { path } => EndOrder::Local { root: None, path, read_only: false },
             TaskLocation::Node { host, port, fingerprint, path } => {
@@ -178,17 +225,16 @@ impl Orders {
         Ok(raw)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what an end depends on")]
     fn endpoint(
         &self,
         caller: &Caller,
         name: &str,
         path: &str,
-        side: Side,
-        changes: bool,
+        wanted: &Use<'_>,
         rate: &dyn Fn(&str) -> Option<u64>,
         options: &mut TaskOptions,
     ) -> Result<EndOrder, NoOrder> {
+        let side = wanted.side;
         let missing = || {
             failed(
                 ErrorCode::NotFound,
@@ -207,7 +253,7 @@ impl Orders {
             // As if it were not there: who has no right to it does not learn that it exists.
             return Err(missing());
         }
-        if endpoint.read_only && changes {
+        if endpoint.read_only && wanted.changes() {
             let why = format!("endpoint {name} is read-only");
             return Err(failed(ErrorCode::NodeReadOnly, side, why, "whoever owns the endpoint can allow changes"));
         }
@@ -225,10 +271,13 @@ impl Orders {
         }
         // What needs no token is not kept from anybody by one that cannot be opened.
         let token = match (&endpoint.location, sealed_token) {
-            (EndpointLocation::Node { .. }, Some(sealed)) => Some(self.seal.open(name, &sealed).map_err(|why| {
-                let why = format!("the token of endpoint {name} cannot be opened: {why}");
-                failed(ErrorCode::AuthenticationFailed, side, why, "set the endpoint's token again")
-            })?),
+            (EndpointLocation::Node { path: base, .. }, Some(sealed)) => {
+                let token = self.seal.open(name, &sealed).and_then(|own| confined(&own, base, wanted));
+                Some(token.map_err(|why| {
+                    let why = format!("the token of endpoint {name} cannot be used: {why}");
+                    failed(ErrorCode::AuthenticationFailed, side, why, "set the endpoint's token again")
+                })?)
+            }
             _ => None,
         };
         Ok(EndOrder::at_endpoint(&endpoint.location, path, endpoint.read_only, token))

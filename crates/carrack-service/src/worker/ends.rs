@@ -9,6 +9,8 @@ use carrack_core::request::{
     CongestionControl, CopyOptions, Digests, Durability, Encrypt, EndOptions, Existing, MainDigest, Reach, Verify,
 };
 use carrack_engine::Place;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::order::{EndOrder, Order, PairOrder};
@@ -45,8 +47,9 @@ pub fn open(end: &EndOrder, side: Side, reach: &Reach) -> Result<OpenEnd, Failur
     match end {
         EndOrder::Local { root, path, read_only } => {
             if let Some(root) = root {
-                opened.place = Place::beneath(Path::new(root)).map_err(|error| {
-                    carrack_engine::io_failure(side, "open the endpoint's root", &error).at_path(root.as_bytes())
+                let root = decode(root, side)?;
+                opened.place = Place::beneath(Path::new(OsStr::from_bytes(&root))).map_err(|error| {
+                    carrack_engine::io_failure(side, "open the endpoint's root", &error).at_path(&root[..])
                 })?;
             }
             (opened.location, opened.read_only) = (Location::Local(decode(path, side)?), *read_only);

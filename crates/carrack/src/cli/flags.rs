@@ -9,6 +9,7 @@ use clap::parser::MatchesError;
 
 use super::flag::{Positional, Switch, Value};
 use super::location::parse_location;
+use super::named::{Named, parse_named};
 use crate::error::CommandError;
 
 /// Asked for a variable; `None` if it is not set. A function, so that tests need not change the process's own.
@@ -102,6 +103,14 @@ impl<'a> Flags<'a> {
     /// A usage error that shows the first bad one.
     pub fn locations(&self, positional: &Positional) -> Result<Vec<Location>, CommandError> {
         self.words(positional).map(|text| parse_location(text.as_bytes()).map_err(CommandError::usage)).collect()
+    }
+
+    /// The same where a path of a service's endpoint may stand, too.
+    ///
+    /// # Errors
+    /// As [`Self::locations`].
+    pub fn named(&self, positional: &Positional) -> Result<Vec<Named>, CommandError> {
+        self.words(positional).map(|text| parse_named(text.as_bytes()).map_err(CommandError::usage)).collect()
     }
 
     /// The one location of an argument without dashes.

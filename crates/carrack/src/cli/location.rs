@@ -16,6 +16,14 @@ use super::DEFAULT_PORT;
 use super::ports::parse_port;
 use super::size::parse_size;
 
+/// Why `@NAME:` is none of these locations.
+const NO_ENDPOINT: &str = if cfg!(feature = "service") {
+    "an endpoint of a service is no place for this; or the user before @ is missing"
+} else {
+    "an endpoint of a service, and this carrack was built without the service and its client; name the node or the host \
+     itself, or install the full carrack"
+};
+
 /// Parses one location as typed.
 ///
 /// # Errors
@@ -100,7 +108,7 @@ fn parse_ssh(text: &[u8], head_end: usize) -> Result<Location, String> {
             let at = head[..colon].iter().rposition(|&byte| byte == b'@');
             let host = &head[at.map_or(0, |at| at + 1)..colon];
             if at == Some(0) {
-                return Err("an endpoint of the managed service, or the user before @ is missing".to_owned());
+                return Err(NO_ENDPOINT.to_owned());
             }
             // bbcp writes two colons.
             let path = &text[colon + 1..];
@@ -232,7 +240,11 @@ pub fn parse_node_name(text: &[u8]) -> Result<NodeAddress, String> {
     }
 }
 
-fn decode_percent(text: &[u8]) -> Result<Vec<u8>, String> {
+/// What a path is whose bytes may stand as `%XX`.
+///
+/// # Errors
+/// A sentence that says what is wrong with it.
+pub fn decode_percent(text: &[u8]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [first, after @ ..] = rest {

@@ -103,13 +103,22 @@ fn parse(text: &[u8]) -> Result<Location, String> {
 
 /// What follows the `@` of `@NAME:/PATH`.
 fn parse_at_endpoint(rest: &[u8]) -> Result<String, String> {
+    let (name, path) = parse_at(rest)?;
+    Ok(format!("@{name}:{}", encode(path)))
+}
+
+/// The name of an endpoint and a path below its root, of what follows the `@` of `@NAME:/PATH`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse_at(rest: &[u8]) -> Result<(&str, &[u8]), String> {
     let colon = rest.iter().position(|byte| *byte == b':').ok_or("an endpoint is written @NAME:/PATH")?;
     let (name, path) = (&rest[..colon], &rest[colon + 1..]);
     let name = check_name(name)?;
     if !path.starts_with(b"/") {
         return Err("a path of an endpoint begins with / (its root)".to_owned());
     }
-    Ok(format!("@{name}:{}", encode(path)))
+    Ok((name, path))
 }
 
 /// Checks the name of an endpoint.

@@ -7,6 +7,7 @@ use carrack_core::tuning::LEFTOVER_AGE;
 use clap::Command;
 use serde_json::json;
 
+use super::named::Place;
 use super::place::VerbRun;
 use super::reach::with_reach;
 use crate::cli::duration::parse_duration;
@@ -31,11 +32,12 @@ pub fn command() -> Command {
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let locations = flags.locations(&LOCATIONS)?;
+    let places: Vec<Place> = flags.locations(&LOCATIONS)?.into_iter().map(Place::from).collect();
     let older = flags.get(&OLDER_THAN)?.unwrap_or(LEFTOVER_AGE);
     let dry_run = flags.has(&DRY_RUN);
     let mut run = VerbRun::new("gc", flags)?;
-    run.each(&locations, |run, files, path| {
+    run.each(&places, |run, files, place| {
+        let path = place.path();
         let collected = files.collect(path, older, dry_run, &mut |mut found| {
             let name = join(path, &found.path);
             if let Some(failure) = found.error.take() {

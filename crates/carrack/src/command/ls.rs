@@ -3,8 +3,9 @@
 use clap::Command;
 
 use super::entry;
+use super::named::{self, Needs};
 use super::place::VerbRun;
-use super::reach::with_reach;
+use super::reach::with_endpoints;
 use crate::cli::flag::{Positional, Switch};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
@@ -20,16 +21,16 @@ pub fn command() -> Command {
         .about("List a directory, or one file")
         .args([RECURSIVE.arg(), LONG.arg()])
         .arg(LOCATION.arg().required(true));
-    with_reach(verb)
+    with_endpoints(verb)
 }
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let location = flags.location(&LOCATION)?;
+    let place = named::place(flags, &LOCATION, Needs::READ)?;
     let (recursive, long) = (flags.has(&RECURSIVE), flags.has(&LONG));
     let mut run = VerbRun::new("ls", flags)?;
-    run.each(&[location], |run, files, path| {
-        files.list(path, recursive, &mut |mut listed| {
+    run.each(&[place], |run, files, place| {
+        files.list(place.path(), recursive, &mut |mut listed| {
             if let Some(failure) = listed.error.take() {
                 return run.fail(&listed.path, failure);
             }

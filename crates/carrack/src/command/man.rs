@@ -90,6 +90,7 @@ mod tests {
             "mv",
             "rm",
             "sum",
+            "du",
             "gc",
             "bench",
             "bench-disk",

@@ -2,8 +2,9 @@
 
 use clap::Command;
 
+use super::named::{self, Needs};
 use super::place::VerbRun;
-use super::reach::with_reach;
+use super::reach::with_endpoints;
 use crate::cli::flag::{Positional, Switch};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
@@ -14,16 +15,16 @@ const LOCATIONS: Positional = Positional::several("locations", "LOCATION");
 /// What clap knows of it.
 pub fn command() -> Command {
     let verb = Command::new("mkdir").about("Make directories").arg(PARENTS.arg()).arg(LOCATIONS.arg().required(true));
-    with_reach(verb)
+    with_endpoints(verb)
 }
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let locations = flags.locations(&LOCATIONS)?;
+    let places = named::places(flags, &LOCATIONS, Needs::WRITE)?;
     let parents = flags.has(&PARENTS);
     let mut run = VerbRun::new("mkdir", flags)?;
-    run.each(&locations, |run, files, path| {
-        files.make_dir(path, parents)?;
+    run.each(&places, |run, files, place| {
+        files.make_dir(place.path(), parents)?;
         run.done += 1;
         Ok(())
     })?;

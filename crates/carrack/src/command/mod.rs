@@ -9,6 +9,7 @@ mod context;
 mod copy;
 #[cfg(feature = "terminal")]
 mod doctor;
+mod du;
 #[cfg(feature = "service")]
 mod endpoint;
 mod entry;
@@ -22,6 +23,7 @@ mod ls;
 mod man;
 mod mkdir;
 mod mv;
+mod named;
 mod place;
 mod reach;
 #[cfg(feature = "terminal")]
@@ -68,6 +70,7 @@ const VERBS: &[Verb] = &[
     Verb { name: "mkdir", command: mkdir::command, run: mkdir::run },
     Verb { name: "mv", command: mv::command, run: mv::run },
     Verb { name: "rm", command: rm::command, run: rm::run },
+    Verb { name: "du", command: du::command, run: du::run },
     Verb { name: "sum", command: sum::command, run: sum::run },
     Verb { name: "gc", command: gc::command, run: gc::run },
     #[cfg(feature = "terminal")]

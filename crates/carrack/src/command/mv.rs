@@ -6,8 +6,9 @@ use carrack_core::report::{ErrorCode, Failure, ItemKind};
 use carrack_engine::files::Files;
 use clap::Command;
 
-use super::place::{VerbRun, same_place};
-use super::reach::with_reach;
+use super::named::{self, Needs};
+use super::place::VerbRun;
+use super::reach::with_endpoints;
 use crate::cli::flag::Positional;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
@@ -18,25 +19,28 @@ const DESTINATION: Positional = Positional::one("destination", "DST");
 /// What clap knows of it.
 pub fn command() -> Command {
     let verb = Command::new("mv")
-        .about("Rename; both names must be in one place: here, one host, or one node")
+        .about("Rename; both names must be in one place: here, one host, one node, or one endpoint")
         .args([SOURCE, DESTINATION].map(|place| place.arg().required(true)));
-    with_reach(verb)
+    with_endpoints(verb)
 }
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let source = flags.location(&SOURCE)?;
-    let destination = flags.location(&DESTINATION)?;
+    let source = named::place(flags, &SOURCE, Needs::RENAME)?;
+    let destination = named::place(flags, &DESTINATION, Needs::RENAME)?;
     let mut run = VerbRun::new("mv", flags)?;
     run.path_of(&source)?;
     let to = run.path_of(&destination)?.to_vec();
-    if !same_place(&source, &destination) {
+    if !source.is_beside(&destination) {
         return Err(CommandError::usage(format!(
-            "mv renames within one place, and {source} and {destination} are two"
+            "mv renames within one place, and {} and {} are two",
+            source.name(),
+            destination.name()
         ))
         .hint("copy, then remove the source: carrack SRC DST && carrack rm SRC"));
     }
-    run.each(&[source], |run, files, from| {
+    run.each(&[source], |run, files, place| {
+        let from = place.path();
         let to = target(files, from, &to)?;
         files.rename(from, &to)?;
         run.done += 1;

@@ -11,6 +11,7 @@ use carrack_engine::files::Files;
 use serde_json::{Value, json};
 
 use super::context::context;
+use super::named::Place;
 use super::reach::{self, JSON, QUIET};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
@@ -32,7 +33,7 @@ pub struct VerbRun<'a> {
     options: EndOptions,
     context: Context,
     /// One for each host that was named, so that ten paths there cost one login.
-    open: Vec<(Location, Files)>,
+    open: Vec<(Place, Files)>,
     /// What went well: entries, directories, digests.
     pub done: u64,
     failures: Vec<Failure>,
@@ -73,47 +74,50 @@ impl<'a> VerbRun<'a> {
     /// A location without a path, or one token file for several nodes, before anything is done; a signal.
     pub fn each(
         &mut self,
-        locations: &[Location],
-        mut action: impl FnMut(&mut Self, &mut Files, &[u8]) -> Result<(), Failure>,
+        places: &[Place],
+        mut action: impl FnMut(&mut Self, &mut Files, &Place) -> Result<(), Failure>,
     ) -> Result<(), CommandError> {
-        for location in locations {
-            self.path_of(location)?;
+        for place in places {
+            self.path_of(place)?;
         }
-        self.options.credential = reach::credential(self.flags, locations)?;
-        for location in locations {
-            let path = self.path_of(location)?.to_vec();
-            let result = self.take(location).and_then(|(place, mut files)| {
-                let result = action(self, &mut files, &path);
-                self.open.push((place, files));
+        let others = places.iter().filter(|place| place.endpoint().is_none()).map(Place::location);
+        self.options.credential = reach::credential(self.flags, &others.cloned().collect::<Vec<_>>())?;
+        for place in places {
+            let result = self.take(place).and_then(|(opened, mut files)| {
+                let result = action(self, &mut files, place);
+                self.open.push((opened, files));
                 result
             });
             match result {
                 Ok(()) => {}
                 Err(failure) if is_stop(&failure) => return Err(failure.into()),
-                Err(failure) => self.fail(location.path().unwrap_or_default(), failure),
+                Err(failure) => self.fail(place.shown(), place.tell(failure)),
             }
         }
         Ok(())
     }
 
-    /// The path of a location that has one.
+    /// The path of a place that has one.
     ///
     /// # Errors
     /// A usage error.
-    pub fn path_of<'b>(&self, location: &'b Location) -> Result<&'b [u8], CommandError> {
+    pub fn path_of<'b>(&self, place: &'b Place) -> Result<&'b [u8], CommandError> {
+        let location = place.location();
         location.path().ok_or_else(|| {
             CommandError::usage(format!("{} needs a place with files, and {location} is none", self.verb))
         })
     }
 
-    /// The open place of a location, taken out of the list so that the run stays free; opened if it is not there.
-    fn take(&mut self, location: &Location) -> Result<(Location, Files), Failure> {
-        if let Some(index) = self.open.iter().position(|(place, _)| same_place(place, location)) {
+    /// An open place, taken out of the list so that the run stays free; opened if it is not there.
+    fn take(&mut self, place: &Place) -> Result<(Place, Files), Failure> {
+        if let Some(index) = self.open.iter().position(|(opened, _)| opened.is_beside(place)) {
             return Ok(self.open.swap_remove(index));
         }
         let quiet = self.quiet || self.json;
         let sent = OnceLock::new();
-        let files = Files::open(location, &self.options, &self.context, &|event| match event {
+        let credential = place.credential().unwrap_or_else(|| self.options.credential.clone());
+        let options = EndOptions { credential, ..self.options.clone() };
+        let files = Files::open(place.location(), &options, &self.context, &|event| match event {
             Event::Note(_) if !quiet => human::event(&event, 0).iter().for_each(|line| say(line)),
             Event::ProgramSent(program) => sent.set(program).unwrap_or_default(),
             _ => {}
@@ -121,7 +125,7 @@ impl<'a> VerbRun<'a> {
         if let (Some(sent), true) = (sent.get(), self.json) {
             self.json("program", objects::program(sent));
         }
-        Ok((location.clone(), files))
+        Ok((place.clone(), files))
     }
 
     /// Tells a failure, and remembers it for the exit code.
@@ -153,7 +157,7 @@ impl<'a> VerbRun<'a> {
     /// to do, and a verb that only reads leaves nothing behind that would have to be tidied. The others go
     /// on, and end with the error.
     fn leave_if_unwritten(&self) {
-        let only_reads = matches!(self.verb, "ls" | "stat" | "sum");
+        let only_reads = matches!(self.verb, "ls" | "stat" | "sum" | "du");
         if let (true, Err(error)) = (only_reads, self.out.check()) {
             say(&format!("error: {error}"));
             carrack_sys::host::exit_at_once(error.exit_code());

@@ -16,6 +16,8 @@ use crate::cli::flag::{Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::words::split_words;
 use crate::error::CommandError;
+#[cfg(feature = "service")]
+use crate::managed::service::SERVICE;
 use crate::tokens;
 
 /// The command that reaches other hosts.
@@ -57,6 +59,26 @@ pub const JSON: Switch = Switch::new("json", "Print one JSON object a line on st
 /// Adds the flags of a file verb.
 pub fn with_reach(verb: Command) -> Command {
     verb.args(args()).args([QUIET, JSON].map(|flag| flag.arg().help_heading("Output")))
+}
+
+/// Adds the flags of a file verb that takes paths of a service's endpoints, too.
+pub fn with_endpoints(verb: Command) -> Command {
+    with_reach(with_service(verb))
+}
+
+/// Adds the flag that names the service whose endpoints are meant.
+#[cfg(feature = "service")]
+pub fn with_service(verb: Command) -> Command {
+    verb.arg(SERVICE.arg().help_heading("Hosts").help(
+        "The service whose endpoints @NAME are: https://HOST[:PORT][#sha256:FINGERPRINT], or the path of its socket \
+         [default: the one of this host, else that of the last carrack login]",
+    ))
+}
+
+/// In this build there is none.
+#[cfg(not(feature = "service"))]
+pub fn with_service(verb: Command) -> Command {
+    verb
 }
 
 /// Flags that say how hosts are reached.

@@ -5,10 +5,12 @@ use carrack_core::report::ErrorCode;
 use carrack_engine::files::ListEntry;
 use clap::Command;
 
+use super::named::{self, Needs};
 use super::place::VerbRun;
-use super::reach::with_reach;
+use super::reach::with_endpoints;
 use crate::cli::flag::{Positional, Switch};
 use crate::cli::flags::Flags;
+use crate::cli::named::Named;
 use crate::error::CommandError;
 
 const RECURSIVE: Switch = Switch::short('r', "recursive", "Remove directories and their contents");
@@ -21,24 +23,26 @@ pub fn command() -> Command {
         .about("Remove files, and with -r directories")
         .args([RECURSIVE.arg(), FORCE.arg()])
         .arg(LOCATIONS.arg().required(true));
-    with_reach(verb)
+    with_endpoints(verb)
 }
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let locations = flags.locations(&LOCATIONS)?;
+    let places = flags.named(&LOCATIONS)?;
     let (recursive, force) = (flags.has(&RECURSIVE), flags.has(&FORCE));
-    for location in &locations {
+    for path in places.iter().filter_map(Named::path) {
         // All of them are looked at before the first is touched.
-        if location.path().is_some_and(is_too_much) {
-            let path = display_bytes(location.path().unwrap_or_default()).to_string();
+        if is_too_much(path) {
+            let path = display_bytes(path).to_string();
             return Err(CommandError::usage(format!("rm does not remove {path:?}: name what is in it")));
         }
     }
     let mut run = VerbRun::new("rm", flags)?;
-    run.each(&locations, |run, files, path| {
+    let places = named::open(flags, places.into_iter().map(|named| (named, Needs::DELETE)))?;
+    run.each(&places, |run, files, place| {
+        let (path, shown) = (place.path(), place.shown());
         let mut stuck = |found: ListEntry| {
-            let name = if found.path == b"." { path.to_vec() } else { join(path, &found.path) };
+            let name = if found.path == b"." { shown.to_vec() } else { join(shown, &found.path) };
             if let Some(failure) = found.error {
                 run.fail(&name, failure);
             }

@@ -3,8 +3,9 @@
 use clap::Command;
 
 use super::entry;
+use super::named::{self, Needs};
 use super::place::VerbRun;
-use super::reach::with_reach;
+use super::reach::with_endpoints;
 use crate::cli::flag::Positional;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
@@ -16,15 +17,15 @@ pub fn command() -> Command {
     let verb = Command::new("stat")
         .about("Show kind, size, mode and modification time of a name")
         .arg(LOCATIONS.arg().required(true));
-    with_reach(verb)
+    with_endpoints(verb)
 }
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let locations = flags.locations(&LOCATIONS)?;
+    let places = named::places(flags, &LOCATIONS, Needs::READ)?;
     let mut run = VerbRun::new("stat", flags)?;
-    run.each(&locations, |run, files, path| {
-        let found = files.stat(path)?;
+    run.each(&places, |run, files, place| {
+        let (found, path) = (files.stat(place.path())?, place.shown());
         if let Some(failure) = found.error {
             return Err(failure);
         }

@@ -12,8 +12,9 @@ use clap::Command;
 use data_encoding::HEXLOWER;
 use serde_json::json;
 
+use super::named::{self, Needs};
 use super::place::VerbRun;
-use super::reach::with_reach;
+use super::reach::with_endpoints;
 use crate::cli::digests::parse_digests;
 use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
@@ -38,18 +39,19 @@ pub fn command() -> Command {
         )
         .arg(DIGEST.arg())
         .arg(LOCATIONS.arg().required(true));
-    with_reach(verb)
+    with_endpoints(verb)
 }
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let locations = flags.locations(&LOCATIONS)?;
+    let places = named::places(flags, &LOCATIONS, Needs::READ)?;
     let digests = wanted(flags)?;
     let terminal = std::io::stdout().is_terminal();
     let mut run = VerbRun::new("sum", flags)?;
-    run.each(&locations, |run, files, path| {
-        let directory = is_directory(files, path);
-        files.sum(path, digests, &mut |entry| tell(run, &named(path, directory, &entry), entry, terminal))
+    run.each(&places, |run, files, place| {
+        let directory = is_directory(files, place.path());
+        let shown = place.shown();
+        files.sum(place.path(), digests, &mut |entry| tell(run, &name_of(shown, directory, &entry), entry, terminal))
     })?;
     run.finish()
 }
@@ -64,7 +66,7 @@ fn wanted(flags: &Flags) -> Result<Digests, CommandError> {
 }
 
 /// A name as b3sum would have printed it: beginning with what was typed.
-fn named(path: &[u8], directory: bool, entry: &SumEntry) -> Vec<u8> {
+fn name_of(path: &[u8], directory: bool, entry: &SumEntry) -> Vec<u8> {
     if directory { join(path, &entry.path) } else { path.to_vec() }
 }
 
@@ -150,7 +152,7 @@ mod tests {
         let cases: &[(&[u8], bool, &[u8])] =
             &[(b"d", true, b"d/x/y"), (b"d/", true, b"d/x/y"), (b"", true, b"x/y"), (b"./f", false, b"./f")];
         for (typed, directory, name) in cases {
-            assert_eq!(named(typed, *directory, &entry), *name);
+            assert_eq!(name_of(typed, *directory, &entry), *name);
         }
     }
 }

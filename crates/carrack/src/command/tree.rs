@@ -27,6 +27,7 @@ Locations:
   [USER@]HOST:PATH            over ssh; an IPv6 address in brackets
   carrack://NODE[:PORT]/PATH[#sha256:FINGERPRINT]
                               a `carrack serve`, by default on port 7420
+  @NAME:/PATH                 an endpoint of a service (`carrack endpoint`)
   -                           standard input or output
   zero:SIZE  random:SIZE      sources for measuring
   null:                       a sink for measuring

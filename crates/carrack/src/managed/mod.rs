@@ -1,5 +1,6 @@
 //! Managed transfers from the command line: which service is meant, what it is asked, and how its answers are shown.
 
+pub mod grants;
 pub mod secret;
 pub mod service;
 pub mod show;

@@ -15,7 +15,10 @@ mod deaf;
 mod destination;
 mod disk;
 mod doctor;
+mod du;
 mod durability;
+#[cfg(feature = "service")]
+mod endpoint;
 mod extremes;
 mod fan;
 mod fast;

@@ -226,6 +226,9 @@ pub struct List {
     /// The sources of a copy, up to the one of this path: an entry whose name an earlier one has, too, bears a
     /// failure. From version 4 on.
     pub sources: Vec<SourceSpec>,
+    /// Tell of each entry what it takes of the storage, too. From version 5 on; a peer that does not know of it tells
+    /// nothing of that.
+    pub usage: bool,
 }
 
 /// Make a directory.

@@ -6,6 +6,7 @@ mod fields;
 mod path;
 mod sample;
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use crate::attributes::Time;
@@ -144,6 +145,10 @@ pub struct Entry {
     pub link_target: Vec<u8>,
     /// Why it could not be read: then nothing else is known.
     pub failure: Option<Failure>,
+    /// Bytes of the storage that it takes; `None` where nobody asked, or where it is not known.
+    pub allocated: Option<u64>,
+    /// Of a file with several names: what all its names have and nothing else in the listing.
+    pub twin: Option<NonZeroU64>,
 }
 
 /// A data stream was lost, or has ended as it was asked to.

@@ -70,6 +70,7 @@ fn entry(source: &dyn Source, path: &[u8], item: &ScannedItem) -> Entry {
         mtime: item.attributes.mtime.unwrap_or_default(),
         link_target,
         failure,
+        ..Entry::default()
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use carrack_core::credential::{Credential, Token};
-use carrack_core::grant::{Ceilings, Claims};
+use carrack_core::grant::{Ceilings, Claims, GrantKey, Right, Rights};
 use carrack_core::location::{Location, NodeAddress, SyntheticKind};
 use carrack_core::report::{ErrorCode, Event, Failure, Reason, Report};
 use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
@@ -37,6 +37,7 @@ impl Served {
             access: Access::TokenFile(file),
             measure: Measure::Token,
             revoked: revoked.clone(),
+            host_grants: Some(host_key()),
             ..node_config(root.path(), own.path())
         };
         Self { root, _own: own, revoked, node: Node::start(config).unwrap() }
@@ -46,6 +47,11 @@ impl Served {
         let (port, pin) = (self.node.address().port(), Some(self.node.fingerprint()));
         Location::Node { node: NodeAddress { host: "127.0.0.1".into(), port, pin }, path: bytes(path) }
     }
+}
+
+/// Another key than any that is derived from the node's token.
+fn host_key() -> GrantKey {
+    GrantKey::of(&Token::new(b"of the program that runs the node").unwrap())
 }
 
 fn with(grant: &str) -> EndOptions {
@@ -171,6 +177,65 @@ fn copy_ends_soon_after_its_grant_has_expired() {
     let late = now() - expires;
     assert_eq!((why.code, why.reason), (ErrorCode::AuthenticationFailed, Some(Reason::GrantExpired)), "{why:?}");
     assert!(late <= SOON.as_secs(), "{late}");
+}
+
+/// Whoever comes back with a grant that says the same, and ends later, keeps the session of the first going. One that
+/// says anything else does not.
+#[test]
+fn copy_goes_on_when_its_node_is_shown_a_later_grant_that_says_the_same() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let here = directory();
+    let show = |claims: &Claims| {
+        assert!(copied(served.at("/foo/a"), local(here.path()), &shown(claims)).error.is_none());
+    };
+    let expires = now() + 2;
+    let first = Claims { expires, ..claims() };
+    let later = expires + 4;
+    let (_, after) = ended_by(&served, &shown(&first), || show(&Claims { expires: later, ..first.clone() }));
+    assert!(now() >= later && after >= Duration::from_secs(3), "{after:?}");
+    let expires = now() + 2;
+    let first = Claims { expires, ..claims() };
+    let (why, _) = ended_by(&served, &shown(&first), || {
+        let later = Claims { expires: expires + 3600, ..first.clone() };
+        show(&Claims { id: [8; 16], ..later.clone() });
+        show(&Claims { rights: Rights::of(&[Right::Read]), ..later.clone() });
+        show(&Claims { prefix: Vec::new(), ..later });
+    });
+    assert_eq!(why.reason, Some(Reason::GrantExpired));
+    assert!(now() - expires <= SOON.as_secs());
+}
+
+/// A grant of the host is for a directory outside of the node's root; the node's own token makes none.
+#[test]
+fn grant_of_the_host_covers_its_directory_and_no_other() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let (elsewhere, here) = (directory(), directory());
+    let top = elsewhere.path().canonicalize().unwrap();
+    fs::create_dir(top.join("in")).unwrap();
+    fs::write(top.join("in/a"), "content").unwrap();
+    fs::write(top.join("beside"), "canary").unwrap();
+    std::os::unix::fs::symlink("../beside", top.join("in/out")).unwrap();
+    let path = |below: &str| top.join(below).to_str().unwrap().to_owned();
+    let claims = Claims { prefix: path("in").trim_start_matches('/').as_bytes().to_vec(), ..claims() };
+    let grant = host_key().seal(&claims).unwrap();
+    let grant = grant.reveal();
+    assert!(copied(served.at(&path("in/a")), local(&here.path().join("a")), grant).error.is_none());
+    assert_eq!(fs::read(here.path().join("a")).unwrap(), b"content");
+    assert!(copied(local(&here.path().join("a")), served.at(&path("in/b")), grant).error.is_none());
+    assert_eq!(fs::read(top.join("in/b")).unwrap(), b"content");
+    for outside in [path("beside"), path("in/out"), "/foo/a".into(), "/".into()] {
+        let report = copied(served.at(&outside), local(&here.path().join("stolen")), grant);
+        assert!(report.error.is_some() || report.counts.failed > 0, "{outside}: {report:?}");
+        assert!(!here.path().join("stolen").exists(), "{outside}");
+    }
+    // By the node's token the same words are of its root, where there is no such directory.
+    let forged = shown(&claims);
+    assert!(copied(served.at(&path("in/a")), local(&here.path().join("forged")), &forged).error.is_some());
+    served.revoked.revoke(ID, now() + 3600);
+    let refused = copied(served.at(&path("in/a")), local(&here.path().join("late")), grant).error;
+    assert_eq!(refused.expect("it is refused").reason, Some(Reason::GrantRevoked));
 }
 
 #[test]

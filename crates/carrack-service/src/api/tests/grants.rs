@@ -29,9 +29,13 @@ fn grant(client: &Client, name: &str, wanted: &NewGrant) -> Called<MadeGrant> {
 fn opened(made: &MadeGrant) -> Claims {
     let key = GrantKey::of(&Token::new(OWN.as_bytes()).unwrap());
     let expires = u64::try_from(made.expires.0 / 1_000_000).unwrap();
-    let claims = key.open(made.token.reveal(), expires - 1).unwrap();
+    let claims = key.open(shown(made), expires - 1).unwrap();
     assert_eq!(claims.expires, expires);
     claims
+}
+
+fn shown(made: &MadeGrant) -> &str {
+    made.token.as_ref().expect("a token").reveal()
 }
 
 fn status(called: Called<MadeGrant>) -> u16 {
@@ -53,7 +57,7 @@ fn grant_opens_the_endpoints_path_at_its_node() {
     assert_eq!(claims.prefix, b"data/lab 1");
     assert_eq!(claims.rights, Rights::of(&[Right::Read, Right::Delete]));
     assert_eq!(claims.ceilings, carrack_core::grant::Ceilings::default());
-    assert!(!format!("{made:?}").contains(made.token.reveal()));
+    assert!(!format!("{made:?}").contains(shown(&made)) && !made.at_service);
 }
 
 #[test]
@@ -110,4 +114,53 @@ fn grant_takes_a_right_to_the_endpoint() {
     assert_eq!(status(grant(&eve, "lab", &read)), 403, "a viewer reads nothing");
     assert_eq!(status(grant(&rig.stranger(), "lab", &read)), 401);
     assert_eq!(status(grant(&ann, "bare", &read)), 409, "the service has no token of its node");
+    let narrow = GrantKey::of(&Token::new(OWN.as_bytes()).unwrap()).seal(&claims_of_all()).unwrap();
+    let granted = NewEndpoint { token: Some(Secret::new(narrow.reveal())), ..lab(&[]) };
+    add_endpoint(&ann, &NewEndpoint { name: "granted".into(), ..granted }).unwrap();
+    assert_eq!(status(grant(&ann, "granted", &read)), 409, "no grant is made of a grant");
+}
+
+fn claims_of_all() -> Claims {
+    Claims {
+        id: [7; 16],
+        rights: Rights::all(),
+        prefix: Vec::new(),
+        expires: u64::MAX,
+        ceilings: carrack_core::grant::Ceilings::default(),
+    }
+}
+
+#[test]
+fn grant_of_a_host_behind_ssh_is_a_place_and_no_token() {
+    let rig = Rig::start();
+    let location =
+        EndpointLocation::Ssh { user: Some("me".into()), host: "cluster".into(), path: "/scratch/a%20b/".into() };
+    let mut far = endpoint("far", &[]);
+    (far.location, far.token) = (location, None);
+    let local = rig.local();
+    add_endpoint(&local, &far).unwrap();
+    let made = grant(&local, "far", &wanted(&[Verb::Read], "/run%2042/")).unwrap();
+    assert!(made.token.is_none());
+    assert_eq!(made.location, "ssh://me@cluster/scratch/a%20b/run%2042/");
+}
+
+#[test]
+fn grant_of_this_host_waits_for_a_node_that_asks_for_tokens() {
+    let rig = Rig::start();
+    let mut here = endpoint("here", &[]);
+    (here.location, here.token) = (EndpointLocation::Local { root: "/".into() }, None);
+    let local = rig.local();
+    add_endpoint(&local, &here).unwrap();
+    assert_eq!(status(grant(&local, "here", &wanted(&[Verb::Read], "/"))), 409);
+}
+
+#[test]
+fn grant_of_a_user_without_a_token_has_one_number() {
+    let rig = Rig::start();
+    let local = rig.local();
+    add_endpoint(&local, &lab(&[])).unwrap();
+    let ids = [0; 2].map(|_| opened(&grant(&local, "lab", &wanted(&[Verb::Read], "/")).unwrap()).id);
+    let ann = rig.user("ann", Role::Admin);
+    let other = opened(&grant(&ann, "lab", &wanted(&[Verb::Read], "/")).unwrap()).id;
+    assert!(ids[0] == ids[1] && ids[0] != other);
 }

@@ -153,6 +153,7 @@ impl Rig {
                 key_file: self.directory.path().join("node.key"),
                 stop: Stop::default(),
                 revoked: Default::default(),
+                host_grants: None,
                 doors: self.handle.as_ref().unwrap().doors().unwrap(),
                 log: NodeLog::none(),
                 tuning,

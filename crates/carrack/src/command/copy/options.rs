@@ -19,8 +19,10 @@ use crate::cli::files_from::read_list;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::location::parse_host;
+use crate::cli::named::Named;
 use crate::cli::ports::parse_ports;
 use crate::cli::size::{parse_block, parse_rate};
+use crate::command::named::{self, Needs, Place};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
 use crate::output::timeline::write::asked;
@@ -146,7 +148,7 @@ const PRESERVE: Switch = Switch::short('p', "preserve", "Always on");
 /// What clap knows of the verb.
 pub fn command() -> Command {
     let headed = |heading: &'static str, args: Vec<Arg>| args.into_iter().map(move |arg| arg.help_heading(heading));
-    Command::new("copy")
+    let verb = Command::new("copy")
         .visible_alias("cp")
         .about("Copy files and trees; the same as `carrack SRC... DST`")
         .override_usage("carrack [copy] [OPTIONS] SRC... DST")
@@ -157,7 +159,8 @@ pub fn command() -> Command {
         .args(reach::args())
         .args(headed("Hosts", hosts()))
         .args(headed("Output", said()))
-        .args([RECURSIVE, ARCHIVE, PRESERVE].map(|flag| flag.arg().hide(true)))
+        .args([RECURSIVE, ARCHIVE, PRESERVE].map(|flag| flag.arg().hide(true)));
+    reach::with_service(verb)
 }
 
 fn what() -> Vec<Arg> {
@@ -207,20 +210,46 @@ fn said() -> Vec<Arg> {
 
 /// Everything that `carrack copy` was asked for.
 pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError> {
-    let mut sources = flags.locations(&LOCATIONS)?;
-    let destination = match (sources.pop(), sources.is_empty()) {
-        (Some(destination), false) => destination,
-        (last, _) => return Err(missing_location(last)),
+    let (sources, destination) = places(flags)?;
+    let credentials_there = (sources.first().and_then(Place::credential), destination.credential());
+    // The user's own tokens are not for endpoints.
+    let own = |place: &Place| match place.endpoint() {
+        Some(_) => Location::Local(place.name().into_bytes()),
+        None => place.location().clone(),
     };
+    let (own_sources, own_destination) = (sources.iter().map(own).collect::<Vec<_>>(), own(&destination));
+    let sources: Vec<Location> = sources.iter().map(|place| place.location().clone()).collect();
+    let destination = destination.location().clone();
     check_places(&sources, &destination)?;
     let mut output = output(flags)?;
     check_standard_output(&destination, &output)?;
     let mut options = copy_options(flags, &output, sources.contains(&Location::Stdio))?;
-    (options.source.credential, options.destination.credential) = credentials(flags, &sources, &destination)?;
+    let (of_source, of_destination) = credentials(flags, &own_sources, &own_destination)?;
+    options.source.credential = credentials_there.0.unwrap_or(of_source);
+    options.destination.credential = credentials_there.1.unwrap_or(of_destination);
     let request = CopyRequest { sources, destination, options };
     let timeline = timeline(flags)?;
     output.timeline = timeline.map(|path| TimelineOptions { path, asked: asked(&request) });
     Ok((request, output))
+}
+
+/// Where the copy begins, and where it goes.
+fn places(flags: &Flags) -> Result<(Vec<Place>, Place), CommandError> {
+    let mut typed = flags.named(&LOCATIONS)?;
+    let destination = match (typed.pop(), typed.is_empty()) {
+        (Some(destination), false) => destination,
+        (Some(Named::Location(last)), true) => return Err(missing_location(Some(last))),
+        _ => return Err(missing_location(None)),
+    };
+    let needs = typed.into_iter().map(|source| (source, Needs::READ)).chain([(destination, Needs::WRITE)]);
+    let mut sources = named::open(flags, needs)?;
+    let Some(destination) = sources.pop() else { return Err(missing_location(None)) };
+    if let Some(other) = sources.iter().find(|place| place.endpoint() != sources[0].endpoint()) {
+        let (one, other) = (sources[0].name(), other.name());
+        return Err(CommandError::usage(format!("{one} and {other} are two places: a copy has one source place"))
+            .hint("copy from one endpoint at a time"));
+    }
+    Ok((sources, destination))
 }
 
 fn timeline(flags: &Flags) -> Result<Option<Vec<u8>>, CommandError> {

@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use carrack_core::grant::GrantKey;
 use carrack_core::tuning::Tuning;
 use carrack_engine::Stop;
 use carrack_engine::node::{Access, Door, Measure, Network, Node, NodeConfig, NodeHandle, NodeLog, RevokedGrants};
@@ -107,6 +108,8 @@ struct Beside {
     doors: Vec<Door>,
     /// Grants that are not taken any more.
     revoked: RevokedGrants,
+    /// What opens grants of other directories of this host.
+    host_grants: Option<GrantKey>,
     log: NodeLog,
     stop: Stop,
 }
@@ -119,6 +122,7 @@ impl Beside {
             listener: None,
             doors: Vec::new(),
             revoked: RevokedGrants::default(),
+            host_grants: None,
             log: NodeLog::none(),
             stop,
         }
@@ -152,6 +156,7 @@ fn start_node(settings: &Settings, beside: Beside) -> Result<(NodeHandle, Announ
         key_file: path_of(settings, &KEY_FILE)?.unwrap_or_else(|| state_directory().join("node.key")),
         stop: beside.stop,
         revoked: beside.revoked,
+        host_grants: beside.host_grants,
         doors: beside.doors,
         log: beside.log,
         tuning: Tuning::DEFAULT,

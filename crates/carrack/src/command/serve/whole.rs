@@ -11,7 +11,7 @@ use carrack_core::request::{Push, Reach};
 use carrack_engine::node::{NodeHandle, NodeLog};
 use carrack_service::api::CertificateFiles;
 use carrack_service::operate::log::LogFormat;
-use carrack_service::operate::{Config, Operation, StartError, log, systemd};
+use carrack_service::operate::{Config, Operation, OwnNode, StartError, log, systemd};
 use carrack_service::service::Settings as ServiceSettings;
 use clap::{ArgAction, Command};
 
@@ -186,7 +186,12 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let operation = start_service(&settings, inherited.unix.into_iter().next())?;
     beside.doors = operation.doors().map_err(|error| refused(&error))?;
     beside.root = Some(own_root(&operation)?);
+    let (revoked, host_key) = operation.grants();
+    (beside.revoked, beside.host_grants) = (revoked, Some(host_key));
     let (node, mut facts) = start_node(&settings, beside)?;
+    if node.token_file().is_some() {
+        operation.set_node(OwnNode { address: node.address(), fingerprint: node.fingerprint() });
+    }
     let socket = operation.socket().map(Path::to_path_buf).unwrap_or_default();
     facts.service = Some(AnnouncedService {
         is_default: socket == socket_in(&service_directory()),

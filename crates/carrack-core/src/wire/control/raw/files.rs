@@ -59,6 +59,9 @@ pub struct List {
     /// as a failure (version 4).
     #[prost(message, repeated, tag = "4")]
     pub sources: Vec<Source>,
+    /// Tells `allocated` and `twin` of entries (version 5).
+    #[prost(bool, tag = "5")]
+    pub usage: bool,
 }
 
 /// A page of a listing.
@@ -96,6 +99,13 @@ pub struct Entry {
     /// Why it could not be read: then nothing else is known.
     #[prost(message, optional, tag = "8")]
     pub failure: Option<RawFailure>,
+    /// Bytes of the storage that it takes, where that was asked for and is known (version 5).
+    #[prost(uint64, optional, tag = "9")]
+    pub allocated: Option<u64>,
+    /// Of a file with several names: a number that all its names have and nothing else on this listing; 0 of others
+    /// (version 5).
+    #[prost(uint64, tag = "10")]
+    pub twin: u64,
 }
 
 /// Make a directory.

@@ -1,5 +1,6 @@
 //! What an agent says as fields of a message, and from there back. What is only shown is made fit to be shown.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use super::{Dialed, Ended, Entry, Listening, PathFacts, Stages, StreamLost, Tell, Welcome, evidence};
@@ -203,6 +204,8 @@ impl From<raw::Entry> for Entry {
             mtime: Time::new(entry.mtime_seconds, below_second(entry.mtime_nanos)),
             link_target: entry.link_target,
             failure: entry.failure.map(Into::into),
+            allocated: entry.allocated,
+            twin: NonZeroU64::new(entry.twin),
         }
     }
 }
@@ -218,6 +221,8 @@ impl From<Entry> for raw::Entry {
             mtime_nanos: entry.mtime.nanos,
             link_target: entry.link_target,
             failure: entry.failure.map(Into::into),
+            allocated: entry.allocated,
+            twin: entry.twin.map_or(0, NonZeroU64::get),
         }
     }
 }

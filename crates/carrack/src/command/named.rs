@@ -1,0 +1,153 @@
+//! The places that a verb about files goes to: each typed location, and for one of a service's endpoint (`@NAME:/PATH`)
+//! the node behind it, with what opens it there.
+
+use carrack_core::credential::Credential;
+use carrack_core::grant::Right;
+use carrack_core::location::Location;
+use carrack_core::path::display_bytes;
+use carrack_core::report::Failure;
+
+use crate::cli::flag::Positional;
+use crate::cli::flags::Flags;
+use crate::cli::named::Named;
+use crate::error::CommandError;
+
+/// What a verb does at a place.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// It cannot do without these rights.
+    pub rights: &'static [Right],
+    /// It takes these, too, where they can be had.
+    pub wishes: &'static [Right],
+}
+
+impl Needs {
+    /// It looks, and changes nothing.
+    pub const READ: Self = Self { rights: &[Right::Read], wishes: &[] };
+    /// It makes what is not there.
+    pub const WRITE: Self = Self { rights: &[Right::Write], wishes: &[] };
+    /// It removes.
+    pub const DELETE: Self = Self { rights: &[Right::Delete], wishes: &[] };
+    /// It renames: it looks where to, and may replace what is there.
+    pub const RENAME: Self = Self { rights: &[Right::Read, Right::Write], wishes: &[Right::Delete] };
+}
+
+/// A place, and how messages call it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    location: Location,
+    endpoint: Option<AtEndpoint>,
+}
+
+/// What is more at an endpoint.
+#[derive(Clone, Debug)]
+struct AtEndpoint {
+    name: String,
+    /// Below its root, as typed.
+    path: Vec<u8>,
+    /// What opens it; none: the user's own ssh.
+    credential: Option<Credential>,
+}
+
+impl From<Location> for Place {
+    fn from(location: Location) -> Self {
+        Self { location, endpoint: None }
+    }
+}
+
+impl Place {
+    /// Where it is.
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// The path there; nothing for what has none.
+    pub fn path(&self) -> &[u8] {
+        self.location.path().unwrap_or_default()
+    }
+
+    /// The path as the user knows it: of an endpoint, below its root.
+    pub fn shown(&self) -> &[u8] {
+        self.endpoint.as_ref().map_or_else(|| self.path(), |endpoint| &endpoint.path)
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> String {
+        match &self.endpoint {
+            Some(AtEndpoint { name, path, .. }) => format!("@{name}:{}", display_bytes(path)),
+            None => self.location.to_string(),
+        }
+    }
+
+    /// The endpoint that it is at.
+    pub fn endpoint(&self) -> Option<&str> {
+        self.endpoint.as_ref().map(|endpoint| &*endpoint.name)
+    }
+
+    /// What opens it, where that does not depend on what the user has for nodes.
+    pub fn credential(&self) -> Option<Credential> {
+        let endpoint = self.endpoint.as_ref()?;
+        Some(endpoint.credential.clone().unwrap_or_default())
+    }
+
+    /// A failure there with the path as the user knows it.
+    pub fn tell(&self, mut failure: Failure) -> Failure {
+        let (Some(endpoint), Some(at)) = (&self.endpoint, &mut failure.at) else { return failure };
+        let base = self.path().strip_suffix(&endpoint.path[..]);
+        let told = |path: &Vec<u8>| {
+            let rest = path.strip_prefix(base?)?;
+            let start = rest.iter().position(|byte| *byte != b'/').unwrap_or(rest.len());
+            Some([b"/", &rest[start..]].concat())
+        };
+        if let Some(path) = at.path.as_ref().and_then(told) {
+            at.path = Some(path);
+        }
+        failure
+    }
+
+    /// Whether both are reached in the same way, with the same rights.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        self.endpoint() == other.endpoint() && super::place::same_place(&self.location, &other.location)
+    }
+}
+
+/// The places of an argument without dashes, in order, opened for what the verb does there.
+///
+/// # Errors
+/// A usage error that shows the first bad one; an endpoint that the user has no right to; a service that does not answer.
+pub fn places(flags: &Flags, positional: &Positional, needs: Needs) -> Result<Vec<Place>, CommandError> {
+    let named = flags.named(positional)?;
+    open(flags, named.into_iter().map(|named| (named, needs)))
+}
+
+/// The one place of an argument without dashes.
+///
+/// # Errors
+/// As [`places`].
+pub fn place(flags: &Flags, positional: &Positional, needs: Needs) -> Result<Place, CommandError> {
+    let missing = || CommandError::usage(format!("{} is missing", positional.name));
+    places(flags, positional, needs)?.pop().ok_or_else(missing)
+}
+
+/// Opens places.
+///
+/// # Errors
+/// As [`places`].
+pub fn open(flags: &Flags, named: impl IntoIterator<Item = (Named, Needs)>) -> Result<Vec<Place>, CommandError> {
+    #[cfg(feature = "service")]
+    let mut grants = crate::managed::grants::Grants::new(flags, super::reach::reach(flags)?, super::context::context);
+    #[cfg(not(feature = "service"))]
+    let _ = flags;
+    let open = |(named, needs): (Named, Needs)| match named {
+        Named::Location(location) => {
+            let Needs { rights: _, wishes: _ } = needs;
+            Ok(location.into())
+        }
+        #[cfg(feature = "service")]
+        Named::Endpoint { name, path } => {
+            let (location, credential) = grants.open(&name, &path, needs.rights, needs.wishes)?;
+            Ok(Place { location, endpoint: Some(AtEndpoint { name, path, credential }) })
+        }
+    };
+    named.into_iter().map(open).collect()
+}
