@@ -80,8 +80,7 @@ pub struct NewGrant {
 }
 
 /// What lets somebody do it: a place, and a token for it that allows nothing else. This is the only time that it is
-/// shown. A node lets two grants by one token of the service, or by one user without a token, that differ in nothing but
-/// their end, both end with the later one.
+/// shown. Whoever shows the node a later one that says the same keeps sessions with the earlier one going.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MadeGrant {
     /// The path at its node, `carrack://host:port/path#sha256:…`; or `ssh://user@host/path`.

@@ -169,8 +169,8 @@ impl Operation {
         self.api.doors().map_err(failed)
     }
 
-    /// What the node beside the service has to know of grants: which are revoked, and what opens those of directories of
-    /// this host.
+    /// What the node beside the service has to know of grants: which are revoked, and what opens those of directories
+    /// of this host.
     pub fn grants(&self) -> (RevokedGrants, GrantKey) {
         (self.grants.revoked(), self.grants.host_key())
     }

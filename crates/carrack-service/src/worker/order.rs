@@ -53,8 +53,8 @@ pub struct PairOrder {
 pub enum EndOrder {
     /// This host.
     Local {
-        /// Nothing outside this directory is reached, told as a path below is; none: the whole host, for whoever runs the
-        /// service.
+        /// Nothing outside this directory is reached, told as a path below is; none: the whole host, for whoever runs
+        /// the service.
         root: Option<String>,
         /// Below the root; bytes that are no text as in a URL, by `%` and two digits.
         path: String,

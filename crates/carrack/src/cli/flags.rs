@@ -9,7 +9,7 @@ use clap::parser::MatchesError;
 
 use super::flag::{Positional, Switch, Value};
 use super::location::parse_location;
-use super::named::{Named, parse_named};
+use super::named::{TypedLocation, parse_named};
 use crate::error::CommandError;
 
 /// Asked for a variable; `None` if it is not set. A function, so that tests need not change the process's own.
@@ -109,7 +109,7 @@ impl<'a> Flags<'a> {
     ///
     /// # Errors
     /// As [`Self::locations`].
-    pub fn named(&self, positional: &Positional) -> Result<Vec<Named>, CommandError> {
+    pub fn named(&self, positional: &Positional) -> Result<Vec<TypedLocation>, CommandError> {
         self.words(positional).map(|text| parse_named(text.as_bytes()).map_err(CommandError::usage)).collect()
     }
 

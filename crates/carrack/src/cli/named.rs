@@ -8,7 +8,7 @@ use super::location::parse_location;
 
 /// Where something is, as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum TypedLocation {
     /// A location that needs nobody's help.
     Location(Location),
     /// Of a service's endpoint.
@@ -21,7 +21,7 @@ pub enum Named {
     },
 }
 
-impl Named {
+impl TypedLocation {
     /// The path, where it has one.
     pub fn path(&self) -> Option<&[u8]> {
         match self {
@@ -36,14 +36,14 @@ impl Named {
 ///
 /// # Errors
 /// A sentence that says what is wrong with it, printable.
-pub fn parse_named(text: &[u8]) -> Result<Named, String> {
+pub fn parse_named(text: &[u8]) -> Result<TypedLocation, String> {
     #[cfg(feature = "service")]
     if let Some(rest) = endpoint(text) {
         return super::task_location::parse_at(rest)
-            .map(|(name, path)| Named::Endpoint { name: name.to_owned(), path: path.to_vec() })
+            .map(|(name, path)| TypedLocation::Endpoint { name: name.to_owned(), path: path.to_vec() })
             .map_err(|why| format!("{}: {why} (a local file of that name: ./{0})", display_bytes(text)));
     }
-    parse_location(text).map(Named::Location)
+    parse_location(text).map(TypedLocation::Location)
 }
 
 /// What follows the `@`, where the text is one of an endpoint: a name, a colon, and no slash before it.
@@ -60,8 +60,8 @@ mod tests {
 
     #[test]
     fn endpoints_are_told_from_files_and_hosts() {
-        let at = |name: &str, path: &[u8]| Named::Endpoint { name: name.into(), path: path.to_vec() };
-        let local = |path: &str| Named::Location(Location::Local(path.into()));
+        let at = |name: &str, path: &[u8]| TypedLocation::Endpoint { name: name.into(), path: path.to_vec() };
+        let local = |path: &str| TypedLocation::Location(Location::Local(path.into()));
         for (text, named) in [
             (&b"@lab:/run 42/"[..], at("lab", b"/run 42/")),
             (b"@lab:/100%", at("lab", b"/100%")),
@@ -75,6 +75,6 @@ mod tests {
         for text in ["@lab:", "@lab:x", "@:/x", "@a b:/x", "@-a:/x", "@user@host:/x"] {
             assert!(parse_named(text.as_bytes()).is_err(), "{text}");
         }
-        assert!(matches!(parse_named(b"u@lab:/x"), Ok(Named::Location(Location::Ssh { .. }))));
+        assert!(matches!(parse_named(b"u@lab:/x"), Ok(TypedLocation::Location(Location::Ssh { .. }))));
     }
 }

@@ -94,7 +94,7 @@ impl Usage {
 }
 
 /// The sums below one location.
-struct Tree {
+struct UsageTree {
     depth: usize,
     files_too: bool,
     itself: Usage,
@@ -102,7 +102,7 @@ struct Tree {
     below: BTreeMap<Vec<u8>, Usage>,
 }
 
-impl Tree {
+impl UsageTree {
     fn new(depth: usize, files_too: bool) -> Self {
         Self { depth, files_too, itself: Usage::default(), below: BTreeMap::new() }
     }
@@ -127,7 +127,7 @@ impl Tree {
     fn into_lines(self) -> Vec<(Vec<u8>, Usage)> {
         let mut lines = Vec::with_capacity(self.below.len());
         let mut open: Vec<(Vec<u8>, Usage)> = Vec::new();
-        // By component: a name that goes on with a character before `/` does not come between a directory and what is in it.
+        // By component: a name that goes on with a character before `/` comes behind what is in the directory.
         let mut sums: Vec<_> = self.below.into_iter().collect();
         sums.sort_by(|(one, _), (other, _)| one.split(|byte| *byte == b'/').cmp(other.split(|byte| *byte == b'/')));
         for (path, usage) in sums {
@@ -144,13 +144,13 @@ impl Tree {
 
 /// In which unit it is shown.
 #[derive(Clone, Copy, Debug)]
-struct Shown {
+struct SizeUnit {
     apparent: bool,
     bytes: bool,
     human: bool,
 }
 
-impl Shown {
+impl SizeUnit {
     fn text(self, usage: &Usage) -> String {
         let amount = match usage.known_allocated().filter(|_| !self.apparent) {
             Some(allocated) => allocated,
@@ -172,13 +172,13 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let depth = if flags.has(&SUMMARIZE) { Some(0) } else { flags.get(&MAX_DEPTH)? };
     let (depth, files_too) = (depth.unwrap_or(usize::MAX), flags.has(&ALL));
     let bytes = flags.has(&BYTES);
-    let shown = Shown { apparent: bytes || flags.has(&APPARENT), bytes, human: flags.has(&HUMAN) };
+    let shown = SizeUnit { apparent: bytes || flags.has(&APPARENT), bytes, human: flags.has(&HUMAN) };
     let mut run = VerbRun::new("du", flags)?;
     let mut total = Usage::default();
     let mut twins: HashSet<NonZeroU64> = HashSet::new();
     let mut told_unknown = false;
     run.each(&places, |run, files, place| {
-        let mut tree = Tree::new(depth, files_too);
+        let mut tree = UsageTree::new(depth, files_too);
         files.usage(place.path(), &mut |found| {
             let (entry, below) = match found {
                 UsageEntry::Itself(entry) => (entry, false),
@@ -229,7 +229,7 @@ fn fields(usage: &Usage) -> serde_json::Value {
     fields
 }
 
-fn tell(run: &mut VerbRun, path: &[u8], usage: &Usage, shown: Shown) {
+fn tell(run: &mut VerbRun, path: &[u8], usage: &Usage, shown: SizeUnit) {
     if run.json {
         return run.json("usage", objects::with_path(fields(usage), path));
     }
@@ -248,8 +248,8 @@ mod tests {
 
     const DIRECTORY: Usage = Usage { size: 0, allocated: 4096, is_partly_unknown: false, files: 0, directories: 1 };
 
-    fn tree(depth: usize, files_too: bool) -> Tree {
-        let mut tree = Tree::new(depth, files_too);
+    fn tree(depth: usize, files_too: bool) -> UsageTree {
+        let mut tree = UsageTree::new(depth, files_too);
         tree.itself.add(DIRECTORY);
         // In any order: a place may list as it likes.
         tree.add(b"a/b/c", file(5000), false);
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn sizes_are_rounded_up_as_du_does_and_fall_back_to_the_length() {
         let known = file(5000);
-        let shown = |apparent, bytes, human| Shown { apparent, bytes, human };
+        let shown = |apparent, bytes, human| SizeUnit { apparent, bytes, human };
         assert_eq!(shown(false, false, false).text(&known), "8");
         assert_eq!(shown(true, false, false).text(&known), "5");
         assert_eq!(shown(true, true, false).text(&known), "5000");

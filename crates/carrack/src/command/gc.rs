@@ -7,7 +7,7 @@ use carrack_core::tuning::LEFTOVER_AGE;
 use clap::Command;
 use serde_json::json;
 
-use super::named::Place;
+use super::named::VerbPlace;
 use super::place::VerbRun;
 use super::reach::with_reach;
 use crate::cli::duration::parse_duration;
@@ -32,7 +32,7 @@ pub fn command() -> Command {
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let places: Vec<Place> = flags.locations(&LOCATIONS)?.into_iter().map(Place::from).collect();
+    let places: Vec<VerbPlace> = flags.locations(&LOCATIONS)?.into_iter().map(VerbPlace::from).collect();
     let older = flags.get(&OLDER_THAN)?.unwrap_or(LEFTOVER_AGE);
     let dry_run = flags.has(&DRY_RUN);
     let mut run = VerbRun::new("gc", flags)?;

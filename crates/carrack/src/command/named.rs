@@ -9,7 +9,7 @@ use carrack_core::report::Failure;
 
 use crate::cli::flag::Positional;
 use crate::cli::flags::Flags;
-use crate::cli::named::Named;
+use crate::cli::named::TypedLocation;
 use crate::error::CommandError;
 
 /// What a verb does at a place.
@@ -34,7 +34,7 @@ impl Needs {
 
 /// A place, and how messages call it.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct VerbPlace {
     location: Location,
     endpoint: Option<AtEndpoint>,
 }
@@ -49,13 +49,13 @@ struct AtEndpoint {
     credential: Option<Credential>,
 }
 
-impl From<Location> for Place {
+impl From<Location> for VerbPlace {
     fn from(location: Location) -> Self {
         Self { location, endpoint: None }
     }
 }
 
-impl Place {
+impl VerbPlace {
     /// Where it is.
     pub fn location(&self) -> &Location {
         &self.location
@@ -114,8 +114,9 @@ impl Place {
 /// The places of an argument without dashes, in order, opened for what the verb does there.
 ///
 /// # Errors
-/// A usage error that shows the first bad one; an endpoint that the user has no right to; a service that does not answer.
-pub fn places(flags: &Flags, positional: &Positional, needs: Needs) -> Result<Vec<Place>, CommandError> {
+/// A usage error that shows the first bad one; an endpoint that the user has no right to; a service that does not
+/// answer.
+pub fn places(flags: &Flags, positional: &Positional, needs: Needs) -> Result<Vec<VerbPlace>, CommandError> {
     let named = flags.named(positional)?;
     open(flags, named.into_iter().map(|named| (named, needs)))
 }
@@ -124,7 +125,7 @@ pub fn places(flags: &Flags, positional: &Positional, needs: Needs) -> Result<Ve
 ///
 /// # Errors
 /// As [`places`].
-pub fn place(flags: &Flags, positional: &Positional, needs: Needs) -> Result<Place, CommandError> {
+pub fn place(flags: &Flags, positional: &Positional, needs: Needs) -> Result<VerbPlace, CommandError> {
     let missing = || CommandError::usage(format!("{} is missing", positional.name));
     places(flags, positional, needs)?.pop().ok_or_else(missing)
 }
@@ -133,20 +134,23 @@ pub fn place(flags: &Flags, positional: &Positional, needs: Needs) -> Result<Pla
 ///
 /// # Errors
 /// As [`places`].
-pub fn open(flags: &Flags, named: impl IntoIterator<Item = (Named, Needs)>) -> Result<Vec<Place>, CommandError> {
+pub fn open(
+    flags: &Flags,
+    named: impl IntoIterator<Item = (TypedLocation, Needs)>,
+) -> Result<Vec<VerbPlace>, CommandError> {
     #[cfg(feature = "service")]
     let mut grants = crate::managed::grants::Grants::new(flags, super::reach::reach(flags)?, super::context::context);
     #[cfg(not(feature = "service"))]
     let _ = flags;
-    let open = |(named, needs): (Named, Needs)| match named {
-        Named::Location(location) => {
+    let open = |(named, needs): (TypedLocation, Needs)| match named {
+        TypedLocation::Location(location) => {
             let Needs { rights: _, wishes: _ } = needs;
             Ok(location.into())
         }
         #[cfg(feature = "service")]
-        Named::Endpoint { name, path } => {
+        TypedLocation::Endpoint { name, path } => {
             let (location, credential) = grants.open(&name, &path, needs.rights, needs.wishes)?;
-            Ok(Place { location, endpoint: Some(AtEndpoint { name, path, credential }) })
+            Ok(VerbPlace { location, endpoint: Some(AtEndpoint { name, path, credential }) })
         }
     };
     named.into_iter().map(open).collect()

@@ -11,7 +11,7 @@ use carrack_engine::files::Files;
 use serde_json::{Value, json};
 
 use super::context::context;
-use super::named::Place;
+use super::named::VerbPlace;
 use super::reach::{self, JSON, QUIET};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
@@ -33,7 +33,7 @@ pub struct VerbRun<'a> {
     options: EndOptions,
     context: Context,
     /// One for each host that was named, so that ten paths there cost one login.
-    open: Vec<(Place, Files)>,
+    open: Vec<(VerbPlace, Files)>,
     /// What went well: entries, directories, digests.
     pub done: u64,
     failures: Vec<Failure>,
@@ -74,13 +74,13 @@ impl<'a> VerbRun<'a> {
     /// A location without a path, or one token file for several nodes, before anything is done; a signal.
     pub fn each(
         &mut self,
-        places: &[Place],
-        mut action: impl FnMut(&mut Self, &mut Files, &Place) -> Result<(), Failure>,
+        places: &[VerbPlace],
+        mut action: impl FnMut(&mut Self, &mut Files, &VerbPlace) -> Result<(), Failure>,
     ) -> Result<(), CommandError> {
         for place in places {
             self.path_of(place)?;
         }
-        let others = places.iter().filter(|place| place.endpoint().is_none()).map(Place::location);
+        let others = places.iter().filter(|place| place.endpoint().is_none()).map(VerbPlace::location);
         self.options.credential = reach::credential(self.flags, &others.cloned().collect::<Vec<_>>())?;
         for place in places {
             let result = self.take(place).and_then(|(opened, mut files)| {
@@ -101,7 +101,7 @@ impl<'a> VerbRun<'a> {
     ///
     /// # Errors
     /// A usage error.
-    pub fn path_of<'b>(&self, place: &'b Place) -> Result<&'b [u8], CommandError> {
+    pub fn path_of<'b>(&self, place: &'b VerbPlace) -> Result<&'b [u8], CommandError> {
         let location = place.location();
         location.path().ok_or_else(|| {
             CommandError::usage(format!("{} needs a place with files, and {location} is none", self.verb))
@@ -109,7 +109,7 @@ impl<'a> VerbRun<'a> {
     }
 
     /// An open place, taken out of the list so that the run stays free; opened if it is not there.
-    fn take(&mut self, place: &Place) -> Result<(Place, Files), Failure> {
+    fn take(&mut self, place: &VerbPlace) -> Result<(VerbPlace, Files), Failure> {
         if let Some(index) = self.open.iter().position(|(opened, _)| opened.is_beside(place)) {
             return Ok(self.open.swap_remove(index));
         }

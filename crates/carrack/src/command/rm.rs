@@ -10,7 +10,7 @@ use super::place::VerbRun;
 use super::reach::with_endpoints;
 use crate::cli::flag::{Positional, Switch};
 use crate::cli::flags::Flags;
-use crate::cli::named::Named;
+use crate::cli::named::TypedLocation;
 use crate::error::CommandError;
 
 const RECURSIVE: Switch = Switch::short('r', "recursive", "Remove directories and their contents");
@@ -30,7 +30,7 @@ pub fn command() -> Command {
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let places = flags.named(&LOCATIONS)?;
     let (recursive, force) = (flags.has(&RECURSIVE), flags.has(&FORCE));
-    for path in places.iter().filter_map(Named::path) {
+    for path in places.iter().filter_map(TypedLocation::path) {
         // All of them are looked at before the first is touched.
         if is_too_much(path) {
             let path = display_bytes(path).to_string();

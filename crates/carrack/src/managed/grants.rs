@@ -63,20 +63,22 @@ impl<'a> Grants<'a> {
             Some(service) => Arc::clone(service),
             None => Arc::clone(self.service.insert(Arc::new(Mutex::new(Service::open(self.flags)?)))),
         };
-        let wanted = |rights: &[&[Right]]| Wanted {
+        let wanted = |rights: &[&[Right]]| WantedGrant {
             name: name.to_owned(),
             place: format!("@{name}:{}", display_bytes(path)),
             path: encode(path),
             verbs: rights.concat().into_iter().map(verb).collect(),
         };
         let mut wanted_all = wanted(&[rights, wishes]);
-        let made = match ask(&lock(&service), &wanted_all) {
+        let asking = lock(&service);
+        let made = match ask(&asking, &wanted_all) {
             Err(error) if !wishes.is_empty() && error.failure.code == ErrorCode::AuthenticationFailed => {
                 wanted_all = wanted(&[rights]);
-                ask(&lock(&service), &wanted_all)?
+                ask(&asking, &wanted_all)?
             }
             made => made?,
         };
+        drop(asking);
         let asked = Instant::now();
         let (location, token) = made;
         let (Some(node), Some(token)) = (location.node().cloned(), token) else { return Ok((location, None)) };
@@ -105,7 +107,7 @@ impl<'a> Grants<'a> {
 }
 
 /// What the service is asked for.
-struct Wanted {
+struct WantedGrant {
     name: String,
     /// As typed, printable.
     place: String,
@@ -122,7 +124,7 @@ fn verb(right: Right) -> Verb {
 }
 
 /// Asks for a grant: where the path is, and the token.
-fn ask(service: &Service, wanted: &Wanted) -> Result<(Location, Option<Token>), CommandError> {
+fn ask(service: &Service, wanted: &WantedGrant) -> Result<(Location, Option<Token>), CommandError> {
     let place = &wanted.place;
     let told = |mut error: CommandError| {
         error.failure.why = format!("{place}: {}", error.failure.why);
@@ -164,7 +166,7 @@ fn parse_made(text: &str) -> Result<Location, String> {
 /// What opens one endpoint for one command.
 pub struct Granted {
     service: Arc<Mutex<Service>>,
-    wanted: Wanted,
+    wanted: WantedGrant,
     node: NodeAddress,
     reach: Reach,
     context: fn() -> Context,

@@ -19,10 +19,10 @@ use crate::cli::files_from::read_list;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::location::parse_host;
-use crate::cli::named::Named;
+use crate::cli::named::TypedLocation;
 use crate::cli::ports::parse_ports;
 use crate::cli::size::{parse_block, parse_rate};
-use crate::command::named::{self, Needs, Place};
+use crate::command::named::{self, Needs, VerbPlace};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
 use crate::output::timeline::write::asked;
@@ -211,9 +211,9 @@ fn said() -> Vec<Arg> {
 /// Everything that `carrack copy` was asked for.
 pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError> {
     let (sources, destination) = places(flags)?;
-    let credentials_there = (sources.first().and_then(Place::credential), destination.credential());
+    let credentials_there = (sources.first().and_then(VerbPlace::credential), destination.credential());
     // The user's own tokens are not for endpoints.
-    let own = |place: &Place| match place.endpoint() {
+    let own = |place: &VerbPlace| match place.endpoint() {
         Some(_) => Location::Local(place.name().into_bytes()),
         None => place.location().clone(),
     };
@@ -234,11 +234,11 @@ pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError>
 }
 
 /// Where the copy begins, and where it goes.
-fn places(flags: &Flags) -> Result<(Vec<Place>, Place), CommandError> {
+fn places(flags: &Flags) -> Result<(Vec<VerbPlace>, VerbPlace), CommandError> {
     let mut typed = flags.named(&LOCATIONS)?;
     let destination = match (typed.pop(), typed.is_empty()) {
         (Some(destination), false) => destination,
-        (Some(Named::Location(last)), true) => return Err(missing_location(Some(last))),
+        (Some(TypedLocation::Location(last)), true) => return Err(missing_location(Some(last))),
         _ => return Err(missing_location(None)),
     };
     let needs = typed.into_iter().map(|source| (source, Needs::READ)).chain([(destination, Needs::WRITE)]);
