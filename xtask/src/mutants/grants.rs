@@ -27,7 +27,19 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a session goes on when its grant has expired",
         "crates/carrack-engine/src/agent/grants.rs",
-        ["if now() >= self.claims.expires {", "if now() == self.claims.id.len() as u64 {"],
+        ["if now() >= self.expires.load(Ordering::Relaxed) {", "if now() == self.claims.id.len() as u64 {"],
+        GRANTS,
+    ),
+    mutation(
+        "any later grant keeps a session going",
+        "crates/carrack-engine/src/agent/grants.rs",
+        ["said.push(u8::from(of_host));", "said = vec![u8::from(of_host)];"],
+        GRANTS,
+    ),
+    mutation(
+        "a node's own token opens the whole host",
+        "crates/carrack-engine/src/agent/grants.rs",
+        ["(opened, _) => (opened, None),", "(opened, host) => (opened, host.as_ref().map(|(_, top)| Arc::clone(top))),"],
         GRANTS,
     ),
     mutation(
