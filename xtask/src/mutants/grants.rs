@@ -39,7 +39,10 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a node's own token opens the whole host",
         "crates/carrack-engine/src/agent/grants.rs",
-        ["(opened, _) => (opened, None),", "(opened, host) => (opened, host.as_ref().map(|(_, top)| Arc::clone(top))),"],
+        [
+            "(opened, _) => (opened, None),",
+            "(opened, host) => (opened, host.as_ref().map(|(_, top)| Arc::clone(top))),",
+        ],
         GRANTS,
     ),
     mutation(

@@ -14,6 +14,7 @@ use crate::error::CommandError;
 
 /// What a verb does at a place.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "service"), allow(dead_code, reason = "only a service asks for them"))]
 pub struct Needs {
     /// It cannot do without these rights.
     pub rights: &'static [Right],
@@ -41,6 +42,7 @@ pub struct VerbPlace {
 
 /// What is more at an endpoint.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "service"), allow(dead_code, reason = "without a service there are none"))]
 struct AtEndpoint {
     name: String,
     /// Below its root, as typed.
@@ -134,19 +136,15 @@ pub fn place(flags: &Flags, positional: &Positional, needs: Needs) -> Result<Ver
 ///
 /// # Errors
 /// As [`places`].
+#[cfg_attr(not(feature = "service"), allow(unused_variables, reason = "what a service is asked with"))]
 pub fn open(
     flags: &Flags,
     named: impl IntoIterator<Item = (TypedLocation, Needs)>,
 ) -> Result<Vec<VerbPlace>, CommandError> {
     #[cfg(feature = "service")]
     let mut grants = crate::managed::grants::Grants::new(flags, super::reach::reach(flags)?, super::context::context);
-    #[cfg(not(feature = "service"))]
-    let _ = flags;
-    let open = |(named, needs): (TypedLocation, Needs)| match named {
-        TypedLocation::Location(location) => {
-            let Needs { rights: _, wishes: _ } = needs;
-            Ok(location.into())
-        }
+    let open = |(typed, needs): (TypedLocation, Needs)| match typed {
+        TypedLocation::Location(location) => Ok(location.into()),
         #[cfg(feature = "service")]
         TypedLocation::Endpoint { name, path } => {
             let (location, credential) = grants.open(&name, &path, needs.rights, needs.wishes)?;
