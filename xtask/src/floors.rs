@@ -36,7 +36,7 @@ const HOUSE: &[Folder] = &[
             &["digest", "pace", "selection"],
             &["grant", "request"],
             &["credential"],
-            &["location"],
+            &["expected", "location"],
             &["failure"],
             &["attributes", "path", "tuning"],
             &["evidence"],

@@ -13,6 +13,7 @@ pub mod attributes;
 pub mod credential;
 pub mod digest;
 pub mod evidence;
+pub mod expected;
 pub mod failure;
 pub mod fingerprint;
 pub mod grant;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::credential::Credential;
+use crate::expected::ExpectedDigests;
 use crate::limits;
 use crate::location::{Location, NodeAddress};
 use crate::tuning;
@@ -77,6 +78,8 @@ pub struct CopyOptions {
     /// Of what the sources name, only these and what is below them: paths relative to the destination,
     /// as the report names them.
     pub only: Option<Vec<Vec<u8>>>,
+    /// Digests that files must have, by paths relative to the destination: one that has another gets no name there.
+    pub expected: ExpectedDigests,
 }
 
 impl Default for CopyOptions {
@@ -104,6 +107,7 @@ impl Default for CopyOptions {
             resume: true,
             marker_key: None,
             only: None,
+            expected: ExpectedDigests::default(),
         }
     }
 }

@@ -35,6 +35,7 @@ use super::directories::DirectoryLog;
 use super::{ScannedItem, Unit};
 use crate::attributes::Attributes;
 use crate::digest::{BlockDigest, FileDigests};
+use crate::expected::ExpectedDigests;
 use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
 use crate::report::{Counts, Faults, ItemKind, ItemReport, Outcome, Progress, UnkeptAttributes};
@@ -134,6 +135,7 @@ pub struct SenderConfig {
 #[derive(Debug)]
 pub struct Sender {
     config: SenderConfig,
+    expected: ExpectedDigests,
     next_number: u64,
     bundles: Bundles,
     /// To be offered, and how often each has been before.
@@ -201,6 +203,7 @@ impl Sender {
             sendable: VecDeque::new(),
             last_loss: None,
             directories: DirectoryLog::default(),
+            expected: ExpectedDigests::default(),
             directories_failed: BTreeSet::new(),
             directories_unlisted: BTreeSet::new(),
             contents: None,
@@ -245,6 +248,11 @@ impl Sender {
     pub fn target(&self, item: &ScannedItem) -> Vec<u8> {
         let top = self.config.targets.get(item.root as usize).map_or(&b""[..], Vec::as_slice);
         if item.path.is_empty() { top.to_vec() } else { path::join(top, &item.path) }
+    }
+
+    /// Digests without which offered files get no name. Those of bundles are for whoever reads them to check.
+    pub fn expect(&mut self, expected: ExpectedDigests) {
+        self.expected = expected;
     }
 
     /// What was scanned of an offered item, for the one who opens its source.
@@ -415,6 +423,11 @@ impl Sender {
             (Err(failure), _) => self.abandon(id, failure),
             (Ok(Some(second)), Some((_, first))) if second != first => self.abandon(id, changed_unseen()),
             (Ok(_), Some((size, digests))) => {
+                let scanned = item.scanned.clone();
+                if let Err(failure) = self.expected.check(|| self.target(&scanned), digests.blake3) {
+                    return self.abandon(id, failure);
+                }
+                let Some(item) = self.active(id) else { return };
                 (item.completed, item.digests) = (true, digests);
                 let message = PeerMessage::Complete { item: id, size, digest: digests.main() };
                 self.actions.push_back(SenderAction::Send(message));

@@ -14,7 +14,8 @@
 //! 5. Streams that were asked to end stay connected for a while, and go on when they are asked to (`Retire.wake`). Ends
 //!    tell what they measure (`Sample`), and what their clocks say (`Clock`). Ends elsewhere than in the command's own
 //!    process make up sources, too; and receivers take bytes into memory, and no further. Ends find
-//!    the way to the other end (`Trace`), and what their host says of itself (`Evidence`).
+//!    the way to the other end (`Trace`), and what their host says of itself (`Evidence`). Senders are told which
+//!    digests files must have (`Expect`).
 
 use std::fmt;
 
@@ -146,6 +147,11 @@ impl Version {
 
     /// Directories are removed only if nothing else is in them, where that is asked for.
     pub fn removes_empty_only(self) -> bool {
+        self >= Self::V5
+    }
+
+    /// A sender can be told which digests files must have.
+    pub fn expects_digests(self) -> bool {
         self >= Self::V5
     }
 

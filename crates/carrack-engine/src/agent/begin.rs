@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
+use carrack_core::expected::ExpectedDigests;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::control::{Begin, Origin, ReceiveRole, Role, Sink, SourceSpec, Tell, TransferOptions};
@@ -51,6 +52,19 @@ impl Agent {
         Ok(selection.size().0 as u64)
     }
 
+    /// Adds to the digests that files of the next transfer must have, and counts all of them.
+    pub(super) fn expect(&self, expected: Vec<(Vec<u8>, [u8; 32])>) -> Result<u64, Failure> {
+        let mut state = self.lock();
+        state.expected.extend(expected);
+        let count = state.expected.len();
+        let bytes: usize = state.expected.keys().map(|path| path.len() + 32).sum();
+        if count > limits::SELECTED_PATHS || bytes > limits::SELECTED_BYTES {
+            let what = format!("digests of more than {} paths", limits::SELECTED_PATHS);
+            return Err(failure(ErrorCode::ProtocolViolation, Side::Link, format!("the peer expects {what}")));
+        }
+        Ok(count as u64)
+    }
+
     /// Starts a transfer. A receiving one answers how many items it knows from earlier sessions: where there are none,
     /// the sender asks nothing and nothing small has to wait for an answer.
     pub(super) fn begin(self: &Arc<Self>, begin: Begin) -> Result<u64, Failure> {
@@ -84,7 +98,8 @@ impl Agent {
                 let voice = self.voice(self.measured(&options, paths));
                 // It may be large, and only this transfer's scan looks at it.
                 let selection = self.lock().selection.take();
-                Running::Send(SendRun::start(options, roots, selection, role.known, voice, tuning))
+                let expected = ExpectedDigests::new(std::mem::take(&mut self.lock().expected));
+                Running::Send(SendRun::start(options, roots, (selection, expected), role.known, voice, tuning))
             }
             Role::Receive(role) => {
                 // Before the destination is looked at: a node for reading makes no directory and no marker.

@@ -245,6 +245,7 @@ impl GrantInForce {
             | Ask::Cancel
             | Ask::Bye
             | Ask::Select(_)
+            | Ask::Expect(_)
             | Ask::Retire(_)
             | Ask::Wake(_)
             | Ask::Clock

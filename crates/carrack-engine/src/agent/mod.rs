@@ -14,7 +14,7 @@ mod trace;
 mod tunnel;
 mod verbs;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::net::{Shutdown, SocketAddr};
@@ -134,6 +134,8 @@ struct AgentState {
     tunnels: HashMap<u16, UnixStream>,
     /// What is to be sent of the next transfer's sources.
     selection: Option<Selection>,
+    /// Digests that files of the next transfer must have.
+    expected: BTreeMap<Vec<u8>, [u8; 32]>,
     /// Dials under way.
     dials: usize,
     /// Data connections, and the numbers that they have had.
@@ -396,6 +398,7 @@ impl Agent {
                 removed.map(done)
             }
             Ask::Select(paths) => self.select(paths).map(done),
+            Ask::Expect(expected) => self.expect(expected).map(done),
             Ask::Collect(collect) => {
                 let collected = self
                     .may_change("collect leftovers", &collect.path)

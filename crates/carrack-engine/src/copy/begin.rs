@@ -3,6 +3,7 @@
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::{Durability, Verify};
 use carrack_core::selection::Selection;
+use carrack_core::wire::Version;
 use carrack_core::wire::control::{Ask, Begin, ReceiveRole, Role, SendRole, Tell, TransferOptions};
 
 use super::Copying;
@@ -63,6 +64,30 @@ impl Copying<'_> {
         Ok(())
     }
 
+    /// Tells the source end which digests files must have.
+    fn expect(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+        let expected = self.request.options.expected.clone();
+        if expected.is_empty() {
+            return Ok(());
+        }
+        ends.source.check_version(Version::expects_digests, "it cannot be told which digests files must have")?;
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        let mut pages = Vec::new();
+        for (path, digest) in expected.iter() {
+            if bytes > SELECT_BYTES {
+                pages.push(std::mem::take(&mut page));
+                bytes = 0;
+            }
+            bytes += path.len() + digest.len() + 16;
+            page.push((path.clone(), *digest));
+        }
+        pages.push(page);
+        for page in pages {
+            ends.source.request(&mut self.inbox, &self.note, Ask::Expect(page))?;
+        }
+        Ok(())
+    }
+
     /// Has the receiver begin, and does not wait for its answer: over a long path it comes while the
     /// data connection is made.
     pub(super) fn begin_receiving(&mut self, plan: &Plan, ends: &mut Ends) -> Result<u64, Failure> {
@@ -96,6 +121,7 @@ impl Copying<'_> {
         ends: &mut Ends,
     ) -> Result<(), Failure> {
         self.select(selection, ends)?;
+        self.expect(ends)?;
         // From here on bytes may be taken, and written, that there are only once.
         self.used_up = plan.single_use();
         let began = ends.destination.answer(&mut self.inbox, &self.note, begun)?;

@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use carrack_core::expected::ExpectedDigests;
 use carrack_core::ids::StreamId;
 use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::tuning::Tuning;
@@ -150,8 +151,14 @@ fn run_measured(
     ));
     let root = Root { source, target: b"item".to_vec(), typed: Vec::new() };
     let sender_voice = voice(Side::Source, &fuses[0], &to_receiver);
-    let sender =
-        Running::Send(send::SendRun::start(options(), vec![root], None, false, sender_voice, Arc::clone(tuning)));
+    let sender = Running::Send(send::SendRun::start(
+        options(),
+        vec![root],
+        (None, ExpectedDigests::default()),
+        false,
+        sender_voice,
+        Arc::clone(tuning),
+    ));
     sender.started();
     let carriers = [(for_receiver, &receiver), (for_sender, &sender)].map(|(words, to)| carry(words, to.clone()));
     for number in 0..streams {

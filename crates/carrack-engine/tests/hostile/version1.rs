@@ -67,7 +67,13 @@ fn receive_file(node: &mut Conversation) -> (Vec<u8>, Vec<u8>) {
 /// What version 1 has no word for.
 fn panic_if_unknown(ask: &Ask) {
     match ask {
-        Ask::Select(_) | Ask::Collect(_) | Ask::Retire(_) | Ask::Clock(_) | Ask::Trace(_) | Ask::Evidence(_) => {
+        Ask::Select(_)
+        | Ask::Expect(_)
+        | Ask::Collect(_)
+        | Ask::Retire(_)
+        | Ask::Clock(_)
+        | Ask::Trace(_)
+        | Ask::Evidence(_) => {
             panic!("{ask:?}")
         }
         Ask::Dial(dial) => assert_eq!(dial.segment, 0),

@@ -1,5 +1,8 @@
 //! Copies one pair: all of it, or what failed in the pass before.
 
+use std::collections::BTreeMap;
+
+use carrack_core::expected::ExpectedDigests;
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::limits;
 use carrack_core::report::{Event, ItemKind, ItemReport, Outcome, Report};
@@ -74,6 +77,7 @@ impl Copying<'_, '_> {
         let again = self.history.passes > 0 && failed.iter().all(|path| !path.is_empty());
         options.only = if again { Some(selected(&failed)) } else { self.wanted() };
         options.marker_key = Some(self.marker_key(again.then_some(&failed[..])));
+        options.expected = expected_of(&self.attempt.order.expect_digests);
         options.deadline = self.attempt.time_left();
         options.source = source.options.clone();
         options.destination = destination.options.clone();
@@ -260,6 +264,13 @@ fn selected(failed: &[Vec<u8>]) -> Vec<Vec<u8>> {
     paths.sort_unstable();
     paths.dedup();
     paths
+}
+
+/// As the engine takes them. What is no digest is judged here alone.
+fn expected_of(expected: &BTreeMap<String, String>) -> ExpectedDigests {
+    let digest = |text: &String| Some(*blake3::Hash::from_hex(text.to_ascii_lowercase()).ok()?.as_bytes());
+    let valid = expected.iter().filter_map(|(path, text)| Some((path.clone().into_bytes(), digest(text)?)));
+    ExpectedDigests::new(valid.collect())
 }
 
 /// Whether a digest is there and is the one that was expected.

@@ -45,6 +45,9 @@ pub enum Ask {
     /// Of what the next `Begin` names, send only these paths, relative to the destination. Several requests
     /// add up. From version 2 on.
     Select(Vec<Vec<u8>>),
+    /// Of what the next `Begin` names, the files at these paths, relative to the destination, get their names only with
+    /// these BLAKE3 digests. Several requests add up. From version 5 on.
+    Expect(Vec<(Vec<u8>, [u8; 32])>),
     /// Remove what transfers have left that nobody will take up again. From version 2 on.
     Collect(Collect),
     /// End so many data streams in good order, each when what it carries has landed; one stays. Asked of a

@@ -11,7 +11,8 @@ use prost::Message as _;
 
 pub use self::evidence::{EvidenceAbout, EvidenceItem, EvidencePage};
 pub use self::files::{
-    Collect, Entry, Inspected, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename, Sum, Sums,
+    Collect, Entry, Expected, ExpectedDigest, Inspected, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename,
+    Sum, Sums,
 };
 pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StepTime, StreamSample};
 pub use self::transfer::{
@@ -30,7 +31,7 @@ pub struct ToAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// The request.
-    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20")]
+    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21")]
     pub ask: Option<Ask>,
 }
 
@@ -94,6 +95,10 @@ pub enum Ask {
     /// What does your host say of itself? (version 5)
     #[prost(message, tag = "20")]
     Evidence(EvidenceAbout),
+    /// Of what the next `Begin` names, these files are sent only with these digests (version 5). May be said several
+    /// times: the lists add up.
+    #[prost(message, tag = "21")]
+    Expect(Expected),
 }
 
 /// From an agent to the command.

@@ -194,6 +194,9 @@ impl SendStream<'_> {
         let mut hasher = BlockHasher::new(self.run.driver.options.digests, 0);
         self.run.driver.stages.work(Work::Hash, self.content.len(), || hasher.update(&self.content));
         let digest = hasher.finish(true);
+        let digests = digest.as_file(self.run.driver.options.digests);
+        // The receiver drops what is not whole.
+        let read = read.and_then(|()| self.run.expected.check(|| target.to_vec(), digests.blake3));
         let header = self.run.entry(EntryKind::File, &described, target, self.content.len());
         let attributes = attributes_of(&header, &described);
         self.out.meta(&[&header.encode(), fingerprint_of(&header, &described), &attributes, target])?;

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use carrack_core::expected::ExpectedDigests;
 use carrack_core::ids::{ItemId, StreamId};
 use carrack_core::limits;
 use carrack_core::pace::RateLimit;
@@ -53,6 +54,8 @@ pub struct SendRun {
     /// Streams cut off because their paths take no large packets.
     stuck: Mutex<HashSet<StreamId>>,
     limit: Option<Mutex<RateLimit>>,
+    /// Digests without which files get no name.
+    expected: ExpectedDigests,
     /// Whether there has been a data connection.
     linked: AtomicBool,
     /// Who looks at files of the sources, and who opens those that travel in bundles.
@@ -70,7 +73,7 @@ impl SendRun {
     pub fn start(
         options: TransferOptions,
         roots: Vec<Root>,
-        selection: Option<Selection>,
+        (selection, expected): (Option<Selection>, ExpectedDigests),
         known: bool,
         voice: Voice,
         tuning: Arc<Tuning>,
@@ -81,8 +84,11 @@ impl SendRun {
             known,
             tuning: *tuning,
         };
+        let mut machine = Sender::new(config);
+        machine.expect(expected.clone());
         let run = Arc::new(Self {
-            driver: Driver::new(Sender::new(config), options, voice, Arc::clone(&tuning)),
+            driver: Driver::new(machine, options, voice, Arc::clone(&tuning)),
+            expected,
             roots,
             selection: Mutex::new(selection),
             // What the receiver has already is told by them alone.

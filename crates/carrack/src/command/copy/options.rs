@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use carrack_core::credential::Credential;
+use carrack_core::expected::ExpectedDigests;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
@@ -325,6 +326,7 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
     }
     let reach = Reach { ports: flags.get(&PORTS)?, data_address: flags.get(&DATA_ADDRESS)?, ..reach(flags)? };
     Ok(CopyOptions {
+        expected: ExpectedDigests::default(),
         dry_run: flags.has(&DRY_RUN),
         existing: existing(flags),
         verify,

@@ -96,6 +96,10 @@ fn worker_fails_items_alone_and_a_later_attempt_copies_only_those() {
     tree::many(&tasks.sandbox.path("from/run"), 20, 3000);
     let wrong = tasks.sandbox.write("from/run/wrong", "not what was expected");
     let right = b3sum(&tasks.sandbox.write("from/run/right", "as expected"));
+    // Large enough to travel in blocks; and what stands at the name stays.
+    tasks.sandbox.write("from/run/large", tree::bytes(3 * MIB, 8));
+    tasks.sandbox.write("to/run/large", "before");
+    tasks.sandbox.write("to/run/wrong", "before");
     let ends = vec![
         pair(tasks.local("from", "gone"), tasks.local("to", "/")),
         pair(tasks.local("from", "run"), tasks.local("to", "/")),
@@ -103,12 +107,19 @@ fn worker_fails_items_alone_and_a_later_attempt_copies_only_those() {
     let mut order = tasks.order("one", TaskKind::Copy, ends);
     let later = b3sum(&tasks.sandbox.write("later", "expected"));
     order.expect_digests.insert("run/wrong".into(), later.to_uppercase());
+    order.expect_digests.insert("run/large".into(), later.clone());
     order.expect_digests.insert("run/right".into(), right.clone());
     let end = tasks.run(&order).ended().clone();
-    assert_eq!((end.kind, end.progress.items_done, end.progress.items_failed), (EndKind::Done, 21, 2));
+    assert_eq!((end.kind, end.progress.items_done, end.progress.items_failed), (EndKind::Done, 21, 3));
     let failed: Vec<_> = tasks.items("one").into_iter().filter(|item| item.state == ItemState::Failed).collect();
     let codes: Vec<_> = failed.iter().map(|item| (item.pair, &*item.failure.as_ref().unwrap().code)).collect();
-    assert_eq!(codes, [(0, "not-found"), (1, "digest-mismatch")]);
+    assert_eq!(codes, [(0, "not-found"), (1, "digest-mismatch"), (1, "digest-mismatch")]);
+    for name in ["to/run/large", "to/run/wrong"] {
+        assert_eq!(std::fs::read(tasks.sandbox.path(name)).unwrap(), b"before", "{name} has the right name");
+    }
+    let left = tree::walk(&tasks.sandbox.path("to"));
+    assert!(!left.iter().any(|path| path.to_string_lossy().contains(".part")), "{left:?}");
+    tasks.sandbox.write("from/run/large", "expected");
 
     std::fs::write(&wrong, "expected").unwrap();
     tasks.sandbox.write("from/gone", "back");
@@ -116,7 +127,7 @@ fn worker_fails_items_alone_and_a_later_attempt_copies_only_those() {
     std::fs::remove_file(&touched).unwrap();
     order.fence = 2;
     let end = tasks.run(&order).done().clone();
-    assert_eq!((end.progress.items_done, end.progress.items_total), (23, 23));
+    assert_eq!((end.progress.items_done, end.progress.items_total), (24, 24));
     // Nothing that was done is done again.
     assert!(!touched.exists());
     assert_eq!(tasks.paths("one", ItemState::Failed), Vec::<String>::new());

@@ -69,6 +69,10 @@ impl Ask {
             }
             raw::Ask::Bye(_) => Self::Bye,
             raw::Ask::Select(paths) => Self::Select(all(paths.paths, relative)?),
+            raw::Ask::Expect(expected) => Self::Expect(all(expected.list, |one| {
+                let wrong = |_| ProtocolError::violation("a digest of the wrong length is expected");
+                Ok((relative(one.path)?, one.blake3.try_into().map_err(wrong)?))
+            })?),
             raw::Ask::Collect(collect) => Self::Collect(Collect {
                 path: bounded(collect.path)?,
                 older: Duration::from_secs(collect.older_seconds),
@@ -116,6 +120,10 @@ impl From<Ask> for raw::Ask {
             }
             Ask::Bye => Self::Bye(raw::Empty {}),
             Ask::Select(selected) => Self::Select(paths(selected)),
+            Ask::Expect(expected) => {
+                let raw = |(path, blake3): (Vec<u8>, [u8; 32])| raw::ExpectedDigest { path, blake3: blake3.to_vec() };
+                Self::Expect(raw::Expected { list: expected.into_iter().map(raw).collect() })
+            }
             Ask::Collect(Collect { path, older, dry_run }) => {
                 Self::Collect(raw::Collect { path, older_seconds: older.as_secs(), dry_run })
             }

@@ -176,6 +176,25 @@ pub struct Sums {
     pub list: Vec<Item>,
 }
 
+/// Digests that files must have.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Expected {
+    /// Each path once.
+    #[prost(message, repeated, tag = "1")]
+    pub list: Vec<ExpectedDigest>,
+}
+
+/// The digest that one file must have.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ExpectedDigest {
+    /// Relative to the destination.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// BLAKE3, 32 bytes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub blake3: Vec<u8>,
+}
+
 /// Collect what transfers have left that will not be taken up again.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Collect {
