@@ -16,6 +16,8 @@ mod open;
 mod tasks;
 mod timers;
 
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -35,6 +37,8 @@ pub use error::{OpenError, OpenErrorKind};
 const READERS: usize = 4;
 /// How long a connection waits for another program that holds the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// More than one page of the ledger: as much has to fit where there is room for a change.
+const ROOM_BYTES: usize = 64 << 10;
 /// For so long the answer of a probe that wrote is not asked again.
 const PROBE_KEPT: Duration = Duration::from_secs(1);
 
@@ -156,9 +160,21 @@ fn transact<T>(connection: &mut Connection, body: impl FnOnce(&Transaction<'_>) 
     Ok(value)
 }
 
+/// Whether nothing can be written beside the ledger because a quota, or the file system, is used up.
+fn lacks_quota(ledger: &Path) -> bool {
+    let beside = ledger.with_extension("room");
+    let written = std::fs::File::create(&beside).and_then(|file| {
+        file.write_all_at(&[0; ROOM_BYTES], 0)?;
+        file.sync_all()
+    });
+    // What cannot be removed is written over the next time.
+    let _ = std::fs::remove_file(&beside);
+    written.is_err_and(|error| matches!(error.kind(), io::ErrorKind::QuotaExceeded | io::ErrorKind::StorageFull))
+}
+
 /// What SQLite says, for whoever asked the ledger.
-fn told(path: &Path, error: &rusqlite::Error) -> LedgerError {
-    let path = path.display();
+fn told(whole: &Path, error: &rusqlite::Error) -> LedgerError {
+    let path = whole.display();
     let rusqlite::Error::SqliteFailure(failure, _) = error else {
         return LedgerError::Broken(format!("the ledger {path} cannot be read: {error}"));
     };
@@ -167,6 +183,10 @@ fn told(path: &Path, error: &rusqlite::Error) -> LedgerError {
         // The index of the log grows as the log does, and may be the first that finds no room.
         _ if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => {
             LedgerError::Full(format!("the file system of the ledger {path} is full"))
+        }
+        // SQLite takes only one of the system's words for storage that is full, and a quota has another.
+        ErrorCode::SystemIoFailure if lacks_quota(whole) => {
+            LedgerError::Full(format!("the quota of the account is used up where the ledger {path} is"))
         }
         ErrorCode::ReadOnly => LedgerError::Broken(format!("the ledger {path} is on a file system that is read-only")),
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => LedgerError::Broken(format!(

@@ -75,3 +75,32 @@ pub fn open_read_only(path: &Path) {
     let refused = SqliteLedger::open(path, Moment(0)).map(|_| ()).unwrap_err();
     assert_eq!(refused.kind, OpenErrorKind::ReadOnly, "{refused}");
 }
+
+#[test]
+fn quota_that_is_used_up_is_storage_that_is_full() {
+    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+        return;
+    }
+    let place = Place::new();
+    let mut command = player("strace", "quota", &place.path());
+    let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+    command = {
+        let mut traced = Command::new("strace");
+        traced.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        traced.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64"]);
+        traced.args(["-e", "inject=pwrite64:error=EDQUOT:when=300+"]).arg(own_program()).args(arguments);
+        traced
+    };
+    let done = command.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&done.stderr));
+}
+
+pub fn meet_quota(path: &Path) {
+    let ledger = SqliteLedger::open(path, Moment(0)).unwrap();
+    let mut tries = (0..1000).map(|number| ledger.submit(&submission(&format!("t{number}")), Moment(0)));
+    let refused = tries.find_map(Result::err).expect("the system refuses to write");
+    assert!(matches!(&refused, LedgerError::Full(why) if why.contains("quota")), "{refused:?}");
+    assert!(ledger.task("t0").is_ok());
+    assert!(!path.with_extension("room").exists());
+}

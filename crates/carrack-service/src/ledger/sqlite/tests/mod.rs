@@ -103,6 +103,7 @@ fn plays_a_part() {
         ("submit", from) => killed::submit_for_ever(&ledger, from.parse().unwrap()),
         ("migrate", step) => killed::migrate_until(&ledger, step.parse().unwrap()),
         ("fill", _) => full::fill(&ledger),
+        ("quota", _) => full::meet_quota(&ledger),
         ("read-only", _) => full::open_read_only(&ledger),
         ("restore", step) => backup::restore_until(&ledger, step.parse().unwrap()),
         _ => panic!("no part is called {part}"),
