@@ -1,6 +1,7 @@
 //! What the service knows: tasks, endpoints, users, tokens, timers, events. These types are the documents of the API,
 //! the rows of the ledger and what the command line prints. Pure data; field names are the JSON names.
 
+mod address;
 mod documents;
 mod endpoint;
 mod event;
@@ -12,6 +13,7 @@ mod task;
 mod timer;
 mod words;
 
+pub use address::is_of_this_host;
 pub use documents::{
     DryRun, EndpointCheck, EndpointTest, EndpointUpdate, KnownBy, Listed, Login, LoginLink, LoginRequest, MadeGrant,
     MadeToken, NewEndpoint, NewGrant, NewTimer, NewToken, NewUser, PasswordChange, TaskCount, TaskItem, TaskUpdate,
@@ -22,7 +24,7 @@ pub use event::{Event, EventKind};
 pub use identity::{Ceilings, Role, Scope, TokenRow, User, Verb};
 pub use location::{TaskLocation, percent};
 pub use problem::{Problem, ProblemCode};
-pub use secret::Secret;
+pub use secret::{Secret, keep_out_of_cores};
 pub use task::{
     Blocked, BlockedCause, Fence, ItemState, NewTask, Pair, Progress, Rates, Task, TaskFailure, TaskKind, TaskOptions,
     TaskState,

@@ -2,8 +2,19 @@
 
 use std::fmt;
 
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
+
+/// Has no core hold what this process knows, and nobody else of this account read its memory.
+///
+/// # Errors
+/// The system's.
+pub fn keep_out_of_cores() -> std::io::Result<()> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    Ok(())
+}
 
 /// A text that no log shows. It is written out where a worker's order is and where a client sends it, and nowhere else.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -29,7 +29,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::identity::Seal;
 use crate::ledger::Ledger;
 use crate::ledger::sqlite::SqliteLedger;
-use crate::model::{LoginLink, new_id};
+use crate::model::{LoginLink, keep_out_of_cores, new_id};
 use crate::service::{Directory, DirectoryError, Handle, Parts, Service, Settings};
 use crate::supervise::{Settings as WorkerSettings, Supervisor};
 
@@ -108,6 +108,8 @@ impl Operation {
     /// # Errors
     /// When another service holds the state directory, or something in it cannot be used.
     pub fn start(config: Config) -> Result<Self, StartError> {
+        // Before there is a secret.
+        keep_out_of_cores().map_err(|error| failed(format!("secrets cannot be kept out of core dumps: {error}")))?;
         let directory = Directory::open(&config.directory).map_err(|error| match error {
             DirectoryError::InUse(path) => StartError::InUse(path),
             error @ DirectoryError::System(..) => failed(error),

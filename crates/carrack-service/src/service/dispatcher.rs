@@ -1,6 +1,6 @@
 //! The dispatcher: ledger, schedule and workers, in turns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +46,8 @@ pub struct Settings {
     pub keep_tasks: Option<Duration>,
     /// Events are kept for so long.
     pub keep_events: Option<Duration>,
+    /// By how much workers give way to other processes: 0 (not at all) to 19. Those at work stay as they are.
+    pub worker_nice: u8,
     /// The user who is whoever runs the service: their tasks may name any location.
     pub service_owner: String,
 }
@@ -58,6 +60,7 @@ impl Default for Settings {
             patience: Patience::default(),
             keep_tasks: None,
             keep_events: Some(day * 90),
+            worker_nice: 0,
             service_owner: "local".to_owned(),
         }
     }
@@ -211,6 +214,7 @@ impl Dispatcher {
         let read = self.read(times);
         self.hear(times);
         read?;
+        self.stop_disbarred();
         // What is refused of one task or by one step keeps no other from being done.
         let settled = self.settle(times, turned);
         let wishes = self.carry_out_wishes(times, turned);
@@ -304,6 +308,23 @@ impl Dispatcher {
         match attempt.start_at.take() {
             Some(_) => attempt.gone = Some(None),
             None => self.workers.stop(id),
+        }
+    }
+
+    /// Tells workers to end whose users have been disabled or removed. The next attempt is then refused, with the
+    /// reason.
+    fn stop_disbarred(&mut self) {
+        let runs = |known: &&Known| known.attempt.as_ref().is_some_and(|attempt| !attempt.leaves);
+        let owners: BTreeSet<&str> =
+            self.board.tasks.values().filter(runs).map(|known| known.task.owner.as_str()).collect();
+        // A ledger that does not answer says nothing against anybody.
+        let is_disbarred = |owner: &&str| matches!(self.orders.may_run(owner), Err(NoOrder::Failure(_)));
+        let disbarred: BTreeSet<&str> = owners.into_iter().filter(is_disbarred).collect();
+        let of_them =
+            |(id, known): (&String, &Known)| disbarred.contains(known.task.owner.as_str()).then(|| id.clone());
+        let stopped: Vec<String> = self.board.tasks.iter().filter_map(of_them).collect();
+        for id in stopped {
+            self.stop(&id);
         }
     }
 
@@ -418,7 +439,8 @@ impl Dispatcher {
             let endpoint = self.endpoints.as_ref()?.get(name)?;
             rate_now(&endpoint.limits, second).ok()?.rate
         };
-        self.orders.make(task, fence, &rate)
+        let order = self.orders.make(task, fence, &rate)?;
+        Ok(crate::worker::Order { nice: self.settings.worker_nice, ..order })
     }
 
     /// Starts the worker of an attempt that was claimed.

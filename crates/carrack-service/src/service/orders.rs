@@ -169,7 +169,13 @@ impl Orders {
             fail_on_quota_errors: task.request.fail_on_quota_errors,
             expect_digests: task.request.expect_digests.clone(),
             ceilings: task.request.ceilings,
+            nice: 0,
         })
+    }
+
+    /// Whether a user's tasks may run at present.
+    pub fn may_run(&self, owner: &str) -> Result<(), NoOrder> {
+        self.caller(owner).map(drop)
     }
 
     fn caller(&self, owner: &str) -> Result<Caller, NoOrder> {
@@ -213,7 +219,7 @@ impl Orders {
             }
             TaskLocation::Local { path } => EndOrder::Local { root: None, path, read_only: false },
             TaskLocation::Node { host, port, fingerprint, path } => {
-                EndOrder::Node { host, port, fingerprint, path, credentials: Credentials::default() }
+                EndOrder::Node { host, port, fingerprint, path, credentials: Credentials::default(), far_only: false }
             }
             TaskLocation::Ssh { user, host, path } => EndOrder::Ssh { user, host, path },
             TaskLocation::Synthetic { text } => EndOrder::Synthetic { text },
@@ -280,7 +286,13 @@ impl Orders {
             }
             _ => None,
         };
-        Ok(EndOrder::at_endpoint(&endpoint.location, path, endpoint.read_only, token))
+        // Whoever added it was let in by an admin's right, or only to other hosts.
+        let is_admins = self.caller(&endpoint.owner).is_ok_and(|owner| owner.is_admin);
+        let mut end = EndOrder::at_endpoint(&endpoint.location, path, endpoint.read_only, token);
+        if let EndOrder::Node { far_only, .. } = &mut end {
+            *far_only = !is_admins;
+        }
+        Ok(end)
     }
 }
 

@@ -11,10 +11,11 @@ use carrack_core::request::{
 use carrack_engine::Place;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::net::{IpAddr, ToSocketAddrs as _};
 use std::path::Path;
 
 use super::order::{EndOrder, Order, PairOrder};
-use crate::model::TaskKind;
+use crate::model::{TaskKind, is_of_this_host};
 
 /// One end, ready to be reached.
 #[derive(Clone, Debug)]
@@ -54,12 +55,14 @@ pub fn open(end: &EndOrder, side: Side, reach: &Reach) -> Result<OpenEnd, Failur
             }
             (opened.location, opened.read_only) = (Location::Local(decode(path, side)?), *read_only);
         }
-        EndOrder::Node { host, port, fingerprint, path, credentials } => {
+        EndOrder::Node { host, port, fingerprint, path, credentials, far_only } => {
             let pin = fingerprint.as_ref().map(|text| {
                 let text = text.strip_prefix("sha256:").unwrap_or(text);
                 parse_pin(format!("sha256:{text}").as_bytes()).map_err(|why| usage(side, why))
             });
-            let node = NodeAddress { host: host.clone(), port: *port, pin: pin.transpose()? };
+            let pin = pin.transpose()?;
+            let host = if *far_only { far_host(host, *port, pin.is_some(), side)? } else { host.clone() };
+            let node = NodeAddress { host, port: *port, pin };
             if let Some(token) = &credentials.token {
                 let token = Token::new(token.reveal().as_bytes());
                 let token = token.map_err(|why| usage(side, format!("the node's token cannot be used: {why}")))?;
@@ -74,6 +77,32 @@ pub fn open(end: &EndOrder, side: Side, reach: &Reach) -> Result<OpenEnd, Failur
         EndOrder::Synthetic { text } => opened.location = synthetic(text, side)?,
     }
     Ok(opened)
+}
+
+/// Looks a host up, and refuses one at an address of this host: the name may lead elsewhere than when the endpoint was
+/// added. Where a key proves the node its address takes the name's place, so that what was looked at here is what is
+/// connected to.
+fn far_host(host: &str, port: u16, is_pinned: bool, side: Side) -> Result<String, Failure> {
+    let refused = |code, why: String| Err(Failure::new(code, side, why).at_end(host));
+    let found: Vec<IpAddr> = match host.parse() {
+        Ok(address) => vec![address],
+        Err(_) => match (host, port).to_socket_addrs() {
+            Ok(found) => found.map(|socket| socket.ip()).collect(),
+            Err(error) => return refused(ErrorCode::HostUnknown, format!("the name cannot be looked up: {error}")),
+        },
+    };
+    if let Some(near) = found.iter().find(|address| is_of_this_host(address.to_canonical())) {
+        let why = format!(
+            "{near} is an address of the service's own host, where only an admin can add an endpoint, and its owner is none"
+        );
+        return refused(ErrorCode::PermissionDenied, why);
+    }
+    match found.first() {
+        // Of several the resolver puts another first every now and then.
+        Some(address) if is_pinned => Ok(address.to_string()),
+        Some(_) => Ok(host.to_owned()),
+        None => refused(ErrorCode::HostUnknown, "the name has no address".to_owned()),
+    }
 }
 
 /// A path as an order has it.
@@ -207,5 +236,34 @@ pub fn name(pair: &PairOrder) -> Vec<u8> {
             path.rsplit('/').next().unwrap_or_default().as_bytes().to_vec()
         }
         EndOrder::Synthetic { text } => text.as_bytes().to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::order::Credentials;
+
+    fn opened(host: &str, far_only: bool) -> Result<Location, ErrorCode> {
+        let end = EndOrder::Node {
+            host: host.to_owned(),
+            port: 7420,
+            fingerprint: Some("ab".repeat(32)),
+            path: "/".to_owned(),
+            credentials: Credentials::default(),
+            far_only,
+        };
+        open(&end, Side::Source, &Reach::default()).map(|end| end.location).map_err(|why| why.code)
+    }
+
+    #[test]
+    fn address_of_this_host_is_refused_when_the_worker_connects() {
+        // By name, too: what it was when the endpoint was added does not matter.
+        for near in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "169.254.169.254", "0.0.0.0", "localhost"] {
+            assert_eq!(opened(near, true), Err(ErrorCode::PermissionDenied), "{near}");
+            assert!(opened(near, false).is_ok(), "{near}");
+        }
+        let Ok(Location::Node { node, .. }) = opened("192.0.2.7", true) else { panic!("it is far away") };
+        assert_eq!((node.host.as_str(), node.port), ("192.0.2.7", 7420));
     }
 }

@@ -4,11 +4,18 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 
 use crate::model::TaskFailure;
 
-/// Whether the same may work later, without anybody doing anything. `reached`: the hosts have been reached before, so
-/// a name that is unknown now, or an agent that does not run, is an outage and no mistake.
+/// Whether the same may work later, without anybody submitting the task again. `reached`: the hosts have been reached
+/// before, so a name that is unknown now, or an agent that does not run, is an outage and no mistake; and a token that
+/// is refused now was replaced or has expired, and the endpoint gets another.
 pub fn can_pass(failure: &Failure, reached: bool) -> bool {
-    let was_there =
-        reached && matches!(failure.code, ErrorCode::HostUnknown | ErrorCode::AgentMissing | ErrorCode::AgentRefused);
+    let was_there = reached
+        && matches!(
+            failure.code,
+            ErrorCode::HostUnknown
+                | ErrorCode::AgentMissing
+                | ErrorCode::AgentRefused
+                | ErrorCode::AuthenticationFailed
+        );
     let own = failure.side == Side::Command && failure.code != ErrorCode::ResourceLimit;
     !own && (failure.code.may_pass() || was_there || failure.code == ErrorCode::SourceChanged)
 }
@@ -28,4 +35,17 @@ pub fn told(failure: &Failure, path: &[u8], reached: bool) -> TaskFailure {
 pub fn is_source_error(failure: &Failure) -> bool {
     let codes = [ErrorCode::NotFound, ErrorCode::PermissionDenied, ErrorCode::SourceVanished];
     failure.side == Side::Source && codes.contains(&failure.code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn v14_refused_token_may_pass_only_where_one_was_taken_before() {
+        let refused = Failure::new(ErrorCode::AuthenticationFailed, Side::Destination, "the token is not the node's");
+        assert_eq!([false, true].map(|reached| can_pass(&refused, reached)), [false, true]);
+        let key = Failure::new(ErrorCode::KeyMismatch, Side::Destination, "another key");
+        assert!(!can_pass(&key, true));
+    }
 }

@@ -35,6 +35,9 @@ pub struct Order {
     pub expect_digests: BTreeMap<String, String>,
     /// How much may be done, by the token that submitted the task.
     pub ceilings: Ceilings,
+    /// By how much the worker gives way to other processes: 0 (not at all) to 19.
+    #[serde(default)]
+    pub nice: u8,
 }
 
 /// From where to where.
@@ -73,6 +76,9 @@ pub enum EndOrder {
         path: String,
         /// What it is shown.
         credentials: Credentials,
+        /// It may not be at an address of the service's own host: no admin has added it.
+        #[serde(default)]
+        far_only: bool,
     },
     /// A host that ssh of the service's account reaches.
     Ssh {
@@ -103,6 +109,7 @@ impl EndOrder {
                 fingerprint: fingerprint.clone(),
                 path: below(base, path),
                 credentials: Credentials { token },
+                far_only: false,
             },
             EndpointLocation::Ssh { user, host, path: base } => {
                 Self::Ssh { user: user.clone(), host: host.clone(), path: below(base, path) }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
 use carrack_engine::Context;
-use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit, setsid};
+use rustix::process::{nice, setsid};
 
 use super::attempt::{Attempt, deadline};
 use super::ends::{self, OpenEnd};
@@ -18,7 +18,7 @@ use super::order::{Order, PairOrder};
 use super::teller::{Teller, now};
 use super::{copying, removal};
 use crate::journal::{EndKind, Item, Record, Recovered, Writer};
-use crate::model::{EventKind, ItemState, TaskFailure, TaskKind};
+use crate::model::{EventKind, ItemState, TaskFailure, TaskKind, keep_out_of_cores};
 use carrack_core::report::ItemKind;
 
 /// Exit codes: the command line's, where they mean the same.
@@ -53,6 +53,12 @@ pub fn run(means: Means<'_>) -> u8 {
         Ok(order) => order,
         Err(why) => return complain(USAGE, &why),
     };
+    if order.nice > 0
+        && let Err(error) = nice(i32::from(order.nice))
+    {
+        // The system's refusal costs nobody the task.
+        complain(OTHER, &format!("its priority cannot be lowered: {error}"));
+    }
     let lock = match take_lock(&order, means.output) {
         Ok(lock) => lock,
         Err(why) => return complain(OTHER, &why),
@@ -76,9 +82,7 @@ fn complain(code: u8, why: &str) -> u8 {
 
 fn prepare(input: &mut dyn Read) -> Result<Order, String> {
     // Before there is a secret: no core holds one, and nobody else of this account reads this process's memory.
-    let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable)
-        .and_then(|()| setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }));
-    hidden.map_err(|error| format!("secrets cannot be kept out of core dumps: {error}"))?;
+    keep_out_of_cores().map_err(|error| format!("secrets cannot be kept out of core dumps: {error}"))?;
     // The end of the service, or of its terminal, is none of the worker's. It fails where it is so already.
     let _ = setsid();
     let mut text = Vec::new();

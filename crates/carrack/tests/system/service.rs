@@ -3,6 +3,7 @@
 mod documents;
 mod login;
 mod operation;
+mod secrets;
 
 use std::fs;
 

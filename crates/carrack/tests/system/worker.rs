@@ -234,3 +234,20 @@ fn worker_writes_and_shows_no_secret() {
 fn holds_token(bytes: &[u8]) -> bool {
     bytes.windows(Node::TOKEN.len()).any(|window| window == Node::TOKEN.as_bytes())
 }
+
+#[test]
+fn worker_gives_way_to_other_processes_as_it_is_told() {
+    let mut tasks = Tasks::new();
+    tasks.sandbox.write("from/large", tree::bytes(8 * MIB, 7));
+    let mut order =
+        tasks.order("one", TaskKind::Copy, vec![pair(tasks.local("from", "large"), tasks.local("to", "/"))]);
+    (order.options.rate_limit, order.nice) = (Some(MIB as u64), 3);
+    tasks.start(&order);
+    tasks.follow_until_moved("one", 1);
+    let nice_of = |process: &str| -> i32 {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+        stat.rsplit(") ").next().unwrap().split(' ').nth(16).unwrap().parse().unwrap()
+    };
+    let worker = tasks.process("one").to_string();
+    assert_eq!(nice_of(&worker), (nice_of("self") + 3).min(19));
+}

@@ -392,3 +392,19 @@ fn event(id: &str) -> NewEvent {
     let (owner, text) = ("ann".to_owned(), "asked".to_owned());
     NewEvent { kind: EventKind::Updated, owner, task: Some(id.to_owned()), subject: None, text, detail: json!({}) }
 }
+
+#[test]
+fn user_who_is_disabled_loses_running_attempts_within_seconds() {
+    let mut script = Script::new(1);
+    let (ann, bob) =
+        (script.add("ann", &items(100_000), ("n0", "n1")), script.add("bob", &items(100_000), ("n0", "n1")));
+    script.seconds(3);
+    assert_eq!(lock(&script.world).running().len(), 2);
+    let mut row = script.ledger.user("ann").unwrap();
+    row.user.enabled = false;
+    script.ledger.change_user(&row).unwrap();
+    script.until(&ann, TaskState::Failed, 10);
+    let failure = script.task(&ann).failure.unwrap();
+    assert!(failure.why.contains("disabled") && !failure.retryable, "{failure:?}");
+    assert_eq!((lock(&script.world).running().len(), script.task(&bob).state), (1, TaskState::Active));
+}

@@ -60,6 +60,12 @@ const PROXY: Value<IpAddr> = Value::new(
 const WORKERS: Value<u32> = Value::new("workers", "N", parse_most, "Tasks that run at once [default: 16]");
 const PER_PAIR: Value<u32> =
     Value::new("per-pair", "N", parse_most, "Of these, tasks between the same two endpoints [default: 8]");
+const WORKER_NICE: Value<u8> = Value::new(
+    "worker-nice",
+    "N",
+    |text| text.parse().ok().filter(|nice| *nice < 20).ok_or_else(|| format!("{text:?} is not a number from 0 to 19")),
+    "By how much workers give way to other processes, 0 to 19 [default: 0]",
+);
 const KEEP_TASKS: Value<Duration> = Value::new(
     "keep-tasks",
     "TIME",
@@ -89,6 +95,7 @@ pub const KEYS: &[ConfigKey] = &[
     key("service", "proxies", "proxy", ValueKind::Several, "none"),
     key("service", "workers", "workers", ValueKind::One, "16"),
     key("service", "per_pair", "per-pair", ValueKind::One, "8"),
+    key("service", "worker_nice", "worker-nice", ValueKind::One, "0"),
     key("service", "keep_tasks", "keep-tasks", ValueKind::One, "for ever"),
     key("service", "keep_events", "keep-events", ValueKind::One, "90d"),
     key("log", "format", "log-format", ValueKind::One, "text"),
@@ -117,6 +124,7 @@ pub fn with_flags(verb: Command) -> Command {
         PROXY.arg().action(ArgAction::Append),
         WORKERS.arg(),
         PER_PAIR.arg(),
+        WORKER_NICE.arg(),
         KEEP_TASKS.arg(),
         KEEP_EVENTS.arg(),
     ];
@@ -273,6 +281,7 @@ fn service_settings(settings: &Settings) -> Result<ServiceSettings, CommandError
     let mut chosen = ServiceSettings::default();
     chosen.rules.workers = settings.get(&WORKERS)?.unwrap_or(chosen.rules.workers);
     chosen.rules.per_link = settings.get(&PER_PAIR)?.unwrap_or(chosen.rules.per_link);
+    chosen.worker_nice = settings.get(&WORKER_NICE)?.unwrap_or(chosen.worker_nice);
     chosen.keep_tasks = settings.get(&KEEP_TASKS)?.or(chosen.keep_tasks);
     chosen.keep_events = settings.get(&KEEP_EVENTS)?.or(chosen.keep_events);
     Ok(chosen)

@@ -68,6 +68,7 @@ impl Tasks {
             fail_on_quota_errors: false,
             expect_digests: BTreeMap::new(),
             ceilings: Ceilings::default(),
+            nice: 0,
         }
     }
 
@@ -208,6 +209,7 @@ impl Node {
             fingerprint: Some(self.fingerprint.trim_start_matches("#sha256:").into()),
             path: path.into(),
             credentials: Credentials { token: Some(Secret::new(Self::TOKEN)) },
+            far_only: false,
         }
     }
 }

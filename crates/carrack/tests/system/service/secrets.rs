@@ -1,0 +1,99 @@
+//! Tokens of the service: in no log, file, argument, environment or core; and what becomes of tasks when a token is
+//! replaced.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+
+use super::add_node;
+use crate::support::node::Node;
+use crate::support::process::{signal, workers};
+use crate::support::service::{Service, object};
+use crate::support::{Sandbox, tree, wait_until};
+
+const MIB: usize = 1 << 20;
+
+/// A token in a file that only its owner reads.
+fn token_file(sandbox: &Sandbox, name: &str, token: &str) -> String {
+    let path = sandbox.write(name, format!("{token}\n"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn holds(bytes: &[u8], secret: &str) -> bool {
+    bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
+}
+
+#[test]
+fn v14_token_that_is_replaced_in_mid_task_holds_it_back_until_the_endpoint_has_the_new_one() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "two", &[]);
+    let _service = Service::start(&sandbox, &[]);
+    add_node(&sandbox, "two", &node);
+    let large = sandbox.write("from/large", tree::bytes(24 * MIB, 3));
+    let from = large.to_str().unwrap();
+    let id = sandbox.ok(["task", "submit", from, "@two:/", "--bwlimit=4MB"]).stdout.trim().to_owned();
+    let show = || object(&sandbox, &["task", "show", &id]);
+    wait_until("something has been moved", || show()["progress"]["bytes_moved"].as_u64().unwrap_or(0) > 0);
+    // The service has a token that the node does not take any more.
+    let old = token_file(&sandbox, "old.token", "a-token-that-was-replaced-0123456789");
+    sandbox.ok(["endpoint", "edit", "two", "--token-file", &old]);
+    workers(&sandbox.path("home")).into_iter().for_each(|worker| signal(worker, "KILL"));
+    wait_until("the task waits because its token is refused", || {
+        let task = show();
+        assert!(!["FAILED", "PARTIAL", "CANCELLED"].contains(&task["state"].as_str().unwrap()), "{task}");
+        let why = task["blocked"]["why"].as_str().unwrap_or_default();
+        task["state"] == "QUEUED" && task["blocked"]["cause"] == "retry" && why.contains("token")
+    });
+    sandbox.ok(["endpoint", "edit", "two", "--token-file", node.token_file.to_str().unwrap()]);
+    sandbox.ok(["task", "wait", &id, "--timeout=120s"]);
+    assert!(fs::read(sandbox.path("two/large")).unwrap() == fs::read(large).unwrap());
+}
+
+#[test]
+fn service_writes_and_shows_no_secret() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "two", &[]);
+    let mut service = Service::start(&sandbox, &["--log-format", "json"]);
+    add_node(&sandbox, "two", &node);
+    sandbox.ok(["service", "user", "add", "ada"]);
+    let api = sandbox.ok(["service", "token", "create", "--user", "ada", "--label", "test"]).stdout;
+    let api = api.trim().rsplit('_').next().unwrap().to_owned();
+    assert!(api.len() >= 16, "the token's secret part");
+    let url = service.said.iter().find_map(|line| line.strip_prefix("service https://")).unwrap();
+    let mut login = sandbox.carrack();
+    let shown = sandbox.write("api.token", format!("{api}-that-is-refused"));
+    login.args(["login", "--token", "--service", &format!("https://{url}")]).stdin(fs::File::open(shown).unwrap());
+    assert!(!login.output().unwrap().status.success());
+    let from = sandbox.write("from/large", tree::bytes(24 * MIB, 3));
+    let id = sandbox.ok(["task", "submit", from.to_str().unwrap(), "@two:/", "--bwlimit=4MB"]).stdout;
+    let id = id.trim();
+    let moved = || object(&sandbox, &["task", "show", id])["progress"]["bytes_moved"].as_u64().unwrap_or(0) > 0;
+    wait_until("something has been moved", moved);
+    sandbox.ok(["endpoint", "test", "two"]);
+    let secrets = [Node::TOKEN, &api];
+    let mut processes = workers(&sandbox.path("home"));
+    assert!(!processes.is_empty());
+    processes.push(service.child.id());
+    for process in processes {
+        for about in ["cmdline", "environ"] {
+            let shown = fs::read(format!("/proc/{process}/{about}")).unwrap();
+            assert!(!shown.is_empty() && secrets.iter().all(|secret| !holds(&shown, secret)), "{process}: {about}");
+        }
+        let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
+        let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+        assert_eq!(core.split_whitespace().nth(4), Some("0"), "{process}");
+    }
+    let state = sandbox.path("home/.local/state/carrack/service");
+    let files: Vec<_> = tree::walk(&state).into_iter().filter(|path| path.is_file()).collect();
+    assert!(files.iter().any(|path| path.ends_with("ledger.db")), "{files:?}");
+    for path in files {
+        let content = fs::read(&path).unwrap();
+        assert!(secrets.iter().all(|secret| !holds(&content, secret)), "{}", path.display());
+    }
+    let log = service.log();
+    assert!(!log.is_empty() && secrets.iter().all(|secret| !holds(log.as_bytes(), secret)));
+    signal(service.child.id(), "ABRT");
+    let ended = service.child.wait().unwrap();
+    assert!(ended.signal().is_some() && !ended.core_dumped(), "{ended}");
+}
