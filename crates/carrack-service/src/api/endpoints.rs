@@ -18,7 +18,7 @@ use crate::identity::{Action, Caller, Object, ScopePath, Verdict, may, name_faul
 use crate::ledger::{EndpointRow, LedgerError, NewEvent, Page};
 use crate::model::{
     Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, EndpointTest, EndpointUpdate, EventKind, Listed,
-    NewEndpoint, Problem, Secret, TaskLocation, Verb, is_of_this_host, percent,
+    NewEndpoint, Problem, Secret, TaskLocation, Verb, is_of_this_host,
 };
 
 const TEXT_MAX: usize = 4096;
