@@ -62,6 +62,34 @@ fn dtn_of_100g_is_told_what_holds_it_back() {
 }
 
 #[test]
+fn card_with_large_receive_offload_and_one_queue_is_told_both_lines() {
+    let found = diagnose(&Situation::of(host("lro-one-queue")));
+    let of = |rule: &str| {
+        let one = found.iter().find(|finding| finding.rule == rule).unwrap_or_else(|| panic!("no {rule}"));
+        (one.severity, one.value.as_str(), one.fix.as_ref().map(|fix| fix.line()).unwrap_or_default())
+    };
+    assert_eq!(of("interface.lro"), (Severity::Warning, "on", "ethtool -K eth0 lro off".to_owned()));
+    let line = "ethtool -L eth0 combined 16".to_owned();
+    assert_eq!(of("interface.channels"), (Severity::Warning, "1 of 16", line));
+    for fine in ["interface.offloads", "interface.duplex", "interface.mtu"] {
+        assert_eq!(of(fine).0, Severity::Ok, "{fine}");
+    }
+}
+
+#[test]
+fn port_that_agreed_on_half_duplex_is_a_failure() {
+    let found = diagnose(&Situation::of(host("half-duplex")));
+    let one = found.iter().find(|finding| finding.rule == "interface.duplex").unwrap();
+    assert_eq!((one.severity, one.value.as_str()), (Severity::Failure, "half"));
+    let line = one.fix.as_ref().unwrap().line();
+    assert_eq!(line, "ethtool -s eth1 autoneg on   # and on the switch's port, too");
+    // What would matter at 10 Gb/s does not at 100 Mb/s.
+    for quiet in ["interface.mtu", "interface.offloads", "interface.lro"] {
+        assert!(found.iter().all(|one| one.rule != quiet || one.severity < Severity::Warning), "{quiet}");
+    }
+}
+
+#[test]
 fn laptop_has_unknowns_where_nobody_can_know() {
     let found = diagnose(&Situation::of(host("laptop")));
     let of =
