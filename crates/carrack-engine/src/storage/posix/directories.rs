@@ -135,12 +135,21 @@ impl OpenDir {
     }
 }
 
+/// Where a directory is entered: by one thread, while others that need the same one wait for it.
+#[derive(Default)]
+struct Entrance {
+    found: OnceLock<Arc<OpenDir>>,
+    entering: Mutex<()>,
+}
+
 /// A directory and those below it. Whoever needs one asks for it by its path each time: held by what waits to be
 /// published, open directories would have no bound.
 pub struct Directories {
     /// The directory at the top of the destination.
     pub root: Arc<OpenDir>,
-    open: Mutex<HashMap<Vec<u8>, Arc<OpenDir>>>,
+    /// Nothing is asked of the file system while this is locked: where each call takes long, directories beside each
+    /// other are made at the same time.
+    open: Mutex<HashMap<Vec<u8>, Arc<Entrance>>>,
     open_max: usize,
     /// The name of a directory is synced before anything gets a name in it.
     sync_names: bool,
@@ -200,7 +209,7 @@ impl Directories {
         let directory = self.get(path)?;
         let done = match work(&directory) {
             Err(error) if is_stale(&error) && !path.is_empty() => {
-                lock(&self.open).clear();
+                self.forget_open();
                 work(&*self.get(path)?)
             }
             other => other,
@@ -213,8 +222,8 @@ impl Directories {
         if path.is_empty() {
             return Some(Arc::clone(&self.root));
         }
-        if let Some(found) = lock(&self.open).get(path) {
-            return Some(Arc::clone(found));
+        if let Some(found) = self.open_at(path) {
+            return Some(found);
         }
         let dir = patiently(|| self.root.dir.open_dir(path, Links::Refuse)).ok()?;
         let found = self.opened(dir, false).ok()?;
@@ -230,12 +239,11 @@ impl Directories {
         if path.is_empty() {
             return Ok(Arc::clone(&self.root));
         }
-        let mut open = lock(&self.open);
         // From the nearest directory that is open already, downwards.
         let mut known = path;
         let mut current = loop {
-            if let Some(found) = open.get(known) {
-                break Arc::clone(found);
+            if let Some(found) = self.open_at(known) {
+                break found;
             }
             known = split_name(known).0;
             if known.is_empty() {
@@ -246,15 +254,44 @@ impl Directories {
         while done < path.len() {
             let start = if done == 0 { 0 } else { done + 1 };
             let end = path[start..].iter().position(|&byte| byte == b'/').map_or(path.len(), |index| start + index);
-            let next = self.enter_below(&current, &path[..end])?;
-            if open.len() >= self.open_max {
-                open.clear();
-            }
-            current = Arc::new(next);
-            open.insert(path[..end].to_vec(), Arc::clone(&current));
+            current = self.enter_once(&current, &path[..end])?;
             done = end;
         }
         Ok(current)
+    }
+
+    fn open_at(&self, path: &[u8]) -> Option<Arc<OpenDir>> {
+        lock(&self.open).get(path)?.found.get().cloned()
+    }
+
+    /// Closes what is open. What is being entered stays: nobody else may enter it meanwhile.
+    pub fn forget_open(&self) {
+        lock(&self.open).retain(|_, entrance| entrance.found.get().is_none());
+    }
+
+    fn enter_once(&self, parent: &OpenDir, path: &[u8]) -> Result<Arc<OpenDir>, Failure> {
+        let entrance = {
+            let mut open = lock(&self.open);
+            if open.len() >= self.open_max && !open.contains_key(path) {
+                open.retain(|_, entrance| entrance.found.get().is_none());
+            }
+            Arc::clone(open.entry(path.to_vec()).or_default())
+        };
+        let entering = lock(&entrance.entering);
+        if let Some(found) = entrance.found.get() {
+            return Ok(Arc::clone(found));
+        }
+        let entered = self.enter_below(parent, path).map(Arc::new);
+        if let Ok(found) = &entered {
+            entrance.found.get_or_init(|| Arc::clone(found));
+        }
+        drop(entering);
+        let mut open = lock(&self.open);
+        // Whoever waits here tries it in turn; the last one leaves nothing behind.
+        if entered.is_err() && Arc::strong_count(&entrance) == 2 {
+            open.remove(path);
+        }
+        entered
     }
 
     fn enter_below(&self, parent: &OpenDir, path: &[u8]) -> Result<OpenDir, Failure> {
@@ -406,12 +443,6 @@ impl Directories {
             found.dir.sync().map_err(fail)?;
         }
         Ok(())
-    }
-
-    /// Closes what is open, as where there are more directories than descriptors.
-    #[cfg(test)]
-    pub fn forget_open(&self) {
-        lock(&self.open).clear();
     }
 
     /// Gives back their permissions to directories whose owner was let in, and whose attributes have not come.

@@ -140,3 +140,72 @@ fn part_file_that_goes_at_the_end_leaves_the_directorys_time() {
         assert_eq!((metadata.mode() & 0o7777, metadata.mtime(), metadata.mtime_nsec()), (expected, 700, 8));
     }
 }
+
+/// A destination whose calls take long is one where calls wait for each other: here each directory's entrance waits
+/// until another one is under way.
+#[test]
+fn directories_beside_each_other_are_entered_at_once_and_each_by_one_thread() {
+    use crate::storage::posix::directories::Directories;
+    use std::sync::{Condvar, Mutex};
+    use std::time::Duration;
+
+    /// Directories under way, the most of them at once, and all.
+    #[derive(Default)]
+    struct Entered {
+        counts: Mutex<[usize; 3]>,
+        changed: Condvar,
+    }
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["p/a", "p/b", "p/b/c"] {
+        std::fs::create_dir_all(directory.path().join(name)).unwrap();
+    }
+    let root = std::fs::metadata(directory.path()).unwrap().ino();
+    let parent = std::fs::metadata(directory.path().join("p")).unwrap().ino();
+    let entered = Arc::new(Entered::default());
+    let told = Arc::clone(&entered);
+    let clean = move |dir: &Dir| {
+        let inode = dir.stat_self().unwrap().inode;
+        let mut counts = told.counts.lock().unwrap();
+        if inode == root {
+            return;
+        }
+        counts[2] += 1;
+        if inode == parent {
+            return;
+        }
+        counts[0] += 1;
+        counts[1] = counts[1].max(counts[0]);
+        told.changed.notify_all();
+        let alone = |counts: &mut [usize; 3]| counts[1] < 2;
+        counts = told.changed.wait_timeout_while(counts, Duration::from_secs(20), alone).unwrap().0;
+        counts[0] -= 1;
+    };
+    let top = Dir::open_ambient(directory.path()).unwrap();
+    let directories = Directories::new(top, false, Box::new(|_| None), Some(Box::new(clean))).unwrap();
+    let found: Vec<_> = std::thread::scope(|scope| {
+        let all = [&b"p/a"[..], b"p/b", b"p/a", b"p/b", b"p/b/c"];
+        let started = all.map(|path| scope.spawn(|| directories.get(path).unwrap()));
+        started.map(|one| one.join().unwrap()).into()
+    });
+    assert!(Arc::ptr_eq(&found[0], &found[2]) && Arc::ptr_eq(&found[1], &found[3]));
+    // At once, and none of the four twice.
+    let counts = *entered.counts.lock().unwrap();
+    assert!(counts[1] >= 2, "{counts:?}");
+    assert_eq!(counts[2], 4);
+}
+
+#[test]
+fn directory_that_cannot_be_entered_is_tried_again_and_what_waits_for_it_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("d"), "a file").unwrap();
+    let tree = begin(directory.path());
+    let directories = &tree.shared.directories;
+    let failed = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..4).map(|_| scope.spawn(|| directories.get(b"d/e").is_err())).collect();
+        started.into_iter().all(|one| one.join().unwrap())
+    });
+    assert!(failed);
+    std::fs::remove_file(directory.path().join("d")).unwrap();
+    directories.get(b"d/e").unwrap();
+    assert!(directory.path().join("d/e").is_dir());
+}
