@@ -100,6 +100,8 @@ mod tests {
             mtime: Time::new(1_700_000_000, 7),
             link_target: b"t\n".to_vec(),
             error: None,
+            allocated: None,
+            twin: None,
         }
     }
 
