@@ -15,6 +15,7 @@ mod items;
 mod login;
 mod metrics;
 mod openapi;
+mod page;
 mod problem;
 mod router;
 mod serve;

@@ -15,8 +15,8 @@ use utoipa_axum::routes;
 use super::admit::Known;
 use super::problem::ApiError;
 use super::{
-    Api, admit, endpoints, events, grants, health, items, login, metrics, openapi, sessions, tasks, timers, tokens,
-    users,
+    Api, admit, endpoints, events, grants, health, items, login, metrics, openapi, page, sessions, tasks, timers,
+    tokens, users,
 };
 use crate::model::ProblemCode;
 
@@ -90,6 +90,7 @@ pub fn router(api: &Arc<Api>, patience: Duration) -> Router {
         .layer(middleware::from_fn_with_state(Arc::clone(api), admit::admit))
         .layer(middleware::from_fn_with_state(Arc::clone(api), metrics::count))
         .layer(middleware::from_fn_with_state(patience, bounded))
+        .merge(page::routes())
         .with_state(Arc::clone(api))
 }
 

@@ -1,0 +1,128 @@
+// Requests to the API of the server that the page came from, and who the caller is.
+const BASE = "/api/v1";
+const KEPT_TOKEN = "carrack-token";
+/** What a request waits for its answer, in milliseconds. */
+const PATIENCE = 30_000;
+
+/** A problem that the server told, or that no server was reached. */
+export class Problem extends Error {
+  /** @param {number} status @param {string} code @param {string} detail @param {string[]} hints */
+  constructor(status, code, detail, hints) {
+    super(detail);
+    this.status = status; this.code = code; this.hints = hints;
+  }
+}
+
+/** @type {{csrf: string|null, token: string|null, lost: () => void}} */
+const session = { csrf: null, token: sessionStorage.getItem(KEPT_TOKEN), lost: () => {} };
+
+/** Called when the server knows the caller no more. @param {() => void} lost */
+export function onLost(lost) { session.lost = lost; }
+/** Whether the caller is known by a token that this tab alone has. */
+export const hasToken = () => session.token !== null;
+
+/** @param {Record<string, string>} [more] */
+export function headers(more = {}) {
+  /** @type {Record<string, string>} */
+  const all = { accept: "application/json", ...more };
+  if (session.token) all.authorization = `Bearer ${session.token}`;
+  else if (session.csrf) all["x-carrack-csrf"] = session.csrf;
+  return all;
+}
+
+/** @param {string} path @param {Record<string, string|number|null|undefined>} [query] */
+export function address(path, query = {}) {
+  const set = Object.entries(query).filter(([, value]) => value != null && value !== "");
+  const text = new URLSearchParams(set.map(([key, value]) => [key, String(value)])).toString();
+  return BASE + path + (text ? `?${text}` : "");
+}
+
+/**
+ * One request with an answer in JSON; null where the answer is empty.
+ * @param {string} method @param {string} path
+ * @param {{query?: Record<string, any>, body?: unknown, signal?: AbortSignal, headers?: Record<string, string>}} [more]
+ * @returns {Promise<any>}
+ */
+export async function call(method, path, more = {}) {
+  const sent = headers(more.headers);
+  if (more.body !== undefined) sent["content-type"] = "application/json";
+  const late = AbortSignal.timeout(PATIENCE);
+  let answer;
+  try {
+    answer = await fetch(address(path, more.query), {
+      method, headers: sent, body: more.body === undefined ? undefined : JSON.stringify(more.body),
+      signal: more.signal ? AbortSignal.any([more.signal, late]) : late, credentials: "same-origin", cache: "no-store",
+    });
+  } catch (error) {
+    if (more.signal?.aborted) throw error;
+    throw new Problem(0, "unreachable", "The server does not answer.",
+      ["Check the network. The page tries again by itself; transfers go on without it."]);
+  }
+  if (answer.ok) return answer.status === 204 ? null : answer.json();
+  throw await problemOf(answer, path);
+}
+
+/** @param {Response} answer @param {string} path */
+export async function problemOf(answer, path) {
+  let told;
+  try { told = await answer.json(); } catch { told = {}; }
+  const problem = new Problem(answer.status, told.code ?? "unknown",
+    told.detail ?? `the server answered ${answer.status}`, told.hints ?? []);
+  if (problem.code === "unauthenticated" && path !== "/login") session.lost();
+  return problem;
+}
+
+/** @returns {Promise<import("./types.js").Whoami>} */
+export async function whoami() {
+  const known = await call("GET", "/whoami");
+  session.csrf = known.csrf ?? null;
+  return known;
+}
+
+/** @param {{user: string, password: string} | {link: string}} proof */
+export async function login(proof) {
+  forget();
+  await call("POST", "/login", { body: { ...proof, cookie: true } });
+  return whoami();
+}
+
+/** @param {string} token */
+export async function loginByToken(token) {
+  session.token = token; session.csrf = null;
+  try {
+    const known = await whoami();
+    sessionStorage.setItem(KEPT_TOKEN, token);
+    return known;
+  } catch (error) {
+    forget();
+    throw error;
+  }
+}
+
+/** Ends the session; a token is only forgotten here. */
+export async function logout() {
+  if (!session.token) await call("POST", "/logout");
+  forget();
+}
+
+export function forget() {
+  session.token = null; session.csrf = null;
+  sessionStorage.removeItem(KEPT_TOKEN);
+}
+
+/**
+ * All rows of a list, up to a bound. @template T
+ * @param {string} path @param {Record<string, any>} [query] @param {number} [most] @param {AbortSignal} [signal]
+ * @returns {Promise<{items: T[], complete: boolean}>}
+ */
+export async function all(path, query = {}, most = 5000, signal) {
+  /** @type {T[]} */
+  const items = [];
+  let cursor = null;
+  do {
+    const page = await call("GET", path, { query: { ...query, limit: 1000, cursor }, signal });
+    items.push(...page.items);
+    cursor = page.next ?? null;
+  } while (cursor && items.length < most);
+  return { items, complete: !cursor };
+}

@@ -1,0 +1,88 @@
+// The shell: who is logged in, which view is shown, and whether events arrive.
+import { html, render, useEffect, useErrorBoundary, useState } from "./ui.js";
+import { all, forget, logout, onLost, whoami } from "./api.js";
+import * as live from "./live.js";
+import { Mark, Trouble, useAction } from "./parts.js";
+import { useLive } from "./store.js";
+import { Login } from "./login.js";
+import { Overview } from "./views/overview.js";
+import { Tasks } from "./views/tasks.js";
+import { TaskView } from "./views/task.js";
+import { Endpoints } from "./views/endpoints.js";
+import { Timers } from "./views/timers.js";
+import { Access } from "./views/access.js";
+
+const VIEWS = [["overview", "Overview"], ["tasks", "Tasks"], ["endpoints", "Endpoints"], ["timers", "Timers"], ["access", "Access"]];
+/** @type {Record<string, [keyof typeof MARKS, string]>} */
+const LINKS = { live: ["good", "Live"], connecting: ["wait", "Connecting…"], polling: ["wait", "Reading every 3 s"], reconnecting: ["warn", "Connection lost, trying again"] };
+const MARKS = { good: 1, wait: 1, warn: 1 };
+
+/** @param {string} to */
+const go = (to) => { location.hash = `#${to}`; };
+function whereabouts() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [view, id] = path.split("/");
+  return { view: view || "tasks", id: id ? decodeURIComponent(id) : null, query: new URLSearchParams(query) };
+}
+
+function App() {
+  const [known, setKnown] = useState(/** @type {import("./types.js").Whoami|null} */ (null));
+  const [phase, setPhase] = useState("asking");
+  const [said, setSaid] = useState("");
+  const ask = useAction(whoami, (who) => { setKnown(who); setPhase("in"); });
+  useEffect(() => {
+    onLost(() => { live.stop(); forget(); setKnown((before) => { if (before) setSaid("Your session has ended. Log in again."); return null; }); setPhase("out"); });
+    if (location.hash.startsWith("#login=")) setPhase("out"); else void ask.go();
+  }, []);
+  useEffect(() => { if (known) { live.start(`${known.user}-${known.role}`); return live.stop; } return undefined; }, [known]);
+  if (phase === "out") return html`<${Login} said=${said} enter=${(/** @type {import("./types.js").Whoami} */ who) => { setSaid(""); setKnown(who); setPhase("in"); }} />`;
+  if (!known) return ask.problem ? html`<main class="login" id="main"><div><h1>Carrack</h1><${Trouble} problem=${ask.problem} again=${ask.go} /></div></main>` : null;
+  const leave = () => { live.stop(); setKnown(null); setPhase("out"); };
+  return html`<${Shell} known=${known} leave=${leave} />`;
+}
+
+/** @param {{known: import("./types.js").Whoami, leave: () => void}} props */
+function Shell({ known, leave }) {
+  const [at, setAt] = useState(whereabouts);
+  const [link, setLink] = useState("connecting");
+  const out = useAction(logout, leave);
+  const endpoints = useLive((signal) => all("/endpoints", {}, 5000, signal), [], (event) => event.kind === "endpoint-changed");
+  const names = /** @type {any[]} */ (endpoints.value?.items ?? []).map((endpoint) => endpoint.name);
+  useEffect(() => {
+    const moved = () => { setAt(whereabouts()); document.getElementById("main")?.focus({ preventScroll: true }); scrollTo(0, 0); };
+    addEventListener("hashchange", moved);
+    const off = live.onState(setLink);
+    return () => { removeEventListener("hashchange", moved); off(); };
+  }, []);
+  const name = VIEWS.find(([view]) => view === at.view)?.[1] ?? "Not found";
+  useEffect(() => { document.title = `${name} · Carrack`; }, [name]);
+  const [mark, word] = LINKS[link];
+  const tall = at.view === "tasks" && !at.id;
+  return html`<div class="shell"><header class="side"><a class="brand" href="#/tasks"><img src="/page/icon.svg" alt="" />Carrack</a>
+      <nav class="nav" aria-label="Views">${VIEWS.map(([view, text]) => html`<a href=${`#/${view}`} aria-current=${at.view === view ? "page" : undefined}>${text}</a>`)}</nav>
+      <div class="foot"><span class=${`link-state ${link === "live" ? "" : "off"}`} role="status"><${Mark} of=${mark} />${word}</span>
+        <span><strong>${known.user}</strong> <span class="quiet">${known.role}</span></span>
+        <button disabled=${out.busy} onClick=${() => out.go()}>Log out</button><span class="quiet">version ${known.service}</span></div></header>
+    <main id="main" tabindex="-1" class=${tall ? "tall" : ""} key=${`${at.view}/${at.id ?? ""}`}><${Guard}><${View} at=${at} known=${known} endpoints=${names} /><//></main></div>`;
+}
+
+/** A fault of one view leaves the others. @param {{children?: any}} props */
+function Guard({ children }) {
+  const [error, reset] = useErrorBoundary();
+  return error ? html`<${Trouble} problem=${{ message: `This view has failed: ${error.message}`, hints: ["Reload the page."] }} again=${reset} />` : children;
+}
+
+/** @param {{at: ReturnType<typeof whereabouts>, known: import("./types.js").Whoami, endpoints: string[]}} props */
+function View({ at, known, endpoints }) {
+  switch (at.view) {
+    case "overview": return html`<${Overview} />`;
+    case "tasks": return at.id ? html`<${TaskView} id=${at.id} known=${known} go=${go} />` : html`<${Tasks} known=${known} endpoints=${endpoints} query=${at.query} go=${go} />`;
+    case "endpoints": return html`<${Endpoints} known=${known} />`;
+    case "timers": return html`<${Timers} known=${known} endpoints=${endpoints} />`;
+    case "access": return html`<${Access} known=${known} />`;
+    default: return html`<h1>Not found</h1><p>No such view. <a href="#/tasks">All tasks</a></p>`;
+  }
+}
+
+const root = document.getElementById("app");
+if (root) render(html`<${App} />`, root);

@@ -1,0 +1,39 @@
+// The command line that does the same as the page.
+/** @param {string} word */
+export function quote(word) {
+  return word !== "" && /^[A-Za-z0-9./_\-+=:@%,]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** Options of a task by the flags of their names. @type {Record<string, string>} */
+const FLAGS = { verify: "--verify", digest: "--digest", encrypt: "--encrypt", durable: "--durable", congestion: "--congestion",
+  streams: "--streams", block_bytes: "--block", rate_limit: "--bwlimit" };
+/** @type {Record<string, string>} */
+const EXISTING = { keep: "--no-clobber", older: "--update", only: "--existing" };
+
+/** @param {import("./types.js").NewTask} task */
+export function submitLine(task) {
+  const words = ["carrack", "task", "submit"];
+  if (task.kind && task.kind !== "copy") words.push("--kind", task.kind);
+  if (task.label) words.push("--label", quote(task.label));
+  if (task.deadline) words.push("--deadline", quote(task.deadline));
+  if (task.priority != null) words.push("--priority", String(task.priority));
+  const options = task.options ?? {};
+  for (const [name, flag] of Object.entries(FLAGS)) {
+    if (options[name] != null) words.push(flag, quote(String(options[name])));
+  }
+  const existing = options.existing;
+  if (typeof existing === "string" && EXISTING[existing]) words.push(EXISTING[existing]);
+  if (options.polite) words.push("--polite");
+  if (options.allow_growing) words.push("--allow-growing");
+  if (task.skip_source_errors) words.push("--skip-source-errors");
+  if (task.fail_on_quota_errors) words.push("--fail-on-quota-errors");
+  const pairs = task.pairs ?? [], [first] = pairs;
+  const together = pairs.every((pair) => pair.destination === first.destination);
+  if (first && together) {
+    words.push(...pairs.map((pair) => quote(pair.source)));
+    if (first.destination) words.push(quote(first.destination));
+    return words.join(" ");
+  }
+  const lines = pairs.map((pair) => [pair.source, pair.destination ?? ""].map(quote).join(" ").trim());
+  return `${words.join(" ")} --batch - <<'PAIRS'\n${lines.join("\n")}\nPAIRS`;
+}

@@ -1,0 +1,71 @@
+// Numbers, times and names as people read them. Sizes are written as the command line writes them.
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const COUNT = new Intl.NumberFormat("en-US");
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+
+/** @param {number|null|undefined} value */
+export function bytes(value) {
+  let left = value ?? 0, unit = 0;
+  while (left >= 1023.95 && unit < UNITS.length - 1) { left /= 1024; unit += 1; }
+  return unit === 0 ? `${left} B` : `${left.toFixed(1)} ${UNITS[unit]}`;
+}
+
+/** @param {number|null|undefined} value */
+export const rate = (value) => `${bytes(Math.round(value ?? 0))}/s`;
+/** @param {number|null|undefined} value */
+export const count = (value) => COUNT.format(value ?? 0);
+/** @param {number} n @param {string} one @param {string} [many] */
+export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
+
+/** @param {number|null|undefined} seconds */
+export function duration(seconds) {
+  if (seconds == null || !Number.isFinite(seconds)) return "–";
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  if (s < 172800) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+  return `${count(Math.floor(s / 86400))} d ${Math.floor((s % 86400) / 3600)} h`;
+}
+
+/** The time of day today, else the day with it. @param {string|null|undefined} moment */
+export function when(moment) {
+  if (!moment) return "–";
+  const date = new Date(moment), now = new Date();
+  const clock = CLOCK.format(date);
+  return date.toDateString() === now.toDateString() ? clock : `${DAY.format(date)} ${clock.slice(0, 5)}`;
+}
+
+/** @param {string} from @param {string} to */
+export const between = (from, to) => duration((Date.parse(to) - Date.parse(from)) / 1000);
+
+/** A share in percent that says 100 only when all is there, and 0 only when nothing is. @param {number} part @param {number} whole */
+export function percent(part, whole) {
+  if (whole <= 0) return 0;
+  if (part >= whole) return 100;
+  return part <= 0 ? 0 : Math.min(99, Math.max(1, Math.floor((part / whole) * 100)));
+}
+
+/**
+ * A name that can be shown on one line: controls and marks of direction become visible escapes.
+ * @param {string} name
+ */
+export function shown(name) {
+  // eslint-disable-next-line no-control-regex
+  return name.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (mark) =>
+    mark === "\n" ? "\\n" : mark === "\t" ? "\\t" : `\\u{${mark.codePointAt(0)?.toString(16)}}`);
+}
+
+/** @param {import("./types.js").Task} task */
+export function title(task) {
+  if (task.request.label) return shown(task.request.label);
+  return route(task);
+}
+
+/** @param {import("./types.js").Task} task */
+export function route(task) {
+  const [first, ...more] = task.request.pairs ?? [];
+  if (!first) return "no paths";
+  const to = first.destination ? ` → ${shown(first.destination)}` : "";
+  return `${shown(first.source)}${to}${more.length ? ` and ${plural(more.length, "more pair")}` : ""}`;
+}

@@ -1,0 +1,117 @@
+// Parts that several views share.
+import { html, useEffect, useRef, useState } from "./ui.js";
+import { when, shown } from "./format.js";
+
+const PATHS = {
+  good: "M2.500 6.500 5 9l4.500-5.500", bad: "M3 3l6 6M9 3 3 9", warn: "M6 2v5M6 9.300v.4", live: "M4 2.500 9 6l-5 3.500z",
+  wait: "M6 2.500V6l2.300 1.500", pause: "M4 3v6M8 3v6",
+};
+/** @param {{of: keyof typeof PATHS}} props */
+export const Mark = ({ of }) => html`<svg viewBox="0 0 12 12" aria-hidden="true" fill="none" stroke="currentColor"
+  stroke-width="1.600" stroke-linecap="round" stroke-linejoin="round"><path d=${PATHS[of]} /></svg>`;
+
+/** @type {Record<string, [string, keyof typeof PATHS, string]>} */
+const STATES = {
+  QUEUED: ["", "wait", "Queued"], STAGING: ["", "wait", "Staging"], ACTIVE: ["live", "live", "Active"],
+  PAUSED: ["warn", "pause", "Paused"], CANCELLING: ["warn", "wait", "Cancelling"], SUCCEEDED: ["good", "good", "Succeeded"],
+  PARTIAL: ["warn", "warn", "Partial"], FAILED: ["bad", "bad", "Failed"], CANCELLED: ["", "bad", "Cancelled"],
+  done: ["good", "good", "Done"], skipped: ["", "wait", "Skipped"], failed: ["bad", "bad", "Failed"],
+  waiting: ["live", "wait", "Waiting"], paused: ["warn", "pause", "Paused"], ended: ["", "good", "Ended"],
+};
+/** A state by colour, mark and word. @param {{state: string}} props */
+export function State({ state }) {
+  const [tone, mark, word] = STATES[state] ?? ["", "wait", state];
+  return html`<span class=${`chip ${tone}`}><${Mark} of=${mark} />${word}</span>`;
+}
+
+/** @param {{share: number|null, tone?: string, label: string}} props share from 0 to 100; null: not known */
+export function Progress({ share, tone = "", label }) {
+  const known = share !== null;
+  return html`<div class=${`progress ${tone} ${known ? "" : "unknown"}`} role="progressbar" aria-label=${label}
+    aria-valuemin="0" aria-valuemax="100" aria-valuenow=${known ? share : undefined}>
+    <i style=${{ transform: known ? `scaleX(${share / 100})` : "none" }}></i></div>`;
+}
+
+/** A time in the reader's zone; UTC on hover. @param {{at: string|null|undefined}} props */
+export const Time = ({ at }) => at
+  ? html`<time datetime=${at} title=${new Date(at).toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC")}>${when(at)}</time>`
+  : html`<span class="quiet">–</span>`;
+
+/** A name that came from outside. @param {{children?: any}} props */
+export const Name = ({ children }) => html`<bdi class="name">${shown(String(children))}</bdi>`;
+
+/** What went wrong, and what to try. @param {{problem: any, again?: () => void}} props */
+export function Trouble({ problem, again }) {
+  if (!problem) return null;
+  const hints = problem.hints ?? [];
+  return html`<div class="notice bad" role="alert"><p><strong>${problem.message}</strong></p>
+    ${hints.length > 0 && html`<ul>${hints.map((/** @type {string} */ hint) => html`<li>${hint}</li>`)}</ul>`}
+    ${again && html`<p><button onClick=${again}>Try again</button></p>`}</div>`;
+}
+
+/** @param {{title: string, children?: any}} props */
+export const Empty = ({ title, children }) => html`<div class="empty"><strong>${title}</strong><div>${children}</div></div>`;
+
+/** @param {{text: string, label?: string}} props */
+export function Copy({ text, label = "Copy" }) {
+  const [done, setDone] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setDone(true);
+    setTimeout(() => setDone(false), 1500);
+  };
+  return html`<button onClick=${copy}>${done ? "Copied" : label}</button>`;
+}
+
+/** A command line that does the same. @param {{line: string}} props */
+export const Command = ({ line }) => html`<div class="command"><code>${line}</code><${Copy} text=${line} /></div>`;
+
+/** @param {{title: string, close: () => void, children?: any}} props */
+export function Dialog({ title, close, children }) {
+  /** @type {{current: HTMLDialogElement|null}} */
+  const box = useRef(null);
+  useEffect(() => { box.current?.showModal(); }, []);
+  return html`<dialog ref=${box} aria-label=${title} onClose=${close} onCancel=${close}
+    onClick=${(/** @type {MouseEvent} */ event) => { if (event.target === box.current) box.current?.close(); }}>
+    ${children}</dialog>`;
+}
+
+/**
+ * A question before something that cannot be taken back.
+ * @param {{title: string, text: any, act: string, run: () => Promise<unknown>, close: () => void}} props
+ */
+export function Confirm({ title, text, act, run, close }) {
+  const { busy, problem, go } = useAction(run, close);
+  return html`<${Dialog} title=${title} close=${close}><div class="inside"><h2>${title}</h2><div>${text}</div>
+    <${Trouble} problem=${problem} />
+    <div class="bar-of-buttons end"><button onClick=${close}>Keep</button>
+      <button class="danger" disabled=${busy} onClick=${go}>${act}</button></div></div><//>`;
+}
+
+/**
+ * Something that a button does, once at a time. @template T
+ * @param {(...input: any[]) => Promise<T>} run @param {(value: T) => void} [then]
+ */
+export function useAction(run, then = () => {}) {
+  const [state, setState] = useState({ busy: false, problem: /** @type {Error|null} */ (null) });
+  const busy = useRef(false);
+  const go = async (/** @type {any[]} */ ...input) => {
+    if (busy.current) return;
+    busy.current = true;
+    setState({ busy: true, problem: null });
+    try {
+      const value = await run(...input);
+      setState({ busy: false, problem: null });
+      then(value);
+    } catch (error) {
+      setState({ busy: false, problem: /** @type {Error} */ (error) });
+    } finally {
+      busy.current = false;
+    }
+  };
+  return { ...state, go };
+}
+
+/** @param {{value: string, set: (value: string) => void, label: string, choices: [string, string][]}} props */
+export const Segments = ({ value, set, label, choices }) => html`<div class="segments" role="group" aria-label=${label}>
+  ${choices.map(([name, text]) => html`<button aria-pressed=${value === name} onClick=${() => set(name)}>${text}</button>`)}</div>`;

@@ -1,0 +1,35 @@
+// Shapes of the API's documents that the page reads; the description at /api/v1/openapi.json is what holds.
+/** @typedef {{code: string, side: string, why: string, retryable: boolean, hints?: string[]}} Failure */
+/** @typedef {{now?: number, five_minutes?: number, all?: number}} Rates bytes a second */
+/**
+ * @typedef {object} Progress
+ * @property {number} [bytes_moved] @property {number} [bytes_resent] @property {number} [bytes_skipped]
+ * @property {number} [bytes_total] @property {number} [bytes_verified] @property {number|null} [eta_seconds]
+ * @property {number} [faults] @property {number} [items_done] @property {number} [items_failed]
+ * @property {number} [items_skipped] @property {number} [items_total] @property {string|null} [limited_by]
+ * @property {Rates} [rates] @property {boolean} [scan_complete]
+ */
+/** @typedef {{source: string, destination?: string|null}} Pair */
+/** @typedef {Record<string, string|number|boolean|string[]|null|undefined>} Options */
+/**
+ * @typedef {object} NewTask
+ * @property {Pair[]} [pairs] @property {string} [kind] @property {string|null} [label] @property {string|null} [deadline]
+ * @property {number|null} [priority] @property {Options} [options] @property {boolean} [skip_source_errors]
+ * @property {boolean} [fail_on_quota_errors] @property {string[]} [notify] @property {string|null} [timer]
+ */
+/** @typedef {{cause: string, why: string, since: string, next_try?: string|null, hint?: string|null}} Blocked */
+/**
+ * @typedef {object} Task
+ * @property {string} id @property {string} state @property {string} owner @property {NewTask} request
+ * @property {Progress} progress @property {string} submitted @property {string|null} [started]
+ * @property {string|null} [ended] @property {Blocked|null} [blocked] @property {Failure|null} [failure]
+ * @property {number} version @property {number} fence @property {number|null} [position]
+ * @property {boolean} pause_wanted @property {boolean} cancel_wanted
+ */
+/** @typedef {{id: number, time: string, kind: string, owner: string, task?: string|null, subject?: string|null,
+ *   text: string, detail: any}} CarrackEvent */
+/** @typedef {{pair: number, path: string, kind: string, size: number, state: string, digest?: string|null,
+ *   failure?: Failure|null}} Item */
+/** @typedef {{user: string, role: string, via: string, csrf?: string|null, service: string, expires?: string|null, scope?: any}} Whoami */
+/** @template T @typedef {{items: T[], next?: string|null}} Listed */
+export {};

@@ -1,0 +1,64 @@
+// What became of each item of a task, and the failed ones grouped by cause.
+import { html, useState } from "../ui.js";
+import { address, call, headers, problemOf } from "../api.js";
+import { usePages, Table } from "../table.js";
+import { Copy, Empty, Name, Segments, State, Trouble, useAction } from "../parts.js";
+import { bytes, plural, shown } from "../format.js";
+
+/** @typedef {import("../types.js").Item} Item */
+
+/** @param {{id: string, revision: string}} props */
+export function Items({ id, revision }) {
+  const [state, setState] = useState("");
+  const list = usePages((cursor, signal) => call("GET", `/tasks/${id}/items`, { query: { state, cursor, limit: 1000 }, signal }),
+    (item) => `${item.pair}/${item.path}`, [id, state, revision]);
+  const save = useAction(async (kind, end) => {
+    const answer = await fetch(address(`/tasks/${id}/items`, { state }), { headers: headers({ accept: kind }) });
+    if (!answer.ok) throw await problemOf(answer, "/tasks");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(await answer.blob());
+    link.download = `items-${id}.${end}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  });
+  return html`<section class="stack" aria-label="Items"><div class="view-head"><h2>Items</h2><div class="bar-of-buttons">
+      <${Segments} value=${state} set=${setState} label="State of items" choices=${[["", "All"], ["failed", "Failed"], ["skipped", "Skipped"], ["done", "Done"]]} />
+      <button disabled=${save.busy} onClick=${() => save.go("text/csv", "csv")}>CSV</button>
+      <button disabled=${save.busy} onClick=${() => save.go("application/x-ndjson", "ndjson")}>NDJSON</button></div></div>
+    <${Trouble} problem=${list.problem ?? save.problem} />
+    <${Table} source=${list.source} columns=${COLUMNS} label="Items" cls="items-columns" fitted=${true} busy=${list.loading}
+      empty=${html`<${Empty} title=${state ? "No such items" : "No items yet"}>${state ? "" : "An item appears when it is done, skipped or failed."}<//>`} /></section>`;
+}
+
+/** @type {import("../table.js").Column<Item>[]} */
+const COLUMNS = [
+  { title: "State", cell: (item) => html`<${State} state=${item.state} />` },
+  { title: "Path", cell: (item) => html`<span title=${shown(item.path)}><${Name}>${item.path}<//></span>` },
+  { title: "Size", cls: "num", cell: (item) => item.kind === "directory" ? html`<span class="quiet">directory</span>` : bytes(item.size) },
+  { title: "Digest or cause", cls: "wide", cell: (item) => item.failure ? html`<span class="bad" title=${item.failure.why}>${item.failure.why}</span>`
+    : item.digest ? html`<code title=${item.digest}>${item.digest}</code>` : html`<span class="quiet">–</span>` },
+];
+
+/** @param {{items: Item[], complete: boolean}} props */
+export function Failures({ items, complete }) {
+  /** @type {Map<string, Item[]>} */
+  const causes = new Map();
+  for (const item of items) {
+    const { code, side } = item.failure ?? { code: "unknown", side: "" };
+    const cause = `${side}\u0000${code}`;
+    causes.set(cause, [...(causes.get(cause) ?? []), item]);
+  }
+  const groups = [...causes.values()].sort((one, other) => other.length - one.length);
+  return html`<section class="sheet" aria-label="Failures"><div class="part-head"><h2>Failures by cause</h2>
+      <span class="quiet">${complete ? plural(items.length, "failed item") : `the first ${plural(items.length, "failed item")}`}</span></div>
+    <ul class="causes">${groups.map((group) => {
+      const [first] = group, failure = first.failure;
+      const paths = group.map((item) => item.path);
+      return html`<li><strong>${plural(group.length, "item")}: ${failure?.why ?? "no cause was told"}</strong>
+        <span class="quiet">${failure?.side ? `${failure.side}, ` : ""}${failure?.code}; ${failure?.retryable ? "worth another try" : "another try alone does not help"}</span>
+        ${(failure?.hints ?? []).map((hint) => html`<span>Try: ${hint}</span>`)}
+        <details><summary>Paths</summary><ul>${paths.slice(0, 50).map((path) => html`<li class="mono"><${Name}>${path}<//></li>`)}
+          ${paths.length > 50 && html`<li class="quiet">and ${plural(paths.length - 50, "more path")}</li>`}</ul>
+          <${Copy} text=${paths.join("\n")} label="Copy paths" /></details></li>`;
+    })}</ul></section>`;
+}

@@ -1,0 +1,136 @@
+// One task: where it stands, its time line, what happened, its items, and what can be done with it.
+import { html, useMemo, useState } from "../ui.js";
+import { all, call } from "../api.js";
+import { useLive } from "../store.js";
+import { Command, Confirm, Copy, Dialog, Name, Progress, State, Time, Trouble, useAction } from "../parts.js";
+import { between, bytes, count, duration, plural, rate, title } from "../format.js";
+import { Plot } from "../plot.js";
+import { submitLine } from "../command.js";
+import { share, tone } from "./tasks.js";
+import { Failures, Items } from "./items.js";
+
+/** @typedef {import("../types.js").Task} Task */
+/** @typedef {import("../types.js").CarrackEvent} CarrackEvent */
+const EVENTS_MOST = 5000;
+
+/** @param {{id: string, known: import("../types.js").Whoami, go: (to: string) => void}} props */
+export function TaskView({ id, known, go }) {
+  const task = useLive((signal) => call("GET", `/tasks/${id}`, { signal }), [id], (event, now) => {
+    if (event.task !== id) return false;
+    return event.kind === "progress" && event.detail.progress && now ? { ...now, progress: event.detail.progress } : true;
+  });
+  const events = useLive((signal) => all(`/tasks/${id}/events`, {}, EVENTS_MOST, signal), [id], (event, now) => {
+    if (event.task !== id || !now) return false;
+    return now.items.some((one) => one.id === event.id) ? false : { ...now, items: [...now.items, event] };
+  });
+  if (!task.value) {
+    return html`<div class="view-head"><h1>Task</h1></div>${task.problem ? html`<${Trouble} problem=${task.problem} again=${task.again} />
+      <p><a href="#/tasks">All tasks</a></p>` : html`<p class="quiet">Loading…</p>`}`;
+  }
+  return html`<${Shown} task=${task.value} put=${task.put} events=${/** @type {CarrackEvent[]} */ (events.value?.items ?? [])}
+    eventsComplete=${events.value?.complete ?? true} problem=${task.problem ?? events.problem} known=${known} go=${go} />`;
+}
+
+/** @param {{task: Task, put: (task: Task) => void, events: CarrackEvent[], eventsComplete: boolean, problem: any,
+ *   known: import("../types.js").Whoami, go: (to: string) => void}} props */
+function Shown({ task, put, events, eventsComplete, problem, known, go }) {
+  const { progress, request } = task, ended = Boolean(task.ended);
+  const done = share(task), failed = progress.items_failed ?? 0;
+  const revision = `${task.state} ${ended}`;
+  const failures = useLive((signal) => failed ? all(`/tasks/${task.id}/items`, { state: "failed" }, 5000, signal) : Promise.resolve(null),
+    [task.id, Boolean(failed), revision]);
+  const line = useMemo(() => timeLine(events), [events.length]);
+  return html`<div class="view-head"><div><div class="task-title"><h1><bdi>${title(task)}</bdi></h1><${State} state=${task.state} /></div>
+      <p class="small quiet mono">${task.id}</p></div>
+      ${known.role !== "viewer" && html`<${Actions} task=${task} put=${put} go=${go} />`}</div>
+    <${Trouble} problem=${problem} />
+    ${task.failure && html`<div class="notice bad"><p><strong>${task.failure.side}: ${task.failure.why}</strong></p>
+      ${(task.failure.hints ?? []).map((hint) => html`<p>Try: ${hint}</p>`)}</div>`}
+    ${task.blocked && !ended && html`<div class="notice warn"><p><strong>Waits: ${task.blocked.why}</strong></p>
+      <p>since <${Time} at=${task.blocked.since} />${task.position != null && `, number ${task.position} in the queue`}${task.blocked.next_try && html`, next try at <${Time} at=${task.blocked.next_try} />`}</p>
+      ${task.blocked.hint && html`<p>Try: ${task.blocked.hint}</p>`}</div>`}
+    <section class="sheet pad big" aria-label="Progress"><${Progress} share=${done} tone=${tone(task.state)} label="Progress" />
+      <dl class="figures">
+        <div><dt>Done</dt><dd>${done === null ? "counting…" : `${done} %`}<small>${progress.scan_complete || ended ? "" : "sources are still listed"}</small></dd></div>
+        <div><dt>Moved</dt><dd>${bytes((progress.bytes_moved ?? 0) + (progress.bytes_skipped ?? 0))}<small>of ${bytes(progress.bytes_total)}${progress.bytes_skipped ? `, ${bytes(progress.bytes_skipped)} there before` : ""}</small></dd></div>
+        <div><dt>Verified</dt><dd>${bytes(progress.bytes_verified)}<small>${progress.bytes_resent ? `${bytes(progress.bytes_resent)} sent again` : "nothing sent again"}</small></dd></div>
+        <div><dt>Items</dt><dd>${count(progress.items_done)}<small>of ${count(progress.items_total)}${progress.items_skipped ? `, ${count(progress.items_skipped)} skipped` : ""}${failed ? html`, <span class="bad">${count(failed)} failed</span>` : ""}</small></dd></div>
+        <div><dt>${ended ? "Mean rate" : "Rate"}</dt><dd>${rate(ended ? progress.rates?.all : progress.rates?.now)}<small>${ended ? "" : `${rate(progress.rates?.five_minutes)} in 5 min`}</small></dd></div>
+        <div><dt>${ended ? "Took" : "Left"}</dt><dd>${ended ? between(task.started ?? task.submitted, task.ended ?? "") : task.state === "ACTIVE" && progress.eta_seconds != null ? duration(progress.eta_seconds) : "–"}<small>${plural(task.fence, "attempt")}, ${plural(progress.faults ?? 0, "fault")}</small></dd></div>
+      </dl>${progress.limited_by && html`<p class="small quiet">Limited by ${progress.limited_by}</p>`}</section>
+    ${failures.value && failed > 0 && html`<${Failures} items=${failures.value.items} complete=${failures.value.complete} />`}
+    <${Plot} label="Rate and streams" times=${line.times} marks=${line.marks} series=${[{ label: "Rate", unit: "rate", values: line.rates }, { label: "Streams", unit: "count", values: line.streams }]} />
+    <div class="columns"><${Events} events=${events} complete=${eventsComplete} /><${Facts} task=${task} /></div>
+    <${Items} id=${task.id} revision=${revision} />
+    <section class="sheet" aria-label="At the command line"><div class="part-head"><h2>The same at the command line</h2></div><div class="pad stack">
+      <${Command} line=${submitLine(request)} /><${Command} line=${`carrack task watch ${task.id}`} /></div></section>`;
+}
+
+/** @param {CarrackEvent[]} events */
+function timeLine(events) {
+  const told = events.filter((event) => event.kind === "progress" && event.detail.progress);
+  return {
+    times: told.map((event) => Date.parse(event.time) / 1000),
+    rates: told.map((event) => event.detail.progress.rates?.now ?? null),
+    streams: told.map((event) => event.detail.streams ?? null),
+    marks: events.filter((event) => event.kind === "fault").map((event) => ({ time: Date.parse(event.time) / 1000, text: event.text })),
+  };
+}
+
+/** @param {{events: CarrackEvent[], complete: boolean}} props */
+function Events({ events, complete }) {
+  const [whole, setWhole] = useState(false);
+  const told = events.filter((event) => whole || event.kind !== "progress").reverse().slice(0, 500);
+  return html`<section class="sheet" aria-label="Events"><div class="part-head"><h2>Events</h2>
+      <label class="check small"><input type="checkbox" checked=${whole} onChange=${() => setWhole(!whole)} />with progress</label></div>
+    <ol class="events" tabindex="0" aria-label="Events, the newest first">${told.map((event) => html`<li key=${event.id} class=${event.kind}><${Time} at=${event.time} /><span class="kind">${event.kind}</span><span class="text">${event.text}</span></li>`)}</ol>
+    ${(!complete || told.length === 500) && html`<p class="pad small quiet">Not all of them: <code>carrack task events</code> lists every one.</p>`}</section>`;
+}
+
+/** @param {{task: Task}} props */
+function Facts({ task }) {
+  const { request } = task, pairs = request.pairs ?? [];
+  const options = Object.entries(request.options ?? {}).filter(([, value]) => value != null && value !== false && !(Array.isArray(value) && !value.length));
+  return html`<section class="sheet" aria-label="Facts"><div class="part-head"><h2>What was asked</h2></div><dl class="facts pad">
+    <dt>Kind</dt><dd>${request.kind ?? "copy"}</dd>
+    ${pairs.slice(0, 5).map((pair) => html`<dt>From</dt><dd class="mono"><${Name}>${pair.source}<//></dd>${pair.destination && html`<dt>To</dt><dd class="mono"><${Name}>${pair.destination}<//></dd>`}`)}
+    ${pairs.length > 5 && html`<dt>Pairs</dt><dd>${count(pairs.length)} in all</dd>`}
+    <dt>Owner</dt><dd>${task.owner}</dd><dt>Submitted</dt><dd><${Time} at=${task.submitted} /></dd><dt>Started</dt><dd><${Time} at=${task.started} /></dd>
+    <dt>Ended</dt><dd><${Time} at=${task.ended} /></dd>${request.deadline && html`<dt>Deadline</dt><dd><${Time} at=${request.deadline} /></dd>`}
+    ${request.priority != null && html`<dt>Priority</dt><dd>${request.priority}</dd>`}${request.timer && html`<dt>Timer</dt><dd class="mono">${request.timer}</dd>`}
+    ${options.map(([name, value]) => html`<dt>${name.replaceAll("_", " ")}</dt><dd>${name === "rate_limit" ? rate(Number(value)) : name === "block_bytes" ? bytes(Number(value)) : String(value)}</dd>`)}</dl></section>`;
+}
+
+/** @param {{task: Task, put: (task: Task) => void, go: (to: string) => void}} props */
+function Actions({ task, put, go }) {
+  const [asked, setAsked] = useState("");
+  const act = useAction((verb) => call("POST", `/tasks/${task.id}/${verb}`), (now) => now.id === task.id ? put(now) : go(`/tasks/${now.id}`));
+  const clone = useAction(() => call("POST", `/tasks/${task.id}/clone`), (made) => go(`/tasks/${made.id}`));
+  const ended = Boolean(task.ended), paused = task.state === "PAUSED" || task.pause_wanted;
+  const button = (/** @type {string} */ verb, /** @type {string} */ text) => html`<button disabled=${act.busy} onClick=${() => act.go(verb)}>${text}</button>`;
+  return html`<div class="stack"><div class="bar-of-buttons">
+      ${!ended && !task.cancel_wanted && (paused || task.blocked?.cause === "confirm" ? button("resume", "Resume") : button("pause", "Pause"))}
+      ${["FAILED", "PARTIAL", "CANCELLED"].includes(task.state) && button("retry", "Retry")}
+      ${!ended && html`<button onClick=${() => setAsked("edit")}>Edit</button>`}
+      <button disabled=${clone.busy} onClick=${() => clone.go()}>Clone</button>
+      <${Copy} text=${task.id} label="Copy id" />
+      ${!ended && html`<button class="danger" disabled=${task.cancel_wanted} onClick=${() => setAsked("cancel")}>Cancel task</button>`}</div>
+    <${Trouble} problem=${act.problem ?? clone.problem} />
+    ${asked === "cancel" && html`<${Confirm} title="Cancel this task?" act="Cancel task" close=${() => setAsked("")}
+      text="What is at the destination stays there. A retry later goes on where it stood." run=${async () => put(await call("POST", `/tasks/${task.id}/cancel`))} />`}
+    ${asked === "edit" && html`<${Edit} task=${task} put=${put} close=${() => setAsked("")} />`}</div>`;
+}
+
+/** @param {{task: Task, put: (task: Task) => void, close: () => void}} props */
+function Edit({ task, put, close }) {
+  const save = useAction(async (/** @type {FormData} */ form) => {
+    const deadline = String(form.get("deadline") ?? ""), label = String(form.get("label") ?? "").trim();
+    const body = { label: label || task.request.label, priority: Number(form.get("priority")), ...(deadline && { deadline: new Date(deadline).toISOString() }) };
+    put(await call("PATCH", `/tasks/${task.id}`, { body }));
+  }, close);
+  return html`<${Dialog} title="Edit task" close=${close}><form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void save.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}>
+    <h2>Edit task</h2><label class="field"><span>Label</span><input name="label" value=${task.request.label ?? ""} /></label>
+    <div class="two"><label class="field"><span>Priority</span><input name="priority" type="number" min="0" max="9" value=${task.request.priority ?? 4} /></label>
+    <label class="field"><span>New deadline</span><input name="deadline" type="datetime-local" /></label></div>
+    <${Trouble} problem=${save.problem} /><div class="bar-of-buttons end"><button type="button" class="plain" onClick=${close}>Close</button><button class="main" disabled=${save.busy}>Save</button></div></form><//>`;
+}
