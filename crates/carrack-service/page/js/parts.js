@@ -4,7 +4,7 @@ import { when, shown } from "./format.js";
 
 const PATHS = {
   good: "M2.500 6.500 5 9l4.500-5.500", bad: "M3 3l6 6M9 3 3 9", warn: "M6 2v5M6 9.300v.4", live: "M4 2.500 9 6l-5 3.500z",
-  wait: "M6 2.500V6l2.300 1.500", pause: "M4 3v6M8 3v6",
+  wait: "M6 1.500a4.500 4.500 0 1 0 .01 0M6 3.700V6l1.700 1", pause: "M4 3v6M8 3v6",
 };
 /** @param {{of: keyof typeof PATHS}} props */
 export const Mark = ({ of }) => html`<svg viewBox="0 0 12 12" aria-hidden="true" fill="none" stroke="currentColor"

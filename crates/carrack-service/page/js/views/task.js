@@ -59,7 +59,7 @@ function Shown({ task, put, events, eventsComplete, problem, known, go }) {
         <div><dt>${ended ? "Took" : "Left"}</dt><dd>${ended ? between(task.started ?? task.submitted, task.ended ?? "") : task.state === "ACTIVE" && progress.eta_seconds != null ? duration(progress.eta_seconds) : "–"}<small>${plural(task.fence, "attempt")}, ${plural(progress.faults ?? 0, "fault")}</small></dd></div>
       </dl>${progress.limited_by && html`<p class="small quiet">Limited by ${progress.limited_by}</p>`}</section>
     ${failures.value && failed > 0 && html`<${Failures} items=${failures.value.items} complete=${failures.value.complete} />`}
-    <${Plot} label="Rate and streams" times=${line.times} marks=${line.marks} series=${[{ label: "Rate", unit: "rate", values: line.rates }, { label: "Streams", unit: "count", values: line.streams }]} />
+    ${line.times.length > 0 && html`<${Plot} label="Rate and streams" times=${line.times} marks=${line.marks} series=${[{ label: "Rate", unit: "rate", values: line.rates }, { label: "Streams", unit: "count", values: line.streams }]} />`}
     <div class="columns"><${Events} events=${events} complete=${eventsComplete} /><${Facts} task=${task} /></div>
     <${Items} id=${task.id} revision=${revision} />
     <section class="sheet" aria-label="At the command line"><div class="part-head"><h2>The same at the command line</h2></div><div class="pad stack">

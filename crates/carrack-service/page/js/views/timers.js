@@ -23,7 +23,7 @@ export function Timers({ known, endpoints }) {
       : items.length === 0 && !list.problem ? html`<${Empty} title="No timers yet">A timer submits a task at set times, such as each night.<//>`
       : html`<table class="plain-table"><thead><tr><th scope="col">State</th><th scope="col">What</th><th scope="col">When</th><th scope="col">Next run</th><th scope="col" class="num">Runs</th><th scope="col">Last task</th><th scope="col"><span class="hidden-text">Actions</span></th></tr></thead><tbody>
       ${items.map((timer) => { const [pair] = timer.task.pairs ?? []; const name = timer.label ?? timer.task.label ?? timer.id; return html`<tr key=${timer.id}><td><${State} state=${timer.state} /></td>
-        <td><bdi>${shown(timer.label ?? timer.task.label ?? "")}</bdi> ${pair && html`<span class="mono"><${Name}>${pair.source}<//> ${pair.destination && html`→ <${Name}>${pair.destination}<//>`}</span>`}</td>
+        <td class="path"><bdi>${shown(timer.label ?? timer.task.label ?? "")}</bdi> ${pair && html`<span class="mono"><${Name}>${pair.source}<//> ${pair.destination && html`→ <${Name}>${pair.destination}<//>`}</span>`}</td>
         <td class="mono">${rule(timer.schedule)}</td><td><${Time} at=${timer.next_run} /></td><td class="num">${count(timer.runs)}</td>
         <td>${timer.last_task ? html`<a href=${`#/tasks/${timer.last_task}`}>show</a>` : html`<span class="quiet">–</span>`}</td>
         <td class="acts"><div class="bar-of-buttons">${timer.state !== "ended" && known.role !== "viewer" && html`<button disabled=${act.busy} aria-label=${`${timer.state === "paused" ? "Resume" : "Pause"} ${name}`} onClick=${() => act.go(timer.id, timer.state === "paused" ? "resume" : "pause")}>${timer.state === "paused" ? "Resume" : "Pause"}</button>`}
