@@ -4,7 +4,7 @@ import { all, forget, logout, onLost, whoami } from "./api.js";
 import * as live from "./live.js";
 import { Mark, Trouble, useAction } from "./parts.js";
 import { useLive } from "./store.js";
-import { Login } from "./login.js";
+import { LINK, Login } from "./login.js";
 import { Overview } from "./views/overview.js";
 import { Tasks } from "./views/tasks.js";
 import { TaskView } from "./views/task.js";
@@ -32,7 +32,7 @@ function App() {
   const ask = useAction(whoami, (who) => { setKnown(who); setPhase("in"); });
   useEffect(() => {
     onLost(() => { live.stop(); forget(); setKnown((before) => { if (before) setSaid("Your session has ended. Log in again."); return null; }); setPhase("out"); });
-    if (location.hash.startsWith("#login=")) setPhase("out"); else void ask.go();
+    if (LINK.test(location.hash)) setPhase("out"); else void ask.go();
   }, []);
   useEffect(() => { if (known) { live.start(`${known.user}-${known.role}`); return live.stop; } return undefined; }, [known]);
   if (phase === "out") return html`<${Login} said=${said} enter=${(/** @type {import("./types.js").Whoami} */ who) => { setSaid(""); setKnown(who); setPhase("in"); }} />`;

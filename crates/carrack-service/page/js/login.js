@@ -3,6 +3,9 @@ import { html, useEffect, useState } from "./ui.js";
 import { login, loginByToken } from "./api.js";
 import { Segments, Trouble, useAction } from "./parts.js";
 
+/** The end of a login link, behind the service's fingerprint. */
+export const LINK = /[#&]login=([A-Za-z0-9_-]+)$/;
+
 /** @param {{enter: (known: import("./types.js").Whoami) => void, said?: string}} props */
 export function Login({ enter, said }) {
   const [way, setWay] = useState("password");
@@ -10,7 +13,7 @@ export function Login({ enter, said }) {
     : login({ user: form.get("user"), password: form.get("password") }), enter);
   const link = useAction((secret) => login({ link: secret }), enter);
   useEffect(() => {
-    const secret = /^#login=(.+)$/.exec(location.hash)?.[1];
+    const secret = LINK.exec(location.hash)?.[1];
     if (!secret) return;
     // It works once, and history must not keep it.
     history.replaceState(null, "", "#/tasks");
