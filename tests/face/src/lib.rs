@@ -39,6 +39,7 @@ impl Site {
             access: Access::TokenFile(token_file),
             read_only: false,
             revoked: RevokedGrants::default(),
+            host_grants: None,
             measure: Measure::Token,
             dial_to: Vec::new(),
             key_file: directory.join(format!("{name}.key")),

@@ -151,14 +151,8 @@ fn run_measured(
     ));
     let root = Root { source, target: b"item".to_vec(), typed: Vec::new() };
     let sender_voice = voice(Side::Source, &fuses[0], &to_receiver);
-    let sender = Running::Send(send::SendRun::start(
-        options(),
-        vec![root],
-        (None, ExpectedDigests::default()),
-        false,
-        sender_voice,
-        Arc::clone(tuning),
-    ));
+    let (roots, all) = (vec![root], (None, ExpectedDigests::default()));
+    let sender = Running::Send(send::SendRun::start(options(), roots, all, false, sender_voice, Arc::clone(tuning)));
     sender.started();
     let carriers = [(for_receiver, &receiver), (for_sender, &sender)].map(|(words, to)| carry(words, to.clone()));
     for number in 0..streams {

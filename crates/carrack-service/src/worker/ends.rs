@@ -10,8 +10,8 @@ use carrack_core::request::{
 };
 use carrack_engine::Place;
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::net::{IpAddr, ToSocketAddrs as _};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::order::{EndOrder, Order, PairOrder};
