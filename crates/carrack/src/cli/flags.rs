@@ -117,6 +117,7 @@ impl<'a> Flags<'a> {
     ///
     /// # Errors
     /// As [`Self::locations`].
+    #[cfg(feature = "terminal")]
     pub fn location(&self, positional: &Positional) -> Result<Location, CommandError> {
         self.locations(positional)?.pop().ok_or_else(|| CommandError::usage(format!("{} is missing", positional.name)))
     }
