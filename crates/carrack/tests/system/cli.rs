@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::node::Node;
 use crate::support::{Sandbox, same_tree, tool, tree};
 
-const VERBS: [&str; 24] = [
+const VERBS: [&str; 25] = [
     "copy",
     "gc",
     "ls",
@@ -16,6 +16,7 @@ const VERBS: [&str; 24] = [
     "mkdir",
     "mv",
     "rm",
+    "du",
     "sum",
     "bench",
     "doctor",
@@ -313,7 +314,7 @@ fn completions_and_manual_pages_know_every_verb() {
         ("endpoint", "add edit list rm show test"),
         ("timer", "create list pause resume rm show"),
         ("service", "backup check config config-check config-show restore token token-create token-list token-revoke"),
-        ("service", "user user-add user-edit user-list user-rm"),
+        ("service", "user user-add user-edit user-link user-list user-logout user-password"),
     ];
     for (verb, words) in below {
         expected.extend(words.split(' ').map(|word| format!("carrack-{verb}-{word}.1")));
@@ -337,7 +338,9 @@ fn version_and_help() {
     assert!(revision.parse::<u32>().is_ok(), "{version}");
     assert_eq!(sandbox.ok(["-V"]).stdout, version);
     for verb in VERBS {
-        let (short, long) = (sandbox.ok([verb, "-h"]).stdout, sandbox.ok(["help", verb]).stdout);
+        // The -h of `du` is that of every du: sizes for people.
+        let flag = if verb == "du" { "--help" } else { "-h" };
+        let (short, long) = (sandbox.ok([verb, flag]).stdout, sandbox.ok(["help", verb]).stdout);
         assert!(short.contains("Usage: carrack") && long.contains("Usage: carrack"), "{verb}: {short}{long}");
     }
     let help = sandbox.ok(["--help"]).stdout;
