@@ -51,7 +51,7 @@ impl Served {
 
 /// Another key than any that is derived from the node's token.
 fn host_key() -> GrantKey {
-    GrantKey::of(&Token::new(b"of the program that runs the node").unwrap())
+    GrantKey::of(&Token::new(b"of-the-program-that-runs-the-node").unwrap())
 }
 
 fn with(grant: &str) -> EndOptions {

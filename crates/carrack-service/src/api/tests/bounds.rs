@@ -135,7 +135,7 @@ fn problem_is_a_document_on_every_wrong_way() {
     let token = token.reveal();
     for (line, more, status) in [
         ("GET /api/v1/nothing", "", 404),
-        ("GET /", "", 404),
+        ("GET /nothing", "", 404),
         ("PUT /api/v1/tasks", "Content-Length: 0\r\n", 405),
         ("POST /api/v1/tasks", "Content-Length: 0\r\n", 415),
         ("POST /api/v1/tasks", "Content-Type: application/json\r\nContent-Length: 0\r\n", 400),
