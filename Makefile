@@ -31,8 +31,7 @@ test: ## everything that must hold before a change goes in; the tests come last
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	$(MAKE) slim
 	cargo test -p carrack-face --locked
-	@# One more than there are processors: most tests wait for most of their time.
-	RUST_TEST_THREADS=$$(($$(nproc) + 1)) CARRACK_SLIM=$(SLIM) cargo test --workspace --exclude carrack-face --locked
+	CARRACK_SLIM=$(SLIM) cargo test --workspace --exclude carrack-face --locked
 
 bench: ## measure this host
 	bash bench/run.sh
