@@ -48,8 +48,8 @@ def crowd(service, node, wrong):
         user = f"user{number:02}"
         service.run("service", "user", "add", user, "--role", "user")
         tokens[user] = service.run("service", "token", "create", "--user", user, "--label", "load").stdout.strip()
-    service.run("endpoint", "add", "here", str(service.root), "--user", "*", "--transfers", "4")
-    service.run("endpoint", "add", "there", node.location(), "--token-file", node.token_file(), "--user", "*", "--transfers", "4")
+    service.run("endpoint", "add", "here", str(service.root), "--users", "*", "--transfers", "4")
+    service.run("endpoint", "add", "there", node.location(), "--token-file", node.token_file(), "--users", "*", "--transfers", "4")
     began = time.monotonic()
     for turn in range(EACH):
         for user, token in tokens.items():
