@@ -15,6 +15,7 @@ mod items;
 mod login;
 mod metrics;
 mod openapi;
+mod options;
 mod page;
 mod problem;
 mod router;

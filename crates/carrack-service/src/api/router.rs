@@ -15,8 +15,8 @@ use utoipa_axum::routes;
 use super::admit::Known;
 use super::problem::ApiError;
 use super::{
-    Api, admit, endpoints, events, grants, health, items, login, metrics, openapi, page, sessions, tasks, timers,
-    tokens, users,
+    Api, admit, endpoints, events, grants, health, items, login, metrics, openapi, options, page, sessions, tasks,
+    timers, tokens, users,
 };
 use crate::model::ProblemCode;
 
@@ -34,6 +34,7 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(tasks::retry))
         .routes(routes!(tasks::cancel))
         .routes(routes!(tasks::clone))
+        .routes(routes!(options::of_tasks))
         .routes(routes!(items::list))
         .routes(routes!(events::list_of_task))
         .routes(routes!(events::list))

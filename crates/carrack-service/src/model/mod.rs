@@ -7,6 +7,7 @@ mod endpoint;
 mod event;
 mod identity;
 mod location;
+mod options;
 mod problem;
 mod secret;
 mod task;
@@ -23,6 +24,10 @@ pub use endpoint::{Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation,
 pub use event::{Event, EventKind};
 pub use identity::{Ceilings, Role, Scope, TokenRow, User, Verb};
 pub use location::{TaskLocation, percent};
+pub use options::{
+    LEFT_OUT, OptionChoice, OptionDefault, OptionGroup, OptionKind, OptionPlace, TaskOption, TaskOptionTable,
+    task_options,
+};
 pub use problem::{Problem, ProblemCode};
 pub use secret::{Secret, keep_out_of_cores};
 pub use task::{
