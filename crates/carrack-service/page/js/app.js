@@ -1,5 +1,5 @@
 // The shell: who is logged in, which view is shown, and whether events arrive.
-import { html, render, useEffect, useErrorBoundary, useState } from "./ui.js";
+import { html, render, useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "./ui.js";
 import { all, forget, logout, onLost, whoami } from "./api.js";
 import * as live from "./live.js";
 import { Mark, Trouble, useAction } from "./parts.js";
@@ -14,7 +14,7 @@ import { Access } from "./views/access.js";
 
 const VIEWS = [["overview", "Overview"], ["tasks", "Tasks"], ["endpoints", "Endpoints"], ["timers", "Timers"], ["access", "Access"]];
 /** @type {Record<string, [keyof typeof MARKS, string]>} */
-const LINKS = { live: ["good", "Live"], connecting: ["wait", "Connecting…"], polling: ["wait", "Reading every 3 s"], reconnecting: ["warn", "Connection lost, trying again"] };
+const LINKS = { live: ["good", "Live"], connecting: ["wait", "Connecting…"], polling: ["wait", "Reading every 3 s"], reconnecting: ["warn", "Connection lost, trying again"], offline: ["warn", "Offline"] };
 const MARKS = { good: 1, wait: 1, warn: 1 };
 
 /** @param {string} to */
@@ -49,11 +49,19 @@ function Shell({ known, leave }) {
   const endpoints = useLive((signal) => all("/endpoints", {}, 5000, signal), [], (event) => event.kind === "endpoint-changed");
   const names = /** @type {any[]} */ (endpoints.value?.items ?? []).map((endpoint) => endpoint.name);
   useEffect(() => {
-    const moved = () => { setAt(whereabouts()); document.getElementById("main")?.focus({ preventScroll: true }); scrollTo(0, 0); };
+    const moved = () => setAt(whereabouts());
     addEventListener("hashchange", moved);
     const off = live.onState(setLink);
     return () => { removeEventListener("hashchange", moved); off(); };
   }, []);
+  // Another view begins at its top; another filter of the same view leaves the reader where they are.
+  const place = `${at.view}/${at.id ?? ""}`, shown = useRef(place);
+  useLayoutEffect(() => {
+    if (shown.current === place) return;
+    shown.current = place;
+    document.getElementById("main")?.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }, [place]);
   const name = VIEWS.find(([view]) => view === at.view)?.[1] ?? "Not found";
   useEffect(() => { document.title = `${name} · Carrack`; }, [name]);
   const [mark, word] = LINKS[link];
@@ -63,7 +71,7 @@ function Shell({ known, leave }) {
       <div class="foot"><span class=${`link-state ${link === "live" ? "" : "off"}`} role="status"><${Mark} of=${mark} />${word}</span>
         <span><strong>${known.user}</strong> <span class="quiet">${known.role}</span></span>
         <button disabled=${out.busy} onClick=${() => out.go()}>Log out</button><span class="quiet">version ${known.service}</span></div></header>
-    <main id="main" tabindex="-1" class=${tall ? "tall" : ""} key=${`${at.view}/${at.id ?? ""}`}><${Guard}><${View} at=${at} known=${known} endpoints=${names} /><//></main></div>`;
+    <main id="main" tabindex="-1" class=${tall ? "tall" : ""} key=${place}><${Guard}><${View} at=${at} known=${known} endpoints=${names} /><//></main></div>`;
 }
 
 /** A fault of one view leaves the others. @param {{children?: any}} props */

@@ -65,11 +65,13 @@ export function stop() {
   live.stop = null; live.channel = null; live.state = "connecting";
 }
 
-/** @param {number} ms @param {AbortSignal} signal */
+/** Waits; no longer than until the network is back. @param {number} ms @param {AbortSignal} signal */
 function pause(ms, signal) {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => { clearTimeout(timer); resolve(null); }, { once: true });
+    const done = () => { clearTimeout(timer); removeEventListener("online", done); signal.removeEventListener("abort", done); resolve(null); };
+    const timer = setTimeout(done, ms);
+    addEventListener("online", done);
+    signal.addEventListener("abort", done);
   });
 }
 
@@ -120,7 +122,7 @@ async function lead(signal, channel) {
     }
     if (signal.aborted) return;
     localStorage.setItem(live.key, String(live.last ?? 0));
-    tell("reconnecting");
+    tell(navigator.onLine ? "reconnecting" : "offline");
     await pause(wait * (0.75 + Math.random() / 2), signal);
     wait = Math.min(wait * 2, RETRY_MOST);
   }
@@ -139,10 +141,12 @@ async function poll(signal, pass) {
 async function stream(signal, pass, stands) {
   const silent = new AbortController();
   let watch = setTimeout(() => silent.abort(), SILENCE);
-  const answer = await fetch(address("/events", { since: live.last }), {
-    headers: headers({ accept: "text/event-stream" }), signal: AbortSignal.any([signal, silent.signal]), cache: "no-store",
-  });
+  const cut = () => silent.abort();
+  addEventListener("offline", cut);
   try {
+    const answer = await fetch(address("/events", { since: live.last }), {
+      headers: headers({ accept: "text/event-stream" }), signal: AbortSignal.any([signal, silent.signal]), cache: "no-store",
+    });
     if (!answer.ok || !answer.body) throw await problemOf(answer, "/events");
     stands();
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -163,5 +167,6 @@ async function stream(signal, pass, stands) {
     }
   } finally {
     clearTimeout(watch);
+    removeEventListener("offline", cut);
   }
 }

@@ -70,8 +70,13 @@ export const Command = ({ line }) => html`<div class="command"><code>${line}</co
 export function Dialog({ title, close, children }) {
   /** @type {{current: HTMLDialogElement|null}} */
   const box = useRef(null);
-  useEffect(() => { box.current?.showModal(); }, []);
-  return html`<dialog ref=${box} aria-label=${title} onClose=${close} onCancel=${close}
+  useEffect(() => {
+    // Whoever opened it goes on where they were, whichever way it closes.
+    const before = /** @type {HTMLElement|null} */ (document.activeElement);
+    box.current?.showModal();
+    return () => before?.focus();
+  }, []);
+  return html`<dialog ref=${box} aria-label=${title} onClose=${close}
     onClick=${(/** @type {MouseEvent} */ event) => { if (event.target === box.current) box.current?.close(); }}>
     ${children}</dialog>`;
 }
@@ -110,6 +115,24 @@ export function useAction(run, then = () => {}) {
     }
   };
   return { ...state, go };
+}
+
+/** Text that filters a list, which follows as soon as the writer rests. @param {{value: string, set: (value: string) => void, label: string}} props */
+export function Search({ value, set, label }) {
+  const [text, setText] = useState(value);
+  const sent = useRef(value);
+  const timer = useRef(/** @type {ReturnType<typeof setTimeout>|undefined} */ (undefined));
+  useEffect(() => { if (value !== sent.current) { sent.current = value; setText(value); } }, [value]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const send = (/** @type {string} */ typed) => { clearTimeout(timer.current); if (typed !== sent.current) { sent.current = typed; set(typed); } };
+  const type = (/** @type {Event} */ event) => {
+    const typed = /** @type {HTMLInputElement} */ (event.currentTarget).value;
+    setText(typed);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => send(typed), 250);
+  };
+  return html`<input type="search" aria-label=${label} placeholder=${`${label}…`} value=${text} spellcheck=${false}
+    onInput=${type} onChange=${(/** @type {Event} */ event) => send(/** @type {HTMLInputElement} */ (event.currentTarget).value)} />`;
 }
 
 /** @param {{value: string, set: (value: string) => void, label: string, choices: [string, string][]}} props */

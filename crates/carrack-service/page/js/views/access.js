@@ -11,24 +11,26 @@ export function Access({ known }) {
   const users = useLive((signal) => isAdmin ? call("GET", "/users", { signal }) : Promise.resolve(null), [isAdmin]);
   const [doomed, setDoomed] = useState(/** @type {any} */ (null));
   const [opened, setOpened] = useState("");
+  const [leaving, setLeaving] = useState("");
   const [made, setMade] = useState(/** @type {any} */ (null));
   const rows = /** @type {any[]} */ (tokens.value?.items ?? []);
   const sessions = rows.filter((row) => row.is_session), others = rows.filter((row) => !row.is_session);
-  const mine = sessions.filter((row) => row.user === known.user);
-  const endAll = useAction(async () => { for (const row of mine) await call("DELETE", `/tokens/${row.id}`); }, tokens.again);
+  const endAll = (/** @type {string} */ name) => call("DELETE", `/users/${encodeURIComponent(name)}/sessions`);
   const change = useAction((name, body) => call("PATCH", `/users/${encodeURIComponent(name)}`, { body }), users.again);
-  return html`<div class="view-head"><h1>Access</h1></div><${Trouble} problem=${tokens.problem ?? users.problem ?? endAll.problem ?? change.problem} />
+  return html`<div class="view-head"><h1>Access</h1></div><${Trouble} problem=${tokens.problem ?? users.problem ?? change.problem} />
     ${made && html`<div class="notice" role="status"><p><strong>The new token, shown this once:</strong></p><div class="command"><code>${made.token}</code><${Copy} text=${made.token} /></div></div>`}
-    <section class="sheet" aria-label="Sessions"><div class="part-head"><h2>Sessions</h2><button class="danger" disabled=${endAll.busy || mine.length === 0} onClick=${() => endAll.go()}>Log out everywhere</button></div>
+    <section class="sheet" aria-label="Sessions"><div class="part-head"><h2>Sessions</h2><button class="danger" disabled=${sessions.length === 0} onClick=${() => setLeaving(known.user)}>Log out everywhere</button></div>
       <${Rows} rows=${sessions} label="Sessions" empty="No sessions" act="End" remove=${setDoomed} /></section>
     <section class="sheet" aria-label="Tokens"><div class="part-head"><h2>Tokens</h2><button onClick=${() => setOpened("token")}>New token</button></div>
       <${Rows} rows=${others} label="Tokens" empty="No tokens. Programs use them; one can do less than its user." act="Revoke" remove=${setDoomed} /></section>
     ${users.value && html`<section class="sheet" aria-label="Users"><div class="part-head"><h2>Users</h2><button onClick=${() => setOpened("user")}>Add user</button></div>
       <div class="scroll-x" tabindex="0" role="region" aria-label="Table of users"><table class="plain-table"><thead><tr><th scope="col">User</th><th scope="col">Role</th><th scope="col">Account</th><th scope="col">Added</th><th scope="col">State</th><th scope="col"><span class="hidden-text">Actions</span></th></tr></thead><tbody>
       ${/** @type {any[]} */ (users.value.items).map((user) => html`<tr key=${user.name}><td><strong>${user.name}</strong></td><td>${user.role}</td><td>${user.account ?? "–"}</td><td><${Time} at=${user.added} /></td><td>${user.enabled ? "enabled" : "disabled"}</td>
-        <td class="acts">${user.name !== known.user && html`<button disabled=${change.busy} aria-label=${`${user.enabled ? "Disable" : "Enable"} ${user.name}`} onClick=${() => change.go(user.name, { enabled: !user.enabled })}>${user.enabled ? "Disable" : "Enable"}</button>`}</td></tr>`)}</tbody></table></div></section>`}
+        <td class="acts"><div class="bar-of-buttons">${user.name !== known.user && html`<button class="plain danger" aria-label=${`End sessions of ${user.name}`} onClick=${() => setLeaving(user.name)}>End sessions</button><button disabled=${change.busy} aria-label=${`${user.enabled ? "Disable" : "Enable"} ${user.name}`} onClick=${() => change.go(user.name, { enabled: !user.enabled })}>${user.enabled ? "Disable" : "Enable"}</button>`}</div></td></tr>`)}</tbody></table></div></section>`}
     ${doomed && html`<${Confirm} title=${doomed.is_session ? "End this session?" : "Revoke this token?"} act=${doomed.is_session ? "End session" : "Revoke"} close=${() => setDoomed(null)}
       text=${doomed.is_session ? `${doomed.user}: ${doomed.label}` : `${doomed.user}: ${doomed.label || doomed.id}. Tasks that it has submitted are cancelled.`} run=${async () => { await call("DELETE", `/tokens/${doomed.id}`); tokens.again(); }} />`}
+    ${leaving && html`<${Confirm} title=${leaving === known.user ? "Log out everywhere?" : `End all sessions of ${leaving}?`} act="End sessions" close=${() => setLeaving("")}
+      text=${leaving === known.user ? "Every browser and every command that has logged in as you, this page too. Tokens stay." : "Every browser and every command that has logged in. Tokens stay."} run=${async () => { await endAll(leaving); tokens.again(); }} />`}
     ${opened === "token" && html`<${NewToken} close=${() => setOpened("")} done=${(/** @type {any} */ token) => { setOpened(""); setMade(token); tokens.again(); }} />`}
     ${opened === "user" && html`<${NewUser} close=${() => setOpened("")} done=${() => { setOpened(""); users.again(); }} />`}`;
 }
@@ -48,8 +50,8 @@ function NewToken({ close, done }) {
     return call("POST", "/tokens", { body });
   }, done);
   return html`<${Dialog} title="New token" close=${close}><form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void make.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}><h2>New token</h2>
-    <div class="two"><label class="field"><span>Label</span><input name="label" required /></label><label class="field"><span>Days until it ends</span><input name="days" type="number" min="0" value="90" /><small class="help">0: never</small></label></div>
-    <fieldset class="bar-of-buttons"><legend>May</legend>${["read", "write", "delete", "tasks", "view", "metrics", "admin"].map((verb) => html`<label class="check"><input type="checkbox" name="verb" value=${verb} checked=${verb === "view"} />${verb}</label>`)}</fieldset>
+    <div class="two"><label class="field"><span>Label</span><input name="label" required /></label><label class="field"><span>Days until it ends</span><input name="days" type="number" min="0" defaultValue="90" /><small class="help">0: never</small></label></div>
+    <fieldset class="bar-of-buttons"><legend>May</legend>${["read", "write", "delete", "tasks", "view", "metrics", "admin"].map((verb) => html`<label class="check"><input type="checkbox" name="verb" value=${verb} defaultChecked=${verb === "view"} />${verb}</label>`)}</fieldset>
     <label class="field"><span>Only at endpoint</span><input name="endpoint" placeholder="any" spellcheck=${false} /></label>
     <${Trouble} problem=${make.problem} /><div class="bar-of-buttons end"><button type="button" class="plain" onClick=${close}>Close</button><button class="main" disabled=${make.busy}>Make token</button></div></form><//>`;
 }

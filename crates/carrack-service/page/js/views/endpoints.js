@@ -64,7 +64,7 @@ function Add({ close, done }) {
       <option value="node">node</option><option value="ssh">host behind ssh</option><option value="local">directory of the service's host</option></select></label></div>
     ${kind === "local" ? html`<label class="field"><span>Directory</span><input name="root" required placeholder="/data" /></label>` : html`
       <div class="two"><label class="field"><span>Host</span><input name="host" required /></label><label class="field"><span>Path</span><input name="path" placeholder="/" /></label>
-      ${kind === "ssh" ? html`<label class="field"><span>Account</span><input name="user" /></label>` : html`<label class="field"><span>Port</span><input name="port" type="number" min="1" max="65535" value="7420" required /></label>
+      ${kind === "ssh" ? html`<label class="field"><span>Account</span><input name="user" /></label>` : html`<label class="field"><span>Port</span><input name="port" type="number" min="1" max="65535" defaultValue="7420" required /></label>
         <label class="field"><span>Fingerprint</span><input name="fingerprint" placeholder="sha256:…" spellcheck=${false} /></label>
         <label class="field"><span>Token</span><input name="token" type="password" autocomplete="off" /><small class="help">Kept sealed; shown to nobody.</small></label>`}</div>`}
     <label class="field"><span>Description</span><input name="description" /></label>

@@ -129,8 +129,8 @@ function Edit({ task, put, close }) {
     put(await call("PATCH", `/tasks/${task.id}`, { body }));
   }, close);
   return html`<${Dialog} title="Edit task" close=${close}><form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void save.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}>
-    <h2>Edit task</h2><label class="field"><span>Label</span><input name="label" value=${task.request.label ?? ""} /></label>
-    <div class="two"><label class="field"><span>Priority</span><input name="priority" type="number" min="0" max="9" value=${task.request.priority ?? 4} /></label>
+    <h2>Edit task</h2><label class="field"><span>Label</span><input name="label" defaultValue=${task.request.label ?? ""} /></label>
+    <div class="two"><label class="field"><span>Priority</span><input name="priority" type="number" min="0" max="9" defaultValue=${task.request.priority ?? 4} /></label>
     <label class="field"><span>New deadline</span><input name="deadline" type="datetime-local" /></label></div>
     <${Trouble} problem=${save.problem} /><div class="bar-of-buttons end"><button type="button" class="plain" onClick=${close}>Close</button><button class="main" disabled=${save.busy}>Save</button></div></form><//>`;
 }

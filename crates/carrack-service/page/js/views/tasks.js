@@ -3,7 +3,7 @@ import { html, useEffect, useState } from "../ui.js";
 import { call } from "../api.js";
 import { onEvent, onGap } from "../live.js";
 import { usePages, Table } from "../table.js";
-import { Empty, Progress, Segments, State, Time, Trouble } from "../parts.js";
+import { Empty, Progress, Search, Segments, State, Time, Trouble } from "../parts.js";
 import { bytes, count, duration, percent, rate, route, title } from "../format.js";
 import { Submit } from "../submit.js";
 
@@ -84,7 +84,7 @@ export function Tasks({ known, endpoints, query, go }) {
       ${known.role !== "viewer" && html`<button class="main" onClick=${() => setOpened(true)}>New task</button>`}</div>
     <div class="filters"><${Segments} value=${state} set=${(/** @type {string} */ value) => filter({ state: value })} label="State"
         choices=${[["all", "All"], ["running", "Running"], ["waiting", "Waiting"], ["trouble", "Trouble"], ["done", "Done"], ["cancelled", "Cancelled"]]} />
-      <input type="search" aria-label="Label contains" placeholder="Label contains…" value=${label} onChange=${(/** @type {Event} */ event) => filter({ label: /** @type {HTMLInputElement} */ (event.currentTarget).value })} />
+      <${Search} label="Label contains" value=${label} set=${(/** @type {string} */ value) => filter({ label: value })} />
       ${endpoint && html`<button onClick=${() => filter({ endpoint: "" })} aria-label=${`Endpoint ${endpoint}: remove this filter`}>@${endpoint} ×</button>`}</div>
     <${Trouble} problem=${list.problem} />
     <${Table} source=${list.source} columns=${COLUMNS} label="Tasks" cls="tasks-grid fill" busy=${list.loading} open=${(/** @type {Task} */ task) => go(`/tasks/${task.id}`)}

@@ -44,8 +44,8 @@ function NewTimer({ endpoints, close, done }) {
   return html`<${Dialog} title="New timer" close=${close}><form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void add.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}><h2>New timer</h2>
     <div class="two"><label class="field"><span>When</span><select value=${by} onChange=${(/** @type {Event} */ event) => setBy(/** @type {HTMLSelectElement} */ (event.currentTarget).value)}><option value="cron">by a cron line</option><option value="every">every so many hours</option></select></label>
     ${by === "cron" ? html`<label class="field"><span>Cron line</span><input name="cron" required class="mono" placeholder="30 2 * * *" /><small class="help">minute, hour, day, month, weekday</small></label>
-      <label class="field"><span>Time zone</span><input name="zone" value=${Intl.DateTimeFormat().resolvedOptions().timeZone} /></label>`
-    : html`<label class="field"><span>Hours</span><input name="hours" type="number" min="0.1" step="any" value="24" required /></label>`}</div>
+      <label class="field"><span>Time zone</span><input name="zone" defaultValue=${Intl.DateTimeFormat().resolvedOptions().timeZone} /></label>`
+    : html`<label class="field"><span>Hours</span><input name="hours" type="number" min="0.1" step="any" defaultValue="24" required /></label>`}</div>
     <${TaskFields} endpoints=${endpoints} /><${Trouble} problem=${add.problem} />
     <div class="bar-of-buttons end"><button type="button" class="plain" onClick=${close}>Close</button><button class="main" disabled=${add.busy}>Make timer</button></div></form><//>`;
 }
