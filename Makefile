@@ -31,6 +31,9 @@ test: ## everything that must hold before a change goes in; the tests come last
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	$(MAKE) slim
 	cargo test -p carrack-face --locked
+	CARRACK_SLIM=$(SLIM) cargo test --workspace --exclude carrack-face --locked --no-run
+	node tests/page/node_modules/typescript/bin/tsc -p crates/carrack-service/page
+	node --test --test-reporter=spec tests/page/*.test.mjs
 	CARRACK_SLIM=$(SLIM) cargo test --workspace --exclude carrack-face --locked
 
 bench: ## measure this host

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs, by apt-get, the programs that the system tests start: only those that are missing, as
 # root or through sudo without a password. Elsewhere it names them and goes on: a test that cannot
-# start its program says so itself.
+# start its program says so itself. Then it installs, by npm, what drives a browser in tests/page.
 set -euo pipefail
+cd "$(dirname "$0")"
 exec </dev/null
 export DEBIAN_FRONTEND=noninteractive
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" # sshd and ip, which a user's PATH may lack
@@ -10,7 +11,7 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" # sshd and ip, which a user's PATH 
 # command:package
 needs=(sshd:openssh-server ssh:openssh-client rsync:rsync b3sum:b3sum xxh128sum:xxhash strace:strace ip:iproute2
     mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs chattr:e2fsprogs curl:curl openssl:openssl bon_csv2html:bonnie++
-    fio_jsonplus_clat2csv:fio chromium:chromium)
+    fio_jsonplus_clat2csv:fio chromium:chromium node:nodejs npm:npm)
 
 missing() {
     local need
@@ -28,8 +29,18 @@ install() {
         apt-get install -qq -y --no-install-recommends "$@" >>"$log" 2>&1
 }
 
+# What package-lock.json names, and nothing else. npm keeps a list of what it has installed.
+drivers() {
+    [ page/node_modules/.package-lock.json -nt page/package-lock.json ] && return
+    (cd page && npm ci --loglevel=error) ||
+        echo "tests: npm ci has failed in tests/page: the tests of the page cannot run" >&2
+}
+
 mapfile -t packages < <(missing)
-[ "${#packages[@]}" -gt 0 ] || exit 0
+if [ "${#packages[@]}" -eq 0 ]; then
+    drivers
+    exit 0
+fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -49,3 +60,4 @@ if [ "${#packages[@]}" -gt 0 ]; then
     cat "$log" >&2
     echo "tests: still missing, please install: ${packages[*]}" >&2
 fi
+drivers

@@ -7,6 +7,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Directories that hold no file of the project.
+const NOT_OURS: &[&str] = &["target", ".git", "node_modules"];
+
 /// One Rust file, read and sorted out.
 pub struct Source {
     /// Relative to the workspace's root, with `/`.
@@ -170,7 +173,7 @@ pub fn read_all(root: &Path, dirs: &[&str]) -> Result<Vec<Source>, String> {
     Ok(sources)
 }
 
-/// Every file below `dir`, in order; nothing when there is no such directory.
+/// Every file of the project below `dir`, in order; nothing when there is no such directory.
 pub fn files(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     if !dir.is_dir() {
@@ -182,7 +185,7 @@ pub fn files(dir: &Path) -> Result<Vec<PathBuf>, String> {
         let kind = entry.file_type().map_err(cannot)?;
         if kind.is_file() {
             found.push(entry.path());
-        } else if kind.is_dir() && entry.file_name() != "target" && entry.file_name() != ".git" {
+        } else if kind.is_dir() && !NOT_OURS.iter().any(|name| entry.file_name() == *name) {
             found.extend(files(&entry.path())?);
         }
     }

@@ -1,0 +1,91 @@
+// The server dies and comes back, the network goes and comes back: the page says so, and goes on by itself.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { after, before, test } from "node:test";
+import { endBrowser, visit } from "./support/browser.mjs";
+import { b3sum, until, World } from "./support/world.mjs";
+
+/** @type {World} */
+let world;
+before(async () => { world = await World.start(); world.addUser("ada"); });
+after(async () => { await endBrowser(); world?.endNow(); });
+
+const MIB = 1 << 20;
+const state = (page, word) => page.locator(".task-title .chip", { hasText: word }).waitFor();
+/** What the shell says of the connection. */
+const link = (page, word) => page.getByRole("status").filter({ hasText: word }).waitFor();
+/** A task of some seconds between the nodes, once bytes move. */
+async function begun(label) {
+  const file = world.write(`lab/${label}.dat`, randomBytes(12 * MIB));
+  const { id } = await world.submit(`@lab:/${label}.dat`, `@archive:/${label}.dat`, { label, options: { rate_limit: 3 * MIB } });
+  await until("bytes move", async () => (await world.api("GET", `/tasks/${id}`)).progress.bytes_moved > 0);
+  return { id, file };
+}
+
+test("page goes on by itself when the server was killed in the midst of a transfer", () => visit(world, { user: "local" }, async (page, guard) => {
+  const { id, file } = await begun("killed");
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  await state(page, "Active");
+  await link(page, "Live");
+  guard.expect(/^net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE|CONNECTION_CLOSED|SOCKET_NOT_CONNECTED) /);
+  await world.kill();
+  await link(page, "Connection lost");
+  await state(page, "Active");
+  await world.serve();
+  await link(page, "Live");
+  await state(page, "Succeeded");
+  await page.getByRole("grid", { name: "Items" }).getByText(b3sum(file)).waitFor();
+  assert.equal(b3sum(world.path("archive/killed.dat")), b3sum(file));
+  assert.match(await page.getByRole("region", { name: "Progress" }).innerText(), /1 attempt/);
+}));
+
+test("task says which node it has lost, and goes on when that is back", () => visit(world, { user: "local" }, async (page) => {
+  const { id, file } = await begun("gone");
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  await state(page, "Active");
+  await world.kill("archive");
+  await page.getByRole("list", { name: /^Events/ }).getByText(world.nodes.get("archive") ?? "").first().waitFor();
+  await world.serveNode("archive");
+  await state(page, "Succeeded");
+  assert.equal(b3sum(world.path("archive/gone.dat")), b3sum(file));
+}));
+
+test("browser that is offline says so, and shows what happened meanwhile when it is back", () => visit(world, { user: "local" }, async (page, guard, context) => {
+  await link(page, "Live");
+  guard.expect(/^net::ERR_INTERNET_DISCONNECTED /);
+  await context.setOffline(true);
+  await link(page, "Offline");
+  const { id } = await world.submit("random:1M", "null:", { label: "while offline" });
+  await world.reached(id, "SUCCEEDED");
+  assert.equal(await page.getByText("while offline").count(), 0);
+  await page.getByRole("link", { name: "Endpoints" }).click();
+  await page.getByRole("alert").filter({ hasText: "does not answer" }).waitFor();
+  await page.getByRole("link", { name: "Tasks", exact: true }).click();
+  await context.setOffline(false);
+  await link(page, "Live");
+  await page.getByRole("grid", { name: "Tasks" }).getByRole("row").filter({ hasText: "while offline" }).filter({ hasText: "Succeeded" }).waitFor();
+}));
+
+test("several tabs are live by one stream, and the next tab reads when the first is closed", () => visit(world, { user: "ada" }, async (page, guard, context) => {
+  await link(page, "Live");
+  const streams = [];
+  const tabs = await Promise.all(Array.from({ length: 7 }, async () => {
+    const tab = await context.newPage();
+    guard.watch(tab);
+    tab.on("request", (request) => { if (request.headers().accept === "text/event-stream") streams.push(tab); });
+    await tab.goto(`${world.origin}/#/tasks`);
+    await link(tab, "Live");
+    return tab;
+  }));
+  assert.equal(streams.length, 0, "the first tab's stream is enough");
+  await page.close();
+  await until("another tab reads", () => streams.length === 1);
+  world.write("lab/tabs.dat", "a");
+  const body = { pairs: [{ source: "@lab:/tabs.dat", destination: "@archive:/tabs.dat" }], label: "for all tabs" };
+  await tabs[0].evaluate(async (task) => {
+    const { call, whoami } = await import(`${location.origin}/page/js/api.js`);
+    await whoami();
+    await call("POST", "/tasks", { body: task });
+  }, body);
+  await Promise.all(tabs.map((tab) => tab.getByRole("row").filter({ hasText: "for all tabs" }).filter({ hasText: "Succeeded" }).waitFor()));
+}));

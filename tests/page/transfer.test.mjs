@@ -1,0 +1,188 @@
+// Transfers between two nodes, from the form to the digest of what has arrived.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import fs from "node:fs";
+import { after, before, test } from "node:test";
+import { endBrowser, visit } from "./support/browser.mjs";
+import { b3sum, until, World } from "./support/world.mjs";
+
+/** @type {World} */
+let world;
+before(async () => { world = await World.start(); world.addUser("ada"); world.addUser("bob"); });
+after(async () => { await endBrowser(); world?.endNow(); });
+
+const MIB = 1 << 20;
+const state = (page, word) => page.locator(".task-title .chip", { hasText: word }).waitFor();
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+
+/** Fills in the form for a new task, and sends it. */
+async function submit(page, source, destination, label) {
+  await button(page, "New task").click();
+  const form = page.getByRole("dialog");
+  await form.getByLabel(/^From/).fill(source);
+  await form.getByLabel("To", { exact: true }).fill(destination);
+  await form.getByLabel("Label").fill(label);
+  await button(form, "Submit").click();
+  await page.getByRole("heading", { level: 1, name: label }).waitFor();
+  return /tasks\/([^/?]+)$/.exec(page.url())?.[1] ?? "";
+}
+
+test("transfer between two nodes is started, watched to its end and has the digest of b3sum", () => visit(world, { user: "ada" }, async (page) => {
+  const file = world.write("lab/run/large.dat", randomBytes(20 * MIB));
+  const id = await submit(page, "@lab:/run/large.dat", "@archive:/2026/", "run 42");
+  await state(page, "Succeeded");
+  const row = page.getByRole("grid", { name: "Items" }).getByRole("row").filter({ hasText: b3sum(file) });
+  await row.waitFor();
+  assert.match(await row.innerText(), /Done[^]*20\.0 MiB/);
+  assert.equal(b3sum(world.path("archive/2026/large.dat")), b3sum(file));
+  assert.match(await page.getByRole("region", { name: "Progress" }).innerText(), /100 %[^]*20\.0 MiB[^]*nothing sent again/);
+  await page.getByRole("link", { name: "Tasks", exact: true }).click();
+  await page.getByRole("grid", { name: "Tasks" }).getByRole("row").filter({ hasText: "run 42" }).filter({ hasText: "Succeeded" }).waitFor();
+  assert.equal((await world.api("GET", `/tasks/${id}`)).owner, "ada");
+}));
+
+test("preview says what would happen and submits nothing", () => visit(world, { user: "ada" }, async (page) => {
+  const before = (await world.api("GET", "/tasks")).items.length;
+  await button(page, "New task").click();
+  const form = page.getByRole("dialog");
+  await form.getByLabel(/^From/).fill("@lab:/run/");
+  await form.getByLabel("To", { exact: true }).fill("@archive:/a b/");
+  await button(form, "Preview").click();
+  await form.getByText("The service would take this task.").waitFor();
+  assert.equal(await form.locator(".command code").innerText(), "carrack task submit @lab:/run/ '@archive:/a b/'");
+  assert.equal((await world.api("GET", "/tasks")).items.length, before);
+}));
+
+test("task is paused, goes on, and is cancelled when somebody confirms it", () => visit(world, { user: "local" }, async (page) => {
+  const { id } = await world.submit("random:1T", "null:", { label: "for hours", options: { rate_limit: MIB } });
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  await state(page, "Active");
+  await button(page, "Pause").click();
+  await state(page, "Paused");
+  await button(page, "Resume").click();
+  await state(page, "Active");
+  await button(page, "Cancel task").click();
+  await button(page.getByRole("dialog"), "Keep").click();
+  await button(page, "Cancel task").click();
+  assert.equal((await world.api("GET", `/tasks/${id}`)).cancel_wanted, false);
+  await button(page.getByRole("dialog"), "Cancel task").click();
+  await state(page, "Cancelled");
+  assert.equal((await world.api("GET", `/tasks/${id}`)).state, "CANCELLED");
+}));
+
+test("failed task says why and what to try, and succeeds by another try", () => visit(world, { user: "ada" }, async (page) => {
+  const id = await submit(page, "@lab:/late.dat", "@archive:/late.dat", "too early");
+  await state(page, "Failed");
+  await page.getByRole("region", { name: "Failures" }).getByText(/late\.dat|No such file|not there/).first().waitFor();
+  const file = world.write("lab/late.dat", randomBytes(MIB));
+  await button(page, "Retry").click();
+  await state(page, "Succeeded");
+  assert.equal(b3sum(world.path("archive/late.dat")), b3sum(file));
+  assert.ok(page.url().includes("#/tasks/"), id);
+}));
+
+test("label and deadline of a task are changed, and its clone is another task", () => visit(world, { user: "local" }, async (page) => {
+  const { id } = await world.submit("random:1T", "null:", { label: "one name", options: { rate_limit: MIB } });
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  await button(page, "Edit").click();
+  const label = page.getByRole("dialog").getByLabel("Label");
+  await label.fill("another name");
+  // What happens to the task meanwhile leaves what was typed as it is.
+  const moved = (await world.api("GET", `/tasks/${id}`)).progress.bytes_moved;
+  await until("the task goes on", async () => (await world.api("GET", `/tasks/${id}`)).progress.bytes_moved > moved + 3 * MIB);
+  assert.equal(await label.inputValue(), "another name");
+  await button(page.getByRole("dialog"), "Save").click();
+  await page.getByRole("heading", { level: 1, name: "another name" }).waitFor();
+  await button(page, "Clone").click();
+  await page.waitForURL((url) => url.hash.startsWith("#/tasks/") && !url.hash.includes(id));
+  await page.getByRole("heading", { level: 1, name: "another name" }).waitFor();
+  await world.api("POST", "/tasks/cancel");
+}));
+
+test("timer submits its task by itself and another user sees neither", () => visit(world, { user: "ada", at: "#/timers" }, async (page, guard) => {
+  const file = world.write("lab/nightly/a.dat", randomBytes(1000));
+  await button(page, "New timer").click();
+  const form = page.getByRole("dialog");
+  await form.getByLabel("When").selectOption("every");
+  await form.getByRole("spinbutton", { name: "Hours" }).fill("0.1");
+  await form.getByLabel(/^From/).fill("@lab:/nightly/");
+  await form.getByLabel("To", { exact: true }).fill("@archive:/nightly/");
+  await form.getByLabel("Label").fill("each night");
+  await button(form, "Make timer").click();
+  const row = page.getByRole("row").filter({ hasText: "each night" });
+  await row.getByRole("link", { name: "show" }).click();
+  await state(page, "Succeeded");
+  assert.equal(b3sum(world.path("archive/nightly/a.dat")), b3sum(file));
+  const address = page.url();
+  await visit(world, { user: "bob", at: "#/timers" }, async (other, theirs) => {
+    await other.getByText("No timers yet").waitFor();
+    await other.goto(`${world.origin}/#/tasks`);
+    await other.getByText("No tasks yet").waitFor();
+    theirs.expect(/^404 .*\/tasks\//);
+    await other.goto(address);
+    await other.getByRole("alert").filter({ hasText: "no such" }).waitFor();
+    // What begins while he looks is not shown to him either.
+    await other.goto(`${world.origin}/#/tasks`);
+    await other.getByText("No tasks yet").waitFor();
+    await page.goto(`${world.origin}/#/tasks`);
+    await submit(page, "@lab:/nightly/", "@archive:/again/", "while bob looks");
+    await state(page, "Succeeded");
+    await other.getByText("No tasks yet").waitFor();
+    assert.equal(await other.getByText("while bob looks").count(), 0);
+  });
+  await page.goto(`${world.origin}/#/timers`);
+  await button(row, "Pause each night").click();
+  await row.getByText("Paused").waitFor();
+  await button(row, "Remove each night").click();
+  await button(page.getByRole("dialog"), "Remove").click();
+  await page.getByText("No timers yet").waitFor();
+}));
+
+test("names of any kind are shown as text and arrive as they were", () => visit(world, { user: "ada" }, async (page) => {
+  const odd = ["<img src=x onerror=alert(1)>", "two\nlines", "\u202egnp.exe", "&amp;", "50%", "tab\there", "\u05e9\u05dc\u05d5\u05dd", "𝄞 clef"];
+  for (const name of odd) world.write(`lab/odd/${name}`, randomBytes(100));
+  world.write(Buffer.concat([Buffer.from("lab/odd/raw-"), Buffer.from([0xff, 0xfe])]), randomBytes(100));
+  page.on("dialog", () => assert.fail("a name has become a script"));
+  const label = "<script>alert(2)</script> \u202e";
+  await button(page, "New task").click();
+  const form = page.getByRole("dialog");
+  await form.getByLabel(/^From/).fill("@lab:/odd/");
+  await form.getByLabel("To", { exact: true }).fill("@archive:/odd/");
+  await form.getByLabel("Label").fill(label);
+  await button(form, "Submit").click();
+  await state(page, "Succeeded");
+  const items = page.getByRole("grid", { name: "Items" });
+  for (const shown of ["<img src=x onerror=alert(1)>", "&amp;", "\u05e9\u05dc\u05d5\u05dd", "𝄞 clef", "gnp.exe"]) {
+    await items.getByText(shown, { exact: false }).waitFor();
+  }
+  const text = await items.innerText();
+  assert.ok(!text.includes("\u202e") && !text.includes("two\nlines"), text);
+  assert.ok(text.includes("raw-\\xff\\xfe"), text);
+  assert.equal(await page.locator("main img, main script").count(), 0);
+  assert.ok((await page.getByRole("heading", { level: 1 }).innerText()).includes("<script>alert(2)</script>"));
+  const below = (name) => fs.readdirSync(world.path(name, "odd"), { encoding: "buffer" }).map((one) => one.toString("latin1")).sort();
+  assert.deepEqual(below("archive"), below("lab"));
+  for (const [name, kind] of [["CSV", "csv"], ["NDJSON", "ndjson"]]) {
+    const [download] = await Promise.all([page.waitForEvent("download"), button(page, name).click()]);
+    assert.ok(download.suggestedFilename().endsWith(`.${kind}`));
+    const saved = fs.readFileSync(await download.path(), "utf8");
+    assert.ok(/raw-\\+xff\\+xfe/.test(saved) && saved.includes("onerror=alert(1)"), saved);
+  }
+}));
+
+test("task list follows what happens elsewhere, and is filtered by the server", () => visit(world, { user: "local" }, async (page) => {
+  const grid = page.getByRole("grid", { name: "Tasks" });
+  const { id } = await world.submit("random:1T", "null:", { label: "from elsewhere", options: { rate_limit: MIB } });
+  await grid.getByRole("row").filter({ hasText: "from elsewhere" }).filter({ hasText: "Active" }).waitFor();
+  await button(page, "Cancelled").click();
+  await until("it is not listed", async () => await grid.getByText("from elsewhere").count() === 0);
+  await world.api("POST", `/tasks/${id}/cancel`);
+  await grid.getByRole("row").filter({ hasText: "from elsewhere" }).filter({ hasText: "Cancelled" }).waitFor();
+  const search = page.getByRole("searchbox");
+  await search.pressSequentially("no such label");
+  await page.getByText("No task fits").waitFor();
+  assert.equal(await search.inputValue(), "no such label");
+  assert.ok(await search.evaluate((one) => one === document.activeElement));
+  await button(page, "Show all tasks").click();
+  await grid.getByText("from elsewhere").waitFor();
+}));
