@@ -111,6 +111,7 @@ const HOUSE: &[Folder] = &[
             &["operate"],
             &["service"],
             &["api"],
+            &["files"],
             &["client", "supervise"],
             &["schedule", "worker"],
             &["identity", "journal"],

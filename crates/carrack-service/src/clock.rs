@@ -19,6 +19,11 @@ impl Moment {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
+    /// Whether it can be told as a date.
+    pub fn is_told(self) -> bool {
+        jiff::Timestamp::from_microsecond(self.0).is_ok()
+    }
+
     /// How long after `earlier` this is; zero if it is not.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

@@ -1,12 +1,13 @@
 //! Managed transfers: tasks that survive anything. One process holds the ledger (SQLite), decides what runs next, and
 //! answers the API. Each task runs in a worker, a process of its own, which moves the bytes with the engine and writes
-//! a journal. No byte of a transfer passes through the service.
+//! a journal. No byte of a transfer passes through the service. File workers serve files to the API.
 //!
 //! Async, HTTP and SQL are here and nowhere else in Carrack.
 
 pub mod api;
 pub mod client;
 pub mod clock;
+pub mod files;
 pub mod identity;
 pub mod journal;
 pub mod ledger;

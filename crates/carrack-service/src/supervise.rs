@@ -49,15 +49,20 @@ pub struct Settings {
     pub silence: Duration,
 }
 
+/// Variables of the environment that workers of all kinds keep: what ssh and the search for programs need. Tokens that a
+/// user has in the environment are none of a task's.
+pub fn kept_environment() -> Vec<String> {
+    let names = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER"];
+    names.into_iter().chain(["XDG_CONFIG_HOME", "XDG_STATE_HOME"]).map(Into::into).collect()
+}
+
 impl Settings {
     /// Those of the service.
     pub fn new(program: PathBuf, tasks: PathBuf) -> Self {
-        // What ssh and the search for programs need. Tokens that a user has in the environment are none of a task's.
-        let environment = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER"];
         Self {
             program,
             arguments: vec!["worker".into()],
-            environment: environment.into_iter().chain(["XDG_CONFIG_HOME", "XDG_STATE_HOME"]).map(Into::into).collect(),
+            environment: kept_environment(),
             tasks,
             stop_grace: Duration::from_secs(20),
             silence: Duration::from_secs(60),

@@ -186,6 +186,7 @@ pub(super) async fn update(
         let event = event(caller, &row.endpoint, "an endpoint was changed");
         match api.ledger.change_endpoint(&row, &event, api.now()) {
             Ok(endpoint) => {
+                api.files.end_where("the endpoint was changed", |key| key.endpoint == name);
                 api.wrote();
                 Ok(endpoint)
             }
@@ -243,6 +244,7 @@ pub(super) async fn remove(
         let row = changeable(api, &known.caller, &name)?;
         let event = event(&known.caller, &row.endpoint, "an endpoint was removed");
         api.ledger.remove_endpoint(&name, &event, api.now())?;
+        api.files.end_where("the endpoint was removed", |key| key.endpoint == name);
         api.wrote();
         Ok(StatusCode::NO_CONTENT)
     });

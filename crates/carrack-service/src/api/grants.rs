@@ -133,6 +133,28 @@ fn own_token(api: &Api, row: &EndpointRow) -> Done<Token> {
     Token::new(own.reveal().as_bytes()).map_err(ApiError::internal)
 }
 
+/// What a file worker of this caller shows the node of an endpoint: a grant below the endpoint's root and the caller's
+/// scope, with these rights. What the endpoint has is shown itself where it is a grant.
+pub(super) fn of_worker(
+    api: &Api,
+    caller: &Caller,
+    row: &EndpointRow,
+    root: &str,
+    verbs: &[Verb],
+    expires: Moment,
+) -> Done<Secret> {
+    let name = &row.endpoint.name;
+    if let Some(sealed) = &row.sealed_token {
+        let own = api.seal.unseal(name, sealed).map_err(|error| ApiError::conflict(error.to_string()))?;
+        if claims_to_be_grant(own.reveal()) {
+            return Ok(own);
+        }
+    }
+    let root = ScopePath::parse(root).map_err(|error| wrong_path(name, &error))?;
+    let (endpoint, path, rights) = (&row.endpoint, ScopePath::root(), rights(verbs)?);
+    seal(&Wanted { caller, endpoint, path, rights, expires }, &GrantKey::of(&own_token(api, row)?), &root)
+}
+
 /// A grant for a directory of the service's host: the node beside the service takes it.
 fn on_this_host(api: &Api, root: &str, wanted: &Wanted<'_>) -> Done<MadeGrant> {
     let name = &wanted.endpoint.name;

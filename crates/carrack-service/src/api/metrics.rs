@@ -152,6 +152,8 @@ pub(super) async fn show(State(api): State<Arc<Api>>, known: Known) -> Done<Resp
         line(&mut text, "carrack_rate_bytes_per_second", "", rate);
         head(&mut text, "carrack_open_tasks_faults", "gauge", "Recovered faults of tasks that have not ended.");
         line(&mut text, "carrack_open_tasks_faults", "", faults);
+        head(&mut text, "carrack_file_workers", "gauge", "Processes that serve files to the API.");
+        line(&mut text, "carrack_file_workers", "", api.files.count());
         let (last, _) = api.ledger.event_range()?;
         head(&mut text, "carrack_events_total", "counter", "Events that were written.");
         line(&mut text, "carrack_events_total", "", last);

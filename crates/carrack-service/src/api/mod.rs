@@ -9,6 +9,7 @@ mod backend;
 mod endpoints;
 mod events;
 mod extract;
+mod files;
 mod grants;
 mod health;
 mod items;
@@ -45,6 +46,7 @@ pub use self::router::{openapi_json, router};
 pub use self::serve::{ApiHandle, Patience, ServeConfig, start};
 pub use self::tls::{Certificate, CertificateError, CertificateFiles};
 use crate::clock::{Clock, Moment};
+use crate::files::Pool;
 use crate::identity::digest::random;
 use crate::identity::{Action, Caller, LINK_LIFETIME, LoginLinks, Object, Seal, Slow, Verdict, may};
 use crate::ledger::{Ledger, LedgerError};
@@ -67,6 +69,8 @@ pub struct Parts {
     pub seal: Arc<Seal>,
     /// The loop that does the work, and what it knows.
     pub backend: Arc<dyn Backend>,
+    /// Workers that serve files.
+    pub files: Arc<Pool>,
 }
 
 /// The node beside the service.
@@ -84,6 +88,7 @@ pub struct Api {
     clock: Arc<dyn Clock>,
     seal: Arc<Seal>,
     backend: Arc<dyn Backend>,
+    files: Arc<Pool>,
     /// The node on whose port the API is, once it listens: if it asks for a token.
     node: OnceLock<OwnNode>,
     /// Seals grants for directories of this host. It lives as long as the process, and so do they.
@@ -122,6 +127,7 @@ impl Api {
             clock: parts.clock,
             seal: parts.seal,
             backend: parts.backend,
+            files: parts.files,
             node: OnceLock::new(),
             host_key,
             revoked: RevokedGrants::default(),
@@ -200,8 +206,9 @@ impl Api {
         self.changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Ends all streams of events and items: the service ends.
+    /// Ends all streams, and all file workers: the service ends.
     pub fn stop(&self) {
+        self.files.stop();
         self.stopping.send_replace(true);
     }
 

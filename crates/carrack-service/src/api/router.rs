@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use super::admit::Known;
 use super::problem::ApiError;
 use super::{
-    Api, admit, endpoints, events, grants, health, items, login, metrics, openapi, options, page, sessions, tasks,
+    Api, admit, endpoints, events, files, grants, health, items, login, metrics, openapi, options, page, sessions, tasks,
     timers, tokens, users,
 };
 use crate::model::ProblemCode;
@@ -42,6 +42,9 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(endpoints::show, endpoints::update, endpoints::remove))
         .routes(routes!(endpoints::test))
         .routes(routes!(grants::add))
+        .routes(routes!(files::make_directory))
+        .routes(routes!(files::rename))
+        .routes(routes!(files::properties))
         .routes(routes!(timers::list, timers::add))
         .routes(routes!(timers::show, timers::remove))
         .routes(routes!(timers::pause))

@@ -134,6 +134,8 @@ pub(super) async fn update(
             target: "carrack::audit",
             by = %known.caller.user, user = %name, role = row.user.role.name(), enabled = row.user.enabled, "user changed"
         );
+        // What they may do, and where their endpoints may lead, is looked at anew.
+        api.files.end_where("the user was changed", |key| key.user == name || key.owner == name);
         api.set_grants_of_user(&name, row.user.enabled && row.user.role != Role::Viewer)?;
         if !row.user.enabled {
             api.links.forget(&name);

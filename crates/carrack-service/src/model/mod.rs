@@ -5,6 +5,7 @@ mod address;
 mod documents;
 mod endpoint;
 mod event;
+mod files;
 mod identity;
 mod location;
 mod options;
@@ -22,6 +23,7 @@ pub use documents::{
 };
 pub use endpoint::{Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, RateWindow};
 pub use event::{Event, EventKind};
+pub use files::{FileEntry, FileFailure, FileKind, FileProperties, FileRename, NewDirectory, text_of};
 pub use identity::{Ceilings, Role, Scope, TokenRow, User, Verb};
 pub use location::{TaskLocation, percent};
 pub use options::{

@@ -27,6 +27,10 @@ word_enum! {
         StorageFull "storage-full" "the service cannot keep anything new at present"
         Stopping "stopping" "the service ends"
         Unreachable "unreachable" "an endpoint cannot be reached"
+        Exists "exists" "something has the name already"
+        Denied "denied" "the file system there does not allow it"
+        FilesFailed "files-failed" "something could not be done with files: the detail says why"
+        WorkerLost "worker-lost" "the process that serves the files has ended; another try starts a new one"
         Internal "internal" "the service has a fault; its log says more"
     }
 }

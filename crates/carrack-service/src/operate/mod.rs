@@ -26,12 +26,13 @@ pub use self::endpoint_test::ExamineEndpoint;
 pub use crate::api::OwnNode;
 use crate::api::{Api, ApiHandle, Certificate, CertificateFiles, LOCAL_USER, Parts as ApiParts, Patience, ServeConfig};
 use crate::clock::{Clock, SystemClock};
+use crate::files::{Pool, Programs};
 use crate::identity::Seal;
 use crate::ledger::Ledger;
 use crate::ledger::sqlite::SqliteLedger;
 use crate::model::{LoginLink, keep_out_of_cores, new_id};
 use crate::service::{Directory, DirectoryError, Handle, Parts, Service, Settings};
-use crate::supervise::{Settings as WorkerSettings, Supervisor};
+use crate::supervise::{Settings as WorkerSettings, Supervisor, kept_environment};
 
 /// A turn of the dispatcher lasts milliseconds: one that lasts longer than this hangs.
 const TURN_MOST: Duration = Duration::from_secs(120);
@@ -124,6 +125,8 @@ impl Operation {
             None => Certificate::own(directory.path(), &config.names),
         };
         let certificate = certificate.map_err(failed)?;
+        let programs = Programs::new(config.program.clone(), kept_environment());
+        let files = Pool::new(Box::new(programs), Arc::clone(&clock));
         let workers = Supervisor::new(WorkerSettings::new(config.program, directory.tasks()), Arc::clone(&clock));
         // The dispatcher tells the API of news, and the API asks the dispatcher: one of them is there first.
         let told: Arc<OnceLock<Arc<Api>>> = Arc::default();
@@ -147,7 +150,7 @@ impl Operation {
             reach: config.reach,
             examine: config.examine,
         };
-        let parts = ApiParts { ledger: Arc::clone(&ledger), clock, seal, backend: Arc::new(backend) };
+        let parts = ApiParts { ledger: Arc::clone(&ledger), clock, seal, backend: Arc::new(backend), files };
         let api = Api::new(parts).map_err(failed)?;
         let _ = told.set(Arc::clone(&api));
         let serving = ServeConfig {

@@ -4,11 +4,14 @@
 //! It outlives the service: it is a session of its own, and what it needs it has from the start. SIGTERM ends it in
 //! good order, with a mark that the next attempt goes on from. A worker with an older number than the journal has seen
 //! ends before it touches anything.
+//!
+//! [`files`] is another kind of worker, which serves files to the API and ends with the service.
 
 mod attempt;
 mod copying;
 pub(crate) mod ends;
 mod failures;
+pub mod files;
 mod history;
 pub mod lock;
 mod order;

@@ -3,6 +3,7 @@
 mod bounds;
 mod closed;
 mod events;
+mod files;
 mod grants;
 mod logins;
 mod openapi;

@@ -13,7 +13,9 @@ use tempfile::TempDir;
 
 use crate::api::{self, Api, ApiHandle, Backend, Certificate, Parts, Patience, Promise, ServeConfig};
 use crate::client::{Call, Called, Client, Target};
-use crate::clock::{Moment, SystemClock};
+use crate::clock::{Clock, Moment, SystemClock};
+use crate::files::Pool;
+use crate::files::tests::Threads;
 use crate::identity::Seal;
 use crate::ledger::Ledger;
 use crate::ledger::memory::MemoryLedger;
@@ -106,9 +108,11 @@ impl Rig {
     fn with(ledger: Arc<dyn Ledger>, patience: Patience) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let backend = Arc::<FakeBackend>::default();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let api = Api::new(Parts {
             ledger: Arc::clone(&ledger),
-            clock: Arc::new(SystemClock::new()),
+            files: Pool::new(Box::new(Threads), Arc::clone(&clock)),
+            clock,
             seal: Arc::new(Seal::open(&directory.path().join("seal.key")).unwrap()),
             backend: Arc::<FakeBackend>::clone(&backend),
         });

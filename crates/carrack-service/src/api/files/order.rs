@@ -1,0 +1,63 @@
+//! The order of a file worker: an endpoint, and no more than its caller may do there.
+
+use crate::api::problem::{ApiError, Done};
+use crate::api::{Api, LOCAL_USER, grants};
+use crate::clock::Moment;
+use crate::files::Key;
+use crate::identity::{Action, Caller, Object, ScopePath, Verdict, may};
+use crate::ledger::{EndpointRow, LedgerError};
+use crate::model::{Endpoint, EndpointLocation, Role, Verb};
+use crate::worker::EndOrder;
+use crate::worker::files::FilesOrder;
+use std::time::Duration;
+
+/// How long a worker's grant holds. A worker lives shorter, as long as its caller does not use it for a whole day.
+const GRANTED: Duration = Duration::from_secs(86_400);
+
+/// What a caller may do with the files of an endpoint, and where.
+pub fn key(caller: &Caller, endpoint: &Endpoint) -> Key {
+    let within = caller.scope.as_ref().and_then(|scope| scope.path.clone());
+    let path = within.as_deref().and_then(|text| ScopePath::parse(text).ok());
+    let within = path.unwrap_or(ScopePath::root());
+    let is_allowed = |verb: &Verb| {
+        let object = Object::Endpoint { endpoint, path: Some(&within) };
+        may(caller, &Action { verb: *verb, object }).verdict == Verdict::Allowed
+    };
+    Key {
+        user: caller.user.clone(),
+        token: caller.token.clone(),
+        expires: caller.expires,
+        rights: [Verb::Read, Verb::Write, Verb::Delete].into_iter().filter(is_allowed).collect(),
+        within: within.to_string(),
+        endpoint: endpoint.name.clone(),
+        owner: endpoint.owner.clone(),
+        version: (endpoint.added, endpoint.version),
+    }
+}
+
+/// The order of the worker with this key.
+pub fn make(api: &Api, caller: &Caller, row: &EndpointRow, key: &Key) -> Done<FilesOrder> {
+    let endpoint = &row.endpoint;
+    let expires = api.now().after(GRANTED);
+    let expires: Moment = caller.expires.map_or(expires, |ends| ends.min(expires));
+    let token = match (&endpoint.location, &row.sealed_token) {
+        (EndpointLocation::Node { path, .. }, Some(_)) => {
+            Some(grants::of_worker(api, caller, row, path, &key.rights, expires)?)
+        }
+        _ => None,
+    };
+    let mut end = EndOrder::at_endpoint(&endpoint.location, "", endpoint.read_only, token);
+    if let EndOrder::Node { far_only, .. } = &mut end {
+        // Whoever added it was let in by an admin's right, or only to other hosts.
+        *far_only = !is_admins(api, &endpoint.owner)?;
+    }
+    Ok(FilesOrder { end, within: key.within.clone(), rights: key.rights.clone() })
+}
+
+fn is_admins(api: &Api, owner: &str) -> Result<bool, ApiError> {
+    match api.ledger.user(owner) {
+        Ok(row) => Ok(row.user.enabled && row.user.role == Role::Admin),
+        Err(LedgerError::Missing) => Ok(owner == LOCAL_USER),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,48 @@
+//! File workers from the service's side. The [`Pool`] lends the worker of a caller and an endpoint
+//! ([`Pool::lease`]), and starts it where there is none. A [`Lease`] carries requests ([`Lease::ask`]), several at once;
+//! a [`Conversation`] is the answer to one, and dropping it ends the request in the worker.
+//!
+//! A worker belongs to one caller, by one token, at one version of an endpoint: nothing that somebody may do is lent to
+//! anybody else. It ends when nobody has used it for a while, when a right that it stands on ends
+//! ([`Pool::end_where`]), and with the service.
+
+mod link;
+mod pool;
+mod process;
+
+use std::fmt;
+
+pub use link::{Answer, Conversation, Part};
+pub use pool::{Key, Lease, Pool};
+pub use process::{Programs, Start, Started};
+
+use crate::model::FileFailure;
+
+/// Why a request about files is not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilesError {
+    /// The caller, or all callers together, use as many workers as they may.
+    Busy,
+    /// The service ends.
+    Stopping,
+    /// The worker could not be started, or has ended before it answered: in words.
+    Lost(String),
+    /// The worker could not do it.
+    Failed(FileFailure),
+}
+
+impl fmt::Display for FilesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy => f.write_str("as many requests about files are under way as there may be"),
+            Self::Stopping => f.write_str("the service ends"),
+            Self::Lost(why) => write!(f, "the process that serves the files has ended: {why}"),
+            Self::Failed(failure) => f.write_str(&failure.message),
+        }
+    }
+}
+
+impl std::error::Error for FilesError {}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,142 @@
+//! What the API tells of files, and takes to change them. Names and paths are text; bytes that are none, control
+//! characters and `%` itself stand as `%HH`.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::word_enum;
+use crate::clock::Moment;
+
+word_enum! {
+    /// What an entry of a directory is.
+    pub enum FileKind {
+        File "file" "a regular file"
+        Directory "directory" "a directory"
+        Symlink "symlink" "a symbolic link"
+        Special "special" "a FIFO, a socket or a device"
+    }
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileEntry {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: FileKind,
+    /// Size in bytes.
+    pub size: u64,
+    /// When its content was last modified; none where the host tells a time beyond any clock.
+    pub modified: Option<Moment>,
+    /// Permission bits.
+    pub mode: u32,
+    /// Of a symbolic link, where it leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_target: Option<String>,
+    /// Why nothing more than the name is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What a path is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileProperties {
+    /// The path, below the endpoint's root.
+    pub path: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub entry: FileEntry,
+}
+
+/// Why something could not be done with files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileFailure {
+    /// What kind, from the table of error codes.
+    pub code: String,
+    /// In words.
+    pub message: String,
+    /// What to try.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+}
+
+/// A directory that is to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewDirectory {
+    /// The directory, below the endpoint's root; begins with `/`.
+    pub path: String,
+    /// Make those above it as well; then one that exists is no failure.
+    #[serde(default)]
+    pub parents: bool,
+}
+
+/// A thing that is to have another name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileRename {
+    /// Its path below the endpoint's root; begins with `/`.
+    pub from: String,
+    /// Its new path.
+    pub to: String,
+    /// Replace a file that has the new path. A directory is never replaced.
+    #[serde(default)]
+    pub replace: bool,
+}
+
+/// A name or a path as text: what is no UTF-8, control characters and `%` stand as `%HH`.
+pub fn text_of(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    let escape = |text: &mut String, bytes: &[u8]| {
+        for byte in bytes {
+            // Writing into a string cannot fail.
+            let _ = write!(text, "%{byte:02X}");
+        }
+    };
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character == '%' || character.is_control() {
+                escape(&mut text, character.encode_utf8(&mut [0; 4]).as_bytes());
+            } else {
+                text.push(character);
+            }
+        }
+        escape(&mut text, chunk.invalid());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::identity::ScopePath;
+
+    #[test]
+    fn name_is_told_as_text_that_can_be_asked_for() {
+        for (name, text) in [
+            (&b"a b<c>&"[..], "a b<c>&"),
+            (b"100%", "100%25"),
+            (b"a\nb\x7f", "a%0Ab%7F"),
+            (b"\xff\xc3\xa9", "%FFé"),
+            ("\u{202e}\u{85}".as_bytes(), "\u{202e}%C2%85"),
+        ] {
+            assert_eq!(text_of(name), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn name_of_any_bytes_leads_to_itself(name in proptest::collection::vec(any::<u8>(), 1..40)) {
+            // What could mean another place is refused; whatever is taken means this name.
+            if let Ok(path) = ScopePath::parse(&format!("/{}", text_of(&name)))
+                && !name.contains(&b'/')
+            {
+                prop_assert_eq!(path.bytes(), name);
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The answer to one request, as the thread that carries it out gives it.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use serde::Serialize;
+
+use super::{FromWorker, Tell, frame, told};
+use crate::model::FileFailure;
+
+/// Where all answers of a worker go.
+#[derive(Clone)]
+pub struct Output(Arc<Mutex<UnixStream>>);
+
+impl Output {
+    pub fn new(stream: UnixStream) -> Self {
+        Self(Arc::new(Mutex::new(stream)))
+    }
+
+    fn write(&self, id: u64, tell: Tell, body: &[u8]) -> io::Result<()> {
+        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        frame::write(&mut *stream, &FromWorker { id, tell }, body)
+    }
+}
+
+/// Answers one request. A reply that is dropped before its end, as by a panic, says that the request has failed.
+pub struct Reply {
+    id: u64,
+    output: Output,
+    ended: bool,
+}
+
+impl Reply {
+    pub fn new(id: u64, output: Output) -> Self {
+        Self { id, output, ended: false }
+    }
+
+    /// Ends the answer.
+    ///
+    /// # Errors
+    /// If nobody takes answers any more.
+    pub fn done(&mut self, body: &[u8]) -> Result<(), Failure> {
+        self.ended = true;
+        self.output.write(self.id, Tell::Done, body).map_err(|error| gone(&error))
+    }
+
+    /// Ends the answer with a document.
+    ///
+    /// # Errors
+    /// As [`Self::done`].
+    pub fn done_with(&mut self, document: &impl Serialize) -> Result<(), Failure> {
+        self.done(&encoded(document)?)
+    }
+
+    /// Ends the answer with a failure. Nothing is told where the answer has ended already.
+    pub fn fail(mut self, failure: FileFailure) {
+        if !self.ended {
+            self.ended = true;
+            // Where nobody takes it, nobody waits for it.
+            let _ = self.output.write(self.id, Tell::Failed { failure }, b"");
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if !self.ended {
+            let failure = Failure::new(ErrorCode::Internal, Side::Command, "the request ended without an answer");
+            let failure = told::failure(&failure);
+            let _ = self.output.write(self.id, Tell::Failed { failure }, b"");
+        }
+    }
+}
+
+fn encoded(document: &impl Serialize) -> Result<Vec<u8>, Failure> {
+    serde_json::to_vec(document).map_err(|error| Failure::new(ErrorCode::Internal, Side::Command, error.to_string()))
+}
+
+fn gone(error: &io::Error) -> Failure {
+    Failure::new(ErrorCode::ConnectionLost, Side::Command, format!("the service takes no answer: {error}"))
+}

@@ -1,0 +1,163 @@
+//! The loop of a file worker: reads requests, starts a thread for each, and ends with its input.
+
+use std::collections::HashMap;
+use std::io::{self, BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::request::Reach;
+use carrack_engine::{Context, Stop, StopReason};
+use rustix::process::setsid;
+
+use super::end::End;
+use super::operations;
+use super::reply::{Output, Reply};
+use super::{Ask, FilesOrder, ToWorker, frame, told};
+use crate::model::keep_out_of_cores;
+
+/// Requests that one worker carries out at once. The service asks for fewer.
+const REQUESTS_MAX: usize = 64;
+/// How often it is looked whether the process is to end: a signal wakes nobody.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What a file worker is given by its process.
+pub struct Means {
+    /// What the engine works with. Its `stop` ends the worker.
+    pub context: Context,
+    /// How hosts are reached.
+    pub reach: Reach,
+    /// Where the order and requests come from, and answers go to.
+    pub stream: UnixStream,
+}
+
+/// A worker at its work.
+struct Session {
+    end: Result<End, Failure>,
+    /// Requests under way, by number.
+    running: Mutex<HashMap<u64, Stop>>,
+    stop: Stop,
+}
+
+/// Serves as a process of its own, and answers with its exit code.
+pub fn run(means: Means) -> u8 {
+    // The service reads the last line that a worker writes there.
+    let complain = |why: String| {
+        let _ = writeln!(io::stderr(), "{why}");
+        1
+    };
+    // Before there is a secret: no core holds one, and nobody else of this account reads this process's memory.
+    if let Err(error) = keep_out_of_cores() {
+        return complain(format!("secrets cannot be kept out of core dumps: {error}"));
+    }
+    // No program that it starts, as ssh, asks anything at the service's terminal. It fails where it is so already.
+    let _ = setsid();
+    serve(means).map_or_else(complain, |()| 0)
+}
+
+/// Serves the files of the endpoint that the first frame orders, until the stream ends.
+///
+/// # Errors
+/// In words, where the stream does not hold what it should.
+pub fn serve(means: Means) -> Result<(), String> {
+    let told = |error: io::Error| format!("the service cannot be understood: {error}");
+    let output = Output::new(means.stream.try_clone().map_err(told)?);
+    let watched = means.stream.try_clone().map_err(told)?;
+    let stop = means.context.stop.child();
+    let context = Context { stop: stop.clone(), ..means.context };
+    let mut input = BufReader::new(means.stream);
+    let Some((order, _)) = frame::read::<FilesOrder>(&mut input).map_err(told)? else { return Ok(()) };
+    let end = End::open(&order, &means.reach, &context);
+    drop(order);
+    let session = Arc::new(Session { end, running: Mutex::default(), stop: stop.clone() });
+    let watching = stop.clone();
+    let watcher = std::thread::Builder::new().spawn(move || {
+        while watching.requested().is_none() {
+            std::thread::park_timeout(LOOK);
+        }
+        // Wakes the reader. Where the stream has ended already, so much the better.
+        let _ = watched.shutdown(Shutdown::Both);
+    });
+    let watcher = watcher.map_err(told)?;
+    let ended = loop {
+        match frame::read::<ToWorker>(&mut input) {
+            Ok(Some((asked, body))) => session.take(asked, body, &output),
+            Ok(None) => break Ok(()),
+            Err(_) if stop.requested().is_some() => break Ok(()),
+            Err(error) => break Err(told(error)),
+        }
+    };
+    stop.request(StopReason::Cancel);
+    watcher.thread().unpark();
+    ended
+}
+
+/// A request under way, until it is dropped.
+struct Running {
+    session: Arc<Session>,
+    id: u64,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.session.running().remove(&self.id);
+    }
+}
+
+impl Session {
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, Stop>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a request, or ends one.
+    fn take(self: &Arc<Self>, asked: ToWorker, body: Vec<u8>, output: &Output) {
+        let ToWorker { id, ask } = asked;
+        if matches!(ask, Ask::Cancel) {
+            if let Some(stop) = self.running().remove(&id) {
+                stop.request(StopReason::Cancel);
+            }
+            return;
+        }
+        let (reply, stop) = (Reply::new(id, output.clone()), self.stop.child());
+        let mut running = self.running();
+        if running.len() >= REQUESTS_MAX {
+            drop(running);
+            return reply.fail(told::failure(&Failure::new(
+                ErrorCode::Busy,
+                Side::Command,
+                "too many requests at once",
+            )));
+        }
+        running.insert(id, stop.clone());
+        drop(running);
+        let running = Running { session: Arc::clone(self), id };
+        let work = move || {
+            let (mut reply, running) = (reply, running);
+            if let Err(failure) = running.session.carry_out(&ask, body, &stop, &mut reply) {
+                reply.fail(told::failure(&failure));
+            }
+        };
+        // A thread that cannot be had drops the reply, which says so.
+        let _ = std::thread::Builder::new().name("request".to_owned()).spawn(work);
+    }
+
+    /// Carries out one request. Each line names the function that does it.
+    fn carry_out(&self, ask: &Ask, _body: Vec<u8>, stop: &Stop, reply: &mut Reply) -> Result<(), Failure> {
+        let end = self.end.as_ref().map_err(Failure::clone)?;
+        match ask {
+            // Taken before.
+            Ask::Cancel => Ok(()),
+            Ask::MakeDirectory { path, parents } => {
+                operations::make_directory(end, stop, path, *parents)?;
+                reply.done(b"")
+            }
+            Ask::Rename { from, to, replace } => {
+                operations::rename(end, stop, from, to, *replace)?;
+                reply.done(b"")
+            }
+            Ask::Properties { path } => reply.done_with(&operations::properties(end, stop, path)?),
+        }
+    }
+}
