@@ -49,8 +49,8 @@ pub struct Settings {
     pub silence: Duration,
 }
 
-/// Variables of the environment that workers of all kinds keep: what ssh and the search for programs need. Tokens that a
-/// user has in the environment are none of a task's.
+/// Variables of the environment that workers of all kinds keep: what ssh and the search for programs need. Tokens that
+/// a user has in the environment are none of a task's.
 pub fn kept_environment() -> Vec<String> {
     let names = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER"];
     names.into_iter().chain(["XDG_CONFIG_HOME", "XDG_STATE_HOME"]).map(Into::into).collect()

@@ -15,8 +15,8 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::FilesError;
 use super::process::Started;
-use super::{FilesError, Lease};
 use crate::worker::files::frame::{LENGTHS_BYTES, Lengths, decode_head, encode_head};
 use crate::worker::files::{Ask, FilesOrder, FromWorker, Tell, ToWorker};
 
@@ -134,8 +134,8 @@ impl Link {
         }
     }
 
-    /// Sends a request.
-    pub fn ask(self: &Arc<Self>, ask: Ask, body: &[u8], lease: Lease) -> Result<Conversation, FilesError> {
+    /// Sends a request. `held` is dropped with its answer.
+    pub fn ask(self: &Arc<Self>, ask: Ask, body: &[u8], held: Box<dyn Send>) -> Result<Conversation, FilesError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let lost = |error: io::Error| FilesError::Lost(error.to_string());
         let mut frame = encode_head(&ToWorker { id, ask }, body.len()).map_err(lost)?;
@@ -149,7 +149,7 @@ impl Link {
         drop(state);
         // A writer that has ended is told by the reader, whose stream has ended too.
         let _ = self.requests.send(frame);
-        Ok(Conversation { id, link: Arc::clone(self), parts, ended: false, _lease: lease })
+        Ok(Conversation { id, link: Arc::clone(self), parts, ended: false, _held: held })
     }
 
     async fn read(&self, mut input: OwnedReadHalf) -> io::Result<()> {
@@ -253,7 +253,7 @@ pub struct Conversation {
     link: Arc<Link>,
     parts: mpsc::Receiver<Result<Part, FilesError>>,
     ended: bool,
-    _lease: Lease,
+    _held: Box<dyn Send>,
 }
 
 impl Conversation {

@@ -1,6 +1,6 @@
 //! File workers from the service's side. The [`Pool`] lends the worker of a caller and an endpoint
-//! ([`Pool::lease`]), and starts it where there is none. A [`Lease`] carries requests ([`Lease::ask`]), several at once;
-//! a [`Conversation`] is the answer to one, and dropping it ends the request in the worker.
+//! ([`Pool::lease`]), and starts it where there is none. A [`Lease`] carries requests ([`Lease::ask`]), several at
+//! once; a [`Conversation`] is the answer to one, and dropping it ends the request in the worker.
 //!
 //! A worker belongs to one caller, by one token, at one version of an endpoint: nothing that somebody may do is lent to
 //! anybody else. It ends when nobody has used it for a while, when a right that it stands on ends

@@ -107,7 +107,7 @@ impl Lease {
         usage.leases += 1;
         drop(usage);
         let lease = Self { worker: Arc::clone(&self.worker), is_request: true };
-        self.worker.link.ask(ask, body, lease)
+        self.worker.link.ask(ask, body, Box::new(lease))
     }
 
     /// Whose worker it is, and for what.

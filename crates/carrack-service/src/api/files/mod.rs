@@ -1,5 +1,5 @@
-//! Routes of files: what a caller sees and changes at an endpoint. A right is looked at here, before a file worker hears
-//! of the request; the worker's own order lets it do no more than the caller may.
+//! Routes of files: what a caller sees and changes at an endpoint. A right is looked at here, before a file worker
+//! hears of the request; the worker's own order lets it do no more than the caller may.
 
 mod operations;
 mod order;
