@@ -15,8 +15,8 @@ use utoipa_axum::routes;
 use super::admit::Known;
 use super::problem::ApiError;
 use super::{
-    Api, admit, endpoints, events, files, grants, health, items, login, metrics, openapi, options, page, sessions, tasks,
-    timers, tokens, users,
+    Api, admit, endpoints, events, files, grants, health, items, login, metrics, openapi, options, page, sessions,
+    tasks, timers, tokens, users,
 };
 use crate::model::ProblemCode;
 
