@@ -103,8 +103,8 @@ test("timer submits its task by itself and another user sees neither", () => vis
   const file = world.write("lab/nightly/a.dat", randomBytes(1000));
   await button(page, "New timer").click();
   const form = page.getByRole("dialog");
-  await form.getByLabel("When").selectOption("every");
-  await form.getByRole("spinbutton", { name: "Hours" }).fill("0.1");
+  await form.getByLabel(/^When/).selectOption("every");
+  await form.getByRole("spinbutton", { name: "Every" }).fill("6");
   await form.getByLabel(/^From/).fill("@lab:/nightly/");
   await form.getByLabel("To", { exact: true }).fill("@archive:/nightly/");
   await form.getByLabel("Label").fill("each night");

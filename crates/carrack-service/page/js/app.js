@@ -86,7 +86,7 @@ function View({ at, known, endpoints }) {
     case "overview": return html`<${Overview} />`;
     case "tasks": return at.id ? html`<${TaskView} id=${at.id} known=${known} go=${go} />` : html`<${Tasks} known=${known} endpoints=${endpoints} query=${at.query} go=${go} />`;
     case "endpoints": return html`<${Endpoints} known=${known} />`;
-    case "timers": return html`<${Timers} known=${known} endpoints=${endpoints} />`;
+    case "timers": return html`<${Timers} known=${known} endpoints=${endpoints} id=${at.id} />`;
     case "access": return html`<${Access} known=${known} />`;
     default: return html`<h1>Not found</h1><p>No such view. <a href="#/tasks">All tasks</a></p>`;
   }

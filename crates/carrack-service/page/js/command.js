@@ -10,9 +10,21 @@ const FLAGS = { verify: "--verify", digest: "--digest", encrypt: "--encrypt", du
 /** @type {Record<string, string>} */
 const EXISTING = { keep: "--no-clobber", older: "--update", only: "--existing" };
 
-/** @param {import("./types.js").NewTask} task */
-export function submitLine(task) {
-  const words = ["carrack", "task", "submit"];
+/** @param {any} schedule @param {import("./types.js").NewTask} task */
+export function timerLine(schedule, task) {
+  const words = ["carrack", "timer", "create"];
+  if (schedule.cron) words.push("--cron", quote(schedule.cron));
+  if (schedule.cron && schedule.zone) words.push("--zone", quote(schedule.zone));
+  if (schedule.every_seconds) words.push("--every", `${schedule.every_seconds}s`);
+  if (schedule.start) words.push("--start", quote(schedule.start));
+  if (schedule.until) words.push("--until", quote(schedule.until));
+  if (schedule.runs) words.push("--runs", String(schedule.runs));
+  if (schedule.overlap && schedule.overlap !== "skip") words.push("--overlap", schedule.overlap);
+  return submitLine(task, words);
+}
+
+/** @param {import("./types.js").NewTask} task @param {string[]} [words] the verb */
+export function submitLine(task, words = ["carrack", "task", "submit"]) {
   if (task.kind && task.kind !== "copy") words.push("--kind", task.kind);
   if (task.label) words.push("--label", quote(task.label));
   if (task.deadline) words.push("--deadline", quote(task.deadline));

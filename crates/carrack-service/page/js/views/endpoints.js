@@ -1,9 +1,9 @@
 // Endpoints: the named places, and what a test of each finds.
-import { html, useState } from "../ui.js";
+import { html, useMemo, useState } from "../ui.js";
 import { all, call } from "../api.js";
 import { useLive } from "../store.js";
-import { Confirm, Dialog, Empty, Mark, Name, Time, Trouble, useAction } from "../parts.js";
-import { plural, rate } from "../format.js";
+import { Confirm, Copy, Dialog, Empty, Mark, Name, Search, Trouble, useAction } from "../parts.js";
+import { count, plural, rate } from "../format.js";
 
 /** @param {any} at */
 const address = (at) => at.kind === "local" ? at.root
@@ -11,41 +11,120 @@ const address = (at) => at.kind === "local" ? at.root
 /** @type {Record<string, string>} */
 const KINDS = { local: "directory of the service's host", node: "node", ssh: "host behind ssh" };
 
+/** Tasks that are looked at to say how an endpoint does. */
+const LATEST = 500;
+
 /** @param {{known: import("../types.js").Whoami}} props */
 export function Endpoints({ known }) {
   const list = useLive((signal) => all("/endpoints", {}, 5000, signal), [], (event) => event.kind === "endpoint-changed");
+  const tasks = useLive((signal) => call("GET", "/tasks", { query: { limit: LATEST }, signal }), [], (event) => event.kind === "ended" || event.kind === "started" || event.kind === "submitted");
+  const health = useMemo(() => healthOf(tasks.value?.items ?? []), [tasks.value]);
   const [opened, setOpened] = useState(false);
+  const [text, setText] = useState("");
   const items = /** @type {any[]} */ (list.value?.items ?? []);
+  const fits = text ? items.filter((endpoint) => `@${endpoint.name} ${endpoint.description} ${address(endpoint.location)}`.toLowerCase().includes(text.toLowerCase())) : items;
   return html`<div class="view-head"><h1>Endpoints</h1>${known.role !== "viewer" && html`<button class="main" onClick=${() => setOpened(true)}>Add endpoint</button>`}</div>
+    ${items.length > 6 && html`<div class="filters"><${Search} label="Find an endpoint" value=${text} set=${setText} /></div>`}
     <${Trouble} problem=${list.problem} again=${list.again} />
     ${list.loading && html`<p class="quiet">Loading…</p>`}
-    ${list.value && items.length === 0 && html`<div class="sheet"><${Empty} title="No endpoints yet">An endpoint is a named place: a directory of this host, a node, or a host behind ssh.<//></div>`}
-    <div class="cards">${items.map((endpoint) => html`<${Card} key=${endpoint.name} endpoint=${endpoint} known=${known} again=${list.again} />`)}</div>
+    ${list.value && fits.length === 0 && html`<div class="sheet">${items.length ? html`<${Empty} title="No endpoint fits"><button onClick=${() => setText("")}>Show all endpoints</button><//>`
+      : html`<${Empty} title="No endpoints yet">An endpoint is a named place: a directory of this host, a node, or a host behind ssh.<//>`}</div>`}
+    <div class="cards">${fits.map((endpoint) => html`<${Card} key=${endpoint.name} endpoint=${endpoint} health=${health.get(endpoint.name)} known=${known} again=${list.again} />`)}</div>
     ${opened && html`<${Add} close=${() => setOpened(false)} done=${() => { setOpened(false); list.again(); }} />`}`;
 }
 
-/** @param {{endpoint: any, known: import("../types.js").Whoami, again: () => void}} props */
-function Card({ endpoint, known, again }) {
+/** @typedef {{open: number, good: number, bad: number, last: import("../types.js").Task|null}} Health */
+
+/** How the latest tasks of each endpoint went. @param {import("../types.js").Task[]} tasks */
+function healthOf(tasks) {
+  /** @type {Map<string, Health>} */
+  const found = new Map();
+  for (const task of tasks) {
+    const names = new Set((task.request.pairs ?? []).flatMap((pair) => [pair.source, pair.destination]).map((place) => /^@([^:/]+)/.exec(place ?? "")?.[1]).filter((name) => name !== undefined));
+    for (const name of names) {
+      const health = found.get(name) ?? { open: 0, good: 0, bad: 0, last: null };
+      if (!task.ended) health.open += 1;
+      else if (task.state === "SUCCEEDED") health.good += 1;
+      else if (task.state !== "CANCELLED") { health.bad += 1; health.last ??= task; }
+      found.set(name, health);
+    }
+  }
+  return found;
+}
+
+/** @param {{health: Health|undefined}} props */
+function Doing({ health }) {
+  const { open, good, bad, last } = health ?? { open: 0, good: 0, bad: 0, last: null };
+  if (!open && !good && !bad) return html`<span class="quiet">no task yet</span>`;
+  return html`${open > 0 && html`${plural(open, "open task")}${good + bad > 0 ? "; " : ""}`}${good + bad > 0 && html`${count(good)} of the latest ${count(good + bad)} succeeded`}
+    ${last && html`, <a href=${`#/tasks/${last.id}`}>the last that did not</a>`}`;
+}
+
+/** @param {{endpoint: any, health: Health|undefined, known: import("../types.js").Whoami, again: () => void}} props */
+function Card({ endpoint, health, known, again }) {
   const [found, setFound] = useState(/** @type {any} */ (null));
-  const [asked, setAsked] = useState(false);
+  const [asked, setAsked] = useState("");
   const test = useAction(() => call("POST", `/endpoints/${encodeURIComponent(endpoint.name)}/test`), setFound);
-  const { limits } = endpoint, mine = known.role === "admin" || endpoint.owner === known.user;
-  const limited = [limits.transfers != null && plural(limits.transfers, "transfer"), limits.streams != null && plural(limits.streams, "stream"), limits.rate != null && rate(limits.rate)].filter(Boolean);
-  return html`<section class="sheet card" aria-label=${`Endpoint ${endpoint.name}`}><div class="card-head"><h2>@${endpoint.name}</h2>${endpoint.read_only ? html`<span class="chip">read only</span>` : null}</div>
+  const { limits, defaults } = endpoint, mine = known.role === "admin" || endpoint.owner === known.user;
+  const limited = [limits.transfers != null && `${plural(limits.transfers, "transfer")} at once`, limits.streams != null && plural(limits.streams, "stream"), limits.rate != null && rate(limits.rate)].filter(Boolean);
+  const rules = [defaults?.verify && `verify ${defaults.verify}`, defaults?.encrypt && `encrypt ${defaults.encrypt}`].filter(Boolean);
+  const tone = !health || health.good + health.bad === 0 ? "" : health.bad === 0 ? "good" : health.good > health.bad ? "warn" : "bad";
+  return html`<section class="sheet card" aria-label=${`Endpoint ${endpoint.name}`}><div class="card-head"><h2>@${endpoint.name}</h2>
+      <span class="bar-of-buttons">${endpoint.read_only && html`<span class="chip">read only</span>`}${tone && html`<span class=${`chip ${tone}`}><${Mark} of=${/** @type {"good"|"warn"|"bad"} */ (tone)} />${tone === "good" ? "Works" : tone === "warn" ? "Some fail" : "Fails"}</span>`}</span></div>
     ${endpoint.description && html`<p>${endpoint.description}</p>`}
     <dl class="facts small"><dt>Is</dt><dd>${KINDS[endpoint.location.kind]}</dd><dt>At</dt><dd class="mono"><${Name}>${address(endpoint.location)}<//></dd>
-      ${endpoint.location.fingerprint && html`<dt>Key</dt><dd class="mono">${endpoint.location.fingerprint}</dd>`}
-      <dt>Owner</dt><dd>${endpoint.owner}</dd>${endpoint.users.length > 0 && html`<dt>Used by</dt><dd>${endpoint.users.join(", ")}</dd>`}
-      <dt>Limits</dt><dd>${limited.length ? limited.join(", ") : "none"}</dd><dt>Added</dt><dd><${Time} at=${endpoint.added} /></dd></dl>
+      ${endpoint.location.fingerprint && html`<dt>Key</dt><dd><code class="clip" title=${endpoint.location.fingerprint}>${endpoint.location.fingerprint}</code></dd>`}
+      <dt>Owner</dt><dd>${endpoint.owner}</dd>${endpoint.users.length > 0 && html`<dt>Used by</dt><dd>${endpoint.users.includes("*") ? "everybody" : endpoint.users.join(", ")}</dd>`}
+      <dt>Limits</dt><dd>${limited.length ? limited.join(", ") : "none"}${(limits.timetable ?? []).map((/** @type {any} */ row) => html`<br />${row.from} to ${row.until}: ${row.rate ? rate(row.rate) : "nothing begins"}`)}</dd>
+      ${rules.length > 0 && html`<dt>Rules</dt><dd>${rules.join(", ")}</dd>`}
+      <dt>Tasks</dt><dd><${Doing} health=${health} /></dd></dl>
     <div class="bar-of-buttons">${known.role !== "viewer" && html`<button disabled=${test.busy} aria-label=${`Test ${endpoint.name}`} onClick=${() => test.go()}>${test.busy ? "Testing…" : "Test"}</button>`}
       <a class="button" href=${`#/tasks?endpoint=${encodeURIComponent(endpoint.name)}`} aria-label=${`Tasks of ${endpoint.name}`}>Tasks</a>
-      ${mine && html`<button class="plain danger" aria-label=${`Remove ${endpoint.name}`} onClick=${() => setAsked(true)}>Remove</button>`}</div>
+      ${mine && html`<button aria-label=${`Edit ${endpoint.name}`} onClick=${() => setAsked("edit")}>Edit</button><button class="plain danger" aria-label=${`Remove ${endpoint.name}`} onClick=${() => setAsked("remove")}>Remove</button>`}</div>
     <${Trouble} problem=${test.problem} />
-    ${found && html`<div role="status"><strong>${found.ok ? "The test passed" : "The test found faults"}</strong><ul class="checks small">${found.checks.map((/** @type {any} */ check) => html`<li>
-      <span class=${check.ok === false ? "bad" : ""}><${Mark} of=${check.ok === false ? "bad" : check.ok ? "good" : "wait"} /></span>
-      <span><span class="hidden-text">${check.ok === false ? "Fault: " : check.ok ? "Good: " : "Told: "}</span><strong>${check.name}</strong> ${check.told}${check.fix && html`<br />Try: <code>${check.fix}</code>`}</span></li>`)}</ul></div>`}
-    ${asked && html`<${Confirm} title=${`Remove @${endpoint.name}?`} act="Remove" text="Its files stay. Tasks that name it cannot start any more." close=${() => setAsked(false)}
+    ${found && html`<${Found} found=${found} />`}
+    ${asked === "edit" && html`<${Edit} endpoint=${endpoint} close=${() => setAsked("")} done=${() => { setAsked(""); again(); }} />`}
+    ${asked === "remove" && html`<${Confirm} title=${`Remove @${endpoint.name}?`} act="Remove" text="Its files stay. Tasks that name it cannot start any more." close=${() => setAsked("")}
       run=${async () => { await call("DELETE", `/endpoints/${encodeURIComponent(endpoint.name)}`); again(); }} />`}</section>`;
+}
+
+/** What a test has found: what is wrong first, what is good behind one line. @param {{found: any}} props */
+function Found({ found }) {
+  const checks = /** @type {any[]} */ (found.checks), bad = checks.filter((check) => check.ok === false);
+  const told = checks.filter((check) => check.ok == null), good = checks.filter((check) => check.ok);
+  const rows = (/** @type {any[]} */ some) => html`<ul class="checks small">${some.map((check) => html`<li><span class=${check.ok === false ? "bad" : check.ok ? "good" : "warn"}><${Mark} of=${check.ok === false ? "bad" : check.ok ? "good" : "warn"} /></span>
+    <span><span class="hidden-text">${check.ok === false ? "Fault: " : check.ok ? "Good: " : "Advice: "}</span><strong>${check.name}</strong> ${check.told}${check.fix && html`<span class="fix">Try: <code>${check.fix}</code> <${Copy} text=${check.fix} /></span>`}</span></li>`)}</ul>`;
+  return html`<div role="status" class="stack"><strong class=${found.ok ? "good" : "bad"}>${found.ok ? "The test passed" : `The test found ${plural(bad.length, "fault")}`}</strong>
+    ${rows(bad)}${told.length > 0 && html`<details><summary>${plural(told.length, "piece")} of advice</summary>${rows(told)}</details>`}
+    ${good.length > 0 && html`<details><summary>${plural(good.length, "check")} passed</summary>${rows(good)}</details>`}</div>`;
+}
+
+/** Numbers that stand for no limit where they are left out. @param {{endpoint: any, close: () => void, done: () => void}} props */
+function Edit({ endpoint, close, done }) {
+  const { limits, defaults } = endpoint, MIB = 1 << 20;
+  // What was read when it was opened: somebody else's change since then is not written over.
+  const [version] = useState(endpoint.version);
+  const save = useAction((/** @type {FormData} */ form) => {
+    const text = (/** @type {string} */ name) => String(form.get(name) ?? "").trim();
+    const number = (/** @type {string} */ name, unit = 1) => text(name) ? Math.round(Number(text(name)) * unit) : null;
+    const timetable = text("timetable").split("\n").map((line) => /^\s*(\d\d:\d\d)\s*-\s*(\d\d:\d\d)\s*=\s*([\d.]+)/.exec(line)).filter((row) => row !== null)
+      .map(([, from, until, mib]) => ({ from, until, rate: Math.round(Number(mib) * MIB) }));
+    return call("PATCH", `/endpoints/${encodeURIComponent(endpoint.name)}`, { headers: { "if-match": `"${version}"` }, body: {
+      description: text("description"), read_only: Boolean(form.get("read_only")), users: text("users").split(/[\s,]+/).filter(Boolean),
+      limits: { transfers: number("transfers"), streams: number("streams"), rate: number("rate", MIB), timetable },
+      defaults: { verify: text("verify") || null, encrypt: text("encrypt") || null }, ...(text("token") && { token: text("token") }) } });
+  }, done);
+  const number = (/** @type {string} */ name, /** @type {string} */ label, /** @type {number|null} */ value) => html`<label class="field"><span>${label}</span><input name=${name} type="number" min="0" step="any" defaultValue=${value ?? ""} placeholder="no limit" /></label>`;
+  const choice = (/** @type {string} */ name, /** @type {string} */ label, /** @type {string|null} */ value, /** @type {string[]} */ all) => html`<label class="field"><span>${label}</span><select name=${name}><option value="">as tasks say</option>${all.map((one) => html`<option value=${one} selected=${one === value}>${one}</option>`)}</select></label>`;
+  return html`<${Dialog} title=${`Edit @${endpoint.name}`} close=${close}><form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void save.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}><h2>Edit @${endpoint.name}</h2>
+    <label class="field"><span>Description</span><input name="description" defaultValue=${endpoint.description} /></label>
+    <label class="field"><span>Used by</span><input name="users" defaultValue=${endpoint.users.join(", ")} spellcheck=${false} /><small class="help">Users beside its owner; * is everybody.</small></label>
+    <div class="two">${number("transfers", "Transfers at once", limits.transfers)}${number("streams", "Streams of a transfer", limits.streams)}${number("rate", "MiB/s of a transfer", limits.rate == null ? null : limits.rate / MIB)}
+      ${choice("verify", "Verify", defaults?.verify, ["wire", "disk", "source", "none"])}${choice("encrypt", "Encrypt", defaults?.encrypt, ["tls", "none"])}</div>
+    <label class="field"><span>Hours with another rate</span><textarea name="timetable" rows="2" class="mono" placeholder="08:00-18:00 = 50" defaultValue=${(limits.timetable ?? []).map((/** @type {any} */ row) => `${row.from}-${row.until} = ${row.rate / MIB}`).join("\n")}></textarea><small class="help">One a line, in MiB/s; 0: no transfer begins.</small></label>
+    ${endpoint.location.kind === "node" && html`<label class="field"><span>New token</span><input name="token" type="password" autocomplete="off" placeholder=${endpoint.has_token ? "the one that is kept stays" : "none is kept"} /></label>`}
+    <label class="check"><input type="checkbox" name="read_only" defaultChecked=${endpoint.read_only} />Read only: tasks change nothing there</label>
+    <${Trouble} problem=${save.problem} /><div class="bar-of-buttons end"><button type="button" class="plain" onClick=${close}>Close</button><button class="main" disabled=${save.busy}>Save</button></div></form><//>`;
 }
 
 /** @param {{close: () => void, done: () => void}} props */

@@ -2,7 +2,7 @@
 import { html, useMemo, useState } from "../ui.js";
 import { all, call } from "../api.js";
 import { useLive } from "../store.js";
-import { Command, Confirm, Copy, Dialog, Name, Progress, State, Time, Trouble, useAction } from "../parts.js";
+import { Command, Confirm, Copy, Dialog, Name, Progress, Segments, State, Time, Trouble, useAction } from "../parts.js";
 import { between, bytes, count, duration, plural, rate, title } from "../format.js";
 import { Plot } from "../plot.js";
 import { submitLine } from "../command.js";
@@ -59,30 +59,53 @@ function Shown({ task, put, events, eventsComplete, problem, known, go }) {
         <div><dt>${ended ? "Took" : "Left"}</dt><dd>${ended ? between(task.started ?? task.submitted, task.ended ?? "") : task.state === "ACTIVE" && progress.eta_seconds != null ? duration(progress.eta_seconds) : "–"}<small>${plural(task.fence, "attempt")}, ${plural(progress.faults ?? 0, "fault")}</small></dd></div>
       </dl>${progress.limited_by && html`<p class="small quiet">Limited by ${progress.limited_by}</p>`}</section>
     ${failures.value && failed > 0 && html`<${Failures} items=${failures.value.items} complete=${failures.value.complete} />`}
-    ${line.times.length > 0 && html`<${Plot} label="Rate and streams" times=${line.times} marks=${line.marks} series=${[{ label: "Rate", unit: "rate", values: line.rates }, { label: "Streams", unit: "count", values: line.streams }]} />`}
+    ${line.times.length > 1 && html`<${Plot} label="Over time" ...${line} />`}
     <div class="columns"><${Events} events=${events} complete=${eventsComplete} /><${Facts} task=${task} /></div>
     <${Items} id=${task.id} revision=${revision} />
     <section class="sheet" aria-label="At the command line"><div class="part-head"><h2>The same at the command line</h2></div><div class="pad stack">
       <${Command} line=${submitLine(request)} /><${Command} line=${`carrack task watch ${task.id}`} /></div></section>`;
 }
 
-/** @param {CarrackEvent[]} events */
+/** Whether the scheduler or the tuner has decided something. @param {CarrackEvent} event */
+const isDecision = (event) => event.kind === "decision" || event.detail?.before !== undefined;
+
+/** What the events tell of the time, both ends on one axis. @param {CarrackEvent[]} events */
 function timeLine(events) {
   const told = events.filter((event) => event.kind === "progress" && event.detail.progress);
+  const times = told.map((event) => Date.parse(event.time) / 1000);
+  // Counters begin anew with each attempt; what lies between two attempts is a gap.
+  const slope = (/** @type {"source"|"destination"} */ side, /** @type {string} */ name) => told.map((event, place) => {
+    const now = event.detail[side]?.[name], before = told[place - 1]?.detail[side]?.[name], seconds = times[place] - times[place - 1];
+    return now == null || before == null || now < before || seconds <= 0 ? null : (now - before) / seconds;
+  });
+  const both = (/** @type {string} */ name) => [
+    { label: "Source", unit: /** @type {const} */ ("share"), values: slope("source", name) },
+    { label: "Destination", unit: /** @type {const} */ ("share"), values: slope("destination", name) }];
+  const panels = [
+    { label: "Rate and streams", lines: [
+      { label: "Rate", unit: /** @type {const} */ ("rate"), values: told.map((event) => event.detail.progress.rates?.now ?? null) },
+      { label: "Streams", unit: /** @type {const} */ ("count"), values: told.map((event) => event.detail.streams ?? null) }] },
+    { label: "Processors at work", lines: both("processor_seconds") },
+    { label: "Threads that wait for storage", lines: both("storage_wait_seconds") },
+    { label: "Segments sent again, a second", lines: both("retransmits") },
+  ];
   return {
-    times: told.map((event) => Date.parse(event.time) / 1000),
-    rates: told.map((event) => event.detail.progress.rates?.now ?? null),
-    streams: told.map((event) => event.detail.streams ?? null),
-    marks: events.filter((event) => event.kind === "fault").map((event) => ({ time: Date.parse(event.time) / 1000, text: event.text })),
+    times, panels: panels.filter((panel, place) => place === 0 || panel.lines.some((line) => line.values.some((value) => value !== null && (place < 3 || value > 0)))),
+    marks: events.filter((event) => event.kind === "fault" || event.kind === "started" || isDecision(event))
+      .map((event) => ({ time: Date.parse(event.time) / 1000, text: event.text, fault: event.kind === "fault" })),
   };
 }
 
+/** @type {Record<string, (event: CarrackEvent) => boolean>} */
+const EVENTS = { all: (event) => event.kind !== "progress", faults: (event) => event.kind === "fault", decisions: isDecision, progress: (event) => event.kind === "progress" };
+
 /** @param {{events: CarrackEvent[], complete: boolean}} props */
 function Events({ events, complete }) {
-  const [whole, setWhole] = useState(false);
-  const told = events.filter((event) => whole || event.kind !== "progress").reverse().slice(0, 500);
+  const [which, setWhich] = useState("all");
+  const told = events.filter(EVENTS[which]).reverse().slice(0, 500);
   return html`<section class="sheet" aria-label="Events"><div class="part-head"><h2>Events</h2>
-      <label class="check small"><input type="checkbox" checked=${whole} onChange=${() => setWhole(!whole)} />with progress</label></div>
+      <${Segments} value=${which} set=${setWhich} label="Which events" choices=${[["all", "All"], ["faults", "Faults"], ["decisions", "Decisions"], ["progress", "Progress"]]} /></div>
+    ${told.length === 0 && html`<p class="pad quiet">${which === "all" ? "Nothing has happened yet." : `No ${which} so far.`}</p>`}
     <ol class="events" tabindex="0" aria-label="Events, the newest first">${told.map((event) => html`<li key=${event.id} class=${event.kind}><${Time} at=${event.time} /><span class="kind">${event.kind}</span><span class="text">${event.text}</span></li>`)}</ol>
     ${(!complete || told.length === 500) && html`<p class="pad small quiet">Not all of them: <code>carrack task events</code> lists every one.</p>`}</section>`;
 }

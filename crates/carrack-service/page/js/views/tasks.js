@@ -1,9 +1,9 @@
 // The list of tasks, live.
-import { html, useEffect, useState } from "../ui.js";
+import { html, useEffect, useMemo, useState } from "../ui.js";
 import { call } from "../api.js";
 import { onEvent, onGap } from "../live.js";
 import { usePages, Table } from "../table.js";
-import { Empty, Progress, Search, Segments, State, Time, Trouble } from "../parts.js";
+import { Dialog, Empty, Progress, Search, Segments, State, Time, Trouble } from "../parts.js";
 import { bytes, count, duration, percent, rate, route, title } from "../format.js";
 import { Submit } from "../submit.js";
 
@@ -23,21 +23,21 @@ export function share(task) {
   return percent((progress.items_done ?? 0) + (progress.items_skipped ?? 0), progress.items_total ?? 0);
 }
 /** @param {string} state */
-export const tone = (state) => state === "SUCCEEDED" ? "good" : state === "FAILED" ? "bad" : "";
+export const tone = (state) => state === "SUCCEEDED" ? "good" : state === "FAILED" ? "bad" : state === "PARTIAL" ? "warn" : "";
 
 /** @param {{known: import("../types.js").Whoami, endpoints: string[], query: URLSearchParams, go: (to: string) => void}} props */
 export function Tasks({ known, endpoints, query, go }) {
-  const state = query.get("state") ?? "all", label = query.get("label") ?? "", endpoint = query.get("endpoint") ?? "";
+  const [state, label, endpoint, owner, days, timer] = ["state", "label", "endpoint", "owner", "days", "timer"].map((name) => query.get(name) ?? "");
+  const inputs = [state, label, endpoint, owner, days, timer];
+  const asked = useMemo(() => ({ state: STATES[state], label, endpoint, owner, timer, since: days && new Date(Date.now() - Number(days) * 86_400_000).toISOString(), limit: 200 }), inputs);
   const [opened, setOpened] = useState(false);
-  const list = usePages(
-    (cursor, signal) => call("GET", "/tasks", { query: { state: STATES[state], label, endpoint, cursor, limit: 200 }, signal }),
-    (task) => task.id, [state, label, endpoint]);
+  const list = usePages((cursor, signal) => call("GET", "/tasks", { query: { ...asked, cursor }, signal }), (task) => task.id, inputs);
   const { setState } = list;
   useEffect(() => {
     /** @type {Set<string>} */
     const changed = new Set();
     /** @type {ReturnType<typeof setTimeout>|undefined} */
-    let timer;
+    let late;
     const control = new AbortController();
     /** @param {Task} task */
     const put = (task) => setState((old) => {
@@ -45,7 +45,7 @@ export function Tasks({ known, endpoints, query, go }) {
       const has = old.rows.some((row) => row.id === task.id);
       if (!fits) return has ? { ...old, rows: old.rows.filter((row) => row.id !== task.id) } : old;
       if (has) return { ...old, rows: old.rows.map((row) => row.id === task.id ? task : row) };
-      return label || endpoint ? old : { ...old, rows: [task, ...old.rows] };
+      return label || endpoint || owner || timer ? old : { ...old, rows: [task, ...old.rows] };
     });
     const read = async () => {
       const ids = [...changed];
@@ -56,7 +56,7 @@ export function Tasks({ known, endpoints, query, go }) {
     };
     const newest = async () => {
       try {
-        const page = await call("GET", "/tasks", { query: { state: STATES[state], label, endpoint, limit: 200 }, signal: control.signal });
+        const page = await call("GET", "/tasks", { query: asked, signal: control.signal });
         setState((old) => {
           const fresh = new Map(page.items.map((/** @type {Task} */ task) => [task.id, task]));
           return { ...old, problem: null, rows: [...page.items, ...old.rows.slice(page.next ? 0 : old.rows.length).filter((row) => !fresh.has(row.id))] };
@@ -70,27 +70,49 @@ export function Tasks({ known, endpoints, query, go }) {
         return;
       }
       changed.add(event.task);
-      clearTimeout(timer);
-      timer = setTimeout(read, CHANGES);
+      clearTimeout(late);
+      late = setTimeout(read, CHANGES);
     })];
-    return () => { control.abort(); clearTimeout(timer); for (const end of off) end(); };
-  }, [state, label, endpoint]);
+    return () => { control.abort(); clearTimeout(late); for (const end of off) end(); };
+  }, inputs);
   const filter = (/** @type {Record<string, string>} */ change) => {
-    const all = Object.entries({ state, label, endpoint, ...change }).filter(([name, value]) => value && !(name === "state" && value === "all"));
+    const all = Object.entries({ state, label, endpoint, owner, days, timer, ...change }).filter(([, value]) => value);
     go(`/tasks${all.length ? `?${new URLSearchParams(all)}` : ""}`);
   };
-  const isFiltered = state !== "all" || label || endpoint;
+  const isFiltered = inputs.some(Boolean);
   return html`<div class="view-head"><h1>Tasks</h1>
       ${known.role !== "viewer" && html`<button class="main" onClick=${() => setOpened(true)}>New task</button>`}</div>
     <div class="filters"><${Segments} value=${state} set=${(/** @type {string} */ value) => filter({ state: value })} label="State"
-        choices=${[["all", "All"], ["running", "Running"], ["waiting", "Waiting"], ["trouble", "Trouble"], ["done", "Done"], ["cancelled", "Cancelled"]]} />
+        choices=${[["", "All"], ["running", "Running"], ["waiting", "Waiting"], ["trouble", "Trouble"], ["done", "Done"], ["cancelled", "Cancelled"]]} />
       <${Search} label="Label contains" value=${label} set=${(/** @type {string} */ value) => filter({ label: value })} />
-      ${endpoint && html`<button onClick=${() => filter({ endpoint: "" })} aria-label=${`Endpoint ${endpoint}: remove this filter`}>@${endpoint} ×</button>`}</div>
+      <select aria-label="Submitted" value=${days} onChange=${(/** @type {Event} */ event) => filter({ days: /** @type {HTMLSelectElement} */ (event.currentTarget).value })}>
+        <option value="">at any time</option>${[["1", "in the last day"], ["7", "in the last 7 days"], ["30", "in the last 30 days"]].map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select>
+      ${[["endpoint", endpoint, `@${endpoint}`], ["owner", owner, `of ${owner}`], ["timer", timer, "of one timer"]].map(([name, value, text]) => value && html`<button key=${name} onClick=${() => filter({ [name]: "" })} aria-label=${`${text}: remove this filter`}>${text} ×</button>`)}
+      <${Saved} user=${known.user} now=${isFiltered ? String(query) : ""} go=${go} /></div>
     <${Trouble} problem=${list.problem} />
-    <${Table} source=${list.source} columns=${COLUMNS} label="Tasks" cls="tasks-grid fill" busy=${list.loading} open=${(/** @type {Task} */ task) => go(`/tasks/${task.id}`)}
+    <${Table} source=${list.source} columns=${known.role === "admin" ? WITH_OWNER : COLUMNS} label="Tasks" cls=${`tasks-grid fill ${known.role === "admin" ? "with-owner" : ""}`} busy=${list.loading} open=${(/** @type {Task} */ task) => go(`/tasks/${task.id}`)}
       empty=${isFiltered ? html`<${Empty} title="No task fits"><button onClick=${() => go("/tasks")}>Show all tasks</button><//>`
         : html`<${Empty} title="No tasks yet">A task is a transfer that the service looks after until it is done and verified.<//>`} />
     ${opened && html`<${Submit} endpoints=${endpoints} close=${() => setOpened(false)} done=${(/** @type {Task} */ task) => { setOpened(false); go(`/tasks/${task.id}`); }} />`}`;
+}
+
+/** Filters that this browser keeps for its user, by name. @param {{user: string, now: string, go: (to: string) => void}} props */
+function Saved({ user, now, go }) {
+  const place = `carrack-filters-${user}`;
+  /** @returns {Record<string, string>} */
+  const read = () => { try { return JSON.parse(localStorage.getItem(place) ?? "{}"); } catch { return {}; } };
+  const [kept, setKept] = useState(read);
+  const [naming, setNaming] = useState(false);
+  const keep = (/** @type {Record<string, string>} */ all) => { localStorage.setItem(place, JSON.stringify(all)); setKept(all); };
+  const [found] = Object.entries(kept).find(([, query]) => query === now) ?? [];
+  return html`${Object.keys(kept).length > 0 && html`<select aria-label="Saved filters" value=${found ?? ""} onChange=${(/** @type {Event} */ event) => go(`/tasks?${kept[/** @type {HTMLSelectElement} */ (event.currentTarget).value] ?? ""}`)}>
+      <option value="">saved filters</option>${Object.keys(kept).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select>`}
+    ${found ? html`<button class="plain" onClick=${() => { const { [found]: _, ...rest } = kept; keep(rest); }}>Forget “${found}”</button>`
+      : now && html`<button class="plain" onClick=${() => setNaming(true)}>Save this filter</button>`}
+    ${naming && html`<${Dialog} title="Save this filter" close=${() => setNaming(false)}><form onSubmit=${(/** @type {SubmitEvent} */ event) => {
+        event.preventDefault(); keep({ ...kept, [String(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).get("name")).trim()]: now }); setNaming(false); }}>
+      <h2>Save this filter</h2><label class="field"><span>Name</span><input name="name" required maxlength="60" autofocus /><small class="help">Kept in this browser.</small></label>
+      <div class="bar-of-buttons end"><button type="button" class="plain" onClick=${() => setNaming(false)}>Close</button><button class="main">Save</button></div></form><//>`}`;
 }
 
 /** @type {import("../table.js").Column<Task>[]} */
@@ -106,3 +128,5 @@ const COLUMNS = [
   { title: "Ends", cls: "num wide", cell: (task) => task.ended ? html`<${Time} at=${task.ended} />` : task.state === "ACTIVE" && task.progress.eta_seconds != null
     ? `in ${duration(task.progress.eta_seconds)}` : html`<span class="quiet">${task.blocked ? task.blocked.cause : "–"}</span>` },
 ];
+/** For administrators, who see the tasks of all. @type {import("../table.js").Column<Task>[]} */
+const WITH_OWNER = [...COLUMNS.slice(0, 2), { title: "Owner", cls: "wide", cell: (task) => html`<a class="soft" href=${`#/tasks?owner=${encodeURIComponent(task.owner)}`} tabindex="-1">${task.owner}</a>` }, ...COLUMNS.slice(2)];

@@ -1,0 +1,195 @@
+// What a service is looked after with: its endpoints, users, tokens, timers, and what was moved.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { after, before, test } from "node:test";
+import { accessible, endBrowser, visit } from "./support/browser.mjs";
+import { PASSWORD, until, World } from "./support/world.mjs";
+
+/** @type {World} */
+let world;
+before(async () => { world = await World.start(); world.addUser("ada"); });
+after(async () => { await endBrowser(); world?.endNow(); });
+
+const MIB = 1 << 20;
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+
+test("endpoint is tested, its limits and rules are changed, and tasks keep to them", () => visit(world, { user: "local", at: "#/endpoints" }, async (page, guard) => {
+  const card = page.getByRole("region", { name: "Endpoint lab" });
+  await button(page, "Test lab").click();
+  await card.getByText("The test passed").waitFor();
+  await card.getByText(/\d+ checks passed/).click();
+  await card.getByText("its root is a directory").waitFor();
+  await accessible(page, "endpoints, tested");
+  await button(page, "Edit lab").click();
+  const form = page.getByRole("dialog");
+  await form.getByLabel("MiB/s of a transfer").fill("2.5");
+  await form.getByLabel("Transfers at once").fill("3");
+  await form.getByLabel(/^Hours with another rate/).fill("22:00-06:00 = 0");
+  await form.getByLabel("Verify").selectOption("disk");
+  await form.getByLabel(/^Used by/).fill("ada");
+  await accessible(page, "an endpoint is edited");
+  await button(form, "Save").click();
+  await card.getByText("3 transfers at once, 2.5 MiB/s").waitFor();
+  await card.getByText("22:00 to 06:00: nothing begins").waitFor();
+  const { limits, defaults, users, description, version } = await world.api("GET", "/endpoints/lab");
+  assert.deepEqual({ limits, verify: defaults.verify, users, description }, { limits: { transfers: 3, streams: null, rate: 2.5 * MIB, timetable: [{ from: "22:00", until: "06:00", rate: 0 }] }, verify: "disk", users: ["ada"], description: "The lab of the tests" });
+  // Whoever has an older version before them is told, and changes nothing.
+  await button(page, "Edit lab").click();
+  await world.api("PATCH", "/endpoints/lab", { description: "changed meanwhile", limits: {} });
+  await card.getByText("changed meanwhile").waitFor();
+  guard.expect(/^412 /);
+  await button(form, "Save").click();
+  await form.getByRole("alert").waitFor();
+  const now = await world.api("GET", "/endpoints/lab");
+  assert.deepEqual([now.description, now.version], ["changed meanwhile", version + 1]);
+}));
+
+test("endpoint that cannot be used says what is wrong and what to try", () => visit(world, { user: "local", at: "#/endpoints" }, async (page) => {
+  await button(page, "Add endpoint").click();
+  const form = page.getByRole("dialog"), [host, port] = (world.nodes.get("lab") ?? "").split(":");
+  await form.getByLabel("Name").fill("closed");
+  await form.getByRole("textbox", { name: "Host" }).fill(host);
+  await form.getByLabel("Port").fill(port);
+  await button(form, "Add").click();
+  const card = page.getByRole("region", { name: "Endpoint closed" });
+  await button(page, "Test closed").click();
+  await card.getByText(/The test found \d+ fault/).waitFor();
+  await card.getByText("carrack endpoint edit closed --token-file").first().waitFor();
+  await button(page, "Remove closed").click();
+  await button(page.getByRole("dialog"), "Remove").click();
+  await card.waitFor({ state: "detached" });
+}));
+
+test("user is added, let in by a link, made a viewer and shut out", () => visit(world, { user: "local", at: "#/access" }, async (page) => {
+  await button(page, "Add user").click();
+  await page.getByRole("dialog").getByLabel("Name").fill("eve");
+  await button(page.getByRole("dialog"), "Add").click();
+  await button(page, "Login link for eve").click();
+  const link = await page.getByRole("status").locator("code").innerText();
+  assert.ok(link.startsWith(`${world.origin}/#login=`), link);
+  await visit(world, {}, async (eve, guard) => {
+    await eve.goto(link);
+    await button(eve, "Log out").waitFor();
+    await button(page, "Edit eve").click();
+    await page.getByRole("dialog").getByLabel("Role").selectOption("viewer");
+    await button(page.getByRole("dialog"), "Save").click();
+    await page.getByRole("row").filter({ hasText: "eve" }).filter({ hasText: "viewer" }).waitFor();
+    // Whoever may do less from now on logs in again.
+    guard.expect(/^401 /);
+    await eve.getByText("Your session has ended").waitFor();
+    await eve.goto(world.link("eve"));
+    await eve.reload();
+    await button(eve, "Log out").waitFor();
+    await eve.goto(`${world.origin}/#/tasks`);
+    await eve.getByText("No tasks yet").waitFor();
+    assert.equal(await button(eve, "New task").count(), 0);
+    await button(page, "Edit eve").click();
+    await page.getByRole("dialog").getByRole("checkbox").uncheck();
+    await button(page.getByRole("dialog"), "Save").click();
+    await page.getByRole("row").filter({ hasText: "eve" }).getByText("Disabled").waitFor();
+    await eve.getByText("Your session has ended").waitFor();
+  });
+}));
+
+test("password is changed in the page and the old one is dead", () => visit(world, {}, async (page, guard) => {
+  const type = async (password) => {
+    await page.getByLabel("User").fill("ada");
+    await page.getByLabel("Password", { exact: true }).fill(password);
+    await button(page, "Log in").click();
+  };
+  await page.goto(`${world.origin}/#/access`);
+  await type(PASSWORD);
+  await page.goto(`${world.origin}/#/access`);
+  await button(page, "Change password").click();
+  const form = page.getByRole("dialog");
+  await form.getByLabel(/^Password until now/).fill(PASSWORD);
+  await form.getByLabel(/^New password/).fill("another horse battery");
+  await button(form, "Change").click();
+  await form.waitFor({ state: "detached" });
+  // This session goes on, and may still change things.
+  await button(page, "New token").click();
+  await form.getByLabel("Label").fill("for a script");
+  await button(form, "Make token").click();
+  await page.getByText("shown this once").waitFor();
+  const token = await page.getByRole("status").locator("code").innerText();
+  assert.equal(await world.status("/api/v1/tasks", { authorization: `Bearer ${token}` }), 200);
+  await button(page, "Revoke for a script of ada").click();
+  await button(form, "Revoke").click();
+  await page.getByText("No tokens.").waitFor();
+  assert.equal(await world.status("/api/v1/tasks", { authorization: `Bearer ${token}` }), 401);
+  await button(page, "Log out").click();
+  guard.expect(/^401 .*\/login$/);
+  await type(PASSWORD);
+  await page.getByRole("alert").filter({ hasText: "do not fit" }).waitFor();
+  await type("another horse battery");
+  await button(page, "Log out").waitFor();
+}));
+
+test("timer has a page with its runs and the command that makes it", () => visit(world, { user: "local", at: "#/timers" }, async (page) => {
+  world.write("lab/t/a.dat", randomBytes(10));
+  await button(page, "New timer").click();
+  const form = page.getByRole("dialog");
+  await form.getByLabel(/^When/).selectOption("every");
+  await form.getByRole("spinbutton", { name: "Every" }).fill("6");
+  await form.getByText("End, and runs that meet").click();
+  await form.getByLabel("Runs in all").fill("9");
+  await form.getByLabel("Where the task before still runs").selectOption("wait");
+  await form.getByLabel(/^From/).fill("@lab:/t/");
+  await form.getByLabel("To", { exact: true }).fill("@archive:/t/");
+  await form.getByLabel("Label").fill("six hours");
+  const line = "carrack timer create --every 21600s --runs 9 --overlap wait --label 'six hours' @lab:/t/ @archive:/t/";
+  assert.equal(await form.locator(".command code").innerText(), line);
+  await button(form, "Make timer").click();
+  await page.getByRole("link", { name: "six hours" }).click();
+  const runs = page.getByRole("region", { name: "Table of runs" });
+  await runs.getByText("Succeeded").waitFor();
+  await page.getByText("every 6 h", { exact: true }).waitFor();
+  assert.ok((await page.getByRole("region", { name: "At the command line" }).locator("code").innerText()).startsWith("carrack timer create --every 21600s --runs 9 --overlap wait"));
+  await accessible(page, "a timer");
+  // The command makes the same timer.
+  const words = (await page.getByRole("region", { name: "At the command line" }).locator("code").innerText()).match(/'[^']*'|\S+/g)?.map((word) => word.replaceAll("'", "")) ?? [];
+  const id = world.run(...words.slice(1));
+  const [one, other] = await Promise.all([world.api("GET", `/timers/${id}`), page.url().split("/").at(-1)].map(async (what) => await what));
+  const same = await world.api("GET", `/timers/${other}`);
+  assert.deepEqual([one.schedule.every_seconds, one.schedule.runs, one.schedule.overlap, one.task.pairs], [same.schedule.every_seconds, same.schedule.runs, same.schedule.overlap, same.task.pairs]);
+  await page.getByRole("link", { name: "All in the list of tasks" }).click();
+  await page.getByRole("grid", { name: "Tasks" }).getByText("six hours").waitFor();
+}));
+
+test("filter of tasks is saved, found again after a reload, and forgotten", () => visit(world, { user: "local" }, async (page) => {
+  await button(page, "Trouble").click();
+  await page.getByLabel("Submitted").selectOption("7");
+  await button(page, "Save this filter").click();
+  await page.getByRole("dialog").getByLabel("Name").fill("what to look at");
+  await button(page.getByRole("dialog"), "Save").click();
+  await button(page, "All").click();
+  await page.reload();
+  await page.getByLabel("Saved filters").selectOption("what to look at");
+  await until("the filter holds", () => page.url().includes("state=trouble") && page.url().includes("days=7"));
+  assert.equal(await button(page, "Trouble").getAttribute("aria-pressed"), "true");
+  await accessible(page, "tasks, by a saved filter");
+  await button(page, "Forget “what to look at”").click();
+  await page.getByLabel("Saved filters").waitFor({ state: "detached" });
+}));
+
+test("overview counts what was moved, what failed and why, and each pair of endpoints", () => visit(world, { user: "local", at: "#/overview" }, async (page) => {
+  world.write("lab/o/a.dat", randomBytes(MIB));
+  const { id } = await world.submit("@lab:/o/", "@archive:/o/", { label: "for the overview" });
+  const failed = await world.submit("@lab:/absent", "@archive:/absent", { label: "cannot be" });
+  await world.reached(id, "SUCCEEDED");
+  await world.reached(failed.id, "FAILED");
+  const { items } = await world.api("GET", "/tasks?state=SUCCEEDED,PARTIAL,FAILED&limit=1000");
+  const good = items.filter((task) => task.state === "SUCCEEDED").length;
+  await page.getByText(`of ${items.length} tasks`).waitFor();
+  const pairs = page.getByRole("region", { name: "Table of pairs" });
+  await pairs.getByRole("row").filter({ hasText: "@lab" }).getByText(`${Math.min(99, Math.floor((good / items.length) * 100))} %`).waitFor();
+  await page.getByRole("region", { name: "Table of causes" }).getByRole("row").filter({ hasText: "source: not-found" }).waitFor();
+  await page.getByRole("region", { name: "Throughput" }).getByRole("button", { name: "As a table" }).click();
+  const table = page.getByRole("region", { name: "Throughput, as a table" });
+  assert.match(await table.getByRole("row").nth(1).innerText(), /1\.0 MiB/);
+  await accessible(page, "the overview, as tables");
+  for (const span of ["24 hours", "30 days"]) {
+    await button(page, span).click();
+    await page.getByText(`of ${items.length} tasks`).waitFor();
+  }
+}));
