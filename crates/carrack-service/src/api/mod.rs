@@ -46,7 +46,7 @@ pub use self::router::{openapi_json, router};
 pub use self::serve::{ApiHandle, Patience, ServeConfig, start};
 pub use self::tls::{Certificate, CertificateError, CertificateFiles};
 use crate::clock::{Clock, Moment};
-use crate::files::Pool;
+use crate::files::{Listings, Pool};
 use crate::identity::digest::random;
 use crate::identity::{Action, Caller, LINK_LIFETIME, LoginLinks, Object, Seal, Slow, Verdict, may};
 use crate::ledger::{Ledger, LedgerError};
@@ -89,6 +89,7 @@ pub struct Api {
     seal: Arc<Seal>,
     backend: Arc<dyn Backend>,
     files: Arc<Pool>,
+    listings: Arc<Listings>,
     /// The node on whose port the API is, once it listens: if it asks for a token.
     node: OnceLock<OwnNode>,
     /// Seals grants for directories of this host. It lives as long as the process, and so do they.
@@ -128,6 +129,7 @@ impl Api {
             seal: parts.seal,
             backend: parts.backend,
             files: parts.files,
+            listings: Arc::default(),
             node: OnceLock::new(),
             host_key,
             revoked: RevokedGrants::default(),

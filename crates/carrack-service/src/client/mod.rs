@@ -166,6 +166,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The body as it came.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     /// The document.
     ///
     /// # Errors

@@ -286,6 +286,13 @@ impl Conversation {
     }
 }
 
+impl Conversation {
+    /// Has the request carried out without anybody waiting for it.
+    pub(super) fn leave(mut self) {
+        self.ended = true;
+    }
+}
+
 impl Drop for Conversation {
     fn drop(&mut self) {
         if self.ended {

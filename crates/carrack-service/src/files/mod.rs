@@ -7,12 +7,14 @@
 //! ([`Pool::end_where`]), and with the service.
 
 mod link;
+mod listings;
 mod pool;
 mod process;
 
 use std::fmt;
 
 pub use link::{Answer, Conversation, Part};
+pub use listings::{Found, Listings};
 pub use pool::{Key, Lease, Pool};
 pub use process::{Programs, Start, Started};
 

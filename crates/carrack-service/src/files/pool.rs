@@ -65,6 +65,8 @@ struct Usage {
     /// Leases that are held, requests among them.
     leases: usize,
     requests: usize,
+    /// Something of somebody is kept in it.
+    kept: usize,
     /// When one was given back last.
     last: Instant,
 }
@@ -78,6 +80,11 @@ impl Worker {
     fn unused(&self) -> Option<Instant> {
         let usage = self.usage();
         (usage.leases == 0).then_some(usage.last)
+    }
+
+    /// Whether it is of no use to anybody.
+    fn is_idle(&self) -> bool {
+        self.unused().is_some_and(|since| since.elapsed() >= IDLE) && self.usage().kept == 0
     }
 }
 
@@ -110,6 +117,12 @@ impl Lease {
         self.worker.link.ask(ask, body, Box::new(lease))
     }
 
+    /// Keeps the worker, as long as others do not need its place more.
+    pub(super) fn keep(&self) -> Kept {
+        self.worker.usage().kept += 1;
+        Kept(Arc::clone(&self.worker))
+    }
+
     /// Whose worker it is, and for what.
     pub fn key(&self) -> &Key {
         &self.worker.key
@@ -118,6 +131,29 @@ impl Lease {
     /// Whether the worker takes requests.
     pub fn is_alive(&self) -> bool {
         self.worker.link.is_alive()
+    }
+}
+
+/// A worker that has something of somebody. It does not end for want of use, but makes room for another.
+pub(super) struct Kept(Arc<Worker>);
+
+impl Kept {
+    /// The right to send requests to it.
+    pub fn lease(&self) -> Lease {
+        Lease::of(&self.0)
+    }
+
+    /// Whether the worker takes requests.
+    pub fn is_alive(&self) -> bool {
+        self.0.link.is_alive()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let mut usage = self.0.usage();
+        usage.kept -= 1;
+        usage.last = Instant::now();
     }
 }
 
@@ -179,7 +215,7 @@ impl Pool {
         make_room(&mut workers, &key.user)?;
         let started = self.start.start().and_then(|started| Link::open(started, &order));
         let link = started.map_err(|error| FilesError::Lost(error.to_string()))?;
-        let usage = Mutex::new(Usage { leases: 0, requests: 0, last: Instant::now() });
+        let usage = Mutex::new(Usage { leases: 0, requests: 0, kept: 0, last: Instant::now() });
         let worker = Arc::new(Worker { key: key.clone(), link, usage });
         workers.push(Arc::clone(&worker));
         let lease = Lease::of(&worker);
@@ -222,7 +258,7 @@ impl Pool {
         let now = self.clock.now();
         self.workers().retain(|worker| {
             let is_over = worker.key.expires.is_some_and(|expires| expires <= now);
-            let is_idle = worker.unused().is_some_and(|since| since.elapsed() >= IDLE);
+            let is_idle = worker.is_idle();
             if is_over || is_idle {
                 worker.link.end(if is_over { "the caller's token has expired" } else { "nobody has used it" });
             }

@@ -86,6 +86,143 @@ pub struct FileRename {
     pub replace: bool,
 }
 
+word_enum! {
+    /// How far a listing is.
+    pub enum ListingState {
+        Reading "reading" "the directory is being read"
+        Complete "complete" "all of it was read"
+        Failed "failed" "it could not be read to its end"
+    }
+}
+
+word_enum! {
+    /// By what entries are sorted.
+    pub enum SortField {
+        Name "name" "by name: case aside, numbers by their value, directories first"
+        Size "size" "by size"
+        Modified "modified" "by the time of the last modification"
+        Kind "kind" "by what they are, then by name, directories first"
+    }
+}
+
+/// A directory that is to be listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewListing {
+    /// The endpoint.
+    pub endpoint: String,
+    /// The directory, below the endpoint's root; begins with `/`.
+    pub path: String,
+}
+
+/// How far a listing is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ListingStatus {
+    /// Whether all was read.
+    pub state: ListingState,
+    /// Entries so far.
+    pub count: u64,
+    /// Why it could not be read to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FileFailure>,
+}
+
+/// A listing: one look at a directory, kept until nobody asks for it any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileListing {
+    /// Its identifier.
+    pub id: String,
+    /// The endpoint.
+    pub endpoint: String,
+    /// The directory, below the endpoint's root.
+    pub path: String,
+    /// How far it is.
+    #[serde(flatten)]
+    pub status: ListingStatus,
+}
+
+/// Some entries of a listing, sorted and filtered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileWindow {
+    /// Whether all was read. Until then a window shows what is there, and may lag a little behind `count`.
+    pub state: ListingState,
+    /// Entries of the directory so far.
+    pub count: u64,
+    /// Entries that the filter takes.
+    pub total: u64,
+    /// Bytes of the files among those.
+    pub bytes: u64,
+    /// Which of them is the first of `entries`.
+    pub offset: u64,
+    /// The entries.
+    pub entries: Vec<FileEntry>,
+    /// Where the name of `around` is among all that the filter takes; null: it is not there. Only where `around` was
+    /// given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Option<u64>>,
+    /// Why the directory could not be read to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FileFailure>,
+}
+
+/// Paths whose use of storage is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UsageRequest {
+    /// Below the endpoint's root; each begins with `/`.
+    pub paths: Vec<String>,
+}
+
+/// What paths take, so far or in all: a line of the answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiskUsage {
+    /// Files, links and the like. A file with several names counts once.
+    pub files: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Bytes of content.
+    pub bytes: u64,
+    /// Bytes of the storage that all of it takes, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated: Option<u64>,
+    /// What could not be read.
+    pub failed: u64,
+    /// The first of those, in the last line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<PathFailure>,
+    /// This is the last line: all was counted.
+    pub done: bool,
+}
+
+/// Why something at one path could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PathFailure {
+    /// The path.
+    pub path: String,
+    /// In words.
+    pub message: String,
+}
+
+/// A file whose digest is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SumRequest {
+    /// The file, below the endpoint's root; begins with `/`.
+    pub path: String,
+    /// `blake3`, which it is where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+/// The digest of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileDigest {
+    /// BLAKE3, in hexadecimal.
+    pub digest: String,
+    /// Size of the file in bytes.
+    pub size: u64,
+}
+
 /// A name or a path as text: what is no UTF-8, control characters and `%` stand as `%HH`.
 pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());

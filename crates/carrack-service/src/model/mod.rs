@@ -23,7 +23,10 @@ pub use documents::{
 };
 pub use endpoint::{Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, RateWindow};
 pub use event::{Event, EventKind};
-pub use files::{FileEntry, FileFailure, FileKind, FileProperties, FileRename, NewDirectory, text_of};
+pub use files::{
+    DiskUsage, FileDigest, FileEntry, FileFailure, FileKind, FileListing, FileProperties, FileRename, FileWindow,
+    ListingState, ListingStatus, NewDirectory, NewListing, PathFailure, SortField, SumRequest, UsageRequest, text_of,
+};
 pub use identity::{Ceilings, Role, Scope, TokenRow, User, Verb};
 pub use location::{TaskLocation, percent};
 pub use options::{

@@ -106,7 +106,10 @@ fn far_host(host: &str, port: u16, is_pinned: bool, side: Side) -> Result<String
 }
 
 /// A path as an order has it.
-fn decode(path: &str, side: Side) -> Result<Vec<u8>, Failure> {
+///
+/// # Errors
+/// If a `%` is not followed by two digits, and if the path holds a NUL.
+pub fn decode(path: &str, side: Side) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
     while let [first, after @ ..] = rest {

@@ -9,13 +9,13 @@ use crate::client::{Call, Client, ClientError};
 use crate::model::{EndpointLocation, NewEndpoint, Problem, Role, Scope, Verb, text_of};
 
 /// A service with an endpoint `here` of a directory, which `bob` may use.
-struct Files {
-    rig: Rig,
-    root: PathBuf,
+pub struct Files {
+    pub rig: Rig,
+    pub root: PathBuf,
 }
 
 impl Files {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let rig = Rig::start();
         let root = rig.directory.path().join("files");
         std::fs::create_dir(&root).unwrap();
@@ -31,7 +31,7 @@ impl Files {
     }
 }
 
-fn ask(client: &Client, call: &Call) -> Result<Value, Problem> {
+pub fn ask(client: &Client, call: &Call) -> Result<Value, Problem> {
     match client.call(call) {
         Ok(answer) if answer.status == 204 => Ok(Value::Null),
         Ok(answer) => Ok(answer.json().unwrap()),
@@ -40,11 +40,11 @@ fn ask(client: &Client, call: &Call) -> Result<Value, Problem> {
     }
 }
 
-fn post(client: &Client, path: &str, body: &Value) -> Result<Value, Problem> {
+pub fn post(client: &Client, path: &str, body: &Value) -> Result<Value, Problem> {
     ask(client, &Call::post(path).body(body).unwrap())
 }
 
-fn code(result: Result<Value, Problem>) -> (u16, &'static str) {
+pub fn code(result: Result<Value, Problem>) -> (u16, &'static str) {
     result.map_or_else(|problem| (problem.status, problem.code.name()), |_| (200, ""))
 }
 

@@ -5,6 +5,7 @@ mod closed;
 mod events;
 mod files;
 mod grants;
+mod listings;
 mod logins;
 mod openapi;
 mod pages;

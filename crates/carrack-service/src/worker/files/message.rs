@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{FileFailure, Verb};
+use crate::model::{FileFailure, SortField, Verb};
 use crate::worker::EndOrder;
 
 /// What a file worker works on, and what it may do there. It holds secrets, so it goes to the worker's input alone.
@@ -60,11 +60,71 @@ pub enum Ask {
         /// A file that has the new name is replaced; else that is a failure.
         replace: bool,
     },
+    /// Begins to list a directory. The answer's body is a [`crate::model::ListingStatus`].
+    OpenListing {
+        /// What the listing is called from now on.
+        listing: String,
+        /// The directory.
+        path: String,
+    },
+    /// Shows some entries of a listing. The answer's body is a [`crate::model::FileWindow`].
+    Window {
+        /// The listing.
+        listing: String,
+        /// Which entries.
+        window: WindowAsk,
+    },
+    /// Shows names of a listing that was read, by name. The answer's body is lines of JSON, none behind the last name.
+    Names {
+        /// The listing.
+        listing: String,
+        /// As in a window.
+        filter: String,
+        /// As in a window.
+        hidden: bool,
+        /// How many names are passed over.
+        offset: usize,
+    },
+    /// Drops a listing.
+    CloseListing {
+        /// The listing.
+        listing: String,
+    },
+    /// Counts what paths take. Each part of the answer is a [`crate::model::DiskUsage`].
+    Usage {
+        /// The paths.
+        paths: Vec<String>,
+    },
+    /// Digests a file. The answer's body is a [`crate::model::FileDigest`].
+    Sum {
+        /// The file.
+        path: String,
+    },
     /// Describes what a path is, a link not followed. The answer's body is a [`crate::model::FileEntry`].
     Properties {
         /// The path.
         path: String,
     },
+}
+
+/// Which entries of a listing are wanted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowAsk {
+    /// The first one, of those that the filter takes.
+    pub offset: usize,
+    /// How many.
+    pub limit: usize,
+    /// By what they are sorted.
+    pub field: SortField,
+    /// The greatest first; directories stay first where they are.
+    pub descending: bool,
+    /// Names that have this in them, or that this pattern fits.
+    pub filter: String,
+    /// Also names that begin with a point.
+    pub hidden: bool,
+    /// The window stands around this name, in the place of `offset`.
+    pub around: Option<String>,
 }
 
 /// Part of an answer. The last part is [`Tell::Done`] or [`Tell::Failed`]. What an answer consists of is in the frame's

@@ -9,11 +9,16 @@
 
 mod end;
 pub mod frame;
+mod listing;
 mod message;
+mod natural;
 mod operations;
 mod reply;
+mod rows;
 mod serve;
 mod told;
+mod totals;
+mod view;
 
-pub use message::{Ask, FilesOrder, FromWorker, Tell, ToWorker};
+pub use message::{Ask, FilesOrder, FromWorker, Tell, ToWorker, WindowAsk};
 pub use serve::{Means, run, serve};

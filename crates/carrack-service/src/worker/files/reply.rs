@@ -37,6 +37,22 @@ impl Reply {
         Self { id, output, ended: false }
     }
 
+    /// Tells a part of the answer; more follows.
+    ///
+    /// # Errors
+    /// If nobody takes answers any more.
+    pub fn part(&mut self, body: &[u8]) -> Result<(), Failure> {
+        self.output.write(self.id, Tell::Part, body).map_err(|error| gone(&error))
+    }
+
+    /// Tells a document as a part of the answer; more follows.
+    ///
+    /// # Errors
+    /// As [`Self::part`].
+    pub fn document(&mut self, document: &impl Serialize) -> Result<(), Failure> {
+        self.part(&encoded(document)?)
+    }
+
     /// Ends the answer.
     ///
     /// # Errors

@@ -13,9 +13,10 @@ use carrack_engine::{Context, Stop, StopReason};
 use rustix::process::setsid;
 
 use super::end::End;
-use super::operations;
+use super::listing::Listings;
 use super::reply::{Output, Reply};
 use super::{Ask, FilesOrder, ToWorker, frame, told};
+use super::{operations, totals};
 use crate::model::keep_out_of_cores;
 
 /// Requests that one worker carries out at once. The service asks for fewer.
@@ -35,7 +36,8 @@ pub struct Means {
 
 /// A worker at its work.
 struct Session {
-    end: Result<End, Failure>,
+    end: Result<Arc<End>, Failure>,
+    listings: Arc<Listings>,
     /// Requests under way, by number.
     running: Mutex<HashMap<u64, Stop>>,
     stop: Stop,
@@ -69,9 +71,9 @@ pub fn serve(means: Means) -> Result<(), String> {
     let context = Context { stop: stop.clone(), ..means.context };
     let mut input = BufReader::new(means.stream);
     let Some((order, _)) = frame::read::<FilesOrder>(&mut input).map_err(told)? else { return Ok(()) };
-    let end = End::open(&order, &means.reach, &context);
+    let end = End::open(&order, &means.reach, &context).map(Arc::new);
     drop(order);
-    let session = Arc::new(Session { end, running: Mutex::default(), stop: stop.clone() });
+    let session = Arc::new(Session { end, listings: Arc::default(), running: Mutex::default(), stop: stop.clone() });
     let watching = stop.clone();
     let watcher = std::thread::Builder::new().spawn(move || {
         while watching.requested().is_none() {
@@ -157,6 +159,17 @@ impl Session {
                 operations::rename(end, stop, from, to, *replace)?;
                 reply.done(b"")
             }
+            Ask::OpenListing { listing, path } => reply.done_with(&self.listings.open(end, &self.stop, listing, path)?),
+            Ask::Window { listing, window } => reply.done_with(&self.listings.window(listing, window)?),
+            Ask::Names { listing, filter, hidden, offset } => {
+                reply.done(&self.listings.names(listing, filter, *hidden, *offset)?)
+            }
+            Ask::CloseListing { listing } => {
+                self.listings.close(listing);
+                reply.done(b"")
+            }
+            Ask::Usage { paths } => totals::usage(end, stop, paths, reply),
+            Ask::Sum { path } => reply.done_with(&totals::sum(end, stop, path)?),
             Ask::Properties { path } => reply.done_with(&operations::properties(end, stop, path)?),
         }
     }
