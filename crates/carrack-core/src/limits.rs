@@ -110,6 +110,10 @@ pub const TUNNELS: usize = 64;
 pub const PAGE_ENTRIES: usize = 1000;
 /// Bytes in one page of a listing, roughly.
 pub const PAGE_BYTES: usize = 256 << 10;
+/// Content of a file in one answer, in bytes. A decoder counts whatever looks like a field, at least one byte each: a
+/// part stays below [`ANSWER_FIELDS`] whatever is in the file.
+pub const PART_BYTES: usize = 48 << 10;
+const _: () = assert!(PART_BYTES + 16 < ANSWER_FIELDS && PART_BYTES < MESSAGE_BYTES);
 /// Failures that a report keeps in words; the rest are counted.
 pub const FAILURES_TOLD: usize = 100;
 /// Noise of a login shell before the agent's first word, in bytes.

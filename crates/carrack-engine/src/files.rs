@@ -4,8 +4,9 @@ use carrack_core::attributes::Time;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::check_relative;
-use carrack_core::report::{Event, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason};
+use carrack_core::report::{ErrorCode, Event, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
 use carrack_core::request::{Digests, EndOptions, MainDigest};
+use carrack_core::transfer::Fingerprint;
 use carrack_core::wire::control::{self, Ask, Tell};
 use carrack_core::wire::{ProtocolError, Version};
 use std::num::NonZeroU64;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use crate::context::{Context, check_tuning};
 use crate::end::{End, EndId, Inbox, Note};
+use crate::error::failure;
 use crate::stop::Until;
 
 /// An open conversation with the agent of one location.
@@ -67,8 +69,45 @@ pub struct SumEntry {
     pub result: Result<FileDigests, Failure>,
 }
 
+/// A range of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadRange {
+    /// Where it begins.
+    pub offset: u64,
+    /// Its bytes; what lies behind the file's end is left out.
+    pub length: u64,
+    /// Only of the file that was known by this; `None` for whatever is there.
+    pub identity: Option<Fingerprint>,
+}
+
+/// What [`Files::read`] hands out.
+#[derive(Clone, Copy, Debug)]
+pub enum ReadEvent<'a> {
+    /// First: what the file is.
+    Opened(FileFacts),
+    /// The next bytes of the range.
+    Bytes(&'a [u8]),
+}
+
+/// What a file is that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Size in bytes.
+    pub size: u64,
+    /// When the content was last modified; `None` where that is not known.
+    pub mtime: Option<Time>,
+    /// What this state of the file is known by: another state has another. `None` where nothing would tell that it has
+    /// changed.
+    pub identity: Option<Fingerprint>,
+}
+
 /// Takes a part of an answer, or finds that no honest agent would send it.
 type TakePart<'a> = &'a mut dyn FnMut(Tell) -> Result<(), ProtocolError>;
+
+/// Of a conversation that was stopped in the midst of an answer.
+fn over() -> Failure {
+    failure(ErrorCode::Interrupted, Side::Command, "the reading was stopped, and the conversation with it")
+}
 
 /// Whoever joins a listed name to what was listed must stay below it. What has no name of its own
 /// comes back as it was typed.
@@ -109,13 +148,28 @@ impl Files {
 
     /// Asks, and hands out every part of the answer until the last.
     fn converse(&mut self, ask: Ask, part: TakePart<'_>) -> Result<u64, Failure> {
-        let Some(end) = &mut self.end else { unreachable!("the end is taken only when the conversation is dropped") };
+        self.converse_while(ask, &mut |tell| match tell {
+            Tell::Page(_) | Tell::Sums(_) => part(tell).map(|()| true),
+            _ => Err(ProtocolError::violation("the peer answered something else than it was asked")),
+        })
+    }
+
+    /// As [`Self::converse`], until `part` says `false`: then the rest of the answer is not waited for.
+    fn converse_while(
+        &mut self,
+        ask: Ask,
+        part: &mut dyn FnMut(Tell) -> Result<bool, ProtocolError>,
+    ) -> Result<u64, Failure> {
+        let end = self.end.as_mut().ok_or_else(over)?;
         let request = end.ask(ask)?;
         loop {
             match end.answer(&mut self.inbox, &self.note, request)? {
                 Tell::Done(count) => return Ok(count),
-                tell @ (Tell::Page(_) | Tell::Sums(_)) => part(tell).map_err(|error| end.misbehaved(&error))?,
-                _ => return Err(end.unexpected()),
+                tell => {
+                    if !part(tell).map_err(|error| end.misbehaved(&error))? {
+                        return Ok(0);
+                    }
+                }
             }
         }
     }
@@ -146,7 +200,7 @@ impl Files {
         match (found, &self.end) {
             (Some(entry), _) => Ok(entry),
             (None, Some(end)) => Err(end.unexpected()),
-            (None, None) => unreachable!("the end is taken only when the conversation is dropped"),
+            (None, None) => Err(over()),
         }
     }
 
@@ -239,6 +293,61 @@ impl Files {
             Ok(())
         };
         self.converse(ask, &mut part)
+    }
+
+    /// Reads a range of a file over the control connection, in parts of at most [`limits::PART_BYTES`], and waits for
+    /// `each` to take one: for a look into a file, or a download of one. A copy is many times faster, and is verified.
+    /// Where `each` says `false` the reading stops, and with it this conversation.
+    ///
+    /// All bytes are of one state of the file. The last part comes only when it is sure that the file has not changed
+    /// since it was opened.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no file, is another than [`ReadRange::identity`] says, or changes while it is read;
+    /// that the end's program is too old to be asked; that it was stopped.
+    pub fn read(
+        &mut self,
+        path: &[u8],
+        range: ReadRange,
+        each: &mut dyn FnMut(ReadEvent<'_>) -> bool,
+    ) -> Result<(), Failure> {
+        let end = self.end.as_ref().ok_or_else(over)?;
+        end.check_version(Version::reads_ranges, "it cannot read a range of a file")?;
+        let ReadRange { offset, length, identity } = range;
+        let ask = control::ReadFile { path: path.to_vec(), offset, length, identity };
+        let (mut left, mut is_stopped) = (None, false);
+        let mut part = |tell| {
+            let goes_on = match (tell, left) {
+                (Tell::Opened(control::OpenedFile { size, mtime, identity: found }), None) => {
+                    if identity.is_some() && found != identity {
+                        return Err(ProtocolError::violation("the peer opened another file than was asked for"));
+                    }
+                    left = Some(size.saturating_sub(offset).min(length));
+                    each(ReadEvent::Opened(FileFacts { size, mtime, identity: found }))
+                }
+                (Tell::Part(bytes), Some(rest)) if bytes.len() as u64 <= rest => {
+                    left = Some(rest - bytes.len() as u64);
+                    each(ReadEvent::Bytes(&bytes))
+                }
+                _ => return Err(ProtocolError::violation("the peer sent other bytes of a file than were asked for")),
+            };
+            is_stopped |= !goes_on;
+            Ok(goes_on)
+        };
+        let read = self.converse_while(Ask::Read(ask), &mut part);
+        if is_stopped {
+            // What is still under way is nobody's: the end stops when its connection goes.
+            self.end.take().into_iter().for_each(End::close);
+            return Err(over());
+        }
+        read?;
+        match (left, &self.end) {
+            (Some(0), _) => Ok(()),
+            (_, Some(end)) => {
+                Err(end.misbehaved(&ProtocolError::violation("the peer sent fewer bytes of a file than it has")))
+            }
+            (_, None) => Err(over()),
+        }
     }
 
     /// Digests of a file, or of every file below a directory.

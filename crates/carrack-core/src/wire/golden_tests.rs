@@ -26,6 +26,8 @@ use crate::timeline::{
     QueueFill, Sample, StageTime, StartStep, StepTime, StreamSample, TcpCounts, TcpState, ThreadTime, Throttled, Work,
 };
 
+mod measuring;
+
 /// The version that says it, its name, its bytes.
 type Line = (u32, &'static str, Vec<u8>);
 
@@ -34,7 +36,7 @@ fn messages_are_encoded_as_ever() {
     let mut lines = asks();
     lines.extend(begins());
     lines.extend(tells());
-    lines.extend(tells_of_measuring());
+    lines.extend(measuring::tells());
     lines.extend(ends());
     lines.extend(peer_messages());
     lines.extend(attributed_messages());
@@ -59,7 +61,7 @@ fn messages_are_encoded_as_ever() {
 #[test]
 fn golden_lines_are_there_for_every_message() {
     let golden = include_str!("golden.txt");
-    for (kind, tags) in [("ask", 2..=21), ("tell", 2..=20), ("peer", 1..=18)] {
+    for (kind, tags) in [("ask", 2..=22), ("tell", 2..=22), ("peer", 1..=18)] {
         let lines = golden.lines().filter_map(|line| line.split_once(' ')?.1.strip_prefix(kind)?.strip_prefix(' '));
         let found: Vec<u32> = lines.filter_map(|line| tag(line.split_once(' ')?.1)).collect();
         for tag in tags {
@@ -129,6 +131,7 @@ fn asks() -> Vec<Line> {
     let hello = Hello { oldest: 1, newest: 4, program: "0.1.0".into(), token: "t0ken".into() };
     let about = EvidenceAbout { peer: Some("192.0.2.1".parse().unwrap()), directory: b"d".to_vec(), connections: 2 };
     let collect = Collect { path: b"c".to_vec(), older: Duration::from_secs(604_800), dry_run: true };
+    let read = ReadFile { path: b"r".to_vec(), offset: 5, length: 1 << 40, identity: None };
     vec![
         ask(1, "ask Hello", Ask::Hello(hello)),
         ask(1, "ask Inspect", Ask::Inspect(paths())),
@@ -163,6 +166,8 @@ fn asks() -> Vec<Line> {
         ask(5, "ask Clock", Ask::Clock),
         ask(5, "ask Trace", Ask::Trace),
         ask(5, "ask Evidence", Ask::Evidence(about)),
+        ask(6, "ask Read", Ask::Read(read.clone())),
+        ask(6, "ask Read-identity", Ask::Read(ReadFile { identity: Some(counting(1)), ..read })),
     ]
 }
 
@@ -370,47 +375,6 @@ fn tells() -> Vec<Line> {
         tell(3, "tell Connected", Tell::Connected(Duration::from_millis(70))),
     ]);
     lines
-}
-
-/// What ends measure.
-fn tells_of_measuring() -> Vec<Line> {
-    let steps = vec![StepTime { step: StartStep::Begin, at_us: 30 }, StepTime { step: StartStep::Publish, at_us: 31 }];
-    vec![
-        tell(5, "tell Sample", Tell::Sample(Box::new(sample()))),
-        tell(5, "tell Sample-steps", Tell::Sample(Box::new(Sample { at_us: 1, steps, ..Sample::default() }))),
-        tell(5, "tell Clock", Tell::Clock(1_000_000)),
-        tell(5, "tell Traced", Tell::Traced(Box::new(way()))),
-        tell(5, "tell Evidence", Tell::Evidence(evidence())),
-    ]
-}
-
-/// With a number of its own in every field.
-fn sample() -> Sample {
-    let mut stages = timeline::StageTimes::default();
-    for work in Work::ALL {
-        stages.set(*work, StageTime::from_values(u64::from(work.number()) * 10..));
-    }
-    let (counts, state, thread) = (TcpCounts::from_values(400..), TcpState::from_values(500..), (600, 601));
-    let thread = ThreadTime { cpu_us: thread.0, starved_us: thread.1 };
-    Sample {
-        at_us: 1,
-        bytes: 1 << 40,
-        items: 3,
-        carried_us: 4,
-        stages,
-        queues: Queue::ALL.iter().map(|&queue| QueueFill { queue, used: 5, size: 6 }).collect(),
-        counts: TcpCounts::from_values(200..),
-        state: TcpState::from_values(300..),
-        streams: vec![StreamSample { number: 32_769, counts, state, thread }],
-        processor: ProcessorTime::from_values(700..),
-        processor_state: ProcessorState::from_values(800..),
-        devices: vec![DeviceSample { name: "sda".into(), counts: DeviceCounts::from_values(900..), in_flight: 7 }],
-        interface: Some(InterfaceSample { name: "eth0".into(), counts: InterfaceCounts::from_values(1000..) }),
-        pressure: Pressure::from_values(1100..),
-        group_pressure: Pressure::from_values(1200..),
-        throttled: Throttled::from_values(1300..),
-        steps: Vec::new(),
-    }
 }
 
 fn ends() -> Vec<Line> {

@@ -6,9 +6,10 @@ use prost::Message;
 
 use crate::digest::FileDigests;
 use crate::failure::{At, ErrorCode, Failure, Reason, Side};
+use crate::fingerprint::Fingerprint;
 use crate::limits;
 
-use super::peer_text;
+use super::{ProtocolError, peer_text};
 
 /// Why something failed.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -158,6 +159,18 @@ impl From<RawFailure> for Failure {
     fn from(failure: RawFailure) -> Self {
         failure.decode_at(0)
     }
+}
+
+/// What a state of a file is known by, as a message has it: empty for none.
+///
+/// # Errors
+/// When it has another length.
+pub fn checked_identity(bytes: Vec<u8>) -> Result<Option<Fingerprint>, ProtocolError> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let wrong = |bytes: Vec<u8>| ProtocolError::violation(format!("an identity of {} bytes", bytes.len()));
+    bytes.try_into().map(Some).map_err(wrong)
 }
 
 #[cfg(test)]

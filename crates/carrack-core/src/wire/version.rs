@@ -16,6 +16,7 @@
 //!    process make up sources, too; and receivers take bytes into memory, and no further. Ends find
 //!    the way to the other end (`Trace`), and what their host says of itself (`Evidence`). Senders are told which
 //!    digests files must have (`Expect`).
+//! 6. Ends read ranges of files over the control connection (`Read`).
 
 use std::fmt;
 
@@ -39,10 +40,12 @@ impl Version {
     pub const V4: Self = Self(4);
     /// Version 5.
     pub const V5: Self = Self(5);
+    /// Version 6.
+    pub const V6: Self = Self(6);
     /// The oldest that is still spoken.
     pub const OLDEST: Self = Self::V1;
     /// The newest version that this program speaks.
-    pub const NEWEST: Self = Self::V5;
+    pub const NEWEST: Self = Self::V6;
 
     /// From its number on the wire; `None` for one that is not spoken here.
     pub fn from_number(number: u32) -> Option<Self> {
@@ -175,6 +178,11 @@ impl Version {
         self >= Self::V5
     }
 
+    /// Ends read ranges of files over the control connection.
+    pub fn reads_ranges(self) -> bool {
+        self >= Self::V6
+    }
+
     /// A receiver writes zeros where a hole is announced. One that resumes and is of a version before 4 takes what an
     /// earlier session left there for zeros.
     pub fn zeroes_holes(self) -> bool {
@@ -202,9 +210,9 @@ mod tests {
     #[test]
     fn versions_that_are_not_spoken_have_no_number_here() {
         let found: Vec<u32> = (0..10).filter_map(Version::from_number).map(Version::number).collect();
-        assert_eq!(found, [1, 2, 3, 4, 5]);
+        assert_eq!(found, [1, 2, 3, 4, 5, 6]);
         assert_eq!(Version::from_number(u32::MAX), None);
-        assert_eq!((PROTOCOL_VERSION_MIN, PROTOCOL_VERSION), (1, 5));
+        assert_eq!((PROTOCOL_VERSION_MIN, PROTOCOL_VERSION), (1, 6));
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod tunnel;
 mod verbs;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::IpAddr;
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
@@ -30,7 +30,7 @@ use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::selection::Selection;
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::ProtocolError;
-use carrack_core::wire::control::{Ask, Tell};
+use carrack_core::wire::control::{Ask, ReadFile, Tell};
 use carrack_core::wire::mux::Channel;
 
 use self::bounded::BoundedTest;
@@ -181,7 +181,7 @@ impl Agent {
     ///
     /// # Errors
     /// As [`greet`].
-    pub fn greet(&self, input: &mut impl Read) -> Result<(), Failure> {
+    pub fn greet(&self, input: &mut impl io::Read) -> Result<(), Failure> {
         greet(input, &self.writer, &self.environment).map(|_| ())
     }
 
@@ -207,7 +207,7 @@ impl Agent {
     }
 
     /// Does what comes until the connection ends.
-    pub fn run(self: &Arc<Self>, input: impl Read + Send + 'static) {
+    pub fn run(self: &Arc<Self>, input: impl io::Read + Send + 'static) {
         if let Some(grant) = &self.environment.grant
             && let Err(error) = grant.watch(self)
         {
@@ -380,6 +380,7 @@ impl Agent {
                 let work = verbs::Summing { tuning: &self.environment.tuning, unread: &self.unread };
                 verbs::sum(place, &sum, &work, &mut |sums| self.page(request, Tell::Sums(sums))).map(done)
             }
+            Ask::Read(read) => self.read(request, &read).map(done),
             Ask::MakeDirectory(make) => self
                 .may_change("make a directory", &make.path)
                 .and_then(|()| verbs::make_directory(place, &make))
@@ -411,6 +412,23 @@ impl Agent {
             Ask::Retire(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.retire(count)))),
             Ask::Wake(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.wake(count)))),
             Ask::Bye => return None,
+        })
+    }
+
+    fn read(&self, request: u64, read: &ReadFile) -> Result<u64, Failure> {
+        let grant = self.environment.grant.as_ref();
+        let work = verbs::Summing { tuning: &self.environment.tuning, unread: &self.unread };
+        let over = |source| match grant {
+            Some(grant) => grant.count_source(source),
+            None => source,
+        };
+        verbs::read(&self.environment.place, read, &over, &work, &mut |tell| {
+            if let Tell::Part(content) = &tell {
+                // A session that is being ended does not wait for the end of what it does.
+                grant.map_or(Ok(()), |grant| grant.check_in_force())?;
+                self.record.carried((content.len() as u64, 0));
+            }
+            self.page(request, tell)
         })
     }
 

@@ -10,14 +10,15 @@ use crate::sync::lock;
 /// What a session did. Sums over all that it did; texts are of the first.
 #[derive(Clone, Debug, Default)]
 pub struct SessionWork {
-    /// What was asked for: `send`, `receive`, `list`, `sum`, `mkdir`, `rename`, `remove` or `collect`. Of several kinds
-    /// the first one; none: nothing.
+    /// What was asked for: `send`, `receive`, `list`, `sum`, `read`, `mkdir`, `rename`, `remove` or `collect`. Of
+    /// several kinds the first one; none: nothing.
     pub verb: Option<&'static str>,
     /// Requests of these kinds.
     pub requests: u64,
     /// The first path that was asked for, as the client typed it.
     pub path: Vec<u8>,
-    /// Bytes that left over data connections and were acknowledged: content and what goes with it.
+    /// Bytes that left over data connections and were acknowledged: content and what goes with it; and bytes of files
+    /// that were read over the control connection.
     pub bytes_sent: u64,
     /// Bytes that came over data connections.
     pub bytes_received: u64,
@@ -45,6 +46,7 @@ impl SessionTally {
             },
             Ask::List(list) => ("list", &list.path[..]),
             Ask::Sum(sum) => ("sum", &sum.path[..]),
+            Ask::Read(read) => ("read", &read.path[..]),
             Ask::MakeDirectory(make) => ("mkdir", &make.path[..]),
             Ask::Rename(rename) => ("rename", &rename.from[..]),
             Ask::Remove(remove) => ("remove", &remove.path[..]),
@@ -64,7 +66,7 @@ impl SessionTally {
         lock(&self.0).failure.get_or_insert_with(|| failure.clone());
     }
 
-    /// A transfer has carried so much over its data connections.
+    /// A transfer has carried so much over its data connections, or a reading over the control connection.
     pub fn carried(&self, (sent, received): (u64, u64)) {
         let mut work = lock(&self.0);
         work.bytes_sent += sent;

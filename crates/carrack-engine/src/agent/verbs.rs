@@ -1,8 +1,10 @@
 //! The verbs of a file manager, and the look at paths that precedes a copy, as an agent carries them out.
 
+mod reading;
 mod remove;
 mod stored;
 
+pub use reading::read;
 pub use stored::check_files;
 
 use std::io;

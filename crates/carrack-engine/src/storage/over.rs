@@ -325,6 +325,10 @@ impl Reader for OverReader {
         if self.is_honest(Call::Fingerprint) { self.inner.fingerprint() } else { Some([1; 16]) }
     }
 
+    fn state(&self) -> Option<Fingerprint> {
+        if self.is_honest(Call::Fingerprint) { self.inner.state() } else { Some([1; 16]) }
+    }
+
     fn check_listed(&self, item: &ScannedItem) -> Result<(), Failure> {
         self.check(Call::CheckListed, || self.inner.check_listed(item))
     }

@@ -270,6 +270,13 @@ pub trait Reader: Send + Sync {
         None
     }
 
+    /// What this state of it is known by from now on: whoever opens it again and finds the same has the same content.
+    /// Unlike a fingerprint it is there right after a change, too: it is opened when a further change would show.
+    /// `None` where nothing would tell.
+    fn state(&self) -> Option<Fingerprint> {
+        self.fingerprint()
+    }
+
     /// Whether it is still what was listed: by what it is known by, unless the source knows more. May be repeated.
     ///
     /// # Errors

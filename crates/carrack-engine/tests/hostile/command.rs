@@ -61,6 +61,7 @@ fn paths_outside_are_not_read_or_changed() {
         let asks = [
             Ask::List(List { path: bytes(path), recursive: true, ..List::default() }),
             Ask::Sum(sum),
+            Ask::Read(carrack_core::wire::control::raw::Read { path: bytes(path), length: 1, ..Default::default() }),
             Ask::MakeDirectory(MakeDirectory { path: bytes(&format!("{path}/made")), parents: false }),
             Ask::MakeDirectory(MakeDirectory { path: bytes(&format!("{path}/made/deep")), parents: true }),
             Ask::Rename(Rename { from: bytes("mine"), to: bytes(&format!("{path}/moved")) }),

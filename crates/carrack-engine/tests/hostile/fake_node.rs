@@ -175,6 +175,11 @@ impl Conversation {
         let _ = self.writer.send(channel, bytes);
     }
 
+    /// Says so, and whether the client still takes anything.
+    pub fn try_payload(&self, bytes: &[u8]) -> bool {
+        self.writer.send(Channel::CONTROL, bytes).is_ok()
+    }
+
     pub fn say(&self, message: &PeerMessage) {
         self.payload(Channel::PEER, &message.encode());
     }

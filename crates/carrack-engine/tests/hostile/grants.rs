@@ -92,6 +92,15 @@ fn sum(path: &str) -> Ask {
     Ask::Sum(Sum { path: bytes(path), blake3: true, ..Sum::default() })
 }
 
+fn read(path: &str) -> Ask {
+    Ask::Read(Read { path: bytes(path), length: 1, ..Read::default() })
+}
+
+/// A session with a grant of so many bytes below `foo`.
+pub fn with_bytes(root: &Path, bytes: u64) -> Session {
+    session(root, &limited(Ceilings { bytes: Some(bytes), ..Ceilings::default() }))
+}
+
 fn make(path: &str, parents: bool) -> Ask {
     Ask::MakeDirectory(MakeDirectory { path: bytes(path), parents })
 }
@@ -113,9 +122,10 @@ fn told(result: Result<Tell, Failure>) -> (ErrorCode, Option<Reason>) {
 #[test]
 fn grant_allows_its_verbs_and_no_other() {
     let _watch = Watch::start();
-    let asks: [(Right, fn() -> Ask); 8] = [
+    let asks: [(Right, fn() -> Ask); 9] = [
         (Right::Read, || list("foo")),
         (Right::Read, || sum("foo/a")),
+        (Right::Read, || read("foo/a")),
         (Right::Read, || send("foo/a")),
         (Right::Write, || make("foo/made", false)),
         (Right::Write, || rename("foo/a", "foo/renamed")),
@@ -191,6 +201,7 @@ fn paths_outside_of_a_grant_are_not_read_or_changed() {
         let asks = [
             list(path),
             sum(path),
+            read(path),
             make(path, false),
             make(&below, false),
             make(&below, true),
@@ -249,7 +260,9 @@ fn path_of_a_grant_leads_through_no_link() {
     for prefix in ["link", "link/sub", "foo/out", "foo/inside"] {
         let mut session = session(&sandbox.root(), &Claims { prefix: bytes(prefix), ..claims() });
         for path in [prefix.to_owned(), format!("{prefix}/canary"), format!("{prefix}/c")] {
-            for ask in [list(&path), sum(&path), send(&path), receive(&path), make(&format!("{path}/x"), true)] {
+            for ask in
+                [list(&path), sum(&path), read(&path), send(&path), receive(&path), make(&format!("{path}/x"), true)]
+            {
                 let shown = format!("{prefix}: {ask:?}");
                 let why = session.request(ask).expect_err(&shown);
                 assert_eq!(why.code, ErrorCode::SymlinkRefused, "{shown}: {why:?}");

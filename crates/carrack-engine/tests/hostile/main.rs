@@ -6,9 +6,9 @@
 //! [`doors`] are other protocols on a node's port; in [`confined`] a copy asks its own end for what is outside;
 //! [`attributes`] sends attributes of files that nobody knows, or that are none; [`version1`] is a node of the
 //! version before, which must be understood; in [`grants`] a client shows a grant and asks for more; [`measuring`]
-//! measures the path to a node; [`parked`] cuts streams off that wait to be needed again; in [`short`] nobody is
-//! hostile. After each: nothing outside the root was touched, no thread of the product panicked, the peer was told
-//! what it did, and the next one is served.
+//! measures the path to a node; in [`reading`] files are read over the control connection; [`parked`] cuts streams off
+//! that wait to be needed again; in [`short`] nobody is hostile. After each: nothing outside the root was touched, no
+//! thread of the product panicked, the peer was told what it did, and the next one is served.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // No product.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -28,6 +28,7 @@ mod measuring;
 mod names;
 mod order;
 mod parked;
+mod reading;
 mod sandbox;
 mod server;
 mod session;

@@ -16,7 +16,7 @@ use carrack_core::failure::{ErrorCode, Failure, Reason};
 use carrack_core::location::Location;
 use carrack_core::report::{Event, ItemKind, Report};
 use carrack_core::request::{CopyOptions, CopyRequest, Digests, Durability, EndOptions, Existing, Verify};
-use carrack_engine::files::{Files, ListEntry, SumEntry};
+use carrack_engine::files::{Files, ListEntry, ReadEvent, ReadRange, SumEntry};
 use carrack_engine::stores::conformance::{Fixture, check};
 use carrack_engine::stores::fault::{Fault, StoreFaults};
 use carrack_engine::stores::objects::{self, Bucket, Objects};
@@ -416,6 +416,19 @@ fn verbs_that_read_work_in_a_store_and_the_others_say_why_not() {
     let mut one = Vec::new();
     files.sum(b"bucket/d/small", Digests::BLAKE3, &mut |sum| one.push(sum.path)).unwrap();
     assert_eq!(one, [b"small".to_vec()]);
+    let range = ReadRange { offset: (1 << 20) - 7, length: 2 << 20, identity: None };
+    let (mut facts, mut bytes) = (None, Vec::new());
+    let mut take = |event: ReadEvent<'_>| {
+        match event {
+            ReadEvent::Opened(found) => facts = Some(found),
+            ReadEvent::Bytes(part) => bytes.extend_from_slice(part),
+        }
+        true
+    };
+    files.read(b"bucket/large", range, &mut take).unwrap();
+    let whole = &filled.iter().find(|(name, _)| *name == "large").unwrap().1;
+    assert_eq!(facts.map(|facts| facts.size), Some(large));
+    assert!(bytes[..] == whole[(1 << 20) - 7..][..2 << 20], "another range was read");
     let refused = [
         files.remove(b"bucket/large", true, &mut |_| {}).map(drop),
         files.collect(b"bucket", Duration::ZERO, true, &mut |_| {}).map(drop),

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::options::{SessionKey, TransferOptions};
+use crate::fingerprint::Fingerprint;
 use crate::ids::StreamId;
 use crate::limits;
 use crate::request::Digests;
@@ -63,6 +64,8 @@ pub enum Ask {
     /// What does your host say of itself? Answered by pages of evidence, and how many texts there are. From version 5
     /// on.
     Evidence(EvidenceAbout),
+    /// A range of a file. Answered by what the file is, parts of it, and how many bytes there were. From version 6 on.
+    Read(ReadFile),
 }
 
 /// Which versions the command speaks.
@@ -274,6 +277,19 @@ pub struct Sum {
     pub path: Vec<u8>,
     /// Which. XXH3-128 from version 3 on.
     pub digests: Digests,
+}
+
+/// A range of a file, read over the control connection: for a look into a file or a download of one, not for copies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadFile {
+    /// The path as the user typed it, not yet resolved.
+    pub path: Vec<u8>,
+    /// Where the range begins.
+    pub offset: u64,
+    /// Its bytes; what lies behind the file's end is left out.
+    pub length: u64,
+    /// Only if the file is still the one that was known by this; `None` for whatever is there.
+    pub identity: Option<Fingerprint>,
 }
 
 /// Remove what transfers have left that nobody will take up again.

@@ -14,8 +14,8 @@ pub mod raw;
 mod tell;
 
 pub use ask::{
-    Ask, Begin, Collect, Dial, EvidenceAbout, Hello, List, Listen, MakeDirectory, MarkerKey, Origin, Ports,
+    Ask, Begin, Collect, Dial, EvidenceAbout, Hello, List, Listen, MakeDirectory, MarkerKey, Origin, Ports, ReadFile,
     ReceiveRole, Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
 };
 pub use options::{SessionKey, TransferOptions};
-pub use tell::{Dialed, Ended, Entry, Listening, PathFacts, Stages, StreamLost, Tell, Welcome};
+pub use tell::{Dialed, Ended, Entry, Listening, OpenedFile, PathFacts, Stages, StreamLost, Tell, Welcome};

@@ -11,8 +11,8 @@ use prost::Message as _;
 
 pub use self::evidence::{EvidenceAbout, EvidenceItem, EvidencePage};
 pub use self::files::{
-    Collect, Entry, Expected, ExpectedDigest, Inspected, List, MakeDirectory, Page, PathFacts, Paths, Remove, Rename,
-    Sum, Sums,
+    Collect, Entry, Expected, ExpectedDigest, Inspected, List, MakeDirectory, Opened, Page, Part, PathFacts, Paths,
+    Read, Remove, Rename, Sum, Sums,
 };
 pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StepTime, StreamSample};
 pub use self::transfer::{
@@ -31,7 +31,7 @@ pub struct ToAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// The request.
-    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21")]
+    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22")]
     pub ask: Option<Ask>,
 }
 
@@ -99,6 +99,9 @@ pub enum Ask {
     /// times: the lists add up.
     #[prost(message, tag = "21")]
     Expect(Expected),
+    /// A range of a file, over this connection (version 6).
+    #[prost(message, tag = "22")]
+    Read(Read),
 }
 
 /// From an agent to the command.
@@ -108,7 +111,7 @@ pub struct FromAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// The answer, or the report.
-    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20")]
+    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22")]
     pub tell: Option<Tell>,
 }
 
@@ -172,6 +175,12 @@ pub enum Tell {
     /// To `Evidence` (version 5).
     #[prost(message, tag = "20")]
     Evidence(EvidencePage),
+    /// To `Read`, first: what the file is (version 6).
+    #[prost(message, tag = "21")]
+    Opened(Opened),
+    /// To `Read`: the next bytes (version 6).
+    #[prost(message, tag = "22")]
+    Part(Part),
 }
 
 /// The way to the other end of a transfer.

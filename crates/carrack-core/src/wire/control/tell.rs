@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::attributes::Time;
 use crate::evidence::EvidenceText;
 use crate::failure::Failure;
+use crate::fingerprint::Fingerprint;
 use crate::pace::limit::StageTimes;
 use crate::report::{Counts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unkept, UnkeptAttributes};
 use crate::timeline::Sample;
@@ -59,6 +60,10 @@ pub enum Tell {
     Traced(Box<PathTrace>),
     /// To `Evidence`, page by page: names, and what the host says. From version 5 on.
     Evidence(Vec<(String, EvidenceText)>),
+    /// To `Read`, first: what the file is. From version 6 on.
+    Opened(OpenedFile),
+    /// To `Read`: the next bytes, at most [`crate::limits::PART_BYTES`]. From version 6 on.
+    Part(Vec<u8>),
 }
 
 /// What an agent says of itself.
@@ -88,6 +93,17 @@ pub struct Welcome {
     pub system: String,
     /// Microseconds since the agent began. From version 5 on; `None` before.
     pub clock_us: Option<u64>,
+}
+
+/// What a file is that is about to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenedFile {
+    /// Size in bytes.
+    pub size: u64,
+    /// When the content was last modified; `None` where that is not known.
+    pub mtime: Option<Time>,
+    /// What this state of the file is known by; `None` where nothing would tell that it has changed.
+    pub identity: Option<Fingerprint>,
 }
 
 /// What a path is, links followed.
@@ -211,6 +227,7 @@ pub struct Ended {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits;
     use crate::wire::ProtocolError;
     use crate::wire::control::raw;
 
@@ -223,10 +240,10 @@ mod tests {
         let welcome = |version, bytes: usize| {
             checked(raw::Tell::Welcome(raw::Welcome { version, machine: vec![1; bytes], ..raw::Welcome::default() }))
         };
-        for version in 1..=5 {
+        for version in 1..=6 {
             assert!(welcome(version, 0).is_ok() && welcome(version, 32).is_ok());
         }
-        for (version, bytes) in [(0, 0), (6, 0), (u32::MAX, 0), (4, 31), (4, 33), (4, 1)] {
+        for (version, bytes) in [(0, 0), (7, 0), (u32::MAX, 0), (4, 31), (4, 33), (4, 1)] {
             assert!(welcome(version, bytes).is_err(), "version {version}, {bytes} bytes");
         }
     }
@@ -239,6 +256,20 @@ mod tests {
             assert!(listening(port, 32).is_err(), "{port}");
         }
         assert!(listening(50_000, 31).is_err() && listening(50_000, 0).is_err());
+    }
+
+    #[test]
+    fn part_has_bytes_that_fit_and_an_opened_file_a_whole_identity() {
+        let part = |bytes: usize| checked(raw::Tell::Part(raw::Part { content: vec![0x0b; bytes] }));
+        // Whatever is in a file, even if all of it looks like fields.
+        for bytes in [1, limits::PART_BYTES] {
+            assert_eq!(part(bytes), Ok(Tell::Part(vec![0x0b; bytes])));
+        }
+        assert!(part(0).is_err() && part(limits::PART_BYTES + 1).is_err());
+        let opened = |bytes| checked(raw::Tell::Opened(raw::Opened { identity: vec![1; bytes], ..Default::default() }));
+        assert_eq!(opened(0), Ok(Tell::Opened(OpenedFile::default())));
+        assert_eq!(opened(16), Ok(Tell::Opened(OpenedFile { identity: Some([1; 16]), ..OpenedFile::default() })));
+        assert!(opened(15).is_err() && opened(17).is_err());
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn check_files(place: &Place, verb: &str, path: &[u8]) -> Result<(), Failure
     Err(failure(ErrorCode::Unsupported, Side::Destination, message).at_path(path))
 }
 
-fn look(store: &dyn Store, path: &[u8]) -> Result<Facts, Failure> {
+pub(super) fn look(store: &dyn Store, path: &[u8]) -> Result<Facts, Failure> {
     let missing = || failure(ErrorCode::NotFound, Side::Source, "is not there");
     store.look(path).and_then(|facts| facts.ok_or_else(missing)).map_err(|why| why.at_path(path))
 }

@@ -179,6 +179,10 @@ impl Reader for OpenSource {
         self.ground.fingerprint(&self.stat, self.opened)
     }
 
+    fn state(&self) -> Option<Fingerprint> {
+        self.ground.identity(&self.stat).filter(|_| self.ground.shows_changes(&self.stat))
+    }
+
     fn check_listed(&self, item: &ScannedItem) -> Result<(), Failure> {
         let (stat, Some(size)) = (&self.stat, item.size) else { return Ok(()) };
         let same_time = |listed: Option<Time>, now| listed.is_none_or(|at| at == time_of(now));

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Ask, Begin, Collect, Dial, EvidenceAbout, Hello, List, Listen, MakeDirectory, Origin, Ports, ReceiveRole, Remove,
-    Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
+    Ask, Begin, Collect, Dial, EvidenceAbout, Hello, List, Listen, MakeDirectory, Origin, Ports, ReadFile, ReceiveRole,
+    Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
 };
 use crate::ids::StreamId;
 use crate::limits;
@@ -13,6 +13,7 @@ use crate::request::MainDigest;
 use crate::wire::control::options::{SessionKey, TransferOptions, digests};
 use crate::wire::control::raw;
 use crate::wire::mux::Channel;
+use crate::wire::values::checked_identity;
 use crate::wire::{ProtocolError, peer_text};
 
 impl Ask {
@@ -83,6 +84,9 @@ impl Ask {
             raw::Ask::Clock(_) => Self::Clock,
             raw::Ask::Trace(_) => Self::Trace,
             raw::Ask::Evidence(about) => Self::Evidence(about.try_into()?),
+            raw::Ask::Read(raw::Read { path, offset, length, identity }) => {
+                Self::Read(ReadFile { path: bounded(path)?, offset, length, identity: checked_identity(identity)? })
+            }
         })
     }
 }
@@ -135,6 +139,10 @@ impl From<Ask> for raw::Ask {
                 let peer = peer.map(|peer| peer.to_string()).unwrap_or_default();
                 let connections = u32::try_from(connections).unwrap_or(u32::MAX);
                 Self::Evidence(raw::EvidenceAbout { peer, directory, connections })
+            }
+            Ask::Read(ReadFile { path, offset, length, identity }) => {
+                let identity = identity.map(|identity| identity.to_vec()).unwrap_or_default();
+                Self::Read(raw::Read { path, offset, length, identity })
             }
         }
     }

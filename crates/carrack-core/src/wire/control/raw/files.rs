@@ -208,3 +208,45 @@ pub struct Collect {
     #[prost(bool, tag = "3")]
     pub dry_run: bool,
 }
+
+/// A range of a file.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Read {
+    /// The path as the user typed it, not yet resolved.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// Where the range begins.
+    #[prost(uint64, tag = "2")]
+    pub offset: u64,
+    /// Its bytes; what lies behind the file's end is left out.
+    #[prost(uint64, tag = "3")]
+    pub length: u64,
+    /// Only if the file is still the one that was known by this: 16 bytes; empty for whatever is there.
+    #[prost(bytes = "vec", tag = "4")]
+    pub identity: Vec<u8>,
+}
+
+/// What a file is that is about to be read.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Opened {
+    /// Size in bytes.
+    #[prost(uint64, tag = "1")]
+    pub size: u64,
+    /// When the content was last modified; absent where that is not known.
+    #[prost(sint64, optional, tag = "2")]
+    pub mtime_seconds: Option<i64>,
+    /// Nanoseconds of the modification time.
+    #[prost(uint32, tag = "3")]
+    pub mtime_nanos: u32,
+    /// What this state of the file is known by: 16 bytes; empty where nothing would tell that it has changed.
+    #[prost(bytes = "vec", tag = "4")]
+    pub identity: Vec<u8>,
+}
+
+/// Bytes of a file.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Part {
+    /// 1 to [`crate::limits::PART_BYTES`], each part right behind the one before.
+    #[prost(bytes = "vec", tag = "1")]
+    pub content: Vec<u8>,
+}

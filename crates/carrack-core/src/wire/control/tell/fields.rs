@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use super::{Dialed, Ended, Entry, Listening, PathFacts, Stages, StreamLost, Tell, Welcome, evidence};
+use super::{Dialed, Ended, Entry, Listening, OpenedFile, PathFacts, Stages, StreamLost, Tell, Welcome, evidence};
 use crate::attributes::{AttributeKind, Time};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::limits;
@@ -11,6 +11,7 @@ use crate::pace::limit::StageTimes;
 use crate::path::check_relative;
 use crate::report::{Counts, Faults, ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes};
 use crate::wire::control::raw;
+use crate::wire::values::checked_identity;
 use crate::wire::{ProtocolError, Version, peer_text};
 
 /// The longest name of a cipher suite.
@@ -58,6 +59,14 @@ impl TryFrom<raw::Tell> for Tell {
             raw::Tell::Clock(clock) => Self::Clock(clock.us),
             raw::Tell::Traced(traced) => Self::Traced(Box::new(traced.try_into()?)),
             raw::Tell::Evidence(page) => Self::Evidence(evidence::texts(page)?),
+            raw::Tell::Opened(opened) => Self::Opened(opened.try_into()?),
+            raw::Tell::Part(raw::Part { content }) if !(1..=limits::PART_BYTES).contains(&content.len()) => {
+                return Err(ProtocolError::violation(format!(
+                    "the peer sent {} bytes of a file at once",
+                    content.len()
+                )));
+            }
+            raw::Tell::Part(raw::Part { content }) => Self::Part(content),
         })
     }
 }
@@ -90,6 +99,8 @@ impl From<Tell> for raw::Tell {
             Tell::Clock(us) => Self::Clock(raw::Clock { us }),
             Tell::Traced(path) => Self::Traced((*path).into()),
             Tell::Evidence(texts) => Self::Evidence(evidence::page(texts)),
+            Tell::Opened(opened) => Self::Opened(opened.into()),
+            Tell::Part(content) => Self::Part(raw::Part { content }),
         }
     }
 }
@@ -155,6 +166,27 @@ impl From<Welcome> for raw::Welcome {
             machine: welcome.machine.map(|machine| machine.to_vec()).unwrap_or_default(),
             system: welcome.system,
             clock_us: welcome.clock_us,
+        }
+    }
+}
+
+impl TryFrom<raw::Opened> for OpenedFile {
+    type Error = ProtocolError;
+
+    fn try_from(opened: raw::Opened) -> Result<Self, ProtocolError> {
+        let raw::Opened { size, mtime_seconds, mtime_nanos, identity } = opened;
+        let mtime = mtime_seconds.map(|seconds| Time::new(seconds, below_second(mtime_nanos)));
+        Ok(Self { size, mtime, identity: checked_identity(identity)? })
+    }
+}
+
+impl From<OpenedFile> for raw::Opened {
+    fn from(opened: OpenedFile) -> Self {
+        Self {
+            size: opened.size,
+            mtime_seconds: opened.mtime.map(|mtime| mtime.seconds),
+            mtime_nanos: opened.mtime.map_or(0, |mtime| mtime.nanos),
+            identity: opened.identity.map(|identity| identity.to_vec()).unwrap_or_default(),
         }
     }
 }

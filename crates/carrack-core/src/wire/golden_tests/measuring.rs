@@ -1,0 +1,48 @@
+//! Messages of what ends measure, and of files that are read over the control connection.
+
+use super::*;
+
+/// What ends measure.
+pub fn tells() -> Vec<Line> {
+    let steps = vec![StepTime { step: StartStep::Begin, at_us: 30 }, StepTime { step: StartStep::Publish, at_us: 31 }];
+    let opened = OpenedFile { size: 7, mtime: Some(Time::new(-3, 4)), identity: Some(counting(1)) };
+    vec![
+        tell(5, "tell Sample", Tell::Sample(Box::new(sample()))),
+        tell(5, "tell Sample-steps", Tell::Sample(Box::new(Sample { at_us: 1, steps, ..Sample::default() }))),
+        tell(5, "tell Clock", Tell::Clock(1_000_000)),
+        tell(5, "tell Traced", Tell::Traced(Box::new(way()))),
+        tell(5, "tell Evidence", Tell::Evidence(evidence())),
+        tell(6, "tell Opened", Tell::Opened(OpenedFile { size: 7, ..OpenedFile::default() })),
+        tell(6, "tell Opened-identity", Tell::Opened(opened)),
+        tell(6, "tell Part", Tell::Part(b"bytes".to_vec())),
+    ]
+}
+
+/// With a number of its own in every field.
+fn sample() -> Sample {
+    let mut stages = timeline::StageTimes::default();
+    for work in Work::ALL {
+        stages.set(*work, StageTime::from_values(u64::from(work.number()) * 10..));
+    }
+    let (counts, state, thread) = (TcpCounts::from_values(400..), TcpState::from_values(500..), (600, 601));
+    let thread = ThreadTime { cpu_us: thread.0, starved_us: thread.1 };
+    Sample {
+        at_us: 1,
+        bytes: 1 << 40,
+        items: 3,
+        carried_us: 4,
+        stages,
+        queues: Queue::ALL.iter().map(|&queue| QueueFill { queue, used: 5, size: 6 }).collect(),
+        counts: TcpCounts::from_values(200..),
+        state: TcpState::from_values(300..),
+        streams: vec![StreamSample { number: 32_769, counts, state, thread }],
+        processor: ProcessorTime::from_values(700..),
+        processor_state: ProcessorState::from_values(800..),
+        devices: vec![DeviceSample { name: "sda".into(), counts: DeviceCounts::from_values(900..), in_flight: 7 }],
+        interface: Some(InterfaceSample { name: "eth0".into(), counts: InterfaceCounts::from_values(1000..) }),
+        pressure: Pressure::from_values(1100..),
+        group_pressure: Pressure::from_values(1200..),
+        throttled: Throttled::from_values(1300..),
+        steps: Vec::new(),
+    }
+}
