@@ -62,6 +62,30 @@ export async function call(method, path, more = {}) {
   throw await problemOf(answer, path);
 }
 
+/**
+ * One request whose answer comes line by line, each a value of JSON; it may take as long as it takes.
+ * @param {string} method @param {string} path
+ * @param {{query?: Record<string, any>, body?: unknown, signal?: AbortSignal}} more @param {(value: any) => void} hear
+ */
+export async function stream(method, path, more, hear) {
+  const sent = headers({ accept: "application/x-ndjson" });
+  if (more.body !== undefined) sent["content-type"] = "application/json";
+  const answer = await fetch(address(path, more.query), {
+    method, headers: sent, body: more.body === undefined ? undefined : JSON.stringify(more.body), signal: more.signal, cache: "no-store",
+  });
+  if (!answer.ok || !answer.body) throw await problemOf(answer, path);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    text += value ?? "";
+    const lines = text.split("\n");
+    text = done ? "" : lines.pop() ?? "";
+    for (const line of lines) if (line.trim()) hear(JSON.parse(line));
+    if (done) return;
+  }
+}
+
 /** @param {Response} answer @param {string} path */
 export async function problemOf(answer, path) {
   let told;

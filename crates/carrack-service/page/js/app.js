@@ -5,6 +5,7 @@ import * as live from "./live.js";
 import { Mark, Trouble, useAction } from "./parts.js";
 import { useLive } from "./store.js";
 import { LINK, Login } from "./login.js";
+import { Files } from "./views/files.js";
 import { Overview } from "./views/overview.js";
 import { Tasks } from "./views/tasks.js";
 import { TaskView } from "./views/task.js";
@@ -12,7 +13,7 @@ import { Endpoints } from "./views/endpoints.js";
 import { Timers } from "./views/timers.js";
 import { Access } from "./views/access.js";
 
-const VIEWS = [["overview", "Overview"], ["tasks", "Tasks"], ["endpoints", "Endpoints"], ["timers", "Timers"], ["access", "Access"]];
+const VIEWS = [["files", "Files"], ["overview", "Overview"], ["tasks", "Tasks"], ["endpoints", "Endpoints"], ["timers", "Timers"], ["access", "Access"]];
 /** @type {Record<string, [keyof typeof MARKS, string]>} */
 const LINKS = { live: ["good", "Live"], connecting: ["wait", "Connecting…"], polling: ["wait", "Reading every 3 s"], reconnecting: ["warn", "Connection lost, trying again"], offline: ["warn", "Offline"] };
 const MARKS = { good: 1, wait: 1, warn: 1 };
@@ -22,7 +23,7 @@ const go = (to) => { location.hash = `#${to}`; };
 function whereabouts() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const [view, id] = path.split("/");
-  return { view: view || "tasks", id: id ? decodeURIComponent(id) : null, query: new URLSearchParams(query) };
+  return { view: view || "files", id: id ? decodeURIComponent(id) : null, query: new URLSearchParams(query) };
 }
 
 function App() {
@@ -65,13 +66,13 @@ function Shell({ known, leave }) {
   const name = VIEWS.find(([view]) => view === at.view)?.[1] ?? "Not found";
   useEffect(() => { document.title = `${name} · Carrack`; }, [name]);
   const [mark, word] = LINKS[link];
-  const tall = at.view === "tasks" && !at.id;
-  return html`<div class="shell"><header class="side"><a class="brand" href="#/tasks"><img src="/page/icon.svg" alt="" />Carrack</a>
+  const tall = at.view === "files" || (at.view === "tasks" && !at.id);
+  return html`<div class="shell"><header class="side"><a class="brand" href="#/files"><img src="/page/icon.svg" alt="" />Carrack</a>
       <nav class="nav" aria-label="Views">${VIEWS.map(([view, text]) => html`<a href=${`#/${view}`} aria-current=${at.view === view ? "page" : undefined}>${text}</a>`)}</nav>
       <div class="foot"><span class=${`link-state ${link === "live" ? "" : "off"}`} role="status"><${Mark} of=${mark} />${word}</span>
         <span><strong>${known.user}</strong> <span class="quiet">${known.role}</span></span>
         <button disabled=${out.busy} onClick=${() => out.go()}>Log out</button><span class="quiet">version ${known.service}</span></div></header>
-    <main id="main" tabindex="-1" class=${tall ? "tall" : ""} key=${place}><${Guard}><${View} at=${at} known=${known} endpoints=${names} /><//></main></div>`;
+    <main id="main" tabindex="-1" class=${tall ? "tall" : ""} key=${place}><${Guard}><${View} at=${at} known=${known} endpoints=${names} list=${endpoints} /><//></main></div>`;
 }
 
 /** A fault of one view leaves the others. @param {{children?: any}} props */
@@ -80,9 +81,10 @@ function Guard({ children }) {
   return error ? html`<${Trouble} problem=${{ message: `This view has failed: ${error.message}`, hints: ["Reload the page."] }} again=${reset} />` : children;
 }
 
-/** @param {{at: ReturnType<typeof whereabouts>, known: import("./types.js").Whoami, endpoints: string[]}} props */
-function View({ at, known, endpoints }) {
+/** @param {{at: ReturnType<typeof whereabouts>, known: import("./types.js").Whoami, endpoints: string[], list: any}} props */
+function View({ at, known, endpoints, list }) {
   switch (at.view) {
+    case "files": return html`<${Files} known=${known} list=${list} query=${at.query} go=${go} />`;
     case "overview": return html`<${Overview} />`;
     case "tasks": return at.id ? html`<${TaskView} id=${at.id} known=${known} go=${go} />` : html`<${Tasks} known=${known} endpoints=${endpoints} query=${at.query} go=${go} />`;
     case "endpoints": return html`<${Endpoints} known=${known} />`;

@@ -46,15 +46,16 @@ export function percent(part, whole) {
   return part <= 0 ? 0 : Math.min(99, Math.max(1, Math.floor((part / whole) * 100)));
 }
 
+/** Controls and marks of direction. */
+// eslint-disable-next-line no-control-regex
+export const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
 /**
  * A name that can be shown on one line: controls and marks of direction become visible escapes.
  * @param {string} name
  */
-export function shown(name) {
-  // eslint-disable-next-line no-control-regex
-  return name.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (mark) =>
-    mark === "\n" ? "\\n" : mark === "\t" ? "\\t" : `\\u{${mark.codePointAt(0)?.toString(16)}}`);
-}
+export const shown = (name) => name.replace(HIDDEN, (mark) =>
+  mark === "\n" ? "\\n" : mark === "\t" ? "\\t" : `\\u{${mark.codePointAt(0)?.toString(16)}}`);
 
 /** @param {import("./types.js").Task} task */
 export function title(task) {

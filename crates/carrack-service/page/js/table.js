@@ -4,8 +4,8 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
 const ROW = 34, HEAD = 35, OVERSCAN = 8;
-/** Browsers lose positions in elements that are taller. */
-const HEIGHT_MAX = 8_000_000;
+/** Browsers lose positions in elements that are taller: Firefox at 17.9 million pixels, others later. */
+const HEIGHT_MAX = 16_000_000;
 let grids = 0;
 
 /**
@@ -17,19 +17,40 @@ let grids = 0;
  * @property {(row: T) => string} key stays the same while the row moves
  * @property {(from: number, to: number) => void} need rows that are about to be seen
  */
-/** @template T @typedef {{title: string, cls?: string, cell: (row: T) => any}} Column */
+/** @template T @typedef {{title: any, cls?: string, cell: (row: T) => any, sort?: string}} Column `sort`: what to sort by */
+/**
+ * The active row. `row` keeps what it is while it is far from the view; another `reveal` scrolls to it.
+ * @typedef {{index: number, key: string|null, row?: any, reveal?: number}} Cursor
+ */
+/**
+ * Which rows are selected, and what changes that.
+ * @typedef {object} Marks
+ * @property {(row: any) => boolean} has
+ * @property {(row: any) => void} toggle
+ * @property {(from: number, to: number, fresh: boolean) => void} range beside what was selected when a `fresh` range began
+ * @property {() => void} all
+ * @property {() => boolean} clear false: there was nothing to clear
+ */
 
 /**
  * @param {{source: Source<any>, columns: Column<any>[], label: string, cls?: string, busy?: boolean, fitted?: boolean,
- *   open?: (row: any) => void, empty?: any}} props
+ *   open?: (row: any) => void, empty?: any, sort?: string, setSort?: (sort: string) => void, marks?: Marks,
+ *   cursor?: Cursor, setCursor?: (cursor: Cursor) => void, keys?: (event: KeyboardEvent, row: any) => boolean,
+ *   drag?: (event: DragEvent, row: any) => void, over?: number|null}} props
+ *   `sort` is a column's, with a minus before it for the greatest first; `over` is the row that something is dragged over
  */
-export function Table({ source, columns, label, cls = "", busy = false, fitted = false, open, empty }) {
+export function Table({ source, columns, label, cls = "", busy = false, fitted = false, open, empty, sort, setSort, marks, cursor, setCursor, keys, drag, over }) {
   /** @type {{current: HTMLDivElement|null}} */
   const body = useRef(null);
   const id = useRef("");
   if (!id.current) { grids += 1; id.current = `grid-${grids}`; }
   const [view, setView] = useState({ top: 0, height: 600 });
-  const [active, setActive] = useState({ index: 0, key: /** @type {string|null} */ (null) });
+  const [own, setOwn] = useState(/** @type {Cursor} */ ({ index: 0, key: null }));
+  /** The column whose head is active; -1: a row is. */
+  const [head, setHead] = useState(-1);
+  /** Where a range of selected rows began, and whether it has been drawn further. */
+  const anchor = useRef({ at: 0, drawn: false });
+  const active = cursor ?? own, setActive = setCursor ?? setOwn;
   const count = source.length;
   const whole = count * ROW, tall = Math.min(whole, HEIGHT_MAX);
   const scale = tall > view.height ? (whole - view.height) / (tall - view.height) : 1;
@@ -47,6 +68,7 @@ export function Table({ source, columns, label, cls = "", busy = false, fitted =
       }
     }
   }
+  const rowAt = (/** @type {number} */ place) => source.row(place) ?? (place === index && active.key !== null ? active.row : undefined);
 
   useLayoutEffect(() => {
     const element = body.current;
@@ -58,51 +80,120 @@ export function Table({ source, columns, label, cls = "", busy = false, fitted =
     return () => watch.disconnect();
   }, []);
   useEffect(() => { source.need(first, last); }, [first, last, source]);
-
-  /** @param {number} to */
-  const move = (to) => {
-    const next = Math.max(0, Math.min(count - 1, to));
-    const row = source.row(next);
-    setActive({ index: next, key: row ? source.key(row) : null });
+  /** @param {number} y of the first visible row's top edge */
+  const scroll = (y) => {
     const element = body.current;
     if (!element) return;
+    element.scrollTop = y / scale;
+    const { scrollTop: top } = element;
+    setView((old) => ({ ...old, top }));
+  };
+  useLayoutEffect(() => {
+    const y = active.index * ROW;
+    if (active.reveal && (y < at || y + ROW > at + view.height)) scroll(Math.max(0, y - view.height / 3));
+    anchor.current = { at: active.index, drawn: false };
+  }, [active.reveal]);
+  /** @param {number} to */
+  const draw = (to) => { marks?.range(anchor.current.at, to, !anchor.current.drawn); anchor.current.drawn = true; };
+
+  /** @param {number} to @param {boolean} [extend] */
+  const move = (to, extend = false) => {
+    const next = Math.max(0, Math.min(count - 1, to));
+    const row = source.row(next);
+    setHead(-1);
+    setActive({ index: next, key: row ? source.key(row) : null, row });
+    if (extend) draw(next); else anchor.current = { at: next, drawn: false };
     const y = next * ROW;
-    if (y < at) element.scrollTop = y / scale;
-    else if (y + ROW > at + view.height) element.scrollTop = (y + ROW - view.height) / scale;
+    if (y < at) scroll(y);
+    else if (y + ROW > at + view.height) scroll(y + ROW - view.height);
+  };
+  /** @param {number} column */
+  const sortBy = (column) => { const by = columns[column]?.sort; if (by) setSort?.(sort === by ? `-${by}` : by); };
+  /** @param {number} from @param {number} step */
+  const headFrom = (from, step) => { for (let near = from + step; columns[near]; near += step) if (columns[near].sort) return near; return from; };
+  /** @param {KeyboardEvent} event @returns {boolean} whether the key was for the heads */
+  const pressHead = (event) => {
+    if (head < 0) {
+      if (event.key !== "ArrowUp" || index > 0 || !setSort || event.shiftKey) return false;
+      setHead(headFrom(-1, 1));
+    } else if (event.key === "ArrowLeft") setHead(headFrom(head, -1));
+    else if (event.key === "ArrowRight") setHead(headFrom(head, 1));
+    else if (event.key === "Enter" || event.key === " ") sortBy(head);
+    else if (event.key === "ArrowDown" || event.key === "Escape") setHead(-1);
+    else return event.key === "ArrowUp";
+    return true;
+  };
+  /** @param {KeyboardEvent} event @returns {boolean} whether the key was for the selection */
+  const pressMark = (event) => {
+    const row = rowAt(index);
+    if (!marks) return false;
+    if (event.key === "Escape") return marks.clear();
+    if ((event.key !== " " && event.key !== "Insert") || count === 0) return false;
+    if (row) marks.toggle(row);
+    anchor.current = { at: index, drawn: false };
+    if (event.key === "Insert") move(index + 1);
+    return true;
   };
   /** @param {KeyboardEvent} event */
   const press = (event) => {
+    const target = /** @type {Element} */ (event.target);
+    if (target !== event.currentTarget && target.getAttribute("tabindex") !== "-1") return;
+    const row = rowAt(index), command = event.ctrlKey || event.metaKey;
+    if (marks && command && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "a") { marks.all(); event.preventDefault(); return; }
     if (event.altKey || event.metaKey || (event.ctrlKey && !["Home", "End"].includes(event.key))) return;
+    if (pressHead(event) || keys?.(event, row) || pressMark(event)) { event.preventDefault(); return; }
     const page = Math.max(1, Math.floor(view.height / ROW) - 1);
     /** @type {Record<string, number>} */
     const moves = { ArrowDown: index + 1, ArrowUp: index - 1, PageDown: index + page, PageUp: index - page, Home: 0, End: count - 1 };
-    if (event.key in moves) { move(moves[event.key]); event.preventDefault(); }
-    if (event.key === "Enter" && open && event.target === event.currentTarget) {
-      const row = source.row(index);
-      if (row) { open(row); event.preventDefault(); }
-    }
+    if (event.key in moves) { move(moves[event.key], event.shiftKey && Boolean(marks)); event.preventDefault(); }
+    if (event.key === "Enter" && open && row && target === event.currentTarget) { open(row); event.preventDefault(); }
+  };
+  /** @param {MouseEvent} event @param {number} place */
+  const down = (event, place) => {
+    const extend = event.shiftKey && Boolean(marks) && event.button === 0;
+    if (extend) event.preventDefault();
+    body.current?.focus({ preventScroll: true });
+    move(place, extend);
+  };
+  /** @param {MouseEvent} event @param {any} row */
+  const click = (event, row) => {
+    if (!marks || !row || event.shiftKey) return;
+    const onTick = /** @type {Element} */ (event.target).closest(".tick");
+    if (onTick || event.ctrlKey || event.metaKey) marks.toggle(row);
+    else if (/** @type {any} */ (event).pointerType === "touch") open?.(row);
+    else marks.clear();
+  };
+  /** @param {number} place @param {number} y @param {boolean} [parked] */
+  const line = (place, y, parked) => {
+    const row = rowAt(place), marked = Boolean(marks && row && marks.has(row));
+    return html`<div key=${place} id=${`${id.current}-${place}`} role="row" aria-rowindex=${place + 2} data-row=${place}
+      class=${`grid-row ${place === index && head < 0 ? "active" : ""} ${marked ? "marked" : ""} ${place === over ? "over" : ""} ${parked ? "parked" : ""}`}
+      aria-selected=${marks ? marked : place === index} style=${{ transform: `translateY(${y}px)` }} draggable=${drag && row ? true : undefined}
+      onMouseDown=${(/** @type {MouseEvent} */ event) => down(event, place)} onClick=${(/** @type {MouseEvent} */ event) => click(event, row)}
+      onDragStart=${drag && row && ((/** @type {DragEvent} */ event) => drag(event, row))}
+      onDblClick=${(/** @type {MouseEvent} */ event) => row && !(/** @type {Element} */ (event.target).closest(".tick")) && open?.(row)}>
+      ${columns.map((column) => html`<div role="gridcell" class=${`cell ${column.cls ?? ""}`}>${row ? column.cell(row) : html`<i class="ghost"></i>`}</div>`)}
+    </div>`;
   };
   const rows = [];
-  for (let place = first; place < last; place += 1) {
-    const row = source.row(place);
-    rows.push(html`<div key=${place} id=${`${id.current}-${place}`} role="row" aria-rowindex=${place + 2}
-      class=${`grid-row ${place === index ? "active" : ""}`} aria-selected=${place === index}
-      style=${{ transform: `translateY(${place * ROW - at + view.top}px)` }}
-      onMouseDown=${() => move(place)} onDblClick=${() => row && open?.(row)}>
-      ${columns.map((column) => html`<div role="gridcell" class=${`cell ${column.cls ?? ""}`}>${row ? column.cell(row) : ""}</div>`)}
-    </div>`);
-  }
-  const seen = index >= first && index < last && count > 0;
+  for (let place = first; place < last; place += 1) rows.push(line(place, place * ROW - at + view.top));
+  // The active row stays in the document when it is far from the view, so that assistive technology never loses it.
+  if (count > 0 && index < first) rows.unshift(line(index, Math.max(0, view.top - 2 * ROW), true));
+  if (count > 0 && index >= last) rows.push(line(index, Math.min(tall - ROW, view.top + view.height + ROW), true));
   const height = fitted ? { height: `${Math.max(180, (Math.min(count, 40) + 1) * ROW + 6)}px` } : undefined;
   const scrolled = (/** @type {Event} */ event) => {
     const top = /** @type {HTMLElement} */ (event.currentTarget).scrollTop;
-    setView((old) => ({ ...old, top }));
+    setView((old) => old.top === top ? old : { ...old, top });
   };
+  const order = (/** @type {Column<any>} */ { sort: by }) => !setSort || !by ? undefined : sort === by ? "ascending" : sort === `-${by}` ? "descending" : "none";
   return html`<div class=${`grid sheet ${cls} ${fitted ? "fitted" : ""}`} style=${height} role="grid" tabindex="0" ref=${body}
-    aria-label=${label} aria-busy=${busy} aria-rowcount=${source.complete ? count + 1 : -1} aria-colcount=${columns.length}
-    aria-activedescendant=${seen ? `${id.current}-${index}` : undefined} onKeyDown=${press} onScroll=${scrolled}>
+    aria-label=${label} aria-busy=${busy} aria-rowcount=${source.complete ? count + 1 : -1} aria-colcount=${columns.length} aria-multiselectable=${marks ? true : undefined}
+    aria-activedescendant=${head >= 0 ? `${id.current}-head-${head}` : count > 0 ? `${id.current}-${index}` : undefined}
+    onKeyDown=${press} onScroll=${scrolled} onBlur=${() => setHead(-1)}>
     <div role="rowgroup" class="grid-top"><div class="grid-row grid-head" role="row" aria-rowindex="1">
-      ${columns.map((column) => html`<div role="columnheader" class=${`cell ${column.cls ?? ""}`}>${column.title}</div>`)}</div></div>
+      ${columns.map((column, place) => html`<div role="columnheader" id=${`${id.current}-head-${place}`} aria-sort=${order(column)}
+        class=${`cell ${column.cls ?? ""} ${column.sort && setSort ? "sorts" : ""} ${place === head ? "active" : ""}`} onClick=${() => sortBy(place)}>${column.title}${
+        order(column)?.endsWith("ing") && html`<span class="order" aria-hidden="true">${sort?.startsWith("-") ? "▼" : "▲"}</span>`}</div>`)}</div></div>
     ${count > 0 ? html`<div class="grid-body" role="rowgroup" style=${{ height: `${tall}px` }}>${rows}</div>`
       : !busy && html`<div role="rowgroup"><div role="row" aria-rowindex="2"><div role="gridcell" aria-colspan=${columns.length}>${empty}</div></div></div>`}
   </div>`;

@@ -14,9 +14,9 @@ use flate2::write::GzEncoder;
 
 use super::problem::ApiError;
 
-/// Scripts, styles, images and connections of the page's own origin, and nothing written into the document itself.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// Scripts, workers, styles, images and connections of the page's own origin, and nothing written into the document itself.
+const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// Browsers ask each time, and are told that nothing has changed: another version of the service brings another page.
 const CACHE: &str = "no-cache";
 
@@ -43,12 +43,14 @@ macro_rules! files {
 /// Every file of the page; a test compares them with the directory.
 const FILES: &[File] = files! {
     HTML: "index.html";
-    STYLE: "css/base.css" "css/parts.css" "css/views.css" "vendor/uPlot.min.css";
+    STYLE: "css/base.css" "css/files.css" "css/parts.css" "css/views.css" "vendor/uPlot.min.css";
     IMAGE: "icon.svg";
     SCRIPT: "js/api.js" "js/app.js" "js/command.js" "js/format.js" "js/live.js" "js/login.js" "js/parts.js"
         "js/plot.js" "js/store.js" "js/submit.js" "js/table.js" "js/types.js" "js/ui.js"
-        "js/views/access.js" "js/views/endpoints.js" "js/views/items.js" "js/views/overview.js" "js/views/task.js"
-        "js/views/tasks.js" "js/views/timers.js"
+        "js/files/actions.js" "js/files/dialogs.js" "js/files/listing.js" "js/files/names.js" "js/files/pane.js"
+        "js/files/places.js" "js/files/selection.js" "js/files/sheet.js" "js/files/upload.js" "js/files/upload-worker.js"
+        "js/views/access.js" "js/views/endpoints.js" "js/views/files.js" "js/views/items.js" "js/views/overview.js"
+        "js/views/task.js" "js/views/tasks.js" "js/views/timers.js"
         "vendor/hooks.mjs" "vendor/htm.mjs" "vendor/preact.mjs" "vendor/uPlot.iife.min.js";
     TEXT: "vendor/LICENSE-htm" "vendor/LICENSE-preact" "vendor/LICENSE-uPlot";
 };
@@ -176,6 +178,20 @@ mod tests {
         assert!(!text.contains("<style") && !text.contains(" style=") && !text.contains(" onload="));
         assert!(text.split("<script").skip(1).all(|rest| rest.split('>').next().unwrap().contains(" src=")));
         assert!(!text.contains("://"));
+    }
+
+    /// Names of files come from anywhere: they stay text in every script of the page.
+    #[test]
+    fn page_scripts_never_turn_text_into_markup_or_code() {
+        let ours = FILES.iter().filter(|file| file.kind == SCRIPT && !file.path.starts_with("vendor/"));
+        let ways = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "createContextualFragment"];
+        let more = ["dangerouslySetInnerHTML", "DOMParser", "srcdoc", "eval(", "new Function", "javascript:"];
+        for file in ours {
+            let text = std::str::from_utf8(file.bytes).unwrap();
+            for way in ways.iter().chain(&more) {
+                assert!(!text.contains(way), "{}: {way}", file.path);
+            }
+        }
     }
 
     #[test]
