@@ -178,7 +178,7 @@ export function Uploads() {
         ${problem?.code === "exists" && html`<button onClick=${() => void run(upload, true)}>Replace</button>`}
         ${state === "failed" && problem?.code !== "exists" && html`<button onClick=${() => void run(upload, false)}>Go on</button>`}
         ${state !== "done" && html`<button class="plain" aria-label=${`Stop the upload of ${spelled(name)}`} onClick=${() => stop(upload, true)}>${isOpen(upload) ? "Stop" : "Remove"}</button>`}</div>
-      ${isOpen(upload) && html`<${Progress} share=${file.size ? Math.floor(done / file.size * 100) : 100} label=${`Upload of ${spelled(name)}`} />`}
+      ${isOpen(upload) && html`<${Progress} share=${file.size ? Math.floor(done / file.size * 100) : state === "waiting" ? 0 : 100} label=${`Upload of ${spelled(name)}`} />`}
       <${Trouble} problem=${problem} /></li>`; })}
       ${uploads.length > 50 && html`<li class="quiet">and ${count(uploads.length - 50)} more</li>`}</ul></section>`;
 }
