@@ -3,7 +3,7 @@
 // what the whole set is; the table never sorts or filters what happens to be loaded.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
-const ROW = 34, HEAD = 35, OVERSCAN = 8;
+const ROW = 34, HEAD = 35, OVERSCAN = 8, BASE = 128;
 /** Browsers lose positions in elements that are taller: Firefox at 17.9 million pixels, others later. */
 const HEIGHT_MAX = 16_000_000;
 let grids = 0;
@@ -148,38 +148,58 @@ export function Table({ source, columns, label, cls = "", busy = false, fitted =
     if (event.key in moves) { move(moves[event.key], event.shiftKey && Boolean(marks)); event.preventDefault(); }
     if (event.key === "Enter" && open && row && target === event.currentTarget) { open(row); event.preventDefault(); }
   };
-  /** @param {MouseEvent} event @param {number} place */
-  const down = (event, place) => {
-    const extend = event.shiftKey && Boolean(marks) && event.button === 0;
+  /** The row that an event is about. @param {Event} event */
+  const pointed = (event) => {
+    const place = Number(/** @type {HTMLElement|null} */ (/** @type {Element} */ (event.target).closest("[data-row]"))?.dataset.row ?? -1);
+    return { place, row: place < 0 ? undefined : rowAt(place) };
+  };
+  /** @param {Event} event */
+  const isTick = (event) => Boolean(/** @type {Element} */ (event.target).closest(".tick"));
+  /** @param {MouseEvent} event */
+  const down = (event) => {
+    const { place } = pointed(event), extend = event.shiftKey && Boolean(marks) && event.button === 0;
+    if (place < 0) return;
     if (extend) event.preventDefault();
     body.current?.focus({ preventScroll: true });
     move(place, extend);
   };
-  /** @param {MouseEvent} event @param {any} row */
-  const click = (event, row) => {
+  /** @param {MouseEvent} event */
+  const click = (event) => {
+    const { row } = pointed(event);
     if (!marks || !row || event.shiftKey) return;
-    const onTick = /** @type {Element} */ (event.target).closest(".tick");
-    if (onTick || event.ctrlKey || event.metaKey) marks.toggle(row);
+    if (isTick(event) || event.ctrlKey || event.metaKey) marks.toggle(row);
     else if (/** @type {any} */ (event).pointerType === "touch") open?.(row);
     else marks.clear();
   };
+  /** @param {MouseEvent} event */
+  const twice = (event) => { const { row } = pointed(event); if (row && !isTick(event)) open?.(row); };
+  /** @param {DragEvent} event */
+  const lift = (event) => { const { row } = pointed(event); if (row) drag?.(event, row); };
+  /** Rows as they were drawn: one that has not changed is not drawn again. @type {{current: Map<number, {state: unknown[], drawn: any}>}} */
+  const drawn = useRef(new Map());
+  /** @type {Map<number, {state: unknown[], drawn: any}>} */
+  const now = new Map();
   /** @param {number} place @param {number} y @param {boolean} [parked] */
   const line = (place, y, parked) => {
-    const row = rowAt(place), marked = Boolean(marks && row && marks.has(row));
-    return html`<div key=${place} id=${`${id.current}-${place}`} role="row" aria-rowindex=${place + 2} data-row=${place}
-      class=${`grid-row ${place === index && head < 0 ? "active" : ""} ${marked ? "marked" : ""} ${place === over ? "over" : ""} ${parked ? "parked" : ""}`}
-      aria-selected=${marks ? marked : place === index} style=${{ transform: `translateY(${y}px)` }} draggable=${drag && row ? true : undefined}
-      onMouseDown=${(/** @type {MouseEvent} */ event) => down(event, place)} onClick=${(/** @type {MouseEvent} */ event) => click(event, row)}
-      onDragStart=${drag && row && ((/** @type {DragEvent} */ event) => drag(event, row))}
-      onDblClick=${(/** @type {MouseEvent} */ event) => row && !(/** @type {Element} */ (event.target).closest(".tick")) && open?.(row)}>
+    const row = rowAt(place), marked = Boolean(marks && row && marks.has(row)), isActive = place === index && head < 0;
+    const chosen = marks ? marked : place === index;
+    const state = [row, columns, y, isActive, marked, chosen, place === over, parked], before = drawn.current.get(place);
+    const kept = before && state.every((value, at) => value === before.state[at]) ? before : { state, drawn: html`<div key=${place} id=${`${id.current}-${place}`} role="row" aria-rowindex=${place + 2} data-row=${place}
+      class=${`grid-row ${isActive ? "active" : ""} ${marked ? "marked" : ""} ${place === over ? "over" : ""} ${parked ? "parked" : ""}`}
+      aria-selected=${chosen} style=${{ transform: `translateY(${y}px)` }} draggable=${drag && row ? true : undefined}>
       ${columns.map((column) => html`<div role="gridcell" class=${`cell ${column.cls ?? ""}`}>${row ? column.cell(row) : html`<i class="ghost"></i>`}</div>`)}
-    </div>`;
+    </div>` };
+    now.set(place, kept);
+    return kept.drawn;
   };
+  // Rows stand where they are in a shift, which alone moves while a long list is scrolled.
+  const base = first - first % BASE, shift = base * ROW - at + view.top;
   const rows = [];
-  for (let place = first; place < last; place += 1) rows.push(line(place, place * ROW - at + view.top));
+  for (let place = first; place < last; place += 1) rows.push(line(place, (place - base) * ROW));
   // The active row stays in the document when it is far from the view, so that assistive technology never loses it.
-  if (count > 0 && index < first) rows.unshift(line(index, Math.max(0, view.top - 2 * ROW), true));
-  if (count > 0 && index >= last) rows.push(line(index, Math.min(tall - ROW, view.top + view.height + ROW), true));
+  if (count > 0 && index < first) rows.unshift(line(index, Math.max(0, view.top - 2 * ROW) - shift, true));
+  if (count > 0 && index >= last) rows.push(line(index, Math.min(tall - ROW, view.top + view.height + ROW) - shift, true));
+  drawn.current = now;
   const height = fitted ? { height: `${Math.max(180, (Math.min(count, 40) + 1) * ROW + 6)}px` } : undefined;
   const scrolled = (/** @type {Event} */ event) => {
     const top = /** @type {HTMLElement} */ (event.currentTarget).scrollTop;
@@ -194,7 +214,8 @@ export function Table({ source, columns, label, cls = "", busy = false, fitted =
       ${columns.map((column, place) => html`<div role="columnheader" id=${`${id.current}-head-${place}`} aria-sort=${order(column)}
         class=${`cell ${column.cls ?? ""} ${column.sort && setSort ? "sorts" : ""} ${place === head ? "active" : ""}`} onClick=${() => sortBy(place)}>${column.title}${
         order(column)?.endsWith("ing") && html`<span class="order" aria-hidden="true">${sort?.startsWith("-") ? "▼" : "▲"}</span>`}</div>`)}</div></div>
-    ${count > 0 ? html`<div class="grid-body" role="rowgroup" style=${{ height: `${tall}px` }}>${rows}</div>`
+    ${count > 0 ? html`<div class="grid-body" role="rowgroup" style=${{ height: `${tall}px` }} onMouseDown=${down} onClick=${click} onDblClick=${twice} onDragStart=${lift}>
+      <div class="grid-shift" role="presentation" style=${{ transform: `translateY(${shift}px)` }}>${rows}</div></div>`
       : !busy && html`<div role="rowgroup"><div role="row" aria-rowindex="2"><div role="gridcell" aria-colspan=${columns.length}>${empty}</div></div></div>`}
   </div>`;
 }

@@ -1,0 +1,271 @@
+// The Files view: two panes of endpoints, by mouse and by keyboard, and tasks from one to the other.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import fs from "node:fs";
+import { after, before, test } from "node:test";
+import { accessible, endBrowser, visit } from "./support/browser.mjs";
+import { b3sum, until, World } from "./support/world.mjs";
+
+/** @type {World} */
+let world;
+/** Entries of a directory that no page holds as a whole. */
+const MANY = 30_000;
+before(async () => {
+  world = await World.start();
+  world.addUser("ada");
+  world.addUser("eve", "viewer");
+  for (let number = 0; number < 12; number += 1) world.write(`lab/run/file-${number}.dat`, randomBytes(1000 + number));
+  world.write("lab/run/raw/deep.bin", randomBytes(300_000));
+  world.write("lab/run/.hidden", "h");
+  fs.mkdirSync(world.path("lab/many"));
+  for (let number = 0; number < MANY; number += 1) fs.writeFileSync(world.path(`lab/many/img-${number}.tif`), "");
+  fs.mkdirSync(world.path("lab/empty"));
+});
+after(async () => { await endBrowser(); world?.endNow(); });
+
+const link = (left, right, more = "") => `#/files?left=@lab:${encodeURIComponent(left)}&right=@archive:${encodeURIComponent(right)}${more}`;
+const grid = (page, side) => page.getByRole("grid", { name: new RegExp(`^${side} pane`) });
+const row = (page, side, name) => grid(page, side).getByRole("row").filter({ has: page.locator("bdi", { hasText: new RegExp(`^${name}$`) }) });
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+/** The row that has a grid's focus: its name and its number. */
+const active = (page, side) => grid(page, side).evaluate((one) => {
+  const row = document.getElementById(one.getAttribute("aria-activedescendant") ?? "");
+  return { name: row?.querySelector("bdi")?.textContent, row: Number(row?.getAttribute("aria-rowindex")) };
+});
+const stands = (page, side, name) => until(`${name} is the active row`, async () => (await active(page, side)).name === name);
+const hasFocus = (locator) => locator.evaluate((one) => one === document.activeElement);
+const foot = (page, side) => page.locator(`.pane-foot.${side.toLowerCase()}`);
+const dialog = (page) => page.getByRole("dialog");
+
+test("files are chosen by keys and copied to the other pane by a task", () => visit(world, { user: "ada", at: link("/run", "/") }, async (page) => {
+  const left = grid(page, "Left");
+  await row(page, "Left", "raw").waitFor();
+  assert.ok(await hasFocus(left), "the view begins in its list");
+  await page.keyboard.type("file-3");
+  await stands(page, "Left", "file-3.dat");
+  await page.keyboard.press("Space");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Shift+ArrowDown");
+  await foot(page, "Left").getByText("3 selected").waitFor();
+  assert.equal(await left.locator("[aria-selected=true]").count(), 3);
+  await page.keyboard.press("c");
+  await dialog(page).getByText("3 files").waitFor();
+  await accessible(page, "the sheet of a copy");
+  await dialog(page).getByLabel("Label").fill("by keys");
+  await dialog(page).getByText("What is copied").click();
+  await dialog(page).getByLabel("Verify").selectOption("disk");
+  await button(dialog(page), "Start copy").click();
+  await page.getByRole("region", { name: "Tasks started here" }).getByText("Succeeded").waitFor();
+  for (const name of ["file-3.dat", "file-4.dat", "file-5.dat"]) await row(page, "Right", name).waitFor();
+  const [task] = (await world.api("GET", "/tasks?label=by%20keys")).items;
+  assert.deepEqual(task.request.pairs, [3, 4, 5].map((number) => ({ source: `@lab:/run/file-${number}.dat`, destination: "@archive:/" })));
+  assert.equal(task.request.options.verify, "disk");
+  await foot(page, "Left").getByText("12 entries").waitFor().catch(() => {});
+  await page.keyboard.press("Tab");
+}));
+
+test("focus is never lost: far from the view, out of the list and in, and when its row is filtered away", () => visit(world, { user: "ada", at: link("/many", "/") }, async (page) => {
+  const left = grid(page, "Left"), right = grid(page, "Right");
+  await foot(page, "Left").getByText(`${MANY.toLocaleString("en-US")} entries`).waitFor();
+  assert.equal(await left.getAttribute("aria-rowcount"), String(MANY + 1));
+  for (let presses = 0; presses < 9; presses += 1) await page.keyboard.press("ArrowDown");
+  assert.deepEqual(await active(page, "Left"), { name: "img-9.tif", row: 11 });
+  await left.evaluate((one) => { one.scrollTop = one.scrollHeight / 2; });
+  await left.getByText("img-15000.tif").waitFor();
+  assert.ok(await left.locator("[role=row]").count() < 120, "rows exist only near the view");
+  const numbers = await left.locator("[role=row]").evaluateAll((rows) => rows.map((one) => Number(one.getAttribute("aria-rowindex"))));
+  assert.deepEqual(numbers, [...numbers].sort((one, other) => one - other), "the numbers of rows rise");
+  await page.keyboard.press("Tab");
+  assert.ok(await hasFocus(right), "Tab changes the pane");
+  await page.keyboard.press("Shift+Tab");
+  assert.ok(await hasFocus(left));
+  assert.deepEqual(await active(page, "Left"), { name: "img-9.tif", row: 11 });
+  await accessible(page, "a list that is scrolled away from its focus");
+  await page.keyboard.press("ArrowDown");
+  await left.getByText("img-10.tif", { exact: true }).waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("*99.tif");
+  await foot(page, "Left").getByText("300 of 30,000 entries").waitFor();
+  await page.keyboard.press("Enter");
+  assert.ok(await hasFocus(left), "Enter leads from the filter to the list");
+  assert.match((await active(page, "Left")).name ?? "", /99\.tif$/);
+  await page.keyboard.press("End");
+  await stands(page, "Left", "img-29999.tif");
+}));
+
+test("all means the whole directory under its filter, and all but some are exactly these", () => visit(world, { user: "ada", at: link("/many", "/") }, async (page) => {
+  await grid(page, "Left").getByText("img-0.tif", { exact: true }).waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("*999.tif");
+  await foot(page, "Left").getByText("30 of 30,000").waitFor();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Control+a");
+  await foot(page, "Left").getByText("30 selected").waitFor();
+  await page.keyboard.press("Space");
+  await foot(page, "Left").getByText("29 selected").waitFor();
+  await page.keyboard.press("c");
+  await dialog(page).getByText("29 files").waitFor();
+  await dialog(page).getByLabel("Label").fill("all but one");
+  await button(dialog(page), "Start copy").click();
+  await dialog(page).waitFor({ state: "detached" });
+  const [task] = (await world.api("GET", "/tasks?label=all%20but")).items;
+  const names = task.request.pairs.map(({ source }) => source.replace("@lab:/many/", "")).sort();
+  assert.equal(names.length, 29);
+  assert.ok(names.every((name) => name.endsWith("999.tif")) && !names.includes("img-999.tif"));
+  // Without a filter the folder's contents are one pair, however many they are.
+  await page.keyboard.press("Escape");
+  await page.getByLabel("Filter of the left pane").fill("");
+  await foot(page, "Left").getByText(/^30,000 entries/).waitFor();
+  await button(page, "Select all").first().click();
+  await button(page, "Copy from the left pane to the right pane").click();
+  await dialog(page).getByText("30,000 files").waitFor();
+  await dialog(page).getByText("The same at the command line").click();
+  assert.equal(await dialog(page).locator(".command code").innerText(), "carrack task submit @lab:/many/ @archive:/");
+  await page.keyboard.press("Escape");
+  // By name they are too many for a task, and the page says so before it asks the service.
+  await grid(page, "Left").focus();
+  await page.keyboard.press("Space");
+  await page.keyboard.press("c");
+  await dialog(page).getByText("at most 10,000 items").waitFor();
+  assert.ok(await button(dialog(page), "Start copy").isDisabled());
+  await button(dialog(page), "Copy the whole folder, hidden entries too").click();
+  await dialog(page).getByText("30,000 files").waitFor();
+}));
+
+test("folders are made, renamed and deleted, and nothing goes before it was shown", () => visit(world, { user: "ada", at: link("/run", "/") }, async (page, guard) => {
+  await row(page, "Left", "raw").waitFor();
+  await page.keyboard.press("n");
+  await dialog(page).getByLabel("Name").fill("100% new");
+  await accessible(page, "the name of a new folder");
+  await page.keyboard.press("Enter");
+  await stands(page, "Left", "100% new");
+  assert.ok(fs.statSync(world.path("lab/run/100% new")).isDirectory());
+  assert.ok(await hasFocus(grid(page, "Left")));
+  await page.keyboard.press("F2");
+  assert.equal(await dialog(page).getByLabel("New name").inputValue(), "100% new");
+  guard.expect(/^409 /);
+  await dialog(page).getByLabel("New name").fill("raw");
+  await page.keyboard.press("Enter");
+  await dialog(page).getByRole("alert").waitFor();
+  assert.ok(fs.existsSync(world.path("lab/run/raw/deep.bin")), "what exists is not replaced unasked");
+  await dialog(page).getByLabel("New name").fill("newer");
+  await page.keyboard.press("Enter");
+  await stands(page, "Left", "newer");
+  assert.ok(fs.existsSync(world.path("lab/run/newer")) && !fs.existsSync(world.path("lab/run/100% new")));
+  fs.writeFileSync(world.path("lab/run/newer/inside"), "12345");
+  await page.keyboard.press("Delete");
+  await dialog(page).getByText("1 file, 1 folder, 5 B").waitFor();
+  await accessible(page, "what a deletion would delete");
+  await button(dialog(page), "Keep").click();
+  assert.ok(fs.existsSync(world.path("lab/run/newer/inside")));
+  await page.keyboard.press("Delete");
+  await button(dialog(page), "Delete").click();
+  await until("it is gone", () => !fs.existsSync(world.path("lab/run/newer")));
+  await row(page, "Left", "newer").waitFor({ state: "detached" });
+  assert.ok(fs.existsSync(world.path("lab/run/raw/deep.bin")));
+}));
+
+test("properties show the exact size, what a folder holds, and the digest of b3sum", () => visit(world, { user: "ada", at: link("/run", "/") }, async (page) => {
+  await row(page, "Left", "file-7.dat").dblclick();
+  await dialog(page).getByText("(1,007 bytes)").waitFor();
+  await button(dialog(page), "Compute BLAKE3").click();
+  await dialog(page).getByText(b3sum(world.path("lab/run/file-7.dat"))).waitFor();
+  await accessible(page, "properties of a file");
+  await page.keyboard.press("Escape");
+  await row(page, "Left", "raw").click();
+  await button(page, "Properties").click();
+  await dialog(page).getByText("1 file, 1 folder, 293.0 KiB").waitFor();
+}));
+
+test("address leads to two folders, and back leads to the row that was opened", () => visit(world, { user: "ada", at: link("/run", "/", "&name=file-9.dat") }, async (page, guard) => {
+  await stands(page, "Left", "file-9.dat");
+  await page.keyboard.type("raw");
+  await stands(page, "Left", "raw");
+  await page.keyboard.press("Enter");
+  await row(page, "Left", "deep.bin").waitFor();
+  assert.ok(page.url().endsWith("#/files?left=@lab:/run/raw&right=@archive:/"));
+  await page.keyboard.press("Backspace");
+  await stands(page, "Left", "raw");
+  await page.goBack();
+  await row(page, "Left", "deep.bin").waitFor();
+  guard.expect(/^404 /);
+  await page.getByRole("button", { name: "Type a path for the left pane" }).click();
+  await page.keyboard.type("@lab:/run/../nowhere/");
+  await page.keyboard.press("Enter");
+  await grid(page, "Left").getByRole("alert").waitFor();
+  await accessible(page, "a folder that is not there");
+  await page.getByRole("link", { name: "Go to the folder above" }).click();
+  await row(page, "Left", "run").waitFor();
+  assert.ok(page.url().includes("right=@archive:/"), "the other pane stays where it is");
+}));
+
+test("names of any bytes are shown as text, found, and copied exactly", () => visit(world, { user: "ada", at: link("/odd", "/") }, async (page, _, context) => {
+  world.write("lab/odd/<img src=x onerror=alert(1)>", "1");
+  world.write(Buffer.from("lab/odd/\xff\n50% \u0001", "latin1"), "2");
+  world.write("lab/odd/left\u202eexe.txt", "3");
+  await button(page, "Read the folder again").first().click();
+  await row(page, "Left", "<img src=x onerror=alert\\(1\\)>").waitFor();
+  await grid(page, "Left").getByText("left\\u{202e}exe.txt").waitFor();
+  const odd = grid(page, "Left").getByRole("row").filter({ hasText: "\\xFF\\n50% \\x01" });
+  await odd.click();
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.keyboard.press("Control+c");
+  await until("the location is copied", async () => await page.evaluate(() => navigator.clipboard.readText()) === "@lab:/odd/%FF%0A50%25 %01");
+  await page.keyboard.press("c");
+  await dialog(page).getByText("1 file").waitFor();
+  await button(dialog(page), "Start copy").click();
+  await until("it has arrived", () => fs.existsSync(Buffer.concat([Buffer.from(`${world.path("archive")}/`), Buffer.from("\xff\n50% \u0001", "latin1")])));
+  await accessible(page, "names of any bytes");
+}));
+
+test("rows are dragged to the other pane, and with Shift they move", () => visit(world, { user: "ada", at: link("/drag", "/dragged") }, async (page) => {
+  for (const name of ["one", "two", "three"]) world.write(`lab/drag/${name}`, name);
+  fs.mkdirSync(world.path("archive/dragged/inner"), { recursive: true });
+  await button(page, "Read the folder again").first().click();
+  await button(page, "Read the folder again").last().click();
+  await row(page, "Left", "one").locator(".tick").click();
+  await row(page, "Left", "two").locator(".tick").click();
+  await row(page, "Left", "one").dragTo(row(page, "Right", "inner"));
+  await dialog(page).getByText("2 files").waitFor();
+  assert.equal(await dialog(page).getByLabel("To").inputValue(), "@archive:/dragged/inner");
+  await button(dialog(page), "Start copy").click();
+  await until("both are there", () => ["one", "two"].every((name) => fs.existsSync(world.path("archive/dragged/inner", name))));
+  await row(page, "Left", "three").click();
+  await page.keyboard.press("m");
+  await dialog(page).getByText("Each source is deleted").waitFor();
+  await button(dialog(page), "Start move").click();
+  await row(page, "Right", "three").waitFor();
+  await until("its source is gone", () => !fs.existsSync(world.path("lab/drag/three")));
+}));
+
+test("viewers look at files and change nothing", () => visit(world, { user: "eve", at: link("/run", "/") }, async (page) => {
+  await row(page, "Left", "raw").waitFor();
+  for (const name of ["Copy", "Move", "New folder", "Rename", "Delete", "Upload"]) assert.ok(await button(page, name).isDisabled(), name);
+  await page.keyboard.press("Delete");
+  await page.getByText("Viewers change nothing").waitFor({ state: "attached" });
+  assert.equal(await dialog(page).count(), 0);
+}));
+
+for (const [what, how] of /** @type {[string, object][]} */ ([["light", {}], ["dark", { dark: true }], ["narrow", { width: 390 }]])) {
+  test(`axe-core finds nothing in the states of a pane, ${what}`, () => visit(world, { user: "ada", at: link("/run", "/"), ...how }, async (page) => {
+    await row(page, "Left", "raw").waitFor();
+    await row(page, "Left", "file-1.dat").locator(".tick").click();
+    await accessible(page, `selected, ${what}`);
+    await page.getByLabel("Filter of the left pane").fill("nothing has this name");
+    await page.getByText("Nothing matches the filter").waitFor();
+    await accessible(page, `filtered to nothing, ${what}`);
+    await page.goto(`${world.origin}/${link("/empty", "/")}`);
+    await page.getByText("This folder is empty").waitFor();
+    await accessible(page, `empty, ${what}`);
+    await button(page, "Places").first().click();
+    await dialog(page).waitFor();
+    await accessible(page, `places, ${what}`);
+    await page.keyboard.press("Escape");
+    await dialog(page).waitFor({ state: "detached" });
+    await grid(page, "Left").focus();
+    await page.keyboard.press("?");
+    await dialog(page).waitFor();
+    await accessible(page, `keys, ${what}`);
+  }));
+}
