@@ -28,6 +28,10 @@ export const wire = (text) => text.replace(/%(?![0-9A-Fa-f]{2})/g, "%25")
   // eslint-disable-next-line no-control-regex
   .replace(/[\u0000-\u001f\u007f-\u009f]/g, (mark) => encodeURIComponent(mark));
 
+/** The name of a file as the service writes it. @param {string} name */
+// eslint-disable-next-line no-control-regex
+export const exact = (name) => name.replace(/[%\u0000-\u001f\u007f-\u009f]/g, encodeURIComponent);
+
 /** @param {string} path @param {string} name */
 export const join = (path, name) => path === "/" ? `/${name}` : `${path}/${name}`;
 /** @param {string} path */

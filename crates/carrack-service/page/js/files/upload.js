@@ -4,7 +4,7 @@ import { html, useEffect, useState } from "../ui.js";
 import { Problem, address, call, headers, problemOf } from "../api.js";
 import { Progress, Trouble } from "../parts.js";
 import { bytes, count, plural } from "../format.js";
-import { join, location, spelled, wire } from "./names.js";
+import { exact, join, location, spelled } from "./names.js";
 
 /** @typedef {import("./names.js").Place} Place */
 /**
@@ -144,7 +144,7 @@ export async function dropped(data) {
   /** @param {any} entry @param {string} above */
   const walk = async (entry, above) => {
     if (!entry || files.length >= DROP_MOST) return;
-    const name = above + wire(entry.name);
+    const name = above + exact(entry.name);
     if (entry instanceof File) files.push({ file: entry, name });
     else if (entry.isFile) files.push({ file: await new Promise((resolve, reject) => entry.file(resolve, reject)), name });
     else {
@@ -177,7 +177,7 @@ export function Uploads() {
         <span class="quiet small">${WORDS[state]}${state === "sending" ? ` ${bytes(done)} of ${bytes(file.size)}` : ""}${kept ? `, ${bytes(kept)} were there` : ""}</span>
         ${problem?.code === "exists" && html`<button onClick=${() => void run(upload, true)}>Replace</button>`}
         ${state === "failed" && problem?.code !== "exists" && html`<button onClick=${() => void run(upload, false)}>Go on</button>`}
-        ${state !== "done" && html`<button class="plain" aria-label=${`Stop the upload of ${spelled(name)}`} onClick=${() => stop(upload, true)}>${isOpen(upload) ? "Stop" : "Remove"}</button>`}</div>
+        ${state !== "done" && html`<button class="plain" aria-label=${`${isOpen(upload) ? "Stop" : "Remove"} the upload of ${spelled(name)}`} onClick=${() => stop(upload, true)}>${isOpen(upload) ? "Stop" : "Remove"}</button>`}</div>
       ${isOpen(upload) && html`<${Progress} share=${file.size ? Math.floor(done / file.size * 100) : state === "waiting" ? 0 : 100} label=${`Upload of ${spelled(name)}`} />`}
       <${Trouble} problem=${problem} /></li>`; })}
       ${uploads.length > 50 && html`<li class="quiet">and ${count(uploads.length - 50)} more</li>`}</ul></section>`;

@@ -5,7 +5,7 @@ import { useLive } from "../store.js";
 import { Empty, Progress, Segments, State, Trouble, useAction } from "../parts.js";
 import { bytes, duration, title } from "../format.js";
 import { Bar, Foot, Grid, Icon, filterOf, gridOf, other, usePane } from "../files/pane.js";
-import { linkTo, join, last, location, parent, placeOf, same, spelled } from "../files/names.js";
+import { exact, linkTo, join, last, location, parent, placeOf, same, spelled } from "../files/names.js";
 import { pathsOf, targetsOf } from "../files/actions.js";
 import { TaskSheet } from "../files/sheet.js";
 import { Keys, NameDialog, Places, Properties } from "../files/dialogs.js";
@@ -142,7 +142,7 @@ function Panes({ known, endpoints, query, go }) {
   const drop = (/** @type {Pane} */ on) => (/** @type {DragEvent} */ event, /** @type {Entry|null} */ into) => {
     if (!on.place || !event.dataTransfer) return;
     const place = into ? { ...on.place, path: join(on.place.path, into.name) } : on.place;
-    setAt(on.side);
+    gridOf(on.side)?.focus({ preventScroll: true });
     if (event.dataTransfer.types.includes("Files")) { void send.go(on, place, dropped(event.dataTransfer)); return; }
     const from = dragged && panes[dragged.side], entry = dragged?.entry ?? null;
     dragged = null;
@@ -172,7 +172,7 @@ function Panes({ known, endpoints, query, go }) {
   const send1 = (/** @type {Pane} */ from) => { const off = !targetsOf(from) ? `Nothing is selected in the ${from.side} pane` : writes(panes[other(from.side)].place); return html`<button class="arrow" disabled=${Boolean(off)} title=${off || `Copy to the ${other(from.side)} pane`} aria-label=${`Copy from the ${from.side} pane to the ${other(from.side)} pane`} onClick=${() => { setAt(from.side); void act.go("copy", from); }}><${Icon} of=${other(from.side)} /></button>`; };
   return html`<div class="files-head"><h1>Files</h1><div class="bar-of-buttons files-tools" role="group" aria-label="Actions on the active pane">${commands.map(button)}</div>
       <div class="side-switch"><${Segments} value=${at} set=${(/** @type {string} */ side) => { setAt(side); }} label="Pane" choices=${[["left", "Left"], ["right", "Right"]]} /></div></div>
-    <input type="file" multiple hidden ref=${files} onChange=${(/** @type {Event} */ event) => { const input = /** @type {HTMLInputElement} */ (event.currentTarget); if (pane.place) void send.go(pane, pane.place, Promise.resolve({ files: [...(input.files ?? [])].map((file) => ({ file, name: file.name.replaceAll("%", "%25") })), folders: [], more: false })); input.value = ""; }} />
+    <input type="file" multiple hidden ref=${files} onChange=${(/** @type {Event} */ event) => { const input = /** @type {HTMLInputElement} */ (event.currentTarget); if (pane.place) void send.go(pane, pane.place, Promise.resolve({ files: [...(input.files ?? [])].map((file) => ({ file, name: exact(file.name) })), folders: [], more: false })); input.value = ""; }} />
     <${Trouble} problem=${act.problem ?? send.problem} />
     <div class="files" data-at=${at} onDragEnd=${() => { dragged = null; }} onCopy=${(/** @type {ClipboardEvent} */ event) => { if (/** @type {Element} */ (event.target).closest("[role=grid]") && getSelection()?.isCollapsed !== false) { event.preventDefault(); run("locate"); } }}>
       ${bar(left)}${bar(right)}<div class="arrows">${send1(left)}${send1(right)}</div>${grid(left)}${grid(right)}<${Foot} pane=${left} /><${Foot} pane=${right} /></div>
