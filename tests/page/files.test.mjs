@@ -195,7 +195,7 @@ test("address leads to two folders, and back leads to the row that was opened", 
   await page.keyboard.press("Enter");
   await grid(page, "Left").getByRole("alert").waitFor();
   await accessible(page, "a folder that is not there");
-  await page.getByRole("link", { name: "Go to the folder above" }).click();
+  await page.getByRole("button", { name: "Go to the folder above" }).click();
   await row(page, "Left", "run").waitFor();
   assert.ok(page.url().includes("right=@archive:/"), "the other pane stays where it is");
 }));

@@ -88,7 +88,7 @@ export function Places({ user, go, close }) {
 }
 
 /** @type {[string, string][]} */
-const MOVES = [["Tab, Shift+Tab", "Next pane, pane before"], ["↑ ↓ PgUp PgDn Home End", "Move; from the first row ↑ reaches the headings, Enter there sorts"], ["Enter", "Open a folder; properties of a file"], ["Backspace", "Folder above"],
+const MOVES = [["Tab, Shift+Tab", "Next pane, pane before"], ["↑ ↓ PgUp PgDn Home End", "Move; from the first row ↑ reaches the headings, Enter there sorts"], ["Backspace", "Folder above"],
   ["Space, Insert", "Select or not; Insert also moves on"], ["Shift with a move", "Select all rows on the way"], ["Ctrl+A", "Select the whole directory, loaded or not"], ["Esc", "Select nothing"],
   ["Letters", "Jump to a name; begin with a capital for c, m and n"], ["Ctrl+C", "Copy the locations of what is selected"]];
 /** @param {{commands: {name: string, key?: string, word: string}[], close: () => void}} props */

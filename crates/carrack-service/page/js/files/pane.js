@@ -5,7 +5,7 @@ import { Empty, Time, Trouble } from "../parts.js";
 import { bytes, count, plural } from "../format.js";
 import { Listing } from "./listing.js";
 import { NONE, add, has, sum, toggle, unseen } from "./selection.js";
-import { Spelled, linkTo, location, parent, placeOf, same, spelled, typed, wire } from "./names.js";
+import { Spelled, location, parent, placeOf, same, spelled, typed, wire } from "./names.js";
 import { keep, mark, read, visit } from "./places.js";
 
 /** @typedef {import("./listing.js").Entry} Entry */
@@ -32,7 +32,7 @@ const ICONS = {
 export const Icon = ({ of, cls = "" }) => html`<svg class=${`icon ${cls}`} viewBox="0 0 16 16" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="1.300" stroke-linejoin="round" stroke-linecap="round"><path d=${ICONS[of]} /></svg>`;
 
 /**
- * @param {string} side @param {Place|null} place @param {string} user @param {(text: string) => void} say
+ * @param {string} side @param {Place|null} place @param {string} user @param {(text: string, quiet?: boolean) => void} say
  * @param {{current: string|null}} wish the entry that its cursor stands on when the place is shown
  */
 export function usePane(side, place, user, say, wish) {
@@ -83,7 +83,7 @@ export function usePane(side, place, user, say, wish) {
   const state = listing?.state;
   useEffect(() => {
     if (state !== "complete" || !listing) return;
-    if (listing.total > 0) say(`${SIDES[side]} pane: ${plural(listing.total, "entry", "entries")}`);
+    if (listing.total > 0) say(`${SIDES[side]} pane: ${plural(listing.total, "entry", "entries")}`, true);
     // Names that were read later may stand before the active one.
     const { key } = cursor;
     if (key !== null && listing.rows.get(cursor.index)?.name !== key) void listing.find(key).then((found) => found && setCursor({ index: found.index, key, row: found.entry }), () => {});
@@ -95,7 +95,7 @@ export function usePane(side, place, user, say, wish) {
     setQuery(next);
     if (change.sort) keep(user, ({ sort }) => ({ sort: { ...sort, [side]: next.sort } }));
     if (change.hidden !== undefined) keep(user, () => ({ hidden: next.hidden }));
-    void search(next, cursor.key).then((came) => { if (came && change.filter !== undefined) say(`${count(listing.total)} of ${plural(listing.count, "entry", "entries")} shown`); });
+    void search(next, cursor.key).then((came) => { if (came && change.filter !== undefined) say(`${count(listing.total)} of ${plural(listing.count, "entry", "entries")} shown`, true); });
   };
   /** Reads the directory anew. @param {string|null} [name] the entry to stand on */
   const again = (name = cursor.key) => void search(query, name, true);
@@ -112,7 +112,7 @@ export function usePane(side, place, user, say, wish) {
       change(() => ({ named: new Map(), all: { query, total: listing.total, bytes: listing.bytes, whole: whole() } }));
       say(`All ${plural(listing.total, "entry", "entries")} selected`);
     },
-    clear: () => { if (!selection.all && selection.named.size === 0) return false; change(() => NONE); say("Nothing selected"); return true; },
+    clear: () => { if (!selection.all && selection.named.size === 0) return false; change(() => NONE); say("Nothing selected", true); return true; },
     range: (from, to, fresh) => {
       if (!listing) return;
       if (fresh) base.current.from = selection;
@@ -148,10 +148,10 @@ const COLUMNS = [
 export const KINDS = { directory: "Folder", file: "File", symlink: "Link", special: "Special" };
 
 /**
- * @param {{pane: Pane, focus: () => void, open: (entry: Entry) => void, keys: (event: KeyboardEvent) => boolean, at: boolean,
+ * @param {{pane: Pane, focus: () => void, up: () => void, open: (entry: Entry) => void, keys: (event: KeyboardEvent) => boolean, at: boolean,
  *   drop: (event: DragEvent, into: Entry|null) => void, drag: (event: DragEvent, entry: Entry) => void, takes: (event: DragEvent, into: Entry|null) => boolean}} props
  */
-export function Grid({ pane, focus, open, keys, at, drop, drag, takes }) {
+export function Grid({ pane, focus, up, open, keys, at, drop, drag, takes }) {
   const { side, place, listing, query, cursor, setCursor, marks } = pane;
   const [over, setOver] = useState(/** @type {{row: number|null}|null} */ (null));
   if (!listing || !place) return html`<div class=${`pane-grid ${side} sheet`}><${Empty} title="Choose an endpoint">Each pane shows a folder of an endpoint.<//></div>`;
@@ -167,7 +167,7 @@ export function Grid({ pane, focus, open, keys, at, drop, drag, takes }) {
     setOver((before) => !taken ? null : before?.row === row && before ? before : { row });
   };
   const { problem } = listing;
-  const empty = problem ? html`<div class="pad stack"><${Trouble} problem=${problem} again=${() => pane.again()} />${place.path !== "/" && html`<a href=${pane.side === "left" ? linkTo({ ...place, path: parent(place.path) }, null, side) : linkTo(null, { ...place, path: parent(place.path) }, side)}>Go to the folder above</a>`}</div>`
+  const empty = problem ? html`<div class="pad stack"><${Trouble} problem=${problem} again=${() => pane.again()} />${place.path !== "/" && html`<p><button onClick=${up}>Go to the folder above</button></p>`}</div>`
     : query.filter ? html`<${Empty} title="Nothing matches the filter"><button onClick=${() => pane.ask({ filter: "" })}>Show all ${count(listing.count)}</button><//>`
     : listing.count > 0 ? html`<${Empty} title="Only hidden entries here"><button onClick=${() => pane.ask({ hidden: true })}>Show ${count(listing.count)} hidden</button><//>`
     : html`<${Empty} title="This folder is empty">Copy something here from the other pane.<//>`;

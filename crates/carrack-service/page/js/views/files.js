@@ -43,10 +43,13 @@ function placeFor(said, before, endpoints, at) {
 
 /** @param {{known: import("../types.js").Whoami, endpoints: any[], query: URLSearchParams, go: (to: string) => void}} props */
 function Panes({ known, endpoints, query, go }) {
-  const [said, setSaid] = useState("");
+  const [said, setSaid] = useState({ text: "", quiet: true });
   const speech = useRef(/** @type {ReturnType<typeof setTimeout>|undefined} */ (undefined));
   // One thing after a while of quiet: a live region that tells each step is not listened to.
-  const say = (/** @type {string} */ text) => { clearTimeout(speech.current); speech.current = setTimeout(() => setSaid(text), 400); };
+  const say = (/** @type {string} */ text, quiet = false) => {
+    clearTimeout(speech.current);
+    speech.current = setTimeout(() => { setSaid({ text, quiet }); speech.current = setTimeout(() => setSaid({ text: "", quiet: true }), 5000); }, quiet ? 400 : 50);
+  };
   const [at, setAt] = useState(query.get("at") === "right" ? "right" : "left");
   /** @type {[any, (ask: any) => void]} what is asked in a dialog */
   const [ask, setAsk] = useState(/** @type {any} */ (null));
@@ -108,7 +111,7 @@ function Panes({ known, endpoints, query, go }) {
   const renames = pane.selection.all || pane.selection.named.size > 1 ? "Rename takes one entry" : need;
   /** @type {{name: string, key?: string, word: string, icon?: string, off: string}[]} */
   const commands = [
-    { name: "copy", key: "c", word: "Copy", icon: arrow, off: need || writes(across.place) }, { name: "move", key: "m", word: "Move", icon: arrow, off: need || writes(pane.place) || writes(across.place) },
+    { name: "open", key: "Enter", word: "Open", off: pane.current() ? "" : "No row is active" }, { name: "copy", key: "c", word: "Copy", icon: arrow, off: need || writes(across.place) }, { name: "move", key: "m", word: "Move", icon: arrow, off: need || writes(pane.place) || writes(across.place) },
     { name: "folder", key: "n", word: "New folder", off: writes(pane.place) }, { name: "rename", key: "F2", word: "Rename", off: renames || writes(pane.place) },
     { name: "delete", key: "Delete", word: "Delete", off: need || writes(pane.place) }, { name: "properties", word: "Properties", off: need }, { name: "locate", word: "Copy location", off: need },
     { name: "download", word: "Download", off: need }, { name: "upload", word: "Upload", off: uploadsOff(pane.place) }, { name: "filter", key: "/", word: "Filter", off: "" }, { name: "keys", key: "?", word: "Keys", off: "" },
@@ -117,7 +120,9 @@ function Panes({ known, endpoints, query, go }) {
     const command = commands.find((one) => one.name === name);
     if (!command) return;
     if (command.off) { say(command.off); return; }
+    const entry = pane.current();
     if (name === "filter") filterOf(at)?.focus();
+    else if (name === "open") { if (entry) enter(pane, entry); }
     else if (name === "keys") setAsk({ name });
     else if (name === "upload") files.current?.click();
     else void act.go(name, pane);
@@ -125,6 +130,7 @@ function Panes({ known, endpoints, query, go }) {
   const keys = (/** @type {Pane} */ on) => (/** @type {KeyboardEvent} */ event) => {
     if (on.isTyping() && on.typeAhead(event)) return true;
     if (event.key === "Backspace") { up(on); return true; }
+    if (event.key === "Enter") return false;
     const command = event.shiftKey && event.key.length === 1 && event.key !== "?" && event.key !== "/" ? undefined : commands.find(({ key }) => key === event.key);
     if (command) { run(command.name); return true; }
     return on.typeAhead(event);
@@ -165,19 +171,19 @@ function Panes({ known, endpoints, query, go }) {
   };
   // A dialog that closes late leaves the next one open.
   const close = () => setAsk((/** @type {any} */ now) => now === ask ? null : now);
-  const button = (/** @type {typeof commands[0]} */ { name, key, word, icon, off }) => html`<button key=${name} disabled=${Boolean(off)} title=${off || (key ? `${word} (${key})` : word)} aria-keyshortcuts=${key} onClick=${() => run(name)}>${icon && html`<${Icon} of=${icon} />`}${word}${key && html`<kbd aria-hidden="true">${key === "Delete" ? "Del" : key}</kbd>`}</button>`;
+  const button = (/** @type {typeof commands[0]} */ { name, key, word, icon, off }) => html`<button key=${name} disabled=${Boolean(off)} title=${off || (key ? `${word} (${key})` : word)} aria-keyshortcuts=${key} onClick=${() => run(name)}>${icon && html`<${Icon} of=${icon} />`}${word}${key && html`<kbd aria-hidden="true">${({ Delete: "Del", Enter: "↵" })[key] ?? key}</kbd>`}</button>`;
   const bar = (/** @type {Pane} */ of) => html`<${Bar} pane=${of} user=${known.user} endpoints=${endpoints} focus=${() => setAt(of.side)} go=${(/** @type {Place} */ place) => open(of.side, place)} choose=${() => setAsk({ name: "places", side: of.side })}
     link=${(/** @type {Place} */ place) => linkTo(of.side === "left" ? place : places.left, of.side === "right" ? place : places.right, of.side)} />`;
-  const grid = (/** @type {Pane} */ of) => html`<${Grid} pane=${of} at=${at === of.side} focus=${() => setAt(of.side)} open=${(/** @type {Entry} */ entry) => enter(of, entry)} keys=${keys(of)} drag=${drag(of)} takes=${takes(of)} drop=${drop(of)} />`;
+  const grid = (/** @type {Pane} */ of) => html`<${Grid} pane=${of} at=${at === of.side} focus=${() => setAt(of.side)} up=${() => up(of)} open=${(/** @type {Entry} */ entry) => enter(of, entry)} keys=${keys(of)} drag=${drag(of)} takes=${takes(of)} drop=${drop(of)} />`;
   const send1 = (/** @type {Pane} */ from) => { const off = !targetsOf(from) ? `Nothing is selected in the ${from.side} pane` : writes(panes[other(from.side)].place); return html`<button class="arrow" disabled=${Boolean(off)} title=${off || `Copy to the ${other(from.side)} pane`} aria-label=${`Copy from the ${from.side} pane to the ${other(from.side)} pane`} onClick=${() => { setAt(from.side); void act.go("copy", from); }}><${Icon} of=${other(from.side)} /></button>`; };
-  return html`<div class="files-head"><h1>Files</h1><div class="bar-of-buttons files-tools" role="group" aria-label="Actions on the active pane">${commands.map(button)}</div>
+  return html`<div class="files-head"><h1>Files</h1><div class="bar-of-buttons files-tools" role="group" aria-label="Actions on the active pane">${commands.filter(({ name }) => name !== "filter").map(button)}</div>
       <div class="side-switch"><${Segments} value=${at} set=${(/** @type {string} */ side) => { setAt(side); }} label="Pane" choices=${[["left", "Left"], ["right", "Right"]]} /></div></div>
     <input type="file" multiple hidden ref=${files} onChange=${(/** @type {Event} */ event) => { const input = /** @type {HTMLInputElement} */ (event.currentTarget); if (pane.place) void send.go(pane, pane.place, Promise.resolve({ files: [...(input.files ?? [])].map((file) => ({ file, name: exact(file.name) })), folders: [], more: false })); input.value = ""; }} />
     <${Trouble} problem=${act.problem ?? send.problem} />
     <div class="files" data-at=${at} onDragEnd=${() => { dragged = null; }} onCopy=${(/** @type {ClipboardEvent} */ event) => { if (/** @type {Element} */ (event.target).closest("[role=grid]") && getSelection()?.isCollapsed !== false) { event.preventDefault(); run("locate"); } }}>
       ${bar(left)}${bar(right)}<div class="arrows">${send1(left)}${send1(right)}</div>${grid(left)}${grid(right)}<${Foot} pane=${left} /><${Foot} pane=${right} /></div>
     ${tasks.length > 0 && html`<section class="sheet running" aria-label="Tasks started here"><ul class="causes">${tasks.map(({ id, places: changed }) => html`<${Running} key=${id} id=${id} ended=${() => refresh(changed)} forget=${() => setTasks((before) => before.filter((one) => one.id !== id))} />`)}</ul></section>`}
-    <${Uploads} /><p class="hidden-text" role="status">${said}</p>
+    <${Uploads} /><p class=${said.quiet ? "hidden-text" : "said"} role="status">${said.text}</p>
     ${ask && (ask.name === "copy" || ask.name === "move" || ask.name === "delete") && html`<${TaskSheet} kind=${ask.name} targets=${ask.targets} to=${ask.name === "delete" ? null : ask.to} close=${close} done=${started} />`}
     ${ask?.name === "folder" && html`<${NameDialog} place=${ask.pane.place} close=${close} done=${(/** @type {string} */ name) => { close(); ask.pane.again(name); if (!same(left.place, right.place)) return; panes[other(ask.pane.side)].again(); }} />`}
     ${ask?.name === "rename" && html`<${NameDialog} place=${ask.targets.place} from=${ask.entry.name} close=${close} done=${(/** @type {string} */ name) => { close(); ask.targets.pane.clear(); ask.targets.pane.again(name); if (same(left.place, right.place)) panes[other(ask.targets.pane.side)].again(); }} />`}
