@@ -14,7 +14,8 @@ use flate2::write::GzEncoder;
 
 use super::problem::ApiError;
 
-/// Scripts, workers, styles, images and connections of the page's own origin, and nothing written into the document itself.
+/// Scripts, workers, styles, images and connections of the page's own origin, and nothing written into the document
+/// itself.
 const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// Browsers ask each time, and are told that nothing has changed: another version of the service brings another page.
