@@ -125,7 +125,8 @@ export function usePane(side, place, user, say, wish) {
   /** Finds the name that is being typed. @param {KeyboardEvent} event @returns {boolean} whether the key was part of it */
   const typeAhead = (event) => {
     const now = Date.now(), going = now - typing.current.at < TYPING;
-    if (event.key.length !== 1 || (!going && event.key === " ")) return false;
+    // Space selects, and any key that moves ends the name.
+    if (event.key.length !== 1 || event.key === " ") { typing.current.at = 0; return false; }
     const text = (going ? typing.current.text : "") + event.key;
     typing.current = { text, at: now };
     listing?.find(wire(text)).then((found) => { if (found && typing.current.text === text) { revealed.current += 1; setCursor({ index: found.index, key: found.entry.name, row: found.entry, reveal: revealed.current }); } }, () => {});
