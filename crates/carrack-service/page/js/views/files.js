@@ -54,8 +54,10 @@ function Panes({ known, endpoints, query, go }) {
   /** @type {[any, (ask: any) => void]} what is asked in a dialog */
   const [ask, setAsk] = useState(/** @type {any} */ (null));
   const [tasks, setTasks] = useState(/** @type {{id: string, places: (Place|null)[]}[]} */ ([]));
-  const wishes = { left: useRef(query.get("at") === "right" ? null : query.get("name")), right: useRef(query.get("at") === "right" ? query.get("name") : null) };
+  const wishes = { left: useRef(/** @type {string|null} */ (null)), right: useRef(/** @type {string|null} */ (null)) };
   const places = useMemo(() => {
+    const name = query.get("name");
+    if (name !== null) wishes[query.get("at") === "right" ? "right" : "left"].current = name;
     const { sides } = read(known.user);
     return { left: placeFor(query.get("left"), sides.left, endpoints, 0), right: placeFor(query.get("right"), sides.right, endpoints, 1) };
   }, [query]);
@@ -63,6 +65,8 @@ function Panes({ known, endpoints, query, go }) {
   /** @type {Record<string, Pane>} */
   const panes = { left, right };
   useEffect(() => { gridOf(at)?.focus({ preventScroll: true }); }, []);
+  // An address that names an entry of a folder that is shown already.
+  useEffect(() => { for (const one of [left, right]) { const wish = wishes[one === left ? "left" : "right"]; if (wish.current !== null) one.again(wish.current); wish.current = null; } }, [query]);
   const pane = panes[at], across = panes[other(at)];
   const endpointOf = (/** @type {Place|null} */ place) => endpoints.find((one) => one.name === place?.endpoint);
   const may = known.role !== "viewer";
@@ -70,9 +74,9 @@ function Panes({ known, endpoints, query, go }) {
 
   /** @param {string} side @param {Place} place @param {string|null} [name] */
   const open = (side, place, name = null) => {
-    wishes[side === "left" ? "left" : "right"].current = name;
     setAt(side);
     if (same(place, panes[side].place)) { panes[side].again(name); return; }
+    wishes[side === "left" ? "left" : "right"].current = name;
     go(linkTo(side === "left" ? place : places.left, side === "right" ? place : places.right, side).slice(1));
   };
   const up = (/** @type {Pane} */ { side, place }) => { if (place && place.path !== "/") open(side, { ...place, path: parent(place.path) }, last(place.path)); };
