@@ -175,7 +175,7 @@ export function Grid({ pane, focus, up, open, keys, at, drop, drag, takes }) {
   return html`<div class=${`pane-grid ${side} ${at ? "at" : ""} ${over && over.row === null ? "over" : ""}`} onFocusIn=${focus} onDragOver=${hover} onDragLeave=${() => setOver(null)}
     onDrop=${(/** @type {DragEvent} */ event) => { setOver(null); const { entry } = pointed(event); if (takes(event, entry)) { event.preventDefault(); drop(event, entry); } }}>
     <${Table} source=${listing.source} columns=${COLUMNS} label=${`${SIDES[side]} pane: ${spelled(location(place))}`} cls="files-grid" busy=${listing.busy && listing.total === 0} open=${open}
-      sort=${query.sort} setSort=${(/** @type {string} */ sort) => pane.ask({ sort })} marks=${marks} cursor=${cursor} setCursor=${setCursor} keys=${keys} drag=${drag} over=${over?.row} empty=${empty} /></div>`;
+      sort=${query.sort} setSort=${(/** @type {string} */ sort) => pane.ask({ sort })} marks=${marks} cursor=${cursor} setCursor=${setCursor} keys=${keys} drag=${drag} over=${over?.row} empty=${html`<div onClick=${() => gridOf(side)?.focus({ preventScroll: true })}>${empty}</div>`} /></div>`;
 }
 
 /** @param {{pane: Pane, user: string, endpoints: any[], go: (place: Place) => void, link: (place: Place) => string, choose: () => void, focus: () => void}} props */
@@ -198,7 +198,7 @@ export function Bar({ pane, user, endpoints, go, link, choose, focus }) {
     <div class="bar-line"><select aria-label=${`Endpoint of the ${word} pane`} value=${place?.endpoint ?? ""} onChange=${(/** @type {Event} */ event) => { const { value } = /** @type {HTMLSelectElement} */ (event.currentTarget); if (value) go({ endpoint: value, path: "/" }); }}>
         ${!endpoints.some((one) => one.name === place?.endpoint) && html`<option value=${place?.endpoint ?? ""}>${place ? `@${place.endpoint}` : "Choose…"}</option>`}
         ${endpoints.map((one) => html`<option value=${one.name}>@${one.name}${one.read_only ? " (read only)" : ""}</option>`)}</select>
-      ${edits ? html`<input class="path-box mono" aria-label=${`Path of the ${word} pane`} autofocus spellcheck=${false} autocapitalize="none" value=${place ? typed(place.path) : "/"} ref=${focusOnce} onBlur=${() => setEdits(false)}
+      ${edits ? html`<input class="path-box mono" aria-label=${`Path of the ${word} pane`} autofocus spellcheck=${false} autocapitalize="none" defaultValue=${place ? typed(place.path) : "/"} ref=${focusOnce} onBlur=${() => setEdits(false)}
           onKeyDown=${(/** @type {KeyboardEvent} */ event) => { const to = placeOf(/** @type {HTMLInputElement} */ (event.currentTarget).value, place?.endpoint ?? ""); if (event.key !== "Escape" && (event.key !== "Enter" || !to)) return; setEdits(false); gridOf(side)?.focus(); if (event.key === "Enter" && to) go(to); event.preventDefault(); }} />`
         : html`<nav class="crumbs" aria-label=${`Path of the ${word} pane`}>${place && html`<a href=${link({ ...place, path: "/" })} aria-current=${steps.length ? undefined : "location"} aria-label="Root folder">/</a>
           ${steps.length > 3 && html`<button class="plain small-button" onClick=${() => setEdits(true)} aria-label="Whole path">…</button><span aria-hidden="true">/</span>`}

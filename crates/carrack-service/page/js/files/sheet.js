@@ -172,9 +172,9 @@ export function TaskSheet({ kind, targets, to, close, done }) {
     ${known && html`<${OptionFields} known=${known} kind=${kind} />`}
     ${kind !== "delete" && html`<details><summary>When</summary><div class="two"><label class="field"><span>Run</span><select name="when" value=${when} onChange=${(/** @type {Event} */ event) => setWhen(/** @type {HTMLSelectElement} */ (event.currentTarget).value)}>${TIMES.map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select></label>
       ${when === "once" && html`<label class="field"><span>At</span><input name="start" type="datetime-local" required /></label>`}
-      ${when === "every" && html`<label class="field"><span>Hours</span><input name="hours" type="number" min="0.1" step="any" value="24" required /></label>`}
+      ${when === "every" && html`<label class="field"><span>Hours</span><input name="hours" type="number" min="0.1" step="any" defaultValue="24" required /></label>`}
       ${when === "cron" && html`<label class="field"><span>Cron line</span><input name="cron" class="mono" required placeholder="30 2 * * *" /><small class="help">minute, hour, day, month, weekday</small></label>
-        <label class="field"><span>Time zone</span><input name="zone" value=${Intl.DateTimeFormat().resolvedOptions().timeZone} /></label>`}</div></details>`}
+        <label class="field"><span>Time zone</span><input name="zone" defaultValue=${Intl.DateTimeFormat().resolvedOptions().timeZone} /></label>`}</div></details>`}
     ${task && task.pairs && task.pairs.length <= 50 && html`<details><summary>The same at the command line</summary><${Command} line=${submitLine(task)} /></details>`}
     <div class="bar-of-buttons end sheet-end"><button type="button" class="plain" onClick=${close}>${kind === "delete" ? "Keep" : "Close"}</button>
       <button class=${kind === "delete" ? "danger" : "main"} disabled=${start.busy || !task || Boolean(why) || paths?.length === 0}>${start.busy ? "Starting…" : when === "now" || kind === "delete" ? act : "Make timer"}</button></div></form><//>`;
