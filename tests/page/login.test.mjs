@@ -48,7 +48,7 @@ test("wrong password is refused and the right one is taken after it", () => visi
 }));
 
 test("token logs in for its tab alone and no longer than it is not revoked", () => visit(world, {}, async (page, guard, context) => {
-  const { token, row } = await world.api("POST", "/tokens", { label: "tab", user: "ada", scope: { verbs: ["tasks", "view"] } });
+  const { token, row } = await world.api("POST", "/tokens", { label: "tab", user: "ada", scope: { verbs: ["read", "tasks", "view"] } });
   await page.goto(world.origin);
   await page.getByRole("button", { name: "Token" }).click();
   await page.getByLabel(/^Token/).and(page.locator("input")).fill(token);

@@ -108,7 +108,11 @@ export function Plot({ label, times, panels, marks = [] }) {
 
 /** The same as a table, the newest first; what happened stands beside the first time behind it. @param {{label: string, times: number[], panels: Panel[], marks: Mark[]}} props */
 function Numbers({ label, times, panels, marks }) {
-  const lines = useMemo(() => panels.flatMap((panel) => panel.lines.map((line) => ({ ...line, label: panels.length > 1 && panel.lines.length > 1 && line.unit !== "rate" ? `${panel.label}: ${line.label}` : line.label }))), [panels]);
+  const lines = useMemo(() => {
+    const labels = panels.flatMap((panel) => panel.lines.map((line) => line.label));
+    const isOne = (/** @type {string} */ label) => labels.filter((one) => one === label).length === 1;
+    return panels.flatMap((panel) => panel.lines.map((line) => ({ ...line, label: isOne(line.label) ? line.label : `${panel.label}: ${line.label.toLowerCase()}` })));
+  }, [panels]);
   const happened = times.map((time, place) => marks.filter((one) => one.time <= time && (place === 0 || one.time > times[place - 1])).map((one) => one.text).join("; "));
   const places = times.map((_, place) => place).reverse().slice(0, 500);
   return html`<div class="events scroll-x" tabindex="0" role="region" aria-label=${`${label}, as a table`}><table class="plain-table"><thead><tr><th scope="col">Time</th>
