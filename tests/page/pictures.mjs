@@ -31,14 +31,23 @@ try {
 
   /** @type {[string, string, object, ((page: import("playwright-core").Page) => Promise<void>)?][]} */
   const pictures = [
+    ["files", `#/files?${new URLSearchParams({ left: "@lab:/run42", right: "@archive:/2026/spectra" })}`, { width: 1380 }, async (page) => {
+      const left = page.getByRole("grid", { name: /^Left pane/ });
+      await left.getByText("spectra.csv").waitFor();
+      await page.getByRole("grid", { name: /^Right pane/ }).getByText("calibration.h5").waitFor();
+      await left.focus();
+      for (const key of ["ArrowDown", " ", "ArrowDown", " ", "ArrowDown", "ArrowDown", " "]) await page.keyboard.press(key);
+      await page.getByText("3 selected").waitFor();
+    }],
     ["tasks", "#/tasks", {}],
-    ["task", `#/tasks/${tasks.large}`, {}, async (page) => { await page.locator(".uplot").first().waitFor(); }],
+    ["task", `#/tasks/${tasks.large}`, { height: 820 }, async (page) => { await page.locator(".uplot").first().waitFor(); }],
     ["overview-dark", "#/overview", { dark: true }, async (page) => { await page.locator(".uplot").first().waitFor(); }],
   ];
   for (const [name, at, how, ready] of pictures.filter(([name]) => name.includes(only))) {
-    await visit(world, { user: "local", at, width: 1200, height: 750, ...how }, async (page) => {
+    await visit(world, { user: "local", at, width: 1280, height: 760, ...how }, async (page) => {
       await until("everything is read", async () => await page.locator("main h1").count() > 0 && await page.locator("[aria-busy=true]").count() === 0);
       await ready?.(page);
+      await page.getByRole("status").getByText("Live").waitFor();
       const picture = await page.screenshot({ animations: "disabled" });
       if (picture.length > MOST) throw new Error(`${name}: ${picture.length} bytes`);
       fs.writeFileSync(new URL(`${name}.png`, OUT), picture);

@@ -106,7 +106,8 @@ pub fn check_shown(path: &str, text: &str, tests: &BTreeSet<String>, is_script: 
         if named.peek().is_none() && !last.contains(NOT_SHOWN) {
             add(format!("no test is named, nor does it say \"{NOT_SHOWN}\""));
         }
-        let is_there = |name: &&str| tests.contains(*name) || (name.starts_with("bench/") && is_script(name));
+        let may_be_script = |name: &str| ["bench/", "tests/page/"].iter().any(|start| name.starts_with(start));
+        let is_there = |name: &&str| tests.contains(*name) || (may_be_script(name) && is_script(name));
         for name in named.filter(|name| !is_there(name)) {
             add(format!("there is no test or script `{name}`"));
         }
