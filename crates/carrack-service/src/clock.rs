@@ -13,6 +13,12 @@ use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 pub struct Moment(pub i64);
 
 impl Moment {
+    /// As a header of HTTP has it, in whole seconds; none of a time that no calendar has.
+    pub fn http_date(self) -> Option<String> {
+        let timestamp = jiff::Timestamp::from_microsecond(self.0).ok()?;
+        jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&timestamp).ok()
+    }
+
     /// So much later; the last moment there is where that is too far.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {

@@ -50,6 +50,8 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(files::add))
         .routes(routes!(files::show, files::remove))
         .routes(routes!(files::names))
+        .routes(routes!(files::content))
+        .routes(routes!(files::archive))
         .routes(routes!(timers::list, timers::add))
         .routes(routes!(timers::show, timers::remove))
         .routes(routes!(timers::pause))
@@ -130,10 +132,8 @@ async fn bounded(State(patience): State<Duration>, request: Request, next: Next)
     };
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
-    );
+    let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

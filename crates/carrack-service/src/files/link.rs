@@ -271,6 +271,20 @@ impl Conversation {
         told.map(Some)
     }
 
+    /// As [`Self::next`], of an answer of many parts that come as they are taken ([`Ask::Take`]).
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    pub async fn flow(&mut self) -> Result<Option<Part>, FilesError> {
+        let part = self.next().await?;
+        if !self.ended
+            && let Ok(frame) = encode_head(&ToWorker { id: self.id, ask: Ask::Take { parts: 1 } }, 0)
+        {
+            let _ = self.link.requests.send(frame);
+        }
+        Ok(part)
+    }
+
     /// The answer of a request that has one part.
     ///
     /// # Errors

@@ -1,12 +1,16 @@
 //! Routes of files: what a caller sees and changes at an endpoint. A right is looked at here, before a file worker
 //! hears of the request; the worker's own order lets it do no more than the caller may.
 
+mod content;
 mod listings;
 mod operations;
 mod order;
+mod range;
+mod relay;
 mod stream;
 mod totals;
 
+pub(super) use content::{__path_archive, __path_content, archive, content};
 pub(super) use listings::{__path_add, __path_names, __path_remove, __path_show, add, names, remove, show};
 pub(super) use operations::{
     __path_make_directory, __path_properties, __path_rename, make_directory, properties, rename,

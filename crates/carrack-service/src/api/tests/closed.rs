@@ -26,7 +26,9 @@ fn routes() -> Vec<(String, String)> {
 fn call(method: &str, path: &str) -> Call {
     // What is malformed is refused before anything is looked up.
     match method {
-        "get" if path.ends_with("/properties") => Call::get(format!("{path}?path=/a")),
+        "get" if ["/properties", "/content", "/archive"].iter().any(|end| path.ends_with(end)) => {
+            Call::get(format!("{path}?path=/a"))
+        }
         "get" => Call::get(path),
         "post" if path.ends_with("/du") => Call::post(path).body(&json!({ "paths": ["/a"] })).unwrap(),
         "post" if path.ends_with("/sum") => Call::post(path).body(&json!({ "path": "/a" })).unwrap(),

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod closed;
+mod content;
 mod events;
 mod files;
 mod grants;

@@ -1,8 +1,10 @@
 //! What the service and a file worker say to each other: the heads of frames. The two are one program, so this has no
 //! version.
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
+use crate::clock::Moment;
 use crate::model::{FileFailure, SortField, Verb};
 use crate::worker::EndOrder;
 
@@ -44,6 +46,11 @@ pub struct FromWorker {
 pub enum Ask {
     /// Ends the request with this number. Nobody waits for its answer any more.
     Cancel,
+    /// So many more parts of the answer to the request with this number are taken.
+    Take {
+        /// How many.
+        parts: u64,
+    },
     /// Makes a directory.
     MakeDirectory {
         /// The directory.
@@ -105,6 +112,50 @@ pub enum Ask {
         /// The path.
         path: String,
     },
+    /// Reads a range of a file. The answer's first part is its [`ContentFacts`], the others are bytes; they come as
+    /// [`Ask::Take`] allows.
+    Content {
+        /// The file.
+        path: String,
+        /// Which part of it.
+        range: Range,
+    },
+    /// Makes an archive. The answer's parts are its bytes; they come as [`Ask::Take`] allows.
+    Archive {
+        /// What is in it.
+        paths: Vec<String>,
+    },
+}
+
+/// A range of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Range {
+    /// Where it begins.
+    pub offset: u64,
+    /// Its bytes; what lies behind the file's end is left out.
+    pub length: u64,
+    /// Only of the file that is known by this.
+    pub identity: Option<[u8; 16]>,
+}
+
+/// What a file is that is sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContentFacts {
+    /// Size in bytes.
+    pub size: u64,
+    /// When its content was last modified.
+    pub modified: Option<Moment>,
+    /// What this state of it is known by; none where nothing would tell that it has changed.
+    pub identity: Option<[u8; 16]>,
+}
+
+impl ContentFacts {
+    /// The entity tag of this state of the file, which is a strong one: what is known by the same has the same bytes.
+    pub fn tag(&self) -> Option<String> {
+        self.identity.map(|identity| format!("\"{}\"", HEXLOWER.encode(&identity)))
+    }
 }
 
 /// Which entries of a listing are wanted.

@@ -7,6 +7,8 @@
 //! gets a [`reply::Reply`] to answer with and reaches the endpoint by `End::with_files`, which lends an open
 //! conversation and ends it when the request is cancelled.
 
+mod archive;
+mod content;
 mod end;
 pub mod frame;
 mod listing;
@@ -16,9 +18,10 @@ mod operations;
 mod reply;
 mod rows;
 mod serve;
+mod tar;
 mod told;
 mod totals;
 mod view;
 
-pub use message::{Ask, FilesOrder, FromWorker, Tell, ToWorker, WindowAsk};
+pub use message::{Ask, ContentFacts, FilesOrder, FromWorker, Range, Tell, ToWorker, WindowAsk};
 pub use serve::{Means, run, serve};

@@ -2,9 +2,11 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_engine::Stop;
 use serde::Serialize;
 
 use super::{FromWorker, Tell, frame, told};
@@ -25,16 +27,69 @@ impl Output {
     }
 }
 
+/// Parts that a request may send before any was taken.
+const PARTS_AT_FIRST: u64 = 16;
+/// How often a request that waits looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How many more parts of one answer the service takes.
+pub struct Credit {
+    parts: Mutex<u64>,
+    grown: Condvar,
+}
+
+impl Default for Credit {
+    fn default() -> Self {
+        Self { parts: Mutex::new(PARTS_AT_FIRST), grown: Condvar::new() }
+    }
+}
+
+impl Credit {
+    /// So many more.
+    pub fn add(&self, more: u64) {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        *parts = parts.saturating_add(more);
+        drop(parts);
+        self.grown.notify_all();
+    }
+
+    /// Waits until there is one, and takes it.
+    fn take(&self, stop: &Stop) -> Result<(), Failure> {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        while *parts == 0 {
+            stop.check()?;
+            parts = self.grown.wait_timeout(parts, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *parts -= 1;
+        Ok(())
+    }
+}
+
 /// Answers one request. A reply that is dropped before its end, as by a panic, says that the request has failed.
 pub struct Reply {
     id: u64,
     output: Output,
+    credit: Arc<Credit>,
     ended: bool,
 }
 
 impl Reply {
     pub fn new(id: u64, output: Output) -> Self {
-        Self { id, output, ended: false }
+        Self { id, output, credit: Arc::default(), ended: false }
+    }
+
+    /// How many more parts of the answer the service takes.
+    pub fn credit(&self) -> Arc<Credit> {
+        Arc::clone(&self.credit)
+    }
+
+    /// Sends a part of an answer of bytes, once the service takes one: whoever reads slowly holds up nobody else.
+    ///
+    /// # Errors
+    /// If nobody takes it any more.
+    pub fn hand_over(&mut self, body: &[u8], stop: &Stop) -> Result<(), Failure> {
+        self.credit.take(stop)?;
+        self.output.write(self.id, Tell::Part, body).map_err(|error| gone(&error))
     }
 
     /// Tells a part of the answer; more follows.
@@ -90,7 +145,11 @@ impl Drop for Reply {
     }
 }
 
-fn encoded(document: &impl Serialize) -> Result<Vec<u8>, Failure> {
+/// A document as an answer has it.
+///
+/// # Errors
+/// None that any of ours has.
+pub fn encoded(document: &impl Serialize) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec(document).map_err(|error| Failure::new(ErrorCode::Internal, Side::Command, error.to_string()))
 }
 

@@ -14,9 +14,9 @@ use rustix::process::setsid;
 
 use super::end::End;
 use super::listing::Listings;
-use super::reply::{Output, Reply};
+use super::reply::{Credit, Output, Reply};
 use super::{Ask, FilesOrder, ToWorker, frame, told};
-use super::{operations, totals};
+use super::{archive, content, operations, totals};
 use crate::model::keep_out_of_cores;
 
 /// Requests that one worker carries out at once. The service asks for fewer.
@@ -39,7 +39,7 @@ struct Session {
     end: Result<Arc<End>, Failure>,
     listings: Arc<Listings>,
     /// Requests under way, by number.
-    running: Mutex<HashMap<u64, Stop>>,
+    running: Mutex<HashMap<u64, Request>>,
     stop: Stop,
 }
 
@@ -96,6 +96,12 @@ pub fn serve(means: Means) -> Result<(), String> {
     ended
 }
 
+/// What a request under way hears of.
+struct Request {
+    stop: Stop,
+    credit: Arc<Credit>,
+}
+
 /// A request under way, until it is dropped.
 struct Running {
     session: Arc<Session>,
@@ -109,18 +115,27 @@ impl Drop for Running {
 }
 
 impl Session {
-    fn running(&self) -> MutexGuard<'_, HashMap<u64, Stop>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, Request>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a request, or ends one.
     fn take(self: &Arc<Self>, asked: ToWorker, body: Vec<u8>, output: &Output) {
         let ToWorker { id, ask } = asked;
-        if matches!(ask, Ask::Cancel) {
-            if let Some(stop) = self.running().remove(&id) {
-                stop.request(StopReason::Cancel);
+        match ask {
+            Ask::Cancel => {
+                if let Some(request) = self.running().remove(&id) {
+                    request.stop.request(StopReason::Cancel);
+                }
+                return;
             }
-            return;
+            Ask::Take { parts } => {
+                if let Some(request) = self.running().get(&id) {
+                    request.credit.add(parts);
+                }
+                return;
+            }
+            _ => {}
         }
         let (reply, stop) = (Reply::new(id, output.clone()), self.stop.child());
         let mut running = self.running();
@@ -132,7 +147,7 @@ impl Session {
                 "too many requests at once",
             )));
         }
-        running.insert(id, stop.clone());
+        running.insert(id, Request { stop: stop.clone(), credit: reply.credit() });
         drop(running);
         let running = Running { session: Arc::clone(self), id };
         let work = move || {
@@ -150,7 +165,9 @@ impl Session {
         let end = self.end.as_ref().map_err(Failure::clone)?;
         match ask {
             // Taken before.
-            Ask::Cancel => Ok(()),
+            Ask::Cancel | Ask::Take { .. } => Ok(()),
+            Ask::Content { path, range } => content::content(end, stop, path, range, reply),
+            Ask::Archive { paths } => archive::archive(end, stop, paths, reply),
             Ask::MakeDirectory { path, parents } => {
                 operations::make_directory(end, stop, path, *parents)?;
                 reply.done(b"")
