@@ -5,7 +5,7 @@ import { useLive } from "../store.js";
 import { Command, Confirm, Dialog, Empty, Name, Search, State, Time, Trouble, useAction } from "../parts.js";
 import { between, bytes, count, duration, plural, rate, shown } from "../format.js";
 import { timerLine } from "../command.js";
-import { TaskFields, taskOf } from "../submit.js";
+import { TaskFields, taskOf, useOptions } from "../submit.js";
 
 /** @param {any} schedule */
 const rule = (schedule) => schedule.cron ? `${schedule.cron}${schedule.zone ? ` (${schedule.zone})` : ""}`
@@ -69,21 +69,23 @@ function One({ timer }) {
 function NewTimer({ endpoints, close, done }) {
   const [by, setBy] = useState("cron");
   const [line, setLine] = useState("");
-  const read = (/** @type {FormData} */ form) => {
-    const text = (/** @type {string} */ name) => String(form.get(name) ?? "").trim();
+  const { known, problem } = useOptions();
+  const read = (/** @type {HTMLFormElement} */ whole) => {
+    const form = new FormData(whole), text = (/** @type {string} */ name) => String(form.get(name) ?? "").trim();
     const moment = (/** @type {string} */ name) => text(name) && new Date(text(name)).toISOString();
-    const task = taskOf(form), start = moment("start"), until = moment("until"), runs = Number(text("runs"));
+    const task = taskOf(whole, known), start = moment("start"), until = moment("until"), runs = Number(text("runs"));
     const schedule = { ...(by === "cron" ? { cron: text("cron"), zone: text("zone") || null } : by === "every" ? { every_seconds: Math.round(Number(text("every")) * Number(text("unit"))) } : {}),
       ...(start && { start }), ...(until && by !== "once" && { until }), ...(runs && by !== "once" && { runs }), ...(by !== "once" && { overlap: text("overlap") }) };
     return { label: task.label ?? null, schedule, task };
   };
-  const add = useAction((/** @type {FormData} */ form) => call("POST", "/timers", { body: read(form) }), done);
+  const add = useAction((/** @type {HTMLFormElement} */ form) => call("POST", "/timers", { body: read(form) }), done);
   const typed = (/** @type {Event} */ event) => {
     const form = /** @type {HTMLFormElement} */ (event.currentTarget);
     // A time that is half typed is none yet.
-    if (form.checkValidity()) { const { schedule, task } = read(new FormData(form)); setLine(timerLine(schedule, task)); } else setLine("");
+    taskOf(form, known);
+    if (form.checkValidity()) { const { schedule, task } = read(form); setLine(timerLine(schedule, task)); } else setLine("");
   };
-  return html`<${Dialog} title="New timer" close=${close}><form onInput=${typed} onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void add.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}><h2>New timer</h2>
+  return html`<${Dialog} title="New timer" close=${close}><form onInput=${typed} onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void add.go(event.currentTarget); }}><h2>New timer</h2>
     <div class="two"><label class="field"><span>When</span><select value=${by} onChange=${(/** @type {Event} */ event) => setBy(/** @type {HTMLSelectElement} */ (event.currentTarget).value)}><option value="cron">by a cron line</option><option value="every">every so often</option><option value="once">once</option></select></label>
     ${by === "cron" ? html`<label class="field"><span>Cron line</span><input name="cron" required class="mono" placeholder="30 2 * * *" /><small class="help">minute, hour, day, month, weekday</small></label>
       <label class="field"><span>Time zone</span><input name="zone" defaultValue=${Intl.DateTimeFormat().resolvedOptions().timeZone} /></label>`
@@ -91,6 +93,6 @@ function NewTimer({ endpoints, close, done }) {
     <label class="field"><span>${by === "once" ? "At" : "First run"}</span><input name="start" type="datetime-local" required=${by === "once"} />${by === "every" && html`<small class="help">left out: at once</small>`}</label></div>
     ${by !== "once" && html`<details><summary>End, and runs that meet</summary><div class="two pad-top"><label class="field"><span>No run after</span><input name="until" type="datetime-local" /></label><label class="field"><span>Runs in all</span><input name="runs" type="number" min="1" placeholder="no end" /></label>
       <label class="field"><span>Where the task before still runs</span><select name="overlap">${Object.entries(OVERLAPS).map(([name, text]) => html`<option value=${name}>${text}</option>`)}</select></label></div></details>`}
-    <${TaskFields} endpoints=${endpoints} />${line && html`<${Command} line=${line} />`}<${Trouble} problem=${add.problem} />
+    <${TaskFields} endpoints=${endpoints} known=${known} />${line && html`<${Command} line=${line} />`}<${Trouble} problem=${add.problem ?? problem} />
     <div class="bar-of-buttons end"><button type="button" class="plain" onClick=${close}>Close</button><button class="main" disabled=${add.busy}>Make timer</button></div></form><//>`;
 }
