@@ -1,5 +1,6 @@
 // The Files view: two panes of endpoints, by mouse and by keyboard, and tasks from one to the other.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import { after, before, test } from "node:test";
@@ -235,6 +236,28 @@ test("rows are dragged to the other pane, and with Shift they move", () => visit
   await button(dialog(page), "Start move").click();
   await row(page, "Right", "three").waitFor();
   await until("its source is gone", () => !fs.existsSync(world.path("lab/drag/three")));
+}));
+
+test("a file and a folder are downloaded whole, whatever they are called", () => visit(world, { user: "ada", at: link("/down", "/") }, async (page) => {
+  const content = randomBytes(3_000_000), name = "100% \"odd\" é.bin";
+  world.write(`lab/down/${name}`, content);
+  world.write("lab/down/folder/inner/deep", "deep");
+  world.write("lab/down/folder/flat", "flat");
+  await button(page, "Read the folder again").first().click();
+  const saved = async (what) => {
+    await grid(page, "Left").getByText(what, { exact: true }).click();
+    const [download] = await Promise.all([page.waitForEvent("download"), button(page, "Download").click()]);
+    assert.equal(await download.failure(), null);
+    return { path: await download.path(), name: download.suggestedFilename() };
+  };
+  const file = await saved(name);
+  assert.ok(content.equals(fs.readFileSync(file.path)));
+  const archive = await saved("folder");
+  assert.equal(archive.name, "folder.tar");
+  const list = spawnSync("tar", ["-tf", archive.path], { encoding: "utf8" });
+  assert.equal(list.status, 0, list.stderr);
+  assert.deepEqual(list.stdout.trim().split("\n").map((one) => one.replace(/^\.\/|\/$/g, "")).sort(), ["folder", "folder/flat", "folder/inner", "folder/inner/deep"]);
+  assert.equal(spawnSync("tar", ["-xOf", archive.path, "folder/inner/deep"], { encoding: "utf8" }).stdout, "deep");
 }));
 
 test("viewers are told that they may not see files, and change nothing", () => visit(world, { user: "eve", at: link("/run", "/") }, async (page, guard) => {
