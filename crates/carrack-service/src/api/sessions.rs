@@ -56,6 +56,7 @@ pub(super) async fn change_password(
         api.links.forget(&name);
         // A session ends with its password; tokens, which a user has made on purpose, stay.
         api.ledger.change_user(&row)?;
+        api.end_file_workers_of_logins(&name);
         tracing::info!(target: "carrack::audit", user = %name, from = ?address, "password changed");
         Ok(row.user)
     });
@@ -105,6 +106,7 @@ pub(super) async fn end(State(api): State<Arc<Api>>, known: Known, PathOf(name):
         api.ledger.user(&name)?;
         api.links.forget(&name);
         let count = api.ledger.remove_sessions(&name)?;
+        api.end_file_workers_of_logins(&name);
         tracing::info!(target: "carrack::audit", by = %known.caller.user, user = %name, count, "sessions ended");
         Ok(StatusCode::NO_CONTENT)
     });

@@ -47,6 +47,13 @@ fn lease(api: &Api, caller: &Caller, endpoint: &str, wanted: &[(Verb, &ScopePath
     api.files.lease(&key, || order::make(api, caller, &row, &key))
 }
 
+impl Api {
+    /// Ends the file workers of a user's sessions, and of their tokens, which get others.
+    pub(super) fn end_file_workers_of_logins(&self, user: &str) {
+        self.files.end_where("the user's sessions have ended", |key| key.user == user && key.token.is_some());
+    }
+}
+
 /// Tells the log of something that changes files.
 fn audit(caller: &Caller, endpoint: &str, verb: &str, path: &ScopePath, outcome: Result<(), &FilesError>) {
     let outcome = outcome.map_or_else(ToString::to_string, |()| "done".to_owned());

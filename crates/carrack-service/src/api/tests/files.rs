@@ -161,6 +161,11 @@ fn file_workers_end_with_the_right_that_they_stand_on() {
     let bob = files.rig.user("bob", Role::User);
     look(&bob).unwrap();
     assert_eq!(count(), 1);
+    let made = files.rig.token("bob", None);
+    look(&files.rig.with_token(&made.token)).unwrap();
+    files.rig.local().call(&Call::delete("/users/bob/sessions")).unwrap();
+    assert_eq!(count(), 0);
+    look(&bob).unwrap();
     files.rig.local().call(&Call::patch("/users/bob").body(&json!({ "enabled": false })).unwrap()).unwrap();
     assert_eq!(count(), 0);
     look(&files.rig.local()).unwrap();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::files::{Files, ask, code, post};
 use crate::client::{Call, Client};
-use crate::model::{Problem, Role, Scope, Verb};
+use crate::model::{Problem, Role, Scope, Verb, text_of};
 
 /// A listing that was read to its end.
 fn list(client: &Client, path: &str) -> Value {
@@ -80,6 +80,34 @@ fn listing_shows_windows_sorted_and_filtered() {
     assert_eq!(some.len(), 111);
     assert_eq!(code(ask(&bob, &Call::delete(format!("/listings/{}", id(&listing))))), (200, ""));
     assert_eq!(code(window(&bob, id(&listing), "")), (404, "not-found"));
+}
+
+#[test]
+fn listing_shows_names_of_any_bytes() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let files = Files::start();
+    let local = files.rig.local();
+    let odd = [&b"<b>bold<b>&amp;\""[..], b"a\nb", b"\xff\xfe", "\u{202e}gpj.exe".as_bytes(), b"100%", b"\x1b[2J"];
+    for name in odd {
+        std::fs::write(files.root.join(OsStr::from_bytes(name)), "x").unwrap();
+    }
+    let listing = list(&local, "/");
+    let shown = window(&local, id(&listing), "").unwrap();
+    let mut expected: Vec<String> = odd.iter().map(|name| text_of(name)).collect();
+    let mut told: Vec<String> = names(&shown).into_iter().map(str::to_owned).collect();
+    expected.sort();
+    told.sort();
+    assert_eq!(told, expected);
+    // What is told leads to the file, and is found as it is told.
+    for name in told {
+        let query: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let properties = Call::get(format!("/endpoints/here/files/properties?path=/{query}"));
+        assert_eq!(ask(&local, &properties).unwrap()["name"], json!(name));
+        let around = window(&local, id(&listing), &format!("around={query}&limit=6")).unwrap();
+        let place = usize::try_from(around["found"].as_u64().unwrap() - around["offset"].as_u64().unwrap()).unwrap();
+        assert_eq!(names(&around)[place], name);
+    }
 }
 
 #[test]

@@ -215,6 +215,7 @@ impl Listing {
             Ok(Read::Full) => Some(too_many()),
             Err(failure) => Some(told::failure(&failure)),
         };
+        self.rows_mut().shrink();
         let mut status = lock(&self.status);
         status.state = if failure.is_some() { ListingState::Failed } else { ListingState::Complete };
         status.failure = failure;

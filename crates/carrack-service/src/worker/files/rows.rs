@@ -70,6 +70,12 @@ impl Rows {
         true
     }
 
+    /// Gives back the room that was taken for more entries.
+    pub fn shrink(&mut self) {
+        self.rows.shrink_to_fit();
+        self.names.shrink_to_fit();
+    }
+
     /// The name of an entry.
     pub fn name(&self, place: u32) -> &[u8] {
         let row = &self.rows[place as usize];

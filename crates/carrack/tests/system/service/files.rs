@@ -1,7 +1,9 @@
 //! Files at endpoints through the API, by real file workers: a directory of this host, a node, a host behind ssh.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
 
 use carrack_service::client::{Call, Client, ClientError, Target};
 use serde_json::{Value, json};
@@ -174,6 +176,31 @@ fn file_worker_that_is_killed_takes_its_requests_with_it_and_another_takes_its_p
     signal(scene.node.child.id(), "CONT");
     assert_eq!(names(&scene.whole("node", "/run")), ["one"]);
     assert_ne!(scene.workers(), [worker]);
+}
+
+#[test]
+fn file_worker_gives_up_a_request_whose_client_goes_away() {
+    let scene = Scene::new();
+    scene.sandbox.write("root/run/one", "content");
+    assert_eq!(names(&scene.whole("node", "/run")), ["one"]);
+    let [worker] = scene.workers()[..] else { panic!("there is one worker: {:?}", scene.workers()) };
+    signal(scene.node.child.id(), "STOP");
+    wait_until("no request is under way", || !is_at_work(worker));
+    let socket = scene.sandbox.path("home/.local/state/carrack/service/service.sock");
+    let mut client = UnixStream::connect(socket).unwrap();
+    let body = r#"{"path":"/run/new"}"#;
+    let length = body.len();
+    let head = format!(
+        "POST /api/v1/endpoints/node/files/mkdir HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    );
+    client.write_all(head.as_bytes()).unwrap();
+    wait_until("the request is under way", || is_at_work(worker));
+    drop(client);
+    wait_until("the request is given up", || !is_at_work(worker));
+    assert_eq!(scene.workers(), [worker]);
+    signal(scene.node.child.id(), "CONT");
+    assert_eq!(names(&scene.whole("node", "/run")), ["one"]);
 }
 
 /// Whether a file worker carries out a request.
