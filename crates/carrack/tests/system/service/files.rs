@@ -139,7 +139,7 @@ fn directory_that_is_removed_or_may_not_be_read_fails_as_a_listing_and_nothing_e
     assert_eq!(scene.whole("here", "/gone")["failure"]["code"], "not-found");
     if !crate::support::is_root() {
         scene.sandbox.write("root/shut/file", "x");
-        fs::set_permissions(scene.sandbox.path("root/shut"), PermissionsExt::from_mode(0)).unwrap();
+        fs::set_permissions(scene.sandbox.path("root/shut"), PermissionsExt::from_mode(0o000)).unwrap();
         assert_eq!(scene.whole("here", "/shut")["failure"]["code"], "permission-denied");
         fs::set_permissions(scene.sandbox.path("root/shut"), PermissionsExt::from_mode(0o700)).unwrap();
     }
