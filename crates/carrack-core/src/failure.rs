@@ -268,6 +268,7 @@ words! {
         54 GrantCeiling "grant-ceiling" "a ceiling of the grant is reached"
         55 GrantExpired "grant-expired" "the grant has expired"
         56 GrantRevoked "grant-revoked" "the grant has been revoked"
+        57 PortInUse "port-in-use" "another program listens on the port already"
     }
 }
 

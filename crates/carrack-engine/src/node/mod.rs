@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use carrack_core::grant::GrantKey;
 use carrack_core::limits;
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::tuning::Tuning;
 use carrack_core::words;
 use carrack_sys::dir::{Dir, Stat};
@@ -209,7 +209,10 @@ impl Node {
             Some(listener) => listener.set_nonblocking(true).map(|()| listener),
             None => listen(config.listen),
         };
-        let listener = listener.map_err(|error| fail(format!("listen on {}", config.listen), &error))?;
+        let listener = listener.map_err(|error| {
+            let failure = fail(format!("listen on {}", config.listen), &error);
+            if error.kind() == io::ErrorKind::AddrInUse { failure.for_reason(Reason::PortInUse) } else { failure }
+        })?;
         let address = listener.local_addr().map_err(|error| fail("listen".into(), &error))?;
         let only_who_asks = config.read_only || token.is_none();
         let mut sessions = NodeSessions::new(address.port(), key.pin);

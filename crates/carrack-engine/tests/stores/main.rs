@@ -16,7 +16,7 @@ use carrack_core::failure::{ErrorCode, Failure, Reason};
 use carrack_core::location::Location;
 use carrack_core::report::{Event, ItemKind, Report};
 use carrack_core::request::{CopyOptions, CopyRequest, Digests, Durability, EndOptions, Existing, Verify};
-use carrack_engine::files::{Files, ListEntry, ReadEvent, ReadRange, SumEntry};
+use carrack_engine::files::{Files, ListEntry, ReadEvent, ReadRange, SumEntry, UsageEntry};
 use carrack_engine::stores::conformance::{Fixture, check};
 use carrack_engine::stores::fault::{Fault, StoreFaults};
 use carrack_engine::stores::objects::{self, Bucket, Objects};
@@ -404,6 +404,20 @@ fn verbs_that_read_work_in_a_store_and_the_others_say_why_not() {
     assert_eq!(files.stat(b"bucket/d").map(|found| (found.path, found.kind)).unwrap(), (b"d".to_vec(), directory));
     assert_eq!(files.stat(b"bucket/large").map(|found| (found.path, found.size)).unwrap(), (b"large".to_vec(), large));
     assert_eq!(files.stat(b"nowhere").unwrap_err().code, ErrorCode::NotFound);
+    let mut used = Vec::new();
+    let mut each = |entry: UsageEntry| match entry {
+        UsageEntry::Itself(entry) => used.push((String::new(), entry.kind, entry.size)),
+        UsageEntry::Below(entry) => used.push((String::from_utf8(entry.path).unwrap(), entry.kind, entry.size)),
+    };
+    files.usage(b"bucket", &mut each).unwrap();
+    assert_eq!((&used[0].1, &used[1..]), (&directory, &own(&all)[..]));
+    let mut itself = Vec::new();
+    files
+        .usage(b"bucket/large", &mut |entry| {
+            itself.push(matches!(entry, UsageEntry::Itself(entry) if entry.size == large))
+        })
+        .unwrap();
+    assert_eq!(itself, [true]);
     let mut sums = BTreeMap::new();
     let mut each = |sum: SumEntry| {
         sums.insert(sum.path, sum.result.unwrap().blake3);

@@ -7,7 +7,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use tokio::time::Instant;
 use utoipa::IntoParams;
 
@@ -32,8 +33,10 @@ const LOOK: Duration = Duration::from_secs(2);
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct EventsQuery {
-    /// Those behind this one; 0, and what is left out: from the oldest that is kept. `Last-Event-ID` goes before it.
-    since: Option<u64>,
+    /// Those behind this one; 0, and what is left out: from the oldest that is kept. `latest`: only those to come, behind
+    /// the number that `next`, or the stream's first `id`, tells. `Last-Event-ID` goes before it.
+    #[param(value_type = Option<String>)]
+    since: Option<Since>,
     /// Of this task.
     task: Option<String>,
     /// Rows of a page, 1 to 1000; 100 where it is left out. Without meaning for a stream.
@@ -41,6 +44,26 @@ pub(super) struct EventsQuery {
     limit: Option<usize>,
     /// The `next` of the page before; the same as `since`.
     cursor: Option<u64>,
+}
+
+/// Behind which event a list or a stream begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Since {
+    /// The one with this number.
+    Event(u64),
+    /// The last one that there is.
+    Latest,
+}
+
+impl<'de> Deserialize<'de> for Since {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "latest" => Ok(Self::Latest),
+            text => {
+                text.parse().map(Self::Event).map_err(|_| D::Error::custom("since: the number of an event, or latest"))
+            }
+        }
+    }
 }
 
 pub(super) fn too_many_streams() -> ApiError {
@@ -98,16 +121,18 @@ async fn events(api: Arc<Api>, known: Known, query: EventsQuery, headers: &Heade
         Some(last) => last,
         None => None,
     };
-    let since = last.or(query.cursor).or(query.since).unwrap_or(0);
+    let since = last.or(query.cursor).map(Since::Event).or(query.since).unwrap_or(Since::Event(0));
     let (caller, task) = (Arc::clone(&known.caller), query.task.clone());
     let filter = api.run(move |api| filter(api, &caller, task, since)).await?;
+    let latest = (since == Since::Latest).then_some(filter.since);
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !accept.contains("text/event-stream") {
         let listed = api.run(move |api| {
             let mut rows = api.ledger.events(&filter, limit + 1)?;
             let has_more = rows.len() > limit;
             rows.truncate(limit);
-            let next = rows.last().filter(|_| has_more).map(|event| event.id.to_string());
+            let next = rows.last().filter(|_| has_more).map(|event| event.id).or(latest.filter(|_| rows.is_empty()));
+            let next = next.map(|id| id.to_string());
             Ok(Listed { items: rows, next })
         });
         return listed.await.map(|listed| Json(listed).into_response());
@@ -116,7 +141,11 @@ async fn events(api: Arc<Api>, known: Known, query: EventsQuery, headers: &Heade
     let (pieces, body) = channel();
     tokio::spawn(async move {
         let _place = place;
-        follow(&api, &known.caller, filter, &pieces).await;
+        // So that the reader knows at once that the stream stands, and where.
+        let stands = latest.map_or_else(String::new, |id| format!("id: {id}\n"));
+        if pieces.send(format!(": carrack\n{stands}\n")).await {
+            follow(&api, &known.caller, filter, &pieces).await;
+        }
     });
     // Proxies must not collect what is to be seen at once.
     let headers =
@@ -124,7 +153,7 @@ async fn events(api: Arc<Api>, known: Known, query: EventsQuery, headers: &Heade
     Ok((headers, body).into_response())
 }
 
-fn filter(api: &Api, caller: &Caller, task: Option<String>, since: u64) -> Done<EventFilter> {
+fn filter(api: &Api, caller: &Caller, task: Option<String>, since: Since) -> Done<EventFilter> {
     let owner = (!caller.is_admin()).then(|| caller.user.clone());
     match &task {
         Some(task) => drop(api.task_of(caller, task, Verb::View)?),
@@ -138,6 +167,10 @@ fn filter(api: &Api, caller: &Caller, task: Option<String>, since: u64) -> Done<
             }
         }
     }
+    let since = match since {
+        Since::Event(id) => id,
+        Since::Latest => api.ledger.event_range()?.0,
+    };
     Ok(EventFilter { since, owner, task })
 }
 
@@ -146,10 +179,6 @@ async fn follow(api: &Arc<Api>, caller: &Arc<Caller>, mut filter: EventFilter, p
     let mut changed = api.changed.subscribe();
     let mut stopping = api.stopping.subscribe();
     let (mut looked, mut told) = (Instant::now(), Instant::now());
-    // So that the reader knows at once that the stream stands.
-    if !pieces.send(": carrack\n\n").await {
-        return;
-    }
     loop {
         changed.mark_unchanged();
         let wanted = filter.clone();

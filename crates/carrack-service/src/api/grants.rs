@@ -228,16 +228,36 @@ fn id_of_user(user: &str) -> GrantId {
 
 impl Api {
     /// Has the node beside the service end what a token's grants have begun, and take none of them any more.
-    pub(super) fn revoke_grants_of_token(&self, token: &str) {
-        self.revoked.revoke(id_of_token(token), seconds_of(self.now().after(Duration::from_secs(SECONDS_MAX + 1))));
+    pub(super) fn revoke_grants_of_token(&self, token: &str) -> Result<(), LedgerError> {
+        self.revoke(id_of_token(token))
     }
 
     /// The same of all grants of a user, or takes it back.
     pub(super) fn set_grants_of_user(&self, user: &str, may: bool) -> Result<(), LedgerError> {
         let tokens = self.ledger.tokens(user)?.into_iter().map(|row| id_of_token(&row.id));
-        let until = seconds_of(self.now().after(Duration::from_secs(SECONDS_MAX + 1)));
         for id in tokens.chain([id_of_user(user)]) {
-            if may { self.revoked.restore(&id) } else { self.revoked.revoke(id, until) }
+            if may {
+                self.ledger.restore_grants(&id)?;
+                self.revoked.restore(&id);
+            } else {
+                self.revoke(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The node is told first: what the ledger does not take is still refused as long as the service runs.
+    fn revoke(&self, id: GrantId) -> Result<(), LedgerError> {
+        let now = self.now();
+        let until = now.after(Duration::from_secs(SECONDS_MAX + 1));
+        self.revoked.revoke(id, seconds_of(until));
+        self.ledger.revoke_grants(&id, until, now)
+    }
+
+    /// Has the node know what was revoked before the service was started.
+    pub(super) fn recall_revoked_grants(&self) -> Result<(), LedgerError> {
+        for (id, until) in self.ledger.revoked_grants(self.now())? {
+            self.revoked.revoke(id, seconds_of(until));
         }
         Ok(())
     }

@@ -1,6 +1,5 @@
 //! What became of each item of a task: pages of JSON, or all of them as NDJSON or CSV, of any number in bounded memory.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::Json;
@@ -15,7 +14,7 @@ use super::admit::{Known, is_still_known};
 use super::extract::{PathOf, QueryOf, limit};
 use super::problem::{ApiError, Done};
 use super::stream::{Pieces, channel};
-use crate::model::{ItemState, Listed, Problem, TaskItem, Verb};
+use crate::model::{ITEM_CSV_HEADINGS, ItemState, Listed, Problem, TaskItem, Verb};
 
 /// Items that are read and sent at once.
 const BATCH: usize = 1000;
@@ -117,7 +116,7 @@ impl Source {
     async fn send(&self, pieces: &Pieces, first: Listed<TaskItem>) {
         let mut listed = first;
         let mut text = match self.form {
-            Form::Csv => "pair,path,kind,state,size,digest,code,why\r\n".to_owned(),
+            Form::Csv => format!("{ITEM_CSV_HEADINGS}\r\n"),
             Form::Lines | Form::Page => String::new(),
         };
         loop {
@@ -157,28 +156,7 @@ impl Source {
             }
             return;
         }
-        let (code, why) = item.failure.as_ref().map_or(("", ""), |failure| (&failure.code, &failure.why));
-        let digest = item.digest.as_deref().unwrap_or_default();
-        let (path, why, state) = (quoted(&item.path), quoted(why), item.state.name());
-        // Writing into a string cannot fail.
-        let _ = write!(text, "{},{path},{},{state},{},{digest},{code},{why}\r\n", item.pair, item.kind, item.size);
-    }
-}
-
-/// A field of CSV (RFC 4180). What a spreadsheet would take for a formula gets a quote before it.
-fn quoted(text: &str) -> String {
-    let formula = if text.starts_with(['=', '+', '-', '@', '\t']) { "'" } else { "" };
-    format!("\"{formula}{}\"", text.replace('"', "\"\""))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn csv_field_is_quoted_and_no_formula() {
-        for (text, field) in [("a", "\"a\""), ("a\"b,c", "\"a\"\"b,c\""), ("=cmd()", "\"'=cmd()\""), ("", "\"\"")] {
-            assert_eq!(quoted(text), field);
-        }
+        text.push_str(&item.csv());
+        text.push_str("\r\n");
     }
 }

@@ -145,6 +145,7 @@ impl Api {
         });
         api.add_local_user()?;
         tokens::cancel_orphans(&api)?;
+        api.recall_revoked_grants()?;
         Ok(api)
     }
 

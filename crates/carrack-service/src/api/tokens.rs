@@ -138,8 +138,8 @@ pub(super) async fn remove(State(api): State<Arc<Api>>, known: Known, PathOf(id)
 /// Removes a token, ends what its grants do at the node beside the service, and cancels what was submitted with it.
 pub(super) fn revoke(api: &Api, caller: &Caller, row: &TokenRow) -> Done<()> {
     api.ledger.remove_token(&row.id)?;
-    api.revoke_grants_of_token(&row.id);
     api.files.end_where("the caller's token was revoked", |key| key.token.as_ref() == Some(&row.id));
+    api.revoke_grants_of_token(&row.id)?;
     tracing::info!(target: "carrack::audit", by = %caller.user, user = %row.user, token = %row.id, "token revoked");
     if !row.is_session {
         let is_of = |task: &Task| task.request.token.as_ref() == Some(&row.id);

@@ -19,7 +19,8 @@ const EVENT_BYTES_MAX: usize = 4 << 20;
 pub struct Events<'a> {
     client: &'a Client,
     task: Option<String>,
-    since: u64,
+    /// The last event that was read; none: the stream begins with what comes.
+    since: Option<u64>,
     body: Option<Incoming>,
     unread: Vec<u8>,
     ready: VecDeque<Event>,
@@ -28,7 +29,7 @@ pub struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    pub(super) fn new(client: &'a Client, since: u64, task: Option<&str>) -> Self {
+    pub(super) fn new(client: &'a Client, since: Option<u64>, task: Option<&str>) -> Self {
         let task = task.map(str::to_owned);
         Self { client, task, since, body: None, unread: Vec::new(), ready: VecDeque::new(), futile: 0, connections: 0 }
     }
@@ -38,13 +39,27 @@ impl<'a> Events<'a> {
         self.connections
     }
 
-    /// The next event, or none if `patience` is over before it comes.
+    /// Connects, and waits until the service sends: what happens from now on is not missed.
+    ///
+    /// # Errors
+    /// What the service says no to, and that nobody answers.
+    pub fn begin(&mut self) -> Called<()> {
+        let client = self.client;
+        client.runtime.block_on(self.read())
+    }
+
+    /// The next event, or none if `patience` is over before it comes. A connection that has to be made takes its own
+    /// time beside that.
     ///
     /// # Errors
     /// What the service says no to, and what does not pass within ten seconds.
     pub fn next_within(&mut self, patience: Duration) -> Called<Option<Event>> {
         let client = self.client;
         client.runtime.block_on(async {
+            if self.ready.is_empty() && self.body.is_none() {
+                // A failure is tried once more below, where failures are counted.
+                self.body = self.open().await.ok();
+            }
             // What is read is kept where the future ends early: no event is lost.
             tokio::time::timeout(patience, self.next_event()).await.map_or(Ok(None), |event| event.map(Some))
         })
@@ -53,7 +68,7 @@ impl<'a> Events<'a> {
     async fn next_event(&mut self) -> Called<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                self.since = event.id;
+                self.since = Some(event.id);
                 self.futile = 0;
                 return Ok(event);
             }
@@ -69,19 +84,22 @@ impl<'a> Events<'a> {
         }
     }
 
+    async fn open(&mut self) -> Called<Incoming> {
+        let since = self.since.map_or_else(|| "latest".to_owned(), |id| id.to_string());
+        let mut path = with_query("/events", &[("since", &since)]);
+        if let Some(task) = &self.task {
+            path = with_query(&path, &[("task", task)]);
+        }
+        self.connections += 1;
+        self.client.open(&Call::get(path), "text/event-stream").await
+    }
+
     /// Reads what comes next, and takes the events out of it.
     async fn read(&mut self) -> Called<()> {
-        let body = match &mut self.body {
-            Some(body) => body,
-            none => {
-                let mut path = with_query("/events", &[("since", &self.since.to_string())]);
-                if let Some(task) = &self.task {
-                    path = with_query(&path, &[("task", task)]);
-                }
-                self.connections += 1;
-                none.insert(self.client.open(&Call::get(path), "text/event-stream").await?)
-            }
-        };
+        if self.body.is_none() {
+            self.body = Some(self.open().await?);
+        }
+        let Some(body) = &mut self.body else { return Ok(()) };
         let Some(piece) = Client::next_piece(body).await? else {
             // The service ends streams when it stops, and when the caller may not read any more: the next call says.
             self.body = None;
@@ -95,8 +113,10 @@ impl<'a> Events<'a> {
         self.unread.extend_from_slice(&piece);
         while let Some(end) = self.unread.windows(2).position(|pair| pair == b"\n\n") {
             let block: Vec<u8> = self.unread.drain(..end + 2).collect();
-            if let Some(event) = parse(&block) {
-                self.ready.push_back(event);
+            match parse(&block) {
+                Some(event) => self.ready.push_back(event),
+                // A stream that begins with what comes says where that is: a later connection goes on there.
+                None => self.since = self.since.or(position(&block)),
             }
         }
         if self.unread.len() > EVENT_BYTES_MAX {
@@ -124,4 +144,10 @@ fn parse(block: &[u8]) -> Option<Event> {
         .map(|data| data.strip_prefix(' ').unwrap_or(data))
         .collect();
     serde_json::from_str(&data.join("\n")).ok()
+}
+
+/// The number of an event that a block names without having it.
+fn position(block: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(block).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("id:"))?.trim().parse().ok()
 }

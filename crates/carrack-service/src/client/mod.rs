@@ -246,7 +246,12 @@ impl Client {
     /// Events as they happen, from the one behind `since`; `task`: only of this one. It goes on by itself where a
     /// connection ends.
     pub fn events(&self, since: u64, task: Option<&str>) -> Events<'_> {
-        Events::new(self, since, task)
+        Events::new(self, Some(since), task)
+    }
+
+    /// Events from now on.
+    pub fn events_to_come(&self, task: Option<&str>) -> Events<'_> {
+        Events::new(self, None, task)
     }
 
     /// The body of an answer that is no problem.

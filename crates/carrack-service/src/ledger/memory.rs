@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use carrack_core::grant::GrantId;
+
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
     TaskChange, TaskFilter, TaskGuard, UserRow, endpoints_of, rules,
@@ -35,6 +37,8 @@ struct Rows {
     /// By the order in which they were added.
     tokens: BTreeMap<u64, (TokenRow, [u8; 32])>,
     last_token: u64,
+    /// Grants that are not taken any more, and until when.
+    revoked: BTreeMap<GrantId, Moment>,
     /// By the order in which they were added.
     timers: BTreeMap<u64, Timer>,
     last_timer: u64,
@@ -198,6 +202,13 @@ impl Ledger for MemoryLedger {
     fn tasks(&self, filter: &TaskFilter, page: &Page) -> Answer<Vec<Task>> {
         let rows = self.rows();
         let before = page.after.as_deref().map(|id| rows.place(id)).transpose()?;
+        let is_owners = |place| {
+            let row = rows.tasks.get(&place);
+            row.is_some_and(|row| filter.owner.as_ref().is_none_or(|owner| *owner == row.task.owner))
+        };
+        if !before.is_none_or(is_owners) {
+            return Err(LedgerError::Missing);
+        }
         let found = latest(&rows.tasks, before).filter(|row| row.passes(filter));
         Ok(found.take(page.limit).map(|row| row.task.clone()).collect())
     }
@@ -390,6 +401,24 @@ impl Ledger for MemoryLedger {
         Ok(self.rows().remove_sessions(user))
     }
 
+    fn revoke_grants(&self, id: &GrantId, until: Moment, now: Moment) -> Answer<()> {
+        let mut rows = self.rows();
+        rows.revoked.retain(|_, until| *until > now);
+        let kept = rows.revoked.entry(*id).or_insert(until);
+        *kept = until.max(*kept);
+        Ok(())
+    }
+
+    fn restore_grants(&self, id: &GrantId) -> Answer<()> {
+        self.rows().revoked.remove(id);
+        Ok(())
+    }
+
+    fn revoked_grants(&self, now: Moment) -> Answer<Vec<(GrantId, Moment)>> {
+        let rows = self.rows();
+        Ok(rows.revoked.iter().filter(|(_, until)| **until > now).map(|(id, until)| (*id, *until)).collect())
+    }
+
     fn add_timer(&self, timer: &Timer, event: &NewEvent) -> Answer<()> {
         let mut rows = self.rows();
         if rows.timer_place(&timer.id).is_ok() {
@@ -410,6 +439,13 @@ impl Ledger for MemoryLedger {
     fn timers(&self, owner: Option<&str>, page: &Page) -> Answer<Vec<Timer>> {
         let rows = self.rows();
         let before = page.after.as_deref().map(|id| rows.timer_place(id)).transpose()?;
+        let is_owners = |place| {
+            let timer = rows.timers.get(&place);
+            timer.is_some_and(|timer| owner.is_none_or(|owner| owner == timer.owner))
+        };
+        if !before.is_none_or(is_owners) {
+            return Err(LedgerError::Missing);
+        }
         let found = latest(&rows.timers, before).filter(|timer| owner.is_none_or(|owner| owner == timer.owner));
         Ok(found.take(page.limit).cloned().collect())
     }

@@ -13,6 +13,8 @@ pub mod sqlite;
 
 use std::fmt;
 
+use carrack_core::grant::GrantId;
+
 use crate::clock::Moment;
 use crate::model::{
     Blocked, Endpoint, Event, EventKind, Fence, NewTask, Progress, Task, TaskFailure, TaskState, Timer, TokenRow, User,
@@ -97,8 +99,8 @@ pub struct TaskFilter {
 /// Part of a list: the row that came last first, whatever the clock did since; endpoints by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Go on behind the row with this identifier; [`LedgerError::Missing`] where it has been removed meanwhile, but for
-    /// endpoints.
+    /// Go on behind the row with this identifier; [`LedgerError::Missing`] where there is none of the owner who is asked
+    /// for, but for endpoints.
     pub after: Option<String>,
     /// At most so many rows.
     pub limit: usize,
@@ -335,6 +337,16 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Removes all sessions of a user; how many they were.
     fn remove_sessions(&self, user: &str) -> Answer<u64>;
+
+    /// Keeps that grants with this number are not taken before `until`, by when the last of them has expired. What is
+    /// over at `now` is forgotten.
+    fn revoke_grants(&self, id: &GrantId, until: Moment, now: Moment) -> Answer<()>;
+
+    /// Takes that back.
+    fn restore_grants(&self, id: &GrantId) -> Answer<()>;
+
+    /// Grants that are not taken at `now`, and until when.
+    fn revoked_grants(&self, now: Moment) -> Answer<Vec<(GrantId, Moment)>>;
 
     /// Adds a timer.
     fn add_timer(&self, timer: &Timer, event: &NewEvent) -> Answer<()>;

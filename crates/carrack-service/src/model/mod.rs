@@ -7,6 +7,7 @@ mod endpoint;
 mod event;
 mod files;
 mod identity;
+mod item_csv;
 mod location;
 mod options;
 mod problem;
@@ -28,6 +29,7 @@ pub use files::{
     ListingState, ListingStatus, NewDirectory, NewListing, PathFailure, SortField, SumRequest, UsageRequest, text_of,
 };
 pub use identity::{Ceilings, Role, Scope, TokenRow, User, Verb};
+pub use item_csv::ITEM_CSV_HEADINGS;
 pub use location::{TaskLocation, percent};
 pub use options::{
     LEFT_OUT, OptionChoice, OptionDefault, OptionGroup, OptionKind, OptionPlace, TaskOption, TaskOptionTable,

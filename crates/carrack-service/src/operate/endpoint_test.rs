@@ -6,17 +6,19 @@ use std::sync::Arc;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::Location;
-use carrack_core::report::{LinkReport, Report};
+use carrack_core::report::{ItemKind, LinkReport, Report};
 use carrack_core::request::{CopyOptions, CopyRequest, EndOptions, LinkKind, Reach};
 use carrack_engine::files::Files;
 use carrack_engine::{Context, Copy};
 
-use crate::model::{Endpoint, EndpointCheck, EndpointLocation, EndpointTest, Secret, new_id};
+use crate::model::{Endpoint, EndpointCheck, EndpointLocation, EndpointTest, Secret, new_id, percent};
 use crate::worker::EndOrder;
 use crate::worker::ends::{self, OpenEnd};
 
 /// What is written there, and removed again.
 const BYTES: u64 = 4 << 20;
+/// A path that leads through more links is not followed to its end.
+const LINKS_MOST: usize = 16;
 
 /// Examines the host of an endpoint, and judges what it says: space and inodes, the clock, data connections both ways,
 /// what else keeps data from moving. The location is that of the endpoint's root.
@@ -135,6 +137,20 @@ impl Checks<'_> {
         };
         self.good("reached", "it answers, and lets the service in");
         let root = end.location.path().map(<[u8]>::to_vec).unwrap_or_default();
+        if let EndpointLocation::Node { host, port, fingerprint, .. } = &self.endpoint.location
+            && let Some(link) = first_link(&mut files, &root)
+        {
+            let Link { at, target, instead } = link;
+            let pin = fingerprint.as_ref().map(|pin| format!("#sha256:{pin}")).unwrap_or_default();
+            let instead = instead.map_or_else(|| "/DIR".to_owned(), |path| shown(&path));
+            let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+            let fix = format!(
+                "carrack endpoint edit {} --location 'carrack://{host}:{port}{instead}{pin}'",
+                self.endpoint.name
+            );
+            let told = format!("{} is a symbolic link, to {}: no grant leads through one", shown(&at), text(&target));
+            self.told("path", Some(false), told, Some(fix));
+        }
         let mut count = 0u64;
         match files.list(&root, false, &mut |_| count += 1) {
             Ok(()) => self.good("list", format!("its root is a directory with {count} entries")),
@@ -195,6 +211,62 @@ impl Checks<'_> {
             kind => self.good(&name, format!("{}: {}", kind.name(), kind.meaning())),
         }
     }
+}
+
+/// A symbolic link in the path of an endpoint at a node.
+struct Link {
+    /// Its own path.
+    at: Vec<u8>,
+    target: Vec<u8>,
+    /// The same place without any link; none where that cannot be told from here: a link may lead by an absolute path,
+    /// and the node's root may be any directory of its host.
+    instead: Option<Vec<u8>>,
+}
+
+/// The first link that a path leads through. What cannot be looked at is left to those who need it.
+fn first_link(files: &mut Files, path: &[u8]) -> Option<Link> {
+    let mut left: Vec<Vec<u8>> = components(path).rev().collect();
+    let (mut above, mut first): (Vec<Vec<u8>>, Option<Link>) = (Vec::new(), None);
+    let mut links = 0;
+    while let Some(name) = left.pop() {
+        if name == b".." {
+            above.pop();
+            continue;
+        }
+        above.push(name);
+        let at = [b"/", &above.join(&b'/')[..]].concat();
+        let Ok(found) = files.stat(&at) else { break };
+        if found.kind != ItemKind::Symlink {
+            continue;
+        }
+        let is_known = !found.link_target.starts_with(b"/") && links < LINKS_MOST;
+        links += 1;
+        above.pop();
+        left.extend(components(&found.link_target).rev());
+        let link = first.get_or_insert(Link { at, target: found.link_target, instead: None });
+        if !is_known {
+            link.instead = None;
+            return first;
+        }
+    }
+    let instead = above.into_iter().chain(left.into_iter().rev()).collect::<Vec<_>>().join(&b'/');
+    if let Some(link) = &mut first {
+        link.instead = Some([b"/", &instead[..]].concat());
+    }
+    first
+}
+
+fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = Vec<u8>> {
+    path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").map(<[u8]>::to_vec)
+}
+
+/// A path as a location has it.
+fn shown(path: &[u8]) -> String {
+    path.split(|byte| *byte == b'/').map(percent).collect::<Vec<_>>().join("/")
+}
+
+fn text(bytes: &[u8]) -> String {
+    carrack_core::path::display_bytes(bytes).to_string()
 }
 
 fn copy(

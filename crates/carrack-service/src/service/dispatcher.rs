@@ -30,8 +30,11 @@ const STILL_HELD_PAUSE: Duration = Duration::from_millis(500);
 /// A turn follows after this time at the latest: while workers run, and while none does.
 const TURN_EVERY_RUNNING: Duration = Duration::from_millis(200);
 const TURN_EVERY_IDLE: Duration = Duration::from_secs(1);
-/// Where nothing has changed, the schedule is looked at once in this time.
-const PLAN_EVERY: Duration = Duration::from_secs(1);
+/// Where nothing has changed, the schedule is looked at once in this time: while workers run, and while none does. It
+/// takes at most one part in `PLAN_SHARE` of a processor.
+const PLAN_EVERY_RUNNING: Duration = Duration::from_secs(1);
+const PLAN_EVERY_IDLE: Duration = Duration::from_secs(60);
+const PLAN_SHARE: u32 = 50;
 /// Finished tasks that tell what links did before, when the service starts.
 const HISTORY_TASKS: usize = 500;
 
@@ -91,6 +94,8 @@ pub struct Turned {
     pub wrote: bool,
     /// Progress was written.
     pub saved: bool,
+    /// A plan was made.
+    pub planned: bool,
     /// The next turn follows after this time at the latest.
     pub next: Duration,
 }
@@ -193,7 +198,7 @@ impl Dispatcher {
     /// What the ledger refused. All that was not written is still to be done, and the next turn does it.
     pub fn turn(&mut self) -> Answer<Turned> {
         let times = self.times();
-        let mut turned = Turned { wrote: false, saved: false, next: TURN_EVERY_IDLE };
+        let mut turned = Turned { next: TURN_EVERY_IDLE, ..Turned::default() };
         let done = self.turn_with(times, &mut turned);
         if turned.wrote || turned.saved {
             (self.changed)();
@@ -234,7 +239,6 @@ impl Dispatcher {
         }
         if turned.wrote || self.news || self.plan_at <= times.steady {
             self.news = false;
-            self.plan_at = times.steady + PLAN_EVERY;
             self.plan(times, turned)?;
         }
         ran.map(|_| ())
@@ -328,7 +332,24 @@ impl Dispatcher {
         }
     }
 
+    /// Decides what starts, and when that is decided anew where nothing changes meanwhile: all that time alone changes
+    /// of a queue without workers is in the plan's `look_again`.
     fn plan(&mut self, times: Times, turned: &mut Turned) -> Answer<()> {
+        turned.planned = true;
+        let began = self.clock.elapsed();
+        let planned = self.carry_out_plan(times, turned);
+        let took = self.clock.elapsed().saturating_sub(began);
+        let every = if self.running().next().is_some() { PLAN_EVERY_RUNNING } else { PLAN_EVERY_IDLE };
+        self.plan_at = times.steady + every.max(took * PLAN_SHARE);
+        if let Some(wait) = planned.1 {
+            self.plan_at = self.plan_at.min(times.steady + wait.max(took * PLAN_SHARE));
+            turned.next = turned.next.min(wait.max(Duration::from_millis(50)));
+        }
+        planned.0
+    }
+
+    /// What was refused of it, and after which time it may look different though nothing else has happened.
+    fn carry_out_plan(&mut self, times: Times, turned: &mut Turned) -> (Answer<()>, Option<Duration>) {
         let entries: Vec<_> = self
             .board
             .tasks
@@ -373,11 +394,7 @@ impl Dispatcher {
             done = done.and(self.ledger.record(&events, times.wall));
             turned.wrote = true;
         }
-        if let Some(wait) = look_again {
-            self.plan_at = self.plan_at.min(times.steady + wait);
-            turned.next = turned.next.min(wait.max(Duration::from_millis(50)));
-        }
-        done
+        (done, look_again)
     }
 
     fn endpoint_states(&self, times: Times) -> BTreeMap<String, EndpointState> {

@@ -147,7 +147,7 @@ impl Builder<'_> {
             why: format!("{}: {}", failure.side, failure.why),
             since,
             next_try: Some(next_try),
-            hint: failure.hints.first().cloned(),
+            hint: failure.hints.first().cloned().or_else(|| hint(failure)),
         };
         let text =
             format!("attempt {} failed, the next comes in {} s: {}", self.task.fence, pause.as_secs(), failure.why);
@@ -181,6 +181,15 @@ impl Builder<'_> {
         outcome.change.progress = self.attempt.sample.as_ref().map(|sample| sample.progress.clone());
         outcome
     }
+}
+
+/// What somebody can do about a failure that another attempt may not meet any more.
+fn hint(failure: &TaskFailure) -> Option<String> {
+    let is_at_an_end = failure.side != Side::Command.name();
+    (is_at_an_end && failure.code == ErrorCode::AuthenticationFailed.name()).then(|| {
+        let hint = "give the endpoint the node's present token: carrack endpoint edit NAME --token-file FILE";
+        hint.to_owned()
+    })
 }
 
 /// Why a task fails whose deadline has passed.

@@ -206,6 +206,11 @@ impl Service {
         self.client.events(since, task)
     }
 
+    /// Events of a task from now on.
+    pub fn events_to_come(&self, task: &str) -> Events<'_> {
+        self.client.events_to_come(Some(task))
+    }
+
     /// A call with this document.
     ///
     /// # Errors

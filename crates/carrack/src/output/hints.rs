@@ -104,6 +104,9 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
             "ask whoever runs the service for a right that allows it"
         }
         Reason::GrantExpired => "run the same command again; or compare the clocks of the node and the service",
+        Reason::PortInUse => {
+            "`ss -ltnp` shows which program has the port; end that one, or choose another port by --listen ADDR:PORT"
+        }
         Reason::TooOldForOverlaps => "update it, or copy the sources one after the other",
     })
 }

@@ -482,3 +482,13 @@ fn networks_to_dial_are_networks() {
     let node = Node::start(&sandbox, "root", &["--dial-to", "10.0.0.0/8,fd00::/8", "--dial-to", "192.0.2.1"]);
     sandbox.ok(["ls", &node.at(""), &node.token()]);
 }
+
+#[test]
+fn serve_on_a_port_that_is_taken_names_the_port_and_what_to_try() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("root")).unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let words = ["serve", "--node-only", "--root", "root", "--listen", &address];
+    sandbox.run(words).failed_with(11, &[&address, "ss -ltnp", "--listen ADDR:PORT"]);
+}

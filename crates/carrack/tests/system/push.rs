@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::sshd::{Setup, Sshd};
-use crate::support::{Ran, Sandbox, b3sum, program, same_tree, sent_program, slim_program, tool, tree};
+use crate::support::{Ran, Sandbox, b3sum, program, ran, same_tree, sent_program, slim_program, tool, tree};
 
 /// The most that a host with `gzip` is sent.
 const BYTES_MAX: u64 = 4_000_000;
@@ -111,4 +111,15 @@ fn sent_program_is_of_the_same_version_and_has_every_verb_of_a_far_side() {
     assert!(copied.unwrap().status.success());
     assert_eq!(std::fs::read_to_string(sandbox.path("there")).unwrap(), "content");
     assert_eq!(b3sum(&far.cached()[0]), b3sum(&sent));
+}
+
+#[test]
+fn slim_program_says_of_endpoints_that_it_has_no_service() {
+    let Some(slim) = slim_program() else { return eprintln!("not tried: CARRACK_SLIM names no slim program") };
+    let sandbox = Sandbox::new();
+    for words in [&["ls", "@lab:/x"][..], &["@lab:/x", "here"], &["here", "@lab:/x"], &["rm", "@lab:/x"]] {
+        let mut command = std::process::Command::new(&slim);
+        let ran = ran(command.args(words).current_dir(sandbox.path("")).output().unwrap());
+        ran.failed_with(2, &["@lab:/x", "built without the service", "install the full carrack", "./@lab:/x"]);
+    }
 }

@@ -171,6 +171,28 @@ fn endpoint_test_names_what_is_missing_and_the_line_that_mends_it() {
 }
 
 #[test]
+fn endpoint_test_names_a_link_in_the_endpoints_path_and_the_line_that_mends_it() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    let _service = Service::start(&sandbox, &[]);
+    fs::create_dir_all(sandbox.path("root/archive/2026/run")).unwrap();
+    std::os::unix::fs::symlink("archive/2026", sandbox.path("root/now")).unwrap();
+    let token = node.token_file.display().to_string();
+    sandbox.ok(["endpoint", "add", "lab", &node.at("now/run"), "--token-file", &token]);
+    // Nobody can work there: no grant leads through a link.
+    assert_ne!(sandbox.run(["ls", "@lab:/"]).code, 0);
+    let tested = sandbox.run(["endpoint", "test", "lab"]);
+    assert_eq!(tested.code, 1, "{}{}", tested.stdout, tested.stderr);
+    assert!(tested.stdout.contains("/now is a symbolic link, to archive/2026"), "{}", tested.stdout);
+    let line = tested.stdout.lines().find_map(|line| line.split_once("carrack endpoint edit lab --location ")).unwrap();
+    let mended = line.1.trim().trim_matches('\'');
+    assert_eq!(mended, node.at("archive/2026/run"));
+    sandbox.ok(["endpoint", "edit", "lab", "--location", mended, "--token-file", &token]);
+    sandbox.ok(["endpoint", "test", "lab"]);
+    sandbox.ok(["ls", "@lab:/"]);
+}
+
+#[test]
 fn timer_submits_its_tasks_and_no_more_after_its_runs() {
     let sandbox = Sandbox::new();
     let _service = Service::start(&sandbox, &[]);

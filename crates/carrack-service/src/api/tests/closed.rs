@@ -141,6 +141,11 @@ fn rows_of_others_are_not_found_on_any_route() {
         let listed: Value = bob.get(path).unwrap();
         assert_eq!(listed["items"], json!([]), "{path}: {listed}");
     }
+    // Nor does a cursor tell whether there is such a row.
+    for path in [format!("/tasks?cursor={}", task.id), format!("/timers?cursor={}", timer.id)] {
+        assert_eq!(status(&bob, &Call::get(path.clone())), 404, "{path}");
+        assert_eq!(status(&ann, &Call::get(path.clone())), 200, "{path}");
+    }
     assert_eq!(status(&bob, &Call::get(format!("/events?task={}", task.id))), 404);
     assert_eq!(status(&bob, &Call::get("/tokens?user=ann")), 404);
     assert_eq!(status(&bob, &Call::get("/users")), 403);

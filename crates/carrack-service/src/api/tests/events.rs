@@ -43,6 +43,26 @@ fn stream_and_list_of_events_are_the_same() {
 }
 
 #[test]
+fn stream_from_the_latest_event_on_has_what_comes_and_nothing_before() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    submit(&ann, &copy("@lab:/before", "@lab:/b")).unwrap();
+    let mut stream = ann.events_to_come(None);
+    stream.begin().unwrap();
+    let polled: Listed<Event> = ann.get("/events?since=latest").unwrap();
+    assert_eq!(polled.items, []);
+    let task = submit(&ann, &copy("@lab:/after", "@lab:/b")).unwrap();
+    let event = stream.next_within(PATIENCE).unwrap().unwrap();
+    assert_eq!((event.task.as_deref(), stream.connections()), (Some(task.id.as_str()), 1));
+    // Whoever asks again and again goes on behind what was told.
+    let next: Listed<Event> = ann.get(&format!("/events?since={}", polled.next.unwrap())).unwrap();
+    assert_eq!(next.items, [event]);
+    let wrong = ann.get::<Listed<Event>>("/events?since=earliest").unwrap_err();
+    assert!(matches!(wrong, ClientError::Problem(problem) if problem.status == 400));
+}
+
+#[test]
 fn stream_of_events_ends_when_its_token_is_revoked() {
     let rig = Rig::start();
     let ann = rig.user("ann", Role::User);

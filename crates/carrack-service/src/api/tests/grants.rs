@@ -1,10 +1,16 @@
 //! Grants: a caller's right to an endpoint becomes a token for its node, and no more than that.
 
+use std::sync::Arc;
+
 use carrack_core::credential::Token;
 use carrack_core::grant::{Claims, GrantKey, Right, Rights};
 
+use serde_json::json;
+
 use super::rig::{Rig, add_endpoint, endpoint};
 use crate::client::{Call, Called, Client, ClientError};
+use crate::ledger::Ledger;
+use crate::ledger::memory::MemoryLedger;
 use crate::model::{Ceilings, EndpointLocation, MadeGrant, NewEndpoint, NewGrant, Role, Scope, Secret, Verb};
 
 const OWN: &str = "0123456789abcdef0123456789abcdef";
@@ -163,4 +169,29 @@ fn grant_of_a_user_without_a_token_has_one_number() {
     let ann = rig.user("ann", Role::Admin);
     let other = opened(&grant(&ann, "lab", &wanted(&[Verb::Read], "/")).unwrap()).id;
     assert!(ids[0] == ids[1] && ids[0] != other);
+}
+
+#[test]
+fn grants_revoked_before_a_restart_are_refused_after_it() {
+    let ledger: Arc<dyn Ledger> = Arc::new(MemoryLedger::new());
+    let of = |token: &str| -> [u8; 16] { *blake3::hash(token.as_bytes()).as_bytes().first_chunk().unwrap() };
+    let first = Rig::over(Arc::clone(&ledger));
+    let _ann = first.user("ann", Role::User);
+    let (revoked, kept) = (first.token("ann", None).row.id, first.token("ann", None).row.id);
+    first.local().call(&Call::delete(format!("/tokens/{revoked}"))).unwrap();
+    drop(first);
+    let second = Rig::over(Arc::clone(&ledger));
+    assert_eq!([&revoked, &kept].map(|token| second.api().revoked().contains(&of(token))), [true, false]);
+    // So it is with a user who is disabled, until they are let in again.
+    let set = |rig: &Rig, enabled: bool| {
+        rig.local().call(&Call::patch("/users/ann").body(&json!({ "enabled": enabled })).unwrap()).unwrap();
+    };
+    set(&second, false);
+    drop(second);
+    let third = Rig::over(Arc::clone(&ledger));
+    assert!([&kept, "user ann"].iter().all(|name| third.api().revoked().contains(&of(name))));
+    set(&third, true);
+    drop(third);
+    let fourth = Rig::over(ledger);
+    assert!(![&kept, "user ann"].iter().any(|name| fourth.api().revoked().contains(&of(name))));
 }

@@ -17,6 +17,7 @@ pub const RULES: &[Rule] = rules! {
     token_removed_is_gone
     tokens_are_told_by_user_the_latest_first
     sessions_are_removed_of_one_user
+    revoked_grants_are_kept_until_they_expire_or_are_restored
 };
 
 fn row(name: &str, account: Option<u32>) -> UserRow {
@@ -177,4 +178,21 @@ fn sessions_are_removed_of_one_user(ledger: &dyn Ledger) {
     assert_eq!(ledger.remove_sessions("ada"), Ok(0));
     assert_eq!(ledger.tokens("ada").unwrap(), [token("2", "ada", false)]);
     assert_eq!(ledger.tokens("bob").unwrap().len(), 1);
+}
+
+fn revoked_grants_are_kept_until_they_expire_or_are_restored(ledger: &dyn Ledger) {
+    let [one, two, three] = [1, 2, 3].map(|number| [number; 16]);
+    ledger.revoke_grants(&two, at(20), at(1)).unwrap();
+    ledger.revoke_grants(&one, at(10), at(1)).unwrap();
+    assert_eq!(ledger.revoked_grants(at(5)).unwrap(), [(one, at(10)), (two, at(20))]);
+    // Later counts, and earlier does not take anything back.
+    ledger.revoke_grants(&one, at(15), at(5)).unwrap();
+    ledger.revoke_grants(&one, at(12), at(5)).unwrap();
+    assert_eq!(ledger.revoked_grants(at(14)).unwrap(), [(one, at(15)), (two, at(20))]);
+    assert_eq!(ledger.revoked_grants(at(15)).unwrap(), [(two, at(20))]);
+    ledger.restore_grants(&two).unwrap();
+    ledger.restore_grants(&three).unwrap();
+    ledger.revoke_grants(&three, at(40), at(30)).unwrap();
+    // What is over was forgotten by then, whatever the clock says later.
+    assert_eq!(ledger.revoked_grants(at(0)).unwrap(), [(three, at(40))]);
 }

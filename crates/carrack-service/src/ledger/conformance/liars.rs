@@ -1,5 +1,7 @@
 //! The suite notices a ledger that lies: each of these breaks one promise.
 
+use carrack_core::grant::GrantId;
+
 use super::check_those;
 use crate::clock::Moment;
 use crate::ledger::memory::MemoryLedger;
@@ -66,6 +68,9 @@ impl Ledger for Liar {
         token(id: &str) -> (TokenRow, [u8; 32], User);
         tokens(user: &str) -> Vec<TokenRow>;
         remove_sessions(user: &str) -> u64;
+        revoke_grants(id: &GrantId, until: Moment, now: Moment) -> ();
+        restore_grants(id: &GrantId) -> ();
+        revoked_grants(now: Moment) -> Vec<(GrantId, Moment)>;
         add_timer(timer: &Timer, event: &NewEvent) -> ();
         timer(id: &str) -> Timer;
         timers(owner: Option<&str>, page: &Page) -> Vec<Timer>;

@@ -20,6 +20,7 @@ pub const RULES: &[Rule] = rules! {
     tasks_are_listed_by_each_filter
     tasks_are_paged_without_gaps_while_others_come
     tasks_are_listed_by_acceptance_where_the_clock_steps_back
+    tasks_are_not_listed_behind_a_row_of_another_owner
     tasks_are_counted_by_owner_and_state
     open_tasks_are_told_with_their_endpoints
 };
@@ -212,6 +213,18 @@ fn tasks_are_listed_by_acceptance_where_the_clock_steps_back(ledger: &dyn Ledger
     assert_eq!(listed(ledger, &TaskFilter::default()), ["t3", "t2", "t1"]);
     let behind = ledger.tasks(&TaskFilter::default(), &behind("t2", 5)).unwrap();
     assert_eq!(ids(&behind), ["t1"]);
+}
+
+fn tasks_are_not_listed_behind_a_row_of_another_owner(ledger: &dyn Ledger) {
+    accept(ledger, "t1");
+    ledger.submit(&Submission { owner: "bob".to_owned(), ..submission("b1") }, at(0)).unwrap();
+    accept(ledger, "t2");
+    let of_ada = TaskFilter { owner: Some("ada".to_owned()), ..TaskFilter::default() };
+    for id in ["b1", "none"] {
+        assert_eq!(ledger.tasks(&of_ada, &behind(id, 9)).unwrap_err(), LedgerError::Missing, "{id}");
+    }
+    assert_eq!(ids(&ledger.tasks(&of_ada, &behind("t2", 9)).unwrap()), ["t1"]);
+    assert_eq!(ids(&ledger.tasks(&TaskFilter::default(), &behind("b1", 9)).unwrap()), ["t1"]);
 }
 
 fn tasks_are_counted_by_owner_and_state(ledger: &dyn Ledger) {

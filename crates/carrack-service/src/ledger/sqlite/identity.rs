@@ -1,5 +1,6 @@
 //! Users and tokens in SQLite.
 
+use carrack_core::grant::GrantId;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::{Done, count, document, parsed};
@@ -120,6 +121,25 @@ pub fn remove_token(transaction: &Transaction<'_>, id: &str) -> Done<()> {
 pub fn remove_sessions(transaction: &Transaction<'_>, user: &str) -> Done<u64> {
     let removed = transaction.execute("DELETE FROM token WHERE user = ? AND is_session = 1", [user])?;
     Ok(count(i64::try_from(removed).unwrap_or(i64::MAX)))
+}
+
+pub fn revoke_grants(transaction: &Transaction<'_>, id: &GrantId, until: Moment, now: Moment) -> Done<()> {
+    transaction.execute("DELETE FROM revoked WHERE until <= ?", [now.0])?;
+    let sql = "INSERT INTO revoked (grant_id, until) VALUES (?, ?)
+        ON CONFLICT DO UPDATE SET until = max(until, excluded.until)";
+    transaction.execute(sql, params![id, until.0])?;
+    Ok(())
+}
+
+pub fn restore_grants(transaction: &Transaction<'_>, id: &GrantId) -> Done<()> {
+    transaction.execute("DELETE FROM revoked WHERE grant_id = ?", [id])?;
+    Ok(())
+}
+
+pub fn revoked_grants(connection: &Connection, now: Moment) -> Done<Vec<(GrantId, Moment)>> {
+    let mut statement = connection.prepare("SELECT grant_id, until FROM revoked WHERE until > ? ORDER BY grant_id")?;
+    let rows = statement.query_map([now.0], |row| Ok((row.get(0)?, Moment(row.get(1)?))))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// A user as the columns have it.

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use carrack_core::grant::GrantId;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, ffi};
 
 use super::{
@@ -356,6 +357,18 @@ impl Ledger for SqliteLedger {
 
     fn remove_sessions(&self, user: &str) -> Answer<u64> {
         self.write(|transaction| identity::remove_sessions(transaction, user))
+    }
+
+    fn revoke_grants(&self, id: &GrantId, until: Moment, now: Moment) -> Answer<()> {
+        self.write(|transaction| identity::revoke_grants(transaction, id, until, now))
+    }
+
+    fn restore_grants(&self, id: &GrantId) -> Answer<()> {
+        self.write(|transaction| identity::restore_grants(transaction, id))
+    }
+
+    fn revoked_grants(&self, now: Moment) -> Answer<Vec<(GrantId, Moment)>> {
+        self.read(|connection| identity::revoked_grants(connection, now))
     }
 
     fn add_timer(&self, timer: &Timer, event: &NewEvent) -> Answer<()> {

@@ -17,8 +17,8 @@ const COLUMNS: &str =
 /// A task as it was read.
 pub struct Found {
     pub task: Task,
-    /// What it was submitted with; `task.request` has what changed since.
-    pub submitted: NewTask,
+    /// The document that it was submitted with; `task.request` has what changed since.
+    submitted: String,
     /// Why some of it could not be read.
     pub unreadable: Option<String>,
 }
@@ -27,8 +27,9 @@ pub fn submit(transaction: &Transaction<'_>, submission: &Submission, now: Momen
     let Submission { id, owner, submission_id, request, endpoints } = submission;
     if let Some(submission_id) = submission_id {
         let sql = format!("SELECT {COLUMNS} FROM task WHERE owner = ? AND submission_id = ?");
-        if let Some(found) = transaction.query_row(&sql, [owner, submission_id], read).optional()? {
-            return Ok(rules::repeated(found.task, &found.submitted, submission)?);
+        if let Some(found) = transaction.query_row(&sql, [owner, submission_id], whole).optional()? {
+            let submitted = serde_json::from_str(&found.submitted).unwrap_or_default();
+            return Ok(rules::repeated(found.task, &submitted, submission)?);
         }
     }
     let task = rules::accepted(id, owner, request, now);
@@ -70,7 +71,7 @@ pub fn submit(transaction: &Transaction<'_>, submission: &Submission, now: Momen
 
 pub fn find(connection: &Connection, id: &str) -> Done<Found> {
     let sql = format!("SELECT {COLUMNS} FROM task WHERE id = ?");
-    Ok(connection.query_row(&sql, [id], read).optional()?.ok_or(LedgerError::Missing)?)
+    Ok(connection.query_row(&sql, [id], |row| read(row, false)).optional()?.ok_or(LedgerError::Missing)?)
 }
 
 pub fn list(connection: &Connection, filter: &TaskFilter, page: &Page) -> Done<Vec<Task>> {
@@ -100,13 +101,13 @@ pub fn list(connection: &Connection, filter: &TaskFilter, page: &Page) -> Done<V
         query.add(" AND timer = ?", Value::Text(timer.clone()));
     }
     if let Some(after) = &page.after {
-        let seq: Option<i64> =
-            connection.query_row("SELECT seq FROM task WHERE id = ?", [after], |row| row.get(0)).optional()?;
+        let sql = "SELECT seq FROM task WHERE id = ?1 AND (?2 IS NULL OR owner = ?2)";
+        let seq: Option<i64> = connection.query_row(sql, params![after, filter.owner], |row| row.get(0)).optional()?;
         query.add(" AND seq < ?", Value::Integer(seq.ok_or(LedgerError::Missing)?));
     }
     query.add(" ORDER BY seq DESC LIMIT ?", Value::Integer(limit(page.limit)));
     let mut statement = connection.prepare(&query.sql)?;
-    let rows = statement.query_map(params_from_iter(query.values), read)?;
+    let rows = statement.query_map(params_from_iter(query.values), |row| read(row, false))?;
     rows.map(|found| Ok(found?.task)).collect()
 }
 
@@ -141,7 +142,7 @@ pub fn open(connection: &Connection) -> Done<Open> {
          FROM task WHERE ended IS NULL ORDER BY seq"
     );
     let mut statement = connection.prepare(&sql)?;
-    let rows = statement.query_map((), |row| Ok((read(row)?, row.get::<_, String>(18)?)))?;
+    let rows = statement.query_map((), |row| Ok((read(row, false)?, row.get::<_, String>(18)?)))?;
     let (mut open, mut unreadable) = (Vec::new(), Vec::new());
     for row in rows {
         let (found, endpoints) = row?;
@@ -158,7 +159,7 @@ pub fn open(connection: &Connection) -> Done<Open> {
 pub fn unreadable(connection: &Connection) -> Done<Vec<String>> {
     let mut statement = connection.prepare(&format!("SELECT {COLUMNS} FROM task ORDER BY seq"))?;
     let rows = statement.query_map((), |row| {
-        let Found { task, unreadable, .. } = read(row)?;
+        let Found { task, unreadable, .. } = read(row, false)?;
         Ok(unreadable.map(|why| format!("task {} cannot be read in the ledger: {why}", task.id)))
     })?;
     Ok(rows.filter_map(Result::transpose).collect::<Result<_, _>>()?)
@@ -260,45 +261,55 @@ pub fn store(transaction: &Transaction<'_>, task: &Task) -> Done<()> {
     Ok(())
 }
 
+/// Reads a task with the document that it was submitted with.
+fn whole(row: &Row<'_>) -> rusqlite::Result<Found> {
+    read(row, true)
+}
+
 /// Reads a task. What cannot be read of it is left out and told: one row never hides the others.
-fn read(row: &Row<'_>) -> rusqlite::Result<Found> {
-    let id: String = row.get(0)?;
-    let owner: String = row.get(1)?;
+fn read(row: &Row<'_>, with_submitted: bool) -> rusqlite::Result<Found> {
+    let text = |column: usize| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?);
     let mut unreadable = None;
-    let request: String = row.get(2)?;
-    let submitted: NewTask = serde_json::from_str(&request).unwrap_or_else(|error| {
+    let submitted = text(2)?.unwrap_or_default();
+    let mut request: NewTask = serde_json::from_str(submitted).unwrap_or_else(|error| {
         unreadable = Some(format!("request: {error}"));
         NewTask::default()
     });
     let moment = |time: Option<i64>| time.map(Moment);
-    let state: String = row.get(6)?;
-    let blocked: Option<String> = row.get(9)?;
-    let progress: String = row.get(12)?;
-    let failure: Option<String> = row.get(13)?;
-    let mut task = rules::accepted(&id, &owner, &submitted, Moment(row.get(14)?));
-    task.request.label = row.get(3)?;
-    task.request.deadline = moment(row.get(4)?);
-    task.request.priority = row.get(5)?;
-    task.state = TaskState::parse(&state).unwrap_or_else(|error| {
+    request.label = row.get(3)?;
+    request.deadline = moment(row.get(4)?);
+    request.priority = row.get(5)?;
+    let state = TaskState::parse(text(6)?.unwrap_or_default()).unwrap_or_else(|error| {
         unreadable = Some(format!("state: {error}"));
         TaskState::Failed
     });
-    task.pause_wanted = row.get(7)?;
-    task.cancel_wanted = row.get(8)?;
-    match blocked.map(|text| serde_json::from_str(&text)).transpose() {
-        Ok(blocked) => task.blocked = blocked,
-        Err(error) => unreadable = Some(format!("what it waits for: {error}")),
-    }
-    task.fence = count(row.get(10)?);
-    task.futile_attempts = row.get(11)?;
-    // The next sample of the worker replaces it.
-    task.progress = serde_json::from_str(&progress).unwrap_or_default();
-    task.failure = failure.and_then(|text| serde_json::from_str(&text).ok());
-    task.started = moment(row.get(15)?);
-    task.ended = moment(row.get(16)?);
-    task.version = count(row.get(17)?);
+    let blocked = text(9)?.map(serde_json::from_str).transpose().unwrap_or_else(|error| {
+        unreadable = Some(format!("what it waits for: {error}"));
+        None
+    });
+    let mut task = Task {
+        id: row.get(0)?,
+        owner: row.get(1)?,
+        request,
+        state,
+        pause_wanted: row.get(7)?,
+        cancel_wanted: row.get(8)?,
+        blocked,
+        position: None,
+        expected_start: None,
+        fence: count(row.get(10)?),
+        futile_attempts: row.get(11)?,
+        // The next sample of the worker replaces it.
+        progress: text(12)?.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
+        failure: text(13)?.and_then(|text| serde_json::from_str(text).ok()),
+        submitted: Moment(row.get(14)?),
+        started: moment(row.get(15)?),
+        ended: moment(row.get(16)?),
+        version: count(row.get(17)?),
+    };
     if let Some(why) = &unreadable {
         task.failure.get_or_insert_with(|| rules::unreadable(why));
     }
+    let submitted = if with_submitted { submitted.to_owned() } else { String::new() };
     Ok(Found { task, submitted, unreadable })
 }

@@ -44,8 +44,11 @@ pub fn list(connection: &Connection, owner: Option<&str>, page: &Page) -> Done<V
     let after = match &page.after {
         None => i64::MAX,
         Some(after) => {
-            let seq = "SELECT seq FROM timer WHERE id = ?";
-            connection.query_row(seq, [after], |row| row.get(0)).optional()?.ok_or(LedgerError::Missing)?
+            let seq = "SELECT seq FROM timer WHERE id = ?1 AND (?2 IS NULL OR owner = ?2)";
+            connection
+                .query_row(seq, params![after, owner], |row| row.get(0))
+                .optional()?
+                .ok_or(LedgerError::Missing)?
         }
     };
     let of_owner = if owner.is_some() { "owner = ?1" } else { "?1 IS NULL" };

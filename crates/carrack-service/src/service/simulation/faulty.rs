@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+use carrack_core::grant::GrantId;
+
 use crate::clock::Moment;
 use crate::ledger::memory::MemoryLedger;
 use crate::ledger::{
@@ -92,6 +94,9 @@ hand_on! {
     "writes" fn token_used(id: &str, now: Moment) -> ();
     "writes" fn remove_token(id: &str) -> ();
     "writes" fn remove_sessions(user: &str) -> u64;
+    "writes" fn revoke_grants(id: &GrantId, until: Moment, now: Moment) -> ();
+    "writes" fn restore_grants(id: &GrantId) -> ();
+    "reads" fn revoked_grants(now: Moment) -> Vec<(GrantId, Moment)>;
     "writes" fn add_timer(timer: &Timer, event: &NewEvent) -> ();
     "reads" fn timer(id: &str) -> Timer;
     "reads" fn timers(owner: Option<&str>, page: &Page) -> Vec<Timer>;

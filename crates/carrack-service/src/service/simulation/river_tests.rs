@@ -13,6 +13,8 @@ use crate::ledger::{EventFilter, Ledger, NewEvent, Submission, TaskChange, TaskG
 use crate::model::{
     Event, EventKind, NewTask, Overlap, Pair, Task, TaskState, Timer, TimerSchedule, TimerState, new_id,
 };
+use crate::schedule::Rules;
+use crate::service::Settings;
 
 impl Script {
     fn add(&mut self, owner: &str, work: &Work, nodes: (&str, &str)) -> String {
@@ -407,4 +409,30 @@ fn user_who_is_disabled_loses_running_attempts_within_seconds() {
     let failure = script.task(&ann).failure.unwrap();
     assert!(failure.why.contains("disabled") && !failure.retryable, "{failure:?}");
     assert_eq!((lock(&script.world).running().len(), script.task(&bob).state), (1, TaskState::Active));
+}
+
+#[test]
+fn queue_that_nothing_changes_is_not_planned_each_second() {
+    let mut script = Script::new(1);
+    script.mend();
+    let tasks: Vec<String> = (0..3).map(|_| script.add("ann", &items(10), ("n0", "n1"))).collect();
+    script.settings.rules.maintenance = Some("the rack is moved".to_owned());
+    let settings = script.settings.clone();
+    script.dispatcher.as_mut().unwrap().set_settings(settings.clone());
+    let planned = |script: &mut Script, seconds: u64| {
+        let planned = (0..seconds).filter(|_| {
+            script.clock.pass(Duration::from_secs(1));
+            script.dispatcher.as_mut().unwrap().turn().unwrap().planned
+        });
+        planned.count()
+    };
+    assert!(planned(&mut script, 3) >= 1);
+    assert_eq!(planned(&mut script, 50), 0);
+    // Something new is planned at once.
+    script.add("bob", &items(10), ("n0", "n1"));
+    assert_eq!(planned(&mut script, 1), 1);
+    let rules = Rules { maintenance: None, ..settings.rules.clone() };
+    script.dispatcher.as_mut().unwrap().set_settings(Settings { rules, ..settings });
+    assert_eq!(planned(&mut script, 1), 1);
+    assert!(tasks.iter().all(|id| script.task(id).state == TaskState::Active));
 }

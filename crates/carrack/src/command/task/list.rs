@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use carrack_core::words::parse_among;
 use carrack_service::client::with_query;
 use carrack_service::clock::Moment;
-use carrack_service::model::{Event, ItemState, Task, TaskItem, TaskState};
+use carrack_service::model::{Event, ITEM_CSV_HEADINGS, ItemState, Task, TaskItem, TaskState};
 use clap::{ArgAction, Command};
 
 use super::super::reach::JSON;
@@ -129,7 +129,7 @@ pub fn items(flags: &Flags) -> Result<u8, CommandError> {
     };
     let mut out = Lines::stdout(false);
     if csv {
-        out.line(show::CSV_HEADINGS.as_bytes());
+        out.line(ITEM_CSV_HEADINGS.as_bytes());
     }
     let stream = service.stream(&path, "application/x-ndjson")?;
     for line in BufReader::new(stream).lines() {
@@ -143,7 +143,7 @@ pub fn items(flags: &Flags) -> Result<u8, CommandError> {
         if json {
             out.json(&told::object("task-item", &item));
         } else if csv {
-            out.line(show::item_csv(&item).as_bytes());
+            out.line(item.csv().as_bytes());
         } else {
             out.line(show::item_line(&item).as_bytes());
         }

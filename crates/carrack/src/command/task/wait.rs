@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_service::client::Events;
 use carrack_service::model::{Task, TaskState};
 use clap::Command;
 
@@ -23,8 +24,13 @@ use crate::output::{say, stream};
 pub const TIMEOUT: Value<Duration> =
     Value::new("timeout", "TIME", parse_timeout, "Wait no longer than TIME, like 2h; exit code 30 then");
 
-/// Between the first two looks, and the most between later ones: a task that takes long is looked at less often.
+/// Without the stream of events: between the first two looks, and the most between later ones. A task that takes long
+/// is looked at less often.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
+/// With the stream of events, a task is looked at when something has happened to it, and once in this time.
+const LOOK: Duration = Duration::from_secs(60);
+/// Whoever watches sees it move once in this time.
+const LOOK_WATCHED: Duration = Duration::from_secs(1);
 /// How often a signal is looked for.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -64,7 +70,7 @@ pub fn until_ended(
     let mut out = Lines::stdout(json);
     let mut worst = exit::DONE;
     for id in ids {
-        let ended = wait_for(service, id, deadline, &mut |_| Ok(()))?;
+        let ended = wait_for(service, id, deadline, LOOK, &mut |_| Ok(()))?;
         let Some(task) = ended else {
             return Ok(exit::INTERRUPTED);
         };
@@ -105,21 +111,52 @@ fn worse(one: u8, other: u8) -> u8 {
     order.into_iter().find(|code| [one, other].contains(code)).unwrap_or(one)
 }
 
-/// Waits until a task has ended; `None` if a signal came first. `seen` gets the task each time that it was looked at.
+/// What happens to a task: by the service's stream of events, as long as that comes.
+struct News<'a> {
+    events: Option<Events<'a>>,
+}
+
+impl<'a> News<'a> {
+    fn of(service: &'a Service, id: &str) -> Self {
+        let mut events = service.events_to_come(id);
+        // A service that sends no stream (it may be too many, or an earlier version) is asked again and again instead.
+        Self { events: events.begin().is_ok().then_some(events) }
+    }
+
+    /// Waits so long, or until something has happened; whether it has.
+    fn within(&mut self, patience: Duration) -> bool {
+        let Some(events) = &mut self.events else {
+            std::thread::sleep(patience);
+            return false;
+        };
+        match events.next_within(patience) {
+            Ok(event) => event.is_some(),
+            Err(_) => {
+                self.events = None;
+                true
+            }
+        }
+    }
+}
+
+/// Waits until a task has ended; `None` if a signal came first. `seen` gets the task each time that it was looked at:
+/// at least once in `every`.
 fn wait_for(
     service: &Service,
     id: &str,
     deadline: Option<Instant>,
+    every: Duration,
     seen: &mut dyn FnMut(&Task) -> Result<(), CommandError>,
 ) -> Result<Option<Task>, CommandError> {
     let [mut patience, longest] = PATIENCE;
+    let mut news = News::of(service, id);
     loop {
         let task: Task = service.get(&path_of(id, ""))?;
         seen(&task)?;
         if task.state.has_ended() {
             return Ok(Some(task));
         }
-        let look = Instant::now() + patience;
+        let look = Instant::now() + if news.events.is_some() { every } else { patience.min(every) };
         patience = longest.min(patience * 5 / 4);
         loop {
             let now = Instant::now();
@@ -135,7 +172,9 @@ fn wait_for(
                 break;
             }
             let until = deadline.map_or(look, |deadline| deadline.min(look));
-            std::thread::sleep(TICK.min(until.saturating_duration_since(now)));
+            if news.within(TICK.min(until.saturating_duration_since(now))) {
+                break;
+            }
         }
     }
 }
@@ -146,7 +185,7 @@ pub fn watch(flags: &Flags) -> Result<u8, CommandError> {
     let bar = !json && std::io::stderr().is_terminal();
     let mut out = Lines::stdout(json);
     let mut last = String::new();
-    let ended = wait_for(&service, &id, None, &mut |task| {
+    let ended = wait_for(&service, &id, None, LOOK_WATCHED, &mut |task| {
         let line = show::progress_line(task);
         if json {
             out.json(&told::object("task", task));

@@ -14,34 +14,6 @@ pub fn item_line(item: &TaskItem) -> String {
     human::safe(&line)
 }
 
-/// The first line of a list with commas.
-pub const CSV_HEADINGS: &str = "pair,state,kind,size,digest,path,side,code,why";
-
-/// An item in a list with commas, as RFC 4180 has it.
-pub fn item_csv(item: &TaskItem) -> String {
-    let failure = item.failure.as_ref();
-    let of_failure = |field: fn(&carrack_service::model::TaskFailure) -> &str| failure.map_or("", field);
-    [
-        &item.pair.to_string()[..],
-        item.state.name(),
-        &item.kind,
-        &item.size.to_string(),
-        item.digest.as_deref().unwrap_or(""),
-        &item.path,
-        of_failure(|failure| &failure.side),
-        of_failure(|failure| &failure.code),
-        of_failure(|failure| &failure.why),
-    ]
-    .map(csv_field)
-    .join(",")
-}
-
-/// Quoted where it has to be. What a spreadsheet would take for a formula stays text.
-fn csv_field(text: &str) -> String {
-    let text = if text.starts_with(['=', '+', '-', '@', '\t']) { format!("'{text}") } else { text.to_owned() };
-    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
-}
-
 /// What happened, one line.
 pub fn event_line(event: &Event) -> String {
     let about = event.task.as_deref().or(event.subject.as_deref()).map(|id| format!(" {id}")).unwrap_or_default();
@@ -74,8 +46,6 @@ mod tests {
             failure: Some(failure),
         };
         assert_eq!(item_line(&item), "failed            12,345  =a\\x0ab: source: open: Permission denied, \"no\"");
-        let csv = "0,failed,file,12345,,\"'=a\nb\",source,permission-denied,\"open: Permission denied, \"\"no\"\"\"";
-        assert_eq!(item_csv(&item), csv);
         let event = Event {
             id: 7,
             time: Moment(1_795_420_800_500_000),

@@ -23,7 +23,7 @@ fn from(sandbox: &Sandbox, home: &str, words: &[&str], typed: &str) -> Ran {
     fed(&mut command, typed)
 }
 
-fn fed(command: &mut Command, typed: &str) -> Ran {
+pub fn fed(command: &mut Command, typed: &str) -> Ran {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // Who is refused at once reads nothing.
@@ -31,7 +31,7 @@ fn fed(command: &mut Command, typed: &str) -> Ran {
     ran(child.wait_with_output().unwrap())
 }
 
-fn add(sandbox: &Sandbox, name: &str, password: &str) {
+pub fn add(sandbox: &Sandbox, name: &str, password: &str) {
     let mut command = sandbox.carrack();
     command.args(["service", "user", "add", name, "--password"]);
     let added = fed(&mut command, &format!("{password}\n"));

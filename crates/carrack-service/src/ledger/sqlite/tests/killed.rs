@@ -72,14 +72,14 @@ fn killed_around_commits_keeps_what_was_acknowledged_once() {
 /// Steps like those that will come.
 const LATER: &[Migration] = &[
     Migration {
-        number: 2,
+        number: 1_000,
         name: "shares",
         sql: "CREATE TABLE share (path TEXT PRIMARY KEY) STRICT;
               ALTER TABLE task ADD COLUMN share TEXT;
               UPDATE task SET share = 'of ' || id;",
     },
     Migration {
-        number: 3,
+        number: 1_001,
         name: "shares are never null",
         sql: "INSERT INTO share SELECT share FROM task;
               DROP INDEX event_time;
