@@ -161,7 +161,7 @@ impl Files {
         part: &mut dyn FnMut(Tell) -> Result<bool, ProtocolError>,
     ) -> Result<u64, Failure> {
         let end = self.end.as_mut().ok_or_else(over)?;
-        let request = end.ask(ask)?;
+        let request = end.ask(ask).map_err(|lost| self.inbox.reason(end.id, lost))?;
         loop {
             match end.answer(&mut self.inbox, &self.note, request)? {
                 Tell::Done(count) => return Ok(count),

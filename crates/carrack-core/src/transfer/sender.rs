@@ -423,8 +423,7 @@ impl Sender {
             (Err(failure), _) => self.abandon(id, failure),
             (Ok(Some(second)), Some((_, first))) if second != first => self.abandon(id, changed_unseen()),
             (Ok(_), Some((size, digests))) => {
-                let scanned = item.scanned.clone();
-                if let Err(failure) = self.expected.check(|| self.target(&scanned), digests.blake3) {
+                if let Err(failure) = self.check_expected(id, &digests) {
                     return self.abandon(id, failure);
                 }
                 let Some(item) = self.active(id) else { return };
@@ -437,6 +436,12 @@ impl Sender {
                 self.abandon(id, Failure::new(ErrorCode::SourceChanged, Side::Source, message));
             }
         }
+    }
+
+    /// Compares what was read of an offered item with what it must be, if anything is expected.
+    fn check_expected(&self, id: ItemId, digests: &FileDigests) -> Result<(), Failure> {
+        let Some(item) = self.items.get(&id) else { return Ok(()) };
+        self.expected.check(|| self.target(&item.scanned), digests.blake3)
     }
 
     /// Gives an offered item up because of its source, and tells the receiver. How the item ends is the receiver's to

@@ -1,6 +1,8 @@
 //! The beginning of a transfer: its sources or its destination are opened, and what was connected before is handed to
 //! it.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 
@@ -34,6 +36,33 @@ use crate::transfer::receive::ReceiveRun;
 use crate::transfer::send::SendRun;
 use crate::transfer::{Measured, Running, Voice, write_options};
 
+/// Digests that files of a transfer must have, while the peer tells them.
+#[derive(Default)]
+pub(super) struct Expecting {
+    digests: BTreeMap<Vec<u8>, [u8; 32]>,
+    bytes: usize,
+}
+
+impl Expecting {
+    /// Of one path the last digest counts.
+    fn add(&mut self, path: Vec<u8>, digest: [u8; 32]) -> Result<(), Failure> {
+        let (bytes, count) = (self.bytes + path.len() + digest.len(), self.digests.len());
+        match self.digests.entry(path) {
+            Entry::Occupied(mut known) => drop(known.insert(digest)),
+            Entry::Vacant(_) if bytes > limits::SELECTED_BYTES || count >= limits::SELECTED_PATHS => {
+                let most = format!("more than {} paths, or {} bytes", limits::SELECTED_PATHS, limits::SELECTED_BYTES);
+                let what = format!("the peer expects digests of {most}");
+                return Err(failure(ErrorCode::ProtocolViolation, Side::Link, what));
+            }
+            Entry::Vacant(new) => {
+                new.insert(digest);
+                self.bytes = bytes;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Agent {
     /// Adds to what the next transfer sends, and counts all of it.
     pub(super) fn select(&self, paths: Vec<Vec<u8>>) -> Result<u64, Failure> {
@@ -55,14 +84,8 @@ impl Agent {
     /// Adds to the digests that files of the next transfer must have, and counts all of them.
     pub(super) fn expect(&self, expected: Vec<(Vec<u8>, [u8; 32])>) -> Result<u64, Failure> {
         let mut state = self.lock();
-        state.expected.extend(expected);
-        let count = state.expected.len();
-        let bytes: usize = state.expected.keys().map(|path| path.len() + 32).sum();
-        if count > limits::SELECTED_PATHS || bytes > limits::SELECTED_BYTES {
-            let what = format!("digests of more than {} paths", limits::SELECTED_PATHS);
-            return Err(failure(ErrorCode::ProtocolViolation, Side::Link, format!("the peer expects {what}")));
-        }
-        Ok(count as u64)
+        expected.into_iter().try_for_each(|(path, digest)| state.expected.add(path, digest))?;
+        Ok(state.expected.digests.len() as u64)
     }
 
     /// Starts a transfer. A receiving one answers how many items it knows from earlier sessions: where there are none,
@@ -98,7 +121,7 @@ impl Agent {
                 let voice = self.voice(self.measured(&options, paths));
                 // It may be large, and only this transfer's scan looks at it.
                 let selection = self.lock().selection.take();
-                let expected = ExpectedDigests::new(std::mem::take(&mut self.lock().expected));
+                let expected = ExpectedDigests::new(std::mem::take(&mut self.lock().expected).digests);
                 Running::Send(SendRun::start(options, roots, (selection, expected), role.known, voice, tuning))
             }
             Role::Receive(role) => {
@@ -254,4 +277,29 @@ fn marker_request(role: &ReceiveRole, options: &TransferOptions) -> Option<Marke
     // A receiver of a version that cannot resume would write a marker that no session of it ever reads.
     let key = role.marker.filter(|_| options.version.can_resume());
     key.map(|key| MarkerRequest { key, anew: role.anew })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expected_digests_are_bounded_in_bytes_and_each_path_counts_once() {
+        let mut expecting = Expecting::default();
+        for _ in 0..3 {
+            expecting.add(b"path".to_vec(), [1; 32]).unwrap();
+        }
+        expecting.add(b"path".to_vec(), [2; 32]).unwrap();
+        assert_eq!((expecting.bytes, expecting.digests[&b"path"[..]]), (4 + 32, [2; 32]));
+        // The last that fits, and one that does not.
+        expecting.bytes = limits::SELECTED_BYTES - 2 - 32;
+        expecting.add(b"ab".to_vec(), [3; 32]).unwrap();
+        assert_eq!(expecting.bytes, limits::SELECTED_BYTES);
+        let why = expecting.add(b"c".to_vec(), [4; 32]).unwrap_err();
+        assert_eq!(why.code, ErrorCode::ProtocolViolation);
+        assert_eq!((expecting.digests.len(), expecting.bytes), (2, limits::SELECTED_BYTES));
+        // What is known already takes no more room.
+        expecting.add(b"ab".to_vec(), [5; 32]).unwrap();
+        assert_eq!(expecting.digests[&b"ab"[..]], [5; 32]);
+    }
 }

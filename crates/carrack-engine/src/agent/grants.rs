@@ -17,7 +17,6 @@ use carrack_sys::dir::Dir;
 use carrack_sys::host::clock_seconds;
 
 use super::Agent;
-use crate::data::measurements::ENDS_IN;
 use crate::error::failure;
 use crate::storage::over::{Act, Call, Hook, over_destination, over_source};
 use crate::storage::place::Place;
@@ -376,23 +375,5 @@ impl Hook for GrantInForce {
 
     fn found(&self) -> Result<(), Failure> {
         self.take(Ceiling::Entries, 1)
-    }
-}
-
-impl Agent {
-    /// Ends the session, and tells the client why.
-    fn end_session(&self, why: Failure) {
-        // The answer that is being made has nobody who waits for it.
-        self.unread.set();
-        let running = self.lock().running.clone();
-        if let Some(running) = running {
-            running.cancel(why.clone());
-            // Both ends are told before their connections go.
-            if !running.wait_over(ENDS_IN) {
-                running.cut_off();
-            }
-        }
-        self.reply(0, Err(why));
-        self.leave();
     }
 }

@@ -14,14 +14,15 @@ mod trace;
 mod tunnel;
 mod verbs;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak, mpsc};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak, mpsc};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
 
 use carrack_core::grant::{Ceiling, Right};
 use carrack_core::ids::StreamId;
@@ -33,10 +34,12 @@ use carrack_core::wire::ProtocolError;
 use carrack_core::wire::control::{Ask, ReadFile, Tell};
 use carrack_core::wire::mux::Channel;
 
+use self::begin::Expecting;
 use self::bounded::BoundedTest;
 use self::grants::GrantInForce;
 use self::session::SessionTally;
 use crate::data::listen::DataListener;
+use crate::data::measurements::ENDS_IN;
 use crate::data::sessions::NodeSessions;
 use crate::data::stream::Connection;
 use crate::error::{failure, io_failure, protocol_failure};
@@ -52,6 +55,9 @@ pub use grants::{NodeToken, RevokedGrants};
 pub use greeting::greet;
 pub use session::SessionWork;
 pub use ssh::FarSide;
+
+/// How long the request under way may take to be answered, and the client to take the reason, once a session is ended.
+const LAST_ANSWER: Duration = Duration::from_secs(1);
 
 /// What an agent may do, and with what.
 pub struct Environment {
@@ -117,6 +123,8 @@ pub struct Agent {
     left: Latch,
     /// Nothing more comes over the connection: nobody waits for the answer that is being made.
     unread: Latch,
+    /// Why this side ends the session. The request under way is the last.
+    ending: OnceLock<Failure>,
 }
 
 #[derive(Default)]
@@ -135,12 +143,14 @@ struct AgentState {
     /// What is to be sent of the next transfer's sources.
     selection: Option<Selection>,
     /// Digests that files of the next transfer must have.
-    expected: BTreeMap<Vec<u8>, [u8; 32]>,
+    expected: Expecting,
     /// Dials under way.
     dials: usize,
     /// Data connections, and the numbers that they have had.
     connections: Vec<Weak<Socket>>,
     numbers: HashSet<StreamId>,
+    /// Where requests wait for their turn, for as long as the connection is read.
+    requests: Option<mpsc::SyncSender<Vec<u8>>>,
     /// Why the connection is read no more, if it is more than its end: how the peer broke the protocol.
     broken: Option<Failure>,
 }
@@ -174,6 +184,7 @@ impl Agent {
             state: Mutex::default(),
             left: Latch::default(),
             unread: Latch::default(),
+            ending: OnceLock::new(),
         })
     }
 
@@ -208,49 +219,61 @@ impl Agent {
 
     /// Does what comes until the connection ends.
     pub fn run(self: &Arc<Self>, input: impl io::Read + Send + 'static) {
+        let dials = if self.environment.own.is_some() { limits::OWN_DIALS } else { 0 };
+        let (requests, work) = mpsc::sync_channel(limits::REQUESTS_WAITING + dials);
+        self.lock().requests = Some(requests.clone());
         if let Some(grant) = &self.environment.grant
             && let Err(error) = grant.watch(self)
         {
             self.reply(0, Err(io_failure(Side::Link, "thread", &error)));
             return self.leave();
         }
-        let dials = if self.environment.own.is_some() { limits::OWN_DIALS } else { 0 };
-        let (requests, work) = mpsc::sync_channel(limits::REQUESTS_WAITING + dials);
         let reader = Arc::clone(self);
         std::thread::spawn(move || {
             let read = contain(Side::Link, "reading the control connection", || {
                 reader.writer.read_all(input, &mut |channel, payload| reader.take_frame(channel, payload, &requests))
             });
-            reader.lock().broken = match read {
+            let mut state = reader.lock();
+            state.broken = match read {
                 Ok(Err(ReadError::Protocol(error))) => Some(protocol_failure(Side::Link, &error)),
                 Ok(Ok(()) | Err(ReadError::Connection(_))) => None,
                 Err(why) => Some(why),
             };
             reader.unread.set();
             // Only now do the requests end.
+            state.requests = None;
             drop(requests);
         });
-        let broken = loop {
-            let Ok(payload) = work.recv() else { break self.lock().broken.take() };
+        if let Some(why) = self.answer_all(&work) {
+            self.reply(0, Err(why));
+        }
+        self.leave();
+    }
+
+    /// Carries out requests, one after the other, until no more come or the session is to end; and why it is, if the
+    /// peer is to be told.
+    fn answer_all(self: &Arc<Self>, work: &mpsc::Receiver<Vec<u8>>) -> Option<Failure> {
+        loop {
+            let Ok(payload) = work.recv() else { return self.lock().broken.take() };
+            if let Some(why) = self.ending.get() {
+                self.end_transfer(why);
+                return Some(why.clone());
+            }
             self.waiting_bytes.fetch_sub(payload.len(), Ordering::Relaxed);
             match Ask::decode(&payload) {
-                Ok((_, Ok(Ask::Bye))) => break None,
+                Ok((_, Ok(Ask::Bye))) => return None,
                 Ok((request, ask)) => {
                     let answer =
                         || self.answer(request, ask).into_iter().for_each(|answer| self.reply(request, answer));
                     if let Err(why) = contain(Side::Link, "a request", answer) {
                         self.reply(request, Err(why.clone()));
                         // What it has left half done is not built upon.
-                        break Some(why);
+                        return Some(why);
                     }
                 }
-                Err(error) => break Some(protocol_failure(Side::Link, &error)),
+                Err(error) => return Some(protocol_failure(Side::Link, &error)),
             }
-        };
-        if let Some(why) = broken {
-            self.reply(0, Err(why));
         }
-        self.leave();
     }
 
     /// Called by the thread that reads the connection: it must not wait for the connection.
@@ -309,6 +332,43 @@ impl Agent {
         }
         // A connection that is gone takes no answer.
         let _ = self.writer.send(Channel::CONTROL, &bytes);
+    }
+
+    /// Ends the session, and tells the client why: the request under way is answered first.
+    fn end_session(self: &Arc<Self>, why: Failure) {
+        // The answer is made no longer than it has to be.
+        let why = self.ending.get_or_init(|| why);
+        self.unread.set();
+        self.end_transfer(why);
+        // An empty request is none: it wakes who waits for the next. Where so many wait that no more fit, the next wakes.
+        let requests = self.lock().requests.clone();
+        let _ = requests.map(|requests| requests.try_send(Vec::new()));
+        if self.left.wait(LAST_ANSWER) {
+            return;
+        }
+        // What is being done hangs, or the client reads nothing, which must not hold up this thread, too.
+        let (agent, why) = (Arc::clone(self), why.clone());
+        let told = Arc::new(Latch::default());
+        let tell = Arc::clone(&told);
+        let telling = Builder::new().spawn(move || {
+            agent.reply(0, Err(why));
+            tell.set();
+        });
+        if telling.is_ok() {
+            told.wait(LAST_ANSWER);
+        }
+        self.leave();
+    }
+
+    /// Ends the transfer that runs, and gives both ends the time to hear why before their connections go.
+    fn end_transfer(&self, why: &Failure) {
+        let running = self.lock().running.clone();
+        if let Some(running) = running {
+            running.cancel(why.clone());
+            if !running.wait_over(ENDS_IN) {
+                running.cut_off();
+            }
+        }
     }
 
     /// Ends what runs, and the connection.
@@ -434,6 +494,9 @@ impl Agent {
 
     /// Sends a part of an answer, and waits while the connection is full.
     fn page(&self, request: u64, tell: Tell) -> Result<(), Failure> {
+        if let Some(why) = self.ending.get() {
+            return Err(why.clone());
+        }
         let sent = self.writer.send(Channel::CONTROL, &tell.encode(request));
         sent.map_err(|error| io_failure(Side::Link, "answer", &error))
     }

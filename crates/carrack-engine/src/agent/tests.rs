@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::wire::Version;
-use carrack_core::wire::control::{Begin, List, Origin, Role, SendRole, SourceSpec, TransferOptions};
+use carrack_core::wire::control::{Begin, List, MakeDirectory, Origin, Role, SendRole, SourceSpec, TransferOptions};
 use carrack_sys::dir::Dir;
 
 use super::*;
@@ -19,10 +19,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Fused {
     out: UnixStream,
     writes: AtomicI64,
+    /// Held while nothing is to be written.
+    gate: Arc<Mutex<()>>,
 }
 
 impl Write for Fused {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _open = lock(&self.gate);
         assert_ne!(self.writes.fetch_sub(1, Ordering::Relaxed), 1, "a fuse has blown");
         self.out.write(bytes)
     }
@@ -35,6 +38,9 @@ impl Write for Fused {
 /// The command's side of a session; what is said comes in order, and then the end.
 struct Client {
     writer: MuxWriter,
+    agent: Arc<Agent>,
+    /// Held while the agent's words do not leave.
+    gate: Arc<Mutex<()>>,
     said: mpsc::Receiver<(u64, Tell)>,
     /// What was said and nobody has looked for.
     kept: RefCell<Vec<(u64, Tell)>>,
@@ -68,10 +74,13 @@ impl Client {
             began: Instant::now(),
         };
         let half = |socket: &UnixStream| socket.try_clone().unwrap();
-        let (abort, out) = (half(&theirs), Fused { out: half(&theirs), writes: AtomicI64::new(panics_at) });
+        let gate = Arc::<Mutex<()>>::default();
+        let out = Fused { out: half(&theirs), writes: AtomicI64::new(panics_at), gate: Arc::clone(&gate) };
+        let abort = half(&theirs);
         let writer = MuxWriter::new(Box::new(out), Box::new(move || drop(abort.shutdown(Shutdown::Both))));
         let agent = Agent::new(writer, environment);
-        std::thread::spawn(move || agent.run(theirs));
+        let served = Arc::clone(&agent);
+        std::thread::spawn(move || served.run(theirs));
         let (say, said) = mpsc::channel();
         let input = half(&ours);
         let writer = MuxWriter::new(Box::new(ours), Box::new(|| {}));
@@ -84,7 +93,7 @@ impl Client {
                 _ => Ok(()),
             });
         });
-        Self { writer, said, kept: RefCell::default() }
+        Self { writer, agent, gate, said, kept: RefCell::default() }
     }
 
     fn ask(&self, request: u64, ask: Ask) {
@@ -229,4 +238,68 @@ fn panic_ends_its_session_and_no_other() {
     other.ask(2, Ask::Bye);
     let said: Vec<_> = other.rest().into_iter().map(|said| said.1).collect();
     assert!(matches!(said[..], [Tell::Page(_), Tell::Done(_)]), "{said:?}");
+}
+
+fn over() -> Failure {
+    failure(ErrorCode::PermissionDenied, Side::Link, "it is over").for_reason(Reason::GrantCeiling)
+}
+
+/// A directory with one file, and a client of a node for it.
+fn served() -> (tempfile::TempDir, Client) {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("file"), "content").unwrap();
+    let root = Arc::new(Dir::open_ambient(place.path()).unwrap());
+    let client = Client::of_session(&root, &Arc::new(NodeSessions::new(1, [0; 32])), 0);
+    (place, client)
+}
+
+fn make_directory() -> Ask {
+    Ask::MakeDirectory(MakeDirectory { path: b"made".to_vec(), parents: false })
+}
+
+/// What was under way is answered before the reason is told, and nothing else is begun.
+#[test]
+fn session_that_is_ended_answers_first_and_says_why_then() {
+    let (place, client) = served();
+    // The first word of the answer is on its way.
+    let closed = lock(&client.gate);
+    client.ask(7, list());
+    while client.agent.work().requests == 0 {
+        std::thread::yield_now();
+    }
+    client.ask(8, make_directory());
+    let ending = Arc::clone(&client.agent);
+    let ended = std::thread::spawn(move || ending.end_session(over()));
+    while client.agent.ending.get().is_none() {
+        std::thread::yield_now();
+    }
+    drop(closed);
+    ended.join().unwrap();
+    let said = client.rest();
+    let answer = said.iter().position(|(request, tell)| *request == 7 && !matches!(tell, Tell::Page(_)));
+    let reason = said.iter().position(|(request, tell)| *request == 0 && matches!(tell, Tell::Failed(_)));
+    assert!(answer.is_some() && answer < reason, "{said:?}");
+    assert!(said.iter().all(|(request, _)| *request != 8) && !place.path().join("made").exists(), "{said:?}");
+}
+
+/// Nobody waits for a request that never comes.
+#[test]
+fn session_that_is_ended_while_it_has_nothing_to_do_says_why_at_once() {
+    let (_place, client) = served();
+    client.agent.end_session(over());
+    let said = client.rest();
+    assert!(matches!(&said[..], [(0, Tell::Failed(why))] if *why == over()), "{said:?}");
+}
+
+/// A client that takes nothing keeps no session that was ended.
+#[test]
+fn session_of_a_client_that_reads_nothing_is_ended_in_time() {
+    let (_place, client) = served();
+    let _closed = lock(&client.gate);
+    client.ask(7, list());
+    while client.agent.work().requests == 0 {
+        std::thread::yield_now();
+    }
+    client.agent.end_session(over());
+    assert!(client.agent.left.is_set());
 }

@@ -50,9 +50,15 @@ pub struct SshSession {
     pub sent: Option<ProgramSent>,
 }
 
+/// How long ssh may take to leave by itself: its agent leaves when its input ends, and ssh follows.
+const LEAVES_IN: Duration = Duration::from_secs(2);
+/// The same where nothing is waited for any more and it has been asked to end.
+const ENDS_IN: Duration = Duration::from_millis(200);
+
 /// The ssh process; ended when dropped.
 pub struct SshChild {
     child: Child,
+    patience: Duration,
 }
 
 impl SshChild {
@@ -60,12 +66,17 @@ impl SshChild {
     pub fn id(&self) -> u32 {
         self.child.id()
     }
+
+    /// Asks it to end: it is waited for no longer than a moment.
+    fn terminate(&mut self) {
+        carrack_sys::host::terminate(self.child.id());
+        self.patience = ENDS_IN;
+    }
 }
 
 impl Drop for SshChild {
     fn drop(&mut self) {
-        // The agent leaves when its input ends; ssh follows. One that does not is ended.
-        let deadline = Instant::now() + Duration::from_secs(2);
+        let deadline = Instant::now() + self.patience;
         while Instant::now() < deadline {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
@@ -135,7 +146,7 @@ pub fn start_as(
         nonce: &nonce,
         input,
         output: BufReader::with_capacity(64 << 10, output),
-        child: SshChild { child },
+        child: SshChild { child, patience: LEAVES_IN },
         messages,
         reader,
         noise: Vec::new(),
@@ -144,7 +155,12 @@ pub fn start_as(
         patience: reach.connect_timeout,
         stop: stop.clone(),
     };
-    let sent = starting.bring_up(offered.as_ref(), note)?;
+    let sent = starting.bring_up(offered.as_ref(), note).inspect_err(|_| {
+        // A login that nobody waits for any more may hang for as long as it likes.
+        if stop.requested().is_some() {
+            starting.child.terminate();
+        }
+    })?;
     Ok(SshSession { input: starting.input, output: starting.output, child: starting.child, sent })
 }
 

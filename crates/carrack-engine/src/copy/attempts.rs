@@ -55,7 +55,8 @@ impl Attempts {
         self.in_a_row
     }
 
-    fn may_pass(&self, failure: &Failure) -> bool {
+    /// Whether another attempt may meet something else.
+    pub fn may_pass(&self, failure: &Failure) -> bool {
         // A host that has run an agent before will do so again, once it is up or the path to it is,
         // or to who knows its name.
         let was_there = self.reached

@@ -11,8 +11,8 @@ use super::ends::Ends;
 use super::resolve::Plan;
 use crate::error::failure;
 
-/// Bytes of selected paths in one message, roughly.
-const SELECT_BYTES: usize = 128 << 10;
+/// Bytes of paths in one message, roughly.
+const TOLD_BYTES: usize = 128 << 10;
 
 impl Copying<'_> {
     /// What `--files-from` chose, if it was given.
@@ -47,21 +47,8 @@ impl Copying<'_> {
 
     fn select(&mut self, selection: Option<&Selection>, ends: &mut Ends) -> Result<(), Failure> {
         let Some(selection) = selection else { return Ok(()) };
-        let (mut page, mut bytes) = (Vec::new(), 0);
-        let mut pages = Vec::new();
-        for path in selection.paths() {
-            if bytes > SELECT_BYTES {
-                pages.push(std::mem::take(&mut page));
-                bytes = 0;
-            }
-            bytes += path.len() + 8;
-            page.push(path.to_vec());
-        }
-        pages.push(page);
-        for paths in pages {
-            ends.source.request(&mut self.inbox, &self.note, Ask::Select(paths))?;
-        }
-        Ok(())
+        let paths = selection.paths().map(|path| (path.len() + 8, path.to_vec()));
+        self.tell_source(ends, paths, Ask::Select)
     }
 
     /// Tells the source end which digests files must have.
@@ -71,21 +58,31 @@ impl Copying<'_> {
             return Ok(());
         }
         ends.source.check_version(Version::expects_digests, "it cannot be told which digests files must have")?;
-        let (mut page, mut bytes) = (Vec::new(), 0);
-        let mut pages = Vec::new();
-        for (path, digest) in expected.iter() {
-            if bytes > SELECT_BYTES {
-                pages.push(std::mem::take(&mut page));
-                bytes = 0;
+        let digests = expected.iter().map(|(path, digest)| (path.len() + digest.len() + 16, (path.clone(), *digest)));
+        self.tell_source(ends, digests, Ask::Expect)
+    }
+
+    /// Tells the source end of many things, each with the bytes that it takes, in as many messages as they need: of
+    /// nothing in one, for no selection is another than an empty one.
+    fn tell_source<T>(
+        &mut self,
+        ends: &mut Ends,
+        things: impl Iterator<Item = (usize, T)>,
+        ask: impl Fn(Vec<T>) -> Ask,
+    ) -> Result<(), Failure> {
+        let mut things = things.peekable();
+        loop {
+            let mut room = TOLD_BYTES;
+            let mut page = Vec::new();
+            while let Some((bytes, thing)) = things.next_if(|_| room > 0) {
+                room = room.saturating_sub(bytes);
+                page.push(thing);
             }
-            bytes += path.len() + digest.len() + 16;
-            page.push((path.clone(), *digest));
+            ends.source.request(&mut self.inbox, &self.note, ask(page))?;
+            if things.peek().is_none() {
+                return Ok(());
+            }
         }
-        pages.push(page);
-        for page in pages {
-            ends.source.request(&mut self.inbox, &self.note, Ask::Expect(page))?;
-        }
-        Ok(())
     }
 
     /// Has the receiver begin, and does not wait for its answer: over a long path it comes while the

@@ -1,8 +1,8 @@
 //! The beginning of a session: both ends are brought up, and must know what is asked of them.
 
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use carrack_core::location::{Location, SyntheticKind};
 use carrack_core::report::{ErrorCode, Event, Failure, Reason, Side};
@@ -13,8 +13,13 @@ use carrack_core::wire::control::Sink;
 use super::ends::Ends;
 use super::resolve::Plan;
 use super::{Copying, connect, resolve};
+use crate::context::Context;
 use crate::end::{End, EndId};
 use crate::error::failure;
+use crate::stop::StopReason;
+
+/// How long those are waited for that were being started when the run was given up.
+const LOGINS_END_IN: Duration = Duration::from_secs(2);
 
 impl Copying<'_> {
     /// Both ends at once: two ssh logins cost the time of one. Whoever hangs, the run can end meanwhile.
@@ -26,15 +31,16 @@ impl Copying<'_> {
             let message = format!("{first} and {other} are on different hosts");
             return Err(failure(ErrorCode::Usage, Side::Command, message).for_reason(Reason::SeveralHosts));
         }
-        // Each on a thread of its own, which nobody joins: a login may hang in ssh for as long as it likes.
+        // Each on a thread of its own, which nobody joins: a connection may hang for as long as it likes.
         let (sender, opened) = mpsc::channel();
+        let opening = self.context.stop.child();
         let places = [
             (EndId::Source, place_of(first), &options.source),
             (EndId::Destination, place_of(&self.request.destination), &options.destination),
         ];
         for (id, place, options) in places {
             let (sender, words, note) = (sender.clone(), self.inbox.share(), Arc::clone(&self.note));
-            let (options, context) = (options.clone(), self.context.clone());
+            let (options, context) = (options.clone(), Context { stop: opening.clone(), ..self.context.clone() });
             std::thread::spawn(move || {
                 // The run has ended meanwhile: an agent that nobody talks to would stay on its host.
                 if let Err(unwanted) = sender.send((id, End::open(id, &place, &options, &context, words, &note)))
@@ -52,7 +58,13 @@ impl Copying<'_> {
                 Ok((EndId::Source, end)) => source = Some(end),
                 Ok((EndId::Destination, end)) => destination = Some(end),
                 // A signal or the deadline ends the wait for a login.
-                Err(RecvTimeoutError::Timeout) => self.inbox.check()?,
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Err(why) = self.inbox.check() {
+                        opening.request(StopReason::Cancel);
+                        self.await_logins(&opened, [source, destination]);
+                        return Err(why);
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(failure(ErrorCode::Internal, Side::Command, "a thread ended early"));
                 }
@@ -75,7 +87,6 @@ impl Copying<'_> {
         let mut ends = Ends { source, destination, tuning: Arc::clone(&self.context.tuning) };
         // Sent before the answers to the greetings are read: one round trip for both, which counts on a far path.
         let asked = self.ask_early(&mut ends);
-        let has_failed = asked.is_err();
         let (inbox, options) = (&mut self.inbox, &self.request.options);
         let greeted = asked
             .and_then(|()| ends.source.take_welcome(inbox, &options.source.reach, &self.note))
@@ -83,9 +94,26 @@ impl Copying<'_> {
         let Err(why) = greeted else { return Ok(ends) };
         // An end that refuses says why and hangs up. The requests behind the greeting then fail at a closed connection,
         // and that is not what the user should read.
-        let refusal = inbox.refusal(has_failed).map(|(end, refusal)| ends.get(end).refused(refusal));
+        let refusal = inbox.last_words().map(|(end, refusal)| ends.get(end).refused(refusal));
         ends.close();
         Err(refusal.unwrap_or(why))
+    }
+
+    /// Waits for a moment until every ssh has ended that was being started and is not wanted any more: the process may
+    /// end next, and would leave them behind.
+    fn await_logins(&self, opened: &Receiver<(EndId, Result<End, Failure>)>, there: [Option<Result<End, Failure>>; 2]) {
+        let locations = [self.request.sources.first(), Some(&self.request.destination)];
+        let is_login = |location: Option<&Location>| matches!(location.map(Location::host), Some(Location::Ssh { .. }));
+        let missing = locations.into_iter().zip(&there).filter(|(location, end)| is_login(*location) && end.is_none());
+        let mut missing = missing.count();
+        there.into_iter().flatten().flatten().for_each(End::close);
+        let deadline = Instant::now() + LOGINS_END_IN;
+        while missing > 0
+            && let Ok((id, end)) = opened.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            missing -= usize::from(is_login(locations[usize::from(id == EndId::Destination)]));
+            end.into_iter().for_each(End::close);
+        }
     }
 
     /// What will be asked whatever the ends say of themselves goes out right behind the greeting.

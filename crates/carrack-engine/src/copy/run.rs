@@ -112,6 +112,8 @@ impl Copying<'_> {
         let Some((attempt, longest)) = self.attempts.next(&why, Instant::now()) else {
             return Err(match self.attempts.in_a_row() {
                 0 => why,
+                // No number of attempts would have been enough.
+                _ if !self.attempts.may_pass(&why) => why,
                 tried => {
                     let given_up = format!("given up after {} attempts in a row", tried + 1);
                     failure(why.code, why.side, given_up).caused_by(why)

@@ -11,7 +11,7 @@ use carrack_core::wire::expected::Expected;
 
 use super::Copying;
 use super::connect::Connecting;
-use super::ends::Ends;
+use super::ends::{Ends, name_end};
 use super::known::Known;
 use super::open::check_overlaps;
 use super::resolve::{fit_blocks, resolve};
@@ -49,12 +49,20 @@ impl Copying<'_> {
         self.start_over();
         self.measured.reach(Instant::now());
         let mut ends = self.open_ends()?;
-        let result = self.run_with(&mut ends);
+        let result = self.run_with(&mut ends).map_err(|why| self.reason(&ends, why));
         if result.is_err() {
             self.cancel(&mut ends);
         }
         ends.close();
         result
+    }
+
+    /// Why the session failed: an end that has ended it says so, and that its connections went is only what came of it.
+    fn reason(&mut self, ends: &Ends, failed: Failure) -> Failure {
+        if !failed.code.may_pass() {
+            return failed;
+        }
+        self.inbox.last_words().map_or(failed, |(end, why)| name_end(ends, end, why))
     }
 
     /// A session tells everything itself.

@@ -85,7 +85,7 @@ impl Copying<'_> {
                 waiting.retain(|waiting| *waiting != end);
                 let sent_all = end == EndId::Source && failed.is_none() && first_failure.is_none();
                 let failed = failed.map(|failed| self.name_failure(ends, end, &waiting, failed));
-                first_failure = first_failure.or(failed);
+                first_failure = first_of(first_failure, failed);
                 failed_at = failed_at.or_else(|| first_failure.is_some().then_some(now));
                 if sent_all && !waiting.is_empty() {
                     // A receiver says that it has everything before its sender ends, so one whose sender has ended
@@ -261,6 +261,16 @@ impl Copying<'_> {
         if self.report.failures.len() < limits::FAILURES_TOLD {
             self.report.failures.push(ItemFailure { path: path.to_vec(), failure: failure.clone() });
         }
+    }
+}
+
+/// The failure of a session in which both ends failed: mostly the second follows from the first. But where a connection
+/// was lost, the other end may be the one that knows why.
+fn first_of(first: Option<Failure>, second: Option<Failure>) -> Option<Failure> {
+    let knows_why = |second: &Failure| second.reason.is_some() && !second.code.may_pass();
+    match (first, second) {
+        (Some(first), Some(second)) if first.code.may_pass() && knows_why(&second) => Some(second),
+        (first, second) => first.or(second),
     }
 }
 

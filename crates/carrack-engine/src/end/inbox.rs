@@ -14,9 +14,6 @@ use super::backlog::Permit;
 use crate::error::failure;
 use crate::stop::Until;
 
-/// How long the last words of an end that has closed its connection may take to be read.
-const REFUSAL_PATIENCE: Duration = Duration::from_secs(1);
-
 /// For a person to read.
 pub type Note = Arc<dyn Fn(String) + Send + Sync>;
 
@@ -161,6 +158,10 @@ impl Inbox {
         {
             return Ok(Waited::Word(kept));
         }
+        let is_end = self.kept.iter().position(|(kept, _)| kept.tell.is_err());
+        if let Some(Incoming { end, tell: Err(lost), .. }) = is_end.and_then(|index| self.take_kept(index)) {
+            return Err(self.said_before(end, lost));
+        }
         // What was told before the deadline is taken behind it, and no more than that: who goes on telling
         // other things does not move it.
         let mut late = 0;
@@ -177,7 +178,7 @@ impl Inbox {
             match self.receiver.recv_timeout(left.min(Duration::from_millis(100))) {
                 Ok((incoming, permit)) => match incoming {
                     Incoming { tell: Ok(Tell::Note(text)), .. } => note(text),
-                    Incoming { tell: Err(failure), .. } => return Err(failure),
+                    Incoming { tell: Err(lost), end, .. } => return Err(self.said_before(end, lost)),
                     incoming if wanted(&incoming) => return Ok(Waited::Word(incoming)),
                     incoming if self.makes_room_for(&incoming, permit.as_ref().map_or(0, Permit::bytes)) => {
                         let bytes = permit.map_or(0, |permit| permit.bytes());
@@ -202,20 +203,35 @@ impl Inbox {
 }
 
 impl Inbox {
-    /// Which end refused its greeting, and how. Whoever refuses closes the connection, and that may be noticed before
-    /// the words are read: by `failed_sending`, or by what was said of the other end.
-    pub fn refusal(&mut self, failed_sending: bool) -> Option<(EndId, Failure)> {
+    /// Which end has ended its session, and why. Whoever does closes the connection after these words, and that may be
+    /// noticed before they are taken: by a question that cannot be sent, or at the other end.
+    pub fn last_words(&mut self) -> Option<(EndId, Failure)> {
         self.kept_bytes = 0;
-        let mut found = self.kept.drain(..).find_map(|(kept, _)| refusal_of(kept));
-        let until = Instant::now() + REFUSAL_PATIENCE;
-        while failed_sending && found.is_none() {
-            let (said, _) = self.receiver.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?;
-            if said.tell.is_err() {
-                break;
-            }
-            found = refusal_of(said);
+        let kept = self.kept.drain(..).map(|(kept, _)| kept);
+        kept.chain(self.receiver.try_iter().map(|(said, _)| said)).find_map(reason_of)
+    }
+
+    /// Why a question could not be sent to an end whose connection was lost: the end's own reason, where it has said one.
+    pub fn reason(&mut self, end: EndId, lost: Failure) -> Failure {
+        for (said, permit) in self.receiver.try_iter() {
+            let bytes = permit.map_or(0, |permit| permit.bytes());
+            self.kept_bytes += bytes;
+            self.kept.push_back((said, bytes));
         }
-        found
+        self.said_before(end, lost)
+    }
+
+    /// What an end said before its connection was lost, if that was why; else that it was lost.
+    fn said_before(&mut self, end: EndId, lost: Failure) -> Failure {
+        let is_reason =
+            |said: &Incoming| said.end == end && said.request <= 1 && matches!(said.tell, Ok(Tell::Failed(_)));
+        let index = self.kept.iter().position(|(said, _)| is_reason(said)).filter(|_| lost.code.may_pass());
+        let Some((_, why)) = index.and_then(|index| self.take_kept(index)).and_then(reason_of) else { return lost };
+        // At the end that was lost.
+        match lost.at.and_then(|at| at.end) {
+            Some(end) => why.at_end(end),
+            None => why,
+        }
     }
 
     /// Whether something may be kept. How an end stands is told several times a second, asked or not:
@@ -243,10 +259,10 @@ impl Inbox {
     }
 }
 
-/// The greeting is each end's first question.
-fn refusal_of(said: Incoming) -> Option<(EndId, Failure)> {
+/// The greeting is each end's first question, and a reason that answers no question ends everything.
+fn reason_of(said: Incoming) -> Option<(EndId, Failure)> {
     match said.tell {
-        Ok(Tell::Failed(refusal)) if said.request == 1 => Some((said.end, refusal)),
+        Ok(Tell::Failed(why)) if said.request <= 1 => Some((said.end, why)),
         _ => None,
     }
 }
@@ -316,28 +332,64 @@ mod tests {
         assert!(inbox.wait(Some(Instant::now()), &quiet(), &|word| word.request == 7).is_ok());
     }
 
+    fn refused(end: EndId, request: u64) -> Incoming {
+        word(end, request, Tell::Failed(failure(ErrorCode::AuthenticationFailed, Side::Link, "no token")))
+    }
+
+    fn closed(end: EndId) -> Incoming {
+        let why = failure(ErrorCode::ConnectionLost, Side::Link, "it was closed").at_end("a host");
+        Incoming { end, request: 0, tell: Err(why) }
+    }
+
     #[test]
-    fn inbox_finds_a_refusal_behind_what_came_of_it() {
-        let refused = || Tell::Failed(failure(ErrorCode::AuthenticationFailed, Side::Link, "no token"));
-        let closed = || Incoming {
-            end: EndId::Destination,
-            request: 0,
-            tell: Err(failure(ErrorCode::ConnectionLost, Side::Link, "")),
-        };
+    fn inbox_finds_a_reason_behind_what_came_of_it() {
         // The other end was waited for, and its connection heard of first.
+        for request in [0, 1] {
+            let mut inbox = Inbox::default();
+            inbox.share().send(refused(EndId::Destination, request)).unwrap();
+            inbox.share().send(closed(EndId::Source)).unwrap();
+            assert!(inbox.wait(None, &quiet(), &|_| false).is_err());
+            let (end, why) = inbox.last_words().unwrap();
+            assert_eq!((end, why.code), (EndId::Destination, ErrorCode::AuthenticationFailed));
+        }
+        // Nothing could be sent any more, and its words have not been taken.
         let mut inbox = Inbox::default();
-        inbox.share().send(word(EndId::Destination, 1, refused())).unwrap();
-        inbox.share().send(closed()).unwrap();
-        assert!(inbox.wait(None, &quiet(), &|word| word.end == EndId::Source).is_err());
-        let (end, why) = inbox.refusal(false).unwrap();
-        assert_eq!((end, why.code), (EndId::Destination, ErrorCode::AuthenticationFailed));
-        // Nothing could be sent any more, and its words have not been read.
+        inbox.share().send(refused(EndId::Source, 2)).unwrap();
+        inbox.share().send(closed(EndId::Source)).unwrap();
+        inbox.share().send(refused(EndId::Destination, 0)).unwrap();
+        inbox.share().send(closed(EndId::Destination)).unwrap();
+        assert_eq!(inbox.last_words().map(|(end, _)| end), Some(EndId::Destination));
+        assert!(inbox.last_words().is_none());
+    }
+
+    /// Whoever waits for an answer, or has a question that cannot be sent, is told why the end has gone.
+    #[test]
+    fn inbox_tells_the_reason_in_place_of_the_end_of_the_connection() {
+        let lost = || failure(ErrorCode::ConnectionLost, Side::Link, "it takes nothing").at_end("a host");
+        for asked in [false, true] {
+            let mut inbox = Inbox::default();
+            inbox.share().send(refused(EndId::Source, 0)).unwrap();
+            inbox.share().send(closed(EndId::Source)).unwrap();
+            let why = match asked {
+                true => inbox.reason(EndId::Source, lost()),
+                false => inbox.wait(None, &quiet(), &|word| word.request == 7).err().unwrap(),
+            };
+            assert_eq!(why.code, ErrorCode::AuthenticationFailed);
+            assert_eq!(why.at.and_then(|at| at.end).as_deref(), Some("a host"));
+        }
+        // What another end said is no reason for this one, and stays to be heard.
         let mut inbox = Inbox::default();
-        inbox.share().send(word(EndId::Source, 2, Tell::Done(0))).unwrap();
-        inbox.share().send(word(EndId::Destination, 1, refused())).unwrap();
-        inbox.share().send(closed()).unwrap();
-        assert_eq!(inbox.refusal(true).map(|(end, _)| end), Some(EndId::Destination));
-        assert!(inbox.refusal(true).is_none() && inbox.refusal(false).is_none());
+        inbox.share().send(refused(EndId::Destination, 0)).unwrap();
+        inbox.share().send(closed(EndId::Destination)).unwrap();
+        inbox.share().send(word(EndId::Source, 7, Tell::Done(0))).unwrap();
+        assert_eq!(inbox.reason(EndId::Source, lost()).code, ErrorCode::ConnectionLost);
+        assert!(inbox.wait(None, &quiet(), &|word| word.request == 7).is_ok());
+        let why = inbox.wait(None, &quiet(), &|word| word.request == 8).err();
+        assert_eq!(why.map(|why| why.code), Some(ErrorCode::AuthenticationFailed));
+        // A peer that broke the protocol is not excused by what it said.
+        inbox.share().send(refused(EndId::Source, 0)).unwrap();
+        let broken = failure(ErrorCode::ProtocolViolation, Side::Link, "noise");
+        assert_eq!(inbox.reason(EndId::Source, broken).code, ErrorCode::ProtocolViolation);
     }
 
     /// A few words can be as large as many.

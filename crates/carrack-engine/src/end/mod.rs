@@ -33,7 +33,7 @@ use crate::net::pipe::PipeWriter;
 use crate::net::tls_duplex;
 use crate::panics::contain;
 use crate::storage::place::Place;
-use crate::sync::lock;
+use crate::sync::{Latch, lock};
 
 use backlog::Backlog;
 use inbox::weight;
@@ -56,10 +56,28 @@ pub enum Reached {
 }
 
 /// What the thread is given that reads an end's words: who takes them, how many may wait, and the knobs.
-type Listening = (InboxSender, Arc<Backlog>, Arc<Tuning>);
+#[derive(Clone)]
+struct Listening {
+    words: InboxSender,
+    backlog: Arc<Backlog>,
+    /// Set when all that it said has been handed on.
+    heard_out: Arc<Latch>,
+    tuning: Arc<Tuning>,
+}
 
-/// Where what an end says to the other is sent: its name, and the connection to it.
-type Forward = Arc<Mutex<Option<(String, MuxWriter)>>>;
+/// Where what an end says to the other is sent.
+type Forward = Arc<Mutex<Option<Across>>>;
+
+/// The other end, for the thread that reads an end.
+#[derive(Clone)]
+struct Across {
+    name: String,
+    writer: MuxWriter,
+    heard_out: Arc<Latch>,
+}
+
+/// How long the last words of an end whose connection takes nothing more may take to be read.
+const HEARD_OUT: Duration = Duration::from_secs(1);
 
 /// An agent that can be asked.
 pub struct End {
@@ -78,6 +96,8 @@ pub struct End {
     /// The program that its host was sent, having none.
     pub program_sent: Option<ProgramSent>,
     writer: MuxWriter,
+    /// All that it said has been read.
+    heard_out: Arc<Latch>,
     watchdog: Watchdog,
     /// Where its words to the peer go.
     forward: Forward,
@@ -109,7 +129,9 @@ impl End {
         let forward = Arc::new(Mutex::new(None));
         let backlog = Arc::new(Backlog::default());
         let until = words.until.clone();
-        let words = (words, Arc::clone(&backlog), Arc::clone(&context.tuning));
+        let heard_out = Arc::<Latch>::default();
+        let (held, heard, tuning) = (Arc::clone(&backlog), Arc::clone(&heard_out), Arc::clone(&context.tuning));
+        let words = Listening { words, backlog: held, heard_out: heard, tuning };
         let (mut shown, mut program_sent) = (Shown::default(), None);
         let mut steps = Vec::new();
         let (name, writer, reached) = match location {
@@ -164,6 +186,7 @@ impl End {
             steps,
             program_sent,
             writer,
+            heard_out,
             watchdog,
             forward,
             backlog,
@@ -285,7 +308,8 @@ impl End {
     /// From now on, what each end says to the other is carried across.
     pub fn introduce(&self, other: &Self) {
         let set = |forward: &Forward, to: &Self| {
-            *lock(forward) = Some((to.name.clone(), to.writer.clone()));
+            let (name, writer, heard_out) = (to.name.clone(), to.writer.clone(), Arc::clone(&to.heard_out));
+            *lock(forward) = Some(Across { name, writer, heard_out });
         };
         set(&self.forward, other);
         set(&other.forward, self);
@@ -300,6 +324,8 @@ impl End {
         self.next_request += 1;
         let sent = self.writer.send(Channel::CONTROL, &ask.encode(request));
         sent.map_err(|error| {
+            // Whoever ends a session says why before: that is found in the inbox once it has been read.
+            self.heard_out.wait(HEARD_OUT);
             failure(
                 ErrorCode::ConnectionLost,
                 Side::Link,
@@ -340,7 +366,7 @@ impl End {
     ) -> Result<Result<Tell, Failure>, Failure> {
         let request = match self.early.iter().position(|(early, _)| *early == ask) {
             Some(index) => self.early.remove(index).1,
-            None => self.ask(ask)?,
+            None => self.ask(ask).map_err(|lost| inbox.reason(self.id, lost))?,
         };
         self.answer_or_refusal(None, inbox, note, request)
     }
@@ -512,17 +538,20 @@ fn spawn_reader(
     writer: &MuxWriter,
     input: impl Read + Send + 'static,
     forward: &Forward,
-    (words, backlog, tuning): Listening,
+    listening: Listening,
 ) {
     let (writer, forward) = (writer.clone(), Arc::clone(forward));
+    let Listening { words, backlog, heard_out, tuning } = listening;
     std::thread::spawn(move || {
         let mut whose = name;
         let read = &mut |channel, payload: Vec<u8>| {
             if channel != Channel::CONTROL {
                 let other = lock(&forward).clone();
-                let Some((other, writer)) = other else { return Ok(()) };
-                return writer.send(channel, &payload).map_err(|error| {
-                    whose = other;
+                let Some(other) = other else { return Ok(()) };
+                return other.writer.send(channel, &payload).map_err(|error| {
+                    // It may have said why it takes nothing more.
+                    other.heard_out.wait(HEARD_OUT);
+                    whose = other.name;
                     error.into()
                 });
             }
@@ -548,6 +577,7 @@ fn spawn_reader(
             Ok(Ok(())) => lost(ErrorCode::ConnectionLost, "the control connection was closed".into()),
         };
         let _ = words.send(Incoming { end: id, request: 0, tell: Err(why) });
+        heard_out.set();
     });
 }
 

@@ -290,7 +290,7 @@ impl Node {
         };
         let (local_address, peer_address) = agent::addresses(&socket);
         let (mut reader, out) = tls_duplex::split(socket, tls)?;
-        let end = out.end();
+        let (end, gone) = (out.end(), out.end());
         let writer = MuxWriter::new(Box::new(out), Box::new(move || end.end()));
         let mut environment = Environment {
             place: Place::Beneath(self.root.now()),
@@ -316,6 +316,9 @@ impl Node {
         let grant = agent::greet(&mut reader, &writer, &environment).map_err(|refusal| {
             let why = io::Error::new(io::ErrorKind::PermissionDenied, refusal.message());
             self.log.tell(&end(Some(refusal), SessionWork::default()));
+            // Until it has heard why, or has had the time to, it counts among those that have proved nothing.
+            writer.close();
+            gone.wait_gone();
             why
         })?;
         environment.restrict(grant);

@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
 use crate::support::process::{agents, signal};
+use crate::support::running::InTime;
 use crate::support::running::Running;
 use crate::support::sshd::{Setup, Sshd};
 use crate::support::{Ran, Sandbox, b3sum, is_root, mode, program, same_tree, sent_program, tool, tree, wait_until};
@@ -73,6 +74,23 @@ fn ctrl_c_ends_a_connection_that_is_not_made_yet() {
         wait_until("the command ends", || !running.is_running());
         running.end().failed_with(code, &["run the same command again"]);
         std::fs::remove_file(&said).unwrap();
+    }
+}
+
+/// A run that is given up while it logs in takes its ssh with it, also one that does not end when it is asked to.
+#[test]
+fn deadline_in_the_middle_of_a_login_leaves_no_ssh_behind() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    for ignoring in ["", "trap '' TERM; "] {
+        let hangs = sandbox.write("hangs", format!("#!/bin/sh\n{ignoring}echo $$ >started\nexec sleep 600\n"));
+        std::fs::set_permissions(&hangs, PermissionsExt::from_mode(0o755)).unwrap();
+        let rsh = format!("--rsh={}", hangs.display());
+        let start = Instant::now();
+        sandbox.run([&rsh, "--deadline=2s", "file", "far:x"]).failed_with(30, &["--deadline is over"]);
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+        let started = std::fs::read_to_string(sandbox.path("started")).expect("it has begun to log in");
+        assert!(!Path::new("/proc").join(started.trim()).exists(), "{ignoring}{started}");
     }
 }
 
@@ -364,7 +382,7 @@ fn name_is_never_an_option_or_a_command() {
         for arguments in [["file", &format!("{host}:there")], [&format!("{host}:/etc/hostname"), "here"]] {
             let mut command = sandbox.carrack();
             // After `--`, so that it is a location whatever it looks like.
-            let output = command.arg(&far.rsh).arg("--").args(arguments).output().unwrap();
+            let output = command.arg(&far.rsh).arg("--").args(arguments).output_in_time().unwrap();
             let ran = crate::support::ran(output);
             ran.failed_with(2, &["error"]);
             assert!(!canary.exists() && !far.home.join("canary").exists(), "{host:?}");

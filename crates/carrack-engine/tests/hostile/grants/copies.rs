@@ -8,7 +8,7 @@ use carrack_core::credential::{Credential, Token};
 use carrack_core::grant::{Ceilings, Claims, GrantKey, Right, Rights};
 use carrack_core::location::{Location, NodeAddress, SyntheticKind};
 use carrack_core::report::{ErrorCode, Event, Failure, Reason, Report};
-use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
+use carrack_core::request::{CopyOptions, CopyRequest, EndOptions, LinkKind, LinkSet};
 use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, RevokedGrants};
 use carrack_engine::{Context, Copy, Handle};
 
@@ -58,17 +58,14 @@ fn with(grant: &str) -> EndOptions {
     EndOptions { credential: Credential::Value(Token::new(grant.as_bytes()).unwrap()), ..EndOptions::default() }
 }
 
+fn copy_options(grant: &str, rate: Option<u64>) -> CopyOptions {
+    let (source, destination) = (with(grant), with(grant));
+    CopyOptions { retries: 3, resume: false, rate_limit: rate, source, destination, ..CopyOptions::default() }
+}
+
 /// A copy to or from a node, whose other end is here.
 fn copying(source: Location, destination: Location, grant: &str, rate: Option<u64>) -> Handle {
-    let (source_end, destination_end) = (with(grant), with(grant));
-    let options = CopyOptions {
-        retries: 3,
-        resume: false,
-        rate_limit: rate,
-        source: source_end,
-        destination: destination_end,
-        ..CopyOptions::default()
-    };
+    let options = copy_options(grant, rate);
     Copy::start(CopyRequest { sources: vec![source], destination, options }, &Context::default())
 }
 
@@ -131,6 +128,40 @@ fn copies_end_at_each_ceiling_and_name_it() {
         let report = copied(served.at("/foo"), local(&copy), &shown(&Claims { id: [two; 16], ..limited(ceilings) }));
         let why = report.error.expect("it is ended");
         assert!(why.message().contains(what), "{why:?}");
+    }
+}
+
+/// Much is under way when the node ends the session: over data connections, and inside the control connection. The copy
+/// hears why all the same, and at the first attempt.
+#[test]
+fn copies_hear_why_they_end_whatever_is_under_way() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let here = directory();
+    let most = 1 << 20;
+    for path in [here.path().join("large"), served.root.path().join("foo/large")] {
+        fs::File::create(path).unwrap().set_len(256 << 20).unwrap();
+    }
+    let ways = [LinkKind::Direct, LinkKind::Tunnel];
+    for (number, (kind, into_node)) in ways.into_iter().flat_map(|kind| [(kind, true), (kind, false)]).enumerate() {
+        let claims =
+            Claims { id: [number as u8; 16], ..limited(Ceilings { bytes: Some(most), ..Ceilings::default() }) };
+        let grant = shown(&claims);
+        let (theirs, ours) = (served.at("/foo/large"), here.path().join(format!("copy-{number}")));
+        let (source, destination) = match into_node {
+            true => (local(&here.path().join("large")), served.at("/foo/into")),
+            false => (theirs, local(&ours)),
+        };
+        let options = CopyOptions { links: LinkSet::only(kind), ..copy_options(&grant, None) };
+        let copy = Copy::start(CopyRequest { sources: vec![source], destination, options }, &Context::default());
+        let report = copy.wait();
+        let why = report.error.expect("it is ended");
+        assert_eq!(
+            (why.code, why.reason),
+            (ErrorCode::PermissionDenied, Some(Reason::GrantCeiling)),
+            "{kind:?}: {why:?}"
+        );
+        assert_eq!(report.faults.sessions_lost, 0, "{kind:?}");
     }
 }
 
