@@ -1,4 +1,5 @@
 """A service, and nodes beside it, each with a state directory of its own: what the scripts about managed transfers start."""
+import argparse
 import json
 import os
 import pathlib
@@ -15,6 +16,23 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def parser(about):
+    """The command line of a script: its text, and the program that it measures."""
+    made = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("carrack", nargs="?", default="target/release/carrack", type=lambda path: pathlib.Path(path).resolve())
+    return made
+
+
+def timed(runs, work):
+    """The times of several runs in seconds, and what the last of them gave."""
+    times, gave = [], None
+    for _ in range(runs):
+        began = time.perf_counter()
+        gave = work()
+        times.append(time.perf_counter() - began)
+    return times, gave
 
 
 class Server:

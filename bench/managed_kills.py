@@ -9,7 +9,6 @@ is at the source, no task may have had two workers at once, and no submission ma
 promise for resume: AGAIN_SECONDS of the rate of each task that ran when a node or its worker was killed. As root all runs in a network
 namespace of its own, whose loopback interface counts what really went between the processes. It ends with 1 where anything is otherwise.
 """
-import argparse
 import collections
 import filecmp
 import os
@@ -96,8 +95,7 @@ def holds(task, process):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("carrack", nargs="?", default="target/release/carrack")
+    parser = managed.parser(__doc__)
     parser.add_argument("--tasks", type=int, default=50)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -107,7 +105,7 @@ def main():
     dice = random.Random(args.seed)
     print(f"seed {args.seed}", flush=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="carrack-kills.", dir="/dev/shm"))
-    carrack = pathlib.Path(args.carrack).resolve()
+    carrack = args.carrack
     service = managed.Server(carrack, work, "service")
     nodes = [managed.Server(carrack, work, name, "--node-only") for name in ("source", "destination")]
     wrong = []

@@ -7,7 +7,6 @@
 All tasks wait: the rate of their endpoint is 0 at every hour, so each row also has its place in the queue and why it waits. It ends with 1
 where a median or a 99th percentile of a page of 100, or of all tasks by pages of 1000, is 100 ms or more.
 """
-import argparse
 import http.client
 import json
 import pathlib
@@ -58,9 +57,7 @@ def submit(api, count):
 
 def page(api, cursor=None, limit=1000, more=""):
     """Time, rows and the next cursor of one page; reading the document is the reader's own time."""
-    began = time.perf_counter()
-    status, answer = api.ask("GET", f"/tasks?limit={limit}{more}" + (f"&cursor={cursor}" if cursor else ""))
-    took = time.perf_counter() - began
+    (took,), (status, answer) = managed.timed(1, lambda: api.ask("GET", f"/tasks?limit={limit}{more}" + (f"&cursor={cursor}" if cursor else "")))
     if status != 200:
         raise SystemExit(f"{status} {answer}")
     listed = json.loads(answer)
@@ -77,13 +74,12 @@ def all_pages(api):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("carrack", nargs="?", default="target/release/carrack")
+    parser = managed.parser(__doc__)
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--lists", type=int, default=200)
     args = parser.parse_args()
     work = pathlib.Path(tempfile.mkdtemp(prefix="carrack-list."))
-    service = managed.Server(pathlib.Path(args.carrack).resolve(), work, "service")
+    service = managed.Server(args.carrack, work, "service")
     wrong = []
 
     def judge(what, times, percentiles):
@@ -105,11 +101,7 @@ def main():
         judge("a page of 100", [page(api, limit=100)[0] for _ in range(args.lists)], ["median", "p99"])
         judge("a page of 100 by a label", [page(api, limit=100, more="&label=run%209")[0] for _ in range(args.lists)], ["median", "p99"])
         judge(f"all {rows} in pages of 1000", [all_pages(api)[0] for _ in range(max(10, args.lists // 4))], ["median", "p99"])
-        lists = []
-        for _ in range(max(5, args.lists // 20)):
-            began = time.perf_counter()
-            service.run("task", "list", "--limit", args.tasks)
-            lists.append(time.perf_counter() - began)
+        lists, _ = managed.timed(max(5, args.lists // 20), lambda: service.run("task", "list", "--limit", args.tasks))
         judge("carrack task list of all, its start and its table included", lists, [])
     finally:
         service.end()

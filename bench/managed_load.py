@@ -10,7 +10,6 @@ requests: 1,000 requests a second for a minute, over the local socket, while a t
 before and after. The 99th percentile of the answers, from the moment that each was due, must be below 100 ms, and the transfer not more
 than 3 % slower.
 """
-import argparse
 import collections
 import json
 import multiprocessing
@@ -166,12 +165,11 @@ def requests(service, wrong):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("carrack", nargs="?", default="target/release/carrack")
+    parser = managed.parser(__doc__)
     parser.add_argument("--only", choices=["crowd", "requests"])
     args = parser.parse_args()
     work = pathlib.Path(tempfile.mkdtemp(prefix="carrack-load.", dir="/dev/shm"))
-    carrack = pathlib.Path(args.carrack).resolve()
+    carrack = args.carrack
     service, node = managed.Server(carrack, work, "service"), managed.Server(carrack, work, "node", "--node-only")
     wrong = []
     try:

@@ -8,7 +8,6 @@ The files stand nowhere: a FUSE file system makes them up (cargo build --release
 copies them to `null:`. Every hundred-thousandth cannot be opened. It ends with 1 where the service took 256 MB or more, its worker 512 MB,
 its ledger 64 MiB, where a failed item is not listed, or where 10,000 tasks took 100 ms or more to list.
 """
-import argparse
 import os
 import pathlib
 import shutil
@@ -36,19 +35,8 @@ def resident(process):
     return 0
 
 
-def timed(server, *arguments):
-    """Rows of the faster of three runs of a command, and its time in seconds: the start of the program counts."""
-    best, rows = None, []
-    for _ in range(3):
-        began = time.monotonic()
-        rows = server.json(*arguments)
-        best = min(best or 1e9, time.monotonic() - began)
-    return rows, best
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("carrack", nargs="?", default="target/release/carrack")
+    parser = managed.parser(__doc__)
     parser.add_argument("--files", type=int, default=10_000_000)
     parser.add_argument("--tasks", type=int, default=10_000)
     args = parser.parse_args()
@@ -59,7 +47,7 @@ def main():
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     if tree.stdout.readline().strip() != "mounted":
         raise SystemExit("carrack-invented did not mount; it needs root")
-    service = managed.Server(pathlib.Path(args.carrack).resolve(), work, "service")
+    service = managed.Server(args.carrack, work, "service")
     wrong = []
 
     def judge(what, value, most, unit):
@@ -84,9 +72,9 @@ def main():
         seconds = time.monotonic() - began
         progress = row["progress"]
         print(f"{row['state']}: {progress['items_done']} done, {progress['items_failed']} failed in {seconds:.0f} s")
-        failed, took = timed(service, "task", "items", task, "--state", "failed")
+        times, failed = managed.timed(3, lambda: service.json("task", "items", task, "--state", "failed"))
         failed = [item for item in failed if item.get("state") == "failed"]
-        judge(f"{len(failed)} failed items listed in", took, 1, "s")
+        judge(f"{len(failed)} failed items listed in", min(times), 1, "s")
         if len(failed) != args.files // REFUSED or progress["items_failed"] != len(failed):
             wrong.append(f"{len(failed)} failed items listed, {progress['items_failed']} counted, {args.files // REFUSED} refused")
         state = service.state / "carrack/service"
@@ -96,8 +84,8 @@ def main():
             if number % 500 == 0:
                 print(f"  {number} tasks submitted", flush=True)
             service.run("task", "submit", "zero:1", "null:", "--label", f"many {number}")
-        rows, took = timed(service, "task", "list", "--limit", "10000")
-        judge(f"{sum('id' in row for row in rows)} tasks listed by the command line in", took * 1000, 1000, "ms")
+        times, rows = managed.timed(3, lambda: service.json("task", "list", "--limit", "10000"))
+        judge(f"{sum('id' in row for row in rows)} tasks listed by the command line in", min(times) * 1000, 1000, "ms")
         judge("service, most memory", resident(service.process.pid) / 1e6, 256, "MB")
         judge("worker, most memory", worker_most / 1e6, 512, "MB")
         judge("ledger", sum(file.stat().st_size for file in state.glob("ledger.db*")) / MIB, 64, "MiB")
