@@ -180,7 +180,7 @@ fn slower(view: &View<'_>) -> Known<Vec<Told>> {
                 units::rate(most as f64 / 8.0)
             );
             let via = route.via.map(|via| format!(" via {via}")).unwrap_or_default();
-            let line = format!("ip route replace {}{via} dev {}", route.to, best.name);
+            let line = format!("{} route replace {}{via} dev {}", super::ip(route.to), route.to, best.name);
             let told = Told::warning(value).about(carrier.name).costs(cost);
             Ok(vec![told.command(format!(
                 "{line}   # or use the name that the other host has on the network of {}",

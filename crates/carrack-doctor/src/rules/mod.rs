@@ -198,6 +198,11 @@ impl Rule {
     }
 }
 
+/// The command that changes routes to such an address.
+fn ip(address: &str) -> &'static str {
+    if address.contains(':') { "ip -6" } else { "ip" }
+}
+
 /// A path as a word for a shell.
 fn quoted(path: &str) -> String {
     let plain = |one: char| one.is_ascii_alphanumeric() || "/._-".contains(one);

@@ -92,10 +92,7 @@ fn route(view: &View<'_>) -> Known<Vec<Told>> {
     };
     let told = Told::failure(format!("no route to {to}: {}", display_bytes(why.as_bytes())));
     // A router that others are reached through is not known to reach this one, so it is named as an example only.
-    let line = match to.contains(':') {
-        true => format!("ip -6 route add {to} via ROUTER"),
-        false => format!("ip route add {to} via ROUTER"),
-    };
+    let line = format!("{} route add {to} via ROUTER", super::ip(to));
     Ok(vec![
         told.costs("nothing can be sent there")
             .command(format!("{line}   # and in the network's configuration, for the next boot")),
@@ -181,7 +178,13 @@ fn black_hole(situation: &Situation) -> Known<Vec<Told>> {
         let device = facts.and_then(|facts| Some(facts.carrier().ok()?.name.to_owned())).unwrap_or_default();
         let passes = trace.mtu_bytes.map_or("smaller ones".to_owned(), |bytes| format!("{bytes} bytes"));
         let value = format!("packets{sent} vanish without a word, {passes} arrive");
-        let value = Told::failure(value).at(side).about(device).costs("a stream stops at its first full packet");
+        let is_v6 = facts.and_then(|facts| facts.route().ok()).is_some_and(|route| route.to.contains(':'));
+        let cost = match is_v6 {
+            // Without that word no host learns of it: routers of version 6 divide no packet.
+            true => "a stream stops at its first full packet; a firewall drops ICMPv6 \"packet too big\"",
+            false => "a stream stops at its first full packet",
+        };
+        let value = Told::failure(value).at(side).about(device).costs(cost);
         told.push(value.sysctl("net.ipv4.tcp_mtu_probing", "1"));
     }
     let is_traced = [&situation.path.there, &situation.path.back].iter().any(|way| way.trace.is_some());

@@ -3,6 +3,7 @@
 
 mod fix;
 mod hosts;
+mod ipv6;
 mod network;
 
 use std::collections::BTreeSet;
@@ -11,6 +12,7 @@ use std::process::Command;
 use carrack_faults::netns::{self, Namespace};
 use serde_json::Value;
 
+use crate::support::running::InTime;
 use crate::support::{Ran, Sandbox, ran};
 
 /// What all namespaces of a machine have in common is what it was before, for all tests.
@@ -85,7 +87,7 @@ fn doctor(near: &Namespace, sandbox: &Sandbox, arguments: &[&str]) -> Found {
 fn doctor_by(prefix: &[String], sandbox: &Sandbox, arguments: &[&str]) -> Found {
     let mut command: Command = sandbox.carrack();
     command.args(["doctor", "--json"]).args(arguments);
-    Found::of(ran(netns::after(prefix, &command).output().unwrap()))
+    Found::of(ran(netns::after(prefix, &command).output_in_time().unwrap()))
 }
 
 /// As a host of ESnet's would be set up for these tests' paths.

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::support::netns::{self, ADDRESSES, Host, Hosts};
 use crate::support::node::Node;
+use crate::support::running::InTime;
 use crate::support::{Ran, Sandbox, ran};
 
 /// Calls at which the program is killed: those after which something lasts.
@@ -55,7 +56,7 @@ impl Scene {
     }
 
     fn run(&self, arguments: &[&str]) -> Ran {
-        ran(self.on(&self.command(arguments)).output().unwrap())
+        ran(self.on(&self.command(arguments)).output_in_time().unwrap())
     }
 
     /// Every parameter of the network and of memory that can be read, and the files for the next boot.
@@ -141,7 +142,7 @@ fn fix_killed_at_any_point_is_undone() {
     let arguments = ["--fix", "--label=one", "--quiet"];
     let log = scene.sandbox.path("strace.log");
     let traced = Inject::new().watch(&CALLS).log(&log);
-    let done = ran(scene.on(&traced.around(&scene.command(&arguments))).output().unwrap());
+    let done = ran(scene.on(&traced.around(&scene.command(&arguments))).output_in_time().unwrap());
     assert!(done.stdout.contains("--undo one"), "{}{}", done.stdout, done.stderr);
     let undo = || {
         let undone = scene.run(&["--undo=one"]);
@@ -154,7 +155,7 @@ fn fix_killed_at_any_point_is_undone() {
     for (call, count) in counts(&log).into_iter().filter(|(call, _)| CALLS.contains(&call.as_str())) {
         for nth in count.saturating_sub(LAST - 1).max(1)..=count {
             let killing = Inject::new().kill(&call, nth);
-            let killed = ran(scene.on(&killing.around(&scene.command(&arguments))).output().unwrap());
+            let killed = ran(scene.on(&killing.around(&scene.command(&arguments))).output_in_time().unwrap());
             begun += u32::from(scene.dump() != before);
             tried += 1;
             undo();
@@ -173,11 +174,11 @@ fn fix_measures_the_path_again_and_tells_the_gain() {
     let node = Node::on(&hosts.prefix(Host::Far), &sandbox, "root", ADDRESSES[1]);
     let mut plant = Command::new("sysctl");
     plant.args(["-w", "net.ipv4.tcp_sack=0"]).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
-    assert!(hosts.on(Host::Near, &plant).output().unwrap().status.success());
+    assert!(hosts.on(Host::Near, &plant).output_in_time().unwrap().status.success());
     let run = |arguments: &[&str]| {
         let mut command = sandbox.carrack();
         command.args(["doctor", "--json"]).args(arguments);
-        ran(with_own_files(&sandbox, &hosts.on(Host::Near, &command)).output().unwrap())
+        ran(with_own_files(&sandbox, &hosts.on(Host::Near, &command)).output_in_time().unwrap())
     };
     let ran = run(&[&node.at(""), &node.token_as("destination"), "--fix", "--label=sack", "--rate=1GB"]);
     let told = state(&ran);

@@ -6,6 +6,7 @@ use super::{Found, doctor, doctor_by, tune};
 use crate::support::browser::{Look, open};
 use crate::support::netns::{ADDRESSES, Host, Hosts};
 use crate::support::node::Node;
+use crate::support::running::InTime;
 use crate::support::sshd::{Setup, Sshd};
 use crate::support::{Sandbox, ran};
 
@@ -107,7 +108,7 @@ fn doctor_reads_what_ssh_says_of_a_host_that_it_does_not_reach() {
     std::fs::set_permissions(&rsh, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = sandbox.carrack();
     command.args(["doctor", "--json", "far:", ASK]).arg(format!("--rsh={}", rsh.display()));
-    let found = Found::of(ran(command.output().unwrap()));
+    let found = Found::of(ran(command.output_in_time().unwrap()));
     let told = found.get("path", "path.reached");
     assert!(told["value"].as_str().unwrap().contains("Connection refused"), "{told}");
     assert_eq!(found.code, 3);
@@ -119,7 +120,7 @@ fn node_says_nothing_of_its_host_to_who_shows_no_token() {
     let node = Node::start(&sandbox, "root", &["--anonymous"]);
     let mut command = sandbox.carrack();
     command.args(["doctor", "--json", &node.at(""), ASK]);
-    let found = Found::of(ran(command.output().unwrap()));
+    let found = Found::of(ran(command.output_in_time().unwrap()));
     let far = found.findings.iter().filter(|one| one["side"] == "far").count();
     let told = found.findings.iter().find(|one| one["rule"] == "host.evidence" && one["side"] == "far");
     assert!(told.is_some_and(|told| told["value"].as_str().unwrap().contains("wants no token")), "{}", found.text);
@@ -156,7 +157,7 @@ fn doctor_page_in_a_browser() {
     command.args(["doctor", "--html=page.html"]);
     let files = "ulimit -n 256 && exec \"$@\"";
     let prefix = ["sh", "-c", files, "sh"].map(String::from);
-    let output = netns::after(&prefix, &command).output().unwrap();
+    let output = netns::after(&prefix, &command).output_in_time().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     let page = std::fs::read(sandbox.path("page.html")).unwrap();
     assert!(String::from_utf8_lossy(&page).contains("host.open-files"));

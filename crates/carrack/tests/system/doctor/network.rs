@@ -12,25 +12,28 @@ use crate::support::node::Node;
 
 /// The near and the far address of a cable.
 const CABLE: [&str; 2] = ["10.0.7.1", "10.0.7.2"];
+/// The same of IP version 6.
+pub(super) const CABLE_V6: [&str; 2] = ["fd00:7::1", "fd00:7::2"];
 /// Nothing is sent over the path but questions.
-const ASK: &str = "--no-measure";
+pub(super) const ASK: &str = "--no-measure";
 
 /// Two hosts with a cable of 10 Gb/s between them, and a node on the far one.
-struct Pair {
+pub(super) struct Pair {
     // In the order in which they have to go.
-    node: Node,
-    near: Namespace,
-    far: Namespace,
-    sandbox: Sandbox,
+    pub node: Node,
+    pub near: Namespace,
+    pub far: Namespace,
+    pub sandbox: Sandbox,
 }
 
-/// A cable between two hosts, with large packets.
-fn plug(near: &Namespace, far: &Namespace) {
+/// A cable between two hosts, with large packets and these addresses.
+pub(super) fn plug(near: &Namespace, far: &Namespace, addresses: [&str; 2]) {
     let [own, others] = [near.name(), far.name()];
     netns::ip(&["link", "add", "cable", "netns", own, "type", "veth", "peer", "name", "cable", "netns", others])
         .unwrap();
-    for (host, address) in [near, far].into_iter().zip(CABLE) {
-        host.ip(&["addr", "add", &format!("{address}/24"), "dev", "cable"]).unwrap();
+    for (host, address) in [near, far].into_iter().zip(addresses) {
+        let (length, more) = if address.contains(':') { (64, &["nodad"][..]) } else { (24, &[][..]) };
+        host.ip(&[&["addr", "add", &format!("{address}/{length}"), "dev", "cable"], more].concat()).unwrap();
         host.ip(&["link", "set", "cable", "mtu", "9000", "up"]).unwrap();
     }
 }
@@ -38,23 +41,33 @@ fn plug(near: &Namespace, far: &Namespace) {
 impl Pair {
     /// `None`, and why is printed, where such things cannot be made.
     fn new() -> Option<Self> {
+        Self::with(CABLE)
+    }
+
+    /// With these addresses, and no others.
+    pub fn with(addresses: [&str; 2]) -> Option<Self> {
         if !netns::can_make() {
             return None;
         }
         let here = name();
         let [near, far] = ["near", "far"].map(|side| Namespace::new(&format!("{here}-{side}")).unwrap());
-        plug(&near, &far);
+        plug(&near, &far, addresses);
         tune(&near);
         tune(&far);
         let sandbox = Sandbox::new();
-        let node = Node::on(&far.prefix(), &sandbox, "root", CABLE[1]);
+        let node = Node::on(&far.prefix(), &sandbox, "root", &bracketed(addresses[1]));
         Some(Self { node, near, far, sandbox })
     }
 
-    fn doctor(&self, more: &[&str]) -> Found {
+    pub fn doctor(&self, more: &[&str]) -> Found {
         let (at, token) = (self.node.at(""), self.node.token());
         doctor(&self.near, &self.sandbox, &[&[at.as_str(), token.as_str()], more].concat())
     }
+}
+
+/// An address as it stands before a port.
+pub(super) fn bracketed(address: &str) -> String {
+    if address.contains(':') { format!("[{address}]") } else { address.to_owned() }
 }
 
 #[test]
@@ -142,14 +155,19 @@ fn doctor_names_a_missing_route() {
 }
 
 /// Two hosts and a long way between them, with a node on the far one.
-struct Far {
-    node: Node,
-    link: Link,
-    sandbox: Sandbox,
+pub(super) struct Far {
+    pub node: Node,
+    pub link: Link,
+    pub sandbox: Sandbox,
 }
 
 impl Far {
     fn new(setup: &Setup, knobs: impl Fn(&link::Knobs)) -> Option<Self> {
+        Self::at(link::ADDRESSES[1], setup, knobs)
+    }
+
+    /// Reached at this address of the far host.
+    pub fn at(address: &str, setup: &Setup, knobs: impl Fn(&link::Knobs)) -> Option<Self> {
         if !netns::can_make() {
             return None;
         }
@@ -158,11 +176,11 @@ impl Far {
             link.host(host).set("ipv4/tcp_mtu_probing", "1").unwrap();
         }
         let sandbox = Sandbox::new();
-        let node = Node::on(&link.host(Host::Far).prefix(), &sandbox, "root", link::ADDRESSES[1]);
+        let node = Node::on(&link.host(Host::Far).prefix(), &sandbox, "root", &bracketed(address));
         Some(Self { node, link, sandbox })
     }
 
-    fn doctor(&self, more: &[&str]) -> Found {
+    pub fn doctor(&self, more: &[&str]) -> Found {
         let (at, token) = (self.node.at(""), self.node.token());
         doctor(self.link.host(Host::Near), &self.sandbox, &[&[at.as_str(), token.as_str()], more].concat())
     }
@@ -214,7 +232,7 @@ fn doctor_names_small_windows_with_what_they_cost_on_this_path() {
 fn doctor_names_the_slower_of_two_interfaces() {
     let Some(far) = Far::new(&Setup::default(), |_| {}) else { return };
     let [near, other] = [Host::Near, Host::Far].map(|host| far.link.host(host));
-    plug(near, other);
+    plug(near, other, CABLE);
     far.doctor(&[ASK]).is_healthy();
     for host in [near, other] {
         host.inside(|| carrack_sys::tun::set_speed("link0", 1000)).unwrap().unwrap();
