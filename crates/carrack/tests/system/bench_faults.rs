@@ -9,6 +9,7 @@ use carrack_faults::strace::Inject;
 
 use crate::faults::{Mounted, NOBODY, open_to_all, under};
 use crate::support::process::signal;
+use crate::support::running::InTime;
 use crate::support::running::Running;
 use crate::support::{Sandbox, is_root, ran, tool, wait_until};
 
@@ -72,7 +73,7 @@ fn bench_disk_that_meets_an_error_names_the_call_and_leaves_nothing() {
         fs::create_dir(sandbox.path("d")).unwrap();
         let mut command = sandbox.carrack();
         command.args(["bench", "disk", "d", "--size=8M", "--files=20", "--time=0", "--html=page.html"]).args(arguments);
-        let ran = ran(Inject::new().error(call, error, when).around(&command).output().unwrap());
+        let ran = ran(Inject::new().error(call, error, when).around(&command).output_in_time().unwrap());
         ran.failed_with(11, &words);
         left_nothing(&sandbox, "d");
     }

@@ -24,6 +24,7 @@ use self::destination::Destination;
 use self::source::Source;
 use crate::support::node::Node;
 use crate::support::process::signal;
+use crate::support::running::InTime;
 use crate::support::running::Running;
 use crate::support::{Sandbox, ran, tool, wait_until};
 
@@ -227,7 +228,7 @@ impl Scene {
         println!("{name}: {} cases, {met} of them met as wanted", self.cases.len());
         assert!(met * 10 >= self.cases.len() * 9, "{name}: {met} of {} cases were met as wanted", self.cases.len());
         let to = self.between(content);
-        let done = ran(self.command(to, self.run.last_flags).output().unwrap());
+        let done = ran(self.command(to, self.run.last_flags).output_in_time().unwrap());
         let resumed = done.summary()["bytes_resumed"].as_u64().unwrap();
         let vacuous = resumed == 0 && self.run.left == Left::Kept && !self.run.is_small();
         assert!(!vacuous, "{name}: nothing was resumed");

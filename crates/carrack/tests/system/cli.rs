@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::node::Node;
+use crate::support::running::InTime;
 use crate::support::{Sandbox, same_tree, tool, tree};
 
 const VERBS: [&str; 25] = [
@@ -204,7 +205,7 @@ fn flags_of_how_leave_what_arrives_the_same() {
         &node.token(),
         "--json",
     ]);
-    let output = command.output().unwrap();
+    let output = command.output_in_time().unwrap();
     let events = objects(&String::from_utf8(output.stdout).unwrap());
     let link = events.iter().find(|event| event["type"] == "link").unwrap();
     assert_eq!((&link["streams"], &link["cipher"]), (&3.into(), &"none".into()));
@@ -261,7 +262,7 @@ fn usage_that_cannot_be_meant_ends_in_2_and_does_nothing() {
     }
     assert_eq!(fs::read_dir(sandbox.path(".")).unwrap().count(), 2);
     let mut command = sandbox.carrack();
-    let output = command.env("CARRACK_STREAMS", "many").args(["a", "b"]).output().unwrap();
+    let output = command.env("CARRACK_STREAMS", "many").args(["a", "b"]).output_in_time().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("CARRACK_STREAMS"));
 }
@@ -271,7 +272,7 @@ fn variables_that_would_do_nothing_are_told_or_refused() {
     let sandbox = Sandbox::new();
     sandbox.write("a", "a");
     let with = |name: &str, words: &[&str]| {
-        crate::support::ran(sandbox.carrack().env(name, "1").args(words).output().unwrap())
+        crate::support::ran(sandbox.carrack().env(name, "1").args(words).output_in_time().unwrap())
     };
     with("CARRACK_DRY_RUN", &["a", "b"]).failed_with(2, &["CARRACK_DRY_RUN", "--dry-run"]);
     assert!(!sandbox.path("b").exists());

@@ -14,6 +14,7 @@ use carrack_faults::watch::{self, Allowed, Watcher};
 
 use crate::support::node::Node;
 use crate::support::process::{is_stopped, signal};
+use crate::support::running::InTime;
 use crate::support::running::Running;
 use crate::support::{Sandbox, ran, same_tree, tree, wait_until};
 
@@ -130,7 +131,7 @@ impl Scene {
         self.prepare().end();
         let log = self.sandbox.path("strace.log");
         let traced = Inject::new().watch(&CALLS).log(&log);
-        let done = ran(traced.around(&self.command()).output().unwrap());
+        let done = ran(traced.around(&self.command()).output_in_time().unwrap());
         assert_eq!(done.code, 0, "{}", done.stderr);
         let mut found = counts(&log);
         // Starting takes some of these, too: reading settings, libraries. They are killed at like all others.
@@ -142,8 +143,8 @@ impl Scene {
     fn strike(&self, call: &str, nth: u64) {
         let what = format!("{} to {}, killed at {call} {nth}", self.from, self.to);
         let watcher = self.prepare();
-        let killed = ran(Inject::new().kill(call, nth).around(&self.command()).output().unwrap());
-        let again = ran(self.command().output().unwrap());
+        let killed = ran(Inject::new().kill(call, nth).around(&self.command()).output_in_time().unwrap());
+        let again = ran(self.command().output_in_time().unwrap());
         assert_eq!(again.code, 0, "{what} ({}): {}", killed.code, again.stderr);
         let seen = watcher.end();
         assert_eq!(seen.violations, Vec::<String>::new(), "{what}");
@@ -222,7 +223,7 @@ fn kill_sweep_at_random_moments_sends_again_only_what_was_not_kept() {
     assert!(kills > 0, "every copy was done before it was to be killed");
     // What is there under final names has been brought, and is not missing.
     let before = proxy.carried().up;
-    let last = ran(command().output().unwrap());
+    let last = ran(command().output_in_time().unwrap());
     assert_eq!(last.code, 0, "{}", last.stderr);
     let sent = proxy.carried().up - before;
     assert!(sent <= total + total / 50 + (1 << 20), "{sent} bytes for {total}");
@@ -267,7 +268,7 @@ fn kill_sweep_costs_about_a_second_of_what_has_come() {
         signal(running.id(), "KILL");
         running.end();
         let came = carried();
-        let last = ran(command(&["--json".into()]).output().unwrap());
+        let last = ran(command(&["--json".into()]).output_in_time().unwrap());
         assert_eq!(last.code, 0, "{}", last.stderr);
         let sent = carried() - came;
         // Another second for a machine that is busy with other things.
@@ -335,7 +336,8 @@ fn power_cuts(kind: Kind, cuts: u64) {
             durable += 1;
         }
         // The same command completes there.
-        let again = ran(sandbox.carrack().args(["--block=1M", "tree/", found.to_str().unwrap()]).output().unwrap());
+        let again =
+            ran(sandbox.carrack().args(["--block=1M", "tree/", found.to_str().unwrap()]).output_in_time().unwrap());
         assert_eq!(again.code, 0, "{what}: {}", again.stderr);
         assert_complete(&from, &found);
     }

@@ -10,6 +10,7 @@ use carrack_faults::strace::Inject;
 
 use crate::faults::{NOBODY, open_to_all, slow_copy, under};
 use crate::support::node::Node;
+use crate::support::running::InTime;
 use crate::support::{Sandbox, is_root, mode, ran, same_tree, tree};
 
 const MIB: usize = 1 << 20;
@@ -203,7 +204,7 @@ fn name_of_a_new_destination_is_synced_where_names_are_synced_one_by_one() {
     let log = sandbox.path("calls");
     let inject = Inject::new().watch(&["fsync", "mkdir", "mkdirat"]).log(&log);
     let mut command = inject.around(sandbox.carrack().args(["in/", "new/out/at", "--durable=each"]));
-    let ran = ran(command.output().unwrap());
+    let ran = ran(command.output_in_time().unwrap());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let calls = carrack_faults::strace::calls(&log);
     let made = calls.iter().filter(|call| call.name().starts_with("mkdir") && call.result() == Some(0));
@@ -257,7 +258,7 @@ fn directories_whose_attributes_fail_are_all_counted_and_listed() {
     }
     let inject = Inject::new().error("utimensat", "EIO", "1+");
     let arguments = ["in/", "out", "--json", "--failed-list=list"];
-    let ran = ran(inject.around(sandbox.carrack().args(arguments)).output().unwrap());
+    let ran = ran(inject.around(sandbox.carrack().args(arguments)).output_in_time().unwrap());
     assert_eq!(ran.code, 23, "{}", ran.stderr);
     let listed = fs::read_to_string(sandbox.path("list")).unwrap();
     let failed = ran.summary()["files_failed"].as_u64().unwrap();
@@ -311,7 +312,7 @@ fn permissions_that_the_file_system_refuses_are_told_and_cost_no_file() {
         }
         fs::create_dir(sandbox.path("out")).unwrap();
         let inject = Inject::new().error("fchmod", error, "1+").error("fchmodat", error, "1+");
-        let ran = ran(inject.around(sandbox.carrack().args(["in/", "out", "--json"])).output().unwrap());
+        let ran = ran(inject.around(sandbox.carrack().args(["in/", "out", "--json"])).output_in_time().unwrap());
         assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
         same_tree(&sandbox.path("in"), &sandbox.path("out"));
         let told = &ran.summary()["unkept"]["permissions"];
@@ -396,7 +397,7 @@ fn umask_of_everything_changes_nothing() {
         let mut command = std::process::Command::new(wrapper[0]);
         command.args(&wrapper[1..]).args(["sh", "-c", &line]).current_dir(sandbox.path("."));
         command.env_clear().envs(carrack.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let ran = ran(command.output().unwrap());
+        let ran = ran(command.output_in_time().unwrap());
         assert_eq!(ran.code, 0, "{user}: {}", ran.stderr);
         for (name, expected) in [("small", 0o600), ("d/large", 0o600), ("d/open", 0o644), ("d", 0o755)] {
             assert_eq!(mode(&sandbox.path("out/src").join(name)), expected, "{user}: {name}");

@@ -14,6 +14,7 @@ use carrack_faults::strace::Inject;
 use carrack_faults::watch::{self, Allowed, Watcher};
 
 use crate::support::node::Node;
+use crate::support::running::InTime;
 use crate::support::running::Running;
 use crate::support::{Ran, Sandbox, ran, same_tree, tool, tree, wait_until};
 
@@ -21,7 +22,7 @@ const MIB: usize = 1 << 20;
 
 /// Runs the program under strace, which does what it was told to its calls.
 fn under(sandbox: &Sandbox, inject: &Inject, arguments: &[&str]) -> Ran {
-    ran(inject.around(sandbox.carrack().args(arguments)).output().unwrap())
+    ran(inject.around(sandbox.carrack().args(arguments)).output_in_time().unwrap())
 }
 
 /// A file system that can be got to fail, below `NAME` of the sandbox; `None`, and why is printed, without root.
@@ -335,7 +336,7 @@ fn limit_of_file_size_is_an_error_of_the_file() {
         command.arg("--fsize=1000000").arg(carrack.get_program()).args(arguments).current_dir(sandbox.path("."));
         command.env_clear().envs(carrack.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.stdin(input.map_or_else(std::process::Stdio::null, Into::into));
-        ran(command.output().unwrap())
+        ran(command.output_in_time().unwrap())
     };
     limited(&["tree/", "to"], None).failed_with(23, &["big", "File too large"]);
     limited(&["-", "to/piped"], Some(File::open(from.join("big")).unwrap())).failed_with(23, &["File too large"]);

@@ -7,6 +7,7 @@ use std::path::Path;
 use carrack_faults::fuse::{Call, FaultFs, Features};
 use carrack_faults::strace::{Inject, Traced, calls};
 
+use crate::support::running::InTime;
 use crate::support::{Ran, Sandbox, ran, same_tree, tree};
 
 const MIB: usize = 1 << 20;
@@ -24,7 +25,7 @@ fn copy(inject: Inject, more: &[&str]) -> (Sandbox, Ran, Vec<Traced>) {
     }
     let log = sandbox.path("calls");
     let inject = inject.watch(&CALLS).log(&log);
-    let ran = ran(inject.around(sandbox.carrack().args(["in/", "out"]).args(more)).output().unwrap());
+    let ran = ran(inject.around(sandbox.carrack().args(["in/", "out"]).args(more)).output_in_time().unwrap());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     same_tree(&sandbox.path("in"), &sandbox.path("out"));
     let calls = calls(&log);
@@ -131,7 +132,7 @@ fn file_is_written_once_and_nowhere_but_beside_its_name() {
         command.env_remove(variable);
     }
     command.arg(sandbox.path("in/")).arg(place("to"));
-    let ran = ran(command.output().unwrap());
+    let ran = ran(command.output_in_time().unwrap());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     same_tree(&sandbox.path("in"), &place("to"));
     let written = disk.written();

@@ -12,6 +12,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::support::node::Node;
+use crate::support::running::InTime;
 use crate::support::service::Service;
 use crate::support::{Ran, Sandbox, b3sum, same_tree, tree};
 
@@ -81,7 +82,7 @@ impl Scene {
         let file = self.sandbox.write(format!("token-of-{user}"), &token);
         let mut command = self.sandbox.carrack();
         command.env("HOME", &home).args(["login", "--token", "--service", &self.url()]);
-        let output = command.stdin(fs::File::open(file).unwrap()).output().unwrap();
+        let output = command.stdin(fs::File::open(file).unwrap()).output_in_time().unwrap();
         assert!(output.status.success(), "{output:?}");
         Other { scene: self, home, token }
     }
@@ -110,7 +111,7 @@ impl Other<'_> {
     }
 
     fn run(&self, words: &[&str]) -> Ran {
-        let ran = crate::support::ran(self.command().args(words).output().unwrap());
+        let ran = crate::support::ran(self.command().args(words).output_in_time().unwrap());
         without_secrets(&ran);
         ran
     }

@@ -6,6 +6,7 @@ use std::process::Command;
 use carrack_faults::strace::{Inject, counts};
 
 use crate::support::node::Node;
+use crate::support::running::InTime;
 use crate::support::{Ran, Sandbox, ran, same_tree, tree};
 
 const MIB: usize = 1 << 20;
@@ -31,7 +32,7 @@ fn sources(sandbox: &Sandbox) {
 
 fn copy(sandbox: &Sandbox, inject: &Inject, more: &[&str]) -> Ran {
     let _ = fs::remove_dir_all(sandbox.path("to"));
-    let ran = ran(inject.around(sandbox.carrack().args(["tree/", "to"]).args(more)).output().unwrap());
+    let ran = ran(inject.around(sandbox.carrack().args(["tree/", "to"]).args(more)).output_in_time().unwrap());
     assert_eq!(ran.code, 0, "{inject:?} {more:?}: {}", ran.stderr);
     same_tree(&sandbox.path("tree"), &sandbox.path("to"));
     ran
@@ -76,7 +77,7 @@ fn processors_may_be_one() {
         let carrack = sandbox.carrack();
         command.args(["-c", "0"]).arg(carrack.get_program()).current_dir(sandbox.path(""));
         command.envs(carrack.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let done = ran(command.args(["tree/", &node.at("to"), &node.token()]).args(more).output().unwrap());
+        let done = ran(command.args(["tree/", &node.at("to"), &node.token()]).args(more).output_in_time().unwrap());
         assert_eq!(done.code, 0, "{}", done.stderr);
         same_tree(&sandbox.path("tree"), &sandbox.path("root/to"));
         fs::remove_dir_all(sandbox.path("root/to")).unwrap();

@@ -14,6 +14,7 @@ use std::time::Duration;
 use crate::support::node::Node;
 use crate::support::process::signal;
 use crate::support::running::Running;
+use crate::support::running::{InTime, errors_of};
 use crate::support::{Ran, Sandbox, is_root, ran, same_tree, tool, tree, wait_until};
 
 const MIB: usize = 1 << 20;
@@ -24,7 +25,7 @@ pub fn under(sandbox: &Sandbox, wrapper: &[&str], arguments: &[&str]) -> Ran {
     let mut command = Command::new(wrapper[0]);
     command.args(&wrapper[1..]).arg(carrack.get_program()).args(arguments).current_dir(sandbox.path("."));
     command.env_clear().envs(carrack.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    ran(command.output().unwrap())
+    ran(command.output_in_time().unwrap())
 }
 
 pub const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
@@ -295,7 +296,7 @@ fn full_file_system_keeps_the_old_file_and_no_parts() {
     let mut piped = sandbox.carrack();
     piped.args(["-", &node.at("small/piped"), &node.token()]);
     piped.stdin(fs::File::open(sandbox.path("tree/big")).unwrap());
-    ran(piped.output().unwrap()).failed_with(23, &["No space left"]);
+    ran(piped.output_in_time().unwrap()).failed_with(23, &["No space left"]);
     assert!(!small.0.join("piped").exists() && sandbox.parts("root").is_empty());
 }
 
@@ -387,7 +388,7 @@ fn device_stays_a_device() {
             let mut command = sandbox.carrack();
             command.args(arguments).stdin(fs::File::open(&source).unwrap());
             command.stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
-            ran(command.output().unwrap()).failed_with(23, &["No space left"]);
+            ran(errors_of(&mut command).unwrap()).failed_with(23, &["No space left"]);
         }
     }
 }
@@ -463,7 +464,7 @@ fn part_file_is_its_owners_alone() {
     assert_eq!(crate::support::mode(&parts[0]), 0o600);
     if is_root() {
         let mut read = Command::new(NOBODY[0]);
-        let read = read.args(&NOBODY[1..]).arg("cat").arg(&parts[0]).output().unwrap();
+        let read = read.args(&NOBODY[1..]).arg("cat").arg(&parts[0]).output_in_time().unwrap();
         assert!(!read.status.success() && read.stdout.is_empty());
         assert!(String::from_utf8_lossy(&read.stderr).contains("ermission denied"));
     }

@@ -10,6 +10,7 @@ use std::process::Command;
 
 use crate::support::json_schema::Schema;
 use crate::support::node::Node;
+use crate::support::running::InTime;
 use crate::support::{Ran, Sandbox, golden, program, ran};
 
 /// The sandbox of one transcript, with `carrack` on the PATH.
@@ -66,7 +67,7 @@ impl Stage {
             .env_clear()
             .stdin(std::process::Stdio::null());
         shell.env("PATH", path).env("HOME", self.sandbox.path("home")).env("LC_ALL", "C.UTF-8");
-        ran(shell.envs(self.variables.iter().map(|(name, value)| (name, value))).output().unwrap())
+        ran(shell.envs(self.variables.iter().map(|(name, value)| (name, value))).output_in_time().unwrap())
     }
 
     /// Runs every command of a transcript anew and compares.

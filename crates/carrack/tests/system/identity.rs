@@ -12,6 +12,7 @@ use carrack_faults::proxy::Proxy;
 
 use crate::support::node::Node;
 use crate::support::process::signal;
+use crate::support::running::InTime;
 use crate::support::running::Running;
 use crate::support::{Sandbox, is_root, ran, same_tree, tool, tree, wait_until};
 
@@ -125,7 +126,7 @@ fn file_system_mounted_in_place_of_another_is_noticed() {
     let mut command = sandbox.carrack();
     command.args(["--json", BLOCK, "tree/a", "tree/b", "to/"]);
     interrupt(&mut with("one", &command), "TERM", "a is there", are_there(&sandbox, "to"));
-    let done = ran(with("two", &command).output().unwrap());
+    let done = ran(with("two", &command).output_in_time().unwrap());
     assert_eq!((done.code, &done.summary()["files_resumed"]), (0, &0.into()), "{}", done.stderr);
     same_tree(&sandbox.path("two"), &sandbox.path("to/a"));
     // Another namespace, the same copy: it goes on.
@@ -151,7 +152,7 @@ fn another_node_at_the_same_address_is_another_source() {
     // Its user has been told, and takes the new key.
     fs::remove_dir_all(sandbox.path("home")).unwrap();
     fs::create_dir(sandbox.path("home")).unwrap();
-    let done = ran(command(&nodes[1]).output().unwrap());
+    let done = ran(command(&nodes[1]).output_in_time().unwrap());
     assert_eq!((done.code, &done.summary()["files_resumed"]), (0, &0.into()), "{}", done.stderr);
     same_tree(&sandbox.path("two/tree/a"), &sandbox.path("to/a"));
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::support::node::Node;
 use crate::support::process::{agents, signal};
+use crate::support::running::InTime;
 use crate::support::running::Running;
 use crate::support::sshd::Sshd;
 use crate::support::{Ran, Sandbox, is_root, ran, wait_until};
@@ -182,7 +183,7 @@ fn rungs_with_memory_that_nobody_asked_for_are_left_out_where_it_has_no_room() {
         let script = "mount -t tmpfs -o size=$0 none /dev/shm && exec \"$@\"";
         mounted.args(["-m", "sh", "-c", script, room]).arg(command.get_program());
         mounted.args(["bench", "ladder", "a", "b", "--json", "--size=16M", "--runs=1", "--no-keep"]).args(more);
-        ran(mounted.output().unwrap())
+        ran(mounted.output_in_time().unwrap())
     };
     let without = ["zero->null", "disk->null", "random->disk", "disk->disk"];
     let at_source = ["zero->null", "ram->null", "disk->null", "random->disk", "disk->disk"];

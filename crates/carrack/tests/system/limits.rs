@@ -11,6 +11,7 @@ use carrack_sys::dir::{Dir, Links};
 use serde_json::Value;
 
 use crate::support::node::Node;
+use crate::support::running::InTime;
 use crate::support::running::peak_resident;
 use crate::support::{Sandbox, ran, same_tree, tree};
 
@@ -200,8 +201,12 @@ fn names_of_every_kind() {
     same_tree(&sandbox.path("tree"), &sandbox.path("root/tree"));
     // Each by itself, as a source and as a destination, here.
     for name in &names {
-        let output =
-            sandbox.carrack().arg(Path::new("tree/small").join(OsStr::from_bytes(name))).arg("one/").output().unwrap();
+        let output = sandbox
+            .carrack()
+            .arg(Path::new("tree/small").join(OsStr::from_bytes(name)))
+            .arg("one/")
+            .output_in_time()
+            .unwrap();
         assert_eq!(ran(output).code, 0, "{name:?}");
     }
     same_tree(&sandbox.path("tree/small"), &sandbox.path("one"));
@@ -222,7 +227,7 @@ fn descriptors_may_be_sixty_four() {
         let mut command = Command::new("prlimit");
         command.arg("--nofile=64").arg(carrack.get_program()).args(arguments).current_dir(sandbox.path("."));
         command.env_clear().envs(carrack.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        ran(command.output().unwrap())
+        ran(command.output_in_time().unwrap())
     };
     for streams in ["--streams=2", "--streams=8"] {
         let here = format!("here{streams}");

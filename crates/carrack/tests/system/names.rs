@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use crate::support::node::Node;
+use crate::support::running::InTime;
 use crate::support::sshd::Sshd;
 use crate::support::{Ran, Sandbox, ran, same_tree, tool, tree};
 use crate::verbs::on_terminal;
@@ -47,7 +48,7 @@ fn assert_harmless(what: &str, text: &str) {
 }
 
 fn run(sandbox: &Sandbox, words: &[OsString]) -> Ran {
-    ran(sandbox.carrack().args(words).output().unwrap())
+    ran(sandbox.carrack().args(words).output_in_time().unwrap())
 }
 
 /// Words around a name of the test's.
@@ -196,7 +197,7 @@ fn user_is_never_an_option_or_a_command() {
         "",
     ] {
         for arguments in [["file", &format!("{user}@far:there")], [&format!("{user}@far:/etc/hostname"), "here"]] {
-            let output = sandbox.carrack().arg(&far.rsh).arg("--").args(arguments).output().unwrap();
+            let output = sandbox.carrack().arg(&far.rsh).arg("--").args(arguments).output_in_time().unwrap();
             let ran = ran(output);
             assert!([2, 10].contains(&ran.code), "{user:?}: {} {}", ran.code, ran.stderr);
             assert!(!is_there() && !sandbox.path("here").exists(), "{user:?}");

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::support::node::Node;
 use crate::support::process::signal;
+use crate::support::running::InTime;
 use crate::support::sshd::{Setup, Sshd};
 use crate::support::{Ran, Sandbox, wait_until};
 
@@ -332,7 +333,8 @@ fn iperf3(more: &[&str]) -> Option<Value> {
         })
     };
     wait_until("iperf3 listens", listens);
-    let output = Command::new("iperf3").args(["-c", "127.0.0.1", "-p", &port, "-t", "1", "-J"]).args(more).output();
+    let output =
+        Command::new("iperf3").args(["-c", "127.0.0.1", "-p", &port, "-t", "1", "-J"]).args(more).output_in_time();
     server.kill().unwrap();
     server.wait().unwrap();
     Some(serde_json::from_slice(&output.unwrap().stdout).unwrap())

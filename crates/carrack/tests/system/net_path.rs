@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::support::Sandbox;
 use crate::support::netns::name;
 use crate::support::node::Node;
+use crate::support::running::InTime;
 
 /// Two hosts and the router between them; gone when dropped.
 struct Routed {
@@ -91,7 +92,7 @@ fn measured(near: &Namespace, far: &Namespace, address: &str) -> [Value; 2] {
     let mut command = sandbox.carrack();
     command.args(["bench", "net", &node.at(""), &node.token(), "--json", "--no-keep"]);
     command.args(["--way=there", "--streams=1", "--mode=clear", "--time=1s", "--omit=0"]);
-    let output = near.on(&command).output().unwrap();
+    let output = near.on(&command).output_in_time().unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));

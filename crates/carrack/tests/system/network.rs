@@ -15,6 +15,7 @@ use carrack_faults::watch::{self, Allowed, Watcher};
 
 use crate::support::node::Node;
 use crate::support::process::signal;
+use crate::support::running::InTime;
 use crate::support::running::{Running, peak_resident};
 use crate::support::{Ran, Sandbox, ran, same_tree, tree, wait_until};
 
@@ -41,7 +42,7 @@ impl Behind {
 #[track_caller]
 fn persist(mut command: impl FnMut() -> Command, attempts: u32) -> (Ran, u32) {
     for attempt in 1.. {
-        let done = ran(command().output().unwrap());
+        let done = ran(command().output_in_time().unwrap());
         if done.code == 0 {
             return (done, attempt);
         }
@@ -182,7 +183,7 @@ fn soak_worker(sandbox: &Sandbox, behind: &Behind, worker: u64, until: Instant) 
             }
             1 => {
                 // A disk that is too small: it must fail, and hold nothing that is wrong.
-                let ended = ran(command(&behind.at(&format!("scarce/w{worker}-{round}"))).output().unwrap());
+                let ended = ran(command(&behind.at(&format!("scarce/w{worker}-{round}"))).output_in_time().unwrap());
                 assert_ne!(ended.code, 0, "{}", ended.stdout);
                 done.failures += 1;
                 let _ = fs::remove_dir_all(sandbox.path(format!("root/scarce/w{worker}-{round}")));
@@ -321,7 +322,7 @@ fn destination_that_is_slow_to_clean_up_is_waited_for() {
     // The marker goes at the very end.
     let slow = Inject::new().delay("unlinkat", 6_000_000, "1+");
     let mut command = sandbox.carrack();
-    let done = ran(slow.around(command.args(["from", "to", "--json"])).output().unwrap());
+    let done = ran(slow.around(command.args(["from", "to", "--json"])).output_in_time().unwrap());
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(done.summary()["files"], 1, "{}", done.stdout);
 }
@@ -378,12 +379,12 @@ fn memory_of_sixty_four_mebibytes_and_as_many_descriptors_are_enough() {
     let mut limited = Command::new("prlimit");
     limited.arg("--nofile=64").arg(command.get_program()).args(command.get_args()).env_clear();
     limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(sandbox.path("."));
-    let ended = ran(group.around(&limited).output().unwrap());
+    let ended = ran(group.around(&limited).output_in_time().unwrap());
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     same_tree(&sandbox.path("tree"), &sandbox.path("root/to"));
     let mut back = sandbox.carrack();
     back.args([&node.token(), &node.at("to/"), "back"]);
-    let ended = ran(group.around(&back).output().unwrap());
+    let ended = ran(group.around(&back).output_in_time().unwrap());
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     same_tree(&sandbox.path("tree"), &sandbox.path("back"));
 }

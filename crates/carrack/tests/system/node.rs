@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::node::Node;
+use crate::support::running::InTime;
 use crate::support::{Sandbox, ran, same_tree, tree};
 
 /// A token in a file of its own.
@@ -58,7 +59,7 @@ fn token_alone_opens_a_node() {
     // By the environment, as other tools of the field take it.
     let mut command = sandbox.carrack();
     command.env("BEARER_TOKEN", Node::TOKEN).args(["ls", &node.at("")]);
-    assert!(command.output().unwrap().status.success());
+    assert!(command.output_in_time().unwrap().status.success());
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn token_that_no_flag_named_is_not_shown_at_a_first_meeting() {
     let ls = |at: &str| {
         let mut command = sandbox.carrack();
         command.env("BEARER_TOKEN", Node::TOKEN).args(["ls", at]);
-        ran(command.output().unwrap())
+        ran(command.output_in_time().unwrap())
     };
     ls(&plain).failed_with(77, &["first meeting", "no token", "BEARER_TOKEN was not shown", "#sha256:"]);
     // Whoever runs it again has seen the key.
@@ -153,7 +154,7 @@ fn token_is_not_shown_to_two_nodes() {
     }
     with(&[from.token_as("source")]).failed_with(77, &[&to.address, "no token was shown"]);
     let mut command = sandbox.carrack();
-    let found = ran(command.env("BEARER_TOKEN", Node::TOKEN).args(&words).output().unwrap());
+    let found = ran(command.env("BEARER_TOKEN", Node::TOKEN).args(&words).output_in_time().unwrap());
     found.failed_with(77, &["BEARER_TOKEN was not shown", "several nodes", "carrack token add"]);
     assert!(!sandbox.path("to/f").exists());
     with(&[from.token_as("source"), to.token_as("destination")]);
@@ -178,7 +179,7 @@ fn tokens_are_kept_for_each_node_and_shown_to_no_other() {
     // From standard input, with a location in the node's place.
     let mut command = sandbox.carrack();
     command.stdin(fs::File::open(&to.token_file).unwrap()).args(["token", "add", "--json", &to.at("x")]);
-    let said = ran(command.output().unwrap());
+    let said = ran(command.output_in_time().unwrap());
     let object: Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!((&object["type"], &object["node"]), (&"token".into(), &to.address.as_str().into()));
     sandbox.ok([&from.at("f"), &to.at("")]);
@@ -216,7 +217,7 @@ fn token_file_is_never_opened_through_a_link() {
     let ls = |sandbox: &Sandbox| {
         let mut command = sandbox.carrack();
         command.env("XDG_RUNTIME_DIR", sandbox.path("run")).args(["ls", &node.at("")]);
-        ran(command.output().unwrap())
+        ran(command.output_in_time().unwrap())
     };
     ls(&sandbox).failed_with(77, &["no token was shown"]);
     let link = format!("--token-file={}", sandbox.path("run").join(&name).display());

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use carrack_core::tuning::{STREAM_SILENCE, Tuning};
 
 use crate::support::process::signal;
+use crate::support::running::InTime;
 use crate::support::running::peak_resident;
 use crate::support::{Ran, Sandbox, is_root, program, ran, tool, tree, wait_until};
 
@@ -19,7 +20,7 @@ fn shell(sandbox: &Sandbox, line: &str) -> Ran {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(line).arg(program()).current_dir(sandbox.path(".")).env_clear().stdin(Stdio::null());
     shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    ran(shell.output().unwrap_or_else(|error| panic!("{line}: {error} {:?}", command.output())))
+    ran(shell.output_in_time().unwrap_or_else(|error| panic!("{line}: {error} {:?}", command.output_in_time())))
 }
 
 /// A device of the sandbox's own, if such can be made here.

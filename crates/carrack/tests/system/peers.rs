@@ -11,7 +11,7 @@ use crate::bench::seen;
 use crate::support::browser::Look;
 use crate::support::node::Node;
 use crate::support::process::{at_home_in, signal};
-use crate::support::running::{Running, output_of};
+use crate::support::running::{InTime, Running};
 use crate::support::sshd::{Setup, Sshd};
 use crate::support::{Ran, Sandbox, is_root, ran, wait_until};
 
@@ -126,7 +126,7 @@ fn peers_of_a_host_whose_name_has_no_address_have_gridftp_too() {
     command.args(["--uts", "sh", "-c", "hostname no-such-host && exec \"$@\"", "sh"]).arg(carrack.get_program());
     command.args(["bench", "peers", "a", "b", "--tool=globus-url-copy"]).args(SMALL).current_dir(sandbox.path("."));
     command.env_clear().envs(carrack.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let ran = ran(output_of(&mut command).unwrap());
+    let ran = ran(command.output_in_time().unwrap());
     assert_eq!(measured(&rows(&ran), "globus-url-copy").count(), 4, "{}{}", ran.stdout, ran.stderr);
     nothing_stays(&sandbox);
 }
@@ -140,7 +140,7 @@ fn peers_of_an_rclone_that_cannot_call_ssh_say_so_once() {
     let script = "echo 'Error: unknown flag: --sftp-ssh' >&2; exit 2";
     let mut command = with_program(&sandbox, "rclone", script);
     command.args(["bench", "peers", "a", &there, &server.rsh, "--tool=carrack,rclone"]).args(SMALL);
-    let ran = ran(output_of(&mut command).unwrap());
+    let ran = ran(command.output_in_time().unwrap());
     let rows = rows(&ran);
     let said =
         "this rclone cannot go by the ssh command: 1.64 or later can (exit status: 2: Error: unknown flag: --sftp-ssh)";
@@ -253,7 +253,7 @@ fn peers_with_a_wrong_result_have_a_fault_and_no_rate() {
         // A limit that only the program exceeds that never ends.
         let limit = if why.contains("stopped") { "--timeout=1s" } else { "--timeout=60s" };
         command.args(["--json", "--no-keep", "--size=1M", "--runs=3", limit]);
-        let ran = ran(output_of(&mut command).unwrap());
+        let ran = ran(command.output_in_time().unwrap());
         let rows = rows(&ran);
         assert!(reason(&rows, "scp").contains(why), "{why}: {}{}", ran.stdout, ran.stderr);
         assert_eq!(measured(&rows, "scp").count(), 0, "{}", ran.stdout);

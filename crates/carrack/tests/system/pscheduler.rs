@@ -113,7 +113,7 @@ fn call(sandbox: &Sandbox, path: &str, name: &str, input: &str) -> Ran {
     let mut child = command.spawn().unwrap();
     // A method that reads no input has closed it.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    crate::support::ran(child.wait_with_output().unwrap())
+    crate::support::ran(crate::support::running::end_of(child))
 }
 
 /// What a method answers, held against the shape of that name.

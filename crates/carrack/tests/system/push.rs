@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::running::InTime;
 use crate::support::sshd::{Setup, Sshd};
 use crate::support::{Ran, Sandbox, b3sum, program, ran, same_tree, sent_program, slim_program, tool, tree};
 
@@ -106,8 +107,10 @@ fn sent_program_is_of_the_same_version_and_has_every_verb_of_a_far_side() {
     }
     // As somebody would use it who has logged in there, or who has it as their only one.
     let far = far(&sandbox);
-    let copied =
-        Command::new(&sent).args([&far.rsh, "file", &there(&sandbox, "there")]).current_dir(sandbox.path("")).output();
+    let copied = Command::new(&sent)
+        .args([&far.rsh, "file", &there(&sandbox, "there")])
+        .current_dir(sandbox.path(""))
+        .output_in_time();
     assert!(copied.unwrap().status.success());
     assert_eq!(std::fs::read_to_string(sandbox.path("there")).unwrap(), "content");
     assert_eq!(b3sum(&far.cached()[0]), b3sum(&sent));

@@ -9,6 +9,7 @@ mod secrets;
 use std::fs;
 
 use crate::support::node::Node;
+use crate::support::running::InTime;
 use crate::support::service::{Service, object};
 use crate::support::sshd::Sshd;
 use crate::support::{Sandbox, same_tree, tree, wait_until};
@@ -135,7 +136,7 @@ fn tasks_are_submitted_through_ssh_without_a_login() {
         from.display(),
         to.display()
     );
-    let output = std::process::Command::new(words[0]).args(&words[1..]).arg("far").arg(line).output().unwrap();
+    let output = std::process::Command::new(words[0]).args(&words[1..]).arg("far").arg(line).output_in_time().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(fs::read(to).unwrap(), b"a");
 }
@@ -226,7 +227,7 @@ fn users_and_tokens_open_the_service_on_its_port_and_revoked_ones_do_not() {
     let mut login = sandbox.carrack();
     let file = sandbox.write("token", token.trim());
     login.args(["login", "--token", "--service", &url]).stdin(fs::File::open(file).unwrap());
-    let output = login.output().unwrap();
+    let output = login.output_in_time().unwrap();
     assert!(output.status.success(), "{output:?}");
     let who = there(&["whoami", "--json"]);
     assert!(who.stdout.contains("\"user\":\"ada\""), "{}{}", who.stdout, who.stderr);

@@ -72,7 +72,7 @@ fn fed(sandbox: &Sandbox, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let mut stdin = child.stdin.take().unwrap();
     let output = std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(input).unwrap());
-        child.wait_with_output().unwrap()
+        crate::support::running::end_of(child)
     });
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
@@ -136,7 +136,7 @@ fn pipe_may_pause_for_longer_than_silence_is_borne() {
         let _ = child.stdin.take().unwrap().write_all(b"late");
     }
     for child in waiting {
-        let output = child.wait_with_output().unwrap();
+        let output = crate::support::running::end_of(child);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     for place in ["root/piped", "piped"] {

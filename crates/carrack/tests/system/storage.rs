@@ -7,6 +7,7 @@ use std::process::Command;
 use carrack_faults::image::Image;
 use carrack_faults::strace::Inject;
 
+use crate::support::running::InTime;
 use crate::support::{Ran, Sandbox, ran, same_tree, tool, tree};
 
 const MIB: usize = 1 << 20;
@@ -24,7 +25,7 @@ fn scene() -> Sandbox {
 }
 
 fn copy(sandbox: &Sandbox, inject: &Inject, more: &[&str]) -> Ran {
-    ran(inject.around(sandbox.carrack().args(["in/", "out"]).args(more)).output().unwrap())
+    ran(inject.around(sandbox.carrack().args(["in/", "out"]).args(more)).output_in_time().unwrap())
 }
 
 fn is_untouched(sandbox: &Sandbox) {

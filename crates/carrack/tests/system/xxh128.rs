@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::support::node::Node;
 use crate::support::process::signal;
+use crate::support::running::InTime;
 use crate::support::running::Running;
 use crate::support::{Sandbox, same_tree, tool, tree, wait_until};
 
@@ -127,7 +128,7 @@ fn resumed_run_goes_on_with_the_same_digest_and_with_another() {
         assert!(running.is_running(), "it was done before it was to be killed");
         signal(running.id(), "KILL");
         running.end();
-        let told = crate::support::ran(command(then, &[]).output().unwrap());
+        let told = crate::support::ran(command(then, &[]).output_in_time().unwrap());
         assert_eq!(told.code, 0, "{first} {then}: {}", told.stderr);
         let summary = told.summary();
         assert_eq!(summary["digest"], then);

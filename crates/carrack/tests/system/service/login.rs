@@ -28,7 +28,7 @@ pub fn fed(command: &mut Command, typed: &str) -> Ran {
     let mut child = command.spawn().unwrap();
     // Who is refused at once reads nothing.
     let _ = child.stdin.take().unwrap().write_all(typed.as_bytes());
-    ran(child.wait_with_output().unwrap())
+    ran(crate::support::running::end_of(child))
 }
 
 pub fn add(sandbox: &Sandbox, name: &str, password: &str) {

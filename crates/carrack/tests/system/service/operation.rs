@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::support::node::Node;
 use crate::support::process::signal;
+use crate::support::running::InTime;
 use crate::support::service::{Service, object};
 use crate::support::{Sandbox, wait_until};
 
@@ -40,7 +41,7 @@ fn config_is_checked_and_shown_with_where_values_come_from() {
     assert!(shown.contains("# listen: [::]:7420    # default"), "{shown}");
     let mut command = sandbox.carrack();
     command.env("CARRACK_WORKERS", "5").args(["service", "config", "show", "--origin", &config]);
-    let shown = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let shown = String::from_utf8(command.output_in_time().unwrap().stdout).unwrap();
     assert!(shown.contains("workers = 5    # CARRACK_WORKERS"), "{shown}");
     for (text, words) in [
         ("[service]\nworker = 3\n", ["worker", "did you mean workers?"]),
@@ -162,7 +163,7 @@ fn systemd_units_are_good_where_it_can_be_asked() {
     let unit = unit.replace("/usr/bin/carrack", &crate::support::program().display().to_string());
     let service = sandbox.write("carrack.service", unit);
     let socket = sandbox.write("carrack.socket", fs::read_to_string(directory.join("carrack.socket")).unwrap());
-    match Command::new("systemd-analyze").arg("verify").args([&service, &socket]).output() {
+    match Command::new("systemd-analyze").arg("verify").args([&service, &socket]).output_in_time() {
         Ok(output) => {
             let told = String::from_utf8_lossy(&output.stderr).into_owned();
             let about_ours = told.lines().filter(|line| line.contains("carrack")).collect::<Vec<_>>();

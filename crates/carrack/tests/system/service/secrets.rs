@@ -13,6 +13,7 @@ use super::add_node;
 use super::login::{add, fed};
 use crate::support::node::Node;
 use crate::support::process::{signal, workers};
+use crate::support::running::InTime;
 use crate::support::service::{Service, object};
 use crate::support::{Sandbox, tree, wait_until};
 
@@ -127,7 +128,7 @@ fn service_writes_and_shows_no_secret() {
     let mut login = sandbox.carrack();
     let shown = sandbox.write("api.token", format!("{api}-that-is-refused"));
     login.args(["login", "--token", "--service", &format!("https://{url}")]).stdin(fs::File::open(shown).unwrap());
-    assert!(!login.output().unwrap().status.success());
+    assert!(!login.output_in_time().unwrap().status.success());
     // A password, a wrong one, and another one later; each comes by standard input.
     let passwords = ["canary of the first password", "canary of a wrong password", "canary of a later password"];
     add(&sandbox, "eve", passwords[0]);

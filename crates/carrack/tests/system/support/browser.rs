@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use super::Sandbox;
+use super::running::InTime;
 
 /// How a browser is asked to show a page.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +60,7 @@ pub fn open(sandbox: &Sandbox, page: Vec<u8>, look: Look) -> Opened {
         .arg("http://page.invalid/")
         .env("HOME", sandbox.path("home"))
         .stdin(Stdio::null());
-    let ran = browser.output().expect("chromium: bash tests/install-needs.sh installs it");
+    let ran = browser.output_in_time().expect("chromium: bash tests/install-needs.sh installs it");
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     let console = said.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect();
     let shown = std::fs::read(&shot).unwrap_or_else(|error| panic!("no picture: {error}\n{said}"));

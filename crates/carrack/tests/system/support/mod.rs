@@ -25,7 +25,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use json_schema::Schema;
-use running::output_of;
+use running::InTime;
 
 /// A directory that goes away with the test, and the program run inside it with a home of its own.
 pub struct Sandbox {
@@ -99,7 +99,7 @@ impl Sandbox {
 
     /// Runs the program to its end.
     pub fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Ran {
-        ran(output_of(self.carrack().args(arguments)).unwrap())
+        ran(self.carrack().args(arguments).output_in_time().unwrap())
     }
 
     /// Runs the program, which must succeed.
@@ -174,7 +174,7 @@ pub fn is_root() -> bool {
 
 /// Runs another program, which must succeed, and returns what it printed.
 pub fn tool(command: &mut Command) -> String {
-    let output = output_of(command).unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = command.output_in_time().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -187,7 +187,7 @@ pub fn b3sum(path: &Path) -> String {
 /// Asserts that two trees are the same to `diff`, which follows no link.
 #[track_caller]
 pub fn same_tree(a: &Path, b: &Path) {
-    let output = Command::new("diff").args(["-r", "--no-dereference"]).arg(a).arg(b).output().unwrap();
+    let output = Command::new("diff").args(["-r", "--no-dereference"]).arg(a).arg(b).output_in_time().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 

@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
+use super::running::InTime;
+
 /// Every process's number.
 fn all() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
@@ -74,7 +76,7 @@ pub fn descendants(pid: u32) -> Vec<u32> {
 
 /// Sends a signal by number or name; a process that is gone takes none.
 pub fn signal(pid: u32, signal: &str) {
-    let _ = Command::new("kill").arg(format!("-{signal}")).arg(pid.to_string()).output().unwrap();
+    let _ = Command::new("kill").arg(format!("-{signal}")).arg(pid.to_string()).output_in_time().unwrap();
 }
 
 /// The sockets that processes listen on, by inode: unlike a port, that is never someone else's later.

@@ -19,11 +19,32 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// Something that the command has started may hold its output for so long after its end.
 const HELD: Duration = Duration::from_secs(60);
 
-/// Runs a command to its end, as [`Command::output`] does, but not for ever.
-pub fn output_of(command: &mut Command) -> std::io::Result<Output> {
+/// Runs commands to their end, and not for ever: a test that waits must fail, and not hold all others.
+pub trait InTime {
+    /// As [`Command::output`], for as long as a command of a test may take.
+    fn output_in_time(&mut self) -> std::io::Result<Output>;
+}
+
+impl InTime for Command {
+    fn output_in_time(&mut self) -> std::io::Result<Output> {
+        let shown = format!("{self:?}");
+        let child = self.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        Ok(output_within(child, &shown, LONGEST, HELD))
+    }
+}
+
+/// Runs a command to its end whose standard output goes where the test has said.
+pub fn errors_of(command: &mut Command) -> std::io::Result<Output> {
     let shown = format!("{command:?}");
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    Ok(output_within(child, &shown, LONGEST, HELD))
+    let mut child = command.stderr(Stdio::piped()).spawn()?;
+    let outputs = [read(std::io::empty()), read(child.stderr.take().unwrap())];
+    Ok(finish(&mut child, outputs, &shown, LONGEST, HELD))
+}
+
+/// Waits for the end of a child whose outputs are pipes, as [`Child::wait_with_output`] does, but not for ever.
+pub fn end_of(mut child: Child) -> Output {
+    drop(child.stdin.take());
+    output_within(child, "the command", LONGEST, HELD)
 }
 
 fn output_within(mut child: Child, shown: &str, longest: Duration, held: Duration) -> Output {
