@@ -6,7 +6,8 @@ mod support;
 
 use std::time::Duration;
 
-use carrack_doctor::{Finding, HostSide, Path, Severity, Situation, diagnose};
+use carrack_core::evidence::{Evidence, EvidenceText};
+use carrack_doctor::{Finding, Host, HostSide, Path, Severity, Situation, diagnose};
 
 use support::host;
 
@@ -77,6 +78,50 @@ fn card_with_large_receive_offload_and_one_queue_is_told_both_lines() {
 }
 
 #[test]
+fn interrupts_that_all_come_to_one_processor_or_to_the_other_node_are_named() {
+    let of = |fixture: &str| {
+        let found = diagnose(&Situation::of(host(fixture)));
+        let one = found.into_iter().find(|finding| finding.rule == "interface.interrupts").expect("it is told");
+        let line = one.fix.as_ref().map(|fix| fix.line()).unwrap_or_default();
+        (one.severity, one.value, line.split("   #").next().unwrap_or_default().to_owned())
+    };
+    let (severity, value, line) = of("irq-one-processor");
+    assert_eq!((severity, value.as_str()), (Severity::Warning, "those of 4 queues all come to processor 0"));
+    let spread = "do echo $n > /proc/irq/$irq/smp_affinity_list; n=$((n < ";
+    assert_eq!(line, format!("n=0; for irq in 32 33 34 35; {spread}7 ? n + 1 : 0)); done"));
+    let (severity, value, line) = of("irq-other-node");
+    assert_eq!(
+        (severity, value.as_str()),
+        (Severity::Warning, "those of 3 queues come to no processor of the card's node")
+    );
+    assert_eq!(line, format!("n=0; for irq in 151 152 153; {spread}47 ? n + 1 : 0)); done"));
+    // Spread over the card's node, or of a slow card, they are as they should be.
+    let said = |speed: &str, processors: [&str; 2]| {
+        let lines = format!("9 80000 {} a\n8 1000 {} b\n", processors[0], processors[1]);
+        let place = |file: &str| format!("sys/class/net/eth0/{file}");
+        let mut evidence = Evidence::default();
+        for (name, text) in [
+            ("interrupts/eth0".to_owned(), lines.as_str()),
+            (place("speed"), speed),
+            (place("operstate"), "up"),
+            (place("carrier"), "1"),
+            (place("type"), "1"),
+            (place("device/numa_node"), "1"),
+            (place("device/local_cpulist"), "4-7"),
+            ("sys/devices/system/node/online".to_owned(), "0-1"),
+            ("sys/devices/system/cpu/online".to_owned(), "0-7"),
+        ] {
+            evidence.put(&name, EvidenceText::Found(text.to_owned()));
+        }
+        let found = diagnose(&Situation::of(Host { name: "a host".to_owned(), evidence: Ok(evidence) }));
+        found.into_iter().find(|finding| finding.rule == "interface.interrupts").expect("it is told").severity
+    };
+    assert_eq!((said("25000", ["5", "5"]), said("25000", ["0-3", "2"])), (Severity::Warning, Severity::Warning));
+    assert_eq!((said("25000", ["5", "6"]), said("25000", ["3", "4"])), (Severity::Ok, Severity::Ok));
+    assert_eq!((said("1000", ["5", "5"]), said("1000", ["0", "1"])), (Severity::Ok, Severity::Ok));
+}
+
+#[test]
 fn port_that_agreed_on_half_duplex_is_a_failure() {
     let found = diagnose(&Situation::of(host("half-duplex")));
     let one = found.iter().find(|finding| finding.rule == "interface.duplex").unwrap();
@@ -126,7 +171,8 @@ fn virtual_machine_is_judged_by_what_it_tells_and_by_nothing_else() {
     let found = diagnose(&Situation::of(host("vm")));
     let told = to_mend(&found, HostSide::Near);
     let rules: Vec<&str> = told.iter().map(|(rule, ..)| *rule).collect();
-    assert!(rules.is_empty(), "{told:#?}");
+    // Its disk and its clock, of which its network is no part.
+    assert_eq!(rules, ["storage.room", "clock.synchronised"], "{told:#?}");
     let unknown: Vec<&Finding> = found.iter().filter(|finding| finding.severity == Severity::Unknown).collect();
     assert!(unknown.iter().any(|one| one.rule == "tcp.receive-buffer" && one.value == "eth0 tells no speed"));
     // Without a second host nothing is said of a path.

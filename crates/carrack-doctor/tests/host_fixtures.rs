@@ -75,7 +75,7 @@ fn fiona_without_checksums_and_a_node_with_four_links_are_told_apart() {
 
 #[test]
 fn virtual_machine_is_told_what_it_has_and_what_nobody_can_know() {
-    let found = diagnose(&Situation::of(host("vm-storage")));
+    let found = diagnose(&Situation::of(host("vm")));
     let near = HostSide::Near;
     let clock = one(&found, near, "clock.synchronised");
     assert_eq!((clock.severity, line(clock).starts_with("systemctl enable --now chronyd")), (Severity::Warning, true));
@@ -101,7 +101,7 @@ fn virtual_machine_is_told_what_it_has_and_what_nobody_can_know() {
 
 #[test]
 fn container_without_sys_has_unknowns_and_no_guesses() {
-    let found = diagnose(&Situation::of(host("container-no-sys")));
+    let found = diagnose(&Situation::of(host("container")));
     let mend: Vec<&str> = found.iter().filter(|one| one.severity >= Severity::Warning).map(|one| one.rule).collect();
     // What /proc and calls say: the room, the clock.
     assert!(
@@ -274,11 +274,11 @@ const PLANTED: &[Planted] = &[
 
 #[test]
 fn planted_host_faults_are_named_each_with_its_line() {
-    let before = diagnose(&Situation::of(host("vm-storage")));
+    let before = diagnose(&Situation::of(host("vm")));
     for (texts, rule, severity, words) in PLANTED {
         let was = before.iter().any(|one| one.rule == *rule && one.severity == *severity);
         assert!(!was || *rule == "hardware.memory", "{rule} was there before");
-        let found = diagnose(&Situation::of(with(host("vm-storage"), texts)));
+        let found = diagnose(&Situation::of(with(host("vm"), texts)));
         let named: Vec<&Finding> = found.iter().filter(|one| one.rule == *rule && one.severity == *severity).collect();
         assert!(named.iter().any(|one| line(one).contains(words)), "{rule}: {named:#?}");
     }
@@ -288,13 +288,13 @@ fn planted_host_faults_are_named_each_with_its_line() {
 fn processor_is_compared_with_what_the_network_carries() {
     let texts = [("measured/processor/blake3+aes-128-gcm", "1000000000"), ("sys/devices/system/cpu/online", "0-1")];
     let wish = Wish { rate: Some(5e9), ..Wish::default() };
-    let found = diagnose(&Situation { wish, ..Situation::of(with(host("vm-storage"), &texts)) });
+    let found = diagnose(&Situation { wish, ..Situation::of(with(host("vm"), &texts)) });
     let seal = one(&found, HostSide::Near, "processor.seal-rate");
     assert_eq!(
         (seal.severity, seal.cost.as_str()),
         (Severity::Warning, "copies are limited to about 2 GB/s of 5 GB/s")
     );
     let wish = Wish { rate: Some(1.25e9), ..Wish::default() };
-    let found = diagnose(&Situation { wish, ..Situation::of(with(host("vm-storage"), &texts)) });
+    let found = diagnose(&Situation { wish, ..Situation::of(with(host("vm"), &texts)) });
     assert_eq!(one(&found, HostSide::Near, "processor.seal-rate").severity, Severity::Ok);
 }

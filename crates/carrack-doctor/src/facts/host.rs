@@ -1,5 +1,6 @@
 //! A host apart from its network: processors, memory, the limits of a session, the clock.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::HostFacts;
@@ -12,6 +13,44 @@ pub struct ClockOffset {
     pub least: f64,
     /// How wide the moment is in which it was read, in seconds.
     pub within: f64,
+}
+
+/// Processors by their numbers, as the kernel writes them: `0-7,16-23`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessorList(Vec<RangeInclusive<u64>>);
+
+impl ProcessorList {
+    /// `None` for what is no such list.
+    pub fn parse(text: &str) -> Option<Self> {
+        let range = |range: &str| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+            (first <= last).then_some(first..=last)
+        };
+        text.trim().split(',').map(range).collect::<Option<Vec<_>>>().map(Self)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.0.iter().fold(0, |sum, range| sum.saturating_add(range.end() - range.start()).saturating_add(1))
+    }
+
+    /// The only one; `None` of several.
+    pub fn only(&self) -> Option<u64> {
+        (self.count() == 1).then(|| *self.0[0].start())
+    }
+
+    /// Whether any is in both.
+    pub fn meets(&self, other: &Self) -> bool {
+        let overlap = |a: &RangeInclusive<u64>, b: &RangeInclusive<u64>| a.start() <= b.end() && b.start() <= a.end();
+        self.0.iter().any(|own| other.0.iter().any(|others| overlap(own, others)))
+    }
+
+    /// The most that stand in a row: the first and the last.
+    pub fn longest(&self) -> (u64, u64) {
+        let longest = self.0.iter().rev().max_by_key(|range| range.end() - range.start());
+        longest.map_or((0, 0), |range| (*range.start(), *range.end()))
+    }
 }
 
 impl<'a> HostFacts<'a> {
@@ -35,15 +74,8 @@ impl<'a> HostFacts<'a> {
 
     /// The number of processors that work.
     pub fn processors(&self) -> Known<u64> {
-        let text = self.text("sys/devices/system/cpu/online")?;
-        let count = |range: &str| {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            Some(last.parse::<u64>().ok()?.checked_sub(first.parse().ok()?)? + 1)
-        };
-        let counts: Option<Vec<u64>> = text.split(',').map(count).collect();
-        counts
-            .map(|counts| counts.iter().sum())
-            .ok_or_else(|| Unknown("nobody tells how many processors work".to_owned()))
+        let online = self.text("sys/devices/system/cpu/online").map(ProcessorList::parse)?;
+        online.map(|online| online.count()).ok_or_else(|| Unknown("nobody tells how many processors work".to_owned()))
     }
 
     /// Bytes of a line of `/proc/meminfo`.
@@ -106,6 +138,21 @@ impl<'a> HostFacts<'a> {
 mod tests {
     use super::*;
     use crate::situation::{Host, HostSide};
+
+    #[test]
+    fn processors_are_counted_and_compared_by_ranges() {
+        let list = |text: &str| ProcessorList::parse(text).unwrap();
+        assert_eq!((list("0-7,16-24\n").count(), list("0-7,16-24").longest()), (17, (16, 24)));
+        assert_eq!((list("3").only(), list("3-4").only(), list("3,4").only()), (Some(3), None, None));
+        assert_eq!(list("0-1,4-5").longest(), (0, 1));
+        assert!(
+            list("0-3,9").meets(&list("9-12")) && list("5").meets(&list("0-7")) && !list("0-3").meets(&list("4-9"))
+        );
+        for none in ["", "3-1", "a", "1,,2", "-1", "1-"] {
+            assert_eq!(ProcessorList::parse(none), None, "{none:?}");
+        }
+        assert_eq!(list("0-18446744073709551615,1").count(), u64::MAX);
+    }
 
     #[test]
     fn limits_of_groups_and_sessions_are_the_smallest_that_there_are() {

@@ -1,6 +1,6 @@
 //! Network interfaces: what the kernel, the driver and the slot say of each.
 
-use super::HostFacts;
+use super::{HostFacts, ProcessorList};
 use crate::known::{Known, Unknown};
 
 /// A network interface.
@@ -9,6 +9,17 @@ pub struct Interface<'a> {
     /// Its name.
     pub name: &'a str,
     facts: HostFacts<'a>,
+}
+
+/// An interrupt of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    /// Its number.
+    pub number: u32,
+    /// How often it has come.
+    pub count: u64,
+    /// The processors that it comes to.
+    pub processors: ProcessorList,
 }
 
 impl<'a> HostFacts<'a> {
@@ -93,6 +104,18 @@ impl<'a> Interface<'a> {
             .filter_map(|line| line.split_once(' '))
             .map(|(kind, rest)| (kind, rest.starts_with("root")))
             .collect())
+    }
+
+    /// Its interrupts; none where nobody asked, or it has none of its own.
+    pub fn interrupts(&self) -> Known<Vec<Interrupt>> {
+        let name = format!("interrupts/{}", self.name);
+        let text = if self.facts.evidence().get(&name).is_some() { self.facts.if_any(&name)? } else { None };
+        let interrupt = |line: &str| {
+            let mut words = line.split_whitespace();
+            let (number, count) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            Some(Interrupt { number, count, processors: ProcessorList::parse(words.next()?)? })
+        };
+        Ok(text.unwrap_or_default().lines().filter_map(interrupt).collect())
     }
 
     /// A number that its driver tells.

@@ -9,8 +9,8 @@ mod storage;
 mod tcp;
 
 pub use connection::{Agreed, Syn};
-pub use host::ClockOffset;
-pub use interface::Interface;
+pub use host::{ClockOffset, ProcessorList};
+pub use interface::{Interface, Interrupt};
 pub use route::Route;
 pub use settings::AtBoot;
 pub use storage::{BlockDevice, Mount, Room};

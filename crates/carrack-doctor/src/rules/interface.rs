@@ -1,7 +1,7 @@
 //! Interfaces: which one carries the data, how it is set up, and what it has lost.
 
 use super::{Check, Rule, Told, View};
-use crate::facts::Interface;
+use crate::facts::{Interface, Interrupt, ProcessorList};
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, OneOperator, Ours};
 use crate::known::Known;
 use crate::rules::tcp::{FAR, round_trip};
@@ -67,6 +67,15 @@ pub(super) const RULES: &[Rule] = &[
         source: "kernel, networking/scaling",
         class: Kernel,
         check: Check::Host(channels),
+    },
+    Rule {
+        id: "interface.interrupts",
+        threshold: "the queues' interrupts come to several processors of the card's node",
+        reason: "a processor that serves all queues is full before the card is; one of another node reaches each packet over \
+                 the link between both",
+        source: "kernel, core-api/irq/irq-affinity",
+        class: Kernel,
+        check: Check::Host(interrupts),
     },
     Rule {
         id: "interface.rings",
@@ -306,6 +315,46 @@ fn channels(view: &View<'_>) -> Known<Vec<Told>> {
     let told = Told::warning(format!("{now} of {most}")).about(carrier.name);
     let told = told.costs("no more than what one processor can handle");
     Ok(vec![told.command(format!("ethtool -L {} combined {most}", carrier.name))])
+}
+
+fn interrupts(view: &View<'_>) -> Known<Vec<Told>> {
+    let (carrier, speed) = fast(view)?;
+    let all = carrier.interrupts()?;
+    let most = all.iter().map(|one| one.count).max().unwrap_or(0);
+    // The card's own events come seldom, and so do those of queues that carry nothing.
+    let queues: Vec<&Interrupt> = all.iter().filter(|one| one.count > 0 && one.count >= most / 100).collect();
+    let Some(first) = queues.first() else { return Ok(Vec::new()) };
+    let online = view.facts.text("sys/devices/system/cpu/online").ok().and_then(ProcessorList::parse);
+    let nodes = view.facts.text("sys/devices/system/node/online").unwrap_or("0");
+    let node = carrier.number("device/numa_node").ok().filter(|node| *node >= 0 && nodes != "0");
+    let near = node.and_then(|_| ProcessorList::parse(carrier.text("device/local_cpulist").ok()?));
+    let only = first.processors.only().filter(|_| queues.iter().all(|one| one.processors == first.processors));
+    let is_far = near.as_ref().is_some_and(|near| queues.iter().all(|one| !one.processors.meets(near)));
+    let fit = near.or(online).filter(|fit| fit.count() > 1);
+    let told = match (only.filter(|_| queues.len() > 1), is_far, &fit) {
+        (Some(only), _, Some(_)) => {
+            let told = Told::warning(format!("those of {} queues all come to processor {only}", queues.len()));
+            told.costs("no more than what one processor can handle")
+        }
+        (_, true, Some(_)) => {
+            let node = node.unwrap_or_default();
+            let told =
+                Told::warning(format!("those of {} queues come to no processor of the card's node", queues.len()));
+            told.should_be(format!("processors of node {node}")).costs("each packet crosses the link between the nodes")
+        }
+        _ => return Ok(vec![Told::ok(format!("those of {} queues", queues.len())).about(carrier.name)]),
+    };
+    if speed < 10 * GBIT {
+        return Ok(vec![Told::ok("as they are: the card is slow enough for one processor").about(carrier.name)]);
+    }
+    let (from, to) = fit.map_or((0, 0), |fit| fit.longest());
+    let numbers: Vec<String> = queues.iter().map(|one| one.number.to_string()).collect();
+    let line = format!(
+        "n={from}; for irq in {}; do echo $n > /proc/irq/$irq/smp_affinity_list; n=$((n < {to} ? n + 1 : {from})); done",
+        numbers.join(" ")
+    );
+    let line = format!("{line}   # until the next boot; irqbalance moves them again where it runs");
+    Ok(vec![told.about(carrier.name).command(line)])
 }
 
 fn rings(view: &View<'_>) -> Known<Vec<Told>> {

@@ -56,13 +56,18 @@ pub enum Reached {
 }
 
 /// What the thread is given that reads an end's words: who takes them, how many may wait, and the knobs.
-#[derive(Clone)]
 struct Listening {
     words: InboxSender,
     backlog: Arc<Backlog>,
     /// Set when all that it said has been handed on.
     heard_out: Arc<Latch>,
     tuning: Arc<Tuning>,
+}
+
+impl Listening {
+    fn new(words: InboxSender, tuning: &Arc<Tuning>) -> Self {
+        Self { words, backlog: Arc::default(), heard_out: Arc::default(), tuning: Arc::clone(tuning) }
+    }
 }
 
 /// Where what an end says to the other is sent.
@@ -127,11 +132,9 @@ impl End {
         note: &Note,
     ) -> Result<Self, Failure> {
         let forward = Arc::new(Mutex::new(None));
-        let backlog = Arc::new(Backlog::default());
         let until = words.until.clone();
-        let heard_out = Arc::<Latch>::default();
-        let (held, heard, tuning) = (Arc::clone(&backlog), Arc::clone(&heard_out), Arc::clone(&context.tuning));
-        let words = Listening { words, backlog: held, heard_out: heard, tuning };
+        let words = Listening::new(words, &context.tuning);
+        let (backlog, heard_out) = (Arc::clone(&words.backlog), Arc::clone(&words.heard_out));
         let (mut shown, mut program_sent) = (Shown::default(), None);
         let mut steps = Vec::new();
         let (name, writer, reached) = match location {

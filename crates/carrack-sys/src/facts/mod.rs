@@ -9,6 +9,7 @@ mod clock;
 mod connection;
 mod ethtool;
 mod hardware;
+mod interrupts;
 mod memory;
 mod netlink;
 mod network;
@@ -78,6 +79,7 @@ const KINDS: &[Kind] = &[
     memory::gather,
     session::gather,
     network::gather,
+    interrupts::gather,
     netlink::gather,
     ethtool::gather,
     settings::gather,
@@ -173,8 +175,13 @@ impl Gatherer {
 
     /// The text of a file, as far as it is text.
     pub fn read(&self, name: &str) -> io::Result<String> {
+        self.read_up_to(name, FILE_BYTES)
+    }
+
+    /// The same of a file that may be longer.
+    fn read_up_to(&self, name: &str, most: u64) -> io::Result<String> {
         let mut bytes = Vec::new();
-        std::fs::File::open(self.root.join(name))?.take(FILE_BYTES).read_to_end(&mut bytes)?;
+        std::fs::File::open(self.root.join(name))?.take(most).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
