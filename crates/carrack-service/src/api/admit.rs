@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::noted::Noted;
 use super::problem::{ApiError, Done};
 use super::{Api, LOCAL_USER};
 use crate::clock::Moment;
@@ -35,6 +36,8 @@ pub enum Peer {
         address: IpAddr,
         /// Called once the client has proved who it is: it is a stranger no more.
         admit: Arc<dyn Fn() + Send + Sync>,
+        /// It came by a listed proxy.
+        by_proxy: bool,
     },
 }
 
@@ -74,6 +77,8 @@ pub(super) struct Known {
     pub caller: Arc<Caller>,
     /// The second proof of the session, where it came by a cookie.
     pub csrf: Option<String>,
+    /// What the handler tells for the audit.
+    pub noted: Noted,
 }
 
 /// The caller, in a handler.
@@ -82,7 +87,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Known {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         // Without it a route would be open that is not in the list.
-        parts.extensions.get::<Self>().cloned().ok_or_else(unauthenticated)
+        let mut known = parts.extensions.get::<Self>().cloned().ok_or_else(unauthenticated)?;
+        known.noted = parts.extensions.get().cloned().unwrap_or_default();
+        Ok(known)
     }
 }
 
@@ -115,12 +122,12 @@ async fn who(api: &Arc<Api>, request: &Parts) -> Done<Known> {
     if headers.contains_key(header::AUTHORIZATION) {
         let token = bearer(headers).ok_or_else(unauthenticated)?;
         let caller = by_token(api, token).await?;
-        return Ok(Known { caller: Arc::new(caller), csrf: None });
+        return Ok(Known { caller: Arc::new(caller), csrf: None, noted: Noted::default() });
     }
     if let Some(Peer::Account(account)) = request.extensions.get::<Peer>() {
         let account = *account;
         let caller = api.run(move |api| by_account(api, account)).await?;
-        return Ok(Known { caller: Arc::new(caller), csrf: None });
+        return Ok(Known { caller: Arc::new(caller), csrf: None, noted: Noted::default() });
     }
     let token = cookie(headers).and_then(ShownToken::parse).ok_or_else(unauthenticated)?;
     let csrf = token.csrf().to_owned();
@@ -132,7 +139,7 @@ async fn who(api: &Arc<Api>, request: &Parts) -> Done<Known> {
         let detail = "a change by a session's cookie needs its second proof, the header X-Carrack-Csrf";
         return Err(ApiError::new(StatusCode::FORBIDDEN, ProblemCode::CsrfMissing, detail));
     }
-    Ok(Known { caller: Arc::new(caller), csrf: Some(csrf) })
+    Ok(Known { caller: Arc::new(caller), csrf: Some(csrf), noted: Noted::default() })
 }
 
 /// `Authorization: Bearer TOKEN`; none for anything else, and for two of them.

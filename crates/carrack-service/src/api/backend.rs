@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::model::{Endpoint, EndpointTest, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule};
+use crate::journal::ItemQuery;
+use crate::model::{
+    Endpoint, EndpointTest, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule, Windowed,
+};
 
 /// What a task may expect that is not submitted yet.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,6 +54,18 @@ pub trait Backend: Send + Sync + 'static {
         cursor: Option<&str>,
         limit: usize,
     ) -> Result<Listed<TaskItem>, Option<String>>;
+
+    /// Items of a task by their place in the list, and how many there are: failed ones first.
+    ///
+    /// # Errors
+    /// Why they cannot be read, in words.
+    fn item_window(
+        &self,
+        task: &str,
+        query: &ItemQuery,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Windowed<TaskItem>, String>;
 
     /// Tries an endpoint: reaches it, shows its token, makes and removes a file, looks at its clock and its storage.
     fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest;

@@ -107,6 +107,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
         };
         let event = event(caller, &endpoint, "an endpoint was added");
         let name = endpoint.name.clone();
+        known.noted.about(&name);
         api.ledger.add_endpoint(&EndpointRow { endpoint, sealed_token }, &event)?;
         api.wrote();
         Ok(api.ledger.endpoint(&name)?.endpoint)
@@ -187,6 +188,7 @@ pub(super) async fn update(
         match api.ledger.change_endpoint(&row, &event, api.now()) {
             Ok(endpoint) => {
                 api.files.end_where("the endpoint was changed", |key| key.endpoint == name);
+                api.found.forget(&name);
                 api.wrote();
                 Ok(endpoint)
             }
@@ -245,6 +247,7 @@ pub(super) async fn remove(
         let event = event(&known.caller, &row.endpoint, "an endpoint was removed");
         api.ledger.remove_endpoint(&name, &event, api.now())?;
         api.files.end_where("the endpoint was removed", |key| key.endpoint == name);
+        api.found.forget(&name);
         api.wrote();
         Ok(StatusCode::NO_CONTENT)
     });
@@ -276,7 +279,9 @@ pub(super) async fn test(
         }
         let token = row.sealed_token.as_ref().map(|sealed| api.seal.unseal(&name, sealed)).transpose();
         let token = token.map_err(|error| ApiError::conflict(error.to_string()))?;
-        Ok(api.backend.test_endpoint(&row.endpoint, token.as_ref()))
+        let test = api.backend.test_endpoint(&row.endpoint, token.as_ref());
+        api.found.keep(&name, api.now(), &test);
+        Ok(test)
     });
     tested.await.map(Json)
 }

@@ -33,8 +33,8 @@ const LOOK: Duration = Duration::from_secs(2);
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct EventsQuery {
-    /// Those behind this one; 0, and what is left out: from the oldest that is kept. `latest`: only those to come, behind
-    /// the number that `next`, or the stream's first `id`, tells. `Last-Event-ID` goes before it.
+    /// Those behind this one; 0, and what is left out: from the oldest that is kept. `latest`: only those to come,
+    /// behind the number that `next`, or the stream's first `id`, tells. `Last-Event-ID` goes before it.
     #[param(value_type = Option<String>)]
     since: Option<Since>,
     /// Of this task.

@@ -14,6 +14,7 @@ use super::admit::{Known, is_still_known};
 use super::extract::{PathOf, QueryOf, limit};
 use super::problem::{ApiError, Done};
 use super::stream::{Pieces, channel};
+use crate::journal::ItemQuery;
 use crate::model::{ITEM_CSV_HEADINGS, ItemState, Listed, Problem, TaskItem, Verb};
 
 /// Items that are read and sent at once.
@@ -26,6 +27,10 @@ const BATCH: usize = 1000;
 pub(super) struct ItemsQuery {
     /// States, separated by commas: `done`, `skipped`, `failed`.
     state: Option<String>,
+    /// With `offset`: whose path contains this, in any case; with `*` or `?`, whose whole path is like it.
+    filter: Option<String>,
+    /// Rows from this place in the list on, with the number of all rows: a `Windowed` in place of a page.
+    offset: Option<u64>,
     /// Rows of a page, 1 to 1000; 100 where it is left out. Without meaning for NDJSON and CSV.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -58,7 +63,7 @@ fn form(headers: &HeaderMap) -> Form {
     get, path = "/tasks/{id}/items", tag = "tasks",
     params(("id" = String, Path, description = "The task."), ItemsQuery),
     responses(
-        (status = 200, description = "One page, or all.", content((Listed<TaskItem> = "application/json"),
+        (status = 200, description = "One page, or all; with `offset`, a `Windowed`.", content((Listed<TaskItem> = "application/json"),
             (String = "application/x-ndjson"), (String = "text/csv"))),
         (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
     )
@@ -76,6 +81,21 @@ pub(super) async fn list(
     let states = query.state.as_deref().map(|text| text.split(',').map(parse).collect::<Result<Vec<_>, _>>());
     let states = states.transpose().map_err(|why| ApiError::malformed(format!("state: {why}")))?.unwrap_or_default();
     let (caller, task, wanted) = (Arc::clone(&known.caller), id.clone(), states.clone());
+    if let Some(offset) = query.offset {
+        if query.cursor.is_some() || form != Form::Page {
+            return Err(ApiError::malformed("offset: not together with cursor, NDJSON or CSV"));
+        }
+        let wanted = ItemQuery { states, text: query.filter.filter(|text| !text.is_empty()) };
+        let windowed = api.run(move |api| {
+            api.task_of(&caller, &task, Verb::View)?;
+            let windowed = api.backend.item_window(&task, &wanted, offset, limit);
+            windowed.map_err(|why| ApiError::internal(format!("items of task {task}: {why}")))
+        });
+        return windowed.await.map(|windowed| Json(windowed).into_response());
+    }
+    if query.filter.is_some() {
+        return Err(ApiError::malformed("filter: with offset"));
+    }
     let first_limit = if form == Form::Page { limit } else { BATCH };
     let first = api.run(move |api| {
         api.task_of(&caller, &task, Verb::View)?;

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::admit::{COOKIE, Known, Peer};
 use super::extract::Body;
+use super::noted::Noted;
 use super::problem::{ApiError, Done};
 use super::{Api, tokens};
 use crate::identity::{ShownToken, verify_password};
@@ -42,12 +43,14 @@ fn wrong_login() -> ApiError {
 pub(super) async fn login(
     State(api): State<Arc<Api>>,
     peer: Option<Extension<Peer>>,
+    Extension(noted): Extension<Noted>,
     Body(request): Body<LoginRequest>,
 ) -> Done<Response> {
     let address = peer.and_then(|Extension(peer)| peer.address());
     let is_cookie = request.cookie;
     let user = match (request.user, request.password, request.link) {
         (Some(name), Some(password), None) => {
+            noted.by(&name);
             let named = if crate::identity::name_fault(&name, "-_.@").is_some() { NOBODY } else { &name };
             let Some(user) = proved(&api, named, name.clone(), password, address).await? else {
                 return Err(wrong_login());
@@ -63,6 +66,7 @@ pub(super) async fn login(
         }
         _ => return Err(ApiError::malformed("a login takes a user with a password, or a link")),
     };
+    noted.by(&user.name);
     let answer = begin(&api, user, is_cookie, address).await?;
     api.metrics.login("let in");
     Ok(answer)

@@ -5,6 +5,7 @@
 //! `admit` stands before all of them.
 
 mod admit;
+mod audit;
 mod backend;
 mod endpoints;
 mod events;
@@ -12,11 +13,15 @@ mod extract;
 mod files;
 mod grants;
 mod health;
+mod host;
 mod items;
 mod login;
 mod metrics;
+mod nodes;
+mod noted;
 mod openapi;
 mod options;
+mod overview;
 mod page;
 mod problem;
 mod router;
@@ -39,8 +44,10 @@ use carrack_engine::node::RevokedGrants;
 use tokio::sync::{Semaphore, watch};
 
 pub use self::admit::Peer;
+use self::audit::Audit;
 pub use self::backend::{Backend, Promise};
 use self::metrics::Metrics;
+use self::nodes::Found;
 use self::problem::{ApiError, Done};
 pub use self::router::{openapi_json, router};
 pub use self::serve::{ApiHandle, Patience, ServeConfig, start};
@@ -103,6 +110,8 @@ pub struct Api {
     /// Where others reach the service, with its key, as [`crate::client::Target`] reads it; for login links.
     address: OnceLock<String>,
     metrics: Metrics,
+    audit: Audit,
+    found: Found,
     passwords: Semaphore,
     streams: Arc<Semaphore>,
     /// Grows when there may be new events.
@@ -138,6 +147,8 @@ impl Api {
             links: LoginLinks::default(),
             address: OnceLock::new(),
             metrics: Metrics::default(),
+            audit: Audit::default(),
+            found: Found::default(),
             passwords: Semaphore::new(PASSWORDS_AT_ONCE),
             streams: Arc::new(Semaphore::new(STREAMS_AT_ONCE)),
             changed: watch::Sender::new(0),

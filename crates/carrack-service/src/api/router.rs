@@ -13,10 +13,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::admit::Known;
+use super::host::OwnNames;
 use super::problem::ApiError;
 use super::{
-    Api, admit, endpoints, events, files, grants, health, items, login, metrics, openapi, options, page, sessions,
-    tasks, timers, tokens, users,
+    Api, admit, audit, endpoints, events, files, grants, health, host, items, login, metrics, nodes, openapi, options,
+    overview, page, sessions, tasks, timers, tokens, users,
 };
 use crate::model::ProblemCode;
 
@@ -66,6 +67,9 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(sessions::change_password))
         .routes(routes!(sessions::add_link))
         .routes(routes!(sessions::end))
+        .routes(routes!(overview::show))
+        .routes(routes!(nodes::list))
+        .routes(routes!(audit::list))
 }
 
 /// The description of the API, as it is served and committed.
@@ -84,8 +88,8 @@ async fn show_openapi(_: Known) -> Response {
 }
 
 /// All routes. A connection puts its [`super::Peer`] into each request's extensions. A request gets `patience` from its
-/// head to the head of its answer: a body that trickles is cut off.
-pub fn router(api: &Arc<Api>, patience: Duration) -> Router {
+/// head to the head of its answer: a body that trickles is cut off. `names` are those of the host.
+pub fn router(api: &Arc<Api>, patience: Duration, names: &[String]) -> Router {
     let (documented, _) = documented().split_for_parts();
     Router::new()
         .nest("/api/v1", documented.route("/openapi.json", get(show_openapi)))
@@ -98,10 +102,12 @@ pub fn router(api: &Arc<Api>, patience: Duration) -> Router {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, ProblemCode::MethodNotAllowed, detail)
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(Arc::clone(api), audit::keep))
         .layer(middleware::from_fn_with_state(Arc::clone(api), admit::admit))
         .layer(middleware::from_fn_with_state(Arc::clone(api), metrics::count))
         .layer(middleware::from_fn_with_state(patience, bounded))
         .merge(page::routes())
+        .layer(middleware::from_fn_with_state(OwnNames::of(names), host::check))
         .with_state(Arc::clone(api))
 }
 

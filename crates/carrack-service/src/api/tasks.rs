@@ -16,8 +16,10 @@ use super::problem::{ApiError, Done};
 use super::submit::submission_id;
 use crate::clock::Moment;
 use crate::identity::{Caller, Object, is_label, places};
-use crate::ledger::{LedgerError, NewEvent, Page, TaskChange, TaskFilter, TaskGuard};
-use crate::model::{DryRun, EventKind, Listed, NewTask, Problem, Task, TaskCount, TaskState, TaskUpdate, Verb};
+use crate::ledger::{LedgerError, NewEvent, Page, TaskChange, TaskFilter, TaskGuard, TaskWindow};
+use crate::model::{
+    DryRun, EventKind, Listed, NewTask, Problem, Task, TaskCount, TaskSort, TaskState, TaskUpdate, Verb, Windowed,
+};
 
 /// How a task is submitted.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -58,7 +60,9 @@ pub(super) async fn submit(
         });
         return tried.await.map(|tried| Json(tried).into_response());
     }
+    let noted = known.noted.clone();
     let submitted = api.run(move |api| api.accept(&known.caller, request, id)).await?;
+    noted.about(&submitted.task.id);
     let version = etag(submitted.task.version);
     if submitted.duplicate {
         let replay = [("idempotent-replay", HeaderValue::from_static("true"))];
@@ -86,6 +90,13 @@ pub(super) struct ListQuery {
     owner: Option<String>,
     /// Of this timer.
     timer: Option<String>,
+    /// Whose label, identifier or a path of which contains this, in any case.
+    q: Option<String>,
+    /// With `offset`: `created`, `state`, `bytes` or `rate`, with `-` before it for the greatest first; `-created`
+    /// where it is left out.
+    sort: Option<String>,
+    /// Rows from this place in the sorted list on, with the number of all rows: a `Windowed` in place of a page.
+    offset: Option<u64>,
     /// Rows of a page, 1 to 1000; 100 where it is left out.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -102,7 +113,7 @@ fn states(text: &str) -> Done<Vec<TaskState>> {
 #[utoipa::path(
     get, path = "/tasks", tag = "tasks", params(ListQuery),
     responses(
-        (status = 200, description = "One page.", body = Listed<Task>),
+        (status = 200, description = "One page; with `offset`, a `Windowed`.", body = Listed<Task>),
         (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -110,9 +121,10 @@ pub(super) async fn list(
     State(api): State<Arc<Api>>,
     known: Known,
     QueryOf(query): QueryOf<ListQuery>,
-) -> Done<Json<Listed<Task>>> {
+) -> Done<Response> {
     let limit = limit(query.limit)?;
     let states = query.state.as_deref().map(states).transpose()?.unwrap_or_default();
+    let window = window(&query, limit)?;
     let page = Page { after: query.cursor, limit: limit + 1 };
     let mut filter = TaskFilter {
         owner: query.owner,
@@ -122,28 +134,64 @@ pub(super) async fn list(
         since: query.since,
         before: query.before,
         timer: query.timer,
+        text: query.q.filter(|text| !text.is_empty()),
     };
     let listed = api.run(move |api| {
         let caller = &known.caller;
         api.check(caller, Verb::View, Object::Nothing)?;
-        match &filter.owner {
-            _ if caller.is_admin() => {}
-            // There are no tasks of others, as far as the caller can tell.
-            Some(owner) if *owner != caller.user => return Ok(Listed { items: Vec::new(), next: None }),
-            _ => filter.owner = Some(caller.user.clone()),
+        let is_empty = !narrow(caller, &mut filter);
+        if let Some(window) = window {
+            // How many rows there are would tell of those that lie outside of the token's path.
+            api.check(caller, Verb::View, Object::Figures { of_all: false })?;
+            let (items, total) =
+                if is_empty { Default::default() } else { api.ledger.task_window(&filter, &window)? };
+            let mut windowed = Windowed { items, offset: window.offset, total, complete: true };
+            windowed.items.iter_mut().for_each(|task| api.backend.complete(task));
+            return Ok(Json(windowed).into_response());
         }
-        if let Some(only) = caller.scope.as_ref().and_then(|scope| scope.endpoint.clone()) {
-            if filter.endpoint.as_ref().is_some_and(|endpoint| *endpoint != only) {
-                return Ok(Listed { items: Vec::new(), next: None });
-            }
-            filter.endpoint = Some(only);
+        if is_empty {
+            return Ok(Json(Listed::<Task> { items: Vec::new(), next: None }).into_response());
         }
         let mut listed = paged(api.ledger.tasks(&filter, &page)?, limit, |task| task.id.clone());
         listed.items.retain(|task| sees(caller, task));
         listed.items.iter_mut().for_each(|task| api.backend.complete(task));
-        Ok(listed)
+        Ok(Json(listed).into_response())
     });
-    listed.await.map(Json)
+    listed.await
+}
+
+/// The window that a query asks for; none: it asks for a page.
+fn window(query: &ListQuery, limit: usize) -> Done<Option<TaskWindow>> {
+    let Some(offset) = query.offset else {
+        return match query.sort {
+            Some(_) => Err(ApiError::malformed("sort: with offset; pages come by the time of submission")),
+            None => Ok(None),
+        };
+    };
+    if query.cursor.is_some() {
+        return Err(ApiError::malformed("offset: not together with cursor"));
+    }
+    let text = query.sort.as_deref().unwrap_or("-created");
+    let (descending, word) = text.strip_prefix('-').map_or((false, text), |word| (true, word));
+    let sort = TaskSort::parse(word).map_err(|why| ApiError::malformed(format!("sort: {why}")))?;
+    Ok(Some(TaskWindow { sort, descending, offset, limit }))
+}
+
+/// Leaves of a filter what the caller may see; whether there can be anything.
+fn narrow(caller: &Caller, filter: &mut TaskFilter) -> bool {
+    match &filter.owner {
+        _ if caller.is_admin() => {}
+        // There are no tasks of others, as far as the caller can tell.
+        Some(owner) if *owner != caller.user => return false,
+        _ => filter.owner = Some(caller.user.clone()),
+    }
+    if let Some(only) = caller.scope.as_ref().and_then(|scope| scope.endpoint.clone()) {
+        if filter.endpoint.as_ref().is_some_and(|endpoint| *endpoint != only) {
+            return false;
+        }
+        filter.endpoint = Some(only);
+    }
+    true
 }
 
 /// Whether a row of a list is shown: without a line in the log for each that is not.

@@ -125,6 +125,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
             version: 1,
         };
         tracing::info!(target: "carrack::audit", user = %caller.user, timer = %timer.id, "timer made");
+        known.noted.about(&timer.id);
         api.ledger.add_timer(&timer, &event(caller, &timer, EventKind::TimerMade, "a timer was made"))?;
         api.wrote();
         Ok(api.ledger.timer(&timer.id)?)

@@ -89,6 +89,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
             is_session: false,
         };
         let made = keep(api, row)?;
+        known.noted.about(&made.row.id);
         tracing::info!(target: "carrack::audit", by = %caller.user, user = %made.row.user, token = %made.row.id, "token made");
         Ok(made)
     });

@@ -59,6 +59,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
     let password = api.hash(new.password).await?;
     let added = api.run(move |api| {
         let user = User { name: new.name, role: new.role, account: new.account, enabled: true, added: api.now() };
+        known.noted.about(&user.name);
         api.ledger.add_user(&UserRow { user: user.clone(), password })?;
         tracing::info!(target: "carrack::audit", by = %known.caller.user, user = %user.name, role = user.role.name(), "user added");
         Ok(user)

@@ -77,6 +77,11 @@ pub enum Object<'a> {
         /// Whose they are.
         user: &'a str,
     },
+    /// On figures over many tasks.
+    Figures {
+        /// Of everybody's, and not one's own alone.
+        of_all: bool,
+    },
     /// On users, and on the service itself.
     Service,
 }
@@ -155,6 +160,10 @@ fn by_owner(caller: &Caller, action: &Action<'_>) -> Decision {
         Object::Tokens { user } if user == caller.user => allowed("own-tokens"),
         Object::Tokens { .. } if caller.is_admin() => allowed("admin"),
         Object::Tokens { .. } => hidden("tokens-of-another"),
+        Object::Figures { of_all: false } => allowed("own-figures"),
+        Object::Figures { of_all: true } if caller.is_admin() => allowed("admin"),
+        Object::Figures { of_all: true } if caller.role == Role::Viewer => allowed("viewer"),
+        Object::Figures { of_all: true } => forbidden("figures-of-all"),
         // The role was looked at above.
         Object::Service => allowed("role-has-verb"),
     }
@@ -213,9 +222,11 @@ fn outside(scope: &Scope, action: &Action<'_>) -> Option<Decision> {
         Object::Endpoint { endpoint, .. } if endpoint.name != *name => Some(hidden("scope-other-endpoint")),
         Object::Endpoint { path: Some(path), .. } => (!is_below(path)).then(|| forbidden("scope-other-path")),
         Object::Endpoint { path: None, .. } => None,
-        Object::EndpointSettings(_) | Object::RawLocation | Object::Tokens { .. } | Object::Service => {
-            Some(forbidden("scope-one-endpoint"))
-        }
+        Object::EndpointSettings(_)
+        | Object::RawLocation
+        | Object::Tokens { .. }
+        | Object::Figures { .. }
+        | Object::Service => Some(forbidden("scope-one-endpoint")),
     }
 }
 

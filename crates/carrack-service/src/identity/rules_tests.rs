@@ -43,8 +43,8 @@ fn scope(text: &str) -> Option<Scope> {
 }
 
 /// An object as the table has it: `row OWNER [@NAME:/path…]`, `at NAME [/path]`, `settings [NAME]`, `raw`, `tokens
-/// USER`, `service`, `nothing`. The endpoint `lab` is ann's, `shared` is ann's and bob's, `all` everybody's, `ro`
-/// everybody's to read.
+/// USER`, `figures [all]`, `service`, `nothing`. The endpoint `lab` is ann's, `shared` is ann's and bob's, `all`
+/// everybody's, `ro` everybody's to read.
 fn decide(caller: &Caller, verb: &str, object: &str) -> Decision {
     let endpoints = [
         endpoint("lab", "ann", &[], false),
@@ -70,6 +70,7 @@ fn decide(caller: &Caller, verb: &str, object: &str) -> Decision {
         "settings" => Object::EndpointSettings(words.get(1).map(|name| named(name))),
         "raw" => Object::RawLocation,
         "tokens" => Object::Tokens { user: words[1] },
+        "figures" => Object::Figures { of_all: words.get(1) == Some(&"all") },
         "service" => Object::Service,
         other => panic!("{other}"),
     };
@@ -105,6 +106,15 @@ const TABLE: &[(&str, Role, &str, &str, &str, &str)] = &[
     ("root", Role::Admin, "metrics", "metrics", "service", "+role-has-verb"),
     ("root", Role::Admin, "metrics", "view", "nothing", "-scope-lacks-verb"),
     ("root", Role::Admin, "view", "metrics", "service", "-scope-lacks-verb"),
+    // Figures.
+    ("bob", Role::User, "", "view", "figures", "+own-figures"),
+    ("bob", Role::User, "", "view", "figures all", "-figures-of-all"),
+    ("vic", Role::Viewer, "", "view", "figures all", "+viewer"),
+    ("root", Role::Admin, "", "view", "figures all", "+admin"),
+    ("root", Role::Admin, "view", "view", "figures all", "-figures-of-all"),
+    ("ann", Role::User, "tasks", "view", "figures", "-scope-lacks-verb"),
+    ("ann", Role::User, "view@lab", "view", "figures", "-scope-one-endpoint"),
+    ("vic", Role::Viewer, "view@lab", "view", "figures all", "-scope-one-endpoint"),
     // Endpoints.
     ("ann", Role::User, "", "read", "at lab /x", "+endpoint-own"),
     ("ann", Role::User, "", "delete", "at lab /x", "+endpoint-own"),

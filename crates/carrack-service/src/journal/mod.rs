@@ -9,12 +9,14 @@
 
 mod body;
 mod error;
+mod index;
 mod items;
 mod reader;
 mod record;
 mod writer;
 
 pub use error::JournalError;
+pub use index::{ItemIndex, ItemQuery, ItemWindow};
 pub use items::{Cursor, ItemFilter, ItemPage, each_item, items};
 pub use reader::Reader;
 pub use record::{AttemptEnd, EndKind, Item, PairEnd, Record, Sample};

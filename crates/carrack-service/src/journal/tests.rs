@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use carrack_core::report::ItemKind;
 use proptest::prelude::*;
@@ -271,4 +272,82 @@ proptest! {
         prop_assert_eq!(&again[..heard.len()], &heard[..]);
         prop_assert_eq!(&again[heard.len()..], &records()[..1]);
     }
+}
+
+/// Whatever window is asked for, it is a part of the list that pages give.
+#[test]
+fn item_windows_are_parts_of_the_list_while_it_grows() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = |number: usize| match number % 7 {
+        0 => ItemState::Skipped,
+        1 => ItemState::Failed,
+        _ => ItemState::Done,
+    };
+    let records = |numbers: std::ops::Range<usize>| -> Vec<Record> {
+        let one = |number: usize| Record::Item(item(format!("run/{number:05}").as_bytes(), state(number)));
+        numbers.map(one).collect()
+    };
+    let fail = |count: usize| {
+        let mut failed = Writer::begin_failed(directory.path()).unwrap();
+        (0..count).for_each(|number| {
+            failed.append(&Record::Item(item(format!("bad/{number}").as_bytes(), ItemState::Failed))).unwrap();
+        });
+        failed.finish().unwrap();
+    };
+    let queries = [(vec![], None), (vec![ItemState::Skipped], None), (vec![], Some("9")), (vec![], Some("*/0001?"))];
+    let mut indexes = queries.map(|(states, text)| {
+        let query = ItemQuery { states: states.clone(), text: text.map(str::to_owned) };
+        (ItemIndex::new(directory.path(), query), states, text)
+    });
+    let mut check = || {
+        for (index, states, text) in &mut indexes {
+            let filter = ItemFilter { states: states.clone(), pair: None };
+            let mut all = Vec::new();
+            each_item::<JournalError>(directory.path(), &filter, |item| {
+                let path = String::from_utf8(item.path.clone()).unwrap();
+                let passes = match text {
+                    Some("9") => path.contains('9'),
+                    Some(_) => path.len() == 9 && path.starts_with("run/0001"),
+                    None => true,
+                };
+                all.extend(passes.then_some(item));
+                Ok(())
+            })
+            .unwrap();
+            for offset in [0, 1, 2, 255, 256, 257, 1000, all.len().saturating_sub(3), all.len(), all.len() + 5] {
+                let window = index.window(offset as u64, 4, Duration::from_secs(600)).unwrap();
+                assert_eq!((window.total, window.is_complete), (all.len() as u64, true), "{states:?} {text:?}");
+                let expected: Vec<_> = all.iter().skip(offset).take(4).cloned().collect();
+                assert_eq!(window.items, expected, "{states:?} {text:?} from {offset}");
+            }
+        }
+    };
+    check();
+    write(directory.path(), &records(0..5000));
+    fail(3);
+    check();
+    // The next attempt goes on with the journal, and begins the list of failed items anew.
+    write(directory.path(), &records(5000..9000));
+    fail(700);
+    check();
+    fail(1);
+    check();
+}
+
+#[test]
+fn item_window_tells_what_it_has_when_its_time_is_up_and_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let records: Vec<Record> =
+        (0..5000).map(|number| Record::Item(item(format!("{number}").as_bytes(), ItemState::Done))).collect();
+    write(directory.path(), &records);
+    let mut index = ItemIndex::new(directory.path(), ItemQuery::default());
+    let mut totals = Vec::new();
+    loop {
+        let window = index.window(0, 1, Duration::ZERO).unwrap();
+        totals.push(window.total);
+        if window.is_complete {
+            break;
+        }
+    }
+    assert!(totals.len() > 2 && totals.is_sorted() && totals.last() == Some(&5000), "{totals:?}");
 }

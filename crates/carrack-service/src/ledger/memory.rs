@@ -6,12 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use carrack_core::grant::GrantId;
 
+use super::audit::{AuditFilter, AuditLines, NewAuditLine};
+use super::tally::{self, Before, OverviewQuery, OverviewRows, Queue, TASKS_MOST, Tallies, Tally};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, UserRow, endpoints_of, rules,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow, endpoints_of, rules,
 };
 use crate::clock::Moment;
-use crate::model::{Endpoint, Event, NewTask, Task, TaskState, Timer, TimerState, TokenRow, User};
+use crate::model::{AuditLine, Endpoint, Event, NewTask, Task, TaskSort, TaskState, Timer, TimerState, TokenRow, User};
 
 /// A ledger that is gone with its process.
 #[derive(Default)]
@@ -39,6 +41,8 @@ struct Rows {
     last_token: u64,
     /// Grants that are not taken any more, and until when.
     revoked: BTreeMap<GrantId, Moment>,
+    tallies: Tallies,
+    audit: AuditLines,
     /// By the order in which they were added.
     timers: BTreeMap<u64, Timer>,
     last_timer: u64,
@@ -64,6 +68,7 @@ impl TaskRow {
             && filter.since.is_none_or(|since| task.submitted >= since)
             && filter.before.is_none_or(|before| task.submitted < before)
             && filter.timer.as_ref().is_none_or(|timer| Some(timer) == self.submitted.timer.as_ref())
+            && filter.text.as_ref().is_none_or(|text| rules::mentions(task, text))
     }
 }
 
@@ -87,8 +92,12 @@ impl Rows {
         let place = self.place(id)?;
         let row = self.tasks.get_mut(&place).ok_or(LedgerError::Missing)?;
         let mut task = row.task.clone();
+        let before = Before::of(&task);
         rule(&mut task)?;
         row.task = task.clone();
+        if let Some(tally) = Tally::of_change(before, &task, events, now) {
+            self.tallies.add(tally);
+        }
         if task.state.has_ended() {
             self.open.remove(&place);
         } else {
@@ -181,6 +190,17 @@ impl MemoryLedger {
     }
 }
 
+/// What comes first of two tasks.
+fn order(sort: TaskSort, one: &Task, other: &Task) -> std::cmp::Ordering {
+    let state = |task: &Task| TaskState::ALL.iter().position(|state| *state == task.state);
+    match sort {
+        TaskSort::Created => std::cmp::Ordering::Equal,
+        TaskSort::State => state(one).cmp(&state(other)),
+        TaskSort::Bytes => one.progress.bytes_moved.cmp(&other.progress.bytes_moved),
+        TaskSort::Rate => one.progress.rates.all.total_cmp(&other.progress.rates.all),
+    }
+}
+
 /// The rows before a place, the latest first.
 fn latest<T>(rows: &BTreeMap<u64, T>, before: Option<u64>) -> impl Iterator<Item = &T> {
     rows.range(..before.unwrap_or(u64::MAX)).rev().map(|(_, row)| row)
@@ -211,6 +231,53 @@ impl Ledger for MemoryLedger {
         }
         let found = latest(&rows.tasks, before).filter(|row| row.passes(filter));
         Ok(found.take(page.limit).map(|row| row.task.clone()).collect())
+    }
+
+    fn task_window(&self, filter: &TaskFilter, window: &TaskWindow) -> Answer<(Vec<Task>, u64)> {
+        let rows = self.rows();
+        // The latest first: what is equal stays so.
+        let mut found: Vec<&Task> =
+            latest(&rows.tasks, None).filter(|row| row.passes(filter)).map(|row| &row.task).collect();
+        let total = u64::try_from(found.len()).unwrap_or(u64::MAX);
+        if window.sort == TaskSort::Created {
+            if !window.descending {
+                found.reverse();
+            }
+        } else {
+            found.sort_by(|one, other| {
+                let order = order(window.sort, one, other);
+                if window.descending { order.reverse() } else { order }
+            });
+        }
+        let offset = usize::try_from(window.offset).unwrap_or(usize::MAX);
+        Ok((found.into_iter().skip(offset).take(window.limit).cloned().collect(), total))
+    }
+
+    fn overview(&self, query: &OverviewQuery) -> Answer<OverviewRows> {
+        let rows = self.rows();
+        let tasks = || rows.tasks.values().map(|row| &row.task);
+        let is_of = |wanted: &Option<String>, task: &Task| wanted.as_ref().is_none_or(|owner| *owner == task.owner);
+        let mut queue = Queue::new(query);
+        let is_then = |task: &&Task| task.submitted < query.to() && task.ended.is_none_or(|ended| ended >= query.from);
+        for task in tasks().filter(is_then).filter(|task| is_of(&query.curves_of, task)) {
+            queue.add(task.submitted, task.started, task.ended);
+        }
+        let (waiting, running) = queue.counts();
+        let own = || tasks().filter(|task| is_of(&query.rows_of, task));
+        let mut slowest: Vec<&Task> = own().filter(|task| tally::may_be_slow(task, query)).collect();
+        slowest.sort_by(|one, other| one.progress.rates.all.total_cmp(&other.progress.rates.all));
+        let stuck = own().filter(|task| tally::is_stuck(task, query.now)).take(TASKS_MOST).cloned().collect();
+        let slowest = slowest.into_iter().take(TASKS_MOST).cloned().collect();
+        Ok(OverviewRows { waiting, running, slowest, stuck, ..rows.tallies.rows(query) })
+    }
+
+    fn note(&self, lines: &[NewAuditLine]) -> Answer<()> {
+        self.rows().audit.add(lines);
+        Ok(())
+    }
+
+    fn audit(&self, filter: &AuditFilter, limit: usize) -> Answer<Vec<AuditLine>> {
+        Ok(self.rows().audit.list(filter, limit))
     }
 
     fn count_tasks(&self) -> Answer<Vec<(String, TaskState, u64)>> {
@@ -503,6 +570,8 @@ impl Ledger for MemoryLedger {
         for (_, id) in old {
             rows.events.remove(&id);
         }
+        rows.tallies.forget(retention.events_before);
+        rows.audit.forget(retention.events_before, retention.limit);
         Ok(gone)
     }
 

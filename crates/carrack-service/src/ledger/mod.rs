@@ -5,19 +5,24 @@
 //! Each method is one transaction: what it says is durable once it returns, and nothing of it is there if it fails.
 //! Methods block; async code calls them where blocking is allowed.
 
+pub mod audit;
 #[cfg(test)]
 mod conformance;
 pub mod memory;
 pub mod rules;
 pub mod sqlite;
+pub mod tally;
 
 use std::fmt;
 
 use carrack_core::grant::GrantId;
 
+use self::audit::{AuditFilter, NewAuditLine};
+use self::tally::{OverviewQuery, OverviewRows};
 use crate::clock::Moment;
 use crate::model::{
-    Blocked, Endpoint, Event, EventKind, Fence, NewTask, Progress, Task, TaskFailure, TaskState, Timer, TokenRow, User,
+    AuditLine, Blocked, Endpoint, Event, EventKind, Fence, NewTask, Progress, Task, TaskFailure, TaskSort, TaskState,
+    Timer, TokenRow, User,
 };
 
 /// Why the ledger did not do what it was asked.
@@ -94,13 +99,28 @@ pub struct TaskFilter {
     pub before: Option<Moment>,
     /// Of this timer.
     pub timer: Option<String>,
+    /// Whose label, identifier or a path of which contains this, in whatever case.
+    pub text: Option<String>,
+}
+
+/// Which rows of a sorted list of tasks are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskWindow {
+    /// By what they are sorted.
+    pub sort: TaskSort,
+    /// The greatest first.
+    pub descending: bool,
+    /// The place of the first row, from 0.
+    pub offset: u64,
+    /// At most so many rows.
+    pub limit: usize,
 }
 
 /// Part of a list: the row that came last first, whatever the clock did since; endpoints by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Go on behind the row with this identifier; [`LedgerError::Missing`] where there is none of the owner who is asked
-    /// for, but for endpoints.
+    /// Go on behind the row with this identifier; [`LedgerError::Missing`] where there is none of the owner who is
+    /// asked for, but for endpoints.
     pub after: Option<String>,
     /// At most so many rows.
     pub limit: usize,
@@ -193,7 +213,7 @@ pub struct UserRow {
 pub struct Retention {
     /// Tasks that ended before this go, with their events.
     pub tasks_ended_before: Moment,
-    /// Events before this go.
+    /// Events, lines of the audit and figures before this go.
     pub events_before: Moment,
     /// At most so many rows go at a time.
     pub limit: usize,
@@ -215,6 +235,18 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Tasks, the latest first.
     fn tasks(&self, filter: &TaskFilter, page: &Page) -> Answer<Vec<Task>>;
+
+    /// Some rows of a sorted list of tasks, and how many there are in all.
+    fn task_window(&self, filter: &TaskFilter, window: &TaskWindow) -> Answer<(Vec<Task>, u64)>;
+
+    /// What tasks have moved over a time, how they ended, which do not get on.
+    fn overview(&self, query: &OverviewQuery) -> Answer<OverviewRows>;
+
+    /// Keeps lines of the audit. They may be lost where power fails.
+    fn note(&self, lines: &[NewAuditLine]) -> Answer<()>;
+
+    /// Lines of the audit, the latest first.
+    fn audit(&self, filter: &AuditFilter, limit: usize) -> Answer<Vec<AuditLine>>;
 
     /// How many tasks there are of each state, by owner.
     fn count_tasks(&self) -> Answer<Vec<(String, TaskState, u64)>>;

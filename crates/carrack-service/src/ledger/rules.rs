@@ -72,6 +72,18 @@ pub fn folded(label: &str) -> String {
     label.to_lowercase()
 }
 
+/// Whether a task's label, identifier or a path of it contains a text, in whatever case: of labels any, of paths that
+/// of ASCII.
+pub fn mentions(task: &Task, text: &str) -> bool {
+    let text_of_paths = text.to_ascii_lowercase();
+    let is_in = |path: &String| path.to_ascii_lowercase().contains(&text_of_paths);
+    let mut paths =
+        task.request.pairs.iter().flat_map(|pair| [Some(&pair.source), pair.destination.as_ref()]).flatten();
+    task.request.label.as_deref().is_some_and(|label| folded(label).contains(&folded(text)))
+        || task.id.contains(&text_of_paths)
+        || paths.any(is_in)
+}
+
 /// The minute of a moment: so exactly is it kept when a token was shown.
 pub fn minute(now: Moment) -> Moment {
     const MINUTE: i64 = 60_000_000;

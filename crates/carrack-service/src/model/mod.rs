@@ -9,7 +9,9 @@ mod files;
 mod identity;
 mod item_csv;
 mod location;
+mod node;
 mod options;
+mod overview;
 mod problem;
 mod secret;
 mod task;
@@ -31,15 +33,17 @@ pub use files::{
 pub use identity::{Ceilings, Role, Scope, TokenRow, User, Verb};
 pub use item_csv::ITEM_CSV_HEADINGS;
 pub use location::{TaskLocation, percent};
+pub use node::{KeptTest, NodeStatus, StorageStatus};
 pub use options::{
     LEFT_OUT, OptionChoice, OptionDefault, OptionGroup, OptionKind, OptionPlace, TaskOption, TaskOptionTable,
     task_options,
 };
+pub use overview::{AuditLine, FailureFigures, Overview, PairFigures, StateCount, Windowed};
 pub use problem::{Problem, ProblemCode};
 pub use secret::{Secret, keep_out_of_cores};
 pub use task::{
     Blocked, BlockedCause, Fence, ItemState, NewTask, Pair, Progress, Rates, Task, TaskFailure, TaskKind, TaskOptions,
-    TaskState,
+    TaskSort, TaskState,
 };
 pub use timer::{Overlap, Timer, TimerSchedule, TimerState};
 pub(crate) use words::word_enum;

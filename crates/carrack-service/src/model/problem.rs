@@ -16,6 +16,7 @@ word_enum! {
         Forbidden "forbidden" "the caller may not do this"
         CsrfMissing "csrf-missing" "a request with a cookie lacks its second proof"
         NotFound "not-found" "there is no such thing, or it is not the caller's"
+        WrongHost "wrong-host" "the request names a host that is none of the service's"
         MethodNotAllowed "method-not-allowed" "the route does not take this method"
         Conflict "conflict" "the thing is in a state that does not allow this"
         NameTaken "name-taken" "the name belongs to something else"

@@ -35,6 +35,16 @@ word_enum! {
     }
 }
 
+word_enum! {
+    /// By what tasks are sorted. Among equal ones the latest comes first.
+    pub enum TaskSort {
+        Created "created" "when they were submitted"
+        State "state" "where they stand, in the order of their lives"
+        Bytes "bytes" "bytes at the destination"
+        Rate "rate" "bytes a second over all time in which bytes moved"
+    }
+}
+
 impl TaskState {
     /// Whether nothing more happens to it by itself.
     pub fn has_ended(self) -> bool {

@@ -1,7 +1,8 @@
 //! What the API gets from the rest of the service.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use carrack_core::request::Reach;
 use carrack_engine::Context;
@@ -10,11 +11,44 @@ use super::endpoint_test::{self, ExamineEndpoint, Means};
 use super::item::document;
 use crate::api::{Backend, Promise};
 use crate::clock::Moment;
-use crate::journal::{Cursor, ItemFilter, items};
+use crate::journal::{Cursor, ItemFilter, ItemIndex, ItemQuery, items};
 use crate::ledger::Ledger;
-use crate::model::{Endpoint, EndpointTest, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule};
+use crate::model::{
+    Endpoint, EndpointTest, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule, Windowed,
+};
 use crate::schedule::{Outlook, timer};
 use crate::service::{Waker, links_of};
+
+/// An index that is not whole after this time is told as it is, and goes on with the next request.
+const INDEX_PATIENCE: Duration = Duration::from_secs(2);
+/// So many indexes are kept: those that were asked for last. Each takes some 70 KB for a million items.
+const INDEXES_KEPT: usize = 32;
+
+/// Indexes of items, by what was asked for; the last one was asked for last.
+#[derive(Default)]
+pub struct Indexes(Mutex<Vec<KeptIndex>>);
+
+type KeptIndex = (String, ItemQuery, Arc<Mutex<ItemIndex>>);
+
+impl Indexes {
+    fn of(&self, tasks: &Path, task: &str, query: &ItemQuery) -> Arc<Mutex<ItemIndex>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = kept.iter().position(|(of, wanted, _)| of == task && wanted == query);
+        let entry = match found {
+            Some(place) => kept.remove(place),
+            None => {
+                let index = ItemIndex::new(&tasks.join(task), query.clone());
+                (task.to_owned(), query.clone(), Arc::new(Mutex::new(index)))
+            }
+        };
+        if kept.len() >= INDEXES_KEPT {
+            kept.remove(0);
+        }
+        let index = Arc::clone(&entry.2);
+        kept.push(entry);
+        index
+    }
+}
 
 /// The parts that answer the API.
 pub struct Whole {
@@ -25,6 +59,7 @@ pub struct Whole {
     pub context: Context,
     pub reach: Reach,
     pub examine: ExamineEndpoint,
+    pub indexes: Indexes,
 }
 
 impl Backend for Whole {
@@ -75,6 +110,20 @@ impl Backend for Whole {
             items: page.items.iter().map(document).collect(),
             next: page.next.map(|cursor| cursor.to_string()),
         })
+    }
+
+    fn item_window(
+        &self,
+        task: &str,
+        query: &ItemQuery,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Windowed<TaskItem>, String> {
+        let index = self.indexes.of(&self.tasks, task, query);
+        let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
+        let window = index.window(offset, limit, INDEX_PATIENCE).map_err(|error| error.to_string())?;
+        let items = window.items.iter().map(document).collect();
+        Ok(Windowed { items, offset, total: window.total, complete: window.is_complete })
     }
 
     fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest {

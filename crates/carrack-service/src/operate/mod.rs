@@ -21,7 +21,7 @@ use carrack_core::request::Reach;
 use carrack_engine::Context;
 use carrack_engine::node::{Door, RevokedGrants};
 
-use self::backend::Whole;
+use self::backend::{Indexes, Whole};
 pub use self::endpoint_test::ExamineEndpoint;
 pub use crate::api::OwnNode;
 use crate::api::{Api, ApiHandle, Certificate, CertificateFiles, LOCAL_USER, Parts as ApiParts, Patience, ServeConfig};
@@ -49,7 +49,7 @@ pub struct Config {
     pub listener: Option<UnixListener>,
     /// The certificate of the API's TLS; none: one that the service signs itself.
     pub certificate: Option<CertificateFiles>,
-    /// Names and addresses of this host, for the service's own certificate.
+    /// Names and addresses of this host, for the service's own certificate, and for what browsers may ask for.
     pub names: Vec<String>,
     /// Proxies whose word for a client's address is taken.
     pub proxies: Vec<IpAddr>,
@@ -149,6 +149,7 @@ impl Operation {
             context: config.context,
             reach: config.reach,
             examine: config.examine,
+            indexes: Indexes::default(),
         };
         let parts = ApiParts { ledger: Arc::clone(&ledger), clock, seal, backend: Arc::new(backend), files };
         let api = Api::new(parts).map_err(failed)?;
@@ -157,6 +158,7 @@ impl Operation {
             socket: Some(config.socket.unwrap_or_else(|| directory.socket())),
             listener: config.listener,
             certificate: Some(certificate),
+            names: config.names,
             proxies: config.proxies,
             patience: Patience::default(),
         };

@@ -35,10 +35,8 @@ pub fn of_code(code: ErrorCode) -> Option<&'static str> {
 /// What to try in a situation.
 pub fn of_reason(reason: Reason) -> Option<&'static str> {
     Some(match reason {
-        // What to try stands in its text.
-        Reason::OlderPeer => return None,
-        // Whoever put it there knows why.
-        Reason::SourceReplaced => return None,
+        // What to try stands in the text of the first; whoever replaced a source knows why.
+        Reason::OlderPeer | Reason::SourceReplaced => return None,
         Reason::SourceBusy => "run the same command again when nothing writes to it",
         Reason::SourceGrew => {
             "run the same command again, or with --allow-growing to copy what it has when it is listed"
@@ -104,9 +102,7 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
             "ask whoever runs the service for a right that allows it"
         }
         Reason::GrantExpired => "run the same command again; or compare the clocks of the node and the service",
-        Reason::PortInUse => {
-            "`ss -ltnp` shows which program has the port; end that one, or choose another port by --listen ADDR:PORT"
-        }
+        Reason::PortInUse => "`ss -ltnp` shows which program has it; another port is taken by --listen ADDR:PORT",
         Reason::TooOldForOverlaps => "update it, or copy the sources one after the other",
     })
 }

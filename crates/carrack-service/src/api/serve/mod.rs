@@ -67,6 +67,9 @@ pub struct ServeConfig {
     pub listener: Option<StdUnixListener>,
     /// For TLS; none: no door on the node's port.
     pub certificate: Option<Arc<Certificate>>,
+    /// Names of the host and the service, beside `localhost` and addresses: browsers that ask for another one are
+    /// refused.
+    pub names: Vec<String>,
     /// Proxies that may come in the clear, and whose word for the client's address is taken.
     pub proxies: Vec<IpAddr>,
     /// How long clients may take.
@@ -103,7 +106,7 @@ pub fn start(api: Arc<Api>, config: ServeConfig) -> io::Result<ApiHandle> {
         .enable_all()
         .build()?;
     let serving = Arc::new(Serving {
-        app: router(&api, config.patience.request),
+        app: router(&api, config.patience.request, &config.names),
         patience: config.patience,
         api: Arc::clone(&api),
         connections: Arc::default(),
@@ -281,7 +284,7 @@ async fn meet(serving: &Arc<Serving>, config: Arc<rustls::ServerConfig>, handed:
     let proxies = serving.proxies.clone();
     let peer = move |headers: &axum::http::HeaderMap| {
         let told = if is_proxy { connections::forwarded(headers, &proxies) } else { None };
-        Peer::Address { address: told.unwrap_or(address), admit: Arc::clone(&admit) }
+        Peer::Address { address: told.unwrap_or(address), admit: Arc::clone(&admit), by_proxy: is_proxy }
     };
     match handed.said {
         FirstSaid::Hello(accepted) => {

@@ -77,7 +77,7 @@ fn cookie_changes_nothing_without_its_second_proof() {
         exchange(
             port,
             format!(
-                "{head} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}\r\n\r\n{body}",
+                "{head} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{}\r\n\r\n{body}",
                 if body.is_empty() {
                     "X-Nothing: 1".to_owned()
                 } else {
@@ -96,7 +96,7 @@ fn cookie_changes_nothing_without_its_second_proof() {
     assert!(begun.token.is_none(), "a page's script has no use for it");
     let cookie = line.split([' ', ';']).nth(1).unwrap().to_owned();
     let with = |head: &str, more: &str| {
-        let text = format!("{head} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nCookie: {cookie}\r\n{more}\r\n");
+        let text = format!("{head} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: {cookie}\r\n{more}\r\n");
         exchange(port, text.as_bytes())
     };
     assert!(with("GET /api/v1/whoami", "").starts_with("HTTP/1.1 200"));

@@ -17,11 +17,12 @@ use crate::clock::{Clock, Moment, SystemClock};
 use crate::files::Pool;
 use crate::files::tests::Threads;
 use crate::identity::Seal;
+use crate::journal::ItemQuery;
 use crate::ledger::Ledger;
 use crate::ledger::memory::MemoryLedger;
 use crate::model::{
     Endpoint, EndpointLocation, EndpointTest, ItemState, Listed, MadeToken, NewEndpoint, NewTask, NewToken, NewUser,
-    Pair, Role, Scope, Secret, Task, TaskItem, Timer, TimerSchedule,
+    Pair, Role, Scope, Secret, Task, TaskItem, Timer, TimerSchedule, Windowed,
 };
 
 /// What stands for the loop.
@@ -70,6 +71,15 @@ impl Backend for FakeBackend {
         let page: Vec<(usize, TaskItem)> = wanted.take(limit).map(|(place, item)| (place, item.clone())).collect();
         let next = (page.len() == limit).then(|| (page[limit - 1].0 + 1).to_string());
         Ok(Listed { items: page.into_iter().map(|(_, item)| item).collect(), next })
+    }
+
+    fn item_window(&self, _: &str, query: &ItemQuery, offset: u64, limit: usize) -> Result<Windowed<TaskItem>, String> {
+        let items = self.items.lock().unwrap();
+        let passes = |item: &&TaskItem| query.states.is_empty() || query.states.contains(&item.state);
+        let wanted: Vec<&TaskItem> = items.iter().filter(passes).collect();
+        let from = usize::try_from(offset).unwrap();
+        let items = wanted.iter().skip(from).take(limit).map(|item| (*item).clone()).collect();
+        Ok(Windowed { items, offset, total: wanted.len() as u64, complete: true })
     }
 
     fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest {

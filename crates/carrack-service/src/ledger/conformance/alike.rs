@@ -6,8 +6,11 @@ use super::{ANY, all_events, at, first, note, submission};
 use crate::clock::Moment;
 use crate::ledger::memory::MemoryLedger;
 use crate::ledger::sqlite::SqliteLedger;
-use crate::ledger::{Answer, Ledger, LedgerError, Retention, Submission, TaskChange, TaskFilter, TaskGuard};
-use crate::model::TaskState;
+use crate::ledger::tally::OverviewQuery;
+use crate::ledger::{
+    Answer, Ledger, LedgerError, Retention, Submission, TaskChange, TaskFilter, TaskGuard, TaskWindow,
+};
+use crate::model::{Progress, Rates, TaskSort, TaskState};
 
 /// One call. Tasks are few, so that calls meet.
 #[derive(Clone, Debug)]
@@ -91,6 +94,11 @@ fn carry_out(ledger: &dyn Ledger, call: &Call, now: Moment) -> String {
                 state: *state,
                 pause_wanted: wants.0.then_some(wants.1),
                 cancel_wanted: wants.1.then_some(wants.0),
+                progress: wants.0.then(|| Progress {
+                    bytes_moved: u64::from(*task + 1) << 20,
+                    rates: Rates { all: f64::from(*task) * 1e6, ..Rates::default() },
+                    ..Progress::default()
+                }),
                 ..TaskChange::default()
             };
             said(ledger.change_task(&name(*task), &guard, &change, &[note(&name(*task), "changed")], now))
@@ -99,7 +107,22 @@ fn carry_out(ledger: &dyn Ledger, call: &Call, now: Moment) -> String {
         Call::Record { task } => said(ledger.record(&[note(&name(*task), "told")], now)),
         Call::List { state, limit } => {
             let filter = TaskFilter { states: state.iter().copied().collect(), ..TaskFilter::default() };
-            said(ledger.tasks(&filter, &first(*limit)))
+            let window = |(sort, descending)| {
+                let window = TaskWindow { sort, descending, offset: u64::from(*limit == 3), limit: *limit };
+                said(ledger.task_window(&filter, &window))
+            };
+            let windows = TaskSort::ALL.iter().flat_map(|sort| [(*sort, true), (*sort, false)]).map(window);
+            let query = OverviewQuery {
+                curves_of: None,
+                rows_of: (*limit == 2).then(|| "ada".to_owned()),
+                from: at(0),
+                step_minutes: 1,
+                steps: 2,
+                now,
+            };
+            let all: Vec<String> =
+                windows.chain([said(ledger.tasks(&filter, &first(*limit))), said(ledger.overview(&query))]).collect();
+            all.join("\n")
         }
         Call::Forget { before, limit } => {
             let retention = Retention { tasks_ended_before: at(*before), events_before: at(*before), limit: *limit };

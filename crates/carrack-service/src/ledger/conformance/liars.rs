@@ -4,12 +4,14 @@ use carrack_core::grant::GrantId;
 
 use super::check_those;
 use crate::clock::Moment;
+use crate::ledger::audit::{AuditFilter, NewAuditLine};
 use crate::ledger::memory::MemoryLedger;
+use crate::ledger::tally::{OverviewQuery, OverviewRows};
 use crate::ledger::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, UserRow,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow,
 };
-use crate::model::{Endpoint, Event, Task, TaskState, Timer, TokenRow, User};
+use crate::model::{AuditLine, Endpoint, Event, Task, TaskState, Timer, TokenRow, User};
 
 /// A promise that is broken.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +52,10 @@ macro_rules! honest {
 
 impl Ledger for Liar {
     honest! {
+        task_window(filter: &TaskFilter, window: &TaskWindow) -> (Vec<Task>, u64);
+        overview(query: &OverviewQuery) -> OverviewRows;
+        note(lines: &[NewAuditLine]) -> ();
+        audit(filter: &AuditFilter, limit: usize) -> Vec<AuditLine>;
         count_tasks() -> Vec<(String, TaskState, u64)>;
         open_tasks() -> Vec<(Task, Vec<String>)>;
         reopen(id: &str, now: Moment, event: &NewEvent) -> Task;

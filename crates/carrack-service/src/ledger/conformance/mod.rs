@@ -5,6 +5,7 @@ mod alike;
 mod attempts;
 mod crowd;
 mod events;
+mod figures;
 mod identity;
 mod liars;
 mod places;
@@ -36,8 +37,16 @@ macro_rules! rules {
 }
 use rules;
 
-const RULES: &[&[Rule]] =
-    &[submissions::RULES, attempts::RULES, events::RULES, places::RULES, identity::RULES, timers::RULES, crowd::RULES];
+const RULES: &[&[Rule]] = &[
+    submissions::RULES,
+    attempts::RULES,
+    events::RULES,
+    places::RULES,
+    identity::RULES,
+    timers::RULES,
+    crowd::RULES,
+    figures::RULES,
+];
 
 /// Tries a ledger by every rule, each with one of its own, and tells which are broken.
 pub fn check(make: &dyn Fn() -> Box<dyn Ledger>) -> Vec<Finding> {

@@ -31,6 +31,8 @@ impl Migration {
 pub const ALL: &[Migration] = &[
     Migration { number: 1, name: "first", sql: include_str!("../migrations/0001_first.sql") },
     Migration { number: 2, name: "revoked", sql: include_str!("../migrations/0002_revoked.sql") },
+    Migration { number: 3, name: "tally", sql: include_str!("../migrations/0003_tally.sql") },
+    Migration { number: 4, name: "audit", sql: include_str!("../migrations/0004_audit.sql") },
 ];
 
 /// Why a schema was not brought up to date.

@@ -4,6 +4,7 @@
 //! What SQLite cannot bear is refused when the ledger is opened ([`OpenErrorKind`]): network file systems, damaged
 //! files, a log that is lost, a schema of a newer program. Nothing of that is mended or made anew by itself.
 
+mod audit;
 pub mod backup;
 pub mod check;
 mod endpoints;
@@ -13,6 +14,8 @@ mod file_system;
 mod identity;
 mod migrations;
 mod open;
+mod overview;
+mod tally;
 mod tasks;
 mod timers;
 
@@ -26,12 +29,14 @@ use std::time::{Duration, Instant};
 use carrack_core::grant::GrantId;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, ffi};
 
+use super::audit::{AuditFilter, NewAuditLine};
+use super::tally::{OverviewQuery, OverviewRows};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, UserRow, rules,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow, rules,
 };
 use crate::clock::Moment;
-use crate::model::{Endpoint, Event, Task, TaskState, Timer, TokenRow, User};
+use crate::model::{AuditLine, Endpoint, Event, Task, TaskState, Timer, TokenRow, User};
 pub use error::{OpenError, OpenErrorKind};
 
 /// Connections that read at the same time.
@@ -244,6 +249,22 @@ impl Ledger for SqliteLedger {
 
     fn tasks(&self, filter: &TaskFilter, page: &Page) -> Answer<Vec<Task>> {
         self.read(|connection| tasks::list(connection, filter, page))
+    }
+
+    fn task_window(&self, filter: &TaskFilter, window: &TaskWindow) -> Answer<(Vec<Task>, u64)> {
+        self.read(|connection| tasks::window(connection, filter, window))
+    }
+
+    fn overview(&self, query: &OverviewQuery) -> Answer<OverviewRows> {
+        self.read(|connection| overview::overview(connection, query))
+    }
+
+    fn note(&self, lines: &[NewAuditLine]) -> Answer<()> {
+        self.write_lightly(|transaction| audit::insert(transaction, lines))
+    }
+
+    fn audit(&self, filter: &AuditFilter, limit: usize) -> Answer<Vec<AuditLine>> {
+        self.read(|connection| audit::list(connection, filter, limit))
     }
 
     fn count_tasks(&self) -> Answer<Vec<(String, TaskState, u64)>> {

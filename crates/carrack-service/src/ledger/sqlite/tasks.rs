@@ -3,14 +3,15 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, params_from_iter};
 
-use super::{Done, count, document, events, integer, limit};
+use super::{Done, audit, count, document, events, integer, limit, tally};
 use crate::clock::Moment;
+use crate::ledger::tally::{Before, Tally};
 use crate::ledger::{
-    LedgerError, NewEvent, Page, Retention, Submission, Submitted, TaskChange, TaskFilter, TaskGuard, rules,
+    LedgerError, NewEvent, Page, Retention, Submission, Submitted, TaskChange, TaskFilter, TaskGuard, TaskWindow, rules,
 };
-use crate::model::{NewTask, Task, TaskState};
+use crate::model::{NewTask, Task, TaskSort, TaskState};
 
-const COLUMNS: &str =
+pub const COLUMNS: &str =
     "id, owner, request, label, deadline, priority, state, pause_wanted, cancel_wanted, blocked, fence,
     futile_attempts, progress, failure, submitted, started, ended, version";
 
@@ -75,31 +76,8 @@ pub fn find(connection: &Connection, id: &str) -> Done<Found> {
 }
 
 pub fn list(connection: &Connection, filter: &TaskFilter, page: &Page) -> Done<Vec<Task>> {
-    let mut query = Query { sql: format!("SELECT {COLUMNS} FROM task WHERE TRUE"), values: Vec::new() };
-    if let Some(owner) = &filter.owner {
-        query.add(" AND owner = ?", Value::Text(owner.clone()));
-    }
-    for (index, state) in filter.states.iter().enumerate() {
-        query.add(if index == 0 { " AND state IN (?" } else { ", ?" }, Value::Text(state.name().to_owned()));
-    }
-    if !filter.states.is_empty() {
-        query.sql.push(')');
-    }
-    if let Some(label) = &filter.label {
-        query.add(" AND instr(label_folded, ?) > 0", Value::Text(rules::folded(label)));
-    }
-    if let Some(endpoint) = &filter.endpoint {
-        query.add(" AND seq IN (SELECT task FROM task_endpoint WHERE endpoint = ?)", Value::Text(endpoint.clone()));
-    }
-    if let Some(since) = filter.since {
-        query.add(" AND submitted >= ?", Value::Integer(since.0));
-    }
-    if let Some(before) = filter.before {
-        query.add(" AND submitted < ?", Value::Integer(before.0));
-    }
-    if let Some(timer) = &filter.timer {
-        query.add(" AND timer = ?", Value::Text(timer.clone()));
-    }
+    let mut query = Query::new(&format!("SELECT {COLUMNS} FROM task WHERE TRUE"));
+    query.filter(filter)?;
     if let Some(after) = &page.after {
         let sql = "SELECT seq FROM task WHERE id = ?1 AND (?2 IS NULL OR owner = ?2)";
         let seq: Option<i64> = connection.query_row(sql, params![after, filter.owner], |row| row.get(0)).optional()?;
@@ -107,8 +85,38 @@ pub fn list(connection: &Connection, filter: &TaskFilter, page: &Page) -> Done<V
     }
     query.add(" ORDER BY seq DESC LIMIT ?", Value::Integer(limit(page.limit)));
     let mut statement = connection.prepare(&query.sql)?;
-    let rows = statement.query_map(params_from_iter(query.values), |row| read(row, false))?;
-    rows.map(|found| Ok(found?.task)).collect()
+    let rows = statement.query_map(params_from_iter(query.values), row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+pub fn window(connection: &Connection, filter: &TaskFilter, window: &TaskWindow) -> Done<(Vec<Task>, u64)> {
+    let mut counted = Query::new("SELECT count(*) FROM task WHERE TRUE");
+    counted.filter(filter)?;
+    let total = connection.query_row(&counted.sql, params_from_iter(counted.values), |row| row.get(0)).map(count)?;
+    let number = |of: &str| format!("CASE WHEN json_valid(progress) THEN json_extract(progress, '$.{of}') ELSE 0 END");
+    let by = match window.sort {
+        TaskSort::Created => "seq".to_owned(),
+        TaskSort::State => {
+            let states = TaskState::ALL.iter().enumerate();
+            let order: String = states.map(|(place, state)| format!(" WHEN '{}' THEN {place}", state.name())).collect();
+            format!("CASE state{order} END")
+        }
+        TaskSort::Bytes => number("bytes_moved"),
+        TaskSort::Rate => number("rates.all"),
+    };
+    let way = if window.descending { "DESC" } else { "ASC" };
+    let mut query = Query::new(&format!("SELECT {COLUMNS} FROM task WHERE TRUE"));
+    query.filter(filter)?;
+    query.add(&format!(" ORDER BY {by} {way}, seq DESC LIMIT ?"), Value::Integer(limit(window.limit)));
+    query.add(" OFFSET ?", Value::Integer(integer(window.offset)));
+    let mut statement = connection.prepare(&query.sql)?;
+    let rows = statement.query_map(params_from_iter(query.values), row)?;
+    Ok((rows.collect::<Result<_, _>>()?, total))
+}
+
+/// Reads a task of a list.
+pub fn row(row: &Row<'_>) -> rusqlite::Result<Task> {
+    read(row, false).map(|found| found.task)
 }
 
 /// A query that grows by conditions.
@@ -118,6 +126,56 @@ struct Query {
 }
 
 impl Query {
+    fn new(sql: &str) -> Self {
+        Self { sql: sql.to_owned(), values: Vec::new() }
+    }
+
+    /// Adds the conditions of a filter.
+    fn filter(&mut self, filter: &TaskFilter) -> Done<()> {
+        let text = |text: &String| Value::Text(text.clone());
+        if let Some(owner) = &filter.owner {
+            self.add(" AND owner = ?", text(owner));
+        }
+        for (index, state) in filter.states.iter().enumerate() {
+            self.add(if index == 0 { " AND state IN (?" } else { ", ?" }, Value::Text(state.name().to_owned()));
+        }
+        if !filter.states.is_empty() {
+            self.sql.push(')');
+        }
+        if let Some(label) = &filter.label {
+            self.add(" AND instr(label_folded, ?) > 0", Value::Text(rules::folded(label)));
+        }
+        if let Some(endpoint) = &filter.endpoint {
+            self.add(" AND seq IN (SELECT task FROM task_endpoint WHERE endpoint = ?)", text(endpoint));
+        }
+        if let Some(since) = filter.since {
+            self.add(" AND submitted >= ?", Value::Integer(since.0));
+        }
+        if let Some(before) = filter.before {
+            self.add(" AND submitted < ?", Value::Integer(before.0));
+        }
+        if let Some(timer) = &filter.timer {
+            self.add(" AND timer = ?", text(timer));
+        }
+        filter.text.as_ref().map_or(Ok(()), |text| self.mentions(text))
+    }
+
+    /// Whose label, identifier or path contains a text. The document as a whole is looked through first: most have it
+    /// nowhere.
+    fn mentions(&mut self, text: &str) -> Done<()> {
+        let lower = text.to_ascii_lowercase();
+        let quoted = document(&lower)?;
+        self.add(" AND (instr(label_folded, ?) > 0", Value::Text(rules::folded(text)));
+        self.add(" OR instr(id, ?) > 0", Value::Text(lower.clone()));
+        let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned();
+        self.add(" OR CASE WHEN instr(lower(request), ?) > 0 AND json_valid(request) THEN", Value::Text(inner));
+        let ends = ["source", "destination"].map(|end| format!("lower(coalesce(json_extract(value, '$.{end}'), ''))"));
+        let pairs = "SELECT 1 FROM json_each(request, '$.pairs')";
+        self.add(&format!(" EXISTS ({pairs} WHERE instr({}, ?) > 0", ends[0]), Value::Text(lower.clone()));
+        self.add(&format!(" OR instr({}, ?) > 0) ELSE FALSE END)", ends[1]), Value::Text(lower));
+        Ok(())
+    }
+
     fn add(&mut self, condition: &str, value: Value) {
         self.sql.push_str(condition);
         self.values.push(value);
@@ -198,9 +256,13 @@ pub fn change(
     now: Moment,
 ) -> Done<Task> {
     let mut task = find(transaction, id)?.task;
+    let before = Before::of(&task);
     rules::change(&mut task, guard, change, now)?;
     store(transaction, &task)?;
     events::insert(transaction, events, now)?;
+    if let Some(tally) = Tally::of_change(before, &task, events, now) {
+        tally::add(transaction, &tally)?;
+    }
     Ok(task)
 }
 
@@ -228,6 +290,8 @@ pub fn forget(transaction: &Transaction<'_>, retention: &Retention) -> Done<Vec<
         "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE time < ? ORDER BY time, id LIMIT ?)",
         params![retention.events_before.0, limit(retention.limit)],
     )?;
+    tally::forget(transaction, retention.events_before)?;
+    audit::forget(transaction, retention)?;
     Ok(rows.into_iter().map(|(_, id)| id).collect())
 }
 

@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use carrack_core::grant::GrantId;
 
 use crate::clock::Moment;
+use crate::ledger::audit::{AuditFilter, NewAuditLine};
 use crate::ledger::memory::MemoryLedger;
+use crate::ledger::tally::{OverviewQuery, OverviewRows};
 use crate::ledger::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, UserRow,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow,
 };
-use crate::model::{Endpoint, Event, Task, TaskState, Timer, TokenRow, User};
+use crate::model::{AuditLine, Endpoint, Event, Task, TaskState, Timer, TokenRow, User};
 
 /// What goes wrong. Shared with the script.
 #[derive(Debug, Default)]
@@ -70,6 +72,10 @@ hand_on! {
     "writes" fn submit(submission: &Submission, now: Moment) -> Submitted;
     "reads" fn task(id: &str) -> Task;
     "reads" fn tasks(filter: &TaskFilter, page: &Page) -> Vec<Task>;
+    "reads" fn task_window(filter: &TaskFilter, window: &TaskWindow) -> (Vec<Task>, u64);
+    "reads" fn overview(query: &OverviewQuery) -> OverviewRows;
+    "writes" fn note(lines: &[NewAuditLine]) -> ();
+    "reads" fn audit(filter: &AuditFilter, limit: usize) -> Vec<AuditLine>;
     "reads" fn count_tasks() -> Vec<(String, TaskState, u64)>;
     "reads" fn open_tasks() -> Vec<(Task, Vec<String>)>;
     "writes" fn claim(id: &str, now: Moment, event: &NewEvent) -> Task;

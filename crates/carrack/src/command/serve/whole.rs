@@ -21,6 +21,7 @@ use crate::cli::config_file::{ConfigFile, ConfigKey, ValueKind};
 use crate::cli::duration::parse_duration;
 use crate::cli::flag::Value;
 use crate::cli::flags::Flags;
+use crate::cli::location::parse_host;
 use crate::cli::settings::Settings;
 use crate::command::context::{context, stop};
 use crate::directories::config_directory;
@@ -56,6 +57,12 @@ const PROXY: Value<IpAddr> = Value::new(
     "ADDR",
     |text| text.parse().map_err(|_| format!("{text:?} is no address")),
     "Proxy before the API: it may come in the clear, and says where clients are [repeatable]",
+);
+const NAME: Value<String> = Value::new(
+    "name",
+    "NAME",
+    parse_name,
+    "Name by which browsers reach the API and the page, beside the host's own: others are refused [repeatable]",
 );
 const WORKERS: Value<u32> = Value::new("workers", "N", parse_most, "Tasks that run at once [default: 16]");
 const PER_PAIR: Value<u32> =
@@ -93,6 +100,7 @@ pub const KEYS: &[ConfigKey] = &[
     key("service", "tls_certificate", "tls-certificate", ValueKind::One, "one that the service signs itself"),
     key("service", "tls_key", "tls-key", ValueKind::One, "none"),
     key("service", "proxies", "proxy", ValueKind::Several, "none"),
+    key("service", "names", "name", ValueKind::Several, "the host's own name"),
     key("service", "workers", "workers", ValueKind::One, "16"),
     key("service", "per_pair", "per-pair", ValueKind::One, "8"),
     key("service", "worker_nice", "worker-nice", ValueKind::One, "0"),
@@ -122,6 +130,7 @@ pub fn with_flags(verb: Command) -> Command {
         TLS_CERTIFICATE.arg().requires(TLS_KEY.name),
         TLS_KEY.arg().requires(TLS_CERTIFICATE.name),
         PROXY.arg().action(ArgAction::Append),
+        NAME.arg().action(ArgAction::Append),
         WORKERS.arg(),
         PER_PAIR.arg(),
         WORKER_NICE.arg(),
@@ -168,6 +177,7 @@ pub fn check_values(settings: &Settings) -> Result<(), CommandError> {
     super::check_node_values(settings)?;
     settings.get(&LOG_FORMAT)?;
     settings.all(&PROXY)?;
+    settings.all(&NAME)?;
     service_settings(settings)?;
     certificate(settings).map(|_| ())
 }
@@ -258,7 +268,7 @@ fn start_service(
         socket: path_of(settings, &SOCKET)?,
         listener,
         certificate: certificate(settings)?,
-        names: [host_name(), "localhost".to_owned()].into_iter().chain(listen).collect(),
+        names: [host_name(), "localhost".to_owned()].into_iter().chain(listen).chain(settings.all(&NAME)?).collect(),
         proxies: settings.all(&PROXY)?,
         program,
         settings: service_settings(settings)?,
@@ -350,6 +360,10 @@ fn reload(operation: Option<&Operation>, flags: &Flags) {
 
 fn parse_most(text: &str) -> Result<u32, String> {
     text.parse().ok().filter(|most| *most > 0).ok_or_else(|| format!("{text:?} is not a number from 1 on"))
+}
+
+fn parse_name(text: &str) -> Result<String, String> {
+    parse_host(text.as_bytes())
 }
 
 fn parse_format(text: &str) -> Result<LogFormat, String> {

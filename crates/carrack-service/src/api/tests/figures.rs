@@ -1,0 +1,194 @@
+//! Windows of long lists, figures over time, and the audit, by their routes.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
+use crate::client::{Call, Client, ClientError};
+use crate::ledger::{TaskChange, TaskGuard};
+use crate::model::{
+    AuditLine, EndpointLocation, ItemState, Listed, LoginRequest, NewEndpoint, NewUser, NodeStatus, Overview, Progress,
+    Rates, Role, Scope, Secret, Task, TaskItem, TaskState, Verb, Windowed,
+};
+
+fn status(client: &Client, call: &Call) -> u16 {
+    match client.call(call) {
+        Ok(answer) => answer.status,
+        Err(ClientError::Problem(problem)) => problem.status,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn tasks_are_shown_from_any_place_of_a_sorted_list() {
+    let rig = Rig::start();
+    let (ann, bob) = (rig.user("ann", Role::User), rig.user("bob", Role::User));
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    add_endpoint(&bob, &endpoint("boblab", &[])).unwrap();
+    for number in 0..30 {
+        submit(&ann, &copy(&format!("@lab:/run-{number}"), "@lab:/to")).unwrap();
+        submit(&bob, &copy("@boblab:/run-7", "@boblab:/to")).unwrap();
+    }
+    let window = |query: &str| ann.get::<Windowed<Task>>(&format!("/tasks?{query}")).unwrap();
+    let sources = |windowed: &Windowed<Task>| {
+        windowed.items.iter().map(|task| task.request.pairs[0].source.clone()).collect::<Vec<_>>()
+    };
+    let middle = window("offset=10&limit=2&sort=created");
+    assert_eq!((middle.total, middle.offset, middle.complete), (30, 10, true));
+    assert_eq!(sources(&middle), ["@lab:/run-10", "@lab:/run-11"]);
+    assert_eq!(sources(&window("offset=0&limit=1")), ["@lab:/run-29"]);
+    let found = window("offset=0&q=RUN-7");
+    assert_eq!((found.total, sources(&found)), (1, vec!["@lab:/run-7".to_owned()]));
+    assert_eq!(window("offset=0&owner=bob").total, 0);
+    assert_eq!(rig.local().get::<Windowed<Task>>("/tasks?offset=0&q=run-7").unwrap().total, 31);
+    // The list by pages takes the same search.
+    assert_eq!(ann.get::<Listed<Task>>("/tasks?q=run-7").unwrap().items.len(), 1);
+    for query in ["sort=bytes", "offset=0&sort=size", "offset=0&cursor=x", "offset=-1"] {
+        assert_eq!(status(&ann, &Call::get(format!("/tasks?{query}"))), 400, "{query}");
+    }
+    let verbs = vec![Verb::View];
+    let scope =
+        Scope { verbs, endpoint: Some("lab".into()), path: Some("/run-7".into()), ceilings: Default::default() };
+    let scoped = rig.with_token(&rig.token("ann", Some(scope)).token);
+    assert_eq!(
+        status(&scoped, &Call::get("/tasks?offset=0")),
+        403,
+        "how many others there are is none of its business"
+    );
+}
+
+#[test]
+fn items_are_shown_from_any_place_of_the_list() {
+    let rig = Rig::start();
+    let local = rig.local();
+    let task = submit(&local, &copy("/a", "/b")).unwrap();
+    let item = |number: u64| TaskItem {
+        pair: 0,
+        path: format!("{number}"),
+        kind: "file".into(),
+        state: if number.is_multiple_of(10) { ItemState::Failed } else { ItemState::Done },
+        size: number,
+        digest: None,
+        failure: None,
+    };
+    *rig.backend.items.lock().unwrap() = (0..500).map(item).collect();
+    let path = format!("/tasks/{}/items", task.id);
+    let window: Windowed<TaskItem> = local.get(&format!("{path}?offset=20&limit=3&state=failed")).unwrap();
+    assert_eq!((window.total, window.offset), (50, 20));
+    assert_eq!(window.items, [item(200), item(210), item(220)]);
+    for query in ["filter=x", "offset=0&cursor=x", "offset=0&limit=1001"] {
+        assert_eq!(status(&local, &Call::get(format!("{path}?{query}"))), 400, "{query}");
+    }
+    let bob = rig.user("bob", Role::User);
+    assert_eq!(status(&bob, &Call::get(format!("{path}?offset=0"))), 404);
+}
+
+#[test]
+fn overview_is_of_ones_own_tasks_and_of_all_for_admins_and_in_part_for_viewers() {
+    let rig = Rig::start();
+    let (ann, bob, eve) = (rig.user("ann", Role::User), rig.user("bob", Role::User), rig.user("eve", Role::Viewer));
+    add_endpoint(&ann, &endpoint("annlab", &[])).unwrap();
+    let task = submit(&ann, &copy("@annlab:/a", "@annlab:/b")).unwrap();
+    let (any, now) = (TaskGuard::default(), rig.ledger.task(&task.id).unwrap().submitted);
+    let rates = Rates { all: 1e6, ..Rates::default() };
+    let progress = Some(Progress { bytes_moved: 5 << 20, rates, ..Progress::default() });
+    let change = TaskChange { progress, state: Some(TaskState::Succeeded), ..TaskChange::default() };
+    rig.ledger.change_task(&task.id, &any, &change, &[], now).unwrap();
+    let overview = |client: &Client| client.get::<Overview>("/overview?steps=24").unwrap();
+    let moved = |overview: &Overview| overview.moved.iter().sum::<u64>();
+    let (all, own, none, part) = (overview(&rig.local()), overview(&ann), overview(&bob), overview(&eve));
+    for full in [&all, &own] {
+        assert_eq!((moved(full), full.pairs.len(), full.slowest.len()), (5 << 20, 1, 1), "{full:?}");
+        assert_eq!(full.pairs[0].source, "@annlab");
+        assert!(full.moved.len() <= 24 && full.moved.len() == full.waiting.len(), "{full:?}");
+        let succeeded = full.states.iter().find(|count| count.state == TaskState::Succeeded).unwrap();
+        assert_eq!(succeeded.tasks, 1);
+    }
+    assert_eq!((moved(&none), none.pairs.len(), none.slowest.len()), (0, 0, 0));
+    assert_eq!((moved(&part), part.pairs.len(), part.slowest.len()), (5 << 20, 0, 0));
+    assert!(!serde_json::to_string(&part).unwrap().contains("annlab"));
+    for query in ["steps=0", "steps=501", "from=2030-01-01T00:00:00Z", "from=1999-01-01T00:00:00Z", "to=yesterday"] {
+        assert_eq!(status(&ann, &Call::get(format!("/overview?{query}"))), 400, "{query}");
+    }
+}
+
+/// Lines come soon after the answer.
+fn lines(client: &Client, query: &str, enough: usize) -> Vec<AuditLine> {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let listed: Listed<AuditLine> = client.get(&format!("/audit?{query}")).unwrap();
+        if listed.items.len() >= enough {
+            return listed.items;
+        }
+        assert!(Instant::now() < until, "{query}: {:?}", listed.items);
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn audit_tells_admins_who_changed_what_and_what_was_refused() {
+    let rig = Rig::start();
+    let local = rig.local();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let task = submit(&ann, &copy("@lab:/a", "@lab:/b")).unwrap();
+    ann.call(&Call::post(format!("/tasks/{}/cancel", task.id))).unwrap();
+    assert_eq!(status(&ann, &Call::get("/audit")), 403);
+    let password = Secret::new("correct horse battery");
+    let new = NewUser { name: "ben".into(), role: Role::User, account: None, password: Some(password.clone()) };
+    local.call(&Call::post("/users").body(&new).unwrap()).unwrap();
+    let stranger = rig.stranger();
+    let login = |password: &Secret| {
+        let user = Some("ben".to_owned());
+        let request = LoginRequest { user, password: Some(password.clone()), link: None, cookie: false };
+        status(&stranger, &Call::post("/login").body(&request).unwrap())
+    };
+    assert_eq!([login(&Secret::new("a canary password")), login(&password)], [401, 200]);
+    let of_task = lines(&local, &format!("q={}", task.id), 2);
+    let told: Vec<_> = of_task.iter().map(|line| (line.action.as_str(), line.user.as_str(), line.status)).collect();
+    assert_eq!(told, [("POST /tasks/{id}/cancel", "ann", 200), ("POST /tasks", "ann", 201)]);
+    assert!(of_task.iter().all(|line| line.via == "token" && line.token.is_some() && line.from.is_none()));
+    let refused = lines(&local, "q=%2Faudit", 1);
+    assert_eq!((refused[0].action.as_str(), refused[0].user.as_str(), refused[0].status), ("GET /audit", "ann", 403));
+    let logins: Vec<_> =
+        lines(&local, "q=%2Flogin", 2).into_iter().map(|line| (line.user, line.status, line.from)).collect();
+    let from = Some("127.0.0.1".to_owned());
+    assert_eq!(logins, [("ben".to_owned(), 200, from.clone()), ("ben".to_owned(), 401, from)]);
+    assert_eq!(lines(&local, "q=ben", 3).last().unwrap().object.as_deref(), Some("ben"));
+    let all = serde_json::to_string(&lines(&local, "limit=1000", 6)).unwrap();
+    assert!(!all.contains("canary") && !all.contains("horse"), "{all}");
+    // What only reads is not noted.
+    assert!(!all.contains("GET /tasks"), "{all}");
+    let page: Listed<AuditLine> = local.get("/audit?limit=2").unwrap();
+    let next: Listed<AuditLine> = local.get(&format!("/audit?limit=2&cursor={}", page.next.unwrap())).unwrap();
+    assert!(next.items[0].id < page.items[1].id);
+    assert_eq!(local.get::<Value>("/audit?to=2001-01-01T00:00:00Z").unwrap()["items"], json!([]));
+}
+
+#[test]
+fn nodes_tell_storage_and_the_last_tests_of_what_the_caller_sees() {
+    let rig = Rig::start();
+    let (local, ann, bob) = (rig.local(), rig.user("ann", Role::User), rig.user("bob", Role::User));
+    let root = rig.directory.path().display().to_string();
+    let mut here = endpoint("here", &["ann"]);
+    here.location = EndpointLocation::Local { root: root.clone() };
+    add_endpoint(&local, &here).unwrap();
+    here.name = "gone".into();
+    here.location = EndpointLocation::Local { root: format!("{root}/not-there") };
+    add_endpoint(&local, &here).unwrap();
+    local.call(&Call::post("/endpoints/here/test")).unwrap();
+    let node = |client: &Client| client.get::<Listed<NodeStatus>>("/nodes").unwrap().items.remove(0);
+    for client in [&local, &ann] {
+        let node = node(client);
+        let [gone, here] = &node.storage[..] else { panic!("{node:?}") };
+        assert!(gone.failure.as_ref().is_some_and(|why| why.contains("o such file")), "{gone:?}");
+        assert!(here.failure.is_none() && here.bytes_total > here.bytes_free.min(Some(0)), "{here:?}");
+        assert_eq!(node.tests.iter().map(|kept| kept.endpoint.as_str()).collect::<Vec<_>>(), ["here"]);
+    }
+    let hidden = node(&bob);
+    assert_eq!((hidden.storage, hidden.tests), (vec![], vec![]));
+    local.call(&Call::delete("/endpoints/here")).unwrap();
+    add_endpoint(&local, &NewEndpoint { name: "here".into(), ..here }).unwrap();
+    assert_eq!(node(&local).tests, [], "another endpoint of that name was never tested");
+}

@@ -1,0 +1,229 @@
+//! Rules on sorted windows of tasks, on figures over time, and on the audit.
+
+use serde_json::json;
+
+use super::{ANY, Rule, accept, at, end, ids, rules, submission};
+use crate::clock::Moment;
+use crate::ledger::audit::{AuditFilter, NewAuditLine};
+use crate::ledger::tally::OverviewQuery;
+use crate::ledger::{Ledger, NewEvent, Retention, Submission, TaskChange, TaskFilter, TaskWindow};
+use crate::model::{EventKind, FailureFigures, NewTask, Pair, Progress, Rates, TaskSort, TaskState};
+
+pub const RULES: &[Rule] = rules! {
+    task_windows_are_sorted_and_count_all_rows
+    tasks_are_found_by_label_identifier_and_paths
+    overview_counts_bytes_ends_and_causes_by_time_owner_and_pair
+    overview_tells_how_many_waited_and_ran
+    overview_names_tasks_that_are_slow_or_stuck
+    audit_is_searched_the_latest_first_and_forgotten_with_events
+};
+
+fn progress(mib: u64, rate: f64) -> Progress {
+    let rates = Rates { now: rate, all: rate, ..Rates::default() };
+    Progress { bytes_moved: mib << 20, rates, ..Progress::default() }
+}
+
+fn moves(ledger: &dyn Ledger, id: &str, mib: u64, rate: f64, now: Moment) {
+    let change = TaskChange { progress: Some(progress(mib, rate)), ..TaskChange::default() };
+    ledger.change_task(id, &ANY, &change, &[], now).unwrap();
+}
+
+fn begin(ledger: &dyn Ledger, id: &str, now: Moment) {
+    ledger.claim(id, now, &super::note(id, "begins")).unwrap();
+}
+
+fn task_windows_are_sorted_and_count_all_rows(ledger: &dyn Ledger) {
+    for (id, mib, rate) in [("t1", 5, 1.0), ("t2", 7, 9.0), ("t3", 5, 3.0), ("t4", 0, 0.0)] {
+        accept(ledger, id);
+        begin(ledger, id, at(1));
+        moves(ledger, id, mib, rate, at(2));
+    }
+    end(ledger, "t1", TaskState::Failed, at(3));
+    accept(ledger, "t5");
+    let window = |sort, descending, offset, limit| {
+        let window = TaskWindow { sort, descending, offset, limit };
+        let (tasks, total) = ledger.task_window(&TaskFilter::default(), &window).unwrap();
+        assert_eq!(total, 5);
+        ids(&tasks).join(" ")
+    };
+    for (sort, descending, expected) in [
+        (TaskSort::Created, true, "t5 t4 t3 t2 t1"),
+        (TaskSort::Created, false, "t1 t2 t3 t4 t5"),
+        (TaskSort::State, false, "t5 t4 t3 t2 t1"),
+        (TaskSort::State, true, "t1 t4 t3 t2 t5"),
+        (TaskSort::Bytes, true, "t2 t3 t1 t5 t4"),
+        (TaskSort::Rate, false, "t5 t4 t1 t3 t2"),
+    ] {
+        assert_eq!(window(sort, descending, 0, 9), expected, "{sort:?} {descending}");
+        assert_eq!(window(sort, descending, 1, 2), expected[3..8], "{sort:?} {descending}");
+    }
+    assert_eq!(window(TaskSort::Created, true, 4, 9), "t1");
+    assert_eq!(window(TaskSort::Created, true, 5, 9), "");
+    let open = TaskFilter { states: vec![TaskState::Active], ..TaskFilter::default() };
+    let one = TaskWindow { sort: TaskSort::Bytes, descending: true, offset: 0, limit: 1 };
+    let (tasks, total) = ledger.task_window(&open, &one).unwrap();
+    assert_eq!((ids(&tasks), total), (vec!["t2"], 3));
+}
+
+fn tasks_are_found_by_label_identifier_and_paths(ledger: &dyn Ledger) {
+    let with = |id: &str, label: Option<&str>, source: &str, destination: Option<&str>| {
+        let pair = Pair { source: source.to_owned(), destination: destination.map(str::to_owned) };
+        let request = NewTask { pairs: vec![pair], label: label.map(str::to_owned), ..NewTask::default() };
+        ledger.submit(&Submission { request, ..submission(id) }, at(0)).unwrap();
+    };
+    with("t-one", Some("Nachtl\u{e4}ufe \u{c4}"), "@here:/a", Some("@there:/b"));
+    with("t-two", None, "@here:/Data/\"x\\y\"", Some("@there:/copy"));
+    with("t-three", None, "@here:/c", None);
+    let found = |text: &str| {
+        let filter = TaskFilter { text: Some(text.to_owned()), ..TaskFilter::default() };
+        let window = TaskWindow { sort: TaskSort::Created, descending: false, offset: 0, limit: 9 };
+        let (tasks, total) = ledger.task_window(&filter, &window).unwrap();
+        assert_eq!(total, tasks.len() as u64);
+        let mut listed = super::listed(ledger, &filter);
+        listed.reverse();
+        assert_eq!(listed, ids(&tasks), "{text}");
+        listed.join(" ")
+    };
+    for (text, expected) in [
+        ("L\u{c4}UFE", "t-one"),
+        ("t-t", "t-two t-three"),
+        ("/DATA", "t-two"),
+        ("\"x\\y\"", "t-two"),
+        ("@there", "t-one t-two"),
+        ("copy", "t-two"),
+        // Words of the document that are none of the request's own.
+        ("pairs", ""),
+        ("destination", ""),
+        ("%", ""),
+    ] {
+        assert_eq!(found(text), expected, "{text}");
+    }
+}
+
+/// From the suite's first moment on, which is no whole minute.
+fn query(owner: Option<&str>) -> OverviewQuery {
+    let owner = owner.map(str::to_owned);
+    let from = Moment(at(0).0.div_euclid(60_000_000) * 60_000_000);
+    OverviewQuery { curves_of: owner.clone(), rows_of: owner, from, step_minutes: 1, steps: 10, now: at(540) }
+}
+
+fn overview_counts_bytes_ends_and_causes_by_time_owner_and_pair(ledger: &dyn Ledger) {
+    for (id, owner) in [("a1", "ada"), ("b1", "bob"), ("a2", "ada")] {
+        ledger.submit(&Submission { owner: owner.to_owned(), ..submission(id) }, at(0)).unwrap();
+        begin(ledger, id, at(1));
+    }
+    let mib = f64::from(1 << 20);
+    moves(ledger, "a1", 2, mib, at(5));
+    moves(ledger, "a1", 6, 2.0 * mib, at(130));
+    moves(ledger, "b1", 3, mib, at(130));
+    let failure = json!({ "code": "connect-failed", "side": "source", "why": "no" });
+    let event = |kind, detail| NewEvent { kind, detail, ..super::note("a2", "it failed") };
+    let fault = event(EventKind::Fault, json!({ "failure": failure }));
+    let queued = TaskChange { state: Some(TaskState::Queued), ..TaskChange::default() };
+    ledger.change_task("a2", &ANY, &queued, &[fault], at(130)).unwrap();
+    let ended = event(EventKind::Ended, json!({ "failure": failure }));
+    let failed = TaskChange { state: Some(TaskState::Failed), ..TaskChange::default() };
+    ledger.change_task("a2", &ANY, &failed, &[ended], at(200)).unwrap();
+    end(ledger, "a1", TaskState::Succeeded, at(200));
+    end(ledger, "b1", TaskState::Cancelled, at(200));
+    let minute = |second: i64| ((at(second).0 - query(None).from.0) / 60_000_000) as usize;
+    let all = ledger.overview(&query(None)).unwrap();
+    let mut moved = vec![0; 10];
+    moved[minute(5)] += 2 << 20;
+    moved[minute(130)] += 7 << 20;
+    assert_eq!(all.moved, moved);
+    assert_eq!(all.pairs.len(), 1);
+    let pair = &all.pairs[0];
+    assert_eq!((pair.source.as_str(), pair.destination.as_str()), ("@here", "@there"));
+    assert_eq!((pair.bytes, pair.succeeded, pair.partial, pair.failed, pair.cancelled), (9 << 20, 1, 0, 1, 1));
+    assert_eq!(pair.success, Some(0.5));
+    // 6 MiB at 2 MiB/s and 3 MiB at 1 MiB/s took six seconds.
+    assert!((pair.rate.unwrap() - 1.5 * mib).abs() < 1.0, "{pair:?}");
+    let mut steps = vec![0; 10];
+    steps[minute(130)] += 1;
+    steps[minute(200)] += 1;
+    let figures = FailureFigures { code: "connect-failed".to_owned(), side: "source".to_owned(), count: 2, steps };
+    assert_eq!(all.failures, [figures]);
+    let of_bob = ledger.overview(&query(Some("bob"))).unwrap();
+    assert_eq!((of_bob.moved.iter().sum::<u64>(), of_bob.failures.len()), (3 << 20, 0));
+    assert_eq!((of_bob.pairs[0].cancelled, of_bob.pairs[0].success), (1, None));
+    let retention = Retention { tasks_ended_before: at(0), events_before: at(9_000), limit: 100 };
+    ledger.forget(&retention).unwrap();
+    let forgotten = ledger.overview(&query(None)).unwrap();
+    assert_eq!((forgotten.moved, forgotten.pairs.len(), forgotten.failures.len()), (vec![0; 10], 0, 0));
+}
+
+fn overview_tells_how_many_waited_and_ran(ledger: &dyn Ledger) {
+    accept(ledger, "t1");
+    accept(ledger, "t2");
+    ledger.submit(&Submission { owner: "bob".to_owned(), ..submission("t3") }, at(0)).unwrap();
+    begin(ledger, "t1", at(125));
+    end(ledger, "t1", TaskState::Succeeded, at(245));
+    end(ledger, "t2", TaskState::Cancelled, at(370));
+    let query = OverviewQuery { step_minutes: 2, steps: 4, ..query(Some("ada")) };
+    // Steps end two, four, six and eight minutes after the minute before the suite's first moment.
+    let ends: Vec<i64> = (1..=4).map(|step| query.from.0 + step * 120_000_000).collect();
+    let during = |from: i64, to: i64| -> Vec<u64> {
+        ends.iter().map(|end| u64::from(at(from).0 <= *end && *end < at(to).0)).collect()
+    };
+    let rows = ledger.overview(&query).unwrap();
+    let waiting: Vec<u64> = during(0, 125).iter().zip(during(0, 370)).map(|(one, other)| one + other).collect();
+    assert_eq!((rows.waiting, rows.running), (waiting, during(125, 245)));
+    let everybody = OverviewQuery { curves_of: None, ..query };
+    assert_eq!(ledger.overview(&everybody).unwrap().waiting[3], 1);
+}
+
+fn overview_names_tasks_that_are_slow_or_stuck(ledger: &dyn Ledger) {
+    for (id, mib, rate) in [("fast", 900, 9e9), ("slow", 2, 3.0), ("small", 0, 1.0), ("still", 4, 0.0), ("old", 2, 1.0)]
+    {
+        accept(ledger, id);
+        begin(ledger, id, at(1));
+        moves(ledger, id, mib, rate, at(2));
+    }
+    // It ended before the time that is asked for.
+    end(ledger, "old", TaskState::Succeeded, at(3));
+    accept(ledger, "futile");
+    let futile = TaskChange { futile_attempts: Some(5), ..TaskChange::default() };
+    ledger.change_task("futile", &ANY, &futile, &[], at(4)).unwrap();
+    let query = OverviewQuery { from: Moment(query(None).from.0 + 120_000_000), ..query(None) };
+    let rows = ledger.overview(&query).unwrap();
+    assert_eq!((ids(&rows.slowest), ids(&rows.stuck)), (vec!["slow", "fast"], vec!["still", "futile"]));
+    let soon = ledger.overview(&OverviewQuery { now: at(60), ..query.clone() }).unwrap();
+    assert_eq!(ids(&soon.stuck), ["futile"], "it has only just begun");
+    let of_bob = OverviewQuery { rows_of: Some("bob".to_owned()), ..query };
+    assert_eq!(ledger.overview(&of_bob).unwrap().slowest, []);
+}
+
+fn audit_is_searched_the_latest_first_and_forgotten_with_events(ledger: &dyn Ledger) {
+    let line = |second: i64, user: &str, object: Option<&str>| NewAuditLine {
+        time: at(second),
+        user: user.to_owned(),
+        via: "token".to_owned(),
+        token: Some("aaaabbbb".to_owned()),
+        from: Some("192.0.2.7".to_owned()),
+        action: "POST /tasks".to_owned(),
+        object: object.map(str::to_owned),
+        status: 201,
+    };
+    ledger.note(&[line(1, "ada", Some("t1")), line(2, "bob", None)]).unwrap();
+    ledger.note(&[line(3, "ada", Some("T2"))]).unwrap();
+    let found = |filter: AuditFilter, limit| {
+        let lines = ledger.audit(&filter, limit).unwrap();
+        lines.iter().map(|line| line.id).collect::<Vec<_>>()
+    };
+    let text = |text: &str| AuditFilter { text: Some(text.to_owned()), ..AuditFilter::default() };
+    let all = found(AuditFilter::default(), 9);
+    assert!(all.len() == 3 && all.is_sorted_by(|one, other| one > other), "{all:?}");
+    assert_eq!(found(text("ADA"), 9), [all[0], all[2]]);
+    assert_eq!(found(text("t2"), 9), [all[0]]);
+    assert_eq!(found(text("192.0.2"), 2), all[..2]);
+    assert!(found(text("nobody"), 9).is_empty());
+    assert_eq!(found(AuditFilter { before: Some(all[0]), ..text("ada") }, 9), [all[2]]);
+    let between = AuditFilter { from: Some(at(2)), to: Some(at(3)), ..AuditFilter::default() };
+    assert_eq!(found(between, 9), [all[1]]);
+    let kept = ledger.audit(&AuditFilter::default(), 1).unwrap().remove(0);
+    assert_eq!((kept.user.as_str(), kept.object.as_deref(), kept.status), ("ada", Some("T2"), 201));
+    let retention = Retention { tasks_ended_before: at(0), events_before: at(3), limit: 100 };
+    ledger.forget(&retention).unwrap();
+    assert_eq!(found(AuditFilter::default(), 9), all[..1]);
+}
