@@ -19,7 +19,7 @@ use crate::ledger::tally::{MINUTE, OverviewQuery, OverviewRows};
 use crate::model::{Overview, Problem, StateCount, TaskState, Verb};
 
 /// What is shown where no time is named.
-const USUAL: Duration = Duration::from_secs(24 * 3600);
+const USUAL_MINUTES: i64 = 24 * 60;
 /// The longest time that is told of.
 const MOST: Duration = Duration::from_secs(400 * 24 * 3600);
 const STEPS_USUAL: u32 = 120;
@@ -45,13 +45,14 @@ impl OverviewTime {
         if !(1..=STEPS_MOST).contains(&steps) {
             return Err(ApiError::malformed(format!("steps: 1 to {STEPS_MOST}")));
         }
-        let to = self.to.unwrap_or(now).min(now);
-        let from = self.from.unwrap_or(Moment(to.0.saturating_sub(USUAL.as_micros() as i64)));
+        // Whole minutes: the one that is under way counts.
+        let to = Moment((self.to.unwrap_or(now).min(now).0.div_euclid(MINUTE) + 1) * MINUTE);
+        let from = self.from.unwrap_or(Moment(to.0 - USUAL_MINUTES * MINUTE));
         let from = Moment(from.0.div_euclid(MINUTE) * MINUTE);
         if from >= to || to.since(from) > MOST {
             return Err(ApiError::malformed("from: it lies before to, by 400 days at most"));
         }
-        let minutes = to.since(from).as_secs().div_ceil(60).max(1);
+        let minutes = to.since(from).as_secs().div_ceil(60);
         let step = minutes.div_ceil(u64::from(steps));
         let own = || Some(caller.user.clone());
         let of_all = Action { verb: Verb::View, object: Object::Figures { of_all: true } };

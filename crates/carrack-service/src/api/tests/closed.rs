@@ -141,11 +141,6 @@ fn rows_of_others_are_not_found_on_any_route() {
         let listed: Value = bob.get(path).unwrap();
         assert_eq!(listed["items"], json!([]), "{path}: {listed}");
     }
-    // Nor does a cursor tell whether there is such a row.
-    for path in [format!("/tasks?cursor={}", task.id), format!("/timers?cursor={}", timer.id)] {
-        assert_eq!(status(&bob, &Call::get(path.clone())), 404, "{path}");
-        assert_eq!(status(&ann, &Call::get(path.clone())), 200, "{path}");
-    }
     assert_eq!(status(&bob, &Call::get(format!("/events?task={}", task.id))), 404);
     assert_eq!(status(&bob, &Call::get("/tokens?user=ann")), 404);
     assert_eq!(status(&bob, &Call::get("/users")), 403);
@@ -160,4 +155,23 @@ fn rows_of_others_are_not_found_on_any_route() {
     assert_eq!(status(&rig.local(), &Call::get(format!("/tasks/{}", task.id))), 200);
     // Nothing of it all has changed anything.
     assert_eq!(ann.get::<Value>(&format!("/tasks/{}", task.id)).unwrap()["version"], json!(task.version));
+}
+
+#[test]
+fn cursor_of_anothers_row_is_like_one_of_no_row() {
+    let rig = Rig::start();
+    let (ann, bob) = (rig.user("ann", Role::User), rig.user("bob", Role::User));
+    add_endpoint(&ann, &endpoint("annlab", &[])).unwrap();
+    let task = submit(&ann, &copy("@annlab:/a", "@annlab:/b")).unwrap();
+    let timer = NewTimer {
+        label: None,
+        schedule: TimerSchedule { every_seconds: Some(3600), ..TimerSchedule::default() },
+        task: copy("@annlab:/a", "@annlab:/b"),
+    };
+    let timer: Timer = ann.call(&Call::post("/timers").body(&timer).unwrap()).unwrap().json().unwrap();
+    for (list, id) in [("tasks", &task.id), ("timers", &timer.id)] {
+        let path = format!("/{list}?cursor={id}");
+        assert_eq!([&ann, &bob].map(|client| status(client, &Call::get(path.clone()))), [200, 404], "{path}");
+        assert_eq!(status(&bob, &Call::get(format!("/{list}?cursor=none"))), 404);
+    }
 }
