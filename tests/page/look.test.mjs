@@ -54,6 +54,12 @@ for (const [what, how] of /** @type {[string, object][]} */ ([["light", {}], ["d
       await accessible(page, `the task ${name}, ${what}`);
     }
     await page.getByRole("button", { name: "As a table" }).click();
+    const over = page.getByRole("region", { name: "Over time, as a table" });
+    for (const column of ["Rate", "Streams", "Processors at work: source", "Threads that wait for storage: destination", "What happened"]) {
+      await over.getByRole("columnheader", { name: column, exact: true }).waitFor();
+    }
+    const cells = await over.getByRole("row").nth(1).getByRole("cell").allInnerTexts();
+    assert.match(cells.slice(1, 5).join(" "), /^[\d.]+ [KM]iB\/s \d+ \d+\.\d \d+\.\d$/, cells.join(" | "));
     await accessible(page, `a plot as a table, ${what}`);
   }));
 }

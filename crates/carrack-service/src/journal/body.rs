@@ -4,7 +4,7 @@
 use carrack_core::report::ItemKind;
 use prost::Message;
 
-use super::record::{AttemptEnd, EndKind, Item, PairEnd, Record, Sample};
+use super::record::{AttemptEnd, EndCounts, EndKind, Item, PairEnd, Record, Sample};
 use super::{BODY_BYTES_MAX, HEAD_BYTES};
 use crate::clock::Moment;
 use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};
@@ -108,6 +108,20 @@ struct RawSample {
     progress: Option<RawProgress>,
     #[prost(uint32, tag = "3")]
     streams: u32,
+    #[prost(message, optional, tag = "4")]
+    source: Option<RawEndCounts>,
+    #[prost(message, optional, tag = "5")]
+    destination: Option<RawEndCounts>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct RawEndCounts {
+    #[prost(uint64, tag = "1")]
+    processor_us: u64,
+    #[prost(uint64, tag = "2")]
+    storage_wait_us: u64,
+    #[prost(uint64, tag = "3")]
+    retransmits: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -184,7 +198,8 @@ fn encode_body(record: &Record, to: &mut Vec<u8>) -> u8 {
         }
         Record::Sample(sample) => {
             let progress = Some(raw_progress(&sample.progress));
-            put(&RawSample { time: sample.time.0, progress, streams: sample.streams }, to);
+            let (source, destination) = (sample.source.map(raw_counts), sample.destination.map(raw_counts));
+            put(&RawSample { time: sample.time.0, progress, streams: sample.streams, source, destination }, to);
             SAMPLE
         }
         Record::Event { time, kind, text, detail } => {
@@ -243,7 +258,8 @@ pub fn decode(kind: u8, body: &[u8]) -> Result<Option<Record>, ()> {
         SAMPLE => {
             let raw: RawSample = get(body)?;
             let progress = progress(raw.progress.unwrap_or_default());
-            Record::Sample(Sample { time: Moment(raw.time), progress, streams: raw.streams })
+            let (source, destination) = (raw.source.map(counts), raw.destination.map(counts));
+            Record::Sample(Sample { time: Moment(raw.time), progress, streams: raw.streams, source, destination })
         }
         EVENT => {
             let raw: RawEvent = get(body)?;
@@ -272,6 +288,14 @@ pub fn decode(kind: u8, body: &[u8]) -> Result<Option<Record>, ()> {
         }
         _ => return Ok(None),
     }))
+}
+
+fn raw_counts(EndCounts { processor_us, storage_wait_us, retransmits }: EndCounts) -> RawEndCounts {
+    RawEndCounts { processor_us, storage_wait_us, retransmits }
+}
+
+fn counts(RawEndCounts { processor_us, storage_wait_us, retransmits }: RawEndCounts) -> EndCounts {
+    EndCounts { processor_us, storage_wait_us, retransmits }
 }
 
 fn cut(text: &str) -> String {

@@ -19,7 +19,7 @@ pub use error::JournalError;
 pub use index::{ItemIndex, ItemQuery, ItemWindow};
 pub use items::{Cursor, ItemFilter, ItemPage, each_item, items};
 pub use reader::Reader;
-pub use record::{AttemptEnd, EndKind, Item, PairEnd, Record, Sample};
+pub use record::{AttemptEnd, EndCounts, EndKind, Item, PairEnd, Record, Sample};
 pub use writer::{Recovered, Writer, recover};
 
 /// All that is told, below a task's directory.

@@ -84,6 +84,21 @@ pub struct Sample {
     pub progress: Progress,
     /// Data connections at work.
     pub streams: u32,
+    /// Counters of the source, where it tells them.
+    pub source: Option<EndCounts>,
+    /// Counters of the destination, where it tells them.
+    pub destination: Option<EndCounts>,
+}
+
+/// What an end of a copy has counted since the copy began: the next copy of the same task counts from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndCounts {
+    /// Processor time of the end's process, in microseconds.
+    pub processor_us: u64,
+    /// Time in which its threads waited for storage, summed over them, in microseconds.
+    pub storage_wait_us: u64,
+    /// TCP segments that its host has sent again.
+    pub retransmits: u64,
 }
 
 /// How an attempt ended.

@@ -8,6 +8,7 @@ use super::attempt::{Attempt, event};
 use super::board::{Known, Times, events_of_attempt};
 use super::dispatcher::{Dispatcher, Turned};
 use super::outcome::{Circumstances, LinkNews, Outcome, outcome};
+use crate::journal::EndCounts;
 use crate::ledger::{Answer, LedgerError, TaskChange, TaskGuard};
 use crate::model::{EventKind, Progress, Task, TaskState};
 
@@ -83,9 +84,14 @@ impl Dispatcher {
         let progress = attempt.sample.as_ref().map(|sample| sample.progress.clone());
         let mut events = attempt.unsaved(task);
         let is_due = attempt.told_progress_at.is_none_or(|at| times.steady.saturating_sub(at) >= PROGRESS_EVENT_EVERY);
-        let streams = attempt.sample.as_ref().map_or(0, |sample| sample.streams);
+        let sample = attempt.sample.as_ref();
         if let Some(progress) = progress.as_ref().filter(|_| is_due) {
-            let detail = json!({ "progress": progress, "streams": streams });
+            let detail = json!({
+                "progress": progress,
+                "streams": sample.map_or(0, |sample| sample.streams),
+                "source": sample.and_then(|sample| sample.source).map(counted),
+                "destination": sample.and_then(|sample| sample.destination).map(counted),
+            });
             events.push(event(task, EventKind::Progress, progress_text(progress), detail));
         }
         let told_progress = is_due && progress.is_some();
@@ -176,6 +182,15 @@ impl Dispatcher {
 fn is_worth_saving(attempt: &Attempt, times: Times, every: Duration) -> bool {
     let is_due = attempt.saved_at.is_none_or(|at| times.steady.saturating_sub(at) >= every);
     is_due && (attempt.sample.is_some() || !attempt.events.is_empty())
+}
+
+/// Counters of an end, as an event of progress has them.
+fn counted(counts: EndCounts) -> serde_json::Value {
+    json!({
+        "processor_seconds": Duration::from_micros(counts.processor_us).as_secs_f64(),
+        "storage_wait_seconds": Duration::from_micros(counts.storage_wait_us).as_secs_f64(),
+        "retransmits": counts.retransmits,
+    })
 }
 
 fn progress_text(progress: &Progress) -> String {

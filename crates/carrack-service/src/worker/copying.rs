@@ -7,6 +7,7 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::limits;
 use carrack_core::report::{Event, ItemKind, ItemReport, Outcome, Report};
 use carrack_core::request::{CopyRequest, Durability, Verify};
+use carrack_core::timeline::{Sample, Work};
 use carrack_engine::{Context, Copy, Handle};
 use serde_json::json;
 
@@ -15,7 +16,7 @@ use super::ends::{OpenEnd, copy_options};
 use super::failures::{can_pass, is_source_error, told};
 use super::history::PairHistory;
 use super::removal;
-use crate::journal::Item;
+use crate::journal::{EndCounts, Item};
 use crate::model::{EventKind, ItemState, TaskKind};
 
 /// A pass over a pair.
@@ -155,6 +156,7 @@ impl Copying<'_, '_> {
                 let text = format!("{} streams in the place of {}: {}", change.streams, change.before, change.reason);
                 teller.event(EventKind::Note, text, json!({ "streams": change.streams, "before": change.before }));
             }
+            Event::Sample(told) => teller.counted(told.side, counts_of(&told.point.sample)),
             Event::Note(text) => teller.event(EventKind::Note, text, json!({})),
             Event::RateFell(fall) => teller.limited(fall.limit),
             Event::SessionLost { failure, attempt, pause } => {
@@ -255,6 +257,19 @@ impl Copying<'_, '_> {
         let repaired = faults.digest_mismatches + faults.blocks_rotten + faults.items_again;
         self.attempt.teller.limited(report.limit);
         self.attempt.teller.recovered(repaired, resent);
+    }
+}
+
+/// What work waits for storage. The rest waits for the connection, for the rate limit, or for nothing.
+const STORAGE: [Work; 8] =
+    [Work::List, Work::Find, Work::Read, Work::Create, Work::Write, Work::Begin, Work::Sync, Work::Publish];
+
+/// What the journal keeps of what an end has measured.
+fn counts_of(sample: &Sample) -> EndCounts {
+    EndCounts {
+        processor_us: sample.processor.process_us,
+        storage_wait_us: STORAGE.iter().map(|&work| sample.stages.of(work).waited_us).sum(),
+        retransmits: sample.counts.retransmits,
     }
 }
 

@@ -9,12 +9,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use carrack_core::failure::Side;
 use carrack_core::pace::limit::Limit;
 use carrack_engine::{Stop, StopReason};
 
 use super::history::{History, PairHistory, Told};
 use crate::clock::Moment;
-use crate::journal::{AttemptEnd, EndKind, Item, JournalError, PairEnd, Record, Sample, Writer};
+use crate::journal::{AttemptEnd, EndCounts, EndKind, Item, JournalError, PairEnd, Record, Sample, Writer};
 use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};
 
 /// How often what waits is written.
@@ -123,6 +124,8 @@ struct Telling {
     bytes_resent: u64,
     faults: u64,
     streams: u32,
+    source: Option<EndCounts>,
+    destination: Option<EndCounts>,
     limited_by: Option<String>,
     /// Bytes at the destination, for rates.
     rates: VecDeque<(Instant, u64)>,
@@ -175,6 +178,8 @@ impl Teller {
             bytes_resent: history.progress.bytes_resent,
             faults: history.progress.faults,
             streams: 0,
+            source: None,
+            destination: None,
             limited_by: None,
             rates: VecDeque::new(),
             active_before: history.active,
@@ -264,6 +269,16 @@ impl Teller {
     /// Says how many data connections are at work.
     pub fn streams(&self, streams: u32) {
         self.lock().streams = streams;
+    }
+
+    /// Says what an end has counted.
+    pub fn counted(&self, side: Side, counts: EndCounts) {
+        let mut state = self.lock();
+        match side {
+            Side::Source => state.source = Some(counts),
+            Side::Destination => state.destination = Some(counts),
+            _ => {}
+        }
     }
 
     /// Says what holds the data back, where that is known.
@@ -474,7 +489,8 @@ impl Shared {
                 if changed || sampled.elapsed() >= SAMPLE_MAX {
                     sampled = Instant::now();
                     last.clone_from(&progress);
-                    let sample = Sample { time: now(), progress, streams: state.streams };
+                    let (streams, source, destination) = (state.streams, state.source, state.destination);
+                    let sample = Sample { time: now(), progress, streams, source, destination };
                     state.append(&self.stop, &Record::Sample(sample));
                 }
             }

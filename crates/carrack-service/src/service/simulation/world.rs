@@ -210,7 +210,8 @@ impl TaskWorld {
             self.end(process, EndKind::Done, None, now);
             return true;
         }
-        let sample = Sample { time: now, progress: self.progress(&process.work), streams: 1 };
+        let progress = self.progress(&process.work);
+        let sample = Sample { time: now, progress, streams: 1, source: None, destination: None };
         self.journal.push((fence, Record::Sample(sample)));
         true
     }
