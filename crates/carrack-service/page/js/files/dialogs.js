@@ -91,10 +91,10 @@ export function Places({ user, go, close }) {
 const MOVES = [["Tab, Shift+Tab", "Next pane, pane before"], ["↑ ↓ PgUp PgDn Home End", "Move; from the first row ↑ reaches the headings, Enter there sorts"], ["Backspace", "Folder above"],
   ["Space, Insert", "Select or not; Insert also moves on"], ["Shift with a move", "Select all rows on the way"], ["Ctrl+A", "Select the whole directory, loaded or not"], ["Esc", "Select nothing"],
   ["Letters", "Jump to a name; begin with a capital for c, m and n"], ["Ctrl+C", "Copy the locations of what is selected"]];
-/** @param {{commands: {name: string, key?: string, word: string}[], close: () => void}} props */
-export const Keys = ({ commands, close }) => html`<${Dialog} title="Keys" close=${close}><div class="inside"><h2>Keys</h2>
+/** @param {{commands: {name: string, key?: string, word: string}[], uploads: boolean, close: () => void}} props */
+export const Keys = ({ commands, uploads, close }) => html`<${Dialog} title="Keys" close=${close}><div class="inside"><h2>Keys</h2>
   <p class="quiet">They work in a pane's list. Each one is also a button, a row or a heading.</p>
   <dl class="facts keys">${MOVES.map(([key, text]) => html`<dt><kbd>${key}</kbd></dt><dd>${text}</dd>`)}
     ${commands.filter(({ key }) => key).map(({ key, word }) => html`<dt><kbd>${key}</kbd></dt><dd>${word}</dd>`)}</dl>
-  <h2>Mouse</h2><p>Click moves the focus, double click opens. Ctrl+click and the box select, Shift+click selects a range. Drag to the other pane or onto a folder copies; with Shift it moves. Files dropped from outside are uploaded.</p>
+  <h2>Mouse</h2><p>Click moves the focus, double click opens. Ctrl+click and the box select, Shift+click selects a range. Drag to the other pane or onto a folder copies; with Shift it moves.${uploads && " Files dropped from outside are uploaded."}</p>
   <div class="bar-of-buttons end"><button class="main" onClick=${close}>Close</button></div></div><//>`;

@@ -109,7 +109,9 @@ function Panes({ known, endpoints, query, go }) {
   });
   const files = useRef(/** @type {HTMLInputElement|null} */ (null));
   const hasTarget = Boolean(pane.current()) || pane.selection.all !== null || pane.selection.named.size > 0;
-  const uploadsOff = (/** @type {Place|null} */ place) => writes(place) || obstacle() || (endpointOf(place)?.uploads ? "" : `Uploads are off at @${place?.endpoint}. Its owner turns them on: carrack endpoint edit ${place?.endpoint} --uploads`);
+  // A service that has no uploads says nothing about them.
+  const canUpload = endpoints.some((one) => one.uploads !== undefined);
+  const uploadsOff = (/** @type {Place|null} */ place) => writes(place) || (canUpload ? "" : "This service takes no uploads") || obstacle() || (endpointOf(place)?.uploads ? "" : `Uploads are off at @${place?.endpoint}. Its owner turns them on: carrack endpoint edit ${place?.endpoint} --uploads`);
   const need = hasTarget ? "" : "Nothing is selected";
   const arrow = at === "left" ? "right" : "left";
   const renames = pane.selection.all || pane.selection.named.size > 1 ? "Rename takes one entry" : need;
@@ -180,7 +182,7 @@ function Panes({ known, endpoints, query, go }) {
     link=${(/** @type {Place} */ place) => linkTo(of.side === "left" ? place : places.left, of.side === "right" ? place : places.right, of.side)} />`;
   const grid = (/** @type {Pane} */ of) => html`<${Grid} pane=${of} at=${at === of.side} focus=${() => setAt(of.side)} up=${() => up(of)} open=${(/** @type {Entry} */ entry) => enter(of, entry)} keys=${keys(of)} drag=${drag(of)} takes=${takes(of)} drop=${drop(of)} />`;
   const send1 = (/** @type {Pane} */ from) => { const off = !targetsOf(from) ? `Nothing is selected in the ${from.side} pane` : writes(panes[other(from.side)].place); return html`<button class="arrow" disabled=${Boolean(off)} title=${off || `Copy to the ${other(from.side)} pane`} aria-label=${`Copy from the ${from.side} pane to the ${other(from.side)} pane`} onClick=${() => { setAt(from.side); void act.go("copy", from); }}><${Icon} of=${other(from.side)} /></button>`; };
-  return html`<div class="files-head"><h1>Files</h1><div class="bar-of-buttons files-tools" role="group" aria-label="Actions on the active pane">${commands.filter(({ name }) => name !== "filter").map(button)}</div>
+  return html`<div class="files-head"><h1>Files</h1><div class="bar-of-buttons files-tools" role="group" aria-label="Actions on the active pane">${commands.filter(({ name }) => name !== "filter" && (canUpload || name !== "upload")).map(button)}</div>
       <div class="side-switch"><${Segments} value=${at} set=${(/** @type {string} */ side) => { setAt(side); }} label="Pane" choices=${[["left", "Left"], ["right", "Right"]]} /></div></div>
     <input type="file" multiple hidden ref=${files} onChange=${(/** @type {Event} */ event) => { const input = /** @type {HTMLInputElement} */ (event.currentTarget); if (pane.place) void send.go(pane, pane.place, Promise.resolve({ files: [...(input.files ?? [])].map((file) => ({ file, name: exact(file.name) })), folders: [], more: false })); input.value = ""; }} />
     <${Trouble} problem=${act.problem ?? send.problem} />
@@ -193,7 +195,7 @@ function Panes({ known, endpoints, query, go }) {
     ${ask?.name === "rename" && html`<${NameDialog} place=${ask.targets.place} from=${ask.entry.name} close=${close} done=${(/** @type {string} */ name) => { close(); ask.targets.pane.clear(); ask.targets.pane.again(name); if (same(left.place, right.place)) panes[other(ask.targets.pane.side)].again(); }} />`}
     ${ask?.name === "properties" && html`<${Properties} targets=${ask.targets} paths=${ask.paths} close=${close} save=${() => { close(); void act.go("download", ask.targets.pane, ask.targets.count === 1 && !ask.targets.all ? ask.entry : null); }} />`}
     ${ask?.name === "places" && html`<${Places} user=${known.user} close=${close} go=${(/** @type {Place} */ place) => { close(); open(ask.side, place); }} />`}
-    ${ask?.name === "keys" && html`<${Keys} commands=${commands} close=${close} />`}`;
+    ${ask?.name === "keys" && html`<${Keys} commands=${commands} uploads=${canUpload} close=${close} />`}`;
 }
 
 /** Gives a file to the browser. A token is known to this page alone, so it reads the file itself. @param {string} url @param {string} name @param {number} size */
