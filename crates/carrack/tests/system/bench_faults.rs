@@ -9,8 +9,7 @@ use carrack_faults::strace::Inject;
 
 use crate::faults::{Mounted, NOBODY, open_to_all, under};
 use crate::support::process::signal;
-use crate::support::running::InTime;
-use crate::support::running::Running;
+use crate::support::running::{InTime, Running};
 use crate::support::{Sandbox, is_root, ran, tool, wait_until};
 
 /// Everything that is in a directory, hidden names too.

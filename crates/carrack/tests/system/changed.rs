@@ -24,8 +24,7 @@ use self::destination::Destination;
 use self::source::Source;
 use crate::support::node::Node;
 use crate::support::process::signal;
-use crate::support::running::InTime;
-use crate::support::running::Running;
+use crate::support::running::{InTime, Running};
 use crate::support::{Sandbox, ran, tool, wait_until};
 
 /// At this rate small files wait for nobody, and large ones in part get as much as those that are to be whole: these

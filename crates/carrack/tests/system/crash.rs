@@ -14,8 +14,7 @@ use carrack_faults::watch::{self, Allowed, Watcher};
 
 use crate::support::node::Node;
 use crate::support::process::{is_stopped, signal};
-use crate::support::running::InTime;
-use crate::support::running::Running;
+use crate::support::running::{InTime, Running};
 use crate::support::{Sandbox, ran, same_tree, tree, wait_until};
 
 /// Calls at which a program is killed: those after which somebody else sees something else than before.

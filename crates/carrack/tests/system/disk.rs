@@ -14,8 +14,7 @@ use carrack_faults::strace::Inject;
 use carrack_faults::watch::{self, Allowed, Watcher};
 
 use crate::support::node::Node;
-use crate::support::running::InTime;
-use crate::support::running::Running;
+use crate::support::running::{InTime, Running};
 use crate::support::{Ran, Sandbox, ran, same_tree, tool, tree, wait_until};
 
 const MIB: usize = 1 << 20;

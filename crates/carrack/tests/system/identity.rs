@@ -12,8 +12,7 @@ use carrack_faults::proxy::Proxy;
 
 use crate::support::node::Node;
 use crate::support::process::signal;
-use crate::support::running::InTime;
-use crate::support::running::Running;
+use crate::support::running::{InTime, Running};
 use crate::support::{Sandbox, is_root, ran, same_tree, tool, tree, wait_until};
 
 const MIB: usize = 1 << 20;

@@ -11,8 +11,7 @@ use serde_json::Value;
 
 use crate::support::node::Node;
 use crate::support::process::{agents, signal};
-use crate::support::running::InTime;
-use crate::support::running::Running;
+use crate::support::running::{InTime, Running};
 use crate::support::sshd::Sshd;
 use crate::support::{Ran, Sandbox, is_root, ran, wait_until};
 

@@ -11,8 +11,7 @@ use carrack_sys::dir::{Dir, Links};
 use serde_json::Value;
 
 use crate::support::node::Node;
-use crate::support::running::InTime;
-use crate::support::running::peak_resident;
+use crate::support::running::{InTime, peak_resident};
 use crate::support::{Sandbox, ran, same_tree, tree};
 
 #[test]

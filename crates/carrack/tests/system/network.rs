@@ -15,8 +15,7 @@ use carrack_faults::watch::{self, Allowed, Watcher};
 
 use crate::support::node::Node;
 use crate::support::process::signal;
-use crate::support::running::InTime;
-use crate::support::running::{Running, peak_resident};
+use crate::support::running::{InTime, Running, peak_resident};
 use crate::support::{Ran, Sandbox, ran, same_tree, tree, wait_until};
 
 /// A node behind a relay.

@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use carrack_core::tuning::{STREAM_SILENCE, Tuning};
 
 use crate::support::process::signal;
-use crate::support::running::InTime;
-use crate::support::running::peak_resident;
+use crate::support::running::{InTime, peak_resident};
 use crate::support::{Ran, Sandbox, is_root, program, ran, tool, tree, wait_until};
 
 /// Runs a line of shell in which `$0` is the program.

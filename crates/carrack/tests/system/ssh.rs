@@ -3,11 +3,12 @@
 mod push;
 
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::support::process::{agents, signal};
-use crate::support::running::InTime;
-use crate::support::running::Running;
+use crate::support::running::{InTime, Running};
 use crate::support::sshd::{Setup, Sshd};
 use crate::support::{Ran, Sandbox, b3sum, is_root, mode, program, same_tree, sent_program, tool, tree, wait_until};
 

@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use crate::support::node::Node;
 use crate::support::process::signal;
-use crate::support::running::InTime;
-use crate::support::running::Running;
+use crate::support::running::{InTime, Running};
 use crate::support::{Sandbox, same_tree, tool, tree, wait_until};
 
 const MIB: usize = 1 << 20;
