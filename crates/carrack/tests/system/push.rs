@@ -122,7 +122,7 @@ fn slim_program_says_of_endpoints_that_it_has_no_service() {
     let sandbox = Sandbox::new();
     for words in [&["ls", "@lab:/x"][..], &["@lab:/x", "here"], &["here", "@lab:/x"], &["rm", "@lab:/x"]] {
         let mut command = std::process::Command::new(&slim);
-        let ran = ran(command.args(words).current_dir(sandbox.path("")).output().unwrap());
+        let ran = ran(command.args(words).current_dir(sandbox.path("")).output_in_time().unwrap());
         ran.failed_with(2, &["@lab:/x", "built without the service", "install the full carrack", "./@lab:/x"]);
     }
 }

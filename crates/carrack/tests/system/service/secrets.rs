@@ -100,7 +100,7 @@ fn v14_submitters_token_that_expires_in_mid_task_ends_nothing() {
     let ada = |words: &[&str]| {
         let mut command = sandbox.carrack();
         command.env("HOME", sandbox.path("ada")).args(words).args(["--service", &url]);
-        crate::support::ran(command.stdin(fs::File::open(&token).unwrap()).output().unwrap())
+        crate::support::ran(command.stdin(fs::File::open(&token).unwrap()).output_in_time().unwrap())
     };
     assert_eq!(ada(&["login", "--token"]).code, 0);
     sandbox.write("two/large", tree::bytes(32 * MIB, 5));
