@@ -172,24 +172,66 @@ test("filter of tasks is saved, found again after a reload, and forgotten", () =
   await page.getByLabel("Saved filters").waitFor({ state: "detached" });
 }));
 
+test("audit tells who did what and who was refused, and is searched", () => visit(world, { user: "local", at: "#/access" }, async (page, guard) => {
+  await visit(world, {}, async (stranger, theirs) => {
+    theirs.expect(/^401 .*\/login$/);
+    await stranger.goto(world.origin);
+    await stranger.getByLabel("User").fill("mallory");
+    await stranger.getByLabel("Password", { exact: true }).fill("wrong horse battery");
+    await button(stranger, "Log in").click();
+    await stranger.getByRole("alert").waitFor();
+  });
+  await world.api("PATCH", "/endpoints/archive", { description: "noted by the audit" });
+  await page.reload();
+  const audit = page.getByRole("grid", { name: "Audit" });
+  await audit.getByRole("row").filter({ hasText: "PATCH /endpoints/{name}" }).filter({ hasText: "archive" }).filter({ hasText: "200" }).first().waitFor();
+  await page.getByRole("searchbox", { name: /^User, action/ }).fill("mallory");
+  await until("one line is left", async () => await audit.getByRole("row").count() === 2);
+  assert.match(await audit.getByRole("row").nth(1).innerText(), /mallory[^]*POST \/login[^]*401/);
+  await accessible(page, "the audit");
+  guard.expect(/^403 /);
+  await visit(world, { user: "ada", at: "#/access" }, async (ada) => {
+    await ada.getByRole("heading", { level: 1, name: "Access" }).waitFor();
+    assert.equal(await ada.getByRole("grid", { name: "Audit" }).count(), 0);
+  });
+}));
+
+test("tasks are found by a path, sorted by the server, and the far end of a long list stands at once", () => visit(world, { user: "local" }, async (page) => {
+  // They would run for hours: all but the first few wait.
+  for (let number = 0; number < 450; number += 1) await world.submit("random:1T", "null:", { label: `many ${String(number).padStart(3, "0")}`, options: { rate_limit: 1024 } });
+  const search = page.getByRole("searchbox"), grid = page.getByRole("grid", { name: "Tasks" });
+  await search.fill("many ");
+  await page.getByText("450 tasks").waitFor();
+  assert.equal(await grid.getAttribute("aria-rowcount"), "451");
+  await grid.focus();
+  await page.keyboard.press("End");
+  await grid.getByRole("row").filter({ hasText: "many 000" }).waitFor();
+  await page.getByRole("columnheader", { name: "State" }).click();
+  await until("it is sorted", async () => await page.getByRole("columnheader", { name: "State" }).getAttribute("aria-sort") === "ascending");
+  await search.fill("/T/");
+  await grid.getByRole("row").filter({ hasText: "six hours" }).first().waitFor();
+  await accessible(page, "tasks, found by a path");
+  await world.api("POST", "/tasks/cancel");
+}));
+
 test("overview counts what was moved, what failed and why, and each pair of endpoints", () => visit(world, { user: "local", at: "#/overview" }, async (page) => {
   world.write("lab/o/a.dat", randomBytes(MIB));
   const { id } = await world.submit("@lab:/o/", "@archive:/o/", { label: "for the overview" });
   const failed = await world.submit("@lab:/absent", "@archive:/absent", { label: "cannot be" });
   await world.reached(id, "SUCCEEDED");
   await world.reached(failed.id, "FAILED");
-  const { items } = await world.api("GET", "/tasks?state=SUCCEEDED,PARTIAL,FAILED&limit=1000");
+  const { items } = await world.api("GET", "/tasks?endpoint=lab&state=SUCCEEDED,PARTIAL,FAILED&limit=1000");
   const good = items.filter((task) => task.state === "SUCCEEDED").length;
-  await page.getByText(`of ${items.length} tasks`).waitFor();
-  const pairs = page.getByRole("region", { name: "Table of pairs" });
-  await pairs.getByRole("row").filter({ hasText: "@lab" }).getByText(`${Math.min(99, Math.floor((good / items.length) * 100))} %`).waitFor();
-  await page.getByRole("region", { name: "Table of causes" }).getByRole("row").filter({ hasText: "source: not-found" }).waitFor();
-  await page.getByRole("region", { name: "Throughput" }).getByRole("button", { name: "As a table" }).click();
-  const table = page.getByRole("region", { name: "Throughput, as a table" });
-  assert.match(await table.getByRole("row").nth(1).innerText(), /1\.0 MiB/);
+  await page.reload();
+  const cell = page.getByRole("region", { name: "Table of pairs" }).getByRole("row").filter({ hasText: "@lab" });
+  await cell.getByText(`${Math.floor((good / items.length) * 100)} %`).waitFor();
+  await cell.getByText(`${items.length} tasks, 1.0 MiB`).waitFor();
+  await page.getByRole("region", { name: "Table of causes" }).getByRole("row").filter({ hasText: "not-found" }).filter({ hasText: "source" }).waitFor();
+  await page.getByRole("region", { name: "Throughput and queue" }).getByRole("button", { name: "As a table" }).click();
+  await page.getByRole("region", { name: "Throughput and queue, as a table" }).getByRole("row").nth(24).waitFor();
   await accessible(page, "the overview, as tables");
-  for (const span of ["24 hours", "30 days"]) {
+  for (const span of ["7 days", "30 days"]) {
     await button(page, span).click();
-    await page.getByText(`of ${items.length} tasks`).waitFor();
+    await cell.getByText(`${items.length} tasks, 1.0 MiB`).waitFor();
   }
 }));

@@ -47,11 +47,11 @@ const FILES: &[File] = files! {
     STYLE: "css/base.css" "css/files.css" "css/parts.css" "css/views.css" "vendor/uPlot.min.css";
     IMAGE: "icon.svg";
     SCRIPT: "js/api.js" "js/app.js" "js/command.js" "js/format.js" "js/live.js" "js/login.js" "js/parts.js"
-        "js/plot.js" "js/store.js" "js/submit.js" "js/table.js" "js/types.js" "js/ui.js"
+        "js/plot.js" "js/store.js" "js/submit.js" "js/table.js" "js/types.js" "js/ui.js" "js/windows.js"
         "js/files/actions.js" "js/files/dialogs.js" "js/files/listing.js" "js/files/names.js" "js/files/pane.js"
         "js/files/places.js" "js/files/selection.js" "js/files/sheet.js" "js/files/upload.js" "js/files/upload-worker.js"
-        "js/views/access.js" "js/views/endpoints.js" "js/views/files.js" "js/views/items.js" "js/views/overview.js"
-        "js/views/task.js" "js/views/tasks.js" "js/views/timers.js"
+        "js/views/access.js" "js/views/audit.js" "js/views/endpoints.js" "js/views/files.js" "js/views/items.js"
+        "js/views/overview.js" "js/views/task.js" "js/views/tasks.js" "js/views/timers.js"
         "vendor/hooks.mjs" "vendor/htm.mjs" "vendor/preact.mjs" "vendor/uPlot.iife.min.js";
     TEXT: "vendor/LICENSE-htm" "vendor/LICENSE-preact" "vendor/LICENSE-uPlot";
 };

@@ -2,6 +2,7 @@
 import { html, useState } from "../ui.js";
 import { call, whoami } from "../api.js";
 import { useLive } from "../store.js";
+import { Audit } from "./audit.js";
 import { Confirm, Copy, Dialog, Mark, Time, Trouble, useAction } from "../parts.js";
 
 /** @param {{known: import("../types.js").Whoami}} props */
@@ -32,6 +33,7 @@ export function Access({ known }) {
       ${everybody.map((user) => html`<tr key=${user.name}><td><strong>${user.name}</strong></td><td>${user.role}</td><td>${user.account ?? "–"}</td><td><${Time} at=${user.added} /></td><td>${user.enabled ? "enabled" : html`<span class="chip warn"><${Mark} of="pause" />Disabled</span>`}</td>
         <td class="acts"><div class="bar-of-buttons"><button disabled=${link.busy} aria-label=${`Login link for ${user.name}`} onClick=${() => link.go(user.name)}>Login link</button>
           ${user.name !== known.user && html`<button aria-label=${`Edit ${user.name}`} onClick=${() => setAsked({ what: "edit", row: user })}>Edit</button><button class="plain danger" aria-label=${`End sessions of ${user.name}`} onClick=${() => setAsked({ what: "sessions", row: user.name })}>End sessions</button>`}</div></td></tr>`)}</tbody></table></div></section>`}
+    ${isAdmin && html`<${Audit} />`}
     ${(what === "token" || what === "session") && html`<${Confirm} title=${what === "session" ? "End this session?" : "Revoke this token?"} act=${what === "session" ? "End session" : "Revoke"} close=${close}
       text=${what === "session" ? `${row.user}: ${row.label}` : `${row.user}: ${row.label || row.id}. Tasks that it has submitted are cancelled.`} run=${async () => { await call("DELETE", `/tokens/${row.id}`); tokens.again(); }} />`}
     ${what === "sessions" && html`<${Confirm} title=${row === known.user ? "Log out everywhere?" : `End all sessions of ${row}?`} act="End sessions" close=${close}

@@ -1,8 +1,9 @@
 // What became of each item of a task, and the failed ones grouped by cause.
 import { html, useState } from "../ui.js";
 import { address, call, headers, problemOf } from "../api.js";
-import { usePages, Table } from "../table.js";
-import { Copy, Empty, Name, Segments, State, Trouble, useAction } from "../parts.js";
+import { Table } from "../table.js";
+import { useWindows } from "../windows.js";
+import { Copy, Empty, Name, Search, Segments, State, Trouble, useAction } from "../parts.js";
 import { bytes, plural, shown } from "../format.js";
 
 /** @typedef {import("../types.js").Item} Item */
@@ -10,8 +11,9 @@ import { bytes, plural, shown } from "../format.js";
 /** @param {{id: string, revision: string}} props */
 export function Items({ id, revision }) {
   const [state, setState] = useState("");
-  const list = usePages((cursor, signal) => call("GET", `/tasks/${id}/items`, { query: { state, cursor, limit: 1000 }, signal }),
-    (item) => `${item.pair}/${item.path}`, [id, state, revision]);
+  const [filter, setFilter] = useState("");
+  const list = useWindows((offset, limit, signal) => call("GET", `/tasks/${id}/items`, { query: { state, filter, offset, limit }, signal }),
+    (/** @type {Item} */ item) => `${item.pair}/${item.path}`, [id, state, filter, revision]);
   const save = useAction(async (kind, end) => {
     const answer = await fetch(address(`/tasks/${id}/items`, { state }), { headers: headers({ accept: kind }) });
     if (!answer.ok) throw await problemOf(answer, "/tasks");
@@ -21,13 +23,14 @@ export function Items({ id, revision }) {
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   });
-  return html`<section class="stack" aria-label="Items"><div class="view-head"><h2>Items</h2><div class="bar-of-buttons">
+  return html`<section class="stack" aria-label="Items"><div class="view-head"><h2>Items</h2><div class="filters">${(list.total > 0 || filter) && html`<span class="quiet" role="status">${plural(list.total, "item")}${list.source.complete || list.loading ? "" : " so far"}</span>`}
+      <${Search} label="Path contains, or is like *.dat" value=${filter} set=${setFilter} />
       <${Segments} value=${state} set=${setState} label="State of items" choices=${[["", "All"], ["failed", "Failed"], ["skipped", "Skipped"], ["done", "Done"]]} />
       <button disabled=${save.busy} onClick=${() => save.go("text/csv", "csv")}>CSV</button>
       <button disabled=${save.busy} onClick=${() => save.go("application/x-ndjson", "ndjson")}>NDJSON</button></div></div>
     <${Trouble} problem=${list.problem ?? save.problem} />
     <${Table} source=${list.source} columns=${COLUMNS} label="Items" cls="items-columns" fitted=${true} busy=${list.loading}
-      empty=${html`<${Empty} title=${state ? "No such items" : "No items yet"}>${state ? "" : "An item appears when it is done, skipped or failed."}<//>`} /></section>`;
+      empty=${html`<${Empty} title=${state || filter ? "No such items" : "No items yet"}>${state || filter ? "" : "An item appears when it is done, skipped or failed."}<//>`} /></section>`;
 }
 
 /** @type {import("../table.js").Column<Item>[]} */

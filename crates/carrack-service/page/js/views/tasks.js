@@ -2,9 +2,10 @@
 import { html, useEffect, useMemo, useState } from "../ui.js";
 import { call } from "../api.js";
 import { onEvent, onGap } from "../live.js";
-import { usePages, Table } from "../table.js";
+import { Table } from "../table.js";
+import { useWindows } from "../windows.js";
 import { Dialog, Empty, Progress, Search, Segments, State, Time, Trouble } from "../parts.js";
-import { bytes, count, duration, percent, rate, route, title } from "../format.js";
+import { bytes, count, duration, percent, plural, rate, route, title } from "../format.js";
 import { Submit } from "../submit.js";
 
 /** @typedef {import("../types.js").Task} Task */
@@ -27,70 +28,39 @@ export const tone = (state) => state === "SUCCEEDED" ? "good" : state === "FAILE
 
 /** @param {{known: import("../types.js").Whoami, endpoints: string[], query: URLSearchParams, go: (to: string) => void}} props */
 export function Tasks({ known, endpoints, query, go }) {
-  const [state, label, endpoint, owner, days, timer] = ["state", "label", "endpoint", "owner", "days", "timer"].map((name) => query.get(name) ?? "");
-  const inputs = [state, label, endpoint, owner, days, timer];
-  const asked = useMemo(() => ({ state: STATES[state], label, endpoint, owner, timer, since: days && new Date(Date.now() - Number(days) * 86_400_000).toISOString(), limit: 200 }), inputs);
+  const [state, q, endpoint, owner, days, timer, sort] = ["state", "q", "endpoint", "owner", "days", "timer", "sort"].map((name) => query.get(name) ?? "");
+  const inputs = [state, q, endpoint, owner, days, timer, sort];
+  const asked = useMemo(() => ({ state: STATES[state], q, endpoint, owner, timer, since: days && new Date(Date.now() - Number(days) * 86_400_000).toISOString(), sort: sort || "-created" }), inputs);
   const [opened, setOpened] = useState(false);
-  const list = usePages((cursor, signal) => call("GET", "/tasks", { query: { ...asked, cursor }, signal }), (task) => task.id, inputs);
-  const { setState } = list;
+  const list = useWindows((offset, limit, signal) => call("GET", "/tasks", { query: { ...asked, offset, limit }, signal }), (/** @type {Task} */ task) => task.id, inputs);
+  const { again, change } = list;
   useEffect(() => {
-    /** @type {Set<string>} */
-    const changed = new Set();
     /** @type {ReturnType<typeof setTimeout>|undefined} */
     let late;
-    const control = new AbortController();
-    /** @param {Task} task */
-    const put = (task) => setState((old) => {
-      const fits = !STATES[state] || STATES[state].split(",").includes(task.state);
-      const has = old.rows.some((row) => row.id === task.id);
-      if (!fits) return has ? { ...old, rows: old.rows.filter((row) => row.id !== task.id) } : old;
-      if (has) return { ...old, rows: old.rows.map((row) => row.id === task.id ? task : row) };
-      return label || endpoint || owner || timer ? old : { ...old, rows: [task, ...old.rows] };
-    });
-    const read = async () => {
-      const ids = [...changed];
-      changed.clear();
-      for (const id of ids) {
-        try { put(await call("GET", `/tasks/${id}`, { signal: control.signal })); } catch { /* It is gone; a new listing leaves it out. */ }
-      }
-    };
-    const newest = async () => {
-      try {
-        const page = await call("GET", "/tasks", { query: asked, signal: control.signal });
-        setState((old) => {
-          const fresh = new Map(page.items.map((/** @type {Task} */ task) => [task.id, task]));
-          return { ...old, problem: null, rows: [...page.items, ...old.rows.slice(page.next ? 0 : old.rows.length).filter((row) => !fresh.has(row.id))] };
-        });
-      } catch { /* The list stays as it was; the state of the connection is shown beside it. */ }
-    };
-    const off = [onGap(newest), onEvent((event) => {
-      if (!event.task) return;
-      if (event.kind === "progress" && event.detail.progress) {
-        setState((old) => ({ ...old, rows: old.rows.map((row) => row.id === event.task ? { ...row, progress: event.detail.progress } : row) }));
-        return;
-      }
-      changed.add(event.task);
-      clearTimeout(late);
-      late = setTimeout(read, CHANGES);
+    const soon = () => { late ??= setTimeout(() => { late = undefined; again(); }, CHANGES); };
+    const off = [onGap(soon), onEvent((event) => {
+      if (event.kind === "progress" && event.task && event.detail.progress) change(event.task, (task) => ({ ...task, progress: event.detail.progress }));
+      else if (event.task) soon();
     })];
-    return () => { control.abort(); clearTimeout(late); for (const end of off) end(); };
+    return () => { clearTimeout(late); for (const end of off) end(); };
   }, inputs);
   const filter = (/** @type {Record<string, string>} */ change) => {
-    const all = Object.entries({ state, label, endpoint, owner, days, timer, ...change }).filter(([, value]) => value);
+    const all = Object.entries({ state, q, endpoint, owner, days, timer, sort, ...change }).filter(([, value]) => value);
     go(`/tasks${all.length ? `?${new URLSearchParams(all)}` : ""}`);
   };
-  const isFiltered = inputs.some(Boolean);
+  const isFiltered = inputs.slice(0, -1).some(Boolean);
   return html`<div class="view-head"><h1>Tasks</h1>
       ${known.role !== "viewer" && html`<button class="main" onClick=${() => setOpened(true)}>New task</button>`}</div>
     <div class="filters"><${Segments} value=${state} set=${(/** @type {string} */ value) => filter({ state: value })} label="State"
         choices=${[["", "All"], ["running", "Running"], ["waiting", "Waiting"], ["trouble", "Trouble"], ["done", "Done"], ["cancelled", "Cancelled"]]} />
-      <${Search} label="Label contains" value=${label} set=${(/** @type {string} */ value) => filter({ label: value })} />
+      <${Search} label="Label, path or identifier" value=${q} set=${(/** @type {string} */ value) => filter({ q: value })} />
       <select aria-label="Submitted" value=${days} onChange=${(/** @type {Event} */ event) => filter({ days: /** @type {HTMLSelectElement} */ (event.currentTarget).value })}>
         <option value="">at any time</option>${[["1", "in the last day"], ["7", "in the last 7 days"], ["30", "in the last 30 days"]].map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select>
       ${[["endpoint", endpoint, `@${endpoint}`], ["owner", owner, `of ${owner}`], ["timer", timer, "of one timer"]].map(([name, value, text]) => value && html`<button key=${name} onClick=${() => filter({ [name]: "" })} aria-label=${`${text}: remove this filter`}>${text} ×</button>`)}
+      ${isFiltered && !list.loading && html`<span class="quiet" role="status">${plural(list.total, "task")}</span>`}
       <${Saved} user=${known.user} now=${isFiltered ? String(query) : ""} go=${go} /></div>
     <${Trouble} problem=${list.problem} />
-    <${Table} source=${list.source} columns=${known.role === "admin" ? WITH_OWNER : COLUMNS} label="Tasks" cls=${`tasks-grid fill ${known.role === "admin" ? "with-owner" : ""}`} busy=${list.loading} open=${(/** @type {Task} */ task) => go(`/tasks/${task.id}`)}
+    <${Table} source=${list.source} columns=${known.role === "admin" ? WITH_OWNER : COLUMNS} label="Tasks" cls=${`tasks-grid fill ${known.role === "admin" ? "with-owner" : ""}`} busy=${list.loading} sort=${sort || "-created"} setSort=${(/** @type {string} */ by) => filter({ sort: by === "-created" ? "" : by })} open=${(/** @type {Task} */ task) => go(`/tasks/${task.id}`)}
       empty=${isFiltered ? html`<${Empty} title="No task fits"><button onClick=${() => go("/tasks")}>Show all tasks</button><//>`
         : html`<${Empty} title="No tasks yet">A task is a transfer that the service looks after until it is done and verified.<//>`} />
     ${opened && html`<${Submit} endpoints=${endpoints} close=${() => setOpened(false)} done=${(/** @type {Task} */ task) => { setOpened(false); go(`/tasks/${task.id}`); }} />`}`;
@@ -117,14 +87,15 @@ function Saved({ user, now, go }) {
 
 /** @type {import("../table.js").Column<Task>[]} */
 const COLUMNS = [
-  { title: "State", cell: (task) => html`<${State} state=${task.state} />` },
+  { title: "State", sort: "state", cell: (task) => html`<${State} state=${task.state} />` },
   { title: "Task", cell: (task) => html`<a href=${`#/tasks/${task.id}`} tabindex="-1" title=${route(task)}><bdi>${title(task)}</bdi></a>` },
   { title: "Progress", cls: "progress-cell", cell: (task) => {
     const done = share(task);
     return html`<${Progress} share=${done} tone=${tone(task.state)} label=${`Progress of ${title(task)}`} /><span>${done === null ? "…" : `${done} %`}</span>`; } },
-  { title: "Rate", cls: "num mid", cell: (task) => task.state === "ACTIVE" ? rate(task.progress.rates?.now) : html`<span class="quiet">–</span>` },
+  { title: "Rate", sort: "rate", cls: "num mid", cell: (task) => task.state === "ACTIVE" ? rate(task.progress.rates?.now) : html`<span class="quiet">–</span>` },
   { title: "Items", cls: "num wide", cell: (task) => count(task.progress.items_total) },
-  { title: "Bytes", cls: "num wide", cell: (task) => bytes(task.progress.bytes_total) },
+  { title: "Bytes", sort: "bytes", cls: "num wide", cell: (task) => bytes(task.progress.bytes_total) },
+  { title: "Submitted", sort: "created", cls: "num widest", cell: (task) => html`<${Time} at=${task.submitted} />` },
   { title: "Ends", cls: "num wide", cell: (task) => task.ended ? html`<${Time} at=${task.ended} />` : task.state === "ACTIVE" && task.progress.eta_seconds != null
     ? `in ${duration(task.progress.eta_seconds)}` : html`<span class="quiet">${task.blocked ? task.blocked.cause : "–"}</span>` },
 ];

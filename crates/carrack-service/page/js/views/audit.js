@@ -1,0 +1,30 @@
+// The audit, for administrators: who changed what, from where, and what the service answered.
+import { html, useState } from "../ui.js";
+import { call } from "../api.js";
+import { Empty, Search, Time, Trouble } from "../parts.js";
+import { Table, usePages } from "../table.js";
+
+/** @typedef {{id: number, time: string, user: string, via: string, token: string|null, from: string|null, action: string, object: string|null, status: number}} Line */
+/** @type {[string, string][]} */
+const SPANS = [["", "at any time"], ["1", "in the last day"], ["7", "in the last 7 days"], ["30", "in the last 30 days"]];
+
+export function Audit() {
+  const [text, setText] = useState("");
+  const [days, setDays] = useState("");
+  const list = usePages((cursor, signal) => call("GET", "/audit", { query: { q: text, from: days && new Date(Date.now() - Number(days) * 86_400_000).toISOString(), cursor, limit: 200 }, signal }),
+    (/** @type {Line} */ line) => String(line.id), [text, days]);
+  return html`<section class="stack" aria-label="Audit"><div class="view-head"><h2>Audit</h2><div class="filters"><${Search} label="User, action, object, address" value=${text} set=${setText} />
+      <select aria-label="When" value=${days} onChange=${(/** @type {Event} */ event) => setDays(/** @type {HTMLSelectElement} */ (event.currentTarget).value)}>${SPANS.map(([value, words]) => html`<option value=${value}>${words}</option>`)}</select></div></div>
+    <${Trouble} problem=${list.problem} />
+    <${Table} source=${list.source} columns=${COLUMNS} label="Audit" cls="audit-grid" fitted=${true} busy=${list.loading} empty=${html`<${Empty} title=${text || days ? "No line fits" : "Nothing has been changed yet"} />`} /></section>`;
+}
+
+/** @type {import("../table.js").Column<Line>[]} */
+const COLUMNS = [
+  { title: "When", cell: (line) => html`<${Time} at=${line.time} />` },
+  { title: "Who", cell: (line) => html`<strong>${line.user || "nobody known"}</strong>` },
+  { title: "What", cell: (line) => html`<code>${line.action}</code>` },
+  { title: "About", cls: "mid", cell: (line) => line.object ? html`<bdi title=${line.object}>${line.object}</bdi>` : html`<span class="quiet">–</span>` },
+  { title: "From", cls: "wide", cell: (line) => line.from ?? html`<span class="quiet">this host</span>` },
+  { title: "Answer", cell: (line) => line.status < 400 ? html`<span class="chip good">${line.status}</span>` : html`<span class="chip bad">${line.status}</span>` },
+];
