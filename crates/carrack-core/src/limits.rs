@@ -21,8 +21,8 @@ pub const REQUEST_BYTES_WAITING: usize = 4 << 20;
 pub const WORDS_KEPT_BYTES: usize = 32 << 20;
 /// One frame of a multiplexed control connection, in bytes.
 pub const MUX_FRAME_BYTES: usize = MESSAGE_BYTES + 64;
-/// What a peer may still send over a control connection that this side has ended, in bytes: what was under way before it
-/// heard of the end, on a fast and long path, tunnelled streams included.
+/// What a peer may still send over a control connection that this side has ended, in bytes: what was under way before
+/// it heard of the end, on a fast and long path, tunnelled streams included.
 pub const PARTING_BYTES: usize = 64 << 20;
 /// A path relative to the root of a transfer, in bytes: its length is two bytes on the wire. Longer than `PATH_MAX`:
 /// every directory is opened in hops.

@@ -340,7 +340,7 @@ impl Agent {
         let why = self.ending.get_or_init(|| why);
         self.unread.set();
         self.end_transfer(why);
-        // An empty request is none: it wakes who waits for the next. Where so many wait that no more fit, the next wakes.
+        // An empty request is none: it wakes who waits for the next. Where no more fit, one that waits does.
         let requests = self.lock().requests.clone();
         let _ = requests.map(|requests| requests.try_send(Vec::new()));
         if self.left.wait(LAST_ANSWER) {

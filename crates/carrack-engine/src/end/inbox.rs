@@ -211,7 +211,8 @@ impl Inbox {
         kept.chain(self.receiver.try_iter().map(|(said, _)| said)).find_map(reason_of)
     }
 
-    /// Why a question could not be sent to an end whose connection was lost: the end's own reason, where it has said one.
+    /// Why a question could not be sent to an end whose connection was lost: the end's own reason, where it has said
+    /// one.
     pub fn reason(&mut self, end: EndId, lost: Failure) -> Failure {
         for (said, permit) in self.receiver.try_iter() {
             let bytes = permit.map_or(0, |permit| permit.bytes());

@@ -4,9 +4,10 @@ mod backlog;
 mod inbox;
 mod knows;
 mod paths;
+mod reader;
 mod watchdog;
 
-use std::io::{self, Read};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, mpsc};
@@ -28,17 +29,16 @@ use crate::context::Context;
 use crate::control::ssh::SshChild;
 use crate::control::{node_client, ssh};
 use crate::error::{describe, failure};
-use crate::net::mux::{MuxWriter, ReadError};
+use crate::net::mux::MuxWriter;
 use crate::net::pipe::PipeWriter;
 use crate::net::tls_duplex;
-use crate::panics::contain;
 use crate::storage::place::Place;
 use crate::sync::{Latch, lock};
 
 use backlog::Backlog;
-use inbox::weight;
 pub use inbox::{EndId, Inbox, InboxSender, Incoming, Note, Waited};
 use paths::Paths;
+use reader::{Across, Forward, HEARD_OUT, Hearing, spawn_reader};
 use watchdog::Watchdog;
 
 /// How long the look-up of a host's addresses may take longer than everything before the first
@@ -54,35 +54,6 @@ pub enum Reached {
     /// At a node: its address, its key, and how far it is (zero where that is not known).
     Node(SocketAddr, [u8; 32], Duration),
 }
-
-/// What the thread is given that reads an end's words: who takes them, how many may wait, and the knobs.
-struct Listening {
-    words: InboxSender,
-    backlog: Arc<Backlog>,
-    /// Set when all that it said has been handed on.
-    heard_out: Arc<Latch>,
-    tuning: Arc<Tuning>,
-}
-
-impl Listening {
-    fn new(words: InboxSender, tuning: &Arc<Tuning>) -> Self {
-        Self { words, backlog: Arc::default(), heard_out: Arc::default(), tuning: Arc::clone(tuning) }
-    }
-}
-
-/// Where what an end says to the other is sent.
-type Forward = Arc<Mutex<Option<Across>>>;
-
-/// The other end, for the thread that reads an end.
-#[derive(Clone)]
-struct Across {
-    name: String,
-    writer: MuxWriter,
-    heard_out: Arc<Latch>,
-}
-
-/// How long the last words of an end whose connection takes nothing more may take to be read.
-const HEARD_OUT: Duration = Duration::from_secs(1);
 
 /// An agent that can be asked.
 pub struct End {
@@ -133,7 +104,7 @@ impl End {
     ) -> Result<Self, Failure> {
         let forward = Arc::new(Mutex::new(None));
         let until = words.until.clone();
-        let words = Listening::new(words, &context.tuning);
+        let words = Hearing::new(words, &context.tuning);
         let (backlog, heard_out) = (Arc::clone(&words.backlog), Arc::clone(&words.heard_out));
         let (mut shown, mut program_sent) = (Shown::default(), None);
         let mut steps = Vec::new();
@@ -208,7 +179,7 @@ impl End {
         (local_address, place): (Option<IpAddr>, Place),
         context: &Context,
         forward: &Forward,
-        words: Listening,
+        words: Hearing,
     ) -> Result<(String, MuxWriter, Reached), Failure> {
         let lost = |error: io::Error| {
             failure(ErrorCode::ResourceLimit, Side::Command, describe(&error)).during("a socket pair")
@@ -533,55 +504,6 @@ fn machine(pin: Option<&[u8; 32]>, told: &[u8], name: &str) -> Vec<u8> {
 /// Ends ssh at once, so that a thread waiting for it wakes up.
 fn end_process(process: u32) {
     carrack_sys::host::terminate(process);
-}
-
-fn spawn_reader(
-    id: EndId,
-    name: String,
-    writer: &MuxWriter,
-    input: impl Read + Send + 'static,
-    forward: &Forward,
-    listening: Listening,
-) {
-    let (writer, forward) = (writer.clone(), Arc::clone(forward));
-    let Listening { words, backlog, heard_out, tuning } = listening;
-    std::thread::spawn(move || {
-        let mut whose = name;
-        let read = &mut |channel, payload: Vec<u8>| {
-            if channel != Channel::CONTROL {
-                let other = lock(&forward).clone();
-                let Some(other) = other else { return Ok(()) };
-                return other.writer.send(channel, &payload).map_err(|error| {
-                    // It may have said why it takes nothing more.
-                    other.heard_out.wait(HEARD_OUT);
-                    whose = other.name;
-                    error.into()
-                });
-            }
-            let (request, tell) = Tell::decode(&payload)?;
-            let permit = backlog.hold(weight(&tell, payload.len()));
-            let said = (Incoming { end: id, request, tell: Ok(tell) }, Some(permit));
-            words.sender.send(said).map_err(|_| io::ErrorKind::BrokenPipe.into())
-        };
-        let ended = contain(Side::Command, "reading a control connection", || writer.read_all(input, read));
-        let lost = |code, why: String| failure(code, Side::Link, why).at_end(&*whose);
-        let why = match ended {
-            Err(why) => why,
-            Ok(_) if writer.went_silent() => {
-                lost(ErrorCode::Silence, format!("nothing was heard for {} s", tuning.silence.as_secs()))
-            }
-            Ok(Err(ReadError::Protocol(error))) => lost(error.code, error.what),
-            Ok(Err(ReadError::Connection(error))) if error.kind() == io::ErrorKind::InvalidData => {
-                lost(ErrorCode::ProtocolViolation, describe(&error))
-            }
-            Ok(Err(ReadError::Connection(error))) => {
-                lost(ErrorCode::ConnectionLost, format!("the control connection was lost: {}", describe(&error)))
-            }
-            Ok(Ok(())) => lost(ErrorCode::ConnectionLost, "the control connection was closed".into()),
-        };
-        let _ = words.send(Incoming { end: id, request: 0, tell: Err(why) });
-        heard_out.set();
-    });
 }
 
 #[cfg(test)]

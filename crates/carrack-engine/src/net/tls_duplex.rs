@@ -39,8 +39,8 @@ struct DuplexState {
     finished: Option<Instant>,
 }
 
-/// What is still to be sent when the connection is ended has this long to leave, and the peer as long to end it, too: one
-/// that does neither is not waited for.
+/// What is still to be sent when the connection is ended has this long to leave, and the peer as long to end it, too:
+/// one that does neither is not waited for.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Ends the connection from outside.

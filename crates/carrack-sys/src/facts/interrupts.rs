@@ -1,5 +1,5 @@
-//! Which processors the interrupts of each interface come to: of each its number, how often it came, the processors, and
-//! its name, a line each. The whole table of a large host has megabytes; this is what it says of interfaces.
+//! Which processors the interrupts of each interface come to: of each its number, how often it came, the processors,
+//! and its name, a line each. The whole table of a large host has megabytes; this is what it says of interfaces.
 
 use std::collections::BTreeMap;
 
