@@ -13,7 +13,7 @@ export function Audit() {
   const [days, setDays] = useState("");
   const list = usePages((cursor, signal) => call("GET", "/audit", { query: { q: text, from: days && new Date(Date.now() - Number(days) * 86_400_000).toISOString(), cursor, limit: 200 }, signal }),
     (/** @type {Line} */ line) => String(line.id), [text, days]);
-  return html`<section class="stack" aria-label="Audit"><div class="view-head"><h2>Audit</h2><div class="filters"><${Search} label="User, action, object, address" value=${text} set=${setText} />
+  return html`<section class="stack" aria-label="Audit"><div class="view-head"><h2>Audit</h2><div class="filters"><${Search} label="Search the audit" value=${text} set=${setText} />
       <select aria-label="When" value=${days} onChange=${(/** @type {Event} */ event) => setDays(/** @type {HTMLSelectElement} */ (event.currentTarget).value)}>${SPANS.map(([value, words]) => html`<option value=${value}>${words}</option>`)}</select></div></div>
     <${Trouble} problem=${list.problem} />
     <${Table} source=${list.source} columns=${COLUMNS} label="Audit" cls="audit-grid" fitted=${true} busy=${list.loading} empty=${html`<${Empty} title=${text || days ? "No line fits" : "Nothing has been changed yet"} />`} /></section>`;
