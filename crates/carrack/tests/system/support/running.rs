@@ -41,15 +41,16 @@ pub fn errors_of(command: &mut Command) -> std::io::Result<Output> {
     Ok(finish(&mut child, outputs, &shown, LONGEST, HELD))
 }
 
-/// Waits for the end of a child whose outputs are pipes, as [`Child::wait_with_output`] does, but not for ever.
+/// Waits for the end of a child, with what comes of outputs that are pipes, as [`Child::wait_with_output`] does, but not for ever.
 pub fn end_of(mut child: Child) -> Output {
     drop(child.stdin.take());
     output_within(child, "the command", LONGEST, HELD)
 }
 
 fn output_within(mut child: Child, shown: &str, longest: Duration, held: Duration) -> Output {
-    let outputs = [read(child.stdout.take().unwrap()), read(child.stderr.take().unwrap())];
-    finish(&mut child, outputs, shown, longest, held)
+    let stdout = child.stdout.take().map_or_else(|| read(std::io::empty()), read);
+    let stderr = child.stderr.take().map_or_else(|| read(std::io::empty()), read);
+    finish(&mut child, [stdout, stderr], shown, longest, held)
 }
 
 fn finish(child: &mut Child, outputs: [Reading; 2], shown: &str, longest: Duration, held: Duration) -> Output {
