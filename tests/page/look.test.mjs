@@ -188,6 +188,18 @@ test("all views and a whole transfer are reached by keyboard alone", () => visit
   await page.waitForURL(/#\/tasks\/[0-9a-f-]+$/);
 }));
 
+test("address that changes while the page begins is followed", () => visit(world, { user: "local" }, async (page) => {
+  // Nothing is drawn for a while; the address changes as soon as there is something to see.
+  await page.addInitScript(() => {
+    globalThis.requestAnimationFrame = () => 0;
+    new MutationObserver((_, watch) => {
+      if (document.querySelector("nav")) { watch.disconnect(); location.hash = "#/timers"; }
+    }).observe(document, { childList: true, subtree: true });
+  });
+  await page.reload();
+  await heading(page, "Timers");
+}));
+
 test("whole page is small, and its first paint is soon", () => visit(world, { user: "local" }, async (page) => {
   /** @type {Map<string, number>} bytes of the files as they were sent, packed */
   const files = new Map();

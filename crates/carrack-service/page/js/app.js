@@ -49,7 +49,8 @@ function Shell({ known, leave }) {
   const out = useAction(logout, leave);
   const endpoints = useLive((signal) => all("/endpoints", {}, 5000, signal), [], (event) => event.kind === "endpoint-changed");
   const names = /** @type {any[]} */ (endpoints.value?.items ?? []).map((endpoint) => endpoint.name);
-  useEffect(() => {
+  // At once: an address that changes before the first picture is drawn must not be missed.
+  useLayoutEffect(() => {
     const moved = () => setAt(whereabouts());
     addEventListener("hashchange", moved);
     const off = live.onState(setLink);
