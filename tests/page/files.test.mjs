@@ -264,7 +264,7 @@ test("viewers are told that they may not see files, and change nothing", () => v
   guard.expect(/^403 .*\/listings$/);
   await grid(page, "Left").getByRole("alert").waitFor();
   await accessible(page, "files of a viewer");
-  for (const name of ["Copy", "Move", "New folder", "Rename", "Delete"]) assert.ok(await button(page, name).isDisabled(), name);
+  for (const name of ["Copy", "Move", "New folder", "Rename", "Delete", "Upload"]) assert.ok(await button(page, name).isDisabled(), name);
   await page.keyboard.press("n");
   await page.getByText("Viewers change nothing").waitFor();
   assert.equal(await dialog(page).count(), 0);

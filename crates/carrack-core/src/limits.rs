@@ -199,3 +199,13 @@ pub const EVIDENCE_TEXT_BYTES: usize = 64 << 10;
 pub const EVIDENCE_BYTES: usize = 4 << 20;
 /// Data connections that one host's evidence tells of.
 pub const EVIDENCE_CONNECTIONS: usize = 8;
+/// A file that is uploaded through a service, in bytes: its bytes pass through the service, and wait on its disk.
+pub const UPLOAD_BYTES: u64 = 64 << 30;
+/// One block of it, in bytes: a request of HTTP has one.
+pub const UPLOAD_BLOCK_BYTES: u32 = 4 << 20;
+/// Uploads of one user that have not been published, in bytes of the whole files.
+pub const UPLOADS_BYTES: u64 = 256 << 30;
+/// Uploads of one user that the service keeps something of.
+pub const UPLOADS: usize = 20_000;
+/// What uploads leave free where the service keeps its state, in bytes: the ledger has to be written, too.
+pub const UPLOAD_SPARE_BYTES: u64 = 256 << 20;

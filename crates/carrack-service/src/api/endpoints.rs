@@ -97,6 +97,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
             owner: caller.user.clone(),
             location: new.location,
             read_only: new.read_only,
+            uploads: new.uploads,
             limits: new.limits,
             defaults: new.defaults,
             description: new.description,
@@ -211,6 +212,7 @@ fn apply(api: &Api, caller: &Caller, row: &mut EndpointRow, update: EndpointUpda
         }
     }
     endpoint.read_only = update.read_only.unwrap_or(endpoint.read_only);
+    endpoint.uploads = update.uploads.unwrap_or(endpoint.uploads);
     endpoint.limits = update.limits.unwrap_or_else(|| endpoint.limits.clone());
     endpoint.defaults = update.defaults.unwrap_or_else(|| endpoint.defaults.clone());
     endpoint.description = update.description.unwrap_or_else(|| endpoint.description.clone());

@@ -36,6 +36,7 @@ mod tokens;
 mod users;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use carrack_core::credential::Token;
@@ -53,7 +54,7 @@ pub use self::router::{openapi_json, router};
 pub use self::serve::{ApiHandle, Patience, ServeConfig, start};
 pub use self::tls::{Certificate, CertificateError, CertificateFiles};
 use crate::clock::{Clock, Moment};
-use crate::files::{Listings, Pool};
+use crate::files::{Listings, Pool, Uploads};
 use crate::identity::digest::random;
 use crate::identity::{Action, Caller, LINK_LIFETIME, LoginLinks, Object, Seal, Slow, Verdict, may};
 use crate::ledger::{Ledger, LedgerError};
@@ -65,6 +66,8 @@ pub const LOCAL_USER: &str = "local";
 const PASSWORDS_AT_ONCE: usize = 2;
 /// Streams of events and items, at once.
 const STREAMS_AT_ONCE: usize = 512;
+/// Blocks of uploads, at once: each takes 4 MiB, and as much again on its way to the worker.
+const BLOCKS_AT_ONCE: usize = 64;
 
 /// What the API stands on.
 pub struct Parts {
@@ -78,6 +81,8 @@ pub struct Parts {
     pub backend: Arc<dyn Backend>,
     /// Workers that serve files.
     pub files: Arc<Pool>,
+    /// Where uploads wait until they are published.
+    pub uploads: PathBuf,
 }
 
 /// The node beside the service.
@@ -97,6 +102,7 @@ pub struct Api {
     backend: Arc<dyn Backend>,
     files: Arc<Pool>,
     listings: Arc<Listings>,
+    uploads: Arc<Uploads>,
     /// The node on whose port the API is, once it listens: if it asks for a token.
     node: OnceLock<OwnNode>,
     /// Seals grants for directories of this host. It lives as long as the process, and so do they.
@@ -114,6 +120,8 @@ pub struct Api {
     found: Found,
     passwords: Semaphore,
     streams: Arc<Semaphore>,
+    /// Blocks of uploads that are in memory.
+    blocks: Semaphore,
     /// Grows when there may be new events.
     changed: watch::Sender<u64>,
     /// Becomes true when the service ends: streams end with it.
@@ -139,6 +147,7 @@ impl Api {
             backend: parts.backend,
             files: parts.files,
             listings: Arc::default(),
+            uploads: Uploads::open(parts.uploads),
             node: OnceLock::new(),
             host_key,
             revoked: RevokedGrants::default(),
@@ -151,6 +160,7 @@ impl Api {
             found: Found::default(),
             passwords: Semaphore::new(PASSWORDS_AT_ONCE),
             streams: Arc::new(Semaphore::new(STREAMS_AT_ONCE)),
+            blocks: Semaphore::new(BLOCKS_AT_ONCE),
             changed: watch::Sender::new(0),
             stopping: watch::Sender::new(false),
         });

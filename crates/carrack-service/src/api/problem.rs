@@ -56,6 +56,7 @@ impl ApiError {
             }
             "raw-location" => error.hint("name an endpoint: @NAME:/path; an admin can add one"),
             "endpoint-read-only" => error.hint("the endpoint is read-only: its owner can change that"),
+            "endpoint-uploads-off" => error.hint("its owner turns uploads on: carrack endpoint edit NAME --uploads"),
             "role-lacks-verb" => error.hint("an admin can give you another role"),
             _ => error,
         }

@@ -126,6 +126,11 @@ impl Call {
         Self::new(Method::PATCH, path)
     }
 
+    /// Brings something to its place.
+    pub fn put(path: impl Into<String>) -> Self {
+        Self::new(Method::PUT, path)
+    }
+
     /// Removes something.
     pub fn delete(path: impl Into<String>) -> Self {
         Self::new(Method::DELETE, path)
@@ -143,6 +148,13 @@ impl Call {
         let bytes = serde_json::to_vec(document).map_err(|error| ClientError::Broken(error.to_string()))?;
         self.body = Some(bytes);
         Ok(self)
+    }
+
+    /// The same with these bytes, which are no document.
+    #[must_use]
+    pub fn bytes(mut self, bytes: Vec<u8>) -> Self {
+        self.body = Some(bytes);
+        self.header("content-type", "application/octet-stream")
     }
 
     /// The same with this header: `Idempotency-Key`, `If-Match`.
@@ -276,7 +288,7 @@ impl Client {
         for (name, value) in &call.headers {
             request = request.header(*name, value);
         }
-        if call.body.is_some() {
+        if call.body.is_some() && !call.headers.iter().any(|(name, _)| *name == "content-type") {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
         let body = Full::new(Bytes::from(call.body.clone().unwrap_or_default()));

@@ -10,6 +10,7 @@ mod link;
 mod listings;
 mod pool;
 mod process;
+mod uploads;
 
 use std::fmt;
 
@@ -17,6 +18,7 @@ pub use link::{Answer, Conversation, Part};
 pub use listings::{Found, Listings};
 pub use pool::{Key, Lease, Pool};
 pub use process::{Programs, Start, Started};
+pub use uploads::{FoundUpload, Publishing, Refused, Uploads};
 
 use crate::model::FileFailure;
 

@@ -11,6 +11,7 @@ fn endpoint(name: &str, owner: &str, users: &[&str], read_only: bool) -> Endpoin
         owner: owner.into(),
         location: EndpointLocation::Local { root: "/data".into() },
         read_only,
+        uploads: false,
         limits: EndpointLimits::default(),
         defaults: EndpointDefaults::default(),
         description: String::new(),

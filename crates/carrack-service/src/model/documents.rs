@@ -146,6 +146,9 @@ pub struct NewEndpoint {
     /// Nothing there may be changed.
     #[serde(default)]
     pub read_only: bool,
+    /// Files may be uploaded to it through the service.
+    #[serde(default)]
+    pub uploads: bool,
     /// What it allows.
     #[serde(default)]
     pub limits: EndpointLimits,
@@ -173,6 +176,9 @@ pub struct EndpointUpdate {
     /// Nothing there may be changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
+    /// Files may be uploaded to it through the service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uploads: Option<bool>,
     /// What it allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<EndpointLimits>,

@@ -83,6 +83,9 @@ pub struct Endpoint {
     pub location: EndpointLocation,
     /// Nothing there may be changed.
     pub read_only: bool,
+    /// Files may be uploaded to it through the service.
+    #[serde(default)]
+    pub uploads: bool,
     /// What it allows.
     pub limits: EndpointLimits,
     /// What its tasks do where they do not say it.

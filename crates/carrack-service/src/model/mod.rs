@@ -16,6 +16,7 @@ mod problem;
 mod secret;
 mod task;
 mod timer;
+mod upload;
 mod words;
 
 pub use address::is_of_this_host;
@@ -46,6 +47,7 @@ pub use task::{
     TaskSort, TaskState,
 };
 pub use timer::{Overlap, Timer, TimerSchedule, TimerState};
+pub use upload::{NewUpload, Upload, UploadExisting, UploadState};
 pub(crate) use words::word_enum;
 
 /// A new identifier: UUID version 7, which sorts by the time it was made.

@@ -29,6 +29,7 @@ word_enum! {
         Stopping "stopping" "the service ends"
         Unreachable "unreachable" "an endpoint cannot be reached"
         Exists "exists" "something has the name already"
+        DigestMismatch "digest-mismatch" "the bytes are not those of the digest that was given before"
         Denied "denied" "the file system there does not allow it"
         FilesFailed "files-failed" "something could not be done with files: the detail says why"
         WorkerLost "worker-lost" "the process that serves the files has ended; another try starts a new one"

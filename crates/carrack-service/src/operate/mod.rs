@@ -151,7 +151,8 @@ impl Operation {
             examine: config.examine,
             indexes: Indexes::default(),
         };
-        let parts = ApiParts { ledger: Arc::clone(&ledger), clock, seal, backend: Arc::new(backend), files };
+        let uploads = directory.uploads();
+        let parts = ApiParts { ledger: Arc::clone(&ledger), clock, seal, backend: Arc::new(backend), files, uploads };
         let api = Api::new(parts).map_err(failed)?;
         let _ = told.set(Arc::clone(&api));
         let serving = ServeConfig {

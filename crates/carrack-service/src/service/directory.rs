@@ -80,6 +80,11 @@ impl Directory {
         self.path.join("tasks")
     }
 
+    /// A directory for each upload, with its blocks.
+    pub fn uploads(&self) -> PathBuf {
+        self.path.join("uploads")
+    }
+
     /// The key that seals tokens of endpoints.
     pub fn seal_key(&self) -> PathBuf {
         self.path.join("seal.key")

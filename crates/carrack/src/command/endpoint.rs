@@ -40,6 +40,8 @@ const NODE_TOKEN: Value<Vec<u8>> = Value::path(
 const NO_TOKEN: Switch = Switch::new("no-token", "Forget the node's token");
 const READ_ONLY: Switch = Switch::new("read-only", "Tasks may not change anything there");
 const READ_WRITE: Switch = Switch::new("read-write", "Tasks may change what is there");
+const UPLOADS: Switch = Switch::new("uploads", "Files may be uploaded to it through the service, from the page");
+const NO_UPLOADS: Switch = Switch::new("no-uploads", "No files may be uploaded to it through the service");
 const TRANSFERS: Value<u32> = Value::new("transfers", "N", parse_most, "Transfers at once; 0: no limit");
 const STREAMS: Value<u16> = Value::new("streams", "N", parse_streams, "Data connections of each transfer; 0: no limit");
 const RATE: Value<Option<u64>> =
@@ -81,10 +83,12 @@ pub fn command() -> Command {
                 .help("/PATH, carrack://HOST/PATH[#sha256:FINGERPRINT] or ssh://[USER@]HOST/PATH"),
         )
         .args(described())
-        .arg(READ_ONLY.arg());
+        .args([READ_ONLY.arg(), UPLOADS.arg()]);
     let edit = Command::new("edit").about("Change an endpoint").arg(name()).arg(MOVED.arg()).args(described()).args([
         READ_ONLY.arg().conflicts_with(READ_WRITE.name),
         READ_WRITE.arg(),
+        UPLOADS.arg().conflicts_with(NO_UPLOADS.name),
+        NO_UPLOADS.arg(),
         NO_TOKEN.arg(),
     ]);
     let of = |name: &'static str, about: &'static str| Command::new(name).about(about).arg(NAMES.arg().required(true));
@@ -156,6 +160,7 @@ fn add(flags: &Flags) -> Result<u8, CommandError> {
         name: name(flags)?,
         location: parse_endpoint_location(location).map_err(CommandError::usage)?,
         read_only: flags.has(&READ_ONLY),
+        uploads: flags.has(&UPLOADS),
         limits: limits(flags, EndpointLimits::default())?,
         defaults: defaults(flags, EndpointDefaults::default())?,
         description: flags.get(&DESCRIPTION)?.unwrap_or_default(),
@@ -175,11 +180,8 @@ fn edit(flags: &Flags) -> Result<u8, CommandError> {
     let users = flags.all(&USERS)?;
     let update = EndpointUpdate {
         location: location.transpose()?,
-        read_only: match (flags.has(&READ_ONLY), flags.has(&READ_WRITE)) {
-            (true, _) => Some(true),
-            (_, true) => Some(false),
-            _ => None,
-        },
+        read_only: switched(flags, &READ_ONLY, &READ_WRITE),
+        uploads: switched(flags, &UPLOADS, &NO_UPLOADS),
         limits: (limits != old.limits).then_some(limits),
         defaults: (defaults != old.defaults).then_some(defaults),
         description: flags.get(&DESCRIPTION)?,
@@ -193,6 +195,11 @@ fn edit(flags: &Flags) -> Result<u8, CommandError> {
         say("note: the token was the one of the place before, and is forgotten; --token-file gives another");
     }
     tell(flags, &endpoint)
+}
+
+/// What one of two switches says, if any is given.
+fn switched(flags: &Flags, on: &Switch, off: &Switch) -> Option<bool> {
+    (flags.has(on) || flags.has(off)).then(|| flags.has(on))
 }
 
 fn tell(flags: &Flags, endpoint: &Endpoint) -> Result<u8, CommandError> {

@@ -6,6 +6,7 @@ mod files;
 mod login;
 mod operation;
 mod secrets;
+mod uploads;
 
 use std::fs;
 

@@ -9,6 +9,7 @@ mod range;
 mod relay;
 mod stream;
 mod totals;
+mod uploads;
 
 pub(super) use content::{__path_archive, __path_content, archive, content};
 pub(super) use listings::{__path_add, __path_names, __path_remove, __path_show, add, names, remove, show};
@@ -17,6 +18,10 @@ pub(super) use operations::{
 };
 
 pub(super) use totals::{__path_sum, __path_usage, sum, usage};
+pub(super) use uploads::{
+    __path_publish, __path_put_block, __path_remove_upload, __path_show_upload, __path_upload, publish, put_block,
+    remove_upload, show_upload, upload,
+};
 
 use axum::http::StatusCode;
 use carrack_core::failure::{Blame, ErrorCode};

@@ -29,6 +29,8 @@ const THREADS: usize = 2;
 const BLOCKING_THREADS: usize = 64;
 /// How often it is looked whether the certificate's files have changed.
 const CERTIFICATE_LOOK: Duration = Duration::from_secs(60);
+/// How often old uploads are looked for.
+const UPLOADS_LOOK: Duration = Duration::from_secs(3600);
 /// Of a handshake of TLS.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 /// For requests under way, when the service ends.
@@ -123,6 +125,7 @@ pub fn start(api: Arc<Api>, config: ServeConfig) -> io::Result<ApiHandle> {
         let listener = UnixListener::from_std(listener)?;
         runtime.spawn(Arc::clone(&serving).accept(listener));
     }
+    runtime.spawn(sweep(Arc::clone(&api)));
     if let Some(certificate) = &config.certificate {
         runtime.spawn(watch(Arc::clone(certificate)));
     }
@@ -138,6 +141,16 @@ fn bind(path: &Path) -> io::Result<StdUnixListener> {
     let listener = StdUnixListener::bind(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
     Ok(listener)
+}
+
+/// Removes uploads that nobody goes on with.
+async fn sweep(api: Arc<Api>) {
+    loop {
+        tokio::time::sleep(UPLOADS_LOOK).await;
+        let uploads = Arc::clone(&api.uploads);
+        // A panic there is told by its own message.
+        let _ = tokio::task::spawn_blocking(move || uploads.sweep()).await;
+    }
 }
 
 async fn watch(certificate: Arc<Certificate>) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
 use crate::api::openapi_json;
 use crate::client::{Call, Client, ClientError};
-use crate::model::{NewTimer, Role, Timer, TimerSchedule};
+use crate::model::{NewEndpoint, NewTimer, Role, Timer, TimerSchedule};
 
 /// Every method and path that the description tells of.
 fn routes() -> Vec<(String, String)> {
@@ -30,6 +30,8 @@ fn call(method: &str, path: &str) -> Call {
             Call::get(format!("{path}?path=/a"))
         }
         "get" => Call::get(path),
+        "post" if path.ends_with("/uploads") => Call::post(path).body(&upload()).unwrap(),
+        "put" => Call::put(path).bytes(b"block".to_vec()),
         "post" if path.ends_with("/du") => Call::post(path).body(&json!({ "paths": ["/a"] })).unwrap(),
         "post" if path.ends_with("/sum") => Call::post(path).body(&json!({ "path": "/a" })).unwrap(),
         "post" if path.ends_with("/mkdir") => Call::post(path).body(&json!({ "path": "/a" })).unwrap(),
@@ -42,6 +44,10 @@ fn call(method: &str, path: &str) -> Call {
         "delete" => Call::delete(path),
         other => panic!("{other}"),
     }
+}
+
+fn upload() -> Value {
+    json!({ "path": "/a", "size": 5, "block_bytes": 4 << 20, "blocks": ["ab".repeat(32)] })
 }
 
 fn status(client: &Client, call: &Call) -> u16 {
@@ -84,7 +90,7 @@ fn rows_of_others_are_not_found_on_any_route() {
     let rig = Rig::start();
     let (ann, bob) = (rig.user("ann", Role::User), rig.user("bob", Role::User));
     let eve = rig.user("eve", Role::Viewer);
-    add_endpoint(&ann, &endpoint("annlab", &[])).unwrap();
+    add_endpoint(&ann, &NewEndpoint { uploads: true, ..endpoint("annlab", &[]) }).unwrap();
     let task = submit(&ann, &copy("@annlab:/canary-source", "@annlab:/b")).unwrap();
     let timer = NewTimer {
         label: Some("canary-timer".into()),
@@ -96,14 +102,18 @@ fn rows_of_others_are_not_found_on_any_route() {
     let listing = Call::post("/listings").body(&json!({ "endpoint": "annlab", "path": "/" })).unwrap();
     let listing: Value = ann.call(&listing).unwrap().json().unwrap();
     let listing = listing["id"].as_str().unwrap();
+    let upload = Call::post("/endpoints/annlab/uploads").body(&upload()).unwrap();
+    let upload: Value = ann.call(&upload).unwrap().json().unwrap();
+    let upload = upload["id"].as_str().unwrap();
     let mut walked = 0;
     for (method, path) in routes() {
-        let path = path.strip_prefix("/api/v1").unwrap_or(&path).to_owned();
+        let path = path.strip_prefix("/api/v1").unwrap_or(&path).replace("{n}", "0");
         let (name, own, none) = match path.split('/').nth(1) {
             Some("tasks") => ("{id}", task.id.as_str(), "0190-no-such-task"),
             Some("timers") => ("{id}", timer.id.as_str(), "0190-no-such-timer"),
             Some("tokens") => ("{id}", token.as_str(), "aaaaaaaaaaaaaaaa"),
             Some("endpoints") => ("{name}", "annlab", "nolab"),
+            Some("uploads") => ("{id}", upload, "0190-no-such-upload"),
             Some("listings") => ("{id}", listing, "0190-no-such-listing"),
             Some("users") => ("{name}", "ann", "nobody"),
             _ => continue,
@@ -121,7 +131,8 @@ fn rows_of_others_are_not_found_on_any_route() {
             assert_eq!(answers[0], answers[1], "{method} {path}");
             // A role that may not change anything, nor read files, is told so, whatever it names.
             assert!([404, 403].contains(&answers[0].status), "{method} {path}: {answers:?}");
-            let is_change = method != "get" || path.contains("/files/") || path.contains("/listings/");
+            let is_change =
+                method != "get" || ["/files/", "/listings/", "/uploads/"].iter().any(|part| path.contains(part));
             assert!(answers[0].status == 404 || is_change, "{method} {path}: {answers:?}");
         }
         assert_ne!(

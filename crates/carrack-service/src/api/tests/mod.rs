@@ -17,3 +17,4 @@ mod rig;
 mod slow;
 mod tasks;
 mod tokens;
+mod uploads;

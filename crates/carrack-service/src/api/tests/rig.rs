@@ -2,7 +2,7 @@
 //! on a node's port.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -118,24 +118,14 @@ impl Rig {
     fn with(ledger: Arc<dyn Ledger>, patience: Patience) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let backend = Arc::<FakeBackend>::default();
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let api = Api::new(Parts {
-            ledger: Arc::clone(&ledger),
-            files: Pool::new(Box::new(Threads), Arc::clone(&clock)),
-            clock,
-            seal: Arc::new(Seal::open(&directory.path().join("seal.key")).unwrap()),
-            backend: Arc::<FakeBackend>::clone(&backend),
-        });
-        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let certificate = Certificate::own(directory.path(), &names).unwrap();
-        let config = ServeConfig {
-            socket: Some(directory.path().join("service.sock")),
-            certificate: Some(certificate),
-            patience,
-            ..ServeConfig::default()
-        };
-        let handle = Some(api::start(api.unwrap(), config).unwrap());
+        let handle = Some(serve(directory.path(), &ledger, &backend, patience));
         Self { directory, backend, ledger, handle, node: Mutex::new(None) }
+    }
+
+    /// Ends the service, and starts another over the same directory and ledger.
+    pub fn restart(&mut self) {
+        drop(self.handle.take());
+        self.handle = Some(serve(self.directory.path(), &self.ledger, &self.backend, Patience::default()));
     }
 
     pub fn api(&self) -> &Arc<Api> {
@@ -207,6 +197,27 @@ impl Rig {
     }
 }
 
+fn serve(directory: &Path, ledger: &Arc<dyn Ledger>, backend: &Arc<FakeBackend>, patience: Patience) -> ApiHandle {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let api = Api::new(Parts {
+        ledger: Arc::clone(ledger),
+        files: Pool::new(Box::new(Threads), Arc::clone(&clock)),
+        clock,
+        seal: Arc::new(Seal::open(&directory.join("seal.key")).unwrap()),
+        backend: Arc::<FakeBackend>::clone(backend),
+        uploads: directory.join("uploads"),
+    });
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let certificate = Certificate::own(directory, &names).unwrap();
+    let config = ServeConfig {
+        socket: Some(directory.join("service.sock")),
+        certificate: Some(certificate),
+        patience,
+        ..ServeConfig::default()
+    };
+    api::start(api.unwrap(), config).unwrap()
+}
+
 /// An endpoint at a node of documentation's network.
 pub fn endpoint(name: &str, users: &[&str]) -> NewEndpoint {
     NewEndpoint {
@@ -218,6 +229,7 @@ pub fn endpoint(name: &str, users: &[&str]) -> NewEndpoint {
             path: "/".into(),
         },
         read_only: false,
+        uploads: false,
         limits: Default::default(),
         defaults: Default::default(),
         description: String::new(),

@@ -41,6 +41,7 @@ fn row(name: &str, number: usize) -> EndpointRow {
             owner: "ada".to_owned(),
             location: location(number),
             read_only: true,
+            uploads: number == 1,
             limits,
             defaults: EndpointDefaults { verify: Some("disk".to_owned()), encrypt: None },
             description: "the beamline's buffer".to_owned(),

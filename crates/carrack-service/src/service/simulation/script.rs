@@ -471,6 +471,7 @@ fn endpoint(name: &str, transfers: Option<u32>, added: Moment) -> EndpointRow {
         owner: USERS[0].to_owned(),
         location,
         read_only: false,
+        uploads: false,
         limits: EndpointLimits { transfers, ..EndpointLimits::default() },
         defaults: EndpointDefaults::default(),
         description: String::new(),

@@ -86,6 +86,16 @@ impl End {
         Ok(if path == ScopePath::root() { base.to_vec() } else { join(base, &path.bytes()) })
     }
 
+    /// The endpoint as it was opened.
+    pub fn opened(&self) -> &OpenEnd {
+        &self.end
+    }
+
+    /// What the engine works with.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
     /// Lends a conversation with the endpoint to a request, and ends it when the request is cancelled.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
 //! What the service and a file worker say to each other: the heads of frames. The two are one program, so this has no
 //! version.
 
+use std::path::PathBuf;
+
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +121,22 @@ pub enum Ask {
         path: String,
         /// Which part of it.
         range: Range,
+    },
+    /// Keeps a block of an upload, the body of the request, once it is the block of its digest.
+    PutBlock {
+        /// The directory of the upload's spool.
+        spool: PathBuf,
+        /// Which block.
+        block: u32,
+        /// Where it begins in the file.
+        offset: u64,
+        /// Its SHA-256, in hexadecimal.
+        digest: String,
+    },
+    /// Copies the file of a spool to the endpoint, and writes into the spool that it is there.
+    Publish {
+        /// The directory of the upload's spool.
+        spool: PathBuf,
     },
     /// Makes an archive. The answer's parts are its bytes; they come as [`Ask::Take`] allows.
     Archive {

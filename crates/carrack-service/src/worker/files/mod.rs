@@ -18,9 +18,11 @@ mod operations;
 mod reply;
 mod rows;
 mod serve;
+pub mod spool;
 mod tar;
 mod told;
 mod totals;
+mod upload;
 mod view;
 
 pub use message::{Ask, ContentFacts, FilesOrder, FromWorker, Range, Tell, ToWorker, WindowAsk};

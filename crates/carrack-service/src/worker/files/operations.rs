@@ -41,7 +41,10 @@ pub fn rename(end: &End, stop: &Stop, from: &str, to: &str, replace: bool) -> Re
 }
 
 /// What has a name, if anything has it.
-fn there(files: &mut Files, path: &[u8]) -> Result<Option<ListEntry>, Failure> {
+///
+/// # Errors
+/// Where the endpoint cannot tell.
+pub fn there(files: &mut Files, path: &[u8]) -> Result<Option<ListEntry>, Failure> {
     match files.stat(path) {
         Ok(entry) => Ok(Some(entry)),
         Err(failure) if failure.code == ErrorCode::NotFound => Ok(None),

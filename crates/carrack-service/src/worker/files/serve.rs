@@ -16,7 +16,7 @@ use super::end::End;
 use super::listing::Listings;
 use super::reply::{Credit, Output, Reply};
 use super::{Ask, FilesOrder, ToWorker, frame, told};
-use super::{archive, content, operations, totals};
+use super::{archive, content, operations, totals, upload};
 use crate::model::keep_out_of_cores;
 
 /// Requests that one worker carries out at once. The service asks for fewer.
@@ -161,13 +161,21 @@ impl Session {
     }
 
     /// Carries out one request. Each line names the function that does it.
-    fn carry_out(&self, ask: &Ask, _body: Vec<u8>, stop: &Stop, reply: &mut Reply) -> Result<(), Failure> {
+    fn carry_out(&self, ask: &Ask, body: Vec<u8>, stop: &Stop, reply: &mut Reply) -> Result<(), Failure> {
         let end = self.end.as_ref().map_err(Failure::clone)?;
         match ask {
             // Taken before.
             Ask::Cancel | Ask::Take { .. } => Ok(()),
             Ask::Content { path, range } => content::content(end, stop, path, range, reply),
             Ask::Archive { paths } => archive::archive(end, stop, paths, reply),
+            Ask::PutBlock { spool, block, offset, digest } => {
+                upload::put_block(spool, *block, *offset, digest, &body)?;
+                reply.done(b"")
+            }
+            Ask::Publish { spool } => {
+                upload::publish(end, stop, spool)?;
+                reply.done(b"")
+            }
             Ask::MakeDirectory { path, parents } => {
                 operations::make_directory(end, stop, path, *parents)?;
                 reply.done(b"")

@@ -35,6 +35,9 @@ pub fn endpoint_lines(endpoint: &Endpoint) -> Vec<String> {
     if !endpoint.users.is_empty() {
         line("users", endpoint.users.join(", "));
     }
+    if endpoint.uploads {
+        line("uploads", "allowed, through the service".to_owned());
+    }
     line("token", if endpoint.has_token { "kept, sealed".to_owned() } else { "none".to_owned() });
     let EndpointLimits { transfers, streams, rate, timetable } = &endpoint.limits;
     if let Some(transfers) = transfers {
