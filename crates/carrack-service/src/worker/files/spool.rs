@@ -1,8 +1,8 @@
-//! The spool of an upload: a directory with what was asked for, the blocks that have come, and how it ended. All that is
-//! known of an upload stands in it, so it goes on whatever process ends.
+//! The spool of an upload: a directory with what was asked for, the blocks that have come, and how it ended. All that
+//! is known of an upload stands in it, so it goes on whatever process ends.
 //!
-//! `request.json` is written last of all when a spool is made; `content` has the blocks at their offsets; `blocks` has a
-//! byte for each block, 1 once the block is on stable storage; `end.json` is there once publishing has ended.
+//! `request.json` is written last of all when a spool is made; `content` has the blocks at their offsets; `blocks` has
+//! a byte for each block, 1 once the block is on stable storage; `end.json` is there once publishing has ended.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,5 @@
-//! Uploads: blocks go to a spool beside the service, and the whole file goes from there to the endpoint, as a copy does.
+//! Uploads: blocks go to a spool beside the service, and the whole file goes from there to the endpoint, as a copy
+//! does.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
