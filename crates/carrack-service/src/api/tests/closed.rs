@@ -84,6 +84,12 @@ fn every_route_is_closed_but_health_and_login() {
     }
 }
 
+/// The id of what a request makes.
+fn made(client: &Client, path: &str, body: &Value) -> String {
+    let made: Value = client.call(&Call::post(path).body(body).unwrap()).unwrap().json().unwrap();
+    made["id"].as_str().unwrap().to_owned()
+}
+
 /// Two users. Whatever is one's, the other gets the same answer for it as for what there is not.
 #[test]
 fn rows_of_others_are_not_found_on_any_route() {
@@ -98,14 +104,9 @@ fn rows_of_others_are_not_found_on_any_route() {
         task: copy("@annlab:/a", "@annlab:/b"),
     };
     let timer: Timer = ann.call(&Call::post("/timers").body(&timer).unwrap()).unwrap().json().unwrap();
-    let token = rig.token("ann", None).row.id;
-    let listing = Call::post("/listings").body(&json!({ "endpoint": "annlab", "path": "/" })).unwrap();
-    let listing: Value = ann.call(&listing).unwrap().json().unwrap();
-    let listing = listing["id"].as_str().unwrap();
-    let upload = Call::post("/endpoints/annlab/uploads").body(&upload()).unwrap();
-    let upload: Value = ann.call(&upload).unwrap().json().unwrap();
-    let upload = upload["id"].as_str().unwrap();
-    let mut walked = 0;
+    let (token, mut walked) = (rig.token("ann", None).row.id, 0);
+    let listing = made(&ann, "/listings", &json!({ "endpoint": "annlab", "path": "/" }));
+    let upload = made(&ann, "/endpoints/annlab/uploads", &upload());
     for (method, path) in routes() {
         let path = path.strip_prefix("/api/v1").unwrap_or(&path).replace("{n}", "0");
         let (name, own, none) = match path.split('/').nth(1) {
@@ -113,8 +114,8 @@ fn rows_of_others_are_not_found_on_any_route() {
             Some("timers") => ("{id}", timer.id.as_str(), "0190-no-such-timer"),
             Some("tokens") => ("{id}", token.as_str(), "aaaaaaaaaaaaaaaa"),
             Some("endpoints") => ("{name}", "annlab", "nolab"),
-            Some("uploads") => ("{id}", upload, "0190-no-such-upload"),
-            Some("listings") => ("{id}", listing, "0190-no-such-listing"),
+            Some("uploads") => ("{id}", upload.as_str(), "0190-no-such-upload"),
+            Some("listings") => ("{id}", listing.as_str(), "0190-no-such-listing"),
             Some("users") => ("{name}", "ann", "nobody"),
             _ => continue,
         };
