@@ -110,7 +110,7 @@ function Edit({ endpoint, close, done }) {
     const timetable = text("timetable").split("\n").map((line) => /^\s*(\d\d:\d\d)\s*-\s*(\d\d:\d\d)\s*=\s*([\d.]+)/.exec(line)).filter((row) => row !== null)
       .map(([, from, until, mib]) => ({ from, until, rate: Math.round(Number(mib) * MIB) }));
     return call("PATCH", `/endpoints/${encodeURIComponent(endpoint.name)}`, { headers: { "if-match": `"${version}"` }, body: {
-      description: text("description"), read_only: Boolean(form.get("read_only")), users: text("users").split(/[\s,]+/).filter(Boolean),
+      description: text("description"), read_only: Boolean(form.get("read_only")), uploads: Boolean(form.get("uploads")), users: text("users").split(/[\s,]+/).filter(Boolean),
       limits: { transfers: number("transfers"), streams: number("streams"), rate: number("rate", MIB), timetable },
       defaults: { verify: text("verify") || null, encrypt: text("encrypt") || null }, ...(text("token") && { token: text("token") }) } });
   }, done);
@@ -124,6 +124,7 @@ function Edit({ endpoint, close, done }) {
     <label class="field"><span>Hours with another rate</span><textarea name="timetable" rows="2" class="mono" placeholder="08:00-18:00 = 50" defaultValue=${(limits.timetable ?? []).map((/** @type {any} */ row) => `${row.from}-${row.until} = ${row.rate / MIB}`).join("\n")}></textarea><small class="help">One a line, in MiB/s; 0: no transfer begins.</small></label>
     ${endpoint.location.kind === "node" && html`<label class="field"><span>New token</span><input name="token" type="password" autocomplete="off" placeholder=${endpoint.has_token ? "the one that is kept stays" : "none is kept"} /></label>`}
     <label class="check"><input type="checkbox" name="read_only" defaultChecked=${endpoint.read_only} />Read only: tasks change nothing there</label>
+    <label class="check"><input type="checkbox" name="uploads" defaultChecked=${endpoint.uploads} />Uploads: browsers may send files there</label>
     <${Trouble} problem=${save.problem} /><div class="bar-of-buttons end"><button type="button" class="plain" onClick=${close}>Close</button><button class="main" disabled=${save.busy}>Save</button></div></form><//>`;
 }
 
@@ -135,7 +136,7 @@ function Add({ close, done }) {
     const location = kind === "local" ? { kind, root: text("root") }
       : kind === "ssh" ? { kind, host: text("host"), path: text("path") || "/", user: text("user") || null }
       : { kind, host: text("host"), port: Number(text("port")), path: text("path") || "/", fingerprint: text("fingerprint").replace(/^#?sha256:/, "") || null };
-    return call("POST", "/endpoints", { body: { name: text("name"), description: text("description"), location, read_only: Boolean(form.get("read_only")), ...(text("token") && { token: text("token") }) } });
+    return call("POST", "/endpoints", { body: { name: text("name"), description: text("description"), location, read_only: Boolean(form.get("read_only")), uploads: Boolean(form.get("uploads")), ...(text("token") && { token: text("token") }) } });
   }, done);
   return html`<${Dialog} title="Add endpoint" close=${close}><form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void add.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}><h2>Add endpoint</h2>
     <div class="two"><label class="field"><span>Name</span><input name="name" required autocapitalize="none" spellcheck=${false} /></label>
@@ -148,5 +149,6 @@ function Add({ close, done }) {
         <label class="field"><span>Token</span><input name="token" type="password" autocomplete="off" /><small class="help">Kept sealed; shown to nobody.</small></label>`}</div>`}
     <label class="field"><span>Description</span><input name="description" /></label>
     <label class="check"><input type="checkbox" name="read_only" />Tasks may only read there</label>
+    <label class="check"><input type="checkbox" name="uploads" />Browsers may send files there</label>
     <${Trouble} problem=${add.problem} /><div class="bar-of-buttons end"><button type="button" class="plain" onClick=${close}>Close</button><button class="main" disabled=${add.busy}>Add</button></div></form><//>`;
 }

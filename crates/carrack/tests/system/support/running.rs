@@ -41,8 +41,8 @@ pub fn errors_of(command: &mut Command) -> std::io::Result<Output> {
     Ok(finish(&mut child, outputs, &shown, LONGEST, HELD))
 }
 
-/// Waits for the end of a child, with what comes of outputs that are pipes, as [`Child::wait_with_output`] does, but not
-/// for ever.
+/// Waits for the end of a child, with what comes of outputs that are pipes, and not for ever, as
+/// [`Child::wait_with_output`] may.
 pub fn end_of(mut child: Child) -> Output {
     drop(child.stdin.take());
     output_within(child, "the command", LONGEST, HELD)
