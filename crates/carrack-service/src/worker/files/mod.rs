@@ -4,7 +4,7 @@
 //! number ([`Tell`]).
 //!
 //! To add a request: a variant of [`Ask`], a line in `serve::carry_out`, and a function in a file of this folder. It
-//! gets a [`reply::Reply`] to answer with and reaches the endpoint by `End::with_files`, which lends an open
+//! gets a `Reply` to answer with and reaches the endpoint by `End::with_files`, which lends an open
 //! conversation and ends it when the request is cancelled.
 
 mod archive;
