@@ -199,7 +199,7 @@ pub const EVIDENCE_TEXT_BYTES: usize = 64 << 10;
 pub const EVIDENCE_BYTES: usize = 4 << 20;
 /// Data connections that one host's evidence tells of.
 pub const EVIDENCE_CONNECTIONS: usize = 8;
-/// A file that is uploaded through a service, in bytes: its bytes pass through the service, and wait on its disk.
+/// A file that is uploaded through a service, in bytes. The service keeps it on its own disk until it is whole.
 pub const UPLOAD_BYTES: u64 = 64 << 30;
 /// One block of it, in bytes: a request of HTTP has one.
 pub const UPLOAD_BLOCK_BYTES: u32 = 4 << 20;

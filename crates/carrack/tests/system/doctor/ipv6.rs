@@ -1,11 +1,9 @@
 //! What is wrong with a path of IP version 6, on hosts that have no other addresses, and the lines that mend it there.
 
-use std::time::Duration;
-
 use carrack_faults::link::{self, Host, Setup};
 
-use super::network::{ASK, CABLE_V6, Far, Pair, bracketed, plug};
-use super::{Found, doctor, tune};
+use super::network::{ASK, CABLE_V6, Far, Pair, bracketed, plug, thin_and_long};
+use super::{doctor, tune};
 use crate::support::Sandbox;
 use crate::support::netns::Hosts;
 use crate::support::node::Node;
@@ -70,11 +68,7 @@ fn doctor_names_a_black_hole_over_ipv6() {
         let route = ["-6", "route", "replace", "fd77::/126", "dev", "link0", "proto", "kernel", "metric", "256"];
         far.link.host(host).ip(&[&route[..], &["advmss", "1200"]].concat()).unwrap();
     }
-    let holes = |found: &Found| found.rules().into_iter().filter(|(_, rule)| rule == "path.black-hole").count();
-    assert_eq!(holes(&far.doctor(&[])), 0);
-    far.link.both(|knobs| knobs.largest(Some(1400)));
-    let found = far.doctor(&[]);
-    assert_eq!(holes(&found), 2, "{}", found.text);
+    let found = far.dig_black_hole();
     for side in ["near", "far"] {
         let cost = found.get(side, "path.black-hole")["cost"].as_str().unwrap();
         assert!(cost.contains("ICMPv6"), "{cost}");
@@ -86,14 +80,8 @@ fn doctor_names_a_black_hole_over_ipv6() {
 
 #[test]
 fn doctor_names_loss_over_ipv6() {
-    let slow = |knobs: &link::Knobs| {
-        knobs.delay(Duration::from_millis(15));
-        knobs.rate(Some(100_000_000));
-        knobs.queue(Some(16 << 20));
-    };
-    let setup =
-        Setup { congestion_control: Some("cubic".to_owned()), tcp_buffer_bytes: Some(1 << 20), ..Setup::default() };
-    let Some(far) = far(&setup, slow) else { return };
+    let (setup, knobs) = thin_and_long();
+    let Some(far) = far(&setup, knobs) else { return };
     far.link.from(Host::Near).lose(0.02);
     let found = far.doctor(&["--rate=5MB", "--streams=2"]);
     assert_eq!(found.get("near", "path.loss")["severity"], "failure", "{}", found.text);

@@ -184,6 +184,16 @@ impl Far {
         let (at, token) = (self.node.at(""), self.node.token());
         doctor(self.link.host(Host::Near), &self.sandbox, &[&[at.as_str(), token.as_str()], more].concat())
     }
+
+    /// Has the path drop packets above 1,400 bytes without a word: doctor finds that at both ends, and did not before.
+    pub fn dig_black_hole(&self) -> Found {
+        let holes = |found: &Found| found.rules().into_iter().filter(|(_, rule)| rule == "path.black-hole").count();
+        assert_eq!(holes(&self.doctor(&[])), 0);
+        self.link.both(|knobs| knobs.largest(Some(1400)));
+        let found = self.doctor(&[]);
+        assert_eq!(holes(&found), 2, "{}", found.text);
+        found
+    }
 }
 
 #[test]
@@ -258,27 +268,29 @@ fn doctor_names_a_black_hole() {
         let source = link::ADDRESSES[host as usize];
         far.link.host(host).ip(&[&route[..], &["src", source, "advmss", "1200"]].concat()).unwrap();
     }
-    let holes = |found: &Found| found.rules().into_iter().filter(|(_, rule)| rule == "path.black-hole").count();
-    assert_eq!(holes(&far.doctor(&[])), 0);
-    far.link.both(|knobs| knobs.largest(Some(1400)));
-    let found = far.doctor(&[]);
-    assert_eq!(holes(&found), 2, "{}", found.text);
+    let found = far.dig_black_hole();
     for side in ["near", "far"] {
         assert_eq!(found.fix(side, "path.black-hole"), "sysctl -w net.ipv4.tcp_mtu_probing=1");
     }
     assert_eq!(found.code, 3);
 }
 
-#[test]
-fn doctor_names_loss_on_a_far_path() {
-    let slow = |knobs: &link::Knobs| {
+/// A path on which loss costs much: 100 Mbit/s and 30 ms there and back, CUBIC, and windows that fill it.
+pub(super) fn thin_and_long() -> (Setup, impl Fn(&link::Knobs)) {
+    let setup =
+        Setup { congestion_control: Some("cubic".to_owned()), tcp_buffer_bytes: Some(1 << 20), ..Setup::default() };
+    let knobs = |knobs: &link::Knobs| {
         knobs.delay(Duration::from_millis(15));
         knobs.rate(Some(100_000_000));
         knobs.queue(Some(16 << 20));
     };
-    let setup =
-        Setup { congestion_control: Some("cubic".to_owned()), tcp_buffer_bytes: Some(1 << 20), ..Setup::default() };
-    let Some(far) = Far::new(&setup, slow) else { return };
+    (setup, knobs)
+}
+
+#[test]
+fn doctor_names_loss_on_a_far_path() {
+    let (setup, knobs) = thin_and_long();
+    let Some(far) = Far::new(&setup, knobs) else { return };
     let wish = ["--rate=5MB", "--streams=2"];
     // Where processors are busy with other tests, a packet may be late enough to be sent again.
     let lost = |found: &Found| {
