@@ -208,7 +208,7 @@ impl Inbox {
     pub fn last_words(&mut self) -> Option<(EndId, Failure)> {
         self.kept_bytes = 0;
         let kept = self.kept.drain(..).map(|(kept, _)| kept);
-        kept.chain(self.receiver.try_iter().map(|(said, _)| said)).find_map(reason_of)
+        kept.chain(self.receiver.try_iter().map(|(said, _)| said)).find_map(|said| reason_of(&said))
     }
 
     /// Why a question could not be sent to an end whose connection was lost: the end's own reason, where it has said
@@ -222,12 +222,11 @@ impl Inbox {
         self.said_before(end, lost)
     }
 
-    /// What an end said before its connection was lost, if that was why; else that it was lost.
-    fn said_before(&mut self, end: EndId, lost: Failure) -> Failure {
-        let is_reason =
-            |said: &Incoming| said.end == end && said.request <= 1 && matches!(said.tell, Ok(Tell::Failed(_)));
-        let index = self.kept.iter().position(|(said, _)| is_reason(said)).filter(|_| lost.code.may_pass());
-        let Some((_, why)) = index.and_then(|index| self.take_kept(index)).and_then(reason_of) else { return lost };
+    /// What an end said before its connection was lost, if that was why; else that it was lost. The reason stays to be
+    /// found by [`Inbox::last_words`]: only whoever knows the end can tell what its refusal means for the user.
+    fn said_before(&self, end: EndId, lost: Failure) -> Failure {
+        let said = self.kept.iter().filter(|(said, _)| said.end == end && lost.code.may_pass());
+        let Some((_, why)) = said.filter_map(|(said, _)| reason_of(said)).next() else { return lost };
         // At the end that was lost.
         match lost.at.and_then(|at| at.end) {
             Some(end) => why.at_end(end),
@@ -261,9 +260,9 @@ impl Inbox {
 }
 
 /// The greeting is each end's first question, and a reason that answers no question ends everything.
-fn reason_of(said: Incoming) -> Option<(EndId, Failure)> {
-    match said.tell {
-        Ok(Tell::Failed(why)) if said.request <= 1 => Some((said.end, why)),
+fn reason_of(said: &Incoming) -> Option<(EndId, Failure)> {
+    match &said.tell {
+        Ok(Tell::Failed(why)) if said.request <= 1 => Some((said.end, why.clone())),
         _ => None,
     }
 }
@@ -377,6 +376,8 @@ mod tests {
             };
             assert_eq!(why.code, ErrorCode::AuthenticationFailed);
             assert_eq!(why.at.and_then(|at| at.end).as_deref(), Some("a host"));
+            // It stays for whoever knows what it means for the user.
+            assert_eq!(inbox.last_words().map(|(end, _)| end), Some(EndId::Source));
         }
         // What another end said is no reason for this one, and stays to be heard.
         let mut inbox = Inbox::default();
