@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use carrack_core::limits::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, STREAMS};
 use carrack_core::request::{Durability, Encrypt, Existing, Verify};
 
 use super::{Action, Caller, Decision, Object, Place, ScopePath, Verdict, may};
@@ -190,15 +191,15 @@ fn check_options(request: &NewTask) -> Result<(), RequestFault> {
     known("encrypt", &options.encrypt, |word| Encrypt::parse(word).map(drop))?;
     known("durable", &options.durable, |word| Durability::parse(word).map(drop))?;
     let wrong = |why: &str| Err(RequestFault::Wrong(format!("options: {why}")));
-    if options.streams.is_some_and(|streams| streams == 0 || streams > 512) {
-        return wrong("streams: 1 to 512");
+    if options.streams.is_some_and(|streams| !(1..=STREAMS).contains(&streams)) {
+        return wrong(&format!("streams: 1 to {STREAMS}"));
     }
     if options.rate_limit == Some(0) {
         return wrong("rate_limit: at least 1 byte a second");
     }
-    let limits = carrack_core::limits::BLOCK_BYTES_MIN..=carrack_core::limits::BLOCK_BYTES_MAX;
-    if options.block_bytes.is_some_and(|bytes| !bytes.is_power_of_two() || !limits.contains(&bytes)) {
-        return wrong("block_bytes: a power of two within what blocks may have");
+    let sizes = BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX;
+    if options.block_bytes.is_some_and(|bytes| !bytes.is_power_of_two() || !sizes.contains(&bytes)) {
+        return wrong(&format!("block_bytes: a power of two from {BLOCK_BYTES_MIN} to {BLOCK_BYTES_MAX}"));
     }
     let is_word = |word: &str| {
         word.len() <= 64 && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_,".contains(&byte))
@@ -215,4 +216,41 @@ fn check_options(request: &NewTask) -> Result<(), RequestFault> {
 /// Whether a text can be a label.
 pub fn is_label(text: &str) -> bool {
     !text.is_empty() && text.chars().count() <= LABEL_CHARACTERS_MAX && !text.contains(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::{OptionKind, OptionPlace, task_options};
+
+    /// Whether a copy can have this value of an option.
+    fn takes(at: OptionPlace, name: &str, value: u64) -> bool {
+        let mut task = json!({"kind": "copy", "pairs": [{"source": "@a:/", "destination": "@b:/"}], "options": {}});
+        let fields: &mut Value = if at == OptionPlace::Task { &mut task } else { &mut task["options"] };
+        fields[name] = value.into();
+        serde_json::from_value(task).is_ok_and(|task| check_form(&task).is_ok())
+    }
+
+    #[test]
+    fn numbers_of_a_task_are_those_that_the_table_of_options_tells() {
+        let table = task_options();
+        let options = table.groups.iter().flat_map(|group| &group.options);
+        let mut tried = 0;
+        for option in options.filter(|option| matches!(option.kind, OptionKind::Number | OptionKind::Bytes)) {
+            let takes = |value| takes(option.at, &option.name, value);
+            for (bound, beyond) in [
+                (option.minimum, option.minimum.and_then(|least| least.checked_sub(1))),
+                (option.maximum, option.maximum.and_then(|most| most.checked_add(1))),
+            ] {
+                if let Some(bound) = bound {
+                    assert!(takes(bound), "{}: {bound}", option.name);
+                    assert!(!beyond.is_some_and(takes), "{}: {beyond:?}", option.name);
+                    tried += 1;
+                }
+            }
+        }
+        assert!(tried >= 5, "{tried}");
+    }
 }
