@@ -29,7 +29,7 @@ export function Progress({ share, tone = "", label }) {
   const known = share !== null;
   return html`<div class=${`progress ${tone} ${known ? "" : "unknown"}`} role="progressbar" aria-label=${label}
     aria-valuemin="0" aria-valuemax="100" aria-valuenow=${known ? share : undefined}>
-    <i style=${{ transform: known ? `scaleX(${share / 100})` : "none" }}></i></div>`;
+    <i style=${{ width: known ? `${share}%` : "100%" }}></i></div>`;
 }
 
 /** A time in the reader's zone; UTC on hover. @param {{at: string|null|undefined}} props */

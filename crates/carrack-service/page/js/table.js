@@ -186,7 +186,7 @@ export function Table({ source, columns, label, cls = "", busy = false, fitted =
     const state = [row, columns, y, isActive, marked, chosen, place === over, parked], before = drawn.current.get(place);
     const kept = before && state.every((value, at) => value === before.state[at]) ? before : { state, drawn: html`<div key=${place} id=${`${id.current}-${place}`} role="row" aria-rowindex=${place + 2} data-row=${place}
       class=${`grid-row ${isActive ? "active" : ""} ${marked ? "marked" : ""} ${place === over ? "over" : ""} ${parked ? "parked" : ""}`}
-      aria-selected=${chosen} style=${{ transform: `translateY(${y}px)` }} draggable=${drag && row ? true : undefined}>
+      aria-selected=${chosen} style=${{ top: `${y}px` }} draggable=${drag && row ? true : undefined}>
       ${columns.map((column) => html`<div role="gridcell" class=${`cell ${column.cls ?? ""}`}>${row ? column.cell(row) : html`<i class="ghost"></i>`}</div>`)}
     </div>` };
     now.set(place, kept);

@@ -1,12 +1,22 @@
 // A long list of which the server gives rows by their place: it sorts, filters and counts, the page holds what is near.
 import { useEffect, useRef, useState } from "./ui.js";
 
-/** Rows that are asked for at once, and how many such pieces are kept. */
-const PIECE = 200, KEPT = 40;
+/** Rows that are asked for at once, how many such pieces are kept, and rows beside the view that should be there too. */
+const PIECE = 200, KEPT = 40, MARGIN = 60;
 /** A list that is still being counted is asked for again after this time, in milliseconds. */
-const COUNTING = 1000;
+const COUNTING = 250;
 
 /** @template T @typedef {{items: T[], offset: number, total: number, complete: boolean}} Windowed */
+
+/**
+ * The new rows; one that tells what it told before stays the same object, and is not drawn again. @template T
+ * @param {T[]|undefined} before @param {T[]} now
+ */
+function kept(before, now) {
+  if (!before) return now;
+  const held = new Map(before.map((row) => [JSON.stringify(row), row]));
+  return now.map((row) => held.get(JSON.stringify(row)) ?? row);
+}
 
 /**
  * @template T
@@ -28,7 +38,7 @@ export function useWindows(fetchRows, key, inputs) {
       setState((old) => {
         const pieces = new Map(old.pieces);
         pieces.delete(piece);
-        pieces.set(piece, found.items);
+        pieces.set(piece, kept(old.pieces.get(piece), found.items));
         // What is far from the view goes first.
         const middle = (mine.seen[0] + mine.seen[1]) / 2 / PIECE;
         for (const far of [...pieces.keys()].sort((one, other) => Math.abs(other - middle) - Math.abs(one - middle)).slice(0, Math.max(0, pieces.size - KEPT))) pieces.delete(far);
@@ -42,7 +52,10 @@ export function useWindows(fetchRows, key, inputs) {
     mine.asked.delete(piece);
     if (more && !mine.control.signal.aborted) void load(piece);
   };
-  const near = () => { const [from, to] = work.current.seen; return Array.from({ length: Math.floor(to / PIECE) - Math.floor(from / PIECE) + 1 }, (_, step) => Math.floor(from / PIECE) + step); };
+  const near = (margin = 0) => {
+    const [from, to] = work.current.seen, first = Math.floor(Math.max(0, from - margin) / PIECE), last = Math.floor((to + margin) / PIECE);
+    return Array.from({ length: last - first + 1 }, (_, step) => first + step);
+  };
   useEffect(() => {
     const mine = { control: new AbortController(), asked: new Map(), seen: [0, 0], timer: 0 };
     work.current = mine;
@@ -56,7 +69,7 @@ export function useWindows(fetchRows, key, inputs) {
     row: (index) => state.pieces.get(Math.floor(index / PIECE))?.[index % PIECE],
     need: (from, to) => {
       work.current.seen = [from, Math.max(from, to - 1)];
-      for (const piece of near()) if (!state.pieces.has(piece) && piece * PIECE < state.total) void load(piece);
+      for (const piece of near(MARGIN)) if (!state.pieces.has(piece) && piece * PIECE < state.total) void load(piece);
     },
   };
   /** Reads again what is near the view. */
