@@ -1,8 +1,9 @@
 // The server dies and comes back, the network goes and comes back: the page says so, and goes on by itself.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import fs from "node:fs";
 import { after, before, test } from "node:test";
-import { endBrowser, visit } from "./support/browser.mjs";
+import { accessible, endBrowser, visit } from "./support/browser.mjs";
 import { b3sum, until, World } from "./support/world.mjs";
 
 /** @type {World} */
@@ -11,6 +12,8 @@ before(async () => { world = await World.start(); world.addUser("ada"); });
 after(async () => { await endBrowser(); world?.endNow(); });
 
 const MIB = 1 << 20;
+/** What the browser writes to its console when the server has gone. */
+const GONE = /^net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE|CONNECTION_CLOSED|SOCKET_NOT_CONNECTED|HTTP2_PROTOCOL_ERROR) /;
 const state = (page, word) => page.locator(".task-title .chip", { hasText: word }).waitFor();
 /** What the shell says of the connection. */
 const link = (page, word) => page.getByRole("status").filter({ hasText: word }).waitFor();
@@ -27,7 +30,7 @@ test("page goes on by itself when the server was killed in the midst of a transf
   await page.goto(`${world.origin}/#/tasks/${id}`);
   await state(page, "Active");
   await link(page, "Live");
-  guard.expect(/^net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE|CONNECTION_CLOSED|SOCKET_NOT_CONNECTED) /);
+  guard.expect(GONE);
   await world.kill();
   await link(page, "Connection lost");
   await state(page, "Active");
@@ -66,10 +69,10 @@ test("browser that is offline says so, and shows what happened meanwhile when it
   await page.getByRole("grid", { name: "Tasks" }).getByRole("row").filter({ hasText: "while offline" }).filter({ hasText: "Succeeded" }).waitFor();
 }));
 
-test("several tabs are live by one stream, and the next tab reads when the first is closed", () => visit(world, { user: "ada" }, async (page, guard, context) => {
+test("twenty tabs are live by one stream, and the next tab reads when the first is closed", () => visit(world, { user: "ada" }, async (page, guard, context) => {
   await link(page, "Live");
   const streams = [];
-  const tabs = await Promise.all(Array.from({ length: 7 }, async () => {
+  const tabs = await Promise.all(Array.from({ length: 19 }, async () => {
     const tab = await context.newPage();
     guard.watch(tab);
     tab.on("request", (request) => { if (request.headers().accept === "text/event-stream") streams.push(tab); });
@@ -88,4 +91,69 @@ test("several tabs are live by one stream, and the next tab reads when the first
     await call("POST", "/tasks", { body: task });
   }, body);
   await Promise.all(tabs.map((tab) => tab.getByRole("row").filter({ hasText: "for all tabs" }).filter({ hasText: "Succeeded" }).waitFor()));
+}));
+
+/** The row of a task in the list. */
+const listed = (page, label) => page.getByRole("grid", { name: "Tasks" }).getByRole("row").filter({ hasText: label });
+
+test("tab that slept for a day, while the server was restarted, shows what happened meanwhile", () => visit(world, { user: "local" }, async (page, guard, context) => {
+  await page.clock.install();
+  await page.reload();
+  await link(page, "Live");
+  const before = await world.submit("random:1M", "null:", { label: "before the night" });
+  await listed(page, "before the night").filter({ hasText: "Succeeded" }).waitFor();
+  guard.expect(GONE);
+  const browser = await context.newCDPSession(page);
+  await browser.send("Page.setWebLifecycleState", { state: "frozen" });
+  await world.kill();
+  await world.serve();
+  const { id } = await world.submit("random:1M", "null:", { label: "in the night" });
+  await Promise.all([before.id, id].map((one) => world.reached(one, "SUCCEEDED")));
+  await browser.send("Page.setWebLifecycleState", { state: "active" });
+  await page.clock.fastForward("24:00:00");
+  await listed(page, "in the night").filter({ hasText: "Succeeded" }).waitFor();
+  await link(page, "Live");
+  // And it follows what comes.
+  await world.submit("random:1M", "null:", { label: "in the morning" });
+  await listed(page, "in the morning").filter({ hasText: "Succeeded" }).waitFor();
+}));
+
+for (const [what, days, word] of /** @type {[string, number, RegExp]} */ ([["ahead", 400, /clock is (399|400) d \d+ h ahead/], ["behind", -400, /clock is (399|400) d \d+ h behind/]])) {
+  test(`clock that is ${what} changes nothing but is told`, () => visit(world, { user: "local" }, async (page) => {
+    const { id } = await world.submit("random:1M", "null:", { label: `while ${what}` });
+    const task = await world.reached(id, "SUCCEEDED");
+    await page.clock.install({ time: new Date(Date.now() + days * 86_400_000) });
+    await page.reload();
+    await page.getByText(word).waitFor();
+    await page.getByLabel("Submitted").selectOption("1");
+    await listed(page, `while ${what}`).filter({ hasText: "Succeeded" }).waitFor();
+    // A task of today is of today.
+    const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium", hourCycle: "h23", timeZone: "Europe/Berlin" }).format(new Date(task.ended));
+    assert.equal((await listed(page, `while ${what}`).getByRole("gridcell").last().innerText()).trim(), clock);
+    await page.goto(`${world.origin}/#/overview`);
+    await page.getByText(/^of [1-9]\d* tasks?$/).waitFor();
+    await link(page, "Live");
+  }));
+}
+
+test("page tells that the service was upgraded under it, and is the newer one when it was loaded again", () => visit(world, { user: "local", at: "#/timers" }, async (page, guard) => {
+  await link(page, "Live");
+  // Another build, with another page: one word of it is another one.
+  const built = fs.readFileSync(world.program), old = world.program, at = built.indexOf('["timers", "Timers"]');
+  assert.ok(at > 0, "the page stands in the program");
+  built.write('["timers", "Repeat"]', at);
+  guard.expect(GONE);
+  await world.kill();
+  world.program = world.path("newer");
+  fs.writeFileSync(world.program, built, { mode: 0o755 });
+  await world.serve();
+  const notice = page.getByText("The service has a newer page than this one.");
+  await notice.waitFor();
+  await accessible(page, "a page that is older than its service");
+  await page.getByRole("link", { name: "Timers" }).waitFor();
+  await page.getByRole("button", { name: "Reload the page" }).click();
+  await page.getByRole("link", { name: "Repeat" }).waitFor();
+  await link(page, "Live");
+  assert.equal(await notice.count(), 0);
+  world.program = old;
 }));

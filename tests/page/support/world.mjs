@@ -45,6 +45,8 @@ export class World {
     /** @type {Map<string, string>} addresses of the nodes */
     this.nodes = new Map();
     this.log = "";
+    /** What runs from now on. */
+    this.program = PROGRAM;
     this.port = 0;
     worlds.add(this);
   }
@@ -79,7 +81,7 @@ export class World {
 
   /** Starts the program, and waits for a line that begins with `last`; its lines until then. */
   async spawn(name, words, last) {
-    const child = spawn(PROGRAM, words, { cwd: this.directory, env: this.environment, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(this.program, words, { cwd: this.directory, env: this.environment, stdio: ["ignore", "pipe", "pipe"] });
     this.children.set(name, child);
     child.stderr.on("data", (text) => { this.log += text; });
     const said = [];
@@ -124,7 +126,7 @@ export class World {
 
   /** The same with standard input. */
   runWith(input, ...words) {
-    const ran = spawnSync(PROGRAM, words, { cwd: this.directory, env: this.environment, input, timeout: PATIENCE, encoding: "utf8" });
+    const ran = spawnSync(this.program, words, { cwd: this.directory, env: this.environment, input, timeout: PATIENCE, encoding: "utf8" });
     if (ran.status !== 0) throw new Error(`carrack ${words.join(" ")}: ${ran.status} ${ran.stdout}${ran.stderr}`);
     return ran.stdout.trim();
   }

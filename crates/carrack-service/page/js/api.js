@@ -1,4 +1,6 @@
 // Requests to the API of the server that the page came from, and who the caller is.
+import { setClock } from "./format.js";
+
 const BASE = "/api/v1";
 const KEPT_TOKEN = "carrack-token";
 /** What a request waits for its answer, in milliseconds. */
@@ -58,6 +60,7 @@ export async function call(method, path, more = {}) {
     throw new Problem(0, "unreachable", "The server does not answer.",
       ["Check the network. The page tries again by itself; transfers go on without it."]);
   }
+  setClock(answer.headers.get("date"));
   if (answer.ok) return answer.status === 204 ? null : answer.json();
   throw await problemOf(answer, path);
 }

@@ -3,6 +3,7 @@ import { html, render, useEffect, useErrorBoundary, useLayoutEffect, useRef, use
 import { all, forget, logout, onLost, whoami } from "./api.js";
 import * as live from "./live.js";
 import { Mark, Trouble, useAction } from "./parts.js";
+import { clock, duration } from "./format.js";
 import { useLive } from "./store.js";
 import { LINK, Login } from "./login.js";
 import { Files } from "./views/files.js";
@@ -16,6 +17,8 @@ import { Access } from "./views/access.js";
 const VIEWS = [["files", "Files"], ["overview", "Overview"], ["tasks", "Tasks"], ["endpoints", "Endpoints"], ["timers", "Timers"], ["access", "Access"]];
 /** @type {Record<string, [keyof typeof MARKS, string]>} */
 const LINKS = { live: ["good", "Live"], connecting: ["wait", "Connecting…"], polling: ["wait", "Reading every 3 s"], reconnecting: ["warn", "Connection lost, trying again"], offline: ["warn", "Offline"] };
+/** From here on the page says that this computer's clock is wrong, in milliseconds. */
+const CLOCK_WRONG = 60_000;
 const MARKS = { good: 1, wait: 1, warn: 1 };
 
 /** @param {string} to */
@@ -46,6 +49,7 @@ function App() {
 function Shell({ known, leave }) {
   const [at, setAt] = useState(whereabouts);
   const [link, setLink] = useState("connecting");
+  const newer = useNewer(known.service);
   const out = useAction(logout, leave);
   const endpoints = useLive((signal) => all("/endpoints", {}, 5000, signal), [], (event) => event.kind === "endpoint-changed");
   const names = /** @type {any[]} */ (endpoints.value?.items ?? []).map((endpoint) => endpoint.name);
@@ -72,8 +76,32 @@ function Shell({ known, leave }) {
       <nav class="nav" aria-label="Views">${VIEWS.map(([view, text]) => html`<a href=${`#/${view}`} aria-current=${at.view === view ? "page" : undefined}>${text}</a>`)}</nav>
       <div class="foot"><span class=${`link-state ${link === "live" ? "" : "off"}`} role="status"><${Mark} of=${mark} />${word}</span>
         <span><strong>${known.user}</strong> <span class="quiet">${known.role}</span></span>
-        <button disabled=${out.busy} onClick=${() => out.go()}>Log out</button><span class="quiet">version ${known.service}</span></div></header>
-    <main id="main" tabindex="-1" class=${tall ? "tall" : ""} key=${place}><${Guard}><${View} at=${at} known=${known} endpoints=${names} list=${endpoints} /><//></main></div>`;
+        <button disabled=${out.busy} onClick=${() => out.go()}>Log out</button><span class="quiet">version ${known.service}</span>
+        ${Math.abs(clock.behind) > CLOCK_WRONG && html`<span class="quiet">This computer's clock is ${duration(Math.abs(clock.behind) / 1000)} ${clock.behind > 0 ? "behind" : "ahead of"} the server's.</span>`}</div></header>
+    <main id="main" tabindex="-1" class=${tall ? "tall" : ""} key=${place}>${newer && html`<div class="notice bar-of-buttons" role="status"><span>${newer}</span><button onClick=${() => location.reload()}>Reload the page</button></div>`}<${Guard}><${View} at=${at} known=${known} endpoints=${names} list=${endpoints} /><//></main></div>`;
+}
+
+/** What to tell when the service has become another one than that which the page came from. @param {string} own its version */
+function useNewer(own) {
+  const [newer, setNewer] = useState("");
+  useEffect(() => {
+    /** @type {string|null|undefined} */
+    let mine;
+    let lost = false;
+    const look = async () => {
+      const tag = (await fetch("/page/js/app.js", { method: "HEAD", cache: "no-store" })).headers.get("etag");
+      if (mine === undefined) { mine = tag; return; }
+      const { service } = await whoami();
+      setNewer(service !== own ? `The service is now version ${service}, and this page is of version ${own}.`
+        : tag !== mine ? "The service has a newer page than this one." : "");
+    };
+    // A service that was upgraded was away for a moment.
+    return live.onState((state) => {
+      if (state === "live" && (lost || mine === undefined)) look().catch(() => {});
+      lost = state === "reconnecting" || state === "offline" || (lost && state !== "live");
+    });
+  }, [own]);
+  return newer;
 }
 
 /** A fault of one view leaves the others. @param {{children?: any}} props */

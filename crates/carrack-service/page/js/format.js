@@ -4,6 +4,19 @@ const COUNT = new Intl.NumberFormat("en-US");
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
+/** How far this computer's clock is behind the server's, in milliseconds; little is nothing: answers take their time. */
+export const clock = { behind: 0 };
+const CLOCK_LITTLE = 10_000;
+/** The server's time. */
+export const now = () => Date.now() + clock.behind;
+/** So many days before the server's time. @param {number} days */
+export const daysAgo = (days) => new Date(now() - days * 86_400_000).toISOString();
+/** Compares the clocks. @param {string|null} told when the server has answered, as its answer says */
+export function setClock(told) {
+  const behind = Date.parse(told ?? "") - Date.now();
+  if (Number.isFinite(behind)) clock.behind = Math.abs(behind) < CLOCK_LITTLE ? 0 : behind;
+}
+
 /** @param {number|null|undefined} value */
 export function bytes(value) {
   let left = value ?? 0, unit = 0;
@@ -31,9 +44,9 @@ export function duration(seconds) {
 /** The time of day today, else the day with it. @param {string|null|undefined} moment */
 export function when(moment) {
   if (!moment) return "–";
-  const date = new Date(moment), now = new Date();
+  const date = new Date(moment), today = new Date(now());
   const clock = CLOCK.format(date);
-  return date.toDateString() === now.toDateString() ? clock : `${DAY.format(date)} ${clock.slice(0, 5)}`;
+  return date.toDateString() === today.toDateString() ? clock : `${DAY.format(date)} ${clock.slice(0, 5)}`;
 }
 
 /** @param {string} from @param {string} to */

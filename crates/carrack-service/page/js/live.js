@@ -26,7 +26,12 @@ export function onState(watcher) { watchers.add(watcher); watcher(live.state); r
 
 /** @param {string} state */
 function become(state) {
-  if (state !== live.state) { live.state = state; for (const watcher of watchers) watcher(state); }
+  if (state === live.state) return;
+  const before = live.state;
+  live.state = state;
+  for (const watcher of watchers) watcher(state);
+  // What was asked for in vain meanwhile is asked for again.
+  if (state === "live" && before !== "connecting") for (const gap of gaps) gap();
 }
 
 /** @param {CarrackEvent} event */

@@ -42,7 +42,7 @@ export function usePane(side, place, user, say, wish) {
   const [cursor, setCursor] = useState(/** @type {import("../table.js").Cursor} */ ({ index: 0, key: null }));
   const revealed = useRef(0);
   const base = useRef({ from: NONE, turn: 0 });
-  const typing = useRef({ text: "", at: 0 });
+  const typing = useRef({ text: "", at: -TYPING });
   const listing = useMemo(() => place && new Listing(place, query, () => redraw((turn) => turn + 1)), [place?.endpoint, place?.path]);
 
   const latest = useRef(cursor);
@@ -124,15 +124,15 @@ export function usePane(side, place, user, say, wish) {
   const current = () => listing?.rows.get(Math.min(cursor.index, Math.max(0, listing.total - 1))) ?? (cursor.key !== null ? /** @type {Entry|undefined} */ (cursor.row) : undefined);
   /** Finds the name that is being typed. @param {KeyboardEvent} event @returns {boolean} whether the key was part of it */
   const typeAhead = (event) => {
-    const now = Date.now(), going = now - typing.current.at < TYPING;
+    const now = performance.now(), going = now - typing.current.at < TYPING;
     // Space selects, and any key that moves ends the name.
-    if (event.key.length !== 1 || event.key === " ") { typing.current.at = 0; return false; }
+    if (event.key.length !== 1 || event.key === " ") { typing.current.at = -TYPING; return false; }
     const text = (going ? typing.current.text : "") + event.key;
     typing.current = { text, at: now };
     listing?.find(wire(text)).then((found) => { if (found && typing.current.text === text) { revealed.current += 1; setCursor({ index: found.index, key: found.entry.name, row: found.entry, reveal: revealed.current }); } }, () => {});
     return true;
   };
-  const isTyping = () => Date.now() - typing.current.at < TYPING;
+  const isTyping = () => performance.now() - typing.current.at < TYPING;
   return { side, place, query, listing, selection: chosen, cursor, setCursor, marks, ask, again, current, typeAhead, isTyping, clear: () => change(() => NONE) };
 }
 

@@ -4,6 +4,7 @@ import { call, whoami } from "../api.js";
 import { useLive } from "../store.js";
 import { Audit } from "./audit.js";
 import { Confirm, Copy, Dialog, Mark, Time, Trouble, useAction } from "../parts.js";
+import { daysAgo } from "../format.js";
 
 /** @param {{known: import("../types.js").Whoami}} props */
 export function Access({ known }) {
@@ -55,7 +56,7 @@ const Rows = ({ rows, loading, label, empty, act, remove }) => rows.length === 0
 function NewToken({ user, close, done }) {
   const make = useAction((/** @type {FormData} */ form) => {
     const days = Number(form.get("days")), verbs = form.getAll("verb"), endpoint = String(form.get("endpoint") ?? "").trim();
-    const body = { user, label: String(form.get("label")).trim(), scope: { verbs, ...(endpoint && { endpoint }) }, expires: days ? new Date(Date.now() + days * 86_400_000).toISOString() : null };
+    const body = { user, label: String(form.get("label")).trim(), scope: { verbs, ...(endpoint && { endpoint }) }, expires: days ? daysAgo(-days) : null };
     return call("POST", "/tokens", { body });
   }, done);
   return html`<${Dialog} title="New token" close=${close}><form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void make.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}><h2>New token</h2>

@@ -2,6 +2,7 @@
 import { html, useState } from "../ui.js";
 import { call } from "../api.js";
 import { Empty, Search, Time, Trouble } from "../parts.js";
+import { daysAgo } from "../format.js";
 import { Table, usePages } from "../table.js";
 
 /** @typedef {{id: number, time: string, user: string, via: string, token: string|null, from: string|null, action: string, object: string|null, status: number}} Line */
@@ -11,7 +12,7 @@ const SPANS = [["", "at any time"], ["1", "in the last day"], ["7", "in the last
 export function Audit() {
   const [text, setText] = useState("");
   const [days, setDays] = useState("");
-  const list = usePages((cursor, signal) => call("GET", "/audit", { query: { q: text, from: days && new Date(Date.now() - Number(days) * 86_400_000).toISOString(), cursor, limit: 200 }, signal }),
+  const list = usePages((cursor, signal) => call("GET", "/audit", { query: { q: text, from: days && daysAgo(Number(days)), cursor, limit: 200 }, signal }),
     (/** @type {Line} */ line) => String(line.id), [text, days]);
   return html`<section class="stack" aria-label="Audit"><div class="view-head"><h2>Audit</h2><div class="filters"><${Search} label="Search the audit" value=${text} set=${setText} />
       <select aria-label="When" value=${days} onChange=${(/** @type {Event} */ event) => setDays(/** @type {HTMLSelectElement} */ (event.currentTarget).value)}>${SPANS.map(([value, words]) => html`<option value=${value}>${words}</option>`)}</select></div></div>

@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { useLive } from "../store.js";
 import { Progress, Segments, State, Time, Trouble } from "../parts.js";
 import { Plot } from "../plot.js";
-import { bytes, count, duration, percent, plural, rate, title } from "../format.js";
+import { bytes, count, duration, now, percent, plural, rate, title } from "../format.js";
 import { share, tone } from "./tasks.js";
 
 /** @typedef {import("../types.js").Task} Task */
@@ -26,9 +26,9 @@ export function Overview() {
   const [length, steps] = SPANS[over];
   const read = useRef(0);
   const figures = useLive(async (signal) => {
-    read.current = Date.now();
-    return /** @type {Figures} */ (await call("GET", "/overview", { query: { from: new Date(Date.now() - length).toISOString(), steps }, signal }));
-  }, [over], (event) => (event.kind === "ended" || event.kind === "submitted" || event.kind === "started") && Date.now() - read.current > CALM);
+    read.current = performance.now();
+    return /** @type {Figures} */ (await call("GET", "/overview", { query: { from: new Date(now() - length).toISOString(), steps }, signal }));
+  }, [over], (event) => (event.kind === "ended" || event.kind === "submitted" || event.kind === "started") && performance.now() - read.current > CALM);
   const open = useLive(async (signal) => {
     const of = (/** @type {string} */ state) => call("GET", "/tasks", { query: { state, limit: 200 }, signal });
     const [active, waiting] = await Promise.all([of("ACTIVE,CANCELLING"), of("QUEUED,STAGING,PAUSED")]);

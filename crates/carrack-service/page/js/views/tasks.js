@@ -5,7 +5,7 @@ import { onEvent, onGap } from "../live.js";
 import { Table } from "../table.js";
 import { useWindows } from "../windows.js";
 import { Dialog, Empty, Progress, Search, Segments, State, Time, Trouble } from "../parts.js";
-import { bytes, count, duration, percent, plural, rate, route, title } from "../format.js";
+import { bytes, count, daysAgo, duration, percent, plural, rate, route, title } from "../format.js";
 import { Submit } from "../submit.js";
 
 /** @typedef {import("../types.js").Task} Task */
@@ -30,7 +30,7 @@ export const tone = (state) => state === "SUCCEEDED" ? "good" : state === "FAILE
 export function Tasks({ known, endpoints, query, go }) {
   const [state, q, endpoint, owner, days, timer, sort] = ["state", "q", "endpoint", "owner", "days", "timer", "sort"].map((name) => query.get(name) ?? "");
   const inputs = [state, q, endpoint, owner, days, timer, sort];
-  const asked = useMemo(() => ({ state: STATES[state], q, endpoint, owner, timer, since: days && new Date(Date.now() - Number(days) * 86_400_000).toISOString(), sort: sort || "-created" }), inputs);
+  const asked = useMemo(() => ({ state: STATES[state], q, endpoint, owner, timer, since: days && daysAgo(Number(days)), sort: sort || "-created" }), inputs);
   const [opened, setOpened] = useState(false);
   const list = useWindows((offset, limit, signal) => call("GET", "/tasks", { query: { ...asked, offset, limit }, signal }), (/** @type {Task} */ task) => task.id, inputs);
   const { again, change } = list;
