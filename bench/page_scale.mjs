@@ -3,8 +3,9 @@
 // Prints, for each list: when its first rows stand, and how long the server took of that; how many frames a second are
 // drawn while it is scrolled, and the processor time of the page's main thread for each (both by the browser's own
 // trace); the same of a plain table, which holds copies of the same rows and does nothing: what this machine can do;
-// how soon the far end stands; what the page's scripts hold, and what its process has in memory. Needs `bash
-// tests/install-needs.sh`, and room for a million empty files in TMPDIR. Smaller: --tasks 1000 --items 10000.
+// how soon the far end stands; what the page's scripts hold, and what its process has in memory. Then whether the focus
+// is lost anywhere in the directory. Needs `bash tests/install-needs.sh`, and room for a million empty files in TMPDIR.
+// Smaller: --tasks 1000 --items 10000.
 import fs from "node:fs";
 import os from "node:os";
 import { endBrowser, visit } from "../tests/page/support/browser.mjs";
@@ -26,6 +27,7 @@ try {
     await list(page, `${ITEMS} items of a task`, `#/tasks/${items[0].id}`, "Items");
     if (await page.getByRole("link", { name: "Files", exact: true }).count()) {
       await list(page, `${ITEMS} entries of a directory`, "#/files?left=%40lab%3A%2Fmany", /lab/);
+      await focus(page, page.getByRole("grid", { name: /^Left pane/ }));
     }
   });
 } finally {
@@ -117,6 +119,32 @@ async function scrolled(page, table) {
   const threads = traceEvents.filter((event) => event.name === "thread_name" && event.args.name === "CrRendererMain").map(({ pid, tid }) => `${pid} ${tid}`);
   const work = traceEvents.filter((event) => event.name === "RunTask" && threads.includes(`${event.pid} ${event.tid}`)).reduce((sum, event) => sum + (event.tdur ?? 0) / 1000, 0);
   return { frames: draws / seconds, work: work / draws };
+}
+
+/** The focus stands on a row, far from the view, out of the list and in, and when its row is filtered away.
+ * @param {import("playwright-core").Page} page @param {import("playwright-core").Locator} table */
+async function focus(page, table) {
+  const stands = () => table.evaluate((element) => {
+    const row = document.getElementById(element.getAttribute("aria-activedescendant") ?? "");
+    return element === document.activeElement && row ? Number(row.getAttribute("aria-rowindex")) - 1 : 0;
+  });
+  const expect = (row, what) => until(`${what}, the focus is on row ${row}`, async () => await stands() === row);
+  await table.focus();
+  await page.keyboard.press("Home");
+  for (let presses = 1; presses < 10; presses += 1) await page.keyboard.press("ArrowDown");
+  await expect(10, "after nine presses");
+  await table.evaluate((element) => { element.scrollTop = element.scrollHeight / 2; });
+  const name = `entry-${String(Math.floor(ITEMS / 2)).padStart(7, "0")}.dat`;
+  await table.getByText(name, { exact: true }).waitFor();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Shift+Tab");
+  await expect(10, "far from the view");
+  await page.keyboard.press("/");
+  await page.keyboard.type(name);
+  await until("one row is left", async () => await table.getAttribute("aria-rowcount") === "2");
+  await page.keyboard.press("Enter");
+  await expect(1, "its row filtered away");
+  say(`${ITEMS} entries: focus on row 10, row ${Math.floor(ITEMS / 2)} in view, out and in, its row filtered away: never lost`);
 }
 
 /** What the page's process has in memory of its own, in MiB. @param {import("playwright-core").Browser} browser */
