@@ -8,7 +8,7 @@ import { until, World } from "./support/world.mjs";
 /** @type {World} */
 let world;
 /** The views, each with its heading. */
-const VIEWS = [["files", "Files"], ["overview", "Overview"], ["tasks", "Tasks"], ["endpoints", "Endpoints"], ["timers", "Timers"], ["access", "Access"]];
+const VIEWS = [["files", "Files"], ["overview", "Overview"], ["tasks", "Tasks"], ["endpoints", "Endpoints"], ["node", "Node"], ["timers", "Timers"], ["access", "Access"]];
 /** @type {Record<string, string>} tasks by what became of them */
 const tasks = {};
 const MIB = 1 << 20;

@@ -1,6 +1,7 @@
 // What a service is looked after with: its endpoints, users, tokens, timers, and what was moved.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import fs from "node:fs";
 import { after, before, test } from "node:test";
 import { accessible, endBrowser, visit } from "./support/browser.mjs";
 import { PASSWORD, until, World } from "./support/world.mjs";
@@ -245,4 +246,41 @@ test("overview counts what was moved, what failed and why, and each pair of endp
     await button(page, span).click();
     await cell.getByText(`${items.length} tasks, 1.0 MiB`).waitFor();
   }
+}));
+
+test("node shows what runs, how full its storage is, and what the tests of its endpoints find", () => visit(world, { user: "local", at: "#/endpoints" }, async (page) => {
+  fs.mkdirSync(world.path("kept"));
+  await world.api("POST", "/endpoints", { name: "kept", location: { kind: "local", root: world.path("kept") } });
+  await world.api("POST", "/endpoints", { name: "gone", location: { kind: "local", root: world.path("gone") } });
+  const { id } = await world.submit("random:1T", "null:", { label: "moves now", options: { rate_limit: MIB } });
+  await world.reached(id, "ACTIVE");
+  await page.getByRole("link", { name: "Node", exact: true }).click();
+  const running = page.getByRole("region", { name: "Table of running transfers" }), row = running.getByRole("row").filter({ hasText: "moves now" });
+  await row.getByText(/^[1-9][\d.]* [KM]iB\/s$/).waitFor();
+  // Beside the bar stand the numbers of the file system.
+  const { bsize, blocks, bavail } = fs.statfsSync(world.path("kept"));
+  const storage = page.getByRole("region", { name: "Table of storage" }), kept = storage.getByRole("row").filter({ hasText: "@kept" });
+  const used = Number(await kept.getByRole("progressbar").getAttribute("aria-valuenow"));
+  assert.ok(Math.abs(used - (1 - bavail / blocks) * 100) < 2, `${used}: ${bavail} of ${blocks} blocks are free`);
+  await kept.getByText(`${used} %`).waitFor();
+  assert.match(await kept.innerText(), new RegExp(`\\t${(bsize * blocks / 2 ** 30).toFixed(1)} GiB\\t`));
+  await storage.getByRole("row").filter({ hasText: "@gone" }).getByText(/^Not known: No such file/).waitFor();
+  assert.equal(await storage.getByRole("row").filter({ hasText: "@lab" }).count(), 0, "a node of its own is no storage of this host");
+  // A test that is made here is kept: whoever comes later sees it, with its time and the line that mends the fault.
+  await button(page, "Test gone").click();
+  const card = page.getByRole("region", { name: "Test of gone" });
+  await card.getByText(`mkdir -p ${world.path("gone")}`).waitFor();
+  await accessible(page, "the node, with a transfer and a fault");
+  await page.getByRole("region", { name: "Throughput of the last hour" }).getByRole("button", { name: "As a table" }).click();
+  await page.getByRole("region", { name: "Throughput of the last hour, as a table" }).getByRole("row").nth(60).waitFor();
+  await page.goto(`${world.origin}/#/endpoints`);
+  await page.getByRole("link", { name: "Storage and findings of gone" }).click();
+  await card.getByText(/The test found 1 fault/).waitFor();
+  await card.getByText(/^Tested /).waitFor();
+  assert.equal(await page.getByRole("region", { name: /^Test of / }).count(), 1);
+  await page.goto(`${world.origin}/#/node`);
+  await row.getByRole("link").click();
+  await page.getByRole("heading", { level: 1, name: "moves now" }).waitFor();
+  await world.api("POST", `/tasks/${id}/cancel`);
+  for (const name of ["kept", "gone"]) await world.api("DELETE", `/endpoints/${name}`);
 }));

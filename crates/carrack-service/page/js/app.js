@@ -11,10 +11,11 @@ import { Overview } from "./views/overview.js";
 import { Tasks } from "./views/tasks.js";
 import { TaskView } from "./views/task.js";
 import { Endpoints } from "./views/endpoints.js";
+import { NodeView } from "./views/node.js";
 import { Timers } from "./views/timers.js";
 import { Access } from "./views/access.js";
 
-const VIEWS = [["files", "Files"], ["overview", "Overview"], ["tasks", "Tasks"], ["endpoints", "Endpoints"], ["timers", "Timers"], ["access", "Access"]];
+const VIEWS = [["files", "Files"], ["overview", "Overview"], ["tasks", "Tasks"], ["endpoints", "Endpoints"], ["node", "Node"], ["timers", "Timers"], ["access", "Access"]];
 /** @type {Record<string, [keyof typeof MARKS, string]>} */
 const LINKS = { live: ["good", "Live"], connecting: ["wait", "Connecting…"], polling: ["wait", "Reading every 3 s"], reconnecting: ["warn", "Connection lost, trying again"], offline: ["warn", "Offline"] };
 /** From here on the page says that this computer's clock is wrong, in milliseconds. */
@@ -117,6 +118,7 @@ function View({ at, known, endpoints, list }) {
     case "overview": return html`<${Overview} />`;
     case "tasks": return at.id ? html`<${TaskView} id=${at.id} known=${known} go=${go} />` : html`<${Tasks} known=${known} endpoints=${endpoints} query=${at.query} go=${go} />`;
     case "endpoints": return html`<${Endpoints} known=${known} />`;
+    case "node": return html`<${NodeView} known=${known} list=${list} id=${at.id} />`;
     case "timers": return html`<${Timers} known=${known} endpoints=${endpoints} id=${at.id} />`;
     case "access": return html`<${Access} known=${known} />`;
     default: return html`<h1>Not found</h1><p>No such view. <a href="#/tasks">All tasks</a></p>`;

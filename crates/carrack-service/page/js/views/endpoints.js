@@ -80,6 +80,7 @@ function Card({ endpoint, health, known, again }) {
       <dt>Tasks</dt><dd><${Doing} health=${health} /></dd></dl>
     <div class="bar-of-buttons">${known.role !== "viewer" && html`<button disabled=${test.busy} aria-label=${`Test ${endpoint.name}`} onClick=${() => test.go()}>${test.busy ? "Testing…" : "Test"}</button>`}
       <a class="button" href=${`#/tasks?endpoint=${encodeURIComponent(endpoint.name)}`} aria-label=${`Tasks of ${endpoint.name}`}>Tasks</a>
+      <a class="button" href=${`#/node/${encodeURIComponent(endpoint.name)}`} aria-label=${`Storage and findings of ${endpoint.name}`}>Storage and findings</a>
       ${mine && html`<button aria-label=${`Edit ${endpoint.name}`} onClick=${() => setAsked("edit")}>Edit</button><button class="plain danger" aria-label=${`Remove ${endpoint.name}`} onClick=${() => setAsked("remove")}>Remove</button>`}</div>
     <${Trouble} problem=${test.problem} />
     ${found && html`<${Found} found=${found} />`}
@@ -89,7 +90,7 @@ function Card({ endpoint, health, known, again }) {
 }
 
 /** What a test has found: what is wrong first, what is good behind one line. @param {{found: any}} props */
-function Found({ found }) {
+export function Found({ found }) {
   const checks = /** @type {any[]} */ (found.checks), bad = checks.filter((check) => check.ok === false);
   const told = checks.filter((check) => check.ok == null), good = checks.filter((check) => check.ok);
   const rows = (/** @type {any[]} */ some) => html`<ul class="checks small">${some.map((check) => html`<li><span class=${check.ok === false ? "bad" : check.ok ? "good" : "warn"}><${Mark} of=${check.ok === false ? "bad" : check.ok ? "good" : "warn"} /></span>
