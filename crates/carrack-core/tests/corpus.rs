@@ -151,6 +151,7 @@ fn control_seeds() {
     };
     let hello = Hello { oldest: 1, newest: 1, program: "0.1.0".into(), token: "secret".into() };
     let ports = Some(Ports { low: 1, high: 9 });
+    let read = ReadFile { path: b"a/f".to_vec(), offset: u64::MAX, length: 1 << 40, identity: None };
     let asks = [
         ("hello", Ask::Hello(hello)),
         ("inspect", Ask::Inspect(vec![b"a".to_vec(), Vec::new()])),
@@ -159,7 +160,9 @@ fn control_seeds() {
         ("tunnel", Ask::Tunnel(Tunnel { session, channel: Channel(2), dials: true })),
         ("send", begin(Role::Send(SendRole { sources: vec![source], known: false }))),
         ("receive", begin(Role::Receive(receive))),
-        ("rename", Ask::Rename(Rename { from: b"a".to_vec(), to: b"b".to_vec() })),
+        ("rename", Ask::Rename(Rename { from: b"a".to_vec(), to: b"b".to_vec(), no_replace: false })),
+        ("read", Ask::Read(read.clone())),
+        ("read-known", Ask::Read(ReadFile { identity: Some([5; 16]), ..read })),
     ];
     for (name, ask) in asks {
         keep("control", name, &ask.encode(7));

@@ -240,8 +240,21 @@ impl Files {
     /// # Errors
     /// Those of the place.
     pub fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), Failure> {
-        self.converse(Ask::Rename(control::Rename { from: from.to_vec(), to: to.to_vec() }), &mut |_| Ok(()))
-            .map(|_| ())
+        self.rename_as(from, to, false)
+    }
+
+    /// Renames to this very name, if nothing has it when the rename happens. An end whose program speaks a protocol
+    /// before version 6 renames as [`Self::rename`] does: for its sake the caller looks at the name first.
+    ///
+    /// # Errors
+    /// [`ErrorCode::AlreadyExists`], and those of the place.
+    pub fn rename_to_free(&mut self, from: &[u8], to: &[u8]) -> Result<(), Failure> {
+        self.rename_as(from, to, true)
+    }
+
+    fn rename_as(&mut self, from: &[u8], to: &[u8], no_replace: bool) -> Result<(), Failure> {
+        let ask = control::Rename { from: from.to_vec(), to: to.to_vec(), no_replace };
+        self.converse(Ask::Rename(ask), &mut |_| Ok(())).map(|_| ())
     }
 
     /// Removes, and tells how many entries went; of a directory all that can, and each entry that cannot

@@ -121,6 +121,7 @@ fn asks() -> Vec<Line> {
     };
     let sources = vec![source(path(b"a/"), b""), source(path(b"b"), b"b")];
     let list = List { path: b"l".to_vec(), ..List::default() };
+    let rename = |no_replace| Ask::Rename(Rename { from: b"f".to_vec(), to: b"t".to_vec(), no_replace });
     let remove = Remove { path: b"r".to_vec(), recursive: true, go_on: false, empty_only: false };
     let paths = || vec![b"p/q".to_vec(), b"\xff".to_vec(), Vec::new()];
     let selected = || vec![b"p/q".to_vec(), b"\xff".to_vec()];
@@ -149,7 +150,8 @@ fn asks() -> Vec<Line> {
         ask(5, "ask List-usage", Ask::List(List { usage: true, ..list })),
         ask(1, "ask MakeDirectory", make(b"m", false)),
         ask(1, "ask MakeDirectory-parents", make(b"m/n", true)),
-        ask(1, "ask Rename", Ask::Rename(Rename { from: b"f".to_vec(), to: b"t".to_vec() })),
+        ask(1, "ask Rename", rename(false)),
+        ask(6, "ask Rename-no_replace", rename(true)),
         ask(1, "ask Remove", Ask::Remove(remove.clone())),
         ask(4, "ask Remove-go_on", Ask::Remove(Remove { recursive: false, go_on: true, ..remove.clone() })),
         ask(5, "ask Remove-empty_only", Ask::Remove(Remove { recursive: false, empty_only: true, ..remove })),

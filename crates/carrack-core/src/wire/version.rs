@@ -16,7 +16,8 @@
 //!    process make up sources, too; and receivers take bytes into memory, and no further. Ends find
 //!    the way to the other end (`Trace`), and what their host says of itself (`Evidence`). Senders are told which
 //!    digests files must have (`Expect`).
-//! 6. Ends read ranges of files over the control connection (`Read`).
+//! 6. Ends read ranges of files over the control connection (`Read`), and rename only to names that nothing has
+//!    (`Rename.no_replace`).
 
 use std::fmt;
 

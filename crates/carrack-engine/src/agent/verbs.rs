@@ -263,14 +263,15 @@ pub fn make_directory(place: &Place, make: &MakeDirectory) -> Result<(), Failure
     made.map_err(|error| io_failure(Side::Destination, "make the directory", &error).at_path(&path[..]))
 }
 
-/// Renames; onto an existing directory, into it, as `mv` does. `replaces` is asked before something else goes by that.
+/// Renames; onto an existing directory, into it, as `mv` does, unless the name has to be free. `replaces` is asked
+/// before something else goes by that.
 pub fn rename(place: &Place, rename: &Rename, replaces: MayDelete<'_>) -> Result<(), Failure> {
     let named =
         |failure: Failure| failure.during(format!("rename to {}", display_bytes(&rename.to))).at_path(&rename.from[..]);
     let fail = |error: io::Error| named(system_failure(Side::Destination, &error));
     let (from_dir, from_name) = place.parent(&rename.from).map_err(fail)?;
     // Followed: a link to a directory is one here, as it is for `mv`.
-    let into = place.stat(&rename.to).is_ok_and(|stat| stat.kind == Kind::Dir);
+    let into = !rename.no_replace && place.stat(&rename.to).is_ok_and(|stat| stat.kind == Kind::Dir);
     let to = if into { join(&rename.to, &from_name) } else { rename.to.clone() };
     let (to_dir, to_name) = place.parent(&to).map_err(fail)?;
     // Before the rename: afterwards nothing tells that it did nothing.
@@ -279,6 +280,7 @@ pub fn rename(place: &Place, rename: &Rename, replaces: MayDelete<'_>) -> Result
             return Err(named(failure(ErrorCode::SameFile, Side::Destination, "both are the same file")));
         }
         // rename(2) does nothing to two hard links of one file, and reports success: `mv` that leaves both is no move.
+        TwoNames::Links if rename.no_replace => return Err(named(taken())),
         TwoNames::Links => {
             replaces().map_err(named)?;
             return from_dir.unlink(&from_name).map_err(fail);
@@ -287,6 +289,15 @@ pub fn rename(place: &Place, rename: &Rename, replaces: MayDelete<'_>) -> Result
     }
     // In one step: what comes to stand there meanwhile is not replaced unasked.
     let renamed = match from_dir.rename_noreplace(&from_name, &to_dir, &to_name) {
+        Err(error) if rename.no_replace => match error.kind() {
+            io::ErrorKind::AlreadyExists => return Err(named(taken())),
+            // The file system has no such step for this: what has the name is looked at right before.
+            io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied => match to_dir.stat_at(&to_name) {
+                Ok(_) => return Err(named(taken())),
+                Err(_) => from_dir.rename(&from_name, &to_dir, &to_name),
+            },
+            _ => Err(error),
+        },
         Err(error) if error.kind() != io::ErrorKind::CrossesDevices => {
             replaces().map_err(named)?;
             from_dir.rename(&from_name, &to_dir, &to_name)
@@ -301,6 +312,10 @@ pub fn rename(place: &Place, rename: &Rename, replaces: MayDelete<'_>) -> Result
         }
         _ => fail(error),
     })
+}
+
+fn taken() -> Failure {
+    failure(ErrorCode::AlreadyExists, Side::Destination, "something has that name")
 }
 
 /// What two names are to each other.

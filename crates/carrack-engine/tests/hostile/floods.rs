@@ -52,8 +52,8 @@ fn paths_to_inspect() {
         Ask::Inspect(Paths { paths: vec![deep.clone()] }),
         Ask::List(List { path: deep.clone(), ..List::default() }),
         Ask::MakeDirectory(MakeDirectory { path: deep.clone(), parents: true }),
-        Ask::Rename(Rename { from: deep.clone(), to: b"x".to_vec() }),
-        Ask::Rename(Rename { from: b"x".to_vec(), to: deep.clone() }),
+        Ask::Rename(Rename { from: deep.clone(), to: b"x".to_vec(), no_replace: false }),
+        Ask::Rename(Rename { from: b"x".to_vec(), to: deep.clone(), no_replace: false }),
         Ask::Remove(Remove { path: deep.clone(), recursive: true, ..Remove::default() }),
         Ask::Sum(Sum { path: deep, ..Sum::default() }),
     ];

@@ -106,7 +106,7 @@ fn make(path: &str, parents: bool) -> Ask {
 }
 
 fn rename(from: &str, to: &str) -> Ask {
-    Ask::Rename(Rename { from: bytes(from), to: bytes(to) })
+    Ask::Rename(Rename { from: bytes(from), to: bytes(to), no_replace: false })
 }
 
 fn remove(path: &str) -> Ask {
@@ -318,6 +318,34 @@ fn rename_replaces_only_by_the_right_to_delete() {
     assert_eq!(told(deletes.request(rename("foo/same", "foo/b"))).1, Some(Reason::GrantCeiling));
     assert_eq!(fs::read(root.join("foo/b")).unwrap(), b"a");
     let _ = deletes.leave();
+}
+
+/// The agent does not look first, so what comes to have the name at any moment stays.
+#[test]
+fn rename_to_a_free_name_replaces_nothing_whatever_is_allowed() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    tree(&sandbox.root());
+    let root = sandbox.root();
+    fs::hard_link(root.join("foo/a"), root.join("foo/same")).unwrap();
+    fs::create_dir_all(root.join("foo/empty")).unwrap();
+    fs::create_dir_all(root.join("foo/full/in")).unwrap();
+    let only_free = |from: &str, to: &str| Ask::Rename(Rename { from: bytes(from), to: bytes(to), no_replace: true });
+    let mut all = session(&root, &only(&[Right::Write, Right::Delete]));
+    for (from, to) in [("a", "b"), ("a", "same"), ("a", "empty"), ("empty", "full"), ("full", "empty"), ("empty", "b")]
+    {
+        let (from, to) = (format!("foo/{from}"), format!("foo/{to}"));
+        assert_eq!(told(all.request(only_free(&from, &to))).0, ErrorCode::AlreadyExists, "{from} to {to}");
+    }
+    for (from, to) in [("a", "free"), ("full", "empty/moved")] {
+        assert!(all.request(only_free(&format!("foo/{from}"), &format!("foo/{to}"))).is_ok(), "{from} to {to}");
+    }
+    all.leave().unwrap();
+    assert_eq!(
+        (fs::read(root.join("foo/b")).unwrap(), fs::read(root.join("foo/free")).unwrap()),
+        ("bb".into(), "a".into())
+    );
+    assert!(root.join("foo/same").exists() && root.join("foo/empty/moved/in").is_dir());
 }
 
 #[test]

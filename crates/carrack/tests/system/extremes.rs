@@ -94,6 +94,8 @@ fn asks() -> Vec<(&'static str, Vec<u8>)> {
     let dial =
         Dial { session: session.clone(), addresses, pin: vec![3; 32], count: 1, timeout_ms: 100, ..Dial::default() };
     let tunnel = Tunnel { session, channel: 2, dial: true };
+    // So that each extreme of a range is met on a file that is there.
+    let read = Read { path: b"tree/file".to_vec(), length: 7, ..Read::default() };
     let one = |ask: Ask| content(&ToAgent { request: 0, ask: Some(ask) }.to_bytes());
     vec![
         ("Hello", one(Ask::Hello(hello))),
@@ -101,14 +103,16 @@ fn asks() -> Vec<(&'static str, Vec<u8>)> {
         ("Dial", one(Ask::Dial(dial))),
         ("Tunnel", one(Ask::Tunnel(tunnel))),
         ("Begin", one(Ask::Begin(receive()))),
+        ("Read", one(Ask::Read(read))),
     ]
 }
 
 /// The content of a message's only field.
 fn content(bytes: &[u8]) -> Vec<u8> {
-    let (_, rest) = bytes.split_first().unwrap();
-    let length = rest.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
-    rest[length..].to_vec()
+    // The field's key, and its length.
+    let varint = |bytes: &[u8]| bytes.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
+    let key = varint(bytes);
+    bytes[key + varint(&bytes[key..])..].to_vec()
 }
 
 /// When something is said to a node.

@@ -253,6 +253,9 @@ pub struct Rename {
     pub from: Vec<u8>,
     /// The new path, as the user typed it.
     pub to: Vec<u8>,
+    /// To this very name, and only if nothing has it. From version 6 on; an older peer replaces all the same, and
+    /// renames into a directory of that name.
+    pub no_replace: bool,
 }
 
 /// Which path is removed, and how.
@@ -346,7 +349,7 @@ mod tests {
         assert_eq!(code(inspect(vec![Vec::new(); limits::INSPECTED_PATHS])), None);
         assert_eq!(code(inspect(vec![Vec::new(); limits::INSPECTED_PATHS + 1])), Some(ErrorCode::ProtocolViolation));
         assert_eq!(code(inspect(vec![long.clone()])), Some(ErrorCode::BadPath));
-        let rename = raw::Rename { from: Vec::new(), to: long.clone() };
+        let rename = raw::Rename { to: long.clone(), ..raw::Rename::default() };
         assert_eq!(code(raw::Ask::Rename(rename)), Some(ErrorCode::BadPath));
         let addresses = vec![String::new(); limits::DIAL_ADDRESSES + 1];
         let dial = raw::Dial { addresses, ..raw::Dial::default() };

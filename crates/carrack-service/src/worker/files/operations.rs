@@ -19,7 +19,9 @@ pub fn make_directory(end: &End, stop: &Stop, path: &str, parents: bool) -> Resu
     end.with_files(stop, |files| files.make_dir(&path, parents))
 }
 
-/// Renames. What has the new name is looked at first: a directory there would take the thing into itself.
+/// Renames. What has the new name is looked at first: a directory there would take the thing into itself. What comes to
+/// have it after that look is not replaced unasked, but where the endpoint's program speaks a protocol before version
+/// 6.
 ///
 /// # Errors
 /// [`ErrorCode::AlreadyExists`], and those of the endpoint.
@@ -36,7 +38,7 @@ pub fn rename(end: &End, stop: &Stop, from: &str, to: &str, replace: bool) -> Re
             Some(_) if !replace => return taken("something has that name"),
             _ => {}
         }
-        files.rename(&from, &to)
+        if replace { files.rename(&from, &to) } else { files.rename_to_free(&from, &to) }
     })
 }
 

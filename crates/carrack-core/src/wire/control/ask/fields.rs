@@ -54,7 +54,9 @@ impl Ask {
             raw::Ask::MakeDirectory(make) => {
                 Self::MakeDirectory(MakeDirectory { path: bounded(make.path)?, parents: make.parents })
             }
-            raw::Ask::Rename(rename) => Self::Rename(Rename { from: bounded(rename.from)?, to: bounded(rename.to)? }),
+            raw::Ask::Rename(raw::Rename { from, to, no_replace }) => {
+                Self::Rename(Rename { from: bounded(from)?, to: bounded(to)?, no_replace })
+            }
             raw::Ask::Remove(remove) => {
                 let raw::Remove { path, recursive, go_on, empty_only } = remove;
                 if recursive && empty_only {
@@ -113,7 +115,7 @@ impl From<Ask> for raw::Ask {
             Ask::MakeDirectory(MakeDirectory { path, parents }) => {
                 Self::MakeDirectory(raw::MakeDirectory { path, parents })
             }
-            Ask::Rename(Rename { from, to }) => Self::Rename(raw::Rename { from, to }),
+            Ask::Rename(Rename { from, to, no_replace }) => Self::Rename(raw::Rename { from, to, no_replace }),
             Ask::Remove(Remove { path, recursive, go_on, empty_only }) => {
                 Self::Remove(raw::Remove { path, recursive, go_on, empty_only })
             }

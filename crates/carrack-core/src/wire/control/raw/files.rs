@@ -128,6 +128,9 @@ pub struct Rename {
     /// The new path, as the user typed it.
     #[prost(bytes = "vec", tag = "2")]
     pub to: Vec<u8>,
+    /// To this very name, and only if nothing has it (version 6).
+    #[prost(bool, tag = "3")]
+    pub no_replace: bool,
 }
 
 /// Which path is removed, and how.
