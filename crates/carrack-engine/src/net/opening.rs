@@ -1,6 +1,7 @@
 //! How one port serves several protocols: by what a client says first. Bytes of a clear protocol, or a TLS ClientHello,
 //! which names the protocols that the client wants (ALPN) before any certificate is shown. So each protocol has a TLS
-//! configuration of its own: raw keys for one, an X.509 certificate for another.
+//! configuration of its own: raw keys for one, an X.509 certificate for another. A client that names no protocol at all
+//! gets HTTP/1.1, where that is served: many HTTPS clients name none, while those of Carrack's own protocols always do.
 //!
 //! Nothing is allocated for a client before it has said something, and no more than [`limits::CLIENT_HELLO_BYTES`]
 //! until its hello is whole. How long all this may take is the caller's to bound.
@@ -18,6 +19,9 @@ use super::tls::{Key, Tls, server_config};
 
 /// A fatal `no_application_protocol` (RFC 7301 §3.2), as the record that goes out before anything is encrypted.
 const NO_APPLICATION_PROTOCOL: [u8; 7] = [21, 3, 3, 0, 2, 2, 120];
+
+/// What a client wants that names no protocol.
+const HTTP: &[u8] = b"http/1.1";
 
 /// The type of the record that a TLS client begins with.
 const TLS_HANDSHAKE: u8 = 22;
@@ -102,8 +106,10 @@ pub fn open(socket: &Socket, openings: &[&ProtocolOpening]) -> io::Result<(usize
         FirstBytes::Other(said) => said,
     };
     let hello = read_hello(socket, said)?;
-    let offered: Vec<Vec<u8>> =
-        hello.accepted.client_hello().alpn().into_iter().flatten().map(<[u8]>::to_vec).collect();
+    let offered: Vec<Vec<u8>> = match hello.accepted.client_hello().alpn() {
+        Some(offered) => offered.map(<[u8]>::to_vec).collect(),
+        None => vec![HTTP.to_vec()],
+    };
     let Some(index) = openings.iter().position(|opening| opening.speaks(&offered)) else {
         let _ = (&mut &*socket).write_all(&NO_APPLICATION_PROTOCOL);
         return Err(invalid("the client names no protocol that is spoken here"));
@@ -301,6 +307,19 @@ mod tests {
                 assert_eq!(answer, NO_APPLICATION_PROTOCOL);
             });
             assert_eq!(refused.err().map(|error| error.kind()), Some(io::ErrorKind::InvalidData));
+        }
+    }
+
+    #[test]
+    fn client_that_names_no_protocol_gets_http_where_it_is_served() {
+        let key = Key::generate().unwrap();
+        let own = ProtocolOpening::with_key(&key, &[FIRST]).unwrap();
+        let web = ProtocolOpening::Unshaken(Arc::new(server_config(&key, &[b"h2", HTTP]).unwrap()));
+        for (openings, expected) in [(vec![&own, &web], Some(1)), (vec![&own], None)] {
+            let (mut near, far) = UnixStream::pair().unwrap();
+            near.write_all(&hello(&[])).unwrap();
+            near.shutdown(std::net::Shutdown::Write).unwrap();
+            assert_eq!(open(&Socket::Unix(far), &openings).ok().map(|(index, _)| index), expected);
         }
     }
 

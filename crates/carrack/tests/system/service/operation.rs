@@ -192,3 +192,18 @@ fn ledger_is_backed_up_checked_and_restored() {
     sandbox.ok(["task", "show", &id]);
     sandbox.run(["task", "show", &later]).failed_with(11, &[]);
 }
+
+/// As Python's `ssl` and old libraries do by themselves.
+#[test]
+fn client_of_tls_that_names_no_protocol_is_served_by_http() {
+    let sandbox = Sandbox::new();
+    let service = Service::start(&sandbox, &[]);
+    let address = service.told("listening on ").split_whitespace().next().unwrap().to_owned();
+    for more in [&["--no-alpn"][..], &[]] {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--insecure", "--write-out", "\n%{http_version} %{http_code}"]);
+        let told = curl.args(more).arg(format!("https://{address}/api/v1/whoami")).output().unwrap();
+        let (text, problem) = (String::from_utf8(told.stdout).unwrap(), String::from_utf8(told.stderr).unwrap());
+        assert!(text.ends_with("\n1.1 401"), "{more:?}: {text}: {problem}");
+    }
+}
