@@ -55,7 +55,7 @@ fn key(user: &str, endpoint: &str) -> Key {
 fn order(root: &Path, within: &str, rights: &[Verb]) -> FilesOrder {
     let root = Some(root.to_str().unwrap().to_owned());
     let end = EndOrder::Local { root, path: "/".into(), read_only: false };
-    FilesOrder { end, within: within.into(), rights: rights.to_vec() }
+    FilesOrder { name: "lab".into(), end, within: within.into(), rights: rights.to_vec() }
 }
 
 fn pool(start: impl Start) -> Arc<Pool> {

@@ -51,7 +51,7 @@ pub fn make(api: &Api, caller: &Caller, row: &EndpointRow, key: &Key) -> Done<Fi
         // Whoever added it was let in by an admin's right, or only to other hosts.
         *far_only = !is_admins(api, &endpoint.owner)?;
     }
-    Ok(FilesOrder { end, within: key.within.clone(), rights: key.rights.clone() })
+    Ok(FilesOrder { name: endpoint.name.clone(), end, within: key.within.clone(), rights: key.rights.clone() })
 }
 
 fn is_admins(api: &Api, owner: &str) -> Result<bool, ApiError> {

@@ -9,7 +9,7 @@ use carrack_core::request::Reach;
 use carrack_engine::files::Files;
 use carrack_engine::{Context, Place, Stop, StopReason};
 
-use super::FilesOrder;
+use super::{FilesOrder, told};
 use crate::identity::ScopePath;
 use crate::model::Verb;
 use crate::worker::ends::{self, OpenEnd};
@@ -21,6 +21,7 @@ const KEPT_MAX: usize = 4;
 
 /// The endpoint of a file worker.
 pub struct End {
+    name: String,
     end: OpenEnd,
     context: Context,
     within: ScopePath,
@@ -64,7 +65,14 @@ impl End {
             place => place,
         };
         let context = Context { local: end.place.clone(), ..context.clone() };
-        Ok(Self { end, context, within, rights: order.rights.clone(), idle: Mutex::default() })
+        Ok(Self {
+            name: order.name.clone(),
+            end,
+            context,
+            within,
+            rights: order.rights.clone(),
+            idle: Mutex::default(),
+        })
     }
 
     /// A path of a request as the endpoint takes it, if the order allows to do this there.
@@ -84,6 +92,11 @@ impl End {
         }
         let base = self.end.location.path().unwrap_or_default();
         Ok(if path == ScopePath::root() { base.to_vec() } else { join(base, &path.bytes()) })
+    }
+
+    /// A failure by the name that the caller knows the place by.
+    pub fn named(&self, failure: Failure) -> Failure {
+        told::of_endpoint(failure, &self.name, self.end.location.path().unwrap_or_default())
     }
 
     /// The endpoint as it was opened.

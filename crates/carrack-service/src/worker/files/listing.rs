@@ -108,6 +108,7 @@ impl Listings {
         let (reader, end, listings) = (Arc::clone(&listing), Arc::clone(end), Arc::clone(self));
         let read = move || {
             let outcome = reader.read(&end, &at, &|| listings.make_room(&reader));
+            let outcome = outcome.map_err(|failure| end.named(failure));
             reader.finish(outcome);
         };
         let started = std::thread::Builder::new().name("listing".to_owned()).spawn(read);

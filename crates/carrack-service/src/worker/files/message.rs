@@ -14,6 +14,8 @@ use crate::worker::EndOrder;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilesOrder {
+    /// The endpoint's name, by which failures call it.
+    pub name: String,
     /// The endpoint's root, with all that is needed to reach it.
     pub end: EndOrder,
     /// Requests lead nowhere else: a path below the root, `/` for all of it.

@@ -72,6 +72,7 @@ pub fn serve(means: Means) -> Result<(), String> {
     let mut input = BufReader::new(means.stream);
     let Some((order, _)) = frame::read::<FilesOrder>(&mut input).map_err(told)? else { return Ok(()) };
     let end = End::open(&order, &means.reach, &context).map(Arc::new);
+    let end = end.map_err(|failure| told::of_endpoint(failure, &order.name, b""));
     drop(order);
     let session = Arc::new(Session { end, listings: Arc::default(), running: Mutex::default(), stop: stop.clone() });
     let watching = stop.clone();
@@ -163,6 +164,10 @@ impl Session {
     /// Carries out one request. Each line names the function that does it.
     fn carry_out(&self, ask: &Ask, body: Vec<u8>, stop: &Stop, reply: &mut Reply) -> Result<(), Failure> {
         let end = self.end.as_ref().map_err(Failure::clone)?;
+        self.answer(end, ask, body, stop, reply).map_err(|failure| end.named(failure))
+    }
+
+    fn answer(&self, end: &Arc<End>, ask: &Ask, body: Vec<u8>, stop: &Stop, reply: &mut Reply) -> Result<(), Failure> {
         match ask {
             // Taken before.
             Ask::Cancel | Ask::Take { .. } => Ok(()),
