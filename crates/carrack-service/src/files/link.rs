@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream as StdUnixStream;
+use std::pin::pin;
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -152,6 +153,13 @@ impl Link {
         Ok(Conversation { id, link: Arc::clone(self), parts, ended: false, _held: held })
     }
 
+    /// Tells the worker to give a request up.
+    fn cancel(&self, id: u64) {
+        if let Ok(frame) = encode_head(&ToWorker { id, ask: Ask::Cancel }, 0) {
+            let _ = self.requests.send(frame);
+        }
+    }
+
     async fn read(&self, mut input: OwnedReadHalf) -> io::Result<()> {
         loop {
             let mut lengths = [0; LENGTHS_BYTES];
@@ -285,6 +293,21 @@ impl Conversation {
         Ok(part)
     }
 
+    /// As [`Self::answer`]. Once `left` is over the worker is told to give the request up; its answer then says whether
+    /// it has.
+    ///
+    /// # Errors
+    /// As [`Self::next`].
+    pub async fn answer_unless(self, left: impl Future<Output = ()>) -> Result<Answer, FilesError> {
+        let (id, link) = (self.id, Arc::clone(&self.link));
+        let mut answer = pin!(self.answer());
+        tokio::select! {
+            told = &mut answer => return told,
+            () = left => link.cancel(id),
+        }
+        answer.await
+    }
+
     /// The answer of a request that has one part.
     ///
     /// # Errors
@@ -313,8 +336,6 @@ impl Drop for Conversation {
             return;
         }
         self.link.state().waiting.remove(&self.id);
-        if let Ok(frame) = encode_head(&ToWorker { id: self.id, ask: Ask::Cancel }, 0) {
-            let _ = self.link.requests.send(frame);
-        }
+        self.link.cancel(self.id);
     }
 }

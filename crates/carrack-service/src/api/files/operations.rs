@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
+use tokio::sync::oneshot;
 use utoipa::IntoParams;
 
 use super::{audit, lease, path};
@@ -13,7 +14,7 @@ use crate::api::Api;
 use crate::api::admit::Known;
 use crate::api::extract::{Body, PathOf, QueryOf};
 use crate::api::problem::{ApiError, Done};
-use crate::files::FilesError;
+use crate::files::{Answer, Conversation, FilesError};
 use crate::model::{FileEntry, FileProperties, FileRename, NewDirectory, Problem, Verb, text_of};
 use crate::worker::files::Ask;
 
@@ -36,9 +37,8 @@ pub(in crate::api) async fn make_directory(
     let (caller, endpoint, wanted) = (Arc::clone(&known.caller), name.clone(), at.clone());
     let lease = api.run(move |api| lease(api, &caller, &endpoint, &[(Verb::Write, &wanted)])).await?;
     let ask = Ask::MakeDirectory { path: at.to_string(), parents: new.parents };
-    let made = one(lease.ask(ask, b"")).await;
-    audit(&known.caller, &name, "mkdir", &at, made.as_ref().map(drop));
-    made.map(|_| StatusCode::NO_CONTENT).map_err(Into::into)
+    let made = carry_out(lease.ask(ask, b""), move |made| audit(&known.caller, &name, "mkdir", &at, made));
+    made.await.map(|()| StatusCode::NO_CONTENT)
 }
 
 /// Renames something at an endpoint. What has the new path already is replaced only where that is asked for, and
@@ -68,10 +68,11 @@ pub(in crate::api) async fn rename(
         lease(api, &caller, &endpoint, &rights)
     });
     let ask = Ask::Rename { from: from.to_string(), to: to.to_string(), replace };
-    let renamed = one(lease.await?.ask(ask, b"")).await;
-    audit(&known.caller, &name, "rename", &from, renamed.as_ref().map(drop));
-    audit(&known.caller, &name, "rename-to", &to, renamed.as_ref().map(drop));
-    renamed.map(|_| StatusCode::NO_CONTENT).map_err(Into::into)
+    let renamed = carry_out(lease.await?.ask(ask, b""), move |renamed| {
+        audit(&known.caller, &name, "rename", &from, renamed);
+        audit(&known.caller, &name, "rename-to", &to, renamed);
+    });
+    renamed.await.map(|()| StatusCode::NO_CONTENT)
 }
 
 /// What is described.
@@ -106,7 +107,27 @@ pub(in crate::api) async fn properties(
     Ok(Json(FileProperties { path: format!("/{}", text_of(&at.bytes())), entry }))
 }
 
+/// Sees a request that changes something through to its end, and has that noted. When the client goes away the worker
+/// is told to give the request up, and what became of it is noted all the same.
+async fn carry_out(
+    asked: Result<Conversation, FilesError>,
+    note: impl FnOnce(Result<(), &FilesError>) + Send + 'static,
+) -> Done<()> {
+    // Dropped with this future, which is dropped when the client goes away.
+    let (_here, left) = oneshot::channel::<()>();
+    let seen_through = tokio::spawn(async move {
+        let left = async { drop(left.await) };
+        let told = match asked {
+            Ok(asked) => asked.answer_unless(left).await.map(drop),
+            Err(error) => Err(error),
+        };
+        note(told.as_ref().copied());
+        told
+    });
+    seen_through.await.map_err(ApiError::internal)?.map_err(Into::into)
+}
+
 /// The answer of a request that has one part.
-async fn one(asked: Result<crate::files::Conversation, FilesError>) -> Result<crate::files::Answer, FilesError> {
+async fn one(asked: Result<Conversation, FilesError>) -> Result<Answer, FilesError> {
     asked?.answer().await
 }

@@ -69,15 +69,13 @@ pub(in crate::api) async fn upload(
         let (user, id) = (request.user.clone(), request.id());
         if is_new {
             api.uploads.begin(request).map_err(refused)?;
+            audit(&caller, &endpoint, "upload", &at, Ok(()));
         } else {
             api.uploads.go_on(request).map_err(system)?;
         }
         document(&api.uploads.find(&user, &id).ok_or_else(ApiError::not_found)?)
     });
     let begun = begun.await?;
-    if is_new {
-        audit(&caller, &endpoint, "upload", &at, Ok(()));
-    }
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(begun)).into_response())
 }

@@ -15,18 +15,18 @@ use crate::support::sshd::Sshd;
 use crate::support::{Sandbox, b3sum, wait_until};
 
 /// A service, whoever runs it, and three endpoints of one tree.
-struct Scene {
-    sandbox: Sandbox,
+pub(super) struct Scene {
+    pub(super) sandbox: Sandbox,
     service: Service,
     node: Node,
     _sshd: Sshd,
     client: Client,
 }
 
-const ENDPOINTS: [&str; 3] = ["here", "node", "far"];
+pub(super) const ENDPOINTS: [&str; 3] = ["here", "node", "far"];
 
 impl Scene {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let sandbox = Sandbox::new();
         let node = Node::start(&sandbox, "root", &[]);
         let sshd = Sshd::start(&sandbox);
@@ -199,6 +199,11 @@ fn file_worker_gives_up_a_request_whose_client_goes_away() {
     drop(client);
     wait_until("the request is given up", || !is_at_work(worker));
     assert_eq!(scene.workers(), [worker]);
+    wait_until("the log says what became of it", || {
+        let log = scene.service.log();
+        let mut lines = log.lines().filter(|line| line.contains("/run/new") && line.contains("mkdir"));
+        lines.next().is_some_and(|line| line.contains("outcome") && !line.contains("done"))
+    });
     // What the node has taken already it may carry out.
     signal(scene.node.child.id(), "CONT");
     assert!(names(&scene.whole("node", "/run")).contains(&"one"));
@@ -222,6 +227,9 @@ fn node_that_is_killed_in_mid_listing_fails_the_listing_and_the_next_one_works()
     wait_until("the listing has failed", || scene.window(&id).unwrap()["state"] == "failed");
     let failed = scene.window(&id).unwrap();
     assert!(failed["failure"]["hints"].as_array().is_some_and(|hints| !hints.is_empty()), "{failed}");
+    // Where the node is, its caller may not know.
+    let message = failed["failure"]["message"].as_str().unwrap();
+    assert!(message.starts_with("@node: ") && !message.contains("127.0.0.1"), "{message}");
     let made = scene.post("/endpoints/node/files/mkdir", &json!({ "path": "/run/new" }));
     assert_eq!(made, Err((502, "unreachable".into())));
     scene.node.restart(&scene.sandbox);
