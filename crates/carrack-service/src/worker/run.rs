@@ -211,7 +211,7 @@ impl Attempt<'_> {
         // Without a path of its own: a later pass is over the whole pair.
         let item = Item { pair: number, path: Vec::new(), kind: ItemKind::File, state, size: 0, digest: None, failure };
         self.teller.item(item, false, false);
-        self.teller.end_pass(false);
+        self.teller.lose_pair();
     }
 
     /// Files whose digests were expected, and that no pair has: nobody knows what they are.

@@ -120,6 +120,8 @@ struct Telling {
     current: Option<(u32, Pass)>,
     /// What was told last before this attempt: less is not shown while the attempt finds again what is there.
     floor: Progress,
+    /// A pair was given up before all of it was found again.
+    lost_pair: bool,
     /// Bytes that had landed and were sent again, and faults that were recovered, by all attempts.
     bytes_resent: u64,
     faults: u64,
@@ -175,6 +177,7 @@ impl Teller {
             pairs: (0..pairs as u32).map(ended).collect(),
             current: None,
             floor: history.progress.clone(),
+            lost_pair: false,
             bytes_resent: history.progress.bytes_resent,
             faults: history.progress.faults,
             streams: 0,
@@ -330,6 +333,12 @@ impl Teller {
         state.pairs[pair as usize] = Some(Progress { scan_complete: false, ..pass.progress() });
     }
 
+    /// The pair is given up: what earlier attempts have told of it stays.
+    pub fn lose_pair(&self) {
+        self.lock().lost_pair = true;
+        self.end_pass(false);
+    }
+
     /// The first failed item's reason, and whether another attempt can help any.
     pub fn failures(&self) -> (Option<TaskFailure>, bool) {
         let state = self.lock();
@@ -348,7 +357,7 @@ impl Teller {
     pub fn end(mut self, kind: EndKind, failure: Option<TaskFailure>) -> Result<(), JournalError> {
         let mut state = self.lock();
         let mut progress = state.progress();
-        if kind == EndKind::Done {
+        if kind == EndKind::Done && !state.lost_pair {
             // All is found anew by now: what was told before may be less true.
             progress = Progress { rates: progress.rates, scan_complete: true, ..state.sum() };
         }

@@ -1,12 +1,13 @@
 //! What workers do of each kind of task, and what becomes of single items.
 
 use carrack_service::clock::Moment;
-use carrack_service::journal::EndKind;
+use carrack_service::journal::{AttemptEnd, EndKind};
 use carrack_service::model::{ItemState, TaskKind};
 use carrack_service::worker::{EndOrder, PairOrder};
 
 use super::MIB;
 use crate::support::node::Node;
+use crate::support::process::signal;
 use crate::support::tasks::{Tasks, pair};
 use crate::support::{b3sum, same_tree, tree};
 
@@ -208,4 +209,34 @@ fn worker_that_cannot_reach_a_host_leaves_the_other_pairs_alone() {
     order.fence = 2;
     assert_eq!(tasks.run(&order).done().progress.items_done, 2);
     assert!(tasks.sandbox.path("to/x").exists() && !tasks.sandbox.path("to/a").exists());
+}
+
+#[test]
+fn worker_that_cannot_connect_keeps_what_earlier_attempts_have_told() {
+    let mut tasks = Tasks::new();
+    let from = Node::start(&tasks.sandbox, "from", &[]);
+    tree::many(&tasks.sandbox.path("from/run"), 300, 100_000);
+    let mut order = tasks.order("one", TaskKind::Copy, vec![pair(from.end("run"), tasks.local("to", "/"))]);
+    order.options.rate_limit = Some(2 << 20);
+    tasks.start(&order);
+    tasks.follow_until_moved("one", 4 << 20);
+    signal(tasks.process("one"), "TERM");
+    let before = tasks.follow("one", |_| false).ended().progress.clone();
+    assert!(before.items_done > 0 && before.bytes_moved >= 4 << 20, "{before:?}");
+    let is_kept = |end: &AttemptEnd| {
+        let now = &end.progress;
+        assert!(now.items_done >= before.items_done && now.bytes_moved >= before.bytes_moved, "{now:?}: {before:?}");
+        assert!(!end.got_somewhere, "{end:?}");
+        end.failure.clone().unwrap().code
+    };
+    // Another node has its place, which no attempt can help; then none is there.
+    let EndOrder::Node { fingerprint, .. } = &mut order.pairs[0].source else { panic!() };
+    let real = fingerprint.replace("00".repeat(32));
+    order.fence = 2;
+    assert_eq!(is_kept(tasks.run(&order).ended()), "key-mismatch");
+    let EndOrder::Node { fingerprint, .. } = &mut order.pairs[0].source else { panic!() };
+    *fingerprint = real;
+    drop(from);
+    order.fence = 3;
+    assert_eq!(is_kept(tasks.run(&order).ended()), "connect-failed");
 }
