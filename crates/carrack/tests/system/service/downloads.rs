@@ -6,10 +6,11 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use super::add_node;
+use super::files::{ENDPOINTS, Scene};
 use crate::support::node::Node;
 use crate::support::process::{signal, workers};
 use crate::support::service::Service;
-use crate::support::{Sandbox, same_tree, tree, wait_until};
+use crate::support::{Sandbox, same_tree, tool, tree, wait_until};
 
 const BYTES: usize = 64 << 20;
 
@@ -18,6 +19,15 @@ struct Downloads {
     sandbox: Sandbox,
     node: Option<Node>,
     _service: Service,
+}
+
+fn curl(sandbox: &Sandbox, route: &str, to: &Path, more: &[&str]) -> Command {
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--show-error", "--fail", "--unix-socket"]);
+    curl.arg(sandbox.path("home/.local/state/carrack/service/service.sock"));
+    curl.args(more).arg("--output").arg(to);
+    curl.arg(format!("http://localhost/api/v1/endpoints/{route}"));
+    curl
 }
 
 impl Downloads {
@@ -30,12 +40,7 @@ impl Downloads {
     }
 
     fn curl(&self, route: &str, to: &Path, more: &[&str]) -> Command {
-        let mut curl = Command::new("curl");
-        curl.args(["--silent", "--show-error", "--fail", "--unix-socket"]);
-        curl.arg(self.sandbox.path("home/.local/state/carrack/service/service.sock"));
-        curl.args(more).arg("--output").arg(to);
-        curl.arg(format!("http://localhost/api/v1/endpoints/one/files/{route}"));
-        curl
+        curl(&self.sandbox, &format!("one/files/{route}"), to, more)
     }
 
     fn get(&self, route: &str, to: &Path, more: &[&str]) -> Output {
@@ -102,4 +107,44 @@ fn archive_of_a_node_s_tree_is_that_tree_and_one_without_its_end_is_no_success()
     drop(downloads.node.take());
     assert_ne!(begun.wait().unwrap().code(), Some(0), "an archive without its end is told as whole");
     assert!(fs::metadata(&cut).unwrap().len() < BYTES as u64);
+}
+
+/// At this host, at a node, and behind ssh.
+#[test]
+fn downloads_of_every_kind_of_endpoint_are_the_file_its_ranges_and_its_tree() {
+    let scene = Scene::new();
+    let sandbox = &scene.sandbox;
+    let bytes = tree::bytes((9 << 20) + 11, 13);
+    sandbox.write("root/large", &bytes);
+    tree::mixed(&sandbox.path("root/run42"));
+    let (to, last) = (sandbox.path("to"), bytes.len() - 1);
+    for endpoint in ENDPOINTS {
+        let get = |route: &str, more: &[&str]| {
+            let got = curl(sandbox, &format!("{endpoint}/files/{route}"), &to, more).arg("-w%{http_code}").output();
+            String::from_utf8(got.unwrap().stdout).unwrap()
+        };
+        assert_eq!(get("content?path=/large", &[]), "200", "{endpoint}");
+        assert!(fs::read(&to).unwrap() == bytes, "{endpoint}: other bytes");
+        let edge = 4 << 20;
+        let ranges = [
+            ("0-0".to_owned(), 0..1),
+            (format!("{}-{}", edge - 1, edge + 1), edge - 1..edge + 2),
+            (format!("{edge}-"), edge..bytes.len()),
+            (format!("{last}-{}", u64::MAX), last..bytes.len()),
+            ("-5".to_owned(), bytes.len() - 5..bytes.len()),
+        ];
+        for (range, expected) in ranges {
+            let header = format!("Range: bytes={range}");
+            assert_eq!(get("content?path=/large", &["-H", &header]), "206", "{endpoint}: {range}");
+            assert!(fs::read(&to).unwrap() == bytes[expected], "{endpoint}: other bytes in {range}");
+        }
+        let behind = format!("Range: bytes={}-", bytes.len());
+        assert_eq!(get("content?path=/large", &["-H", &behind]), "416", "{endpoint}");
+        assert_eq!(get("content?path=/none", &[]), "404", "{endpoint}");
+        assert_eq!(get("archive?path=/run42", &[]), "200", "{endpoint}");
+        let unpacked = sandbox.path(format!("unpacked-{endpoint}"));
+        fs::create_dir(&unpacked).unwrap();
+        tool(Command::new("tar").arg("-xpf").arg(&to).arg("-C").arg(&unpacked));
+        same_tree(&sandbox.path("root/run42"), &unpacked.join("run42"));
+    }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::add_node;
 use crate::support::node::Node;
 use crate::support::service::Service;
-use crate::support::{Sandbox, tree};
+use crate::support::{Sandbox, is_root, tool, tree};
 
 const BYTES: usize = 40 << 20;
 const BLOCK: usize = 4 << 20;
@@ -113,4 +113,77 @@ fn upload_to_a_node_goes_on_after_the_service_was_killed_with_what_is_missing() 
     let published = client.publish(&id);
     assert_eq!(published["state"], "published", "{published}");
     assert!(fs::read(sandbox.path("one/run42.dat")).unwrap() == bytes, "other bytes");
+}
+
+/// A mount, until this is dropped.
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+impl Mounted {
+    /// A directory of so many bytes.
+    fn new(path: PathBuf, bytes: u64) -> Self {
+        fs::create_dir_all(&path).unwrap();
+        tool(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "carrack-test"]).arg(&path));
+        Self(path)
+    }
+
+    fn grow(&self, bytes: u64) {
+        tool(Command::new("mount").args(["-o", &format!("remount,size={bytes}")]).arg(&self.0));
+    }
+}
+
+#[test]
+fn upload_to_a_full_state_directory_says_so_and_goes_on_once_there_is_room() {
+    if !is_root() {
+        eprintln!("skipped: only root may mount");
+        return;
+    }
+    let sandbox = Sandbox::new();
+    // What the service leaves free for itself takes no memory here.
+    let spare = carrack_core::limits::UPLOAD_SPARE_BYTES;
+    let mounted = Mounted::new(sandbox.path("home/.local/state/carrack"), spare + (3 * BLOCK) as u64);
+    let service = Service::start(&sandbox, &[]);
+    fs::create_dir(sandbox.path("root")).unwrap();
+    sandbox.ok(["endpoint", "add", "one", sandbox.path("root").to_str().unwrap(), "--uploads"]);
+    let bytes = tree::bytes(6 * BLOCK, 12);
+    let blocks: Vec<&[u8]> = bytes.chunks(BLOCK).collect();
+    let digests: Vec<String> = blocks.iter().map(|block| digest(&sandbox, block)).collect();
+    let wanted = json!({
+        "path": "/run42.dat", "size": bytes.len(), "block_bytes": BLOCK, "blocks": digests, "existing": "fail",
+    });
+    let client = Client { sandbox: &sandbox };
+    let id = client.begin(&wanted)["id"].as_str().unwrap().to_owned();
+    let put = |block: usize| {
+        let path = format!("/uploads/{id}/blocks/{block}");
+        client.call("PUT", &path, Some((blocks[block], "application/octet-stream")))
+    };
+    let (full_at, problem) = (0..blocks.len())
+        .find_map(|block| match put(block) {
+            (204, _) => None,
+            (status, problem) => Some((block, (status, problem))),
+        })
+        .expect("no block is refused");
+    assert_eq!((problem.0, &problem.1["code"]), (507, &json!("storage-full")), "{}", problem.1);
+    for (field, words) in [("detail", "the service's state directory is full"), ("hints", "make room")] {
+        assert!(problem.1[field].to_string().contains(words), "{}", problem.1);
+    }
+    // What came before is kept, the rest is missing, and nothing has the name.
+    assert!(full_at > 0);
+    let upload = client.begin(&wanted);
+    assert_eq!((&upload["id"], &upload["missing"]), (&json!(id), &json!([[full_at, 5]])), "{upload}");
+    assert_eq!(client.call("POST", &format!("/uploads/{id}/publish"), None).0, 409);
+    assert_eq!(fs::read_dir(sandbox.path("root")).unwrap().count(), 0);
+    mounted.grow(2 * spare);
+    for block in full_at..blocks.len() {
+        assert_eq!(put(block).0, 204, "block {block}");
+    }
+    let published = client.publish(&id);
+    assert_eq!(published["state"], "published", "{published}");
+    assert!(fs::read(sandbox.path("root/run42.dat")).unwrap() == bytes, "other bytes");
+    drop(service);
 }
