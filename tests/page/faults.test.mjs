@@ -67,6 +67,18 @@ test("browser that is offline says so, and shows what happened meanwhile when it
   await context.setOffline(false);
   await link(page, "Live");
   await page.getByRole("grid", { name: "Tasks" }).getByRole("row").filter({ hasText: "while offline" }).filter({ hasText: "Succeeded" }).waitFor();
+  // A folder that could not be read is read by itself.
+  world.write("lab/offline/seen.dat", "a");
+  await page.goto(`${world.origin}/#/files`);
+  await page.getByRole("combobox", { name: "Endpoint of the left pane" }).selectOption("lab");
+  const pane = page.getByRole("grid", { name: /^Left pane/ });
+  await pane.getByText("offline", { exact: true }).waitFor();
+  await context.setOffline(true);
+  await link(page, "Offline");
+  await pane.getByText("offline", { exact: true }).dblclick();
+  await pane.getByRole("alert").filter({ hasText: "does not answer" }).waitFor();
+  await context.setOffline(false);
+  await pane.getByText("seen.dat").waitFor();
 }));
 
 test("twenty tabs are live by one stream, and the next tab reads when the first is closed", () => visit(world, { user: "ada" }, async (page, guard, context) => {

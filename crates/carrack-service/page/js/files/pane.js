@@ -1,5 +1,6 @@
 // One of the two panes: what it shows, what is selected in it, and where its focus is.
 import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
+import { onGap } from "../live.js";
 import { Table } from "../table.js";
 import { Empty, Time, Trouble } from "../parts.js";
 import { bytes, count, plural } from "../format.js";
@@ -99,6 +100,10 @@ export function usePane(side, place, user, say, wish) {
   };
   /** Reads the directory anew. @param {string|null} [name] the entry to stand on */
   const again = (name = cursor.key) => void search(query, name, true);
+  // A folder that could not be read while the service was away is read when it is back.
+  const retry = useRef(() => {});
+  retry.current = () => { if (listing?.problem?.code === "unreachable") again(); };
+  useEffect(() => onGap(() => retry.current()), []);
   const whole = () => Boolean(listing && listing.total === listing.count);
   /** A selection of all follows a directory that is still read. @type {Selection} */
   const chosen = selection.all && listing && selection.all.query === query

@@ -1,6 +1,7 @@
 // What became of each item of a task, and the failed ones grouped by cause.
-import { html, useState } from "../ui.js";
+import { html, useEffect, useState } from "../ui.js";
 import { address, call, headers, problemOf } from "../api.js";
+import { onGap } from "../live.js";
 import { Table } from "../table.js";
 import { useWindows } from "../windows.js";
 import { Copy, Empty, Name, Search, Segments, State, Trouble, useAction } from "../parts.js";
@@ -14,6 +15,8 @@ export function Items({ id, revision }) {
   const [filter, setFilter] = useState("");
   const list = useWindows((offset, limit, signal) => call("GET", `/tasks/${id}/items`, { query: { state, filter, offset, limit }, signal }),
     (/** @type {Item} */ item) => `${item.pair}/${item.path}`, [id, state, filter, revision]);
+  const { again } = list;
+  useEffect(() => onGap(again), [id, state, filter, revision]);
   const save = useAction(async (kind, end) => {
     const answer = await fetch(address(`/tasks/${id}/items`, { state }), { headers: headers({ accept: kind }) });
     if (!answer.ok) throw await problemOf(answer, "/tasks");
