@@ -294,7 +294,10 @@ pub fn rename(place: &Place, rename: &Rename, replaces: MayDelete<'_>) -> Result
             // The file system has no such step for this: what has the name is looked at right before.
             io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied => match to_dir.stat_at(&to_name) {
                 Ok(_) => return Err(named(taken())),
-                Err(_) => from_dir.rename(&from_name, &to_dir, &to_name),
+                Err(absent) if absent.kind() == io::ErrorKind::NotFound => {
+                    from_dir.rename(&from_name, &to_dir, &to_name)
+                }
+                Err(unseen) => Err(unseen),
             },
             _ => Err(error),
         },
