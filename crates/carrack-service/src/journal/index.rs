@@ -100,6 +100,14 @@ pub struct ItemWindow {
     pub is_complete: bool,
 }
 
+/// How long journals are read for one window.
+struct ReadTimes {
+    /// While items are missing that the window shows.
+    until: Instant,
+    /// Once only the number of all is missing: whoever asked sees the items, and asks again for the number.
+    enough: Instant,
+}
+
 /// Where items stand.
 #[derive(Debug)]
 pub struct ItemIndex {
@@ -169,8 +177,9 @@ impl Part {
         Ok(bytes)
     }
 
-    /// Reads what is new. Whether the end was reached before the time was up.
-    fn grow(&mut self, query: &Wanted, until: Instant) -> Result<bool, JournalError> {
+    /// Reads what is new. Whether the end was reached before the time was up: that of a window, or the shorter one of a
+    /// window that needs so many items and has them.
+    fn grow(&mut self, query: &Wanted, needed: u64, times: &ReadTimes) -> Result<bool, JournalError> {
         self.look()?;
         let mut reader = Reader::of(self.path.clone(), self.offset);
         let mut is_complete = true;
@@ -188,6 +197,7 @@ impl Part {
                 }
                 self.count += 1;
             }
+            let until = if self.count >= needed { times.enough } else { times.until };
             if number.is_multiple_of(RECORDS_PER_LOOK) && Instant::now() >= until {
                 is_complete = false;
                 break;
@@ -229,15 +239,24 @@ impl ItemIndex {
         Self { query, parts }
     }
 
-    /// Reads what the journals have got since, for so long at most; then `limit` items from the one at `offset` on.
+    /// Reads what the journals have got since, for so long as `patience` says at most, and no longer than `enough` once
+    /// the items are found; then `limit` items from the one at `offset` on.
     ///
     /// # Errors
     /// If a journal cannot be read.
-    pub fn window(&mut self, offset: u64, limit: usize, patience: Duration) -> Result<ItemWindow, JournalError> {
-        let until = Instant::now() + patience;
+    pub fn window(
+        &mut self,
+        offset: u64,
+        limit: usize,
+        [patience, enough]: [Duration; 2],
+    ) -> Result<ItemWindow, JournalError> {
+        let now = Instant::now();
+        let times = ReadTimes { until: now + patience, enough: now + enough };
         let mut window = ItemWindow { is_complete: true, ..ItemWindow::default() };
+        let mut needed = offset.saturating_add(limit as u64);
         for part in &mut self.parts {
-            window.is_complete &= part.grow(&self.query, until)?;
+            window.is_complete &= part.grow(&self.query, needed, &times)?;
+            needed = needed.saturating_sub(part.count);
         }
         for part in &self.parts {
             let from = offset.saturating_sub(window.total);

@@ -321,7 +321,7 @@ fn item_windows_are_parts_of_the_list_while_it_grows() {
             })
             .unwrap();
             for offset in [0, 1, 2, 255, 256, 257, 1000, all.len().saturating_sub(3), all.len(), all.len() + 5] {
-                let window = index.window(offset as u64, 4, Duration::from_secs(600)).unwrap();
+                let window = index.window(offset as u64, 4, [Duration::from_secs(600); 2]).unwrap();
                 assert_eq!((window.total, window.is_complete), (all.len() as u64, true), "{states:?} {text:?}");
                 let expected: Vec<_> = all.iter().skip(offset).take(4).cloned().collect();
                 assert_eq!(window.items, expected, "{states:?} {text:?} from {offset}");
@@ -349,11 +349,18 @@ fn item_window_tells_what_it_has_when_its_time_is_up_and_goes_on() {
     let mut index = ItemIndex::new(directory.path(), ItemQuery::default());
     let mut totals = Vec::new();
     loop {
-        let window = index.window(0, 1, Duration::ZERO).unwrap();
+        let window = index.window(0, 1, [Duration::ZERO; 2]).unwrap();
         totals.push(window.total);
         if window.is_complete {
             break;
         }
     }
     assert!(totals.len() > 2 && totals.is_sorted() && totals.last() == Some(&5000), "{totals:?}");
+    // Items that are found are not held up by the number of all.
+    let mut index = ItemIndex::new(directory.path(), ItemQuery::default());
+    for (offset, is_complete) in [(0, false), (2500, false), (4998, true)] {
+        let window = index.window(offset, 2, [Duration::from_secs(600), Duration::ZERO]).unwrap();
+        let found: Vec<Record> = window.items.into_iter().map(Record::Item).collect();
+        assert_eq!((&found[..], window.is_complete), (&records[offset as usize..][..2], is_complete), "{offset}");
+    }
 }

@@ -21,6 +21,8 @@ use crate::service::{Waker, links_of};
 
 /// An index that is not whole after this time is told as it is, and goes on with the next request.
 const INDEX_PATIENCE: Duration = Duration::from_secs(2);
+/// The same once the items are found, and only the number of all is missing.
+const INDEX_ENOUGH: Duration = Duration::from_millis(100);
 /// So many indexes are kept: those that were asked for last. Each takes some 70 KB for a million items.
 const INDEXES_KEPT: usize = 32;
 
@@ -121,7 +123,7 @@ impl Backend for Whole {
     ) -> Result<Windowed<TaskItem>, String> {
         let index = self.indexes.of(&self.tasks, task, query);
         let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
-        let window = index.window(offset, limit, INDEX_PATIENCE).map_err(|error| error.to_string())?;
+        let window = index.window(offset, limit, [INDEX_PATIENCE, INDEX_ENOUGH]).map_err(|error| error.to_string())?;
         let items = window.items.iter().map(document).collect();
         Ok(Windowed { items, offset, total: window.total, complete: window.is_complete })
     }
