@@ -111,7 +111,7 @@ const HOUSE: &[Folder] = &[
             &["operate"],
             &["service"],
             &["api"],
-            &["files"],
+            &["bench", "files"],
             &["client", "supervise"],
             &["schedule", "worker"],
             &["identity", "journal"],

@@ -5,6 +5,7 @@
 //! Async, HTTP and SQL are here and nowhere else in Carrack.
 
 pub mod api;
+pub mod bench;
 pub mod client;
 pub mod clock;
 pub mod files;

@@ -130,7 +130,7 @@ fn event(caller: &Caller, endpoint: &Endpoint, text: &str) -> NewEvent {
 }
 
 /// An endpoint that the caller may see, with the sealed token.
-fn visible(api: &Api, caller: &Caller, name: &str) -> Done<EndpointRow> {
+pub(super) fn visible(api: &Api, caller: &Caller, name: &str) -> Done<EndpointRow> {
     // First what does not depend on the endpoint: whether there is one must not show in the answer.
     api.check(caller, Verb::View, Object::Nothing)?;
     let row = api.ledger.endpoint(name)?;
@@ -139,7 +139,7 @@ fn visible(api: &Api, caller: &Caller, name: &str) -> Done<EndpointRow> {
 }
 
 /// An endpoint whose settings the caller may change.
-fn changeable(api: &Api, caller: &Caller, name: &str) -> Done<EndpointRow> {
+pub(super) fn changeable(api: &Api, caller: &Caller, name: &str) -> Done<EndpointRow> {
     api.check(caller, Verb::Admin, Object::EndpointSettings(None))?;
     let row = api.ledger.endpoint(name)?;
     api.check(caller, Verb::Admin, Object::EndpointSettings(Some(&row.endpoint)))?;
@@ -184,12 +184,16 @@ pub(super) async fn update(
         if version.is_some_and(|version| version != now) {
             return Err(ApiError::version_differs(now));
         }
+        let place = row.endpoint.location.clone();
         apply(api, caller, &mut row, update)?;
         let event = event(caller, &row.endpoint, "an endpoint was changed");
         match api.ledger.change_endpoint(&row, &event, api.now()) {
             Ok(endpoint) => {
                 api.files.end_where("the endpoint was changed", |key| key.endpoint == name);
                 api.found.forget(&name);
+                if endpoint.location != place {
+                    api.benches.forget(&name);
+                }
                 api.wrote();
                 Ok(endpoint)
             }
@@ -250,6 +254,7 @@ pub(super) async fn remove(
         api.ledger.remove_endpoint(&name, &event, api.now())?;
         api.files.end_where("the endpoint was removed", |key| key.endpoint == name);
         api.found.forget(&name);
+        api.benches.forget(&name);
         api.wrote();
         Ok(StatusCode::NO_CONTENT)
     });

@@ -7,6 +7,7 @@
 mod admit;
 mod audit;
 mod backend;
+mod bench;
 mod endpoints;
 mod events;
 mod extract;
@@ -53,6 +54,7 @@ use self::problem::{ApiError, Done};
 pub use self::router::{openapi_json, router};
 pub use self::serve::{ApiHandle, Patience, ServeConfig, start};
 pub use self::tls::{Certificate, CertificateError, CertificateFiles};
+use crate::bench::Benches;
 use crate::clock::{Clock, Moment};
 use crate::files::{Listings, Pool, Uploads};
 use crate::identity::digest::random;
@@ -81,6 +83,8 @@ pub struct Parts {
     pub backend: Arc<dyn Backend>,
     /// Workers that serve files.
     pub files: Arc<Pool>,
+    /// What is measured of this host.
+    pub benches: Arc<Benches>,
     /// Where uploads wait until they are published.
     pub uploads: PathBuf,
 }
@@ -101,6 +105,7 @@ pub struct Api {
     seal: Arc<Seal>,
     backend: Arc<dyn Backend>,
     files: Arc<Pool>,
+    benches: Arc<Benches>,
     listings: Arc<Listings>,
     uploads: Arc<Uploads>,
     /// The node on whose port the API is, once it listens: if it asks for a token.
@@ -146,6 +151,7 @@ impl Api {
             seal: parts.seal,
             backend: parts.backend,
             files: parts.files,
+            benches: parts.benches,
             listings: Arc::default(),
             uploads: Uploads::open(parts.uploads),
             node: OnceLock::new(),
@@ -230,9 +236,10 @@ impl Api {
         self.changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Ends all streams, and all file workers: the service ends.
+    /// Ends all streams, all file workers and what is being measured: the service ends.
     pub fn stop(&self) {
         self.files.stop();
+        self.benches.stop();
         self.stopping.send_replace(true);
     }
 

@@ -16,8 +16,8 @@ use super::admit::Known;
 use super::host::OwnNames;
 use super::problem::ApiError;
 use super::{
-    Api, admit, audit, endpoints, events, files, grants, health, host, items, login, metrics, nodes, openapi, options,
-    overview, page, sessions, tasks, timers, tokens, users,
+    Api, admit, audit, bench, endpoints, events, files, grants, health, host, items, login, metrics, nodes, openapi,
+    options, overview, page, sessions, tasks, timers, tokens, users,
 };
 use crate::model::ProblemCode;
 
@@ -73,6 +73,7 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(sessions::end))
         .routes(routes!(overview::show))
         .routes(routes!(nodes::list))
+        .routes(routes!(bench::show, bench::start))
         .routes(routes!(audit::list))
 }
 

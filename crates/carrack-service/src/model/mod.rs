@@ -2,6 +2,7 @@
 //! the rows of the ledger and what the command line prints. Pure data; field names are the JSON names.
 
 mod address;
+mod bench;
 mod documents;
 mod endpoint;
 mod event;
@@ -20,6 +21,7 @@ mod upload;
 mod words;
 
 pub use address::is_of_this_host;
+pub use bench::{BenchFailure, BenchKind, BenchResult, BenchRow, BenchState, BenchStatus};
 pub use documents::{
     DryRun, EndpointCheck, EndpointTest, EndpointUpdate, KnownBy, Listed, Login, LoginLink, LoginRequest, MadeGrant,
     MadeToken, NewEndpoint, NewGrant, NewTimer, NewToken, NewUser, PasswordChange, TaskCount, TaskItem, TaskUpdate,

@@ -25,6 +25,7 @@ use self::backend::{Indexes, Whole};
 pub use self::endpoint_test::ExamineEndpoint;
 pub use crate::api::OwnNode;
 use crate::api::{Api, ApiHandle, Certificate, CertificateFiles, LOCAL_USER, Parts as ApiParts, Patience, ServeConfig};
+use crate::bench::{Benches, Programs as BenchPrograms};
 use crate::clock::{Clock, SystemClock};
 use crate::files::{Pool, Programs};
 use crate::identity::Seal;
@@ -127,6 +128,8 @@ impl Operation {
         let certificate = certificate.map_err(failed)?;
         let programs = Programs::new(config.program.clone(), kept_environment());
         let files = Pool::new(Box::new(programs), Arc::clone(&clock));
+        let measuring = BenchPrograms::new(config.program.clone(), kept_environment());
+        let benches = Benches::new(directory.bench(), measuring, Arc::clone(&clock));
         let workers = Supervisor::new(WorkerSettings::new(config.program, directory.tasks()), Arc::clone(&clock));
         // The dispatcher tells the API of news, and the API asks the dispatcher: one of them is there first.
         let told: Arc<OnceLock<Arc<Api>>> = Arc::default();
@@ -152,7 +155,8 @@ impl Operation {
             indexes: Indexes::default(),
         };
         let uploads = directory.uploads();
-        let parts = ApiParts { ledger: Arc::clone(&ledger), clock, seal, backend: Arc::new(backend), files, uploads };
+        let (ledger, backend) = (Arc::clone(&ledger), Arc::new(backend));
+        let parts = ApiParts { ledger: Arc::clone(&ledger), clock, seal, backend, files, benches, uploads };
         let api = Api::new(parts).map_err(failed)?;
         let _ = told.set(Arc::clone(&api));
         let serving = ServeConfig {

@@ -85,6 +85,11 @@ impl Directory {
         self.path.join("uploads")
     }
 
+    /// A file for each kind of measurement of each endpoint.
+    pub fn bench(&self) -> PathBuf {
+        self.path.join("bench")
+    }
+
     /// The key that seals tokens of endpoints.
     pub fn seal_key(&self) -> PathBuf {
         self.path.join("seal.key")

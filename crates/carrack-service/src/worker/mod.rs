@@ -5,9 +5,10 @@
 //! good order, with a mark that the next attempt goes on from. A worker with an older number than the journal has seen
 //! ends before it touches anything.
 //!
-//! [`files`] is another kind of worker, which serves files to the API and ends with the service.
+//! Two other kinds of workers end with the service: [`files`] serves files to the API, and [`bench`] measures.
 
 mod attempt;
+pub mod bench;
 mod copying;
 pub(crate) mod ends;
 mod failures;

@@ -12,6 +12,8 @@ use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, NodeLo
 use tempfile::TempDir;
 
 use crate::api::{self, Api, ApiHandle, Backend, Certificate, Parts, Patience, Promise, ServeConfig};
+use crate::bench::Benches;
+use crate::bench::tests::measures_nothing;
 use crate::client::{Call, Called, Client, Target};
 use crate::clock::{Clock, Moment, SystemClock};
 use crate::files::Pool;
@@ -202,6 +204,7 @@ fn serve(directory: &Path, ledger: &Arc<dyn Ledger>, backend: &Arc<FakeBackend>,
     let api = Api::new(Parts {
         ledger: Arc::clone(ledger),
         files: Pool::new(Box::new(Threads), Arc::clone(&clock)),
+        benches: Benches::new(directory.join("bench"), measures_nothing(directory), Arc::clone(&clock)),
         clock,
         seal: Arc::new(Seal::open(&directory.join("seal.key")).unwrap()),
         backend: Arc::<FakeBackend>::clone(backend),

@@ -1,0 +1,76 @@
+//! Routes that measure what this host can do, and show what was measured.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use carrack_core::failure::Side;
+
+use super::Api;
+use super::admit::Known;
+use super::endpoints::{changeable, visible};
+use super::extract::PathOf;
+use super::problem::{ApiError, Done};
+use crate::bench::Refused;
+use crate::identity::{Object, ScopePath};
+use crate::model::{BenchStatus, EndpointLocation, Problem, Verb};
+use crate::worker::ends::decode;
+
+/// Shows how far measuring is with an endpoint, and the last result of each kind: storage, processors, copies.
+#[utoipa::path(
+    get, path = "/endpoints/{name}/bench", tag = "endpoints",
+    params(("name" = String, Path, description = "The endpoint.")),
+    responses(
+        (status = 200, description = "How far it is, and what is kept.", body = BenchStatus),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn show(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    PathOf(name): PathOf<String>,
+) -> Done<Json<BenchStatus>> {
+    let status = api.run(move |api| {
+        visible(api, &known.caller, &name)?;
+        api.benches.status(&name).map_err(|error| ApiError::internal(format!("bench: {error}")))
+    });
+    status.await.map(Json)
+}
+
+/// Measures the storage of an endpoint that is a directory of the service's host, and the host's processors: files of
+/// 64 MiB, for a minute or less. Its owner and admins may, one at a time.
+#[utoipa::path(
+    post, path = "/endpoints/{name}/bench", tag = "endpoints",
+    params(("name" = String, Path, description = "The endpoint.")),
+    responses(
+        (status = 202, description = "It has begun.", body = BenchStatus),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn start(State(api): State<Arc<Api>>, known: Known, PathOf(name): PathOf<String>) -> Done<Response> {
+    let status = api.run(move |api| {
+        let caller = &*known.caller;
+        let endpoint = changeable(api, caller, &name)?.endpoint;
+        let path = ScopePath::root();
+        api.check(caller, Verb::Write, Object::Endpoint { endpoint: &endpoint, path: Some(&path) })?;
+        let root = match &endpoint.location {
+            EndpointLocation::Local { root } => root,
+            EndpointLocation::Node { host, path, .. } | EndpointLocation::Ssh { host, path, .. } => {
+                let detail = format!("@{name} is at {host}: the service measures only directories of its own host");
+                return Err(ApiError::conflict(detail).hint(format!("on {host}: carrack bench disk {path}")));
+            }
+        };
+        let root = decode(root, Side::Source).map_err(|failure| ApiError::malformed(failure.message()))?;
+        api.benches.start(&name, root).map_err(|refused| match refused {
+            Refused::Busy(other) => ApiError::conflict(format!("@{other} is measured at present, one at a time"))
+                .hint("begin when it has ended: two at once would measure each other"),
+            Refused::Stopping => ApiError::stopping(),
+            Refused::System(error) => ApiError::internal(format!("bench: {error}")),
+        })?;
+        tracing::info!(target: "carrack::audit", user = %caller.user, endpoint = %name, "measuring began");
+        api.benches.status(&name).map_err(|error| ApiError::internal(format!("bench: {error}")))
+    });
+    Ok((StatusCode::ACCEPTED, Json(status.await?)).into_response())
+}
