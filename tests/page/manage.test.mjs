@@ -284,3 +284,62 @@ test("node shows what runs, how full its storage is, and what the tests of its e
   await world.api("POST", `/tasks/${id}/cancel`);
   for (const name of ["kept", "gone"]) await world.api("DELETE", `/endpoints/${name}`);
 }));
+
+test("storage of an endpoint is measured by a button, shown as a heat map, and kept", () => visit(world, { user: "local", at: "#/node" }, async (page, guard) => {
+  const names = ["measured", "shut"];
+  for (const name of names) {
+    fs.mkdirSync(world.path(name));
+    await world.api("POST", "/endpoints", { name, location: { kind: "local", root: world.path(name) }, read_only: name === "shut", users: ["ada"] });
+  }
+  const card = page.getByRole("region", { name: "Measurements of measured" }), shut = page.getByRole("region", { name: "Measurements of shut" });
+  await card.getByText("No measurements are kept.").waitFor();
+  // What may not be written is not measured, and it says what to try.
+  guard.expect(/^403 .*\/bench/);
+  await button(page, "Measure shut").click();
+  await shut.getByRole("alert").getByText("the endpoint is read-only: its owner can change that").waitFor();
+  await button(page, "Measure measured").click();
+  await card.getByRole("progressbar", { name: "Measuring of measured" }).waitFor();
+  assert.ok(await card.getByRole("button", { name: "Measure measured" }).isDisabled());
+  await until("it is measured", async () => (await world.api("GET", "/endpoints/measured/bench")).state === "finished", 120_000);
+  const ladder = page.getByRole("region", { name: "Ladder of measured" });
+  await ladder.waitFor();
+  await card.getByRole("progressbar", { name: "Measuring of measured" }).waitFor({ state: "detached" });
+  const { results } = await world.api("GET", "/endpoints/measured/bench");
+  const UNITS = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 }, disk = results.find((result) => result.kind === "disk");
+  const check = async () => {
+    for (const name of ["write", "read"]) {
+      const rows = page.getByRole("region", { name: `Heat map of measured: ${name}` }).getByRole("row");
+      assert.deepEqual(await rows.first().getByRole("columnheader").allInnerTexts(), ["Block", "Depth 1", "Depth 4", "Depth 16"]);
+      const mine = disk.rows.filter((row) => row.name === name), top = Math.max(...mine.map((row) => row.values.bytes_per_second));
+      for (const [at, [size, label]] of [[65536, "64.0 KiB"], [262144, "256.0 KiB"], [1048576, "1.0 MiB"], [4194304, "4.0 MiB"]].entries()) {
+        assert.equal(await rows.nth(at + 1).getByRole("rowheader").innerText(), label);
+        for (const [column, depth] of [1, 4, 16].entries()) {
+          const cell = rows.nth(at + 1).getByRole("cell").nth(column), value = mine.find(({ conditions }) => Number(conditions.record_bytes) === size && Number(conditions.depth) === depth).values.bytes_per_second;
+          const [, number, unit] = /^([\d.]+) (\w+)\/s/.exec(await cell.innerText());
+          assert.ok(Math.abs(Number(number) * UNITS[unit] / value - 1) < 0.06, `${name} ${label} ${depth}: ${number} ${unit} is not ${value}`);
+          assert.match(await cell.getAttribute("class"), new RegExp(`heat-${Math.min(6, Math.floor(value / top * 7))}$`));
+        }
+      }
+    }
+    const copies = results.find((result) => result.kind === "ladder").rows;
+    assert.equal(await ladder.getByRole("progressbar").count(), copies.length);
+    const fastest = copies.reduce((one, other) => one.values.bytes_per_second > other.values.bytes_per_second ? one : other);
+    assert.equal(await ladder.getByRole("progressbar", { name: `${fastest.name} of measured`, exact: true }).getAttribute("aria-valuenow"), "100");
+    assert.equal(await card.getByText(`by version ${disk.program}`).count(), 3);
+    await page.getByRole("region", { name: "Processors of measured" }).getByRole("row").filter({ hasText: "blake3" }).getByText(/B\/s$/).first().waitFor();
+  };
+  await check();
+  await accessible(page, "the node, with measurements");
+  await page.reload();
+  await ladder.waitFor();
+  await check();
+  await page.setViewportSize({ width: 390, height: 800 });
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, "measurements are wider than the window");
+  // Whoever may only use it sees the numbers and has no button; so it is by night.
+  await visit(world, { user: "ada", at: "#/node/measured", dark: true }, async (ada) => {
+    await ada.getByRole("region", { name: "Ladder of measured" }).waitFor();
+    assert.equal(await button(ada, "Measure measured").count(), 0);
+    await accessible(ada, "measurements, dark");
+  });
+  for (const name of names) await world.api("DELETE", `/endpoints/${name}`);
+}));

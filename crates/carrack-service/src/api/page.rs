@@ -51,7 +51,8 @@ const FILES: &[File] = files! {
         "js/files/actions.js" "js/files/dialogs.js" "js/files/listing.js" "js/files/names.js" "js/files/pane.js"
         "js/files/places.js" "js/files/selection.js" "js/files/sheet.js" "js/files/upload.js" "js/files/upload-worker.js"
         "js/views/access.js" "js/views/audit.js" "js/views/endpoints.js" "js/views/files.js" "js/views/items.js"
-        "js/views/node.js" "js/views/overview.js" "js/views/task.js" "js/views/tasks.js" "js/views/timers.js"
+        "js/views/measured.js" "js/views/node.js" "js/views/overview.js" "js/views/task.js"
+        "js/views/tasks.js" "js/views/timers.js"
         "vendor/hooks.mjs" "vendor/htm.mjs" "vendor/preact.mjs" "vendor/uPlot.iife.min.js";
     TEXT: "vendor/LICENSE-htm" "vendor/LICENSE-preact" "vendor/LICENSE-uPlot";
 };

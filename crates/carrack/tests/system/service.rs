@@ -1,5 +1,6 @@
 //! The service of managed transfers, by the command line alone: from nothing to tasks that are finished and verified.
 
+mod bench;
 mod documents;
 mod downloads;
 mod files;

@@ -6,6 +6,7 @@ import { Empty, Name, Progress, State, Time, Trouble, useAction } from "../parts
 import { Plot } from "../plot.js";
 import { bytes, count, duration, percent, rate, shown, title } from "../format.js";
 import { Found } from "./endpoints.js";
+import { Measured } from "./measured.js";
 import { share, tone } from "./tasks.js";
 
 /** @typedef {import("../types.js").Task} Task */
@@ -41,13 +42,15 @@ export function NodeView({ known, list, id }) {
     <${Trouble} problem=${problem} again=${again} />`;
   if (!node.value || !active.value || !list.value) return html`${head}${!problem && html`<p class="quiet">Loading…</p>`}`;
   const endpoints = /** @type {any[]} */ (list.value.items).filter((endpoint) => !id || endpoint.name === id);
+  const local = endpoints.filter((endpoint) => endpoint.location.kind === "local");
   const { node: here, figures } = node.value;
   return html`${head}${!id && html`<${About} node=${here} active=${active.value.items} figures=${figures} /><${Running} tasks=${active.value.items} />`}
     ${id && endpoints.length === 0 ? html`<div class="sheet"><${Empty} title="No such endpoint"><a href="#/endpoints">All endpoints</a><//></div>` : html`
     <${Space} storage=${here.storage.filter((one) => !id || one.endpoint === id)} />
     <section class="stack" aria-label="Findings"><h2>What the last test of each endpoint found</h2>
       ${endpoints.length === 0 ? html`<div class="sheet"><${Empty} title="No endpoints yet"><a href="#/endpoints">Endpoints</a> are added there.<//></div>`
-      : html`<div class="cards">${endpoints.map((endpoint) => html`<${Tested} key=${endpoint.name} endpoint=${endpoint.name} known=${known} kept=${here.tests.find((one) => one.endpoint === endpoint.name)} again=${node.again} />`)}</div>`}</section>`}`;
+      : html`<div class="cards">${endpoints.map((endpoint) => html`<${Tested} key=${endpoint.name} endpoint=${endpoint.name} known=${known} kept=${here.tests.find((one) => one.endpoint === endpoint.name)} again=${node.again} />`)}</div>`}</section>
+    ${local.length > 0 && html`<section class="stack" aria-label="Measurements"><h2>What the storage can do, as it was measured</h2>${local.map((endpoint) => html`<${Measured} key=${endpoint.name} endpoint=${endpoint} known=${known} />`)}</section>`}`}`;
 }
 
 /** @param {{node: Node, active: Task[], figures: import("./overview.js").Figures}} props */
