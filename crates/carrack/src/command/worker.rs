@@ -1,5 +1,5 @@
-//! `carrack worker`: what the service starts for each attempt of a task, with `--files` to serve files, and with `--bench`
-//! to measure this host.
+//! `carrack worker`: what the service starts for each attempt of a task, with `--files` to serve files, and with
+//! `--bench` to measure this host.
 
 use std::ffi::OsString;
 use std::io;
