@@ -5,7 +5,7 @@
 //! good order, with a mark that the next attempt goes on from. A worker with an older number than the journal has seen
 //! ends before it touches anything.
 //!
-//! Two other kinds of workers end with the service: [`files`] serves files to the API, and [`bench`] measures.
+//! Two other kinds of workers end with the service: [`files`] serves files to the API, and [`mod@bench`] measures.
 
 mod attempt;
 pub mod bench;
