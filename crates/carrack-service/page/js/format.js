@@ -45,8 +45,8 @@ export function duration(seconds) {
 export function when(moment) {
   if (!moment) return "–";
   const date = new Date(moment), today = new Date(now());
-  const clock = CLOCK.format(date);
-  return date.toDateString() === today.toDateString() ? clock : `${DAY.format(date)} ${clock.slice(0, 5)}`;
+  const time = CLOCK.format(date);
+  return date.toDateString() === today.toDateString() ? time : `${DAY.format(date)} ${time.slice(0, 5)}`;
 }
 
 /** @param {string} from @param {string} to */

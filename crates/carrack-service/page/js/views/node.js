@@ -4,7 +4,7 @@ import { all, call } from "../api.js";
 import { useLive } from "../store.js";
 import { Empty, Name, Progress, State, Time, Trouble, useAction } from "../parts.js";
 import { Plot } from "../plot.js";
-import { bytes, count, duration, percent, rate, shown, title } from "../format.js";
+import { bytes, count, duration, now, percent, rate, shown, title } from "../format.js";
 import { Found } from "./endpoints.js";
 import { Measured } from "./measured.js";
 import { share, tone } from "./tasks.js";
@@ -27,14 +27,14 @@ const isTurn = (kind) => kind === "ended" || kind === "started" || kind === "end
 export function NodeView({ known, list, id }) {
   const read = useRef(0);
   const node = useLive(async (signal) => {
-    read.current = Date.now();
-    const from = new Date(read.current - HOUR).toISOString();
+    read.current = performance.now();
+    const from = new Date(now() - HOUR).toISOString();
     const [nodes, figures] = await Promise.all([call("GET", "/nodes", { signal }), call("GET", "/overview", { query: { from, steps: STEPS }, signal })]);
     return { node: /** @type {Node} */ (nodes.items[0]), figures };
-  }, [], (event) => isTurn(event.kind) || (event.kind === "progress" && Date.now() - read.current > CALM));
-  const active = useLive((signal) => all("/tasks", { state: "ACTIVE,CANCELLING" }, 1000, signal), [], (event, now) => {
-    if (event.kind !== "progress" || !now) return event.task != null;
-    return { ...now, items: now.items.map((/** @type {Task} */ task) => task.id === event.task && event.detail.progress ? { ...task, progress: event.detail.progress } : task) };
+  }, [], (event) => isTurn(event.kind) || (event.kind === "progress" && performance.now() - read.current > CALM));
+  const active = useLive((signal) => all("/tasks", { state: "ACTIVE,CANCELLING" }, 1000, signal), [], (event, listed) => {
+    if (event.kind !== "progress" || !listed) return event.task != null;
+    return { ...listed, items: listed.items.map((/** @type {Task} */ task) => task.id === event.task && event.detail.progress ? { ...task, progress: event.detail.progress } : task) };
   });
   const again = () => { node.again(); active.again(); list.again(); };
   const problem = node.problem ?? active.problem ?? list.problem;
