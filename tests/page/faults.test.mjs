@@ -144,6 +144,8 @@ for (const [what, days, word] of /** @type {[string, number, RegExp]} */ ([["ahe
     assert.equal((await listed(page, `while ${what}`).getByRole("gridcell").last().innerText()).trim(), clock);
     await page.goto(`${world.origin}/#/overview`);
     await page.getByText(/^of [1-9]\d* tasks?$/).waitFor();
+    await page.goto(`${world.origin}/#/node`);
+    await page.locator("div", { has: page.getByText("Moved in the last hour", { exact: true }) }).last().getByText(/^[1-9].* MiB$/).waitFor();
     await link(page, "Live");
   }));
 }
