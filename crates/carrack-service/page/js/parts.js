@@ -1,5 +1,5 @@
 // Parts that several views share.
-import { html, useEffect, useRef, useState } from "./ui.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 import { when, shown } from "./format.js";
 
 const PATHS = {
@@ -70,13 +70,18 @@ export const Command = ({ line }) => html`<div class="command"><code>${line}</co
 export function Dialog({ title, close, children }) {
   /** @type {{current: HTMLDialogElement|null}} */
   const box = useRef(null);
-  useEffect(() => {
-    // Whoever opened it goes on where they were, whichever way it closes.
-    const before = /** @type {HTMLElement|null} */ (document.activeElement);
-    box.current?.showModal();
-    return () => before?.focus();
+  const gone = useRef(false);
+  // In the same step as the view, so that no key falls between a dialog and what lies under it.
+  useLayoutEffect(() => {
+    const dialog = box.current;
+    dialog?.showModal();
+    return () => {
+      // The browser leads back to whoever opened it. From a dialog that closed before, the reader may have gone elsewhere since, and stays there.
+      gone.current = true;
+      dialog?.close();
+    };
   }, []);
-  return html`<dialog ref=${box} aria-label=${title} onClose=${close}
+  return html`<dialog ref=${box} aria-label=${title} onClose=${() => { if (!gone.current) close(); }}
     onClick=${(/** @type {MouseEvent} */ event) => { if (event.target === box.current) box.current?.close(); }}>
     ${children}</dialog>`;
 }
