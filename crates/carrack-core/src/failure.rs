@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::path::display_bytes;
+use crate::path::{display_bytes, ends_in};
 use crate::words::words;
 
 /// Why an item failed, or a whole transfer.
@@ -125,10 +125,8 @@ impl Failure {
     /// Its text as a list shows it that knows each entry's path. Where the failure names that path itself, by the same
     /// name or a longer one, it stands once; where it names another one, both do.
     pub fn message_of(&self, path: &[u8]) -> String {
-        let ends_alike =
-            |own: &[u8]| own.strip_suffix(path).is_some_and(|above| above.is_empty() || above.ends_with(b"/"));
         match self.path() {
-            Some(own) if ends_alike(own) || path.is_empty() => self.message(),
+            Some(own) if ends_in(own, path) || path.is_empty() => self.message(),
             Some(_) => format!("{}: {self}", display_bytes(path)),
             // An older program put the path into its text, maybe behind the name of its end.
             None if self.is_text_of_older_peer() && self.begins_with(path) => self.message(),

@@ -92,6 +92,17 @@ pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
+/// Without the slashes behind its name.
+pub fn bare(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    &path[..end]
+}
+
+/// Whether a path is this one, or ends in it.
+pub fn ends_in(path: &[u8], end: &[u8]) -> bool {
+    path.strip_suffix(end).is_some_and(|above| above.is_empty() || above.ends_with(b"/"))
+}
+
 /// Shows bytes on a terminal or in a log: control characters and bytes that are not UTF-8 come out as `\xNN`, a
 /// backslash doubled, so that a name can neither move the cursor nor break a line.
 pub fn display_bytes(bytes: &[u8]) -> DisplayBytes<'_> {

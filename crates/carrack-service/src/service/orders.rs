@@ -16,7 +16,7 @@ use crate::model::{
     EndpointLocation, Fence, NewTask, Pair, Role, Task, TaskFailure, TaskKind, TaskLocation, TaskOptions,
 };
 use crate::schedule::Link;
-use crate::worker::{Credentials, EndOrder, Order, PairOrder, Secret};
+use crate::worker::{Credentials, EndOrder, EndpointRoot, Order, PairOrder, Secret};
 
 /// Opens the tokens of endpoints.
 pub trait Unseal: Send + Sync {
@@ -146,7 +146,8 @@ impl Orders {
                 TaskKind::Move | TaskKind::Delete => Rights::of(&[Right::Read, Right::Delete]),
             };
             let use_of = |side, rights| Use { task: &task.id, side, rights, now: self.clock.now() };
-            let source = self.end(&caller, &pair.source, &use_of(Side::Source, rights), rate, &mut options)?;
+            let (source, source_endpoint) =
+                self.end(&caller, &pair.source, &use_of(Side::Source, rights), rate, &mut options)?;
             let destination = match &pair.destination {
                 Some(text) if task.request.kind != TaskKind::Delete => {
                     // What was copied there before is compared, and a move looks what it has made.
@@ -155,7 +156,9 @@ impl Orders {
                 }
                 _ => None,
             };
-            pairs.push(PairOrder { source, destination });
+            let (destination, destination_endpoint) = destination.unzip();
+            let destination_endpoint = destination_endpoint.flatten();
+            pairs.push(PairOrder { source, destination, source_endpoint, destination_endpoint });
         }
         Ok(Order {
             task: task.id.clone(),
@@ -209,13 +212,14 @@ impl Orders {
         wanted: &Use<'_>,
         rate: &dyn Fn(&str) -> Option<u64>,
         options: &mut TaskOptions,
-    ) -> Result<EndOrder, NoOrder> {
+    ) -> Result<(EndOrder, Option<EndpointRoot>), NoOrder> {
         let side = wanted.side;
         let location = TaskLocation::parse(text)
             .map_err(|why| failed(ErrorCode::Usage, side, why, "clone the task with another location"))?;
         let raw = match location {
             TaskLocation::Endpoint { name, path } => {
-                return self.endpoint(caller, &name, &path, wanted, rate, options);
+                let (end, root) = self.endpoint(caller, &name, &path, wanted, rate, options)?;
+                return Ok((end, Some(root)));
             }
             TaskLocation::Local { path } => EndOrder::Local { root: None, path, read_only: false },
             TaskLocation::Node { host, port, fingerprint, path } => {
@@ -228,7 +232,7 @@ impl Orders {
             let why = format!("only an admin may use a location that names no endpoint: {text}");
             return Err(failed(ErrorCode::PermissionDenied, side, why, "add an endpoint, and write @NAME:/path"));
         }
-        Ok(raw)
+        Ok((raw, None))
     }
 
     fn endpoint(
@@ -239,7 +243,7 @@ impl Orders {
         wanted: &Use<'_>,
         rate: &dyn Fn(&str) -> Option<u64>,
         options: &mut TaskOptions,
-    ) -> Result<EndOrder, NoOrder> {
+    ) -> Result<(EndOrder, EndpointRoot), NoOrder> {
         let side = wanted.side;
         let missing = || {
             failed(
@@ -292,7 +296,7 @@ impl Orders {
         if let EndOrder::Node { far_only, .. } = &mut end {
             *far_only = !is_admins;
         }
-        Ok(end)
+        Ok((end, EndpointRoot::of(name, &endpoint.location)))
     }
 }
 

@@ -6,6 +6,7 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
 use carrack_engine::{Context, StopReason};
 
+use super::called::Called;
 use super::history::History;
 use super::order::Order;
 use super::teller::{Teller, now};
@@ -30,6 +31,8 @@ pub struct Attempt<'a> {
     pub open_bytes: u64,
     /// Hosts have been reached.
     pub reached: bool,
+    /// What the ends of the pair under way are called.
+    pub called: Called,
     /// What ends the whole attempt.
     pub fatal: Option<Failure>,
     /// The first failure of a pair that another attempt can help.
@@ -44,8 +47,14 @@ impl Attempt<'_> {
 
     /// Ends the whole attempt.
     pub fn give_up(&mut self, why: Failure) {
+        let why = self.called.name(why);
         self.fatal.get_or_insert(why);
         self.context.stop.request(StopReason::Cancel);
+    }
+
+    /// A failure of the pair under way, of an item with this path, as the journal has it.
+    pub fn told(&self, failure: &Failure, path: &[u8]) -> TaskFailure {
+        self.called.told(failure, path, self.reached)
     }
 
     /// Ends the attempt if its time is over.

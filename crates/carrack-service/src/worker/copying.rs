@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::attempt::Attempt;
 use super::ends::{OpenEnd, copy_options};
-use super::failures::{can_pass, is_source_error, told};
+use super::failures::{can_pass, is_source_error};
 use super::history::PairHistory;
 use super::removal;
 use crate::journal::{EndCounts, Item};
@@ -61,7 +61,7 @@ pub fn copy(attempt: &mut Attempt<'_>, pair: u32, source: &OpenEnd, destination:
         Err(why) if !can_pass(&why, attempt.reached) && !attempt.is_over() => {
             // All that was copied stays copied, and is not copied again.
             let (path, kind, state) = (Vec::new(), ItemKind::Directory, ItemState::Failed);
-            let failure = Some(told(&why, b"", attempt.reached));
+            let failure = Some(attempt.told(&why, b""));
             attempt.teller.item(Item { pair, path, kind, state, size: 0, digest: None, failure }, false, false);
             attempt.teller.end_pass(true);
             Ok(())
@@ -163,7 +163,11 @@ impl Copying<'_, '_> {
                 teller.recovered(1, 0);
                 self.landed_before = self.landed;
                 let detail = json!({ "attempt": attempt, "pause_seconds": pause.as_secs_f64() });
-                teller.event(EventKind::Fault, format!("a session was lost: {failure}"), detail);
+                teller.event(
+                    EventKind::Fault,
+                    format!("a session was lost: {}", self.attempt.called.name(failure)),
+                    detail,
+                );
                 // All items are told anew.
                 match teller.start_over(&self.attempt.order.directory) {
                     Ok(told) => self.history.told = told,
@@ -172,7 +176,11 @@ impl Copying<'_, '_> {
             }
             Event::StreamEnded { failure: Some(failure) } => {
                 teller.recovered(1, 0);
-                teller.event(EventKind::Note, format!("a data connection was lost: {failure}"), json!({}));
+                teller.event(
+                    EventKind::Note,
+                    format!("a data connection was lost: {}", self.attempt.called.name(failure)),
+                    json!({}),
+                );
             }
             _ => {}
         }
@@ -213,7 +221,7 @@ impl Copying<'_, '_> {
                 failure = Some(unexpected(expected, digest));
             }
         }
-        let told = failure.as_ref().map(|failure| told(failure, &path, self.attempt.reached));
+        let told = failure.as_ref().map(|failure| self.attempt.told(failure, &path));
         (Item { pair: self.pair, path, kind, state, size, digest, failure: told }, failure)
     }
 

@@ -9,6 +9,7 @@
 
 mod attempt;
 pub mod bench;
+mod called;
 mod copying;
 pub(crate) mod ends;
 mod failures;
@@ -21,5 +22,5 @@ mod run;
 mod teller;
 
 pub use crate::model::Secret;
-pub use order::{Credentials, EndOrder, Order, PairOrder};
+pub use order::{Credentials, EndOrder, EndpointRoot, Order, PairOrder};
 pub use run::{Means, run};

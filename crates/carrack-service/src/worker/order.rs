@@ -48,6 +48,41 @@ pub struct PairOrder {
     pub source: EndOrder,
     /// Where it goes.
     pub destination: Option<EndOrder>,
+    /// The endpoint of the source, if it is at one.
+    #[serde(default)]
+    pub source_endpoint: Option<EndpointRoot>,
+    /// The endpoint of the destination, if it is at one.
+    #[serde(default)]
+    pub destination_endpoint: Option<EndpointRoot>,
+}
+
+impl PairOrder {
+    /// From somewhere to somewhere, at no endpoint.
+    pub fn new(source: EndOrder, destination: Option<EndOrder>) -> Self {
+        Self { source, destination, source_endpoint: None, destination_endpoint: None }
+    }
+}
+
+/// By what name people know an end, for what they are told of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndpointRoot {
+    /// The endpoint's name.
+    pub name: String,
+    /// What stands above the endpoint's paths in those of the order, told as they are.
+    pub base: String,
+}
+
+impl EndpointRoot {
+    /// The name of an endpoint that is there.
+    pub fn of(name: &str, location: &EndpointLocation) -> Self {
+        let base = match location {
+            // Below the root, paths are the endpoint's own.
+            EndpointLocation::Local { .. } => "",
+            EndpointLocation::Node { path, .. } | EndpointLocation::Ssh { path, .. } => path,
+        };
+        Self { name: name.to_owned(), base: base.to_owned() }
+    }
 }
 
 /// One end, with all that is needed to reach it.

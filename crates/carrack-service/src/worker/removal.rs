@@ -5,14 +5,13 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::Location;
-use carrack_core::path::join;
+use carrack_core::path::{bare, join};
 use carrack_core::report::{ItemKind, Report};
 use carrack_engine::Context;
 use carrack_engine::files::{Files, ListEntry};
 
 use super::attempt::Attempt;
 use super::ends::OpenEnd;
-use super::failures::told;
 use crate::journal::{Item, ItemFilter, JournalError, each_item};
 use crate::model::{EventKind, ItemState};
 
@@ -29,12 +28,6 @@ fn open(end: &OpenEnd, context: &Context) -> Result<Files, Failure> {
 fn path_of(end: &OpenEnd) -> Result<&[u8], Failure> {
     let none = || Failure::new(ErrorCode::Usage, Side::Source, "has no path, so nothing is kept or deleted there");
     end.location.path().ok_or_else(none)
-}
-
-/// Without the slashes behind its name.
-fn bare(path: &[u8]) -> &[u8] {
-    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
-    &path[..end]
 }
 
 /// Deletes what a pair names, with all that is below it.
@@ -74,7 +67,7 @@ pub fn delete(attempt: &mut Attempt<'_>, pair: u32, source: &OpenEnd) -> Result<
 
 fn tell_stuck(attempt: &Attempt<'_>, pair: u32, entry: ListEntry) {
     let why = entry.error.unwrap_or_else(|| Failure::new(ErrorCode::Other, Side::Source, "cannot be deleted"));
-    let failure = Some(told(&why, &entry.path, attempt.reached));
+    let failure = Some(attempt.told(&why, &entry.path));
     let (path, kind, state) = (entry.path, entry.kind, ItemState::Failed);
     attempt.teller.item(Item { pair, path, kind, state, size: 0, digest: None, failure }, false, false);
 }
@@ -235,7 +228,7 @@ impl Lanes<'_> {
             return Err(why);
         }
         let why = Failure { side: Side::Source, ..why };
-        let mut failure = told(&why, &item.path, self.attempt.reached);
+        let mut failure = self.attempt.told(&why, &item.path);
         // Copied is copied: another attempt finds the source no other.
         failure.retryable = false;
         let item = Item { pair: self.pair, state: ItemState::Failed, failure: Some(failure), ..item.clone() };

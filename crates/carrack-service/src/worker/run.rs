@@ -10,6 +10,7 @@ use carrack_engine::Context;
 use rustix::process::{nice, setsid};
 
 use super::attempt::{Attempt, deadline};
+use super::called::Called;
 use super::ends::{self, OpenEnd};
 use super::failures::{can_pass, is_source_error, told};
 use super::history::History;
@@ -132,7 +133,19 @@ fn begin<'a>(order: &'a Order, lock: &Lock, context: Context, reach: Reach) -> R
     let deadline = deadline(order);
     let ended: u64 = history.pairs.values().map(|pair| pair.progress.bytes_moved).sum();
     let open_bytes = history.progress.bytes_moved.saturating_sub(ended);
-    Ok(Attempt { order, context, history, teller, reach, deadline, open_bytes, reached, fatal: None, passing: None })
+    Ok(Attempt {
+        order,
+        context,
+        history,
+        teller,
+        reach,
+        deadline,
+        open_bytes,
+        reached,
+        called: Called::default(),
+        fatal: None,
+        passing: None,
+    })
 }
 
 fn tell_recovered(teller: &Teller, recovered: &Recovered) {
@@ -171,7 +184,12 @@ impl Attempt<'_> {
     }
 
     fn work(&mut self, number: u32, pair: &PairOrder) {
-        let result = self.open(pair).and_then(|(source, destination)| match (self.order.kind, destination) {
+        self.called = Called::of(pair);
+        let opened = self.open(pair);
+        if let Ok((source, destination)) = &opened {
+            self.called.opened(source, destination.as_ref());
+        }
+        let result = opened.and_then(|(source, destination)| match (self.order.kind, destination) {
             (TaskKind::Delete, _) => removal::delete(self, number, &source),
             (_, Some(destination)) => copying::copy(self, number, &source, &destination),
             (_, None) => Err(Failure::new(ErrorCode::Usage, Side::Destination, "the pair names no destination")),
@@ -198,7 +216,7 @@ impl Attempt<'_> {
             return;
         }
         if can_pass(why, self.reached) {
-            let failure = told(why, b"", self.reached);
+            let failure = self.told(why, b"");
             self.teller.event(EventKind::Fault, failure.why.clone(), serde_json::json!({ "pair": number }));
             self.passing.get_or_insert(failure);
             self.teller.leave_pass();
@@ -207,7 +225,7 @@ impl Attempt<'_> {
         self.teller.begin_pass(number, self.history.pairs.get(&number));
         let skipped = self.order.skip_source_errors && is_source_error(why);
         let state = if skipped { ItemState::Skipped } else { ItemState::Failed };
-        let failure = Some(told(why, &ends::name(pair), self.reached));
+        let failure = Some(self.told(why, &ends::name(pair)));
         // Without a path of its own: a later pass is over the whole pair.
         let item = Item { pair: number, path: Vec::new(), kind: ItemKind::File, state, size: 0, digest: None, failure };
         self.teller.item(item, false, false);

@@ -1,7 +1,7 @@
 //! `carrack mv`: a rename within one place. Between places it would be a copy and a removal, which nobody should get
 //! without having asked for both.
 
-use carrack_core::path::{join, split_name};
+use carrack_core::path::{bare, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, ItemKind};
 use carrack_engine::files::Files;
 use clap::Command;
@@ -60,8 +60,7 @@ fn target(files: &mut Files, from: &[u8], to: &[u8]) -> Result<Vec<u8>, Failure>
 }
 
 fn into(directory: &[u8], from: &[u8]) -> Vec<u8> {
-    let end = from.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
-    join(directory, split_name(&from[..end]).1)
+    join(directory, split_name(bare(from)).1)
 }
 
 #[cfg(test)]

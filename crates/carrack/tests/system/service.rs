@@ -197,6 +197,49 @@ fn endpoint_test_names_a_link_in_the_endpoints_path_and_the_line_that_mends_it()
 }
 
 #[test]
+fn failures_of_a_task_name_the_endpoint_and_not_where_its_host_is() {
+    let sandbox = Sandbox::new();
+    let (lab, archive) =
+        (Node::start(&sandbox, "lab", &[]), Node::start(&sandbox, "archive", &["--dial-to=127.0.0.0/8"]));
+    let service = Service::start(&sandbox, &[]);
+    sandbox.write("lab/data/run/x/a", "a");
+    sandbox.write("archive/in/run/x", "a file where a directory would be");
+    fs::create_dir_all(sandbox.path("here/in")).unwrap();
+    for (name, node, below) in [("lab", &lab, "data"), ("archive", &archive, "in")] {
+        sandbox.ok(["endpoint", "add", name, &node.at(below), "--token-file", &node.token_file.display().to_string()]);
+    }
+    sandbox.ok(["endpoint", "add", "here", &sandbox.path("here").display().to_string()]);
+    let hosts = [&lab, &archive].map(|node| node.address.to_string());
+    let told = |words: &[&str], enough: &dyn Fn(&serde_json::Value) -> bool| {
+        let id = sandbox.ok(["task", "submit"].iter().chain(words)).stdout.trim().to_owned();
+        let mut task = serde_json::Value::Null;
+        wait_until("the task is told as far as it gets", || {
+            task = object(&sandbox, &["task", "show", &id]);
+            enough(&task)
+        });
+        let (items, events) = (sandbox.ok(["task", "items", &id]).stdout, sandbox.ok(["task", "events", &id]).stdout);
+        let all = format!("{task}\n{items}\n{events}");
+        for hidden in &hosts {
+            assert!(!all.contains(hidden), "{hidden} is in {all}");
+        }
+        assert!(!all.contains("/data/run") && !all.contains("/in/run"), "{all}");
+        all
+    };
+    let ended = |task: &serde_json::Value| task["ended"].is_string();
+    let all = told(&["@lab:/absent", "@archive:/"], &ended);
+    assert!(all.contains("@lab:/absent: "), "{all}");
+    let all = told(&["@lab:/run", "@archive:/"], &ended);
+    assert!(all.contains("@archive: run/x: "), "{all}");
+    let all = told(&["@here:/gone", "@archive:/"], &ended);
+    assert!(all.contains("@here:/gone: "), "{all}");
+    // What another attempt may mend is told as long as the task waits for it.
+    drop(lab);
+    let all = told(&["@lab:/run", "@here:/in"], &|task| task["blocked"].is_object());
+    assert!(all.contains("@lab: "), "{all}");
+    drop(service);
+}
+
+#[test]
 fn timer_submits_its_tasks_and_no_more_after_its_runs() {
     let sandbox = Sandbox::new();
     let _service = Service::start(&sandbox, &[]);

@@ -88,7 +88,7 @@ function Space({ storage }) {
   };
   return html`<section class="sheet" aria-label="Storage"><div class="part-head"><h2>Storage</h2></div>
     ${storage.length === 0 ? html`<p class="pad quiet">No endpoint shown here is a directory of this host. Space at other hosts is among what a test finds.</p>`
-    : html`<div class="scroll-x" tabindex="0" role="region" aria-label="Table of storage"><table class="plain-table"><thead><tr><th scope="col">Endpoint</th><th scope="col">Directory</th><th scope="col">In use</th><th scope="col" class="num"><span class="hidden-text">In use, </span>percent</th><th scope="col" class="num">Free</th><th scope="col" class="num">In all</th><th scope="col" class="num">Files that fit</th></tr></thead><tbody>${storage.map(row)}</tbody></table></div>`}</section>`;
+    : html`<div class="scroll-x" tabindex="0" role="region" aria-label="Table of storage"><table class="plain-table"><thead><tr><th scope="col">Endpoint</th><th scope="col">Directory</th><th scope="col">In use</th><th scope="col" class="num"><span class="hidden-text">In use, in percent</span><span aria-hidden="true">%</span></th><th scope="col" class="num">Free</th><th scope="col" class="num">In all</th><th scope="col" class="num">Files that fit</th></tr></thead><tbody>${storage.map(row)}</tbody></table></div>`}</section>`;
 }
 
 /** @param {{endpoint: string, known: import("../types.js").Whoami, kept: Kept|undefined, again: () => void}} props */

@@ -9,7 +9,8 @@ use carrack_core::request::Reach;
 use carrack_engine::files::Files;
 use carrack_engine::{Context, Place, Stop, StopReason};
 
-use super::{FilesOrder, told};
+use super::super::called::of_endpoint;
+use super::FilesOrder;
 use crate::identity::ScopePath;
 use crate::model::Verb;
 use crate::worker::ends::{self, OpenEnd};
@@ -96,7 +97,7 @@ impl End {
 
     /// A failure by the name that the caller knows the place by.
     pub fn named(&self, failure: Failure) -> Failure {
-        told::of_endpoint(failure, &self.name, self.end.location.path().unwrap_or_default())
+        of_endpoint(failure, &self.name, self.end.location.path().unwrap_or_default())
     }
 
     /// The endpoint as it was opened.

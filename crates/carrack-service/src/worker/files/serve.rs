@@ -12,6 +12,7 @@ use carrack_core::request::Reach;
 use carrack_engine::{Context, Stop, StopReason};
 use rustix::process::setsid;
 
+use super::super::called::of_endpoint;
 use super::end::End;
 use super::listing::Listings;
 use super::reply::{Credit, Output, Reply};
@@ -72,7 +73,7 @@ pub fn serve(means: Means) -> Result<(), String> {
     let mut input = BufReader::new(means.stream);
     let Some((order, _)) = frame::read::<FilesOrder>(&mut input).map_err(told)? else { return Ok(()) };
     let end = End::open(&order, &means.reach, &context).map(Arc::new);
-    let end = end.map_err(|failure| told::of_endpoint(failure, &order.name, b""));
+    let end = end.map_err(|failure| of_endpoint(failure, &order.name, b""));
     drop(order);
     let session = Arc::new(Session { end, listings: Arc::default(), running: Mutex::default(), stop: stop.clone() });
     let watching = stop.clone();

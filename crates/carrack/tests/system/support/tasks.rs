@@ -216,5 +216,5 @@ impl Node {
 
 /// From one end to another.
 pub fn pair(source: EndOrder, destination: EndOrder) -> PairOrder {
-    PairOrder { source, destination: Some(destination) }
+    PairOrder::new(source, Some(destination))
 }

@@ -75,7 +75,7 @@ fn worker_deletes_a_tree_and_not_more_than_a_token_allows() {
     let node = Node::start(&tasks.sandbox, "data", &[]);
     tree::many(&tasks.sandbox.path("data/old"), 50, 10);
     tasks.sandbox.write("data/kept", "kept");
-    let delete = |path: &str| vec![PairOrder { source: node.end(path), destination: None }];
+    let delete = |path: &str| vec![PairOrder::new(node.end(path), None)];
     let mut order = tasks.order("few", TaskKind::Delete, delete("old"));
     order.ceilings.deletions = Some(51);
     let end = tasks.run(&order).ended().clone();
