@@ -86,6 +86,8 @@ pub enum Fault {
 pub struct Features {
     /// A name is never replaced by a rename: `EEXIST`.
     pub rename_refuses: bool,
+    /// A rename has no flags, as on NFS: `EINVAL`.
+    pub no_rename_flags: bool,
     /// `a` and `A` are one name.
     pub folds_case: bool,
     /// `a` and `A` are one name in directories of this name and all below them, and only there. `FS_IOC_GETFLAGS` says

@@ -202,6 +202,9 @@ impl Operations {
 
     fn do_rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> io::Result<()> {
         self.enter(Call::Rename, to)?;
+        if self.shared.features.no_rename_flags && !flags.is_empty() {
+            return Err(rustix::io::Errno::INVAL.into());
+        }
         let exchange = flags.contains(RenameFlags::RENAME_EXCHANGE);
         if self.shared.features.rename_refuses && !exchange && std::fs::symlink_metadata(to).is_ok() {
             return Err(rustix::io::Errno::EXIST.into());

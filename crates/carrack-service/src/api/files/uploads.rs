@@ -348,12 +348,16 @@ pub(in crate::api) async fn remove_upload(
     known: Known,
     PathOf(id): PathOf<String>,
 ) -> Done<StatusCode> {
+    let caller = Arc::clone(&known.caller);
     let removed = api.run(move |api| {
         let found = own(api, &known, &id, false)?;
-        api.uploads.remove(&found.id).map_err(system)
+        Ok(api.uploads.remove(&found.id).map_err(system)?.then_some(found))
     });
-    if !removed.await? {
+    let Some(found) = removed.await? else {
         return Err(ApiError::conflict("the upload is being published").hint("wait until it has ended"));
+    };
+    if let Ok(at) = path("path", &found.request.upload.path) {
+        audit(&caller, &found.request.endpoint, "remove-upload", &at, Ok(()));
     }
     Ok(StatusCode::NO_CONTENT)
 }

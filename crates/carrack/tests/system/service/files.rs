@@ -5,6 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 
+use carrack_faults::can_mount;
+use carrack_faults::fuse::{FaultFs, Features};
 use carrack_service::client::{Call, Client, ClientError, Target};
 use serde_json::{Value, json};
 
@@ -128,6 +130,47 @@ fn files_of_every_kind_of_endpoint_are_listed_and_changed() {
         assert!(log.contains(words) || log.contains(&words.replace('"', "")), "{words}: {log}");
     }
     assert!(!log.contains(Node::TOKEN));
+}
+
+#[test]
+fn rename_replaces_nothing_unasked_where_the_file_system_cannot_promise_it() {
+    if !can_mount("a FUSE file system") {
+        return;
+    }
+    let scene = Scene::new();
+    let (backing, mount) = (scene.sandbox.path("backing"), scene.sandbox.path("root/mnt"));
+    fs::create_dir_all(&backing).unwrap();
+    fs::create_dir_all(&mount).unwrap();
+    let features = Features { no_rename_flags: true, ..Features::default() };
+    let _mounted = FaultFs::mount(&backing, &mount, features).unwrap();
+    for endpoint in ENDPOINTS {
+        let own = backing.join(endpoint);
+        fs::create_dir_all(own.join("directory/below")).unwrap();
+        fs::create_dir(own.join("empty")).unwrap();
+        symlink("nowhere", own.join("link")).unwrap();
+        for name in ["file", "taken"] {
+            fs::write(own.join(name), name).unwrap();
+        }
+        let rename = |from: &str, to: &str, replace: bool| {
+            let at = |name: &str| format!("/mnt/{endpoint}/{name}");
+            let body = json!({ "from": at(from), "to": at(to), "replace": replace });
+            scene.post(&format!("/endpoints/{endpoint}/files/rename"), &body)
+        };
+        for from in ["file", "directory", "link"] {
+            for to in ["taken", "empty"] {
+                assert_eq!(rename(from, to, false), Err((409, "exists".into())), "{endpoint}: {from} to {to}");
+            }
+            rename(from, "free", false).unwrap();
+            assert!(own.join(from).symlink_metadata().is_err(), "{endpoint}: {from}");
+            rename("free", from, false).unwrap();
+        }
+        let read = |name: &str| fs::read_to_string(own.join(name)).unwrap();
+        assert_eq!((read("file"), read("taken")), ("file".into(), "taken".into()), "{endpoint}");
+        assert!(own.join("directory/below").is_dir() && own.join("link").is_symlink(), "{endpoint}");
+        assert_eq!(fs::read_dir(own.join("empty")).unwrap().count(), 0, "{endpoint}");
+        rename("file", "taken", true).unwrap();
+        assert_eq!(read("taken"), "file", "{endpoint}");
+    }
 }
 
 #[test]
