@@ -47,7 +47,8 @@ test("task says which node it has lost, and goes on when that is back", () => vi
   await page.goto(`${world.origin}/#/tasks/${id}`);
   await state(page, "Active");
   await world.kill("archive");
-  await page.getByRole("list", { name: /^Events/ }).getByText(world.nodes.get("archive") ?? "").first().waitFor();
+  await page.getByRole("list", { name: /^Events/ }).getByText("@archive: ").first().waitFor();
+  assert.ok(!(await page.locator("main").innerText()).includes(world.nodes.get("archive") ?? ""), "by its endpoint, not by where its host is");
   await world.serveNode("archive");
   await state(page, "Succeeded");
   assert.equal(b3sum(world.path("archive/gone.dat")), b3sum(file));

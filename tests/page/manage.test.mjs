@@ -8,7 +8,7 @@ import { PASSWORD, until, World } from "./support/world.mjs";
 
 /** @type {World} */
 let world;
-before(async () => { world = await World.start(); world.addUser("ada"); });
+before(async () => { world = await World.start(); world.addUser("ada"); world.addUser("eve", "viewer"); });
 after(async () => { await endBrowser(); world?.endNow(); });
 
 const MIB = 1 << 20;
@@ -297,7 +297,13 @@ test("storage of an endpoint is measured by a button, shown as a heat map, and k
   guard.expect(/^403 .*\/bench/);
   await button(page, "Measure shut").click();
   await shut.getByRole("alert").getByText("the endpoint is read-only: its owner can change that").waitFor();
-  await button(page, "Measure measured").click();
+  // Whoever looks at it meanwhile sees that it began.
+  await visit(world, { user: "local", at: "#/node/measured" }, async (other) => {
+    const theirs = other.getByRole("region", { name: "Measurements of measured" });
+    await theirs.getByText("No measurements are kept.").waitFor();
+    await button(page, "Measure measured").click();
+    await theirs.getByRole("progressbar", { name: "Measuring of measured" }).waitFor();
+  });
   await card.getByRole("progressbar", { name: "Measuring of measured" }).waitFor();
   assert.ok(await card.getByRole("button", { name: "Measure measured" }).isDisabled());
   await until("it is measured", async () => (await world.api("GET", "/endpoints/measured/bench")).state === "finished", 120_000);
@@ -342,4 +348,29 @@ test("storage of an endpoint is measured by a button, shown as a heat map, and k
     await accessible(ada, "measurements, dark");
   });
   for (const name of names) await world.api("DELETE", `/endpoints/${name}`);
+}));
+
+test("part that cannot be measured is named with what to try, and a viewer sees all of it without a button", () => visit(world, { user: "local", at: "#/node" }, async (page) => {
+  fs.mkdirSync(world.path("lost"));
+  await world.api("POST", "/endpoints", { name: "lost", location: { kind: "local", root: world.path("lost") }, users: ["*"] });
+  fs.rmdirSync(world.path("lost"));
+  await button(page, "Measure lost").click();
+  await until("it is measured", async () => (await world.api("GET", "/endpoints/lost/bench")).state === "failed", 120_000);
+  const { failures } = await world.api("GET", "/endpoints/lost/bench");
+  assert.deepEqual(failures.map(({ kind }) => kind), ["disk", "ladder"]);
+  const told = async (of) => {
+    const card = of.getByRole("region", { name: "Measurements of lost" });
+    await card.getByRole("alert").filter({ hasText: /^Not measured: storage: .*No such file or directory/ }).waitFor();
+    await card.getByRole("alert").filter({ hasText: /^Not measured: copies from memory to storage: / }).waitFor();
+    await of.getByRole("region", { name: "Processors of lost" }).waitFor();
+    await of.getByRole("region", { name: "Table of storage" }).getByRole("row").filter({ hasText: "@lost" }).getByText(/^Not known: No such file/).waitFor();
+  };
+  await told(page);
+  await accessible(page, "measurements of which a part failed");
+  await visit(world, { user: "eve", at: "#/node" }, async (eve) => {
+    await told(eve);
+    assert.equal(await eve.getByRole("button", { name: /^(Measure|Test) / }).count(), 0);
+    await accessible(eve, "the node as a viewer sees it");
+  });
+  await world.api("DELETE", "/endpoints/lost");
 }));

@@ -21,6 +21,14 @@ try {
   /** @type {Record<string, string>} */
   const tasks = {};
   const submit = async (label, source, destination, more = {}) => { tasks[label] = (await world.submit(source, destination, { label, ...more })).id; };
+  fs.mkdirSync(world.path("scratch"));
+  await world.api("POST", "/endpoints", { name: "scratch", location: { kind: "local", root: world.path("scratch") } });
+  if ("node".includes(only)) {
+    // Before anything else runs: the figures in the picture are this host's own.
+    await world.api("POST", "/endpoints/scratch/test");
+    await world.api("POST", "/endpoints/scratch/bench");
+    await until("the storage is measured", async () => (await world.api("GET", "/endpoints/scratch/bench")).state === "finished", 120_000);
+  }
   await submit("run 41", "@lab:/run42/detector-0/", "@archive:/2026/run41/");
   await submit("calibration", "@lab:/calibration/", "@archive:/calibration/");
   await submit("spectra", "@lab:/run42/", "@archive:/2026/spectra/");
@@ -41,6 +49,10 @@ try {
     }],
     ["tasks", "#/tasks", {}],
     ["task", `#/tasks/${tasks.large}`, { height: 820 }, async (page) => { await page.locator(".uplot").first().waitFor(); }],
+    ["node", "#/node/scratch", { height: 1000 }, async (page) => {
+      await page.getByRole("region", { name: "Ladder of scratch" }).waitFor();
+      await page.getByRole("region", { name: "Findings" }).evaluate((one) => { one.style.scrollMarginTop = "24px"; one.scrollIntoView(); });
+    }],
     ["overview-dark", "#/overview", { dark: true }, async (page) => { await page.locator(".uplot").first().waitFor(); }],
   ];
   for (const [name, at, how, ready] of pictures.filter(([name]) => name.includes(only))) {

@@ -10,7 +10,7 @@ use carrack_core::failure::Side;
 
 use super::Api;
 use super::admit::Known;
-use super::endpoints::{changeable, visible};
+use super::endpoints::{changeable, event, visible};
 use super::extract::PathOf;
 use super::problem::{ApiError, Done};
 use crate::bench::Refused;
@@ -69,7 +69,11 @@ pub(super) async fn start(State(api): State<Arc<Api>>, known: Known, PathOf(name
             Refused::Stopping => ApiError::stopping(),
             Refused::System(error) => ApiError::internal(format!("bench: {error}")),
         })?;
-        tracing::info!(target: "carrack::audit", user = %caller.user, endpoint = %name, "measuring began");
+        // Pages that show the endpoint look again.
+        if let Err(error) = api.ledger.record(&[event(caller, &endpoint, "measuring began")], api.now()) {
+            tracing::warn!(endpoint = %name, "the event of a measurement is not kept: {error}");
+        }
+        api.wrote();
         api.benches.status(&name).map_err(|error| ApiError::internal(format!("bench: {error}")))
     });
     Ok((StatusCode::ACCEPTED, Json(status.await?)).into_response())

@@ -117,7 +117,8 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
     Ok((StatusCode::CREATED, etag(endpoint.version), Json(endpoint)).into_response())
 }
 
-fn event(caller: &Caller, endpoint: &Endpoint, text: &str) -> NewEvent {
+/// What is told of an endpoint to those who may see it, and to the audit.
+pub(super) fn event(caller: &Caller, endpoint: &Endpoint, text: &str) -> NewEvent {
     tracing::info!(target: "carrack::audit", user = %caller.user, endpoint = %endpoint.name, "{text}");
     NewEvent {
         kind: EventKind::EndpointChanged,

@@ -24,7 +24,7 @@ word_enum! {
         TimerRan "timer-ran" "a timer submitted a task"
         TimerSkipped "timer-skipped" "a run was left out"
         TimerEnded "timer-ended" "no more runs come"
-        EndpointChanged "endpoint-changed" "an endpoint was added, changed or removed"
+        EndpointChanged "endpoint-changed" "an endpoint was added, changed, measured or removed"
         Decision "decision" "what the scheduler decided, with its numbers"
     }
 }

@@ -13,6 +13,8 @@ import { bytes, duration, percent, plural, rate } from "../format.js";
 const KINDS = { disk: "storage", cpu: "processors", ladder: "copies from memory to storage" };
 /** How often it is asked how far measuring is, in milliseconds. */
 const PERIOD = 1000;
+/** What a label means, where it does not say so itself. @type {Record<string, string>} */
+const LABELS = { short: "too short to tell whether the rate had settled" };
 /** Steps of colour in a heat map; styles have one class for each. */
 const HEATS = 7;
 
@@ -28,7 +30,7 @@ const numbers = (values) => [...new Set(values)].sort((one, other) => Number(one
 /** @param {{endpoint: any, known: import("../types.js").Whoami}} props */
 export function Measured({ endpoint, known }) {
   const path = `/endpoints/${encodeURIComponent(endpoint.name)}/bench`;
-  const bench = useLive((signal) => /** @type {Promise<Bench>} */ (call("GET", path, { signal })), [path]);
+  const bench = useLive((signal) => /** @type {Promise<Bench>} */ (call("GET", path, { signal })), [path], (event) => event.kind === "endpoint-changed" && event.subject === endpoint.name);
   const begin = useAction(() => call("POST", path), bench.put);
   const now = bench.value, runs = now?.state === "running";
   useEffect(() => {
@@ -58,7 +60,7 @@ function Running({ kind, endpoint }) {
 function Shown({ result, endpoint }) {
   const { kind, rows } = result, shared = common(rows), failed = rows.filter((row) => row.error);
   return html`<div class="stack"><h4>${kind === "disk" ? "Storage" : kind === "cpu" ? "Processors" : "Ladder of copies"}</h4>
-    <p class="small quiet">Measured <${Time} at=${result.time} /> by version ${result.program}, in ${duration(result.elapsed_seconds)}${shared.length > 0 && `; all rows: ${shared.join(", ")}`}</p>
+    <p class="small quiet">Measured <${Time} at=${result.time} /> by version ${result.program}, in ${duration(result.elapsed_seconds)}${shared.length > 0 && `; all rows: ${shared.map((label) => LABELS[label] ?? label).join(", ")}`}</p>
     ${result.verdict && html`<p><strong>${result.verdict}</strong></p>`}
     ${kind === "disk" ? html`<${Heats} rows=${rows} shared=${shared} endpoint=${endpoint} />` : kind === "cpu" ? html`<${Processors} rows=${rows} endpoint=${endpoint} />` : html`<${Ladder} rows=${rows} shared=${shared} endpoint=${endpoint} />`}
     ${failed.length > 0 && html`<details><summary>${plural(failed.length, "row")} with an error</summary><ul class="small">${failed.map((row) => html`<li>${row.name}${Object.entries(row.conditions).map(([name, value]) => `, ${name} ${value}`)}: ${row.error}</li>`)}</ul></details>`}
