@@ -153,10 +153,10 @@ for (const [what, days, word] of /** @type {[string, number, RegExp]} */ ([["ahe
 
 test("page tells that the service was upgraded under it, and is the newer one when it was loaded again", () => visit(world, { user: "local", at: "#/timers" }, async (page, guard) => {
   await link(page, "Live");
-  // Another build, with another page: one word of it is another one.
-  const built = fs.readFileSync(world.program), old = world.program, at = built.indexOf('["timers", "Timers"]');
+  // Another build, with another page: one word of one of its views is another one.
+  const built = fs.readFileSync(world.program), old = world.program, at = built.indexOf('"No such timer" : "Timers"');
   assert.ok(at > 0, "the page stands in the program");
-  built.write('["timers", "Repeat"]', at);
+  built.write('"No such timer" : "Repeat"', at);
   guard.expect(GONE);
   await world.kill();
   world.program = world.path("newer");
@@ -165,9 +165,9 @@ test("page tells that the service was upgraded under it, and is the newer one wh
   const notice = page.getByText("The service has a newer page than this one.");
   await notice.waitFor();
   await accessible(page, "a page that is older than its service");
-  await page.getByRole("link", { name: "Timers" }).waitFor();
+  await page.getByRole("heading", { level: 1, name: "Timers" }).waitFor();
   await page.getByRole("button", { name: "Reload the page" }).click();
-  await page.getByRole("link", { name: "Repeat" }).waitFor();
+  await page.getByRole("heading", { level: 1, name: "Repeat" }).waitFor();
   await link(page, "Live");
   assert.equal(await notice.count(), 0);
   world.program = old;

@@ -90,7 +90,7 @@ function useNewer(own) {
     let mine;
     let lost = false;
     const look = async () => {
-      const tag = (await fetch("/page/js/app.js", { method: "HEAD", cache: "no-store" })).headers.get("etag");
+      const tag = (await fetch("/", { method: "HEAD", cache: "no-store" })).headers.get("etag");
       if (mine === undefined) { mine = tag; return; }
       const { service } = await whoami();
       setNewer(service !== own ? `The service is now version ${service}, and this page is of version ${own}.`

@@ -2,6 +2,7 @@
 // names the active row (aria-activedescendant), so that nothing is lost when rows come and go. The data source decides
 // what the whole set is; the table never sorts or filters what happens to be loaded.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
+import { onGap } from "./live.js";
 
 const ROW = 34, HEAD = 35, OVERSCAN = 8, BASE = 128;
 /** Browsers lose positions in elements that are taller: Firefox at 17.9 million pixels, others later. */
@@ -229,6 +230,7 @@ export function Table({ source, columns, label, cls = "", busy = false, fitted =
 export function usePages(fetchPage, key, inputs) {
   const [state, setState] = useState({ rows: /** @type {T[]} */ ([]), next: /** @type {string|null} */ (null), loading: true, problem: /** @type {Error|null} */ (null) });
   const work = useRef({ control: new AbortController(), busy: false });
+  const failed = useRef(/** @type {(() => void)|null} */ (null));
   /** @param {string|null} cursor @param {T[]} before */
   const load = async (cursor, before) => {
     const mine = work.current;
@@ -251,12 +253,16 @@ export function usePages(fetchPage, key, inputs) {
     const mine = work.current;
     setState({ rows: [], next: null, loading: true, problem: null });
     void load(null, []);
-    return () => mine.control.abort();
+    // What could not be read while the server was away is read when it is back.
+    const off = onGap(() => { if (failed.current) failed.current(); });
+    return () => { off(); mine.control.abort(); };
   }, inputs);
+  const again = () => { setState((old) => ({ ...old, loading: old.rows.length === 0 })); void load(state.next, state.rows); };
+  failed.current = state.problem ? again : null;
   /** @type {Source<T>} */
   const source = {
     length: state.rows.length, complete: !state.next && !state.loading, row: (index) => state.rows[index], key,
     need: (_, to) => { if (state.next && to + 200 > state.rows.length) void load(state.next, state.rows); },
   };
-  return { source, ...state, setState };
+  return { source, ...state, setState, again };
 }

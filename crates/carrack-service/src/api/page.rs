@@ -27,6 +27,9 @@ const STYLE: &str = "text/css; charset=utf-8";
 const IMAGE: &str = "image/svg+xml";
 const TEXT: &str = "text/plain; charset=utf-8";
 
+/// What `/` answers.
+const INDEX: &str = "index.html";
+
 /// A file of the page.
 struct File {
     /// Below `/page/`.
@@ -42,7 +45,7 @@ macro_rules! files {
 }
 
 /// Every file of the page; a test compares them with the directory.
-const FILES: &[File] = files! {
+static FILES: &[File] = files! {
     HTML: "index.html";
     STYLE: "css/base.css" "css/files.css" "css/parts.css" "css/views.css" "vendor/uPlot.min.css";
     IMAGE: "icon.svg";
@@ -70,8 +73,17 @@ fn ready() -> &'static [Ready] {
     READY.get_or_init(|| FILES.iter().filter_map(prepare).collect())
 }
 
+/// The digest of the whole page. It is the first document's tag: a page that is open learns by it that there is another.
+fn whole() -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    for file in FILES {
+        hasher.update(file.path.as_bytes()).update(&[0]).update(&file.bytes.len().to_le_bytes()).update(file.bytes);
+    }
+    hasher.finalize()
+}
+
 fn prepare(file: &'static File) -> Option<Ready> {
-    let digest = blake3::hash(file.bytes).to_hex();
+    let digest = if file.path == INDEX { whole() } else { blake3::hash(file.bytes) }.to_hex();
     let tag = HeaderValue::from_str(&format!("\"{}\"", digest.get(..32)?)).ok()?;
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());
     packer.write_all(file.bytes).ok()?;
@@ -81,7 +93,7 @@ fn prepare(file: &'static File) -> Option<Ready> {
 /// The page's routes. They stand outside of what asks who calls.
 pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
-        .route("/", get(async |headers: HeaderMap| send("index.html", &headers)))
+        .route("/", get(async |headers: HeaderMap| send(INDEX, &headers)))
         .route("/page/{*path}", get(async |Path(path): Path<String>, headers: HeaderMap| send(&path, &headers)))
 }
 

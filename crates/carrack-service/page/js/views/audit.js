@@ -16,7 +16,7 @@ export function Audit() {
     (/** @type {Line} */ line) => String(line.id), [text, days]);
   return html`<section class="stack" aria-label="Audit"><div class="view-head"><h2>Audit</h2><div class="filters"><${Search} label="Search the audit" value=${text} set=${setText} />
       <select aria-label="When" value=${days} onChange=${(/** @type {Event} */ event) => setDays(/** @type {HTMLSelectElement} */ (event.currentTarget).value)}>${SPANS.map(([value, words]) => html`<option value=${value}>${words}</option>`)}</select></div></div>
-    <${Trouble} problem=${list.problem} />
+    <${Trouble} problem=${list.problem} again=${list.again} />
     <${Table} source=${list.source} columns=${COLUMNS} label="Audit" cls="audit-grid" fitted=${true} busy=${list.loading} empty=${html`<${Empty} title=${text || days ? "No line fits" : "Nothing has been changed yet"} />`} /></section>`;
 }
 
