@@ -73,7 +73,7 @@ fn ready() -> &'static [Ready] {
     READY.get_or_init(|| FILES.iter().filter_map(prepare).collect())
 }
 
-/// The digest of the whole page. It is the first document's tag: a page that is open learns by it that there is another.
+/// The digest of the whole page. It is the first document's tag: by it an open page learns that there is another.
 fn whole() -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     for file in FILES {
