@@ -277,8 +277,7 @@ test("a file and a folder are downloaded whole, whatever they are called", () =>
   assert.equal(spawnSync("tar", ["-xOf", archive.path, "folder/inner/deep"], { encoding: "utf8" }).stdout, "deep");
 }));
 
-test("viewers are told that they may not see files, and change nothing", () => visit(world, { user: "eve", at: link("/run", "/") }, async (page, guard) => {
-  guard.expect(/^403 .*\/listings$/);
+test("viewers are told that they may not see files, and change nothing", () => visit(world, { user: "eve", at: link("/run", "/"), expect: [/^403 .*\/listings$/] }, async (page) => {
   await grid(page, "Left").getByRole("alert").waitFor();
   await accessible(page, "files of a viewer");
   for (const name of ["Copy", "Move", "New folder", "Rename", "Delete", "Upload"]) assert.ok(await button(page, name).isDisabled(), name);

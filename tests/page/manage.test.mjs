@@ -377,7 +377,7 @@ test("part that cannot be measured is named with what to try, and a viewer sees 
   };
   await told(page);
   await accessible(page, "measurements of which a part failed");
-  await visit(world, { user: "vera", at: "#/node" }, async (vera) => {
+  await visit(world, { user: "vera", at: "#/node", expect: [/^403 .*\/listings$/] }, async (vera) => {
     await told(vera);
     assert.equal(await vera.getByRole("button", { name: /^(Measure|Test) / }).count(), 0);
     await accessible(vera, "the node as a viewer sees it");

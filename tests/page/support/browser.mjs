@@ -54,7 +54,7 @@ class Guard {
 /**
  * Opens a page in a browser of its own, does something with it, and looks whether it did what it must not.
  * @param {import("./world.mjs").World} world
- * @param {{user?: string, at?: string, dark?: boolean, width?: number, height?: number, name?: string}} how
+ * @param {{user?: string, at?: string, dark?: boolean, width?: number, height?: number, name?: string, expect?: RegExp[]}} how `expect`: what it may say from its login on
  * @param {(page: import("playwright-core").Page, guard: Guard, context: import("playwright-core").BrowserContext) => Promise<void>} run
  */
 export async function visit(world, how, run) {
@@ -68,6 +68,7 @@ export async function visit(world, how, run) {
   });
   const guard = new Guard(world.origin), page = await context.newPage();
   guard.watch(page);
+  guard.expect(...how.expect ?? []);
   try {
     if (how.user) {
       await page.goto(world.link(how.user));
