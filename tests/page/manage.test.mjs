@@ -194,9 +194,13 @@ test("audit tells who did what and who was refused, and is searched", () => visi
   const search = page.getByRole("searchbox", { name: "Search the audit" }), trouble = page.getByRole("region", { name: "Audit" }).getByRole("alert");
   guard.expect(/^net::ERR_INTERNET_DISCONNECTED /);
   await context.setOffline(true);
+  const lost = () => page.waitForEvent("requestfailed", (request) => request.url().includes("/audit?"));
+  let failed = lost();
   await search.fill("endpoints");
+  await failed;
+  failed = lost();
   await trouble.getByRole("button", { name: "Try again" }).click();
-  await trouble.waitFor();
+  await failed;
   await context.setOffline(false);
   await audit.getByRole("row").filter({ hasText: "PATCH /endpoints/{name}" }).first().waitFor();
   await trouble.waitFor({ state: "detached" });

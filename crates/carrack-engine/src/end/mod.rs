@@ -300,11 +300,8 @@ impl End {
         sent.map_err(|error| {
             // Whoever ends a session says why before: that is found in the inbox once it has been read.
             self.heard_out.wait(HEARD_OUT);
-            failure(
-                ErrorCode::ConnectionLost,
-                Side::Link,
-                format!("{}: the control connection was lost: {}", self.name, describe(&error)),
-            )
+            let why = format!("the control connection was lost: {}", describe(&error));
+            failure(ErrorCode::ConnectionLost, Side::Link, why).at_end(&*self.name)
         })?;
         Ok(request)
     }

@@ -229,13 +229,14 @@ export function Table({ source, columns, label, cls = "", busy = false, fitted =
  */
 export function usePages(fetchPage, key, inputs) {
   const [state, setState] = useState({ rows: /** @type {T[]} */ ([]), next: /** @type {string|null} */ (null), loading: true, problem: /** @type {Error|null} */ (null) });
-  const work = useRef({ control: new AbortController(), busy: false });
+  const work = useRef({ control: new AbortController(), busy: false, gap: false });
   const failed = useRef(/** @type {(() => void)|null} */ (null));
   /** @param {string|null} cursor @param {T[]} before */
   const load = async (cursor, before) => {
     const mine = work.current;
     if (mine.busy) return;
-    mine.busy = true;
+    let lost = false;
+    [mine.busy, mine.gap] = [true, false];
     try {
       const page = await fetchPage(cursor, mine.control.signal);
       if (!mine.control.signal.aborted) {
@@ -244,17 +245,20 @@ export function usePages(fetchPage, key, inputs) {
         setState({ rows, next: page.next ?? null, loading: false, problem: null });
       }
     } catch (error) {
-      if (!mine.control.signal.aborted) setState((old) => ({ ...old, loading: false, problem: /** @type {Error} */ (error) }));
+      lost = !mine.control.signal.aborted;
+      if (lost) setState((old) => ({ ...old, loading: false, problem: /** @type {Error} */ (error) }));
     }
     mine.busy = false;
+    // It was asked before the server was back.
+    if (lost && mine.gap) void load(cursor, before);
   };
   useEffect(() => {
-    work.current = { control: new AbortController(), busy: false };
+    work.current = { control: new AbortController(), busy: false, gap: false };
     const mine = work.current;
     setState({ rows: [], next: null, loading: true, problem: null });
     void load(null, []);
     // What could not be read while the server was away is read when it is back.
-    const off = onGap(() => { if (failed.current) failed.current(); });
+    const off = onGap(() => { mine.gap = mine.busy; failed.current?.(); });
     return () => { off(); mine.control.abort(); };
   }, inputs);
   const again = () => { setState((old) => ({ ...old, loading: old.rows.length === 0 })); void load(state.next, state.rows); };

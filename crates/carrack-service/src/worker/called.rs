@@ -52,8 +52,7 @@ impl Called {
         failure.source = failure.source.map(|source| Box::new(self.name(*source)));
         let Some(end) = self.end_of(&failure) else { return failure };
         if let Some(path) = end.path_of(&failure).map(<[u8]>::to_vec) {
-            let at = failure.at.get_or_insert_default();
-            (at.end, at.path) = (None, Some(path));
+            failure.at.get_or_insert_default().path = Some(path);
         }
         rename(failure, &end.endpoint, &end.base)
     }
@@ -79,7 +78,9 @@ impl Called {
             (false, true, _) => self.destination.as_ref(),
             (_, _, Side::Source) => self.source.as_ref(),
             (_, _, Side::Destination) => self.destination.as_ref(),
-            (_, _, Side::Command | Side::Link) => None,
+            // Both are at that host.
+            (true, true, Side::Command | Side::Link) => self.source.as_ref(),
+            (false, false, Side::Command | Side::Link) => None,
         }
     }
 }
@@ -112,9 +113,11 @@ pub fn of_endpoint(mut failure: Failure, name: &str, base: &[u8]) -> Failure {
 
 /// Without its sources.
 fn rename(mut failure: Failure, name: &str, base: &[u8]) -> Failure {
-    let is_here = failure.side == Side::Command;
-    let Some(at) = failure.at.as_deref_mut().filter(|at| at.end.is_some() || !is_here) else { return failure };
-    let below = at.path.as_deref().filter(|_| !is_here).and_then(|path| path.strip_prefix(base));
+    let is_own = failure.side == Side::Command;
+    let Some(at) = failure.at.as_deref_mut().filter(|at| at.end.is_some() || !is_own) else { return failure };
+    // Paths of items begin where the copy does: they are not below a root that is relative, as ssh's may be.
+    let is_plain = base.is_empty() || base.starts_with(b"/") || base.starts_with(b"~");
+    let below = at.path.as_deref().filter(|_| is_plain).and_then(|path| path.strip_prefix(base));
     let below = below.filter(|below| below.is_empty() || below.starts_with(b"/") || base.ends_with(b"/"));
     match below.map(|below| below.strip_prefix(b"/").unwrap_or(below)) {
         Some(below) => {
@@ -147,6 +150,7 @@ mod tests {
             (Side::Source, Some("/data2/a"), None, "/data", "@lab: /data2/a: open: gone"),
             (Side::Source, None, None, "/data", "open: gone"),
             (Side::Command, Some("/data/spool"), None, "/data", "/data/spool: open: gone"),
+            (Side::Source, Some("data/a"), Some("h"), "data", "@lab: data/a: open: gone"),
         ];
         for (side, path, end, base, expected) in cases {
             assert_eq!(of_endpoint(failed(side, path, end), "lab", base.as_bytes()).message(), expected);
@@ -186,11 +190,14 @@ mod tests {
             // The destination's host says that it cannot reach the source's.
             (Side::Destination, Some("10.0.0.1:7341"), None, "", "@lab: gone"),
             (Side::Command, None, Some("/state/journal"), "", "/state/journal: gone"),
+            (Side::Command, Some(whole), None, "", "@lab:/run/: gone"),
         ] {
             assert_eq!(called.told(&failure(side, end, path), item.as_bytes(), false).why, expected);
         }
         let outer = failure(Side::Destination, None, Some("/in/a")).caused_by(failure(Side::Source, Some(whole), None));
         assert_eq!(called.name(outer).message(), "@archive:/in/a: gone: @lab:/run/: gone");
+        let both = Called { destination: end("archive", "/in", node("10.0.0.1", 7341, "/in/")), ..called };
+        assert_eq!(both.name(failure(Side::Link, Some("10.0.0.1:7341"), None)).message(), "@lab: gone");
         let nowhere = failure(Side::Source, Some("h:1"), Some("/x/a"));
         assert_eq!(Called::default().told(&nowhere, b"a", false).why, "h:1: /x/a: gone");
     }

@@ -4,6 +4,7 @@ use carrack_core::credential::{Credential, Token};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::limits;
 use carrack_core::location::{Location, NodeAddress, SshHost};
+use carrack_core::path::{bare, split_name};
 use carrack_core::pin::parse_pin;
 use carrack_core::request::{
     CongestionControl, CopyOptions, Digests, Durability, Encrypt, EndOptions, Existing, MainDigest, Reach, Verify,
@@ -50,7 +51,7 @@ pub fn open(end: &EndOrder, side: Side, reach: &Reach) -> Result<OpenEnd, Failur
             if let Some(root) = root {
                 let root = decode(root, side)?;
                 opened.place = Place::beneath(Path::new(OsStr::from_bytes(&root))).map_err(|error| {
-                    carrack_engine::io_failure(side, "open the endpoint's root", &error).at_path(&root[..])
+                    carrack_engine::io_failure(side, "open the endpoint's root", &error).at_path("/")
                 })?;
             }
             (opened.location, opened.read_only) = (Location::Local(decode(path, side)?), *read_only);
@@ -235,8 +236,8 @@ fn digests(text: &str) -> Result<Digests, String> {
 pub fn name(pair: &PairOrder) -> Vec<u8> {
     match &pair.source {
         EndOrder::Local { path, .. } | EndOrder::Node { path, .. } | EndOrder::Ssh { path, .. } => {
-            let path = path.trim_end_matches('/');
-            path.rsplit('/').next().unwrap_or_default().as_bytes().to_vec()
+            let path = decode(path, Side::Source).unwrap_or_else(|_| path.clone().into_bytes());
+            split_name(bare(&path)).1.to_vec()
         }
         EndOrder::Synthetic { text } => text.as_bytes().to_vec(),
     }

@@ -184,7 +184,9 @@ impl Lanes<'_> {
             return Ok(());
         }
         let from = source_path(&self.source.location, &item.path);
-        let to = destination.stat(&self.destination_path(&item.path));
+        // Whoever asks a host about files knows no sides.
+        let of = |side| move |why: Failure| if why.side == Side::Source { Failure { side, ..why } } else { why };
+        let to = destination.stat(&self.destination_path(&item.path)).map_err(of(Side::Destination));
         let here = match source.stat(&from) {
             Ok(here) => here,
             Err(why) if why.code == ErrorCode::NotFound => return Ok(()),
@@ -227,7 +229,6 @@ impl Lanes<'_> {
         if why.code.may_pass() || self.attempt.context.stop.requested().is_some() {
             return Err(why);
         }
-        let why = Failure { side: Side::Source, ..why };
         let mut failure = self.attempt.told(&why, &item.path);
         // Copied is copied: another attempt finds the source no other.
         failure.retryable = false;
@@ -301,7 +302,7 @@ fn delete_directories(attempt: &Attempt<'_>, source: &OpenEnd) -> Result<(), Fai
             // Something came to be there after the look.
             Err(why) if matches!(why.code, ErrorCode::NotEmpty | ErrorCode::NotADirectory) => left += 1,
             Err(why) if why.code == ErrorCode::VersionMismatch => {
-                tell(format!("the source's directories are left: {why}"), 0);
+                tell(format!("the source's directories are left: {}", attempt.called.name(why)), 0);
                 return Ok(());
             }
             Err(why) => return Err(why),
