@@ -16,6 +16,7 @@ mod grants;
 mod health;
 mod host;
 mod items;
+mod leftover;
 mod login;
 mod metrics;
 mod nodes;

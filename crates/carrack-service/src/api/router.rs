@@ -14,6 +14,7 @@ use utoipa_axum::routes;
 
 use super::admit::Known;
 use super::host::OwnNames;
+use super::leftover::Leftover;
 use super::problem::ApiError;
 use super::{
     Api, admit, audit, bench, endpoints, events, files, grants, health, host, items, login, metrics, nodes, openapi,
@@ -130,8 +131,12 @@ async fn bounded(State(patience): State<Duration>, request: Request, next: Next)
         let detail = "the request's body is larger than the service takes";
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ProblemCode::TooLarge, detail).into_response()
     } else {
+        let (request, leftover) = Leftover::of(request);
         match tokio::time::timeout(patience, next.run(request)).await {
-            Ok(response) => response,
+            Ok(response) => {
+                leftover.take_in(BODY_BYTES_MAX).await;
+                response
+            }
             Err(_) => {
                 let detail = "the request took too long to arrive, or to be answered";
                 let mut response =

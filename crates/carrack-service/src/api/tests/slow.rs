@@ -67,6 +67,31 @@ fn body_that_trickles_is_cut_off() {
 }
 
 #[test]
+fn client_that_writes_all_of_a_body_before_it_reads_learns_why_it_was_refused() {
+    let rig = Rig::start();
+    let bytes = vec![b' '; 4 << 20];
+    let head = |more: &str| {
+        format!(
+            "PUT /api/v1/uploads/none/blocks/0 HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n{more}\r\n",
+            bytes.len()
+        )
+    };
+    let mut socket = connect(&rig, &head(""));
+    socket.write_all(&bytes).unwrap();
+    let mut answer = [0; 12];
+    socket.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 404");
+    // The connection is as good as before.
+    socket.write_all(head("Connection: close\r\n").as_bytes()).unwrap();
+    socket.write_all(&bytes).unwrap();
+    assert_eq!(rest(&mut socket).matches("HTTP/1.1 404").count(), 1);
+    // Who asks first is answered at once, and sends nothing.
+    let mut socket = connect(&rig, &head("Expect: 100-continue\r\n"));
+    let answer = rest(&mut socket);
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+}
+
+#[test]
 fn head_that_trickles_is_cut_off_and_so_is_a_client_without_a_request() {
     let rig = Rig::patient(Patience { head: SHORT, ..Patience::default() });
     for said in ["", "GET /api/v1/whoami HTTP/1.1\r\nHost: x\r\n", "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"] {
