@@ -48,9 +48,9 @@ fn body_that_trickles_is_cut_off() {
     let rig = Rig::patient(Patience { request: SHORT, ..Patience::default() });
     let head =
         "POST /api/v1/tasks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n";
+    let began = Instant::now();
     let mut socket = connect(&rig, head);
     let mut trickle = socket.try_clone().unwrap();
-    let began = Instant::now();
     // A byte now and then keeps no request alive.
     let trickling = std::thread::spawn(move || {
         while began.elapsed() < LONG && trickle.write_all(b" ").is_ok() {
@@ -95,8 +95,8 @@ fn client_that_writes_all_of_a_body_before_it_reads_learns_why_it_was_refused() 
 fn head_that_trickles_is_cut_off_and_so_is_a_client_without_a_request() {
     let rig = Rig::patient(Patience { head: SHORT, ..Patience::default() });
     for said in ["", "GET /api/v1/whoami HTTP/1.1\r\nHost: x\r\n", "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"] {
-        let mut socket = connect(&rig, said);
         let began = Instant::now();
+        let mut socket = connect(&rig, said);
         let answer = rest(&mut socket);
         assert!(began.elapsed() >= SHORT / 2, "{said:?}: {answer}");
         // One whole request is answered, and then another is waited for.
