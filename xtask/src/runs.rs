@@ -11,6 +11,7 @@ use crate::cargo;
 const SWEEPS: &[(&str, &str, (&str, &str))] = &[
     ("kill", "crash::kill_sweep", ("CARRACK_SWEEP", "all")),
     ("power", "crash::power_cuts", ("CARRACK_SWEEP", "100")),
+    ("direct", "direct::", ("CARRACK_DIRECT_ROUNDS", "10")),
     ("race", "disk::directory_swapped", ("CARRACK_RACE_SECONDS", "60")),
 ];
 

@@ -174,6 +174,56 @@ pub fn unlock(file: &File) -> io::Result<()> {
     Ok(retry(|| rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock))?)
 }
 
+/// Who has a file open for writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writers {
+    /// Nobody on this host: no write is under way, and nobody has it mapped for writing.
+    None,
+    /// Somebody, in whatever way: writes may be under way, also those that were only handed to the kernel.
+    Some,
+    /// The system does not tell: the file is another user's, or the file system knows no leases.
+    Unknown,
+}
+
+/// Whether anybody has a file open for writing that is open here for reading alone. A read lease is asked for, which the
+/// kernel grants if nobody has, and given back at once. Who opens the file for writing in between waits that long.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+pub fn writers(file: &File) -> Writers {
+    use std::os::fd::AsRawFd;
+    let ask = |command, argument: libc::c_int| {
+        // SAFETY: the descriptor is open, and these commands take a number.
+        match unsafe { libc::fcntl(file.as_raw_fd(), command, argument) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    };
+    // Who opens it meanwhile has the holder of the lease told by a signal. SIGIO would end the process; SIGURG is ignored
+    // where nobody handles it.
+    if ask(F_SETSIG, libc::SIGURG).is_err() {
+        return Writers::Unknown;
+    }
+    match ask(libc::F_SETLEASE, libc::F_RDLCK.into()) {
+        Ok(()) => {
+            // It cannot fail for whoever holds one; closing the file would give it back as well.
+            let _ = ask(libc::F_SETLEASE, libc::F_UNLCK.into());
+            Writers::None
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Writers::Some,
+        Err(_) => Writers::Unknown,
+    }
+}
+
+/// Which signal tells what happens to a descriptor; the C library hides it behind a feature.
+#[cfg(target_os = "linux")]
+const F_SETSIG: libc::c_int = 10;
+
+/// There are no leases.
+#[cfg(not(target_os = "linux"))]
+pub fn writers(_: &File) -> Writers {
+    Writers::Unknown
+}
+
 /// Closes the file and tells what closing says. Some file systems (NFS, quotas, FUSE) write only then, and have no
 /// other moment to tell that there was no room.
 #[allow(unsafe_code)]
@@ -366,6 +416,32 @@ mod tests {
         assert!(try_lock(&two).unwrap());
         unlock(&two).unwrap();
         assert!(try_lock(&open()).unwrap());
+    }
+
+    /// Opened for writing by this very process, mapped for writing, or by nobody.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn writers_are_seen_as_long_as_they_have_the_file_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        std::fs::write(&path, b"there").unwrap();
+        let reading = File::open(&path).unwrap();
+        if writers(&reading) == Writers::Unknown {
+            return println!("skipped: this file system knows no leases");
+        }
+        for _ in 0..3 {
+            assert_eq!(writers(&reading), Writers::None);
+            let other_reader = File::open(&path).unwrap();
+            assert_eq!(writers(&other_reader), Writers::None);
+            let writing = File::options().write(true).open(&path).unwrap();
+            assert_eq!(writers(&reading), Writers::Some);
+            drop(writing);
+        }
+        // Asking leaves nothing behind that a writer would wait for.
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+        rustix::fs::open(&path, flags, Mode::empty()).unwrap();
+        let (pipe, _write) = rustix::pipe::pipe().unwrap();
+        assert_eq!(writers(&pipe.into()), Writers::Unknown);
     }
 
     #[test]

@@ -16,6 +16,18 @@ pub const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --lib storage::posix::identity",
     ),
     mutation(
+        "a source that somebody has open for writing is read at once",
+        "crates/carrack-engine/src/storage/posix/settle.rs",
+        ["        if writers == Writers::None {\n", "        if writers != Writers::Unknown {\n"],
+        "-p carrack-engine --lib storage::posix::settle",
+    ),
+    mutation(
+        "a file is taken for written by nobody though a lease is refused",
+        "crates/carrack-sys/src/file.rs",
+        ["io::ErrorKind::WouldBlock => Writers::Some,", "io::ErrorKind::WouldBlock => Writers::None,"],
+        "-p carrack-sys --lib file::tests::writers_",
+    ),
+    mutation(
         "what a hung sync delays gets its name when its session has long failed",
         "crates/carrack-engine/src/storage/posix/part/entry.rs",
         ["        shared.closing.check_open()?;\n", ""],

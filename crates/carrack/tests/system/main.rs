@@ -13,6 +13,7 @@ mod cli;
 mod crash;
 mod deaf;
 mod destination;
+mod direct;
 mod disk;
 mod doctor;
 mod du;

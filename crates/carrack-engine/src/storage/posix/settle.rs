@@ -2,10 +2,18 @@
 //!
 //! A file is read, and its change time is the same before and after: then nothing was written meanwhile, but only if a
 //! write would have moved it. It would not, where the time before was stamped within the same unit of the file system's
-//! clock (a tick of the kernel's, a second on ext3, two on FAT), or by a call to write that is still going on. So what
-//! changed just now is waited for until it is older than the unit, and until a call that was under way has ended. Files
-//! that changed at the same time are old at the same time: they are not waited for one by one. What a program writes
-//! through a mapping (`mmap`) moves no time but at its first touch of a page: only reading twice shows it.
+//! clock (a tick of the kernel's, a second on ext3, two on FAT), or by a call to write that is still going on: a call
+//! stamps it when it begins. So what changed just now is waited for until it is older than the unit, and what changed a
+//! while ago until no call can be under way that began then.
+//!
+//! That is so where nobody has the file open for writing, which a lease shows ([`file::writers`]): a call keeps it open,
+//! also one that was handed to the kernel, and so does a mapping. Where somebody has, a call may be under way for as long
+//! as storage takes to write a file of that size. A file that grows meanwhile is one that is appended to: what was there
+//! is not written over, and the call writes no more than what it grew by. Where the system does not tell who has it open, looking for data waits at least for calls that
+//! write through the cache. What a program writes through a mapping (`mmap`) then moves no time but at its first touch of
+//! a page: only reading twice shows it.
+//!
+//! Files that changed at the same time are old at the same time: they are not waited for one by one.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,8 +21,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::sync::lock;
-use carrack_core::tuning::{RESTS_MAX, SETTLED_AFTER, TICK, WHOLE_SECONDS};
+use carrack_core::tuning::{
+    APPEND_TAKES, RESTS_MAX, SETTLED_AFTER, TICK, WHOLE_SECONDS, WRITE_TAKES, WRITER_LOOK, WRITTEN_BYTES_PER_SECOND_MIN,
+};
 use carrack_sys::dir::{FileTime, Stat};
+use carrack_sys::file::{self, Writers};
 use carrack_sys::host;
 
 /// Nanoseconds on some clock.
@@ -32,8 +43,8 @@ pub struct SourceClocks {
 pub(super) enum Rest {
     /// Nothing: the file may be read at once.
     Settled,
-    /// A call to write that has begun before may be under way: it is to be waited for.
-    Writing,
+    /// A call to write that began so long ago may be under way: it is to be waited for.
+    Writing(Duration),
     /// A write might not be seen before so much time has passed.
     Young(Duration),
 }
@@ -49,7 +60,7 @@ impl SourceClocks {
         if age < unit {
             return Rest::Young(unit - age);
         }
-        if age < SETTLED_AFTER { Rest::Writing } else { Rest::Settled }
+        if age < SETTLED_AFTER { Rest::Writing(age) } else { Rest::Settled }
     }
 
     /// What a clock shows at least that is ahead of the host's: it has been `changed`, and has
@@ -69,6 +80,56 @@ fn nanos(time: FileTime) -> Nanos {
     Nanos::from(time.seconds) * 1_000_000_000 + Nanos::from(time.nanos)
 }
 
+/// How long a call may take that writes so much, into storage that is as slow as any, and takes `least` for anything.
+fn longest_write(bytes: u64, least: Duration) -> Duration {
+    let longest = least + Duration::from_secs(bytes / WRITTEN_BYTES_PER_SECOND_MIN);
+    longest.min(SETTLED_AFTER)
+}
+
+/// What a change that is old enough to be seen again says of calls to write that began with it.
+enum Calls {
+    /// None is under way.
+    Ended,
+    /// One may be: it is to be looked again after so long.
+    UnderWay(Duration),
+    /// There is always another.
+    Endless,
+}
+
+/// A file that is looked at again and again.
+struct Looks<'a> {
+    file: &'a std::fs::File,
+    /// What it was at first.
+    first: Stat,
+    /// When it had changed, as it was seen last while somebody had it open for writing.
+    changed: Option<FileTime>,
+    /// How often it may still be seen to have changed meanwhile.
+    changes: u32,
+}
+
+impl Looks<'_> {
+    /// Whether a call to write may be under way that began so long ago.
+    fn calls(&mut self, stat: &Stat, age: Duration) -> io::Result<Calls> {
+        let writers = file::writers(self.file);
+        if writers == Writers::None {
+            return Ok(Calls::Ended);
+        }
+        let grown = stat.size.saturating_sub(self.first.size);
+        let (written, least) = if grown > 0 { (grown, APPEND_TAKES) } else { (stat.size, WRITE_TAKES) };
+        let left = longest_write(written, least).saturating_sub(age);
+        if writers == Writers::Unknown || left.is_zero() {
+            // Looking for data waits for whoever is writing through the cache: both take the file's lock.
+            file::next_data(self.file, 0)?;
+            return Ok(Calls::Ended);
+        }
+        if self.changed.replace(stat.ctime).is_some_and(|before| before != stat.ctime) {
+            let Some(changes) = self.changes.checked_sub(1) else { return Ok(Calls::Endless) };
+            self.changes = changes;
+        }
+        Ok(Calls::UnderWay(left.min(WRITER_LOOK)))
+    }
+}
+
 /// Looks at a file until its change time proves that no write goes unseen from then on; what it is then. `rest` lets so
 /// much time pass, and says whether to go on.
 ///
@@ -80,20 +141,22 @@ pub(super) fn settle(
     rest: &mut dyn FnMut(Duration) -> bool,
 ) -> io::Result<Option<Stat>> {
     let mut rests = RESTS_MAX;
+    let mut stat = carrack_sys::dir::stat_file(file)?;
+    let mut looks = Looks { file, first: stat, changed: None, changes: RESTS_MAX };
     loop {
-        let stat = carrack_sys::dir::stat_file(file)?;
         match clocks.rest(&stat, nanos(host::clock()), Instant::now()) {
             Rest::Settled => return Ok(Some(stat)),
-            Rest::Writing => {
-                // Looking for data waits for whoever is writing: both take the file's lock.
-                carrack_sys::file::next_data(file, 0)?;
-                return Ok(Some(stat));
-            }
+            Rest::Writing(age) => match looks.calls(&stat, age)? {
+                Calls::Ended => return Ok(Some(stat)),
+                Calls::UnderWay(time) if rest(time) => {}
+                Calls::UnderWay(_) | Calls::Endless => return Ok(None),
+            },
             Rest::Young(time) if rests > 0 && rest(time) => {
                 rests = if time > TICK { 0 } else { rests - 1 };
             }
             Rest::Young(_) => return Ok(None),
         }
+        stat = carrack_sys::dir::stat_file(file)?;
     }
 }
 
@@ -118,7 +181,7 @@ mod tests {
             let rest = |after: Duration| clocks.rest(&changed, at(after), now);
             assert_eq!(rest(Duration::ZERO), Rest::Young(unit));
             assert_eq!(rest(unit / 4), Rest::Young(unit - unit / 4));
-            assert_eq!(rest(unit), Rest::Writing);
+            assert_eq!(rest(unit), Rest::Writing(unit));
             assert_eq!(rest(SETTLED_AFTER), Rest::Settled);
         }
     }
@@ -130,10 +193,49 @@ mod tests {
         let (clocks, now) = (SourceClocks::default(), Instant::now());
         let rest = |device, seconds, after: Duration| clocks.rest(&stat(device, seconds, 5), 0, now + after);
         assert_eq!(rest(1, 3600, Duration::ZERO), Rest::Young(TICK));
-        assert_eq!(rest(1, 3600, TICK), Rest::Writing);
+        assert_eq!(rest(1, 3600, TICK), Rest::Writing(TICK));
         assert_eq!(rest(1, 2900, TICK), Rest::Settled);
         assert_eq!(rest(1, 4300, TICK), Rest::Young(TICK));
         assert_eq!(rest(1, 3600, TICK), Rest::Settled);
         assert_eq!(rest(2, 3600, 2 * TICK), Rest::Young(TICK));
+    }
+
+    /// What is open for writing, and changed so long ago, is waited for by its size, or by what it grew by; what nobody
+    /// has open is not.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn file_that_is_open_for_writing_is_waited_for_by_its_size() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        let writer = std::fs::File::create(&path).unwrap();
+        let reader = std::fs::File::open(&path).unwrap();
+        if file::writers(&reader) == Writers::Unknown {
+            return println!("skipped: this file system knows no leases");
+        }
+        let sized = |size, nanos| Stat { size, ..stat(1, 1000, nanos) };
+        let looks = |size| Looks { file: &reader, first: sized(size, 1), changed: None, changes: RESTS_MAX };
+        let calls = |looks: &mut Looks<'_>, size, age| match looks.calls(&sized(size, 1), age).unwrap() {
+            Calls::Ended => None,
+            Calls::UnderWay(time) => Some(time),
+            Calls::Endless => panic!("it has not changed"),
+        };
+        let (megabytes, instant) = (1_000_000, Duration::from_millis(1));
+        for (size, longest) in [(1000, 5), (16 * megabytes, 13), (600 * megabytes, 305), (1 << 40, 600)] {
+            let longest = Duration::from_secs(longest);
+            assert_eq!(calls(&mut looks(size), size, TICK), Some(WRITER_LOOK), "{size}");
+            assert_eq!(calls(&mut looks(size), size, longest - instant), Some(instant), "{size}");
+            assert_eq!(calls(&mut looks(size), size, longest), None, "{size}");
+        }
+        let grown = 600 * megabytes + 1000;
+        assert_eq!(calls(&mut looks(600 * megabytes), grown, APPEND_TAKES - instant), Some(instant));
+        assert_eq!(calls(&mut looks(600 * megabytes), grown, APPEND_TAKES), None);
+        // One that changes whenever it is looked at never rests.
+        let (mut looked, mut times) = (looks(1000), 0);
+        while !matches!(looked.calls(&sized(1000, times), TICK).unwrap(), Calls::Endless) {
+            times += 1;
+        }
+        assert_eq!(times, RESTS_MAX + 1);
+        drop(writer);
+        assert_eq!(calls(&mut looks(1 << 40), 1 << 40, TICK), None);
     }
 }
