@@ -12,6 +12,7 @@ const SWEEPS: &[(&str, &str, (&str, &str))] = &[
     ("kill", "crash::kill_sweep", ("CARRACK_SWEEP", "all")),
     ("power", "crash::power_cuts", ("CARRACK_SWEEP", "100")),
     ("direct", "direct::", ("CARRACK_DIRECT_ROUNDS", "10")),
+    ("failing", "failing::", ("CARRACK_SWEEP", "24")),
     ("race", "disk::directory_swapped", ("CARRACK_RACE_SECONDS", "60")),
 ];
 

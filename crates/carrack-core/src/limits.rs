@@ -117,6 +117,10 @@ pub const PAGE_BYTES: usize = 256 << 10;
 /// part stays below [`ANSWER_FIELDS`] whatever is in the file.
 pub const PART_BYTES: usize = 48 << 10;
 const _: () = assert!(PART_BYTES + 16 < ANSWER_FIELDS && PART_BYTES < MESSAGE_BYTES);
+/// Directories that a directory lies in, and mounts below it, that an end tells of: what is beyond goes unsaid.
+pub const PLACES_TOLD: usize = 200;
+/// Paths that a receiver names whose items may be gone because a sync failed, in bytes; the rest are counted.
+pub const UNSYNCED_PATHS_BYTES: usize = 256 << 10;
 /// Failures that a report keeps in words; the rest are counted.
 pub const FAILURES_TOLD: usize = 100;
 /// Noise of a login shell before the agent's first word, in bytes.

@@ -264,6 +264,16 @@ pub struct Unkept<T> {
     pub kept: T,
 }
 
+/// Items that had got their names when a sync failed, since the last one that had not: nothing proves that they are on
+/// stable storage.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unsynced {
+    /// So many.
+    pub count: u64,
+    /// Their paths below the destination, the first of them; [`limits::UNSYNCED_PATHS_BYTES`] together at most.
+    pub paths: Vec<Vec<u8>>,
+}
+
 /// Attributes beside permissions and times that the destination did not keep: of kinds that it does not know, or
 /// that cannot be kept there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

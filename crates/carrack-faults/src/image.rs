@@ -114,6 +114,16 @@ impl Image {
         Snapshot { kind: self.kind, file: file.into() }
     }
 
+    /// Has each write to its device be of one page. A loop device says of a longer one that all of it was written if
+    /// its file took the beginning.
+    pub fn write_single_pages(&self) {
+        let mut find = Command::new("findmnt");
+        let found = find.args(["-n", "-o", "SOURCE", "--mountpoint"]).arg(&self.at).output().unwrap();
+        let device = String::from_utf8(found.stdout).unwrap();
+        let name = device.trim().trim_start_matches("/dev/");
+        std::fs::write(format!("/sys/block/{name}/queue/max_sectors_kb"), "4").unwrap();
+    }
+
     /// Mounts it anew with options, such as `ro`.
     pub fn remount(&self, options: &str) {
         run(Command::new("mount").args(["-o", &format!("remount,{options}")]).arg(&self.at)).unwrap();
@@ -134,7 +144,7 @@ impl Image {
         let script = self.file.with_extension("debugfs");
         std::fs::write(&script, fields.iter().map(words).collect::<String>()).unwrap();
         run(Command::new("debugfs").args(["-w", "-f"]).arg(&script).arg(&copy.file)).unwrap();
-        *self = copy.mount(&self.at);
+        *self = copy.mount(&self.at).unwrap();
     }
 
     /// Bytes that a user may still write.
@@ -148,6 +158,14 @@ impl Snapshot {
     /// Mounts it at a directory, made if it is not there, after its kind's own repair: what a
     /// machine does as it comes back.
     pub fn open(&self, at: &Path) -> Image {
+        self.try_open(at).unwrap()
+    }
+
+    /// The same of one that may be damaged beyond that.
+    ///
+    /// # Errors
+    /// When it cannot be mounted.
+    pub fn try_open(&self, at: &Path) -> Result<Image, String> {
         std::fs::create_dir_all(at).unwrap();
         self.repair();
         self.mount(at)
@@ -161,11 +179,11 @@ impl Snapshot {
         }
     }
 
-    fn mount(&self, at: &Path) -> Image {
+    fn mount(&self, at: &Path) -> Result<Image, String> {
         // The original may still be mounted: XFS would refuse a second one of the same name.
         let options = if self.kind == Kind::Xfs { "loop,nouuid" } else { "loop" };
-        mount(self.kind, &self.file, at, options).unwrap();
-        Image { kind: self.kind, file: self.file.clone(), at: at.into(), mounted: true }
+        mount(self.kind, &self.file, at, options)?;
+        Ok(Image { kind: self.kind, file: self.file.clone(), at: at.into(), mounted: true })
     }
 }
 
@@ -195,6 +213,13 @@ impl Scarce {
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// Leaves room for so many bytes more than are there now.
+    pub fn leave_room(&self, bytes: u64) {
+        let all = rustix::fs::statvfs(&self.0).unwrap();
+        let size = (all.f_blocks - all.f_bfree) * all.f_frsize + bytes;
+        run(Command::new("mount").args(["-o", &format!("remount,size={size}")]).arg(&self.0)).unwrap();
     }
 }
 

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct Throttle(PathBuf);
 
 impl Throttle {
-    /// Limits writes to the device of the file system that a path is on. `None`, and why is printed, where that cannot be
-    /// done.
+    /// Limits writes to the device of the file system that a path is on. `None`, and why is printed, where that cannot
+    /// be done.
     pub fn new(on: &Path, bytes_per_second: u64) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("carrack-slow-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));

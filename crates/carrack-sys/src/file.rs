@@ -185,8 +185,8 @@ pub enum Writers {
     Unknown,
 }
 
-/// Whether anybody has a file open for writing that is open here for reading alone. A read lease is asked for, which the
-/// kernel grants if nobody has, and given back at once. Who opens the file for writing in between waits that long.
+/// Whether anybody has a file open for writing that is open here for reading alone. A read lease is asked for, which
+/// the kernel grants if nobody has, and given back at once. Who opens the file for writing in between waits that long.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 pub fn writers(file: &File) -> Writers {
@@ -198,15 +198,15 @@ pub fn writers(file: &File) -> Writers {
             _ => Ok(()),
         }
     };
-    // Who opens it meanwhile has the holder of the lease told by a signal. SIGIO would end the process; SIGURG is ignored
-    // where nobody handles it.
+    // Who opens it meanwhile has the holder of the lease told by a signal. SIGIO would end the process; SIGURG is
+    // ignored where nobody handles it.
     if ask(F_SETSIG, libc::SIGURG).is_err() {
         return Writers::Unknown;
     }
-    match ask(libc::F_SETLEASE, libc::F_RDLCK.into()) {
+    match ask(libc::F_SETLEASE, libc::F_RDLCK) {
         Ok(()) => {
             // It cannot fail for whoever holds one; closing the file would give it back as well.
-            let _ = ask(libc::F_SETLEASE, libc::F_UNLCK.into());
+            let _ = ask(libc::F_SETLEASE, libc::F_UNLCK);
             Writers::None
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Writers::Some,

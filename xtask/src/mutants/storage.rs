@@ -28,6 +28,27 @@ pub const MUTATIONS: &[Mutation] = &[
         "-p carrack-sys --lib file::tests::writers_",
     ),
     mutation(
+        "a sync that failed is forgotten",
+        "crates/carrack-engine/src/storage/posix/syncs.rs",
+        [
+            "lock(&self.0).failed.get_or_insert_with(|| why.clone());",
+            "lock(&self.0).failed.take_if(|first| first != why);",
+        ],
+        "-p carrack-engine --lib storage::posix::syncs",
+    ),
+    mutation(
+        "names that a failed sync puts in doubt are not told after the next",
+        "crates/carrack-engine/src/storage/posix/syncs.rs",
+        ["        if state.failed.is_some() {\n", "        if synced.is_err() {\n"],
+        "-p carrack-engine --lib storage::posix::syncs",
+    ),
+    mutation(
+        "a directory that is mounted a second time lies where its path says",
+        "crates/carrack-sys/src/dir/mounts.rs",
+        ["joined(&mount.root, below(path, &mount.point)?)", "path.to_vec()"],
+        "-p carrack-sys --lib dir::mounts",
+    ),
+    mutation(
         "what a hung sync delays gets its name when its session has long failed",
         "crates/carrack-engine/src/storage/posix/part/entry.rs",
         ["        shared.closing.check_open()?;\n", ""],

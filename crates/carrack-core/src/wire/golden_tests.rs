@@ -18,7 +18,7 @@ use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
 use crate::pace::limit::StageTimes;
 use crate::report::{
-    Counts, Faults, Hop, ItemKind, ItemReport, Outcome, PathTrace, Progress, Unkept, UnkeptAttributes,
+    Counts, Faults, Hop, ItemKind, ItemReport, Outcome, PathTrace, Progress, Unkept, UnkeptAttributes, Unsynced,
 };
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use crate::timeline::{
@@ -397,6 +397,8 @@ fn ends() -> Vec<Line> {
     let attributes = UnkeptAttributes { count: 24, path: b"d/f".to_vec(), kinds };
     let attributes = Ended { unkept_attributes: Some(attributes), ..one.clone() };
     let four = Ended { parts_reread: 21, bytes_reread: 22, files_not_read_back: 23, ..four };
+    let unsynced = Unsynced { count: 25, paths: vec![b"d/f".to_vec(), b"d/g".to_vec()] };
+    let unsynced = Ended { unsynced, durable: false, failure: Some(no_space()), ..Ended::default() };
     let failed = Ended { failure: Some(no_space()), durable: false, ..one.clone() };
     vec![
         tell(1, "tell Ended", Tell::Ended(Box::new(one))),
@@ -404,6 +406,7 @@ fn ends() -> Vec<Line> {
         tell(2, "tell Ended", Tell::Ended(Box::new(two))),
         tell(4, "tell Ended", Tell::Ended(Box::new(four))),
         tell(4, "tell Ended-attributes", Tell::Ended(Box::new(attributes))),
+        tell(6, "tell Ended-unsynced", Tell::Ended(Box::new(unsynced))),
     ]
 }
 

@@ -18,15 +18,18 @@ use carrack_core::request::Digests;
 use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
-use carrack_core::wire::control::{Collect, Entry, List, MakeDirectory, PathFacts, Remove, Rename, Sum, Tell};
+use carrack_core::wire::control::{
+    Collect, Entry, List, MakeDirectory, PathFacts, PlaceKey, Remove, Rename, Sum, Tell,
+};
 use carrack_core::wire::failure_bytes;
-use carrack_sys::dir::{Dir, Kind, Links, Stat};
+use carrack_sys::dir::{Dir, Kind, Links, Mounts, Stat};
 
 use super::begin::open_roots;
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure, system_failure};
 use crate::storage;
 use crate::storage::collect::{Collected, Rules};
+use crate::storage::identity::place_key;
 use crate::storage::overlap::Overlaps;
 use crate::storage::place::Place;
 use crate::storage::posix::store::kind_of;
@@ -56,20 +59,31 @@ pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
         });
         return Tell::Inspected(facts.collect());
     }
+    let mounts = Mounts::now();
     let facts = paths.iter().map(|path| match place.look(path) {
-        Ok((Some(stat), resolved)) => PathFacts {
-            kind: Some(kind_of(stat.kind)),
-            size: stat.size,
-            device: stat.device,
-            inode: stat.inode,
-            resolved,
-            failure: None,
-        },
+        Ok((Some(stat), resolved)) => {
+            let (kind, lies) = (Some(kind_of(stat.kind)), lies(place, path, stat.kind, &mounts));
+            let (lies_in, holds) = lies.unwrap_or_default();
+            let (size, device, inode) = (stat.size, stat.device, stat.inode);
+            PathFacts { kind, size, device, inode, resolved, failure: None, lies_in, holds }
+        }
         // Nothing is there, and no failure: a destination is made.
         Ok((None, resolved)) => PathFacts { resolved, ..PathFacts::default() },
         Err(error) => PathFacts { failure: Some(named(path, "stat", &error)), ..PathFacts::default() },
     });
     Tell::Inspected(facts.collect())
+}
+
+/// What a directory lies in, and what it holds: see [`PathFacts`]. `None` where the system does not tell.
+fn lies(place: &Place, path: &[u8], kind: Kind, mounts: &Mounts) -> Option<(Vec<PlaceKey>, Vec<PlaceKey>)> {
+    if kind != Kind::Dir {
+        return None;
+    }
+    let (own, below) = mounts.place_of(&place.dir(path).ok()?).ok()?;
+    let key = |path: &[u8]| place_key(&own.file_system, path);
+    let lies_in = own.above().map(key).take(limits::PLACES_TOLD).collect();
+    let below = below.iter().map(|mount| place_key(&mount.file_system, &mount.path));
+    Some((lies_in, [key(&own.path)].into_iter().chain(below).take(limits::PLACES_TOLD).collect()))
 }
 
 /// Collects entries into pages and sends each when it is full.

@@ -19,7 +19,7 @@ mod streams;
 mod tune;
 mod watch;
 
-use carrack_core::report::{Failure, Report};
+use carrack_core::report::{Failure, ItemReport, Report};
 use carrack_core::request::CopyRequest;
 use carrack_core::wire::control::SessionKey;
 use carrack_core::wire::expected::Expected;
@@ -59,6 +59,8 @@ struct Copying<'a> {
     last: Option<Failure>,
     /// The most items and bytes that any session had at the destination.
     most_landed: (u64, u64),
+    /// Of the session, items whose names may be gone because a sync failed.
+    unsynced: Vec<ItemReport>,
     held_back: HeldBack,
     measured: Measured,
     /// Finds out how many streams are best, where that is not settled.

@@ -402,6 +402,8 @@ fn check_not_itself(
     let above = slashes.map(|index| there.resolved[..index].to_vec());
     let way = [b"/".to_vec()].into_iter().chain(above).chain([there.resolved.clone()]).collect::<Vec<_>>();
     let way = standing(&way, &mut ends.destination, inbox, note)?;
+    // The nearest directory that is there: the destination lies in it, and in all that it lies in.
+    let nearest = way.iter().rfind(|one| one.kind == Some(ItemKind::Directory));
     let targets = plan.sources.iter().map(target_of).collect::<Vec<_>>();
     let at_targets = standing(&targets, &mut ends.destination, inbox, note)?;
     let all = request.sources.iter().zip(facts).zip(targets).zip(at_targets);
@@ -409,7 +411,8 @@ fn check_not_itself(
         let Some(facts) = facts else { continue };
         // By what it is, too: the same directory may be mounted in several places.
         let below = same_paths && is_below(&target, &facts.resolved);
-        let met = below || is_same(facts, &at_target) || way.iter().any(|one| is_same(facts, one));
+        let through_mounts = nearest.into_iter().chain([&at_target]).any(|one| lies_in(one, facts));
+        let met = below || is_same(facts, &at_target) || through_mounts || way.iter().any(|one| is_same(facts, one));
         let same_file = facts.kind == Some(ItemKind::File) && met;
         let inside = facts.kind == Some(ItemKind::Directory) && met;
         let same_path = same_paths && target == facts.resolved;
@@ -439,6 +442,11 @@ fn standing(paths: &[Vec<u8>], end: &mut End, inbox: &mut Inbox, note: &Note) ->
 /// Whether two are one file, or one directory, of one host.
 fn is_same(one: &PathFacts, other: &PathFacts) -> bool {
     one.inode != 0 && one.kind == other.kind && (one.device, one.inode) == (other.device, other.inode)
+}
+
+/// Whether a directory lies in another, or in what is mounted below that, by whichever mounts their paths lead.
+fn lies_in(one: &PathFacts, other: &PathFacts) -> bool {
+    one.lies_in.iter().any(|above| other.holds.contains(above))
 }
 
 fn is_below(path: &[u8], directory: &[u8]) -> bool {

@@ -61,6 +61,7 @@ pub(super) fn run(
         used_up: None,
         last: None,
         most_landed: (0, 0),
+        unsynced: Vec::new(),
         held_back: HeldBack::new(context.tuning.stretch, Instant::now()),
         measured: Measured::new(Arc::clone(&context.tuning), start),
         tune: None,

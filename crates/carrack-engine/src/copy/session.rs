@@ -139,6 +139,7 @@ impl Copying<'_> {
             self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
         }
         let result = self.watch(ends, &mut streams);
+        self.tell_unsynced();
         self.tell_steps(true);
         self.report.moving += moving.elapsed();
         if let (Some(known), Some(found)) = (&mut self.known, self.tune.as_ref().and_then(Tune::found)) {

@@ -7,8 +7,8 @@ use carrack_core::pace::limit::Stage;
 use carrack_core::pace::streams::Change;
 use carrack_core::path::check_relative;
 use carrack_core::report::{
-    ErrorCode, Event, Failure, ItemFailure, ItemReport, Outcome, PathTrace, Progress, RateFall, Report,
-    UnkeptAttributes,
+    ErrorCode, Event, Failure, FileDigests, ItemFailure, ItemKind, ItemReport, Outcome, PathTrace, Progress, RateFall,
+    Report, Side, UnkeptAttributes,
 };
 use carrack_core::request::{LinkKind, Verify};
 use carrack_core::timeline::Happened;
@@ -20,6 +20,7 @@ use super::streams::Streams;
 use super::tune::Tune;
 use super::{Copying, held_back};
 use crate::end::{EndId, Incoming, Waited};
+use crate::error::failure;
 
 impl Copying<'_> {
     /// Passes on what the ends tell, until both have ended, and keeps the streams up.
@@ -236,7 +237,30 @@ impl Copying<'_> {
         self.held_back.read_in(began.elapsed());
     }
 
+    /// Names that may be gone are told as failures of their items, after all that the sender has told of these.
+    fn keep_unsynced(&mut self, ended: &Ended) -> Result<(), ProtocolError> {
+        let why = "had got its name when a sync failed, and may be gone, or not whole";
+        for path in &ended.unsynced.paths {
+            let outcome = Outcome::Failed(failure(ErrorCode::InputOutput, Side::Destination, why));
+            let (kind, digests) = (ItemKind::File, FileDigests::default());
+            let item = ItemReport { path: path.clone(), kind, size: 0, digests, outcome };
+            self.check_item(&item)?;
+            self.unsynced.push(item);
+        }
+        Ok(())
+    }
+
+    /// See [`Self::keep_unsynced`]: when both ends have ended, or are not waited for.
+    pub(super) fn tell_unsynced(&mut self) {
+        std::mem::take(&mut self.unsynced).into_iter().for_each(|item| self.handle_item(item));
+    }
+
     fn handle_ended(&mut self, ends: &Ends, end: EndId, ended: Ended) -> Option<Failure> {
+        if end == EndId::Destination
+            && let Err(error) = self.keep_unsynced(&ended)
+        {
+            return Some(ends.destination.misbehaved(&error));
+        }
         let report = &mut *self.report;
         // They add up over the sessions of a run.
         report.faults.add(&ended.faults.told_by(end.side()));

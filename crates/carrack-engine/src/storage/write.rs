@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::report::{ItemKind, Unkept, UnkeptAttributes};
+use carrack_core::report::{ItemKind, Unkept, UnkeptAttributes, Unsynced};
 use carrack_core::request::Digests;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::SLICE_BYTES;
@@ -304,6 +304,11 @@ pub trait Destination: Send + Sync {
     /// The system's, as [`Destination::sync_group`]; and when the destination is no longer where it was.
     fn sync_all(&self) -> Result<bool, Failure> {
         Ok(false)
+    }
+
+    /// What has got its name and may be gone, because a sync has failed since: nothing as long as none has.
+    fn unsynced(&self) -> Unsynced {
+        Unsynced::default()
     }
 
     /// What a user should know of calls to storage that have not returned: each once. To be asked every now and then.

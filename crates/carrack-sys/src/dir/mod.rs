@@ -11,6 +11,7 @@
 mod beneath;
 mod entries;
 mod file_system;
+mod mounts;
 mod name;
 mod stat;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod tests;
 
 pub use entries::{DirEntry, Entries};
 pub use file_system::{ChangeTimes, FileSystem, file_system};
+pub use mounts::{Mounts, PlaceWithin};
 use stat::StatSource;
 pub(crate) use stat::only_mtime;
 pub use stat::{FileTime, Kind, Stat, stat_file, stat_file_uncached, stat_path};
@@ -331,6 +333,25 @@ impl Dir {
             other => return Ok(other?),
         }
         self.sync()
+    }
+
+    /// Whether the file system takes no writes: it was mounted so, or it has met an error and given up.
+    pub fn is_read_only(&self) -> io::Result<bool> {
+        Ok(retry(|| rustix::fs::fstatvfs(&self.fd))?.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+    }
+
+    /// Whether names can be added to it and nothing else (`chattr +a`); `false` where the file system does not tell.
+    #[cfg(target_os = "linux")]
+    pub fn is_append_only(&self) -> bool {
+        use rustix::fs::{StatxAttributes, StatxFlags};
+        let found = retry(|| rustix::fs::statx(&self.fd, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE));
+        found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::APPEND))
+    }
+
+    /// Not known.
+    #[cfg(not(target_os = "linux"))]
+    pub fn is_append_only(&self) -> bool {
+        false
     }
 
     /// Whether [`Dir::sync_filesystem`] reaches the disks. FUSE and SMB send what was written on to whoever stores it

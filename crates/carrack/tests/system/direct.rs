@@ -1,5 +1,5 @@
-//! A source that is written past the cache while it is copied, by one call that lasts for seconds: its times are those of
-//! the call's beginning, and no lock of the file is held.
+//! A source that is written past the cache while it is copied, by one call that lasts for seconds: its times are those
+//! of the call's beginning, and no lock of the file is held.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -21,6 +21,7 @@ mod durability;
 #[cfg(feature = "service")]
 mod endpoint;
 mod extremes;
+mod failing;
 mod fan;
 mod fast;
 mod faults;

@@ -360,7 +360,12 @@ fn copy_onto_itself_through_a_bind_mount_is_refused() {
     sandbox.write("top/beside/h", "h");
     let _bound = Bound::new(&sandbox.path("top"), sandbox.path("mnt"));
     let _inside = Bound::new(&sandbox.path("top/src"), sandbox.path("there/src"));
+    let _deeper = Bound::new(&sandbox.path("top/src/d"), sandbox.path("inner"));
+    fs::create_dir(sandbox.path("top/src/d/e")).unwrap();
+    let _held = Bound::new(&sandbox.path("top/beside"), sandbox.path("holder/held"));
     let node = Node::start(&sandbox, "mnt", &[]);
+    let deep = Node::start(&sandbox, "inner", &[]);
+    let whole = node.at("");
     let before = tree::walk(&sandbox.path("top"));
     let token = node.token();
     for (source, destination) in [
@@ -373,6 +378,16 @@ fn copy_onto_itself_through_a_bind_mount_is_refused() {
         ("top/src/", "there/src/new".into()),
         ("top/src/f", "mnt/src".into()),
         ("top/src/f", "mnt/src/f".into()),
+        // What is mounted elsewhere lies in the source, however deep.
+        ("top/", "inner".into()),
+        ("top/", "inner/new".into()),
+        ("top", "inner/e".into()),
+        ("mnt/", "inner/".into()),
+        ("top/src/", "inner/".into()),
+        ("top/", deep.at("new")),
+        (&whole, "inner/e".into()),
+        // What is mounted in the source is a part of it.
+        ("holder/", "top/beside/new".into()),
         ("top/src/", node.at("src/new")),
         ("top/src", node.at("")),
     ] {

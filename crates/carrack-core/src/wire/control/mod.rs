@@ -18,4 +18,4 @@ pub use ask::{
     ReceiveRole, Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
 };
 pub use options::{SessionKey, TransferOptions};
-pub use tell::{Dialed, Ended, Entry, Listening, OpenedFile, PathFacts, Stages, StreamLost, Tell, Welcome};
+pub use tell::{Dialed, Ended, Entry, Listening, OpenedFile, PathFacts, PlaceKey, Stages, StreamLost, Tell, Welcome};

@@ -14,7 +14,7 @@ use crate::evidence::EvidenceText;
 use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::pace::limit::StageTimes;
-use crate::report::{Counts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unkept, UnkeptAttributes};
+use crate::report::{Counts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unkept, UnkeptAttributes, Unsynced};
 use crate::timeline::Sample;
 use crate::wire::Version;
 
@@ -122,7 +122,15 @@ pub struct PathFacts {
     pub resolved: Vec<u8>,
     /// Why it could not be looked at.
     pub failure: Option<Failure>,
+    /// Of a directory, what it lies in on its file system, the topmost first, and itself: the same through any mount,
+    /// and nothing that tells a path (6). At most [`limits::PLACES_TOLD`].
+    pub lies_in: Vec<PlaceKey>,
+    /// Of a directory, itself and what is mounted below it (6). At most [`limits::PLACES_TOLD`].
+    pub holds: Vec<PlaceKey>,
 }
+
+/// By which a directory of a file system of a host is known.
+pub type PlaceKey = [u8; 16];
 
 /// Where data connections are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -222,6 +230,8 @@ pub struct Ended {
     /// With `--verify disk`, files that lie where nothing can be read back past the cache. Told by the
     /// receiver, from version 4 on.
     pub files_not_read_back: u64,
+    /// Names that may be gone because a sync failed. Told by the receiver (6).
+    pub unsynced: Unsynced,
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use carrack_core::attributes::Attributes;
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::Failure;
+use carrack_core::report::Unsynced;
 use carrack_core::request::Digests;
 use carrack_sys::bulk::Pipe;
 
@@ -170,6 +171,10 @@ impl Destination for OverDestination {
             Act::Go | Act::Fail(_) => self.inner.unkept(),
             _ => UnkeptSoFar::default(),
         }
+    }
+
+    fn unsynced(&self) -> Unsynced {
+        self.inner.unsynced()
     }
 
     fn files_in_memory(&self) -> u64 {

@@ -13,12 +13,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 use carrack_core::path::{display_bytes, split_name};
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
-use carrack_sys::errno::ESTALE;
+use carrack_sys::errno::{EROFS, ESTALE};
 use carrack_sys::host;
 
 use super::descriptors::{open_directories_max, patiently};
 use super::identity::Ground;
 use super::names::FileSystemTraits;
+use super::syncs::Syncs;
 use super::times::system_time;
 use super::unkept::{MODE_MASK, ToKeep, UnkeptTally, if_it_can};
 use crate::error::{failure, io_failure};
@@ -64,13 +65,27 @@ pub struct DestinationFileSystem {
     keeps_inodes: bool,
     /// A directory by which all of it is synced at once; none where names have to be synced one by one.
     top: Option<Dir>,
+    /// It takes no writes, and took none when it was met.
+    is_read_only: bool,
 }
 
 impl DestinationFileSystem {
     fn look(dir: &Dir, device: u64, may_keep: bool) -> io::Result<Self> {
         let top = (may_keep && dir.syncs_as_one()).then(|| dir.try_clone()).transpose()?;
         let (shown, is_silent) = (OnceLock::new(), AtomicBool::new(false));
-        Ok(Self { device, ground: Ground::new(device, dir), shown, is_silent, keeps_inodes: dir.keeps_inodes(), top })
+        let is_read_only = dir.is_read_only().unwrap_or_default();
+        let (ground, keeps_inodes) = (Ground::new(device, dir), dir.keeps_inodes());
+        Ok(Self { device, ground, shown, is_silent, keeps_inodes, top, is_read_only })
+    }
+
+    /// Syncs all of it, by a directory that is on it. One that has met an error and given up says that all is well when
+    /// it is asked a second time; that it takes no more writes it goes on saying.
+    fn sync(&self, dir: &Dir) -> io::Result<()> {
+        dir.sync_filesystem()?;
+        if !self.is_read_only && dir.is_read_only()? {
+            return Err(io::Error::from_raw_os_error(EROFS));
+        }
+        Ok(())
     }
 
     /// Whether a directory says that names are one in it. A directory that does not say so is like the others of
@@ -164,6 +179,8 @@ pub struct Directories {
     twins: Mutex<Names>,
     /// Permissions of directories before their owner was let in.
     opened_up: Mutex<HashMap<Vec<u8>, Had>>,
+    /// What syncs have said.
+    pub syncs: Syncs,
 }
 
 fn identity(stat: &Stat) -> Identity {
@@ -192,6 +209,7 @@ impl Directories {
             known: Mutex::new(HashMap::from([(key(b""), identity(&stat))])),
             twins: Mutex::default(),
             opened_up: Mutex::default(),
+            syncs: Syncs::default(),
         })
     }
 
@@ -297,10 +315,14 @@ impl Directories {
     fn enter_below(&self, parent: &OpenDir, path: &[u8]) -> Result<OpenDir, Failure> {
         let fail = |error: io::Error| io_failure(Side::Destination, "enter the directory", &error).at_path(path);
         let next = patiently(|| self.enter(&parent.dir, path)).map_err(fail)?;
+        if !next.fresh && next.dir.is_append_only() {
+            let why = "the directory takes new names and lets none be changed (chattr +a): nothing was written there";
+            return Err(failure(ErrorCode::PermissionDenied, Side::Destination, why).at_path(path));
+        }
         let is_first = !lock(&self.known).contains_key(&key(path));
         // Not only of one that has just been made: whoever made it may have been cut off before its name was synced.
         if self.sync_names || parent.file_system.syncs_alone() {
-            parent.dir.sync().map_err(fail)?;
+            self.sync_names(&parent.dir).map_err(|why| why.at_path(path))?;
         }
         if !self.is_known(path, &next, true).map_err(fail)? {
             return Err(exchanged(path));
@@ -440,7 +462,7 @@ impl Directories {
         unkept.look(|| path.to_vec(), &ToKeep { mode: Some(wanted.attributes.mode), mtime, others }, &now);
         lock(&self.opened_up).remove(path);
         if self.sync_names || found.file_system.syncs_alone() {
-            found.dir.sync().map_err(fail)?;
+            self.sync_names(&found.dir)?;
         }
         Ok(())
     }
@@ -467,17 +489,42 @@ impl Directories {
         !self.root.file_system.keeps_inodes || found.as_ref().is_ok_and(same)
     }
 
+    /// Syncs the names in a directory.
+    ///
+    /// # Errors
+    /// The system's, which are remembered.
+    pub fn sync_names(&self, dir: &Dir) -> Result<(), Failure> {
+        let failed = |error: io::Error| io_failure(Side::Destination, "sync the directory", &error);
+        dir.sync().map_err(failed).inspect_err(|why| self.syncs.failed(why))
+    }
+
+    /// Syncs the file system of the topmost directory, and what is on it.
+    ///
+    /// # Errors
+    /// The system's, which are remembered.
+    pub fn sync_root(&self) -> Result<(), Failure> {
+        self.syncs.all(|| self.root.file_system.sync(&self.root.dir).map_err(sync_failure))
+    }
+
     /// Syncs every file system that something has been written to.
     ///
     /// # Errors
-    /// The system's.
-    pub fn sync_file_systems(&self) -> io::Result<()> {
+    /// The system's, which are remembered, and what it has said before.
+    pub fn sync_file_systems(&self) -> Result<(), Failure> {
         let met: Vec<_> = lock(&self.file_systems).values().cloned().collect();
         // Where names were synced one by one all has been. The root's is asked in any case.
         let others = met.iter().filter(|met| met.device != self.root.file_system.device);
-        let tops = others.filter_map(|met| met.top.as_ref());
-        tops.chain([&self.root.dir]).try_for_each(Dir::sync_filesystem)
+        let tops = others.filter_map(|met| Some((met, met.top.as_ref()?)));
+        let root = (&self.root.file_system, &self.root.dir);
+        let sync = || tops.chain([root]).try_for_each(|(met, top)| met.sync(top)).map_err(sync_failure);
+        // What was said before is said again by [`Syncs::check`], with what may be gone.
+        let _ = self.syncs.all(sync);
+        self.syncs.check()
     }
+}
+
+fn sync_failure(error: io::Error) -> Failure {
+    io_failure(Side::Destination, "sync the file system", &error)
 }
 
 /// Lets its owner write to a directory, if that is this user; the permissions that it had, if they were changed.

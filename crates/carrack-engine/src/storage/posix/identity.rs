@@ -133,6 +133,13 @@ fn short(digest: &[u8; 32]) -> Fingerprint {
     fingerprint
 }
 
+/// A directory of a file system of this machine, whichever path leads to it. Where it lies is nobody else's business.
+pub fn place_key(file_system: &[u8], path: &[u8]) -> Fingerprint {
+    let mut hasher = blake3::Hasher::new_derive_key("carrack place within a file system");
+    hasher.update(&machine()).update(&(file_system.len() as u64).to_le_bytes()).update(file_system).update(path);
+    short(hasher.finalize().as_bytes())
+}
+
 /// This machine, over reboots and in any mount namespace. Derived: the system's own number is nobody else's business.
 pub fn machine() -> [u8; 32] {
     static MACHINE: OnceLock<[u8; 32]> = OnceLock::new();

@@ -14,6 +14,7 @@ pub mod settle;
 pub mod source;
 mod stale;
 pub mod store;
+mod syncs;
 pub mod times;
 pub mod tree;
 mod unkept;

@@ -159,6 +159,38 @@ impl FileSystemTraits {
     }
 }
 
+/// Finds out whether names can be given and taken away in a directory, before anything is written there: what could not
+/// be renamed would be written whole and stay as a part.
+///
+/// # Errors
+/// When not. Where nothing can be made, that is no error: what stands there may be all that is wanted.
+pub fn check_names_change(dir: &Dir) -> io::Result<()> {
+    let refused = |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    if dir.is_append_only() {
+        return refused(
+            "the directory takes new names and lets none be changed (chattr +a): nothing was written there",
+        );
+    }
+    let tag = new_tag()?;
+    let name = |number: &str| [&b".try"[..], MIDDLE, &tag, number.as_bytes(), PART_END].concat();
+    let (first, second) = (name("-0"), name("-1"));
+    if dir.create_new(&first).is_err() {
+        return Ok(());
+    }
+    let renamed = dir.rename(&first, dir, &second);
+    let removed = dir.unlink(if renamed.is_ok() { &second } else { &first });
+    match (renamed, removed) {
+        (Err(error), _) if error.kind() == io::ErrorKind::PermissionDenied => {
+            refused("the directory takes new names and lets none be changed: no file was written there")
+        }
+        (_, Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => refused(
+            "the directory takes new names and lets none be removed: no file but an empty one was written there",
+        ),
+        // Whatever else is wrong is told of the items that meet it.
+        _ => Ok(()),
+    }
+}
+
 /// The start of a name, of at most so many bytes. Of one in UTF-8 no character is cut in two: some file
 /// systems take no such name.
 fn cut(name: &[u8], room: usize) -> &[u8] {

@@ -64,6 +64,13 @@ impl Shared {
         }
     }
 
+    /// The sync of a file has failed. Where nothing is said to be durable it was only to be read back.
+    pub fn sync_of_file_failed(&self, why: &Failure) {
+        if self.durability != Durability::None {
+            self.directories.syncs.file_failed(why);
+        }
+    }
+
     /// Whether a small file is synced by itself.
     pub fn syncs_now(&self, device: u64, read_back: bool) -> bool {
         match self.durability {
@@ -186,7 +193,9 @@ impl PartFile {
         }
         file::sync_data(&self.file).map_err(|error| {
             self.void.store(true, Ordering::Release);
-            io_failure(Side::Destination, "sync", &error)
+            let why = io_failure(Side::Destination, "sync", &error);
+            self.entry.shared.sync_of_file_failed(&why);
+            why
         })
     }
 

@@ -6,12 +6,12 @@
 //! stamps it when it begins. So what changed just now is waited for until it is older than the unit, and what changed a
 //! while ago until no call can be under way that began then.
 //!
-//! That is so where nobody has the file open for writing, which a lease shows ([`file::writers`]): a call keeps it open,
-//! also one that was handed to the kernel, and so does a mapping. Where somebody has, a call may be under way for as long
-//! as storage takes to write a file of that size. A file that grows meanwhile is one that is appended to: what was there
-//! is not written over, and the call writes no more than what it grew by. Where the system does not tell who has it open, looking for data waits at least for calls that
-//! write through the cache. What a program writes through a mapping (`mmap`) then moves no time but at its first touch of
-//! a page: only reading twice shows it.
+//! That is so where nobody has the file open for writing, which a lease shows ([`file::writers`]): a call keeps it
+//! open, also one that was handed to the kernel, and so does a mapping. Where somebody has, a call may be under way for
+//! as long as storage takes to write a file of that size. A file that grows meanwhile is one that is appended to: what
+//! was there is not written over, and the call writes no more than what it grew by. Where the system does not tell who
+//! has it open, looking for data waits at least for calls that write through the cache. What a program writes through a
+//! mapping (`mmap`) then moves no time but at its first touch of a page: only reading twice shows it.
 //!
 //! Files that changed at the same time are old at the same time: they are not waited for one by one.
 
@@ -87,11 +87,11 @@ fn longest_write(bytes: u64, least: Duration) -> Duration {
 }
 
 /// What a change that is old enough to be seen again says of calls to write that began with it.
-enum Calls {
+enum UnderWay {
     /// None is under way.
     Ended,
     /// One may be: it is to be looked again after so long.
-    UnderWay(Duration),
+    For(Duration),
     /// There is always another.
     Endless,
 }
@@ -109,10 +109,10 @@ struct Looks<'a> {
 
 impl Looks<'_> {
     /// Whether a call to write may be under way that began so long ago.
-    fn calls(&mut self, stat: &Stat, age: Duration) -> io::Result<Calls> {
+    fn calls(&mut self, stat: &Stat, age: Duration) -> io::Result<UnderWay> {
         let writers = file::writers(self.file);
         if writers == Writers::None {
-            return Ok(Calls::Ended);
+            return Ok(UnderWay::Ended);
         }
         let grown = stat.size.saturating_sub(self.first.size);
         let (written, least) = if grown > 0 { (grown, APPEND_TAKES) } else { (stat.size, WRITE_TAKES) };
@@ -120,13 +120,13 @@ impl Looks<'_> {
         if writers == Writers::Unknown || left.is_zero() {
             // Looking for data waits for whoever is writing through the cache: both take the file's lock.
             file::next_data(self.file, 0)?;
-            return Ok(Calls::Ended);
+            return Ok(UnderWay::Ended);
         }
         if self.changed.replace(stat.ctime).is_some_and(|before| before != stat.ctime) {
-            let Some(changes) = self.changes.checked_sub(1) else { return Ok(Calls::Endless) };
+            let Some(changes) = self.changes.checked_sub(1) else { return Ok(UnderWay::Endless) };
             self.changes = changes;
         }
-        Ok(Calls::UnderWay(left.min(WRITER_LOOK)))
+        Ok(UnderWay::For(left.min(WRITER_LOOK)))
     }
 }
 
@@ -147,9 +147,9 @@ pub(super) fn settle(
         match clocks.rest(&stat, nanos(host::clock()), Instant::now()) {
             Rest::Settled => return Ok(Some(stat)),
             Rest::Writing(age) => match looks.calls(&stat, age)? {
-                Calls::Ended => return Ok(Some(stat)),
-                Calls::UnderWay(time) if rest(time) => {}
-                Calls::UnderWay(_) | Calls::Endless => return Ok(None),
+                UnderWay::Ended => return Ok(Some(stat)),
+                UnderWay::For(time) if rest(time) => {}
+                UnderWay::For(_) | UnderWay::Endless => return Ok(None),
             },
             Rest::Young(time) if rests > 0 && rest(time) => {
                 rests = if time > TICK { 0 } else { rests - 1 };
@@ -215,9 +215,9 @@ mod tests {
         let sized = |size, nanos| Stat { size, ..stat(1, 1000, nanos) };
         let looks = |size| Looks { file: &reader, first: sized(size, 1), changed: None, changes: RESTS_MAX };
         let calls = |looks: &mut Looks<'_>, size, age| match looks.calls(&sized(size, 1), age).unwrap() {
-            Calls::Ended => None,
-            Calls::UnderWay(time) => Some(time),
-            Calls::Endless => panic!("it has not changed"),
+            UnderWay::Ended => None,
+            UnderWay::For(time) => Some(time),
+            UnderWay::Endless => panic!("it has not changed"),
         };
         let (megabytes, instant) = (1_000_000, Duration::from_millis(1));
         for (size, longest) in [(1000, 5), (16 * megabytes, 13), (600 * megabytes, 305), (1 << 40, 600)] {
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(calls(&mut looks(600 * megabytes), grown, APPEND_TAKES), None);
         // One that changes whenever it is looked at never rests.
         let (mut looked, mut times) = (looks(1000), 0);
-        while !matches!(looked.calls(&sized(1000, times), TICK).unwrap(), Calls::Endless) {
+        while !matches!(looked.calls(&sized(1000, times), TICK).unwrap(), UnderWay::Endless) {
             times += 1;
         }
         assert_eq!(times, RESTS_MAX + 1);

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use carrack_core::attributes::Time;
 use carrack_core::digest::BlockDigest;
 use carrack_core::path::split_name;
-use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side, Unsynced};
 use carrack_core::request::{Durability, Existing};
 use carrack_core::transfer::marker;
 use carrack_core::tuning::Tuning;
@@ -31,7 +31,7 @@ use carrack_sys::file;
 use super::descriptors::patiently;
 use super::directories::{AskShown, Clean, Directories, OpenDir, let_owner_write};
 use super::marker::Journal;
-use super::names::{FileSystemTraits, PartName, PartNames, new_tag};
+use super::names::{FileSystemTraits, PartName, PartNames, check_names_change, new_tag};
 use super::part::{EntrySource, PartEntry, PartFile, Shared, Touched, check_twin, may_replace, stat_entry};
 use super::past_cache::WriteBehind;
 use super::reserve::Reserve;
@@ -93,6 +93,9 @@ impl Tree {
     ) -> io::Result<Self> {
         // Before there is a marker in it.
         let had = if is_copied { let_owner_write(&root)? } else { None };
+        check_names_change(&root).inspect_err(|_| {
+            let _ = had.map(|(mode, _)| root.set_own_mode(mode));
+        })?;
         // Where a group's sync would prove nothing, files and names are synced one by one.
         let alone = durability == Durability::Group && !root.syncs_as_one();
         let durability = if alone { Durability::Each } else { durability };
@@ -393,8 +396,7 @@ impl Tree {
         }
         let start = Instant::now();
         let _entered = self.shared.watch.enter("sync", &Arc::from(&b""[..]));
-        let root = &self.shared.directories.root;
-        root.dir.sync_filesystem().map_err(|error| io_failure(Side::Destination, "sync the file system", &error))?;
+        self.shared.directories.sync_root()?;
         if start.elapsed() > self.shared.tuning.sync_all_patience {
             self.shared.sync_each.store(true, Ordering::Relaxed);
         }
@@ -412,8 +414,12 @@ impl Tree {
             return Ok(false);
         }
         let _entered = self.shared.watch.enter("sync", &Arc::from(&b""[..]));
-        let synced = self.shared.directories.sync_file_systems();
-        synced.map(|()| true).map_err(|error| io_failure(Side::Destination, "sync the file system", &error))
+        self.shared.directories.sync_file_systems().map(|()| true)
+    }
+
+    /// What may be gone because a sync has failed.
+    pub fn unsynced(&self) -> Unsynced {
+        self.shared.directories.syncs.unsynced()
     }
 
     /// Whether what is written from now on needs no sync of its group: each is synced by itself, or none is to be.

@@ -195,6 +195,7 @@ impl ReceiveRun {
             parts_reread: self.reread.0.load(Ordering::Relaxed),
             bytes_reread: self.reread.1.load(Ordering::Relaxed),
             files_not_read_back: in_memory,
+            unsynced: self.destination.unsynced(),
             failure: outcome.err(),
             unkept_permissions: unkept.permissions,
             unkept_times: unkept.times,

@@ -41,6 +41,12 @@ pub struct PathFacts {
     /// Why it could not be looked at.
     #[prost(message, optional, tag = "6")]
     pub failure: Option<RawFailure>,
+    /// Of a directory, what it lies in, the topmost first, and itself: digests of 16 bytes (6).
+    #[prost(bytes = "vec", repeated, tag = "7")]
+    pub lies_in: Vec<Vec<u8>>,
+    /// Of a directory, itself and what is mounted below it, in the same words (6).
+    #[prost(bytes = "vec", repeated, tag = "8")]
+    pub holds: Vec<Vec<u8>>,
 }
 
 /// List a directory, or describe a file.

@@ -271,6 +271,12 @@ pub struct Ended {
     /// of a version before (4).
     #[prost(message, optional, boxed, tag = "33")]
     pub unkept_attributes: Option<Box<RawUnkeptAttributes>>,
+    /// A sync failed: items that had got their names since the last one that had not (6, told by the receiver).
+    #[prost(uint64, tag = "34")]
+    pub unsynced: u64,
+    /// Their paths, as far as they fit (6).
+    #[prost(bytes = "vec", repeated, tag = "35")]
+    pub unsynced_paths: Vec<Vec<u8>>,
 }
 
 /// See [`crate::report::UnkeptAttributes`].

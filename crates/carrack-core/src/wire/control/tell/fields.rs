@@ -3,13 +3,15 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use super::{Dialed, Ended, Entry, Listening, OpenedFile, PathFacts, Stages, StreamLost, Tell, Welcome, evidence};
+use super::{
+    Dialed, Ended, Entry, Listening, OpenedFile, PathFacts, PlaceKey, Stages, StreamLost, Tell, Welcome, evidence,
+};
 use crate::attributes::{AttributeKind, Time};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::limits;
 use crate::pace::limit::StageTimes;
 use crate::path::check_relative;
-use crate::report::{Counts, Faults, ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes};
+use crate::report::{Counts, Faults, ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes, Unsynced};
 use crate::wire::control::raw;
 use crate::wire::values::checked_identity;
 use crate::wire::{ProtocolError, Version, peer_text};
@@ -193,17 +195,21 @@ impl From<OpenedFile> for raw::Opened {
 
 impl From<raw::PathFacts> for PathFacts {
     fn from(facts: raw::PathFacts) -> Self {
-        let raw::PathFacts { kind, size, device, inode, resolved, failure } = facts;
+        let raw::PathFacts { kind, size, device, inode, resolved, failure, lies_in, holds } = facts;
         let (kind, failure) = (ItemKind::from_number(kind), failure.map(Into::into));
-        Self { kind, size, device, inode, resolved, failure }
+        let keys = |keys: Vec<Vec<u8>>| {
+            keys.into_iter().filter_map(|key| key.try_into().ok()).take(limits::PLACES_TOLD).collect()
+        };
+        Self { kind, size, device, inode, resolved, failure, lies_in: keys(lies_in), holds: keys(holds) }
     }
 }
 
 impl From<PathFacts> for raw::PathFacts {
     fn from(facts: PathFacts) -> Self {
-        let PathFacts { kind, size, device, inode, resolved, failure } = facts;
+        let PathFacts { kind, size, device, inode, resolved, failure, lies_in, holds } = facts;
         let (kind, failure) = (kind.map_or(0, ItemKind::number), failure.map(Into::into));
-        Self { kind, size, device, inode, resolved, failure }
+        let keys = |keys: Vec<PlaceKey>| keys.into_iter().map(Vec::from).collect();
+        Self { kind, size, device, inode, resolved, failure, lies_in: keys(lies_in), holds: keys(holds) }
     }
 }
 
@@ -342,6 +348,7 @@ impl From<raw::Ended> for Ended {
             parts_reread: raw.parts_reread,
             bytes_reread: raw.bytes_reread,
             files_not_read_back: raw.files_not_read_back,
+            unsynced: Unsynced { count: raw.unsynced, paths: raw.unsynced_paths },
         }
     }
 }
@@ -376,6 +383,8 @@ impl From<Ended> for raw::Ended {
             parts_reread: said.parts_reread,
             bytes_reread: said.bytes_reread,
             files_not_read_back: said.files_not_read_back,
+            unsynced: said.unsynced.count,
+            unsynced_paths: said.unsynced.paths,
         }
     }
 }

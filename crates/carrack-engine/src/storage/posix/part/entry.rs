@@ -123,9 +123,14 @@ impl PartEntry {
         }
         let each = self.shared.durability == Durability::Each;
         let group = self.shared.durability == Durability::Group;
-        self.shared.directories.within(&self.parent, "sync the directory", |directory| {
-            if each || (group && directory.file_system.syncs_alone()) { directory.dir.sync() } else { Ok(()) }
-        })?;
+        let directories = &self.shared.directories;
+        let is_synced = directories.within(&self.parent, "sync the directory", |directory| {
+            let alone = each || (group && directory.file_system.syncs_alone());
+            if alone { directory.dir.sync().map(|()| true) } else { Ok(false) }
+        });
+        if !is_synced.inspect_err(|why| directories.syncs.failed(why))? && group {
+            directories.syncs.named(&self.path());
+        }
         Ok(true)
     }
 

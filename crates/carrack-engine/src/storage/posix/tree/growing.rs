@@ -54,7 +54,9 @@ impl GrowingFile {
             // Asked once: which it is may change while others are being synced.
             let alone = shared.syncs_now(self.device, small.read_back);
             if alone {
-                file::sync_data(&part_file)?;
+                let failed = |error: &io::Error| io_failure(Side::Destination, "sync", error);
+                let synced = file::sync_data(&part_file);
+                synced.inspect_err(|error| shared.sync_of_file_failed(&failed(error)))?;
             }
             entry.awaits_sync = !alone && shared.durability == Durability::Group;
             entry.look(stat_file(&part_file)?);
