@@ -123,9 +123,9 @@ pub struct PathFacts {
     /// Why it could not be looked at.
     pub failure: Option<Failure>,
     /// Of a directory, what it lies in on its file system, the topmost first, and itself: the same through any mount,
-    /// and nothing that tells a path (6). At most [`limits::PLACES_TOLD`].
+    /// and nothing that tells a path (6). At most [`PLACES_TOLD`](crate::limits::PLACES_TOLD).
     pub lies_in: Vec<PlaceKey>,
-    /// Of a directory, itself and what is mounted below it (6). At most [`limits::PLACES_TOLD`].
+    /// Of a directory, itself and what is mounted below it (6). At most [`PLACES_TOLD`](crate::limits::PLACES_TOLD).
     pub holds: Vec<PlaceKey>,
 }
 
