@@ -33,7 +33,7 @@ const HOUSE: &[Folder] = &[
             &["wire"],
             &["report"],
             &["timeline"],
-            &["digest", "pace", "selection"],
+            &["digest", "options", "pace", "selection"],
             &["grant", "request"],
             &["credential"],
             &["expected", "location"],

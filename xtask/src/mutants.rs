@@ -6,6 +6,7 @@ mod core;
 mod engine;
 mod grants;
 mod measure;
+mod options;
 mod program;
 mod storage;
 
@@ -66,6 +67,7 @@ const MUTATIONS: &[&[Mutation]] = &[
     engine::MUTATIONS,
     grants::MUTATIONS,
     storage::MUTATIONS,
+    options::MUTATIONS,
     program::MUTATIONS,
     measure::MUTATIONS,
 ];

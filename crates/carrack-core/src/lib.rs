@@ -20,6 +20,7 @@ pub mod grant;
 pub mod ids;
 pub mod limits;
 pub mod location;
+pub mod options;
 pub mod pace;
 pub mod path;
 pub mod pin;

@@ -54,6 +54,10 @@ pub const BLOCK_BYTES_MIN: u32 = 64 << 10;
 pub const BLOCK_BYTES_MAX: u32 = 64 << 20;
 /// Data connections of one transfer.
 pub const STREAMS: u16 = 256;
+/// Characters of the label of a task.
+pub const LABEL_CHARACTERS_MAX: usize = 256;
+/// The highest priority of a task.
+pub const PRIORITY_MAX: u8 = 9;
 /// Calls of one kind to a file system's metadata that one end has under way at once: each is a thread.
 pub const METADATA_WORKERS: u16 = 256;
 /// Buffers for whole slices of all receiving streams of a process, in bytes: 150 streams have them. A stream beyond

@@ -8,7 +8,7 @@ use crate::expected::ExpectedDigests;
 use crate::limits;
 use crate::location::{Location, NodeAddress};
 use crate::tuning;
-use crate::words::words;
+use crate::words::{quoted, words};
 
 /// One run of `carrack copy`.
 #[derive(Clone, Debug)]
@@ -214,6 +214,54 @@ impl Digests {
     /// Whether any is wanted.
     pub fn any(self) -> bool {
         self != Self::NONE
+    }
+
+    /// Parses `none`, or digests separated by commas.
+    ///
+    /// # Errors
+    /// The sentence that refuses the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self::NONE);
+        }
+        let mut digests = Self::NONE;
+        for name in text.split(',') {
+            let main = match name {
+                "blake3" => MainDigest::Blake3,
+                "xxh128" => MainDigest::Xxh128,
+                "adler32" => {
+                    digests.adler32 = true;
+                    continue;
+                }
+                "crc32c" => {
+                    digests.crc32c = true;
+                    continue;
+                }
+                _ => {
+                    let name = quoted(name);
+                    return Err(format!("{name} is not a digest: use blake3, xxh128, adler32, crc32c, or none alone"));
+                }
+            };
+            if digests.main.replace(main).is_some_and(|other| other != main) {
+                return Err("blake3 and xxh128 are not computed together: name one of them".to_owned());
+            }
+        }
+        Ok(digests)
+    }
+
+    /// The digests of a copy. BLAKE3 joins those that no block can be verified by. If nothing is asked for, a copy
+    /// that verifies nothing computes nothing; but in the clear BLAKE3 is what keeps others from altering the content.
+    ///
+    /// # Errors
+    /// The sentence that refuses to verify by nothing.
+    pub fn of_copy(asked: Option<Self>, verify: Verify, encrypt: Encrypt) -> Result<Self, &'static str> {
+        match asked {
+            None if verify == Verify::None && encrypt != Encrypt::None => Ok(Self::NONE),
+            None => Ok(Self::BLAKE3),
+            Some(digests) if digests.any() => Ok(Self { main: digests.main.or(Self::BLAKE3.main), ..digests }),
+            Some(_) if verify == Verify::None => Ok(Self::NONE),
+            Some(_) => Err("digest none leaves nothing to verify by"),
+        }
     }
 }
 

@@ -22,7 +22,18 @@ pub trait Word: Copy + PartialEq + 'static {
 /// A text that shows what was given and names the words that may be.
 pub fn parse_among<W: Word>(text: &str, among: &[W]) -> Result<W, String> {
     let found = among.iter().find(|word| word.name() == text);
-    found.copied().ok_or_else(|| format!("{text:?}: use {}", list(among)))
+    found.copied().ok_or_else(|| format!("{}: use {}", quoted(text), list(among)))
+}
+
+/// The most characters of a text that a refusal shows.
+const QUOTED_CHARACTERS: usize = 80;
+
+/// A text in quotes, for a refusal: control characters escaped, a long one cut.
+pub fn quoted(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARACTERS) {
+        None => format!("{text:?}"),
+        Some((end, _)) => format!("{:?}… ({} bytes)", &text[..end], text.len()),
+    }
 }
 
 /// Words as a sentence lists them: `group, each or none`.

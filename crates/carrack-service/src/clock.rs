@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use carrack_core::words::quoted;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use utoipa::openapi::schema::SchemaFormat;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
@@ -13,6 +14,15 @@ use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 pub struct Moment(pub i64);
 
 impl Moment {
+    /// Parses a time as RFC 3339 has it.
+    ///
+    /// # Errors
+    /// The sentence that refuses the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let refused = |_| format!("{} is not a time: use RFC 3339, like 2026-11-23T08:00:00Z", quoted(text));
+        text.parse().map(|time: jiff::Timestamp| Self(time.as_microsecond())).map_err(refused)
+    }
+
     /// As a header of HTTP has it, in whole seconds; none of a time that no calendar has.
     pub fn http_date(self) -> Option<String> {
         let timestamp = jiff::Timestamp::from_microsecond(self.0).ok()?;
@@ -63,10 +73,7 @@ impl Serialize for Moment {
 
 impl<'de> Deserialize<'de> for Moment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let time: jiff::Timestamp =
-            text.parse().map_err(|_| de::Error::custom("a time is RFC 3339, like 2026-11-23T08:00:00Z"))?;
-        Ok(Self(time.as_microsecond()))
+        Self::parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 

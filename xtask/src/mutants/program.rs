@@ -37,12 +37,6 @@ pub const MUTATIONS: &[Mutation] = &[
         BINARY,
     ),
     mutation(
-        "in the clear nothing covers the content",
-        "crates/carrack/src/command/copy/options.rs",
-        ["(verify == Verify::None && encrypt != Encrypt::None)", "(verify == Verify::None)"],
-        BINARY,
-    ),
-    mutation(
         "a variable may look as if it did something",
         "crates/carrack/src/cli/environment.rs",
         ["find(|arg| !takes_value(arg))", "find(|arg| !takes_value(arg) && takes_value(arg))"],

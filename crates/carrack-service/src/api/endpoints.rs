@@ -17,8 +17,8 @@ use super::problem::{ApiError, Done};
 use crate::identity::{Action, Caller, Object, ScopePath, Verdict, may, name_fault};
 use crate::ledger::{EndpointRow, LedgerError, NewEvent, Page};
 use crate::model::{
-    Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, EndpointTest, EndpointUpdate, EventKind, Listed,
-    NewEndpoint, Problem, Secret, TaskLocation, Verb, is_of_this_host,
+    Endpoint, EndpointLimits, EndpointLocation, EndpointTest, EndpointUpdate, EventKind, Listed, NewEndpoint, Problem,
+    Secret, TaskLocation, Verb, is_of_this_host,
 };
 
 const TEXT_MAX: usize = 4096;
@@ -88,7 +88,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
             return Err(ApiError::malformed(format!("name: {fault}")));
         }
         check_location(api, caller, &new.location)?;
-        check_rest(&new.limits, &new.defaults, &new.description, &new.users)?;
+        check_rest(&new.limits, &new.description, &new.users)?;
         check_token(&new.location, new.token.as_ref())?;
         let sealed_token = new.token.as_ref().map(|token| api.seal.seal(&new.name, token)).transpose();
         let sealed_token = sealed_token.map_err(ApiError::internal)?;
@@ -222,7 +222,7 @@ fn apply(api: &Api, caller: &Caller, row: &mut EndpointRow, update: EndpointUpda
     endpoint.defaults = update.defaults.unwrap_or_else(|| endpoint.defaults.clone());
     endpoint.description = update.description.unwrap_or_else(|| endpoint.description.clone());
     endpoint.users = update.users.unwrap_or_else(|| endpoint.users.clone());
-    check_rest(&endpoint.limits, &endpoint.defaults, &endpoint.description, &endpoint.users)?;
+    check_rest(&endpoint.limits, &endpoint.description, &endpoint.users)?;
     match &update.token {
         None => {}
         Some(None) => row.sealed_token = None,
@@ -363,8 +363,7 @@ fn check_token(location: &EndpointLocation, token: Option<&Secret>) -> Done<()> 
     Ok(())
 }
 
-fn check_rest(limits: &EndpointLimits, defaults: &EndpointDefaults, description: &str, users: &[String]) -> Done<()> {
-    use carrack_core::request::{Encrypt, Verify};
+fn check_rest(limits: &EndpointLimits, description: &str, users: &[String]) -> Done<()> {
     if limits.transfers == Some(0) || limits.streams == Some(0) || limits.rate == Some(0) {
         return Err(ApiError::malformed("limits: what is limited is limited to at least 1"));
     }
@@ -381,13 +380,6 @@ fn check_rest(limits: &EndpointLimits, defaults: &EndpointDefaults, description:
         })
     {
         return Err(ApiError::malformed("limits: timetable: at most 100 hours as HH:MM"));
-    }
-    let word = |name: &str, why: String| ApiError::malformed(format!("defaults: {name}: {why}"));
-    if let Some(verify) = &defaults.verify {
-        Verify::parse(verify).map_err(|why| word("verify", why))?;
-    }
-    if let Some(encrypt) = &defaults.encrypt {
-        Encrypt::parse(encrypt).map_err(|why| word("encrypt", why))?;
     }
     if description.len() > TEXT_MAX {
         return Err(ApiError::malformed(format!("description: at most {TEXT_MAX} bytes")));

@@ -34,7 +34,20 @@ fn of_json(rejection: &JsonRejection) -> ApiError {
             let detail = "the request's body has to be application/json";
             ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ProblemCode::Malformed, detail)
         }
-        _ => ApiError::malformed(rejection.body_text()),
+        _ => ApiError::malformed(sentence(&rejection.body_text())),
+    }
+}
+
+/// What is wrong with a document, without the words of the libraries that read it.
+fn sentence(told: &str) -> &str {
+    let told = told.strip_prefix("Failed to deserialize the JSON body into the target type: ").unwrap_or(told);
+    let is_place = |rest: &str| {
+        let numbers = rest.split_once(" column ");
+        numbers.is_some_and(|(line, column)| [line, column].iter().all(|text| text.parse::<u64>().is_ok()))
+    };
+    match told.rsplit_once(" at line ") {
+        Some((sentence, place)) if is_place(place) => sentence,
+        _ => told,
     }
 }
 
@@ -98,4 +111,19 @@ pub(super) fn paged<T>(mut rows: Vec<T>, limit: usize, id: impl Fn(&T) -> String
     rows.truncate(limit);
     let next = rows.last().filter(|_| has_more).map(id);
     crate::model::Listed { items: rows, next }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn body_that_is_refused_is_told_by_its_field_and_a_sentence() {
+        let wrapped = "Failed to deserialize the JSON body into the target type: options.verify: \"yes\": use wire \
+                       at line 1 column 98";
+        assert_eq!(sentence(wrapped), "options.verify: \"yes\": use wire");
+        // A value of the user's is not cut.
+        assert_eq!(sentence("label: \"x at line 1 column 2\" is long"), "label: \"x at line 1 column 2\" is long");
+        assert_eq!(sentence("a at line one column 2"), "a at line one column 2");
+    }
 }

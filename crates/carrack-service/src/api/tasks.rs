@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use carrack_core::options::check_label;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -15,7 +16,7 @@ use super::extract::{Body, PathOf, QueryOf, etag, if_match, limit, paged};
 use super::problem::{ApiError, Done};
 use super::submit::submission_id;
 use crate::clock::Moment;
-use crate::identity::{Caller, Object, is_label, places};
+use crate::identity::{Caller, Object, places};
 use crate::ledger::{LedgerError, NewEvent, Page, TaskChange, TaskFilter, TaskGuard, TaskWindow};
 use crate::model::{
     DryRun, EventKind, Listed, NewTask, Problem, Task, TaskCount, TaskSort, TaskState, TaskUpdate, Verb, Windowed,
@@ -278,13 +279,8 @@ pub(super) async fn update(
     Body(update): Body<TaskUpdate>,
 ) -> Done<Response> {
     let version = if_match(&headers)?;
-    if update.priority.is_some_and(|priority| priority > 9) {
-        return Err(ApiError::malformed("a priority is 0 to 9"));
-    }
-    if let Some(Some(label)) = &update.label
-        && !is_label(label)
-    {
-        return Err(ApiError::malformed("a label has 1 to 256 printable characters"));
+    if let Some(Some(label)) = &update.label {
+        check_label(label).map_err(|why| ApiError::malformed(format!("label: {why}")))?;
     }
     let changed = api.run(move |api| {
         let task = api.task_of(&known.caller, &id, Verb::Tasks)?;

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use carrack_core::options::check_label;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -13,7 +14,7 @@ use super::Api;
 use super::admit::Known;
 use super::extract::{Body, PathOf, QueryOf, etag, limit, paged};
 use super::problem::{ApiError, Done};
-use crate::identity::{Action, Caller, Object, Verdict, is_label, may, places};
+use crate::identity::{Action, Caller, Object, Verdict, may, places};
 use crate::ledger::{LedgerError, NewEvent, Page};
 use crate::model::{EventKind, Listed, NewTimer, Problem, Timer, TimerState, Verb, new_id};
 
@@ -101,8 +102,8 @@ pub(super) async fn list(
 pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Body<NewTimer>) -> Done<Response> {
     let added = api.run(move |api| {
         let caller = &*known.caller;
-        if new.label.as_ref().is_some_and(|label| !is_label(label)) {
-            return Err(ApiError::malformed("a label has 1 to 256 printable characters"));
+        if let Some(label) = &new.label {
+            check_label(label).map_err(|why| ApiError::malformed(format!("label: {why}")))?;
         }
         if new.task.deadline.is_some() {
             return Err(ApiError::malformed("a task that is submitted again and again has no one deadline"));

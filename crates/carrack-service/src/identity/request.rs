@@ -3,15 +3,13 @@
 
 use std::fmt;
 
-use carrack_core::limits::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, STREAMS};
-use carrack_core::request::{Durability, Encrypt, Existing, Verify};
+use carrack_core::options::{check_label, parse_priority};
 
 use super::{Action, Caller, Decision, Object, Place, ScopePath, Verdict, may};
 use crate::model::{Endpoint, NewTask, Pair, TaskKind, TaskLocation, Verb};
 
 /// Pairs of one task.
 pub const PAIRS_MAX: usize = 10_000;
-const LABEL_CHARACTERS_MAX: usize = 256;
 const TEXTS_MAX: usize = 1_000_000;
 
 /// Why a request is refused.
@@ -155,11 +153,11 @@ fn check_form(request: &NewTask) -> Result<(), RequestFault> {
             return wrong(format!("{:?}: made-up bytes can be copied only", pair.source));
         }
     }
-    if request.label.as_ref().is_some_and(|label| !is_label(label)) {
-        return wrong(format!("a label has 1 to {LABEL_CHARACTERS_MAX} printable characters"));
+    if let Some(label) = &request.label {
+        check_label(label).map_err(|why| RequestFault::Wrong(format!("label: {why}")))?;
     }
-    if request.priority.is_some_and(|priority| priority > 9) {
-        return wrong("a priority is 0 to 9".into());
+    if let Some(priority) = request.priority {
+        parse_priority(&priority.to_string()).map_err(|why| RequestFault::Wrong(format!("priority: {why}")))?;
     }
     if request.timer.is_some() || request.token.is_some() || !request.ceilings.is_none() {
         return wrong("timer, token and ceilings of a task are set by the service".into());
@@ -173,49 +171,7 @@ fn check_form(request: &NewTask) -> Result<(), RequestFault> {
     {
         return wrong(format!("a task names at most {TEXTS_MAX} paths"));
     }
-    let states = ["succeeded", "failed", "partial", "cancelled"];
-    if let Some(state) = request.notify.iter().find(|state| !states.contains(&state.as_str())) {
-        return wrong(format!("notify: {state:?}: use {}", states.join(", ")));
-    }
-    check_options(request)
-}
-
-fn check_options(request: &NewTask) -> Result<(), RequestFault> {
-    let options = &request.options;
-    let known = |name: &str, word: &Option<String>, parse: fn(&str) -> Result<(), String>| match word {
-        Some(word) => parse(word).map_err(|why| RequestFault::Wrong(format!("options: {name}: {why}"))),
-        None => Ok(()),
-    };
-    known("existing", &options.existing, |word| Existing::parse(word).map(drop))?;
-    known("verify", &options.verify, |word| Verify::parse(word).map(drop))?;
-    known("encrypt", &options.encrypt, |word| Encrypt::parse(word).map(drop))?;
-    known("durable", &options.durable, |word| Durability::parse(word).map(drop))?;
-    let wrong = |why: &str| Err(RequestFault::Wrong(format!("options: {why}")));
-    if options.streams.is_some_and(|streams| !(1..=STREAMS).contains(&streams)) {
-        return wrong(&format!("streams: 1 to {STREAMS}"));
-    }
-    if options.rate_limit == Some(0) {
-        return wrong("rate_limit: at least 1 byte a second");
-    }
-    let sizes = BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX;
-    if options.block_bytes.is_some_and(|bytes| !bytes.is_power_of_two() || !sizes.contains(&bytes)) {
-        return wrong(&format!("block_bytes: a power of two from {BLOCK_BYTES_MIN} to {BLOCK_BYTES_MAX}"));
-    }
-    let is_word = |word: &str| {
-        word.len() <= 64 && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_,".contains(&byte))
-    };
-    if [&options.digest, &options.congestion].into_iter().flatten().any(|word| !is_word(word)) {
-        return wrong("digest, congestion: words of letters and digits");
-    }
-    if request.kind == TaskKind::Move && options.verify.as_deref() == Some("none") {
-        return wrong("a move deletes its source, so it always verifies");
-    }
-    Ok(())
-}
-
-/// Whether a text can be a label.
-pub fn is_label(text: &str) -> bool {
-    !text.is_empty() && text.chars().count() <= LABEL_CHARACTERS_MAX && !text.contains(char::is_control)
+    request.options.check(request.kind).map_err(|why| RequestFault::Wrong(format!("options: {why}")))
 }
 
 #[cfg(test)]

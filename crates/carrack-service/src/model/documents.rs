@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::{
     EndpointDefaults, EndpointLimits, EndpointLocation, ItemState, NewTask, Role, Scope, Secret, TaskFailure,
-    TimerSchedule, TokenRow, Verb, word_enum,
+    TimerSchedule, TokenRow, Verb, option_schema, word_enum,
 };
 use crate::clock::Moment;
 
@@ -107,8 +107,8 @@ pub struct TaskUpdate {
     #[schema(value_type = Option<Moment>)]
     pub deadline: Option<Option<Moment>>,
     /// 0 to 9.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(maximum = 9)]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "carrack_core::options::json::priority")]
+    #[schema(schema_with = option_schema::priority)]
     pub priority: Option<u8>,
 }
 

@@ -1,8 +1,10 @@
 //! An endpoint: a named root, on this host, on a node, or behind ssh.
 
+use carrack_core::request::{Encrypt, Verify};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::option_schema;
 use crate::clock::Moment;
 
 /// Where an endpoint's root is.
@@ -66,10 +68,12 @@ pub struct RateWindow {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EndpointDefaults {
-    /// `wire`, `disk`, `source` or `none`.
-    pub verify: Option<String>,
-    /// `tls` or `none`.
-    pub encrypt: Option<String>,
+    /// How each file is proved before its name appears.
+    #[schema(schema_with = option_schema::verify)]
+    pub verify: Option<Verify>,
+    /// Whether data connections keep secrets.
+    #[schema(schema_with = option_schema::encrypt)]
+    pub encrypt: Option<Encrypt>,
 }
 
 /// A named root. Its node's token is kept apart, sealed, and no document has it.

@@ -11,6 +11,7 @@ mod identity;
 mod item_csv;
 mod location;
 mod node;
+mod option_schema;
 mod options;
 mod overview;
 mod problem;
@@ -45,8 +46,8 @@ pub use overview::{AuditLine, FailureFigures, Overview, PairFigures, StateCount,
 pub use problem::{Problem, ProblemCode};
 pub use secret::{Secret, keep_out_of_cores};
 pub use task::{
-    Blocked, BlockedCause, Fence, ItemState, NewTask, Pair, Progress, Rates, Task, TaskFailure, TaskKind, TaskOptions,
-    TaskSort, TaskState,
+    Blocked, BlockedCause, Fence, ItemState, NewTask, Notice, Pair, Progress, Rates, Task, TaskFailure, TaskKind,
+    TaskOptions, TaskSort, TaskState,
 };
 pub use timer::{Overlap, Timer, TimerSchedule, TimerState};
 pub use upload::{NewUpload, Upload, UploadExisting, UploadState};

@@ -2,9 +2,7 @@
 //! tasks draws it from this table. Fields of [`TaskOptions`](super::TaskOptions) and [`NewTask`](super::NewTask) that
 //! are no options stand in [`LEFT_OUT`], each with its reason.
 
-use carrack_core::limits::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, STREAMS};
-use carrack_core::request::{Durability, Encrypt, Existing, Verify};
-use carrack_core::words::Word;
+use carrack_core::options::{self, Choice, Definition, Flag, Kind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -38,6 +36,9 @@ pub struct OptionChoice {
     pub value: String,
     /// What it means.
     pub meaning: String,
+    /// The command line's flag for it, without dashes, where the word has a flag of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flag: Option<String>,
 }
 
 /// The value that an option has where it is left out.
@@ -59,6 +60,9 @@ pub struct TaskOption {
     pub name: String,
     /// Which document has the field.
     pub at: OptionPlace,
+    /// The command line's flag for it, without dashes; none: each of its words has a flag, or is the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flag: Option<String>,
     /// What people call it.
     pub label: String,
     /// What it does.
@@ -80,6 +84,9 @@ pub struct TaskOption {
     /// Kinds of tasks that it means something for; empty: all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<TaskKind>,
+    /// Values that it takes, where words or bounds do not tell them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
 }
 
 /// Options that belong together.
@@ -111,132 +118,102 @@ pub const LEFT_OUT: &[(OptionPlace, &str, &str)] = &[
     (OptionPlace::Task, "ceilings", "set by the service"),
 ];
 
-/// The table.
+/// The table, from the definitions of the options.
 pub fn task_options() -> TaskOptionTable {
     let group = |title: &str, options: Vec<TaskOption>| OptionGroup { title: title.to_owned(), options };
+    let copying = |definitions: &[Definition]| {
+        definitions.iter().map(|definition| TaskOption::of(definition, OptionPlace::Options).copying()).collect()
+    };
+    let of_task = |definition| TaskOption::of(definition, OptionPlace::Task);
+    let mut faults: Vec<TaskOption> = copying(&[options::ALLOW_GROWING]);
+    faults.extend(
+        [options::SKIP_SOURCE_ERRORS, options::FAIL_ON_QUOTA_ERRORS].iter().map(of_task).map(TaskOption::copying),
+    );
+    let mut how = vec![options::RATE_LIMIT, options::STREAMS, options::POLITE, options::BLOCK_BYTES];
+    how.extend([options::CONGESTION, options::ENCRYPT, options::DURABLE]);
     TaskOptionTable {
         groups: vec![
-            group("Task", task()),
-            group("What is copied", what()),
-            group("How it is copied", how()),
-            group("Faults", faults()),
+            group("Task", vec![of_task(&options::LABEL), of_task(&options::PRIORITY), deadline()]),
+            group("What is copied", copying(&[options::EXISTING, options::VERIFY, options::DIGEST])),
+            group("How it is copied", copying(&how)),
+            group("Faults", faults),
         ],
     }
 }
 
-fn task() -> Vec<TaskOption> {
-    vec![
-        option("label", "Label", "What you call the task.", OptionKind::Text).of_task().at_most(256),
-        option("priority", "Priority", "Of your own tasks, those with a higher number go first.", OptionKind::Number)
-            .of_task()
-            .between(0, 9)
-            .by_default(OptionDefault::Number(4)),
-        option("deadline", "Deadline", "The task fails if it has not ended by then.", OptionKind::Moment).of_task(),
-    ]
-}
-
-fn what() -> Vec<TaskOption> {
-    let digest = "Digests to compute, separated by commas: blake3, or in its place xxh128 (cheaper; finds accidents, \
-                  not forgery; no digest of whole files), and adler32, crc32c. none computes nothing and needs a copy \
-                  that verifies nothing.";
-    vec![
-        choice::<Existing>("existing", "Files that exist", "What happens to files that exist at the destination.")
-            .word(Existing::Replace)
-            .copying(),
-        choice::<Verify>("verify", "Verify", "How each file is proved before its name appears.")
-            .word(Verify::Wire)
-            .copying(),
-        option("digest", "Digests", digest, OptionKind::Text)
-            .at_most(64)
-            .by_default(OptionDefault::Text("blake3".into()))
-            .copying(),
-    ]
-}
-
-fn how() -> Vec<TaskOption> {
-    let streams = "Data connections of each transfer. Left out, the number is tuned while the copy runs.";
-    let polite = "Use fewer data connections where others use the path: each must raise the rate by 5 %, not by 1 %.";
-    let block = "Unit of sending and repair: a power of two. Left out, 256 KiB for files up to 1 GiB, 1 MiB up to \
-                 256 GiB, else 4 MiB.";
-    let congestion = "Congestion control of the sending host's TCP, like cubic or bbr. Left out, that host's own.";
-    vec![
-        option("rate_limit", "Rate limit", "Limit in bytes a second.", OptionKind::Bytes).at_least(1).copying(),
-        option("streams", "Data connections", streams, OptionKind::Number).between(1, STREAMS.into()).copying(),
-        option("polite", "Polite", polite, OptionKind::Flag).by_default(OptionDefault::Flag(false)).copying(),
-        option("block_bytes", "Block size", block, OptionKind::Bytes)
-            .between(BLOCK_BYTES_MIN.into(), BLOCK_BYTES_MAX.into())
-            .copying(),
-        option("congestion", "Congestion control", congestion, OptionKind::Text).at_most(15).copying(),
-        choice::<Encrypt>("encrypt", "Encryption", "Whether data connections keep secrets.")
-            .word(Encrypt::Tls)
-            .copying(),
-        choice::<Durability>("durable", "Durability", "What reaches stable storage before it counts as there.")
-            .word(Durability::Group)
-            .copying(),
-    ]
-}
-
-fn faults() -> Vec<TaskOption> {
-    let flag = |name, label, help| option(name, label, help, OptionKind::Flag).by_default(OptionDefault::Flag(false));
-    let growing = "Accept sources that grow: copy what they had when they were listed.";
-    let skip = "Skip sources that are missing or may not be read; the task can still succeed.";
-    vec![
-        flag("allow_growing", "Growing files", growing).copying(),
-        flag("skip_source_errors", "Skip unreadable sources", skip).of_task().copying(),
-        flag("fail_on_quota_errors", "End at a full quota", "End at the first item that a quota refuses.")
-            .of_task()
-            .copying(),
-    ]
-}
-
-fn option(name: &str, label: &str, help: &str, kind: OptionKind) -> TaskOption {
+/// The only option that is a time: nothing but a task has it.
+fn deadline() -> TaskOption {
     TaskOption {
-        name: name.to_owned(),
-        at: OptionPlace::Options,
-        label: label.to_owned(),
-        help: help.to_owned(),
-        kind,
+        name: "deadline".to_owned(),
+        at: OptionPlace::Task,
+        flag: Some("deadline".to_owned()),
+        label: "Deadline".to_owned(),
+        help: "The task fails if it has not ended by then.".to_owned(),
+        kind: OptionKind::Moment,
         choices: Vec::new(),
         minimum: None,
         maximum: None,
         default: None,
         kinds: Vec::new(),
+        examples: Vec::new(),
     }
 }
 
-/// The words and their meanings are those of the command line's help.
-fn choice<W: Word>(name: &str, label: &str, help: &str) -> TaskOption {
-    let word = |word: &W| OptionChoice { value: word.name().to_owned(), meaning: word.meaning().to_owned() };
-    TaskOption { choices: W::ALL.iter().map(word).collect(), ..option(name, label, help, OptionKind::Choice) }
-}
-
 impl TaskOption {
-    fn of_task(self) -> Self {
-        Self { at: OptionPlace::Task, ..self }
+    fn of(definition: &Definition, at: OptionPlace) -> Self {
+        let (mut minimum, mut maximum, mut choices) = (None, None, Vec::new());
+        let kind = match definition.kind {
+            Kind::Switch => OptionKind::Flag,
+            Kind::Words(words) => {
+                choices = words().iter().map(|choice| OptionChoice::of(choice, definition)).collect();
+                OptionKind::Choice
+            }
+            Kind::Number { min, max, .. } => {
+                (minimum, maximum) = (Some(min), Some(max));
+                OptionKind::Number
+            }
+            Kind::Bytes { min, max } => {
+                (minimum, maximum) = (Some(min), Some(max).filter(|max| *max < u64::MAX));
+                OptionKind::Bytes
+            }
+            Kind::Text { characters_max } => {
+                maximum = Some(characters_max);
+                OptionKind::Text
+            }
+        };
+        let default = definition.default.map(|text| match kind {
+            OptionKind::Flag => OptionDefault::Flag(text == "true"),
+            OptionKind::Number | OptionKind::Bytes => OptionDefault::Number(text.parse().unwrap_or_default()),
+            _ => OptionDefault::Text(text.to_owned()),
+        });
+        Self {
+            name: definition.name.to_owned(),
+            at,
+            flag: Some(definition.flag.name()).filter(|name| !name.is_empty()).map(str::to_owned),
+            label: definition.title.to_owned(),
+            help: definition.help.to_owned(),
+            kind,
+            choices,
+            minimum,
+            maximum,
+            default,
+            kinds: Vec::new(),
+            examples: definition.examples.iter().map(ToString::to_string).collect(),
+        }
     }
 
     fn copying(self) -> Self {
         Self { kinds: vec![TaskKind::Copy, TaskKind::Move], ..self }
     }
+}
 
-    fn at_least(self, minimum: u64) -> Self {
-        Self { minimum: Some(minimum), ..self }
-    }
-
-    fn at_most(self, maximum: u64) -> Self {
-        Self { maximum: Some(maximum), ..self }
-    }
-
-    fn between(self, minimum: u64, maximum: u64) -> Self {
-        self.at_least(minimum).at_most(maximum)
-    }
-
-    fn by_default(self, default: OptionDefault) -> Self {
-        Self { default: Some(default), ..self }
-    }
-
-    fn word(self, word: impl Word) -> Self {
-        self.by_default(OptionDefault::Text(word.name().to_owned()))
+impl OptionChoice {
+    fn of(choice: &Choice, definition: &Definition) -> Self {
+        let flag = match definition.flag {
+            Flag::Switches(switches) => switches.iter().find(|(word, _)| *word == choice.word).map(|(_, flag)| *flag),
+            Flag::Value { .. } | Flag::Switch { .. } => None,
+        };
+        Self { value: choice.word.to_owned(), meaning: choice.meaning.to_owned(), flag: flag.map(str::to_owned) }
     }
 }
 
@@ -312,7 +289,11 @@ mod tests {
                     bad.extend([json!(-1), json!("1")]);
                     (bounds.map(Value::from).collect(), bad)
                 }
-                OptionKind::Text => (vec![text(1), text(option.maximum.unwrap())], vec![json!(1)]),
+                OptionKind::Text => {
+                    let good: Vec<Value> = option.examples.iter().cloned().map(Value::from).collect();
+                    assert!(!good.is_empty(), "{option:?}");
+                    (good, vec![json!(1), text(option.maximum.unwrap() + 1)])
+                }
                 OptionKind::Moment => (vec![json!("2030-01-01T00:00:00Z")], vec![json!("tomorrow")]),
                 OptionKind::Duration => unreachable!("no option is one: {option:?}"),
             };

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use carrack_core::options::{BlockBytes, RateLimit, Streams};
+use carrack_core::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Ceilings, word_enum};
+use super::{Ceilings, option_schema, word_enum};
 use crate::clock::Moment;
 
 word_enum! {
@@ -32,6 +34,16 @@ word_enum! {
         Partial "PARTIAL" "some items failed, all others are done"
         Failed "FAILED" "it ended before all items were tried, or no item is done"
         Cancelled "CANCELLED" "somebody ended it"
+    }
+}
+
+word_enum! {
+    /// An end of a task that is told about by the log and the events.
+    pub enum Notice {
+        Succeeded "succeeded" "every item is done"
+        Failed "failed" "it ended before all items were tried, or no item is done"
+        Partial "partial" "some items failed"
+        Cancelled "cancelled" "a user ended it"
     }
 }
 
@@ -68,42 +80,74 @@ pub struct Pair {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TaskOptions {
-    /// `replace`, `keep`, `only` or `older`.
+    /// What happens to files that exist at the destination.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub existing: Option<String>,
-    /// `wire`, `disk`, `source` or `none`.
+    #[schema(schema_with = option_schema::existing)]
+    pub existing: Option<Existing>,
+    /// How each file is proved before its name appears.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verify: Option<String>,
-    /// `tls` or `none`.
+    #[schema(schema_with = option_schema::verify)]
+    pub verify: Option<Verify>,
+    /// Whether data connections keep secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub encrypt: Option<String>,
+    #[schema(schema_with = option_schema::encrypt)]
+    pub encrypt: Option<Encrypt>,
     /// Digests, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
+    #[schema(schema_with = option_schema::digest)]
+    pub digest: Option<Digests>,
     /// Data connections of each transfer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub streams: Option<u16>,
+    #[schema(schema_with = option_schema::streams)]
+    pub streams: Option<Streams>,
     /// Leave more of a path that others use to them.
     #[serde(skip_serializing_if = "is_false")]
     pub polite: bool,
     /// Unit of sending and repair, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub block_bytes: Option<u32>,
+    #[schema(schema_with = option_schema::block_bytes)]
+    pub block_bytes: Option<BlockBytes>,
     /// Upper bound of the rate, bytes a second.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate_limit: Option<u64>,
+    #[schema(schema_with = option_schema::rate_limit)]
+    pub rate_limit: Option<RateLimit>,
     /// Congestion control of the sending host.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<String>,
-    /// `group`, `each` or `none`.
+    #[schema(schema_with = option_schema::congestion)]
+    pub congestion: Option<CongestionControl>,
+    /// What reaches stable storage before it counts as there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub durable: Option<String>,
+    #[schema(schema_with = option_schema::durable)]
+    pub durable: Option<Durability>,
     /// Accept sources that grow.
     #[serde(skip_serializing_if = "is_false")]
     pub allow_growing: bool,
     /// Only these paths and what is below them, relative to the destination.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<Vec<String>>,
+}
+
+impl TaskOptions {
+    /// The digests that the task computes.
+    ///
+    /// # Errors
+    /// The sentence that refuses to verify by nothing.
+    pub fn digests(&self) -> Result<Digests, &'static str> {
+        let (verify, encrypt) = (self.verify.unwrap_or(Verify::Wire), self.encrypt.unwrap_or(Encrypt::Tls));
+        Digests::of_copy(self.digest, verify, encrypt)
+    }
+
+    /// Whether the options go together in a task of this kind.
+    ///
+    /// # Errors
+    /// The sentence that refuses them.
+    pub fn check(&self, kind: TaskKind) -> Result<(), &'static str> {
+        self.digests()?;
+        if kind == TaskKind::Move && self.verify == Some(Verify::None) {
+            return Err("a move deletes its sources: what arrived must be verified first");
+        }
+        Ok(())
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -128,7 +172,8 @@ pub struct NewTask {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Moment>,
     /// 0 to 9; of one owner's tasks, higher ones go first. 4 where nothing is said.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "carrack_core::options::json::priority")]
+    #[schema(schema_with = option_schema::priority)]
     pub priority: Option<u8>,
     /// Sources that are missing or may not be read do not keep the task from SUCCEEDED; they are told as skipped.
     #[serde(skip_serializing_if = "is_false")]
@@ -139,9 +184,9 @@ pub struct NewTask {
     /// BLAKE3 digests that files must have, in hexadecimal, by the path relative to the destination.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub expect_digests: BTreeMap<String, String>,
-    /// States that are told about by the log and the events: `succeeded`, `failed`, `partial`.
+    /// Ends that are told about by the log and the events.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notify: Vec<String>,
+    pub notify: Vec<Notice>,
     /// The timer that submitted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer: Option<String>,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use carrack_core::credential::Token;
 use carrack_core::failure::{ErrorCode, Side};
 use carrack_core::grant::{Ceilings, Claims, GrantKey, Right, Rights, claims_to_be_grant};
+use carrack_core::options::{RateLimit, Streams};
 
 use crate::clock::{Clock, Moment};
 use crate::identity::{ScopePath, Seal};
@@ -271,14 +272,13 @@ impl Orders {
             let why = format!("a path at endpoint {name} may have no component ..");
             return Err(failed(ErrorCode::OutsideRoot, side, why, "write the path without .."));
         }
-        options.streams = least(options.streams, endpoint.limits.streams);
-        options.rate_limit = least(options.rate_limit, rate(name).filter(|&rate| rate > 0));
-        if options.verify.is_none() {
-            options.verify.clone_from(&endpoint.defaults.verify);
-        }
-        if options.encrypt.is_none() {
-            options.encrypt.clone_from(&endpoint.defaults.encrypt);
-        }
+        let streams = least(options.streams.and_then(Streams::fixed), endpoint.limits.streams);
+        options.streams = streams.map(Streams::Fixed).or(options.streams);
+        let bytes = options.rate_limit.and_then(RateLimit::bytes);
+        let bytes = least(bytes, rate(name).filter(|&rate| rate > 0));
+        options.rate_limit = bytes.map(RateLimit::new).or(options.rate_limit);
+        options.verify = options.verify.or(endpoint.defaults.verify);
+        options.encrypt = options.encrypt.or(endpoint.defaults.encrypt);
         // What needs no token is not kept from anybody by one that cannot be opened.
         let token = match (&endpoint.location, sealed_token) {
             (EndpointLocation::Node { path: base, .. }, Some(sealed)) => {

@@ -4,11 +4,10 @@ use carrack_core::credential::{Credential, Token};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::limits;
 use carrack_core::location::{Location, NodeAddress, SshHost};
+use carrack_core::options::{BlockBytes, RateLimit, Streams};
 use carrack_core::path::{bare, split_name};
 use carrack_core::pin::parse_pin;
-use carrack_core::request::{
-    CongestionControl, CopyOptions, Digests, Durability, Encrypt, EndOptions, Existing, MainDigest, Reach, Verify,
-};
+use carrack_core::request::{CopyOptions, Durability, Encrypt, EndOptions, Existing, MainDigest, Reach, Verify};
 use carrack_engine::Place;
 use std::ffi::OsStr;
 use std::net::{IpAddr, ToSocketAddrs as _};
@@ -180,56 +179,37 @@ const RETRIES: u32 = 4;
 /// How an order copies, but for what depends on the pair.
 ///
 /// # Errors
-/// If an option has a word that means nothing.
+/// If its options do not go together.
 pub fn copy_options(order: &Order) -> Result<CopyOptions, Failure> {
     let wanted = &order.options;
-    let bad = |why: String| usage(Side::Command, why);
     let moves = order.kind == TaskKind::Move;
-    let mut verify = wanted.verify.as_deref().map_or(Ok(Verify::Wire), Verify::parse).map_err(bad)?;
-    let mut durability = wanted.durable.as_deref().map_or(Ok(Durability::Group), Durability::parse).map_err(bad)?;
-    let mut digest = wanted.digest.as_deref().map_or(Ok(Digests::BLAKE3), digests).map_err(bad)?;
+    let mut verify = wanted.verify.unwrap_or(Verify::Wire);
+    let mut durability = wanted.durable.unwrap_or_default();
+    let mut digest = wanted.digests().map_err(|why| usage(Side::Command, why))?;
     if moves {
         // What is deleted afterwards has to be whole, and to stay.
         verify = if verify == Verify::None { Verify::Wire } else { verify };
         durability = if durability == Durability::None { Durability::Group } else { durability };
     }
-    if digest.main.is_none() && (moves || verify != Verify::None || !order.expect_digests.is_empty()) {
+    if (moves && digest.main.is_none()) || !order.expect_digests.is_empty() {
         digest.main = Some(MainDigest::Blake3);
     }
-    if !order.expect_digests.is_empty() {
-        digest.main = Some(MainDigest::Blake3);
-    }
-    let congestion = wanted.congestion.as_deref().map(|name| {
-        CongestionControl::new(name).ok_or_else(|| bad(format!("{name} is no name of a congestion control")))
-    });
     Ok(CopyOptions {
-        existing: wanted.existing.as_deref().map_or(Ok(Existing::Replace), Existing::parse).map_err(bad)?,
+        existing: wanted.existing.unwrap_or(Existing::Replace),
         verify,
         digest,
-        encrypt: wanted.encrypt.as_deref().map_or(Ok(Encrypt::Tls), Encrypt::parse).map_err(bad)?,
-        streams: wanted.streams,
+        encrypt: wanted.encrypt.unwrap_or(Encrypt::Tls),
+        streams: wanted.streams.and_then(Streams::fixed),
         polite: wanted.polite,
-        block_bytes: wanted.block_bytes,
-        rate_limit: wanted.rate_limit,
-        congestion: congestion.transpose()?,
+        block_bytes: wanted.block_bytes.map(BlockBytes::bytes),
+        rate_limit: wanted.rate_limit.and_then(RateLimit::bytes),
+        congestion: wanted.congestion,
         durability,
         allow_growing: wanted.allow_growing,
         item_events: true,
         retries: RETRIES,
         ..CopyOptions::default()
     })
-}
-
-fn digests(text: &str) -> Result<Digests, String> {
-    let mut digests = Digests::NONE;
-    for word in text.split(',').filter(|word| !matches!(*word, "" | "none")) {
-        match word {
-            "adler32" => digests.adler32 = true,
-            "crc32c" => digests.crc32c = true,
-            other => digests.main = Some(MainDigest::parse(other)?),
-        }
-    }
-    Ok(digests)
 }
 
 /// What a pair is called in messages.
@@ -245,6 +225,8 @@ pub fn name(pair: &PairOrder) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use carrack_core::request::Digests;
+
     use super::*;
     use crate::worker::order::Credentials;
 
@@ -269,5 +251,38 @@ mod tests {
         }
         let Ok(Location::Node { node, .. }) = opened("192.0.2.7", true) else { panic!("it is far away") };
         assert_eq!((node.host.as_str(), node.port), ("192.0.2.7", 7420));
+    }
+
+    fn ordered(kind: TaskKind, options: &str) -> CopyOptions {
+        let order = serde_json::json!({
+            "task": "t", "fence": 1, "directory": "/", "kind": kind, "pairs": [], "deadline": null,
+            "options": serde_json::from_str::<serde_json::Value>(options).unwrap(),
+            "skip_source_errors": false, "fail_on_quota_errors": false, "expect_digests": {}, "ceilings": {},
+        });
+        copy_options(&serde_json::from_value(order).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn order_copies_as_its_options_say() {
+        let copied = |options: &str| ordered(TaskKind::Copy, options);
+        let default = CopyOptions::default();
+        let plain = copied("{}");
+        assert_eq!((plain.verify, plain.digest, plain.encrypt), (default.verify, default.digest, default.encrypt));
+        assert_eq!((plain.existing, plain.durability), (default.existing, default.durability));
+        // As `copy` does: what nothing is verified by is not computed, but in the clear it is.
+        assert_eq!(copied(r#"{"verify": "none"}"#).digest, Digests::NONE);
+        assert_eq!(copied(r#"{"verify": "none", "encrypt": "none"}"#).digest, Digests::BLAKE3);
+        assert_eq!(copied(r#"{"verify": "none", "digest": "none"}"#).digest, Digests::NONE);
+        assert_eq!(copied(r#"{"digest": "xxh128"}"#).digest, Digests::XXH128);
+        assert_eq!(copied(r#"{"digest": "crc32c"}"#).digest, Digests { crc32c: true, ..Digests::BLAKE3 });
+        let numbers = copied(r#"{"streams": 3, "block_bytes": 65536, "rate_limit": 7, "congestion": "bbr"}"#);
+        assert_eq!((numbers.streams, numbers.block_bytes, numbers.rate_limit), (Some(3), Some(65536), Some(7)));
+        assert_eq!(numbers.congestion.map(|control| control.name().to_owned()).as_deref(), Some("bbr"));
+        let none = copied(r#"{"streams": "auto", "rate_limit": 0}"#);
+        assert_eq!((none.streams, none.rate_limit), (None, None));
+        // A move keeps what it needs to delete its sources.
+        let moved = ordered(TaskKind::Move, r#"{"verify": "none", "durable": "none"}"#);
+        assert_eq!((moved.verify, moved.durability), (Verify::Wire, Durability::Group));
+        assert_eq!(moved.digest, Digests::BLAKE3);
     }
 }

@@ -9,6 +9,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use carrack_core::options::{Definition, OptionValue};
 use carrack_core::words::{Word, meanings, parse_among};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, ArgAction, Command};
@@ -22,6 +23,11 @@ pub struct Switch {
 }
 
 impl Switch {
+    /// The flag of an option of a copy.
+    pub const fn option(definition: &Definition) -> Self {
+        Self::new(definition.flag.name(), definition.flag.help())
+    }
+
     /// A flag with a long name alone.
     pub const fn new(name: &'static str, help: &'static str) -> Self {
         Self { name, letter: None, help }
@@ -106,6 +112,14 @@ impl<T> Value<T> {
     }
 }
 
+impl<V: OptionValue> Value<V> {
+    /// The flag of an option of a copy.
+    pub const fn option(definition: &Definition) -> Self {
+        let flag = &definition.flag;
+        Self::new(flag.name(), flag.value_name(), V::parse, flag.help())
+    }
+}
+
 impl Value<Vec<u8>> {
     /// A flag whose value is a path: any bytes.
     pub const fn path(name: &'static str, value_name: &'static str, help: &'static str) -> Self {
@@ -123,6 +137,13 @@ impl<W: Word> Value<W> {
             help,
             read: Read::Word { among, parse: parse_among, named, help: meanings },
         }
+    }
+}
+
+impl<W: Word> Value<W> {
+    /// The flag of an option of a copy that is one of a few words.
+    pub const fn words(definition: &Definition) -> Self {
+        Self::word(definition.flag.name(), definition.flag.value_name(), W::ALL, definition.flag.help())
     }
 }
 

@@ -20,13 +20,10 @@ pub fn parse_since(text: &str) -> Result<Moment, String> {
 }
 
 fn from(text: &str, now: Moment, far: impl Fn(Moment, Duration) -> Moment) -> Result<Moment, String> {
-    if let Ok(time) = text.parse::<jiff::Timestamp>() {
-        return Ok(Moment(time.as_microsecond()));
-    }
-    match parse_duration(text) {
-        Ok(duration) => Ok(far(now, duration)),
-        Err(_) => Err(format!("{text:?} is neither a time, like 2026-11-23T08:00:00Z, nor a duration, like 6h")),
-    }
+    let time = Moment::parse(text);
+    time.or_else(|why| {
+        parse_duration(text).map(|duration| far(now, duration)).map_err(|_| format!("{why}, or a duration, like 6h"))
+    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use carrack_core::request::{Encrypt, Verify};
+use carrack_core::request::Verify;
 use carrack_engine::secrets::read_token;
 use carrack_service::client::{Call, segment};
 use carrack_service::model::{
@@ -229,8 +229,8 @@ fn limits(flags: &Flags, old: EndpointLimits) -> Result<EndpointLimits, CommandE
 }
 
 fn defaults(flags: &Flags, old: EndpointDefaults) -> Result<EndpointDefaults, CommandError> {
-    let encrypt = flags.get(&ENCRYPT)?.map(|encrypt: Encrypt| encrypt.name().to_owned());
-    let verify = flags.get(&VERIFY)?.map(|verify| verify.name().to_owned());
+    let encrypt = flags.get(&ENCRYPT)?;
+    let verify = flags.get(&VERIFY)?;
     Ok(EndpointDefaults { verify: verify.or(old.verify), encrypt: encrypt.or(old.encrypt) })
 }
 

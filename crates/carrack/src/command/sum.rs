@@ -15,7 +15,6 @@ use serde_json::json;
 use super::named::{self, Needs};
 use super::place::VerbRun;
 use super::reach::with_endpoints;
-use crate::cli::digests::parse_digests;
 use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
@@ -25,7 +24,7 @@ use carrack_core::request::Digests;
 const DIGEST: Value<Digests> = Value::new(
     "digest",
     "LIST",
-    parse_digests,
+    Digests::parse,
     "blake3 or xxh128, adler32, crc32c, separated by commas [default: blake3]",
 );
 const LOCATIONS: Positional = Positional::several("locations", "LOCATION");

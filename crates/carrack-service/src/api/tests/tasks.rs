@@ -108,6 +108,60 @@ fn request_that_can_be_no_task_is_refused_with_its_reason() {
 }
 
 #[test]
+fn task_options_are_refused_with_the_sentence_of_the_command_line() {
+    let rig = Rig::start();
+    let local = rig.local();
+    let of = |kind: &str, options: &str| {
+        let pair = r#"{"source": "/a", "destination": "/b"}"#;
+        let body: Value =
+            serde_json::from_str(&format!(r#"{{"kind": "{kind}", "pairs": [{pair}], "options": {options}}}"#)).unwrap();
+        local.call(&Call::post("/tasks").body(&body).unwrap())
+    };
+    let digests = "use blake3, xxh128, adler32, crc32c, or none alone";
+    for (kind, options, detail) in [
+        (
+            "copy",
+            r#"{"digest": "blake3,xxh128"}"#,
+            "options.digest: blake3 and xxh128 are not computed together: name one of them",
+        ),
+        ("copy", r#"{"digest": "blake3,none"}"#, &format!(r#"options.digest: "none" is not a digest: {digests}"#)),
+        ("copy", r#"{"digest": ""}"#, &format!(r#"options.digest: "" is not a digest: {digests}"#)),
+        ("copy", r#"{"digest": "md5"}"#, &format!(r#"options.digest: "md5" is not a digest: {digests}"#)),
+        ("copy", r#"{"digest": "none"}"#, "options: digest none leaves nothing to verify by"),
+        ("copy", r#"{"digest": "none", "verify": "disk"}"#, "options: digest none leaves nothing to verify by"),
+        ("move", r#"{"verify": "none"}"#, "options: a move deletes its sources: what arrived must be verified first"),
+        ("copy", r#"{"verify": "Wire"}"#, r#"options.verify: "Wire": use wire, disk, source or none"#),
+        (
+            "copy",
+            r#"{"congestion": "b r"}"#,
+            r#"options.congestion: "b r" is no name of a congestion control: try cubic or bbr"#,
+        ),
+        ("copy", r#"{"streams": 0}"#, r#"options.streams: "0" is not a number of streams: use 1 to 256, or auto"#),
+        ("copy", r#"{"streams": -4}"#, r#"options.streams: "-4" is not a number of streams: use 1 to 256, or auto"#),
+        ("copy", r#"{"streams": "4"}"#, r#"options.streams: "4" is a text: write a number, without quotes"#),
+        (
+            "copy",
+            r#"{"block_bytes": 5242880}"#,
+            r#"options.block_bytes: "5242880" is not a block size: a power of two from 64K to 64M"#,
+        ),
+        (
+            "copy",
+            r#"{"rate_limit": 1.5}"#,
+            r#"options.rate_limit: "1.5" is not a size: there is no fraction of a byte"#,
+        ),
+        ("copy", r#"{"verify": true}"#, "options.verify: invalid type: boolean `true`, expected a text"),
+    ] {
+        let refused = problem(of(kind, options));
+        assert_eq!((refused.status, &refused.detail[..]), (400, detail), "{options}");
+    }
+    for options in [r#"{"digest": "none", "verify": "none"}"#, r#"{"streams": "auto"}"#, r#"{"rate_limit": 0}"#] {
+        let kept: Task = of("copy", options).unwrap().json().unwrap();
+        let kept = serde_json::to_value(&kept.request.options).unwrap();
+        assert_eq!(kept, serde_json::from_str::<Value>(options).unwrap());
+    }
+}
+
+#[test]
 fn task_is_changed_only_in_the_version_that_was_read() {
     let rig = Rig::start();
     let local = rig.local();

@@ -1,5 +1,6 @@
 //! Rules on endpoints.
 
+use carrack_core::request::Verify;
 use serde_json::json;
 
 use super::{Rule, accept, all_events, at, behind, end, first, rules, timers::timer};
@@ -43,7 +44,7 @@ fn row(name: &str, number: usize) -> EndpointRow {
             read_only: true,
             uploads: number == 1,
             limits,
-            defaults: EndpointDefaults { verify: Some("disk".to_owned()), encrypt: None },
+            defaults: EndpointDefaults { verify: Some(Verify::Disk), encrypt: None },
             description: "the beamline's buffer".to_owned(),
             users: vec!["bob".to_owned(), "*".to_owned()],
             has_token: number == 1,

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::thread;
 
+use carrack_core::options::Streams;
+
 use super::{Rule, accept, all_events, at, begin, behind, end, first, ids, listed, request, rules, submission};
 use crate::ledger::{Ledger, LedgerError, Submission, TaskChange, TaskFilter};
-use crate::model::{EventKind, NewTask, Progress, Task, TaskKind, TaskOptions, TaskState};
+use crate::model::{EventKind, NewTask, Notice, Progress, Task, TaskKind, TaskOptions, TaskState};
 
 pub const RULES: &[Rule] = rules! {
     submission_is_kept_as_it_was_made
@@ -28,14 +30,18 @@ pub const RULES: &[Rule] = rules! {
 fn with_all() -> NewTask {
     NewTask {
         kind: TaskKind::Move,
-        options: TaskOptions { streams: Some(7), only: Some(vec!["a/b".to_owned()]), ..TaskOptions::default() },
+        options: TaskOptions {
+            streams: Some(Streams::Fixed(7)),
+            only: Some(vec!["a/b".to_owned()]),
+            ..TaskOptions::default()
+        },
         label: Some("Run 4: \"ψ\" 'x' %_".to_owned()),
         deadline: Some(at(500)),
         priority: Some(9),
         skip_source_errors: true,
         fail_on_quota_errors: true,
         expect_digests: BTreeMap::from([("a\u{1f980}".to_owned(), "00ff".to_owned())]),
-        notify: vec!["failed".to_owned()],
+        notify: vec![Notice::Failed],
         timer: Some("timer-1".to_owned()),
         ..request()
     }

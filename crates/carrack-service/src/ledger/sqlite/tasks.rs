@@ -325,6 +325,16 @@ pub fn store(transaction: &Transaction<'_>, task: &Task) -> Done<()> {
     Ok(())
 }
 
+/// A request whose options cannot be read: what else it says is shown all the same. An earlier version took options
+/// that mean nothing.
+fn without_options(submitted: &str) -> NewTask {
+    let mut document: serde_json::Value = serde_json::from_str(submitted).unwrap_or_default();
+    if let Some(fields) = document.as_object_mut() {
+        fields.remove("options");
+    }
+    serde_json::from_value(document).unwrap_or_default()
+}
+
 /// Reads a task with the document that it was submitted with.
 fn whole(row: &Row<'_>) -> rusqlite::Result<Found> {
     read(row, true)
@@ -337,7 +347,7 @@ fn read(row: &Row<'_>, with_submitted: bool) -> rusqlite::Result<Found> {
     let submitted = text(2)?.unwrap_or_default();
     let mut request: NewTask = serde_json::from_str(submitted).unwrap_or_else(|error| {
         unreadable = Some(format!("request: {error}"));
-        NewTask::default()
+        without_options(submitted)
     });
     let moment = |time: Option<i64>| time.map(Moment);
     request.label = row.get(3)?;

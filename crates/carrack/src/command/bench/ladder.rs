@@ -1,6 +1,7 @@
 //! `carrack bench ladder`: between two places, where on the way from memory to disk the rate is lost.
 
 use carrack_core::location::Location;
+use carrack_core::options::Streams;
 use carrack_core::request::{CopyOptions, EndOptions, LinkSet, Reach, Verify};
 use carrack_measure::result::{Row, Warning};
 use clap::Command;
@@ -91,7 +92,7 @@ pub fn options(flags: &Flags, end: &EndOptions) -> Result<CopyOptions, CommandEr
         // What nothing is compared by is not compared.
         verify: if digest.main.is_some() { default.verify } else { Verify::None },
         digest,
-        streams: flags.get(&STREAMS)?.unwrap_or(default.streams),
+        streams: flags.get(&STREAMS)?.map_or(default.streams, Streams::fixed),
         encrypt: flags.get(&ENCRYPT)?.unwrap_or(default.encrypt),
         links: flags.get(&LINK)?.map_or(default.links, LinkSet::only),
         source: end.clone(),

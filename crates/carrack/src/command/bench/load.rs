@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use carrack_core::credential::Credential;
 use carrack_core::location::{Location, SshHost};
+use carrack_core::options::Streams;
 use carrack_core::path::display_bytes;
 use carrack_core::request::Reach;
 use carrack_core::words;
@@ -187,7 +188,7 @@ fn request(flags: &Flags) -> Result<LoadRequest, CommandError> {
         hosts: flags.get(&FROM)?.unwrap_or_default(),
         timeout: flags.get(&TIMEOUT)?.unwrap_or(TIMEOUT_DEFAULT),
         retries: flags.get(&RETRIES)?,
-        streams: flags.get(&STREAMS)?.flatten(),
+        streams: flags.get(&STREAMS)?.and_then(Streams::fixed),
         link: flags.get(&LINK)?,
         reach: Reach { push: slim::push(reach.push), ..reach },
         credential,

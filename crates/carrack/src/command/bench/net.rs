@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use carrack_core::credential::Credential;
-use carrack_core::limits;
 use carrack_core::location::Location;
+use carrack_core::options::Streams;
 use carrack_core::request::{CopyOptions, EndOptions, LinkSet, Reach};
 use clap::Command;
 
@@ -27,7 +27,7 @@ const HOST2: Positional = Positional::one("host2", "HOST2");
 const STREAMS: Value<Option<u16>> = Value::new(
     "streams",
     "LIST",
-    parse_streams,
+    |text| Streams::parse(text).map(Streams::fixed),
     "Numbers of data connections, separated by commas; auto is what a copy chooses [default: 1,4,8]",
 );
 const MODES: Value<NetMode> = Value::word(
@@ -153,14 +153,6 @@ fn check_host(place: &Location) -> Result<(), CommandError> {
     }
 }
 
-fn parse_streams(text: &str) -> Result<Option<u16>, String> {
-    match text.parse::<u16>() {
-        _ if text == "auto" => Ok(None),
-        Ok(streams) if (1..=limits::STREAMS).contains(&streams) => Ok(Some(streams)),
-        _ => Err(format!("{text:?} is not a number of streams: use 1 to {}, or auto", limits::STREAMS)),
-    }
-}
-
 fn parse_time(text: &str) -> Result<Duration, String> {
     match parse_timeout(text)? {
         time if time < Duration::from_secs(1) => Err(format!("{text:?} is too short to measure: use 1s or more")),
@@ -184,8 +176,9 @@ mod tests {
 
     #[test]
     fn values_have_bounds() {
-        assert_eq!((parse_streams("auto"), parse_streams("256")), (Ok(None), Ok(Some(256))));
-        assert!(["0", "257", "x", ""].iter().all(|text| parse_streams(text).is_err()));
+        let streams = |text: &str| STREAMS.read(text.into());
+        assert_eq!((streams("auto"), streams("256")), (Ok(None), Ok(Some(256))));
+        assert!(["0", "257", "x", ""].iter().all(|text| streams(text).is_err()));
         assert_eq!((parse_time("1s"), parse_time("4m")), (Ok(Duration::from_secs(1)), Ok(TIME_MAX)));
         assert!(["0", "0s", "500ms", "5m", "x"].iter().all(|text| parse_time(text).is_err()));
         assert_eq!(parse_omit("0"), Ok(Duration::ZERO));

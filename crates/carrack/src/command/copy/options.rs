@@ -7,6 +7,7 @@ use carrack_core::credential::Credential;
 use carrack_core::expected::ExpectedDigests;
 use carrack_core::limits;
 use carrack_core::location::Location;
+use carrack_core::options::{self, BlockBytes, RateLimit, Streams};
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
     CongestionControl, CopyOptions, CopyRequest, Digests, Durability, Encrypt, EndOptions, Existing, LinkKind, LinkSet,
@@ -14,7 +15,6 @@ use carrack_core::request::{
 };
 use clap::{Arg, ArgAction, Command};
 
-use crate::cli::digests::parse_digests;
 use crate::cli::duration::{parse_duration, parse_timeout};
 use crate::cli::files_from::read_list;
 use crate::cli::flag::{Positional, Switch, Value};
@@ -22,7 +22,6 @@ use crate::cli::flags::Flags;
 use crate::cli::location::parse_host;
 use crate::cli::named::TypedLocation;
 use crate::cli::ports::parse_ports;
-use crate::cli::size::{parse_block, parse_rate};
 use crate::command::named::{self, Needs, VerbPlace};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
@@ -46,14 +45,8 @@ pub const FILES_FROM: Value<Vec<u8>> = Value::path(
     "Copy only the paths in FILE and what is below them; SRC must still be named. One path a line, as the item is \
      called below DST and as --failed-list writes it, like run42/a.dat; - is standard input",
 );
-pub const VERIFY: Value<Verify> = Value::word("verify", "HOW", Verify::ALL, "[default: wire]");
-pub const DIGEST: Value<Digests> = Value::new(
-    "digest",
-    "LIST",
-    parse_digests,
-    "Digests to compute, separated by commas: blake3, or in its place xxh128 (cheaper; finds accidents, not \
-     forgery; no digest of whole files), and adler32, crc32c; none needs --verify none [default: blake3]",
-);
+pub const VERIFY: Value<Verify> = Value::words(&options::VERIFY);
+pub const DIGEST: Value<Digests> = Value::option(&options::DIGEST);
 const MANIFEST: Value<Vec<u8>> = Value::path(
     "manifest",
     "FILE",
@@ -61,33 +54,16 @@ const MANIFEST: Value<Vec<u8>> = Value::path(
 );
 
 // How it is copied.
-pub const STREAMS: Value<Option<u16>> =
-    Value::new("streams", "N|auto", parse_streams, "Data connections [default: auto]");
-pub const POLITE: Switch = Switch::new(
-    "polite",
-    "Use fewer data connections where others use the path: each must raise the rate by 5 %, not by 1 %",
-);
-pub const BLOCK: Value<u32> = Value::new(
-    "block",
-    "SIZE",
-    parse_block,
-    "Unit of sending and repair: a power of two from 64K to 64M [default: 256K for files up to 1G, 1M up to 256G, \
-     else 4M]",
-);
-pub const CONGESTION: Value<CongestionControl> = Value::new(
-    "congestion",
-    "NAME",
-    parse_congestion,
-    "Congestion control of the sending host's TCP, like cubic or bbr [default: that host's]",
-);
-pub const BWLIMIT: Value<Option<u64>> =
-    Value::new("bwlimit", "RATE", parse_rate, "Limit in bytes a second, like 100MB; 0: no limit");
-pub const ENCRYPT: Value<Encrypt> = Value::word("encrypt", "HOW", Encrypt::ALL, "[default: tls]");
+pub const STREAMS: Value<Streams> = Value::option(&options::STREAMS);
+pub const POLITE: Switch = Switch::option(&options::POLITE);
+pub const BLOCK: Value<BlockBytes> = Value::option(&options::BLOCK_BYTES);
+pub const CONGESTION: Value<CongestionControl> = Value::option(&options::CONGESTION);
+pub const BWLIMIT: Value<RateLimit> = Value::option(&options::RATE_LIMIT);
+pub const ENCRYPT: Value<Encrypt> = Value::words(&options::ENCRYPT);
 
 // What becomes of faults.
-pub const DURABLE: Value<Durability> = Value::word("durable", "HOW", Durability::ALL, "[default: group]");
-pub const ALLOW_GROWING: Switch =
-    Switch::new("allow-growing", "Accept sources that grow: copy what they had when they were listed");
+pub const DURABLE: Value<Durability> = Value::words(&options::DURABLE);
+pub const ALLOW_GROWING: Switch = Switch::option(&options::ALLOW_GROWING);
 const RETRIES: Value<u32> = Value::new(
     "retries",
     "N",
@@ -318,7 +294,7 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         return Err(CommandError::usage("--verify source reads the source twice, and standard input can be read once"));
     }
     let encrypt = flags.get(&ENCRYPT)?.unwrap_or(default.encrypt);
-    let digest = copied_digests(flags, verify, encrypt)?.unwrap_or(default.digest);
+    let digest = copied_digests(flags, verify, encrypt)?;
     if output.manifest.is_some() && digest.main != Some(MainDigest::Blake3) {
         let left_out = digest.main.map_or("none", MainDigest::name);
         let message = format!("--manifest needs the BLAKE3 digest of each file, which --digest {left_out} leaves out");
@@ -332,12 +308,12 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         verify,
         digest,
         encrypt,
-        streams: flags.get(&STREAMS)?.unwrap_or(default.streams),
+        streams: flags.get(&STREAMS)?.map_or(default.streams, Streams::fixed),
         polite: flags.has(&POLITE),
-        block_bytes: flags.get(&BLOCK)?,
+        block_bytes: flags.get(&BLOCK)?.map(BlockBytes::bytes),
         trace: default.trace,
         congestion: flags.get(&CONGESTION)?,
-        rate_limit: flags.get(&BWLIMIT)?.unwrap_or(default.rate_limit),
+        rate_limit: flags.get(&BWLIMIT)?.map_or(default.rate_limit, RateLimit::bytes),
         source: EndOptions { reach: reach.clone(), ..EndOptions::default() },
         destination: EndOptions { reach, ..EndOptions::default() },
         links: flags.get(&LINK)?.map_or(default.links, LinkSet::only),
@@ -352,21 +328,10 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
     })
 }
 
-/// The digests of a copy: BLAKE3 is among them where XXH3-128 is not, because blocks are verified by one of them.
-pub fn copied_digests(flags: &Flags, verify: Verify, encrypt: Encrypt) -> Result<Option<Digests>, CommandError> {
-    let Some(digests) = flags.get(&DIGEST)? else {
-        // What nothing is verified by need not be computed. In the clear it is what keeps others from altering the
-        // content, and that is not given up by the way.
-        return Ok((verify == Verify::None && encrypt != Encrypt::None).then_some(Digests::NONE));
-    };
-    if digests.any() {
-        return Ok(Some(Digests { main: digests.main.or(Digests::BLAKE3.main), ..digests }));
-    }
-    if verify != Verify::None {
-        return Err(CommandError::usage("--digest none leaves nothing to verify by")
-            .hint("add --verify none if nothing shall be verified"));
-    }
-    Ok(Some(digests))
+/// The digests of a copy.
+pub fn copied_digests(flags: &Flags, verify: Verify, encrypt: Encrypt) -> Result<Digests, CommandError> {
+    Digests::of_copy(flags.get(&DIGEST)?, verify, encrypt)
+        .map_err(|why| CommandError::usage(format!("--{why}")).hint("add --verify none if nothing shall be verified"))
 }
 
 pub fn existing(flags: &Flags) -> Existing {
@@ -450,19 +415,6 @@ fn parse_retries(text: &str) -> Result<u32, String> {
         .ok()
         .filter(|_| digits)
         .ok_or_else(|| format!("{text:?} is not a number of attempts: use 0 to {}", u32::MAX))
-}
-
-fn parse_congestion(text: &str) -> Result<CongestionControl, String> {
-    CongestionControl::new(text).ok_or_else(|| format!("{text:?} is no name of a congestion control: try cubic or bbr"))
-}
-
-fn parse_streams(text: &str) -> Result<Option<u16>, String> {
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    match text.parse::<u16>() {
-        _ if text == "auto" => Ok(None),
-        Ok(streams) if digits && (1..=limits::STREAMS).contains(&streams) => Ok(Some(streams)),
-        _ => Err(format!("{text:?} is not a number of streams: use 1 to {}, or auto", limits::STREAMS)),
-    }
 }
 
 fn parse_data_address(text: &str) -> Result<String, String> {

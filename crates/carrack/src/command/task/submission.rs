@@ -2,10 +2,11 @@
 //! sense without a terminal, and those of Globus's command line that mean something here.
 
 use carrack_core::limits;
+use carrack_core::options::{self, Streams, check_label, parse_priority};
 use carrack_core::path::display_bytes;
-use carrack_core::request::{CopyOptions, Durability, Encrypt, Existing, Verify};
+use carrack_core::request::{CopyOptions, Existing};
 use carrack_service::clock::Moment;
-use carrack_service::model::{NewTask, Pair, TaskKind, TaskOptions};
+use carrack_service::model::{NewTask, Notice, Pair, TaskKind, TaskOptions};
 use clap::{Arg, ArgAction};
 
 use crate::cli::files_from::read_list;
@@ -28,29 +29,32 @@ const BATCH: Value<Vec<u8>> = Value::path(
     "FILE",
     "Read sources and destinations from FILE, a pair a line; quotes keep spaces, # begins a comment; - is standard input",
 );
-pub const LABEL: Value<String> = Value::new("label", "TEXT", parse_label, "What you call it");
+pub const LABEL: Value<String> = Value::new("label", "TEXT", parse_label, options::LABEL.flag.help());
 pub const DEADLINE: Value<Moment> = Value::new(
     "deadline",
     "TIME",
     parse_until,
     "The task fails if it has not ended by then: a duration from now, like 6h, or a time, like 2026-11-23T08:00:00Z",
 );
-pub const PRIORITY: Value<u8> =
-    Value::new("priority", "0-9", parse_priority, "Of your own tasks, higher ones go first [default: 4]");
-const SKIP_SOURCE_ERRORS: Switch =
-    Switch::new("skip-source-errors", "Skip sources that are missing or may not be read; the task can still succeed");
-const FAIL_ON_QUOTA_ERRORS: Switch = Switch::new("fail-on-quota-errors", "End at the first item that a quota refuses");
+pub const PRIORITY: Value<u8> = Value::new(
+    options::PRIORITY.flag.name(),
+    options::PRIORITY.flag.value_name(),
+    parse_priority,
+    options::PRIORITY.flag.help(),
+);
+const SKIP_SOURCE_ERRORS: Switch = Switch::option(&options::SKIP_SOURCE_ERRORS);
+const FAIL_ON_QUOTA_ERRORS: Switch = Switch::option(&options::FAIL_ON_QUOTA_ERRORS);
 const EXPECT_DIGESTS: Value<Vec<u8>> = Value::path(
     "expect-digests",
     "FILE",
     "Fail each file whose BLAKE3 digest is not the one in FILE, as b3sum writes it, with paths below DST; - is standard \
      input",
 );
-const NOTIFY: Value<String> = Value::new(
+const NOTIFY: Value<Notice> = Value::new(
     "notify",
     "LIST",
-    parse_notify,
-    "Ends that are told by the log and the events, separated by commas: succeeded, failed, partial",
+    Notice::parse,
+    "Ends that are told by the log and the events, separated by commas: succeeded, failed, partial, cancelled",
 );
 
 // Of Globus's command line.
@@ -104,7 +108,7 @@ pub fn new_task(flags: &Flags) -> Result<NewTask, CommandError> {
     Ok(NewTask {
         kind,
         pairs: pairs(flags, kind)?,
-        options: options(flags, kind)?,
+        options: task_options(flags, kind)?,
         label: flags.get(&LABEL)?,
         deadline: flags.get(&DEADLINE)?,
         priority: flags.get(&PRIORITY)?,
@@ -154,48 +158,41 @@ fn pairs(flags: &Flags, kind: TaskKind) -> Result<Vec<Pair>, CommandError> {
     Ok(sources.into_iter().map(|source| Pair { source, destination: Some(destination.clone()) }).collect())
 }
 
-fn options(flags: &Flags, kind: TaskKind) -> Result<TaskOptions, CommandError> {
-    let default = CopyOptions::default();
-    let (verify, encrypt) = (flags.get(&VERIFY)?, flags.get(&ENCRYPT)?);
-    copied_digests(flags, verify.unwrap_or(default.verify), encrypt.unwrap_or(default.encrypt))?;
-    if kind == TaskKind::Move && verify == Some(Verify::None) {
-        return Err(CommandError::usage("--kind move deletes the sources: what arrived must be verified first")
-            .hint("leave --verify none out"));
-    }
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| CommandError::usage("a value is not UTF-8"));
-    let only = flags.get(&FILES_FROM)?.map(|path| read_list(&path)).transpose()?;
-    let only = only.map(|paths| {
-        let path = |path: Vec<u8>| {
-            String::from_utf8(path).map_err(|error| {
-                let shown = display_bytes(error.as_bytes()).to_string();
-                CommandError::usage(format!("--files-from: {shown} is not UTF-8, as the paths of a task have to be"))
-            })
-        };
-        paths.into_iter().map(path).collect::<Result<Vec<String>, CommandError>>()
-    });
-    Ok(TaskOptions {
-        existing: of_globus_sync(flags)?.or_else(|| match existing(flags) {
-            Existing::Replace => None,
-            other => Some(other.name().to_owned()),
-        }),
-        verify: verify.map(|verify: Verify| verify.name().to_owned()),
-        encrypt: encrypt.map(|encrypt: Encrypt| encrypt.name().to_owned()),
-        digest: flags.given(&DIGEST).map(|given| text(given.value)).transpose()?,
-        streams: match flags.get(&STREAMS)?.flatten() {
-            Some(streams) => Some(streams),
-            None => of_globus_streams(flags)?,
+fn task_options(flags: &Flags, kind: TaskKind) -> Result<TaskOptions, CommandError> {
+    let options = TaskOptions {
+        existing: of_globus_sync(flags)?.or_else(|| Some(existing(flags)).filter(|found| *found != Existing::Replace)),
+        verify: flags.get(&VERIFY)?,
+        encrypt: flags.get(&ENCRYPT)?,
+        digest: flags.get(&DIGEST)?,
+        streams: match flags.get(&STREAMS)? {
+            Some(Streams::Fixed(streams)) => Some(Streams::Fixed(streams)),
+            other => of_globus_streams(flags)?.map(Streams::Fixed).or(other),
         },
         polite: flags.has(&POLITE),
         block_bytes: flags.get(&BLOCK)?,
-        rate_limit: flags.get(&BWLIMIT)?.flatten(),
-        congestion: match flags.get(&CONGESTION)? {
-            Some(_) => flags.given(&CONGESTION).map(|given| text(given.value)).transpose()?,
-            None => None,
-        },
-        durable: flags.get(&DURABLE)?.map(|durable: Durability| durable.name().to_owned()),
+        rate_limit: flags.get(&BWLIMIT)?,
+        congestion: flags.get(&CONGESTION)?,
+        durable: flags.get(&DURABLE)?,
         allow_growing: flags.has(&ALLOW_GROWING),
-        only: only.transpose()?,
-    })
+        only: only(flags)?,
+    };
+    let default = CopyOptions::default();
+    copied_digests(flags, options.verify.unwrap_or(default.verify), options.encrypt.unwrap_or(default.encrypt))?;
+    let refused = |why: &str| CommandError::usage(why).hint("leave --verify none out");
+    options.check(kind).map_err(refused)?;
+    Ok(options)
+}
+
+/// The paths of `--files-from`.
+fn only(flags: &Flags) -> Result<Option<Vec<String>>, CommandError> {
+    let Some(file) = flags.get(&FILES_FROM)? else { return Ok(None) };
+    let path = |path: Vec<u8>| {
+        String::from_utf8(path).map_err(|error| {
+            let shown = display_bytes(error.as_bytes()).to_string();
+            CommandError::usage(format!("--files-from: {shown} is not UTF-8, as the paths of a task have to be"))
+        })
+    };
+    read_list(&file)?.into_iter().map(path).collect::<Result<_, _>>().map(Some)
 }
 
 /// Globus opens `--perf-p` connections for each of `--perf-cc` files at once. Here all files share all connections.
@@ -221,7 +218,7 @@ fn of_globus_streams(flags: &Flags) -> Result<Option<u16>, CommandError> {
     Ok(Some(streams))
 }
 
-fn of_globus_sync(flags: &Flags) -> Result<Option<String>, CommandError> {
+fn of_globus_sync(flags: &Flags) -> Result<Option<Existing>, CommandError> {
     let Some(level) = flags.get(&SYNC_LEVEL)? else { return Ok(None) };
     let existing = match &level[..] {
         "exists" | "0" => Existing::Keep,
@@ -236,29 +233,11 @@ fn of_globus_sync(flags: &Flags) -> Result<Option<String>, CommandError> {
         }
         _ => return Err(CommandError::usage(format!("--sync-level: {level:?}: use exists or mtime"))),
     };
-    Ok(Some(existing.name().to_owned()))
+    Ok(Some(existing))
 }
 
 fn parse_label(text: &str) -> Result<String, String> {
-    match text.chars().count() {
-        0 => Err("a label has at least one character".to_owned()),
-        1..=256 => Ok(text.to_owned()),
-        _ => Err("a label has at most 256 characters".to_owned()),
-    }
-}
-
-fn parse_priority(text: &str) -> Result<u8, String> {
-    match text.as_bytes() {
-        [digit @ b'0'..=b'9'] => Ok(digit - b'0'),
-        _ => Err(format!("{text:?} is not a priority: use 0 to 9")),
-    }
-}
-
-fn parse_notify(text: &str) -> Result<String, String> {
-    match text {
-        "succeeded" | "failed" | "partial" => Ok(text.to_owned()),
-        _ => Err(format!("{text:?}: use succeeded, failed or partial")),
-    }
+    check_label(text).map(|()| text.to_owned())
 }
 
 fn parse_number(text: &str) -> Result<u32, String> {
@@ -271,6 +250,9 @@ fn parse_number(text: &str) -> Result<u32, String> {
 
 #[cfg(test)]
 mod tests {
+    use carrack_core::options::RateLimit;
+    use carrack_core::request::{Digests, Durability, Verify};
+
     use super::*;
 
     fn task(line: &[&str]) -> Result<NewTask, CommandError> {
@@ -299,12 +281,12 @@ mod tests {
             ["--update", "--verify=disk", "--streams=4", "--bwlimit=1MB", "--digest=xxh128", "--durable=each"];
         let copied = task(&[&options[..], &["@a:/x", "@b:/y"]].concat()).expect("good").options;
         let expected = TaskOptions {
-            existing: Some("older".into()),
-            verify: Some("disk".into()),
-            streams: Some(4),
-            rate_limit: Some(1_000_000),
-            digest: Some("xxh128".into()),
-            durable: Some("each".into()),
+            existing: Some(Existing::Older),
+            verify: Some(Verify::Disk),
+            streams: Some(Streams::Fixed(4)),
+            rate_limit: Some(RateLimit::new(1_000_000)),
+            digest: Some(Digests::XXH128),
+            durable: Some(Durability::Each),
             ..TaskOptions::default()
         };
         assert_eq!(copied, expected);
@@ -313,11 +295,14 @@ mod tests {
     #[test]
     fn task_flags_of_globus_are_mapped_or_refused_with_the_reason() {
         let with = |flag: &str| task(&[flag, "@a:/x", "@b:/y"]);
-        assert_eq!(task(&["--perf-cc=4", "--perf-p=8", "@a:/x", "@b:/y"]).expect("good").options.streams, Some(32));
-        assert_eq!(with("--perf-cc=100000").expect("good").options.streams, Some(limits::STREAMS));
+        assert_eq!(
+            task(&["--perf-cc=4", "--perf-p=8", "@a:/x", "@b:/y"]).expect("good").options.streams,
+            Some(Streams::Fixed(32))
+        );
+        assert_eq!(with("--perf-cc=100000").expect("good").options.streams, Some(Streams::Fixed(limits::STREAMS)));
         assert_eq!(with("--recursive").expect("good").options, TaskOptions::default());
-        assert_eq!(with("--sync-level=exists").expect("good").options.existing.as_deref(), Some("keep"));
-        assert_eq!(with("--sync-level=mtime").expect("good").options.existing.as_deref(), Some("older"));
+        assert_eq!(with("--sync-level=exists").expect("good").options.existing, Some(Existing::Keep));
+        assert_eq!(with("--sync-level=mtime").expect("good").options.existing, Some(Existing::Older));
         for flag in ["--perf-pp=4", "--perf-udt", "--sync-level=size", "--sync-level=checksum", "--sync-level=x"] {
             let error = with(flag).expect_err(flag);
             assert_eq!(error.exit_code(), crate::exit::USAGE);

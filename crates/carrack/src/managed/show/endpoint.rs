@@ -56,11 +56,11 @@ pub fn endpoint_lines(endpoint: &Endpoint) -> Vec<String> {
         };
         line(&format!("from {} to {}", window.from, window.until), rate);
     }
-    if let Some(verify) = &endpoint.defaults.verify {
-        line("verify", verify.clone());
+    if let Some(verify) = endpoint.defaults.verify {
+        line("verify", verify.name().to_owned());
     }
-    if let Some(encrypt) = &endpoint.defaults.encrypt {
-        line("encrypt", encrypt.clone());
+    if let Some(encrypt) = endpoint.defaults.encrypt {
+        line("encrypt", encrypt.name().to_owned());
     }
     if !endpoint.description.is_empty() {
         line("description", endpoint.description.clone());

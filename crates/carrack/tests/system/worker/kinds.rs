@@ -1,5 +1,7 @@
 //! What workers do of each kind of task, and what becomes of single items.
 
+use carrack_core::options::RateLimit;
+use carrack_core::request::Existing;
 use carrack_service::clock::Moment;
 use carrack_service::journal::{AttemptEnd, EndKind};
 use carrack_service::model::{ItemState, TaskKind};
@@ -41,7 +43,7 @@ fn worker_that_moves_leaves_a_source_that_has_changed_and_what_came_later() {
     }
     tasks.sandbox.write("from/run/large", tree::bytes(16 * MIB, 2));
     let mut order = tasks.order("one", TaskKind::Move, vec![pair(from.end("run/"), tasks.local("to", "/"))]);
-    order.options.rate_limit = Some(2 * MIB as u64);
+    order.options.rate_limit = Some(RateLimit::new(2 * MIB as u64));
     tasks.start(&order);
     tasks.follow_until_moved("one", 1);
     // The small ones come first or last: what is there already is changed, and the rest of the copy takes long.
@@ -143,7 +145,7 @@ fn worker_never_takes_an_absent_digest_for_the_expected_one() {
     tasks.sandbox.write("to/a", "older");
     let mut order = tasks.order("one", TaskKind::Copy, vec![pair(tasks.local("from", "a"), tasks.local("to", "/"))]);
     // A file that is kept is not read, so nobody knows its digest.
-    order.options.existing = Some("keep".into());
+    order.options.existing = Some(Existing::Keep);
     order.expect_digests.insert("a".into(), b3sum(&tasks.sandbox.path("from/a")));
     order.expect_digests.insert("b".into(), String::new());
     let end = tasks.run(&order).ended().clone();
@@ -217,7 +219,7 @@ fn worker_that_cannot_connect_keeps_what_earlier_attempts_have_told() {
     let from = Node::start(&tasks.sandbox, "from", &[]);
     tree::many(&tasks.sandbox.path("from/run"), 300, 100_000);
     let mut order = tasks.order("one", TaskKind::Copy, vec![pair(from.end("run"), tasks.local("to", "/"))]);
-    order.options.rate_limit = Some(2 << 20);
+    order.options.rate_limit = Some(RateLimit::new(2 << 20));
     tasks.start(&order);
     tasks.follow_until_moved("one", 4 << 20);
     signal(tasks.process("one"), "TERM");

@@ -1,8 +1,11 @@
 //! A row that cannot be read never hides the others, and is never tried for ever.
 
+use carrack_core::options::{RateLimit, Streams};
+use carrack_core::request::{Digests, Verify};
+
 use super::*;
 use crate::ledger::rules;
-use crate::model::{EventKind, Overlap, TimerSchedule, TimerState};
+use crate::model::{EventKind, Overlap, TaskOptions, TimerSchedule, TimerState};
 
 fn with_three_tasks() -> Place {
     let place = Place::new();
@@ -38,6 +41,42 @@ fn unreadable_request_fails_its_task_alone() {
         let (last, _) = ledger.event_range().unwrap();
         assert_eq!(last, events.last().unwrap().id, "{column}");
     }
+}
+
+/// Options that an earlier version took and that mean nothing: the task is refused with the sentence of its option, and
+/// shows what else it says.
+#[test]
+fn unreadable_options_are_told_and_hide_nothing_else() {
+    for (options, sentence) in [
+        (r#"{"digest": "blake3,xxh128"}"#, "not computed together"),
+        (r#"{"digest": ""}"#, r#""" is not a digest"#),
+        (r#"{"digest": "md5"}"#, r#""md5" is not a digest"#),
+        (r#"{"digest": "blake3,none"}"#, "or none alone"),
+        (r#"{"streams": 0}"#, "use 1 to 256"),
+    ] {
+        let place = with_three_tasks();
+        place.alter(&format!(
+            "UPDATE task SET request = json_set(request, '$.options', json('{options}')) WHERE id = 't2'"
+        ));
+        let ledger = place.open();
+        let open: Vec<_> = ledger.open_tasks().unwrap().into_iter().map(|(task, _)| task.id).collect();
+        assert_eq!(open, ["t1", "t3"], "{options}");
+        let failed = ledger.task("t2").unwrap();
+        let why = failed.failure.unwrap().why;
+        assert!(failed.state == TaskState::Failed && why.contains(sentence), "{options}: {why}");
+        assert_eq!(failed.request.pairs, submission("t2").request.pairs, "{options}");
+    }
+    // What means something is read as it was written, in whatever order.
+    let place = with_three_tasks();
+    let options = r#"{"digest": "crc32c,blake3,adler32", "verify": "disk", "streams": 3, "rate_limit": 7}"#;
+    place
+        .alter(&format!("UPDATE task SET request = json_set(request, '$.options', json('{options}')) WHERE id = 't2'"));
+    let read = place.open().task("t2").unwrap().request.options;
+    let digest = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
+    assert_eq!((read.digest, read.verify), (Some(digest), Some(Verify::Disk)));
+    assert_eq!((read.streams, read.rate_limit), (Some(Streams::Fixed(3)), Some(RateLimit::new(7))));
+    let again: TaskOptions = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
+    assert_eq!(again, read);
 }
 
 #[test]

@@ -1,0 +1,430 @@
+//! The options of a copy, each defined once: its name, its flag, its words or bounds, its default and its help.
+//!
+//! The command line's flags, the fields of a task, the table that the service offers to forms, and the order of a
+//! worker follow from the definitions here. A value has one parser from text, so each way in refuses the same values
+//! with the same sentence. With the feature `serde` the types are read from JSON by that parser.
+
+#[cfg(feature = "serde")]
+pub mod json;
+mod size;
+mod values;
+
+pub use size::parse_size;
+pub use values::{BlockBytes, OptionValue, RateLimit, Streams, check_label, parse_priority};
+
+use crate::limits::{self, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, LABEL_CHARACTERS_MAX, PRIORITY_MAX};
+use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
+use crate::words::Word;
+
+/// One option of a copy or of a task.
+#[derive(Clone, Copy, Debug)]
+pub struct Definition {
+    /// Name of its field in a document.
+    pub name: &'static str,
+    /// How it is typed at the command line.
+    pub flag: Flag,
+    /// Title in a form.
+    pub title: &'static str,
+    /// What it does, in sentences, for a form.
+    pub help: &'static str,
+    /// The values that it takes.
+    pub kind: Kind,
+    /// Its default, as text; `None` if the path, the sources or a host decide.
+    pub default: Option<&'static str>,
+    /// Values that it takes, for help and tests, where its kind does not list them all.
+    pub examples: &'static [&'static str],
+    /// Checks a text: its canonical form, or the sentence that refuses it.
+    pub check: fn(&str) -> Result<String, String>,
+}
+
+/// How an option is typed at the command line. Names are without dashes.
+#[derive(Clone, Copy, Debug)]
+pub enum Flag {
+    /// One flag with a value.
+    Value {
+        /// Name of the flag.
+        name: &'static str,
+        /// Stands for the value in help texts.
+        value_name: &'static str,
+        /// Help of the flag.
+        help: &'static str,
+    },
+    /// One flag without a value.
+    Switch {
+        /// Name of the flag.
+        name: &'static str,
+        /// Help of the flag.
+        help: &'static str,
+    },
+    /// A flag without a value for each word but the default one: pairs of word and flag.
+    Switches(&'static [(&'static str, &'static str)]),
+}
+
+impl Flag {
+    /// Name of the one flag; empty if each word has its own.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Value { name, .. } | Self::Switch { name, .. } => name,
+            Self::Switches(_) => "",
+        }
+    }
+
+    /// Name of the value in help texts; empty if the flag takes none.
+    pub const fn value_name(&self) -> &'static str {
+        match self {
+            Self::Value { value_name, .. } => value_name,
+            Self::Switch { .. } | Self::Switches(_) => "",
+        }
+    }
+
+    /// Help of the one flag; empty if each word has its own.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::Value { help, .. } | Self::Switch { help, .. } => help,
+            Self::Switches(_) => "",
+        }
+    }
+}
+
+/// The values that an option takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// On or off.
+    Switch,
+    /// One of a few words.
+    Words(fn() -> Vec<Choice>),
+    /// A whole number within bounds, both included; or one of a few words.
+    Number {
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+        /// Words in the place of a number.
+        words: &'static [&'static str],
+    },
+    /// A number of bytes within bounds, both included; at the command line with a unit.
+    Bytes {
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+    /// A text of at most so many characters.
+    Text {
+        /// The greatest number of characters.
+        characters_max: u64,
+    },
+}
+
+/// One word of an option, and its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The word.
+    pub word: &'static str,
+    /// Its meaning.
+    pub meaning: &'static str,
+}
+
+fn choices<W: Word>() -> Vec<Choice> {
+    W::ALL.iter().map(|word| Choice { word: word.name(), meaning: word.meaning() }).collect()
+}
+
+fn check<V: OptionValue>(text: &str) -> Result<String, String> {
+    V::parse(text).map(|value| value.text())
+}
+
+fn check_switch(text: &str) -> Result<String, String> {
+    match text {
+        "true" | "false" => Ok(text.to_owned()),
+        _ => Err(format!("{}: use true or false", crate::words::quoted(text))),
+    }
+}
+
+/// What happens to names that exist at the destination.
+pub const EXISTING: Definition = Definition {
+    name: "existing",
+    flag: Flag::Switches(&[("keep", "no-clobber"), ("only", "existing"), ("older", "update")]),
+    title: "Files that exist",
+    help: "What happens to files that exist at the destination.",
+    kind: Kind::Words(choices::<Existing>),
+    default: Some(Existing::Replace.name()),
+    examples: &[],
+    check: check::<Existing>,
+};
+
+/// How a file is proved before its name appears.
+pub const VERIFY: Definition = Definition {
+    name: "verify",
+    flag: Flag::Value { name: "verify", value_name: "HOW", help: "[default: wire]" },
+    title: "Verify",
+    help: "How each file is proved before its name appears.",
+    kind: Kind::Words(choices::<Verify>),
+    default: Some(Verify::Wire.name()),
+    examples: &[],
+    check: check::<Verify>,
+};
+
+/// The digests that are computed while bytes move.
+pub const DIGEST: Definition = Definition {
+    name: "digest",
+    flag: Flag::Value {
+        name: "digest",
+        value_name: "LIST",
+        help: "Digests to compute, separated by commas: blake3, or in its place xxh128 (cheaper; finds accidents, not \
+               forgery; no digest of whole files), and adler32, crc32c; none needs --verify none [default: blake3]",
+    },
+    title: "Digests",
+    help: "Digests to compute, separated by commas: blake3, or in its place xxh128 (cheaper; finds accidents, not \
+           forgery; no digest of whole files), and adler32, crc32c. none computes nothing and needs a copy that \
+           verifies nothing.",
+    kind: Kind::Text { characters_max: 64 },
+    default: Some("blake3"),
+    examples: &["blake3", "xxh128", "adler32,crc32c", "blake3,crc32c"],
+    check: check::<Digests>,
+};
+
+/// Upper bound of the rate.
+pub const RATE_LIMIT: Definition = Definition {
+    name: "rate_limit",
+    flag: Flag::Value { name: "bwlimit", value_name: "RATE", help: "Limit in bytes a second, like 100MB; 0: no limit" },
+    title: "Rate limit",
+    help: "Limit in bytes a second. 0: no limit.",
+    kind: Kind::Bytes { min: 0, max: u64::MAX },
+    default: None,
+    examples: &["1000000"],
+    check: check::<RateLimit>,
+};
+
+/// The number of data connections.
+pub const STREAMS: Definition = Definition {
+    name: "streams",
+    flag: Flag::Value { name: "streams", value_name: "N|auto", help: "Data connections [default: auto]" },
+    title: "Data connections",
+    help: "Data connections of each transfer. Left out, the number is tuned while the copy runs.",
+    kind: Kind::Number { min: 1, max: limits::STREAMS as u64, words: &[Streams::AUTO] },
+    default: None,
+    examples: &["3"],
+    check: check::<Streams>,
+};
+
+/// Fewer data connections on a shared path.
+pub const POLITE: Definition = Definition {
+    name: "polite",
+    flag: Flag::Switch {
+        name: "polite",
+        help: "Use fewer data connections where others use the path: each must raise the rate by 5 %, not by 1 %",
+    },
+    title: "Polite",
+    help: "Use fewer data connections where others use the path: each must raise the rate by 5 %, not by 1 %.",
+    kind: Kind::Switch,
+    default: Some("false"),
+    examples: &[],
+    check: check_switch,
+};
+
+/// The unit of sending and repair.
+pub const BLOCK_BYTES: Definition = Definition {
+    name: "block_bytes",
+    flag: Flag::Value {
+        name: "block",
+        value_name: "SIZE",
+        help: "Unit of sending and repair: a power of two from 64K to 64M [default: 256K for files up to 1G, 1M up to \
+               256G, else 4M]",
+    },
+    title: "Block size",
+    help: "Unit of sending and repair: a power of two. Left out, 256 KiB for files up to 1 GiB, 1 MiB up to 256 GiB, \
+           else 4 MiB.",
+    kind: Kind::Bytes { min: BLOCK_BYTES_MIN as u64, max: BLOCK_BYTES_MAX as u64 },
+    default: None,
+    examples: &["131072"],
+    check: check::<BlockBytes>,
+};
+
+/// The congestion control of the sending host.
+pub const CONGESTION: Definition = Definition {
+    name: "congestion",
+    flag: Flag::Value {
+        name: "congestion",
+        value_name: "NAME",
+        help: "Congestion control of the sending host's TCP, like cubic or bbr [default: that host's]",
+    },
+    title: "Congestion control",
+    help: "Congestion control of the sending host's TCP, like cubic or bbr. Left out, that host's own.",
+    kind: Kind::Text { characters_max: CongestionControl::BYTES_MAX as u64 },
+    default: None,
+    examples: &["cubic", "reno"],
+    check: check::<CongestionControl>,
+};
+
+/// Secrecy of the data connections.
+pub const ENCRYPT: Definition = Definition {
+    name: "encrypt",
+    flag: Flag::Value { name: "encrypt", value_name: "HOW", help: "[default: tls]" },
+    title: "Encryption",
+    help: "Whether data connections keep secrets.",
+    kind: Kind::Words(choices::<Encrypt>),
+    default: Some(Encrypt::Tls.name()),
+    examples: &[],
+    check: check::<Encrypt>,
+};
+
+/// What reaches stable storage, and when.
+pub const DURABLE: Definition = Definition {
+    name: "durable",
+    flag: Flag::Value { name: "durable", value_name: "HOW", help: "[default: group]" },
+    title: "Durability",
+    help: "What reaches stable storage before it counts as there.",
+    kind: Kind::Words(choices::<Durability>),
+    default: Some(Durability::Group.name()),
+    examples: &[],
+    check: check::<Durability>,
+};
+
+/// Sources that grow while they are copied.
+pub const ALLOW_GROWING: Definition = Definition {
+    name: "allow_growing",
+    flag: Flag::Switch {
+        name: "allow-growing",
+        help: "Accept sources that grow: copy what they had when they were listed",
+    },
+    title: "Growing files",
+    help: "Accept sources that grow: copy what they had when they were listed.",
+    kind: Kind::Switch,
+    default: Some("false"),
+    examples: &[],
+    check: check_switch,
+};
+
+/// The owner's name of a task.
+pub const LABEL: Definition = Definition {
+    name: "label",
+    flag: Flag::Value { name: "label", value_name: "TEXT", help: "What you call it" },
+    title: "Label",
+    help: "What you call the task.",
+    kind: Kind::Text { characters_max: LABEL_CHARACTERS_MAX as u64 },
+    default: None,
+    examples: &["nightly", "läuft – 走る"],
+    check: |text| check_label(text).map(|()| text.to_owned()),
+};
+
+/// The place of a task among those of its owner.
+pub const PRIORITY: Definition = Definition {
+    name: "priority",
+    flag: Flag::Value {
+        name: "priority",
+        value_name: "0-9",
+        help: "Of your own tasks, higher ones go first [default: 4]",
+    },
+    title: "Priority",
+    help: "Of your own tasks, those with a higher number go first.",
+    kind: Kind::Number { min: 0, max: PRIORITY_MAX as u64, words: &[] },
+    default: Some("4"),
+    examples: &["7"],
+    check: |text| parse_priority(text).map(|priority| priority.to_string()),
+};
+
+/// Sources that a task may miss.
+pub const SKIP_SOURCE_ERRORS: Definition = Definition {
+    name: "skip_source_errors",
+    flag: Flag::Switch {
+        name: "skip-source-errors",
+        help: "Skip sources that are missing or may not be read; the task can still succeed",
+    },
+    title: "Skip unreadable sources",
+    help: "Skip sources that are missing or may not be read; the task can still succeed.",
+    kind: Kind::Switch,
+    default: Some("false"),
+    examples: &[],
+    check: check_switch,
+};
+
+/// The end of a task at a full quota.
+pub const FAIL_ON_QUOTA_ERRORS: Definition = Definition {
+    name: "fail_on_quota_errors",
+    flag: Flag::Switch { name: "fail-on-quota-errors", help: "End at the first item that a quota refuses" },
+    title: "End at a full quota",
+    help: "End at the first item that a quota refuses.",
+    kind: Kind::Switch,
+    default: Some("false"),
+    examples: &[],
+    check: check_switch,
+};
+
+/// The options of a copy: flags of `copy`, and fields of the `options` of a task.
+pub const OF_A_COPY: &[Definition] =
+    &[EXISTING, VERIFY, DIGEST, RATE_LIMIT, STREAMS, POLITE, BLOCK_BYTES, CONGESTION, ENCRYPT, DURABLE, ALLOW_GROWING];
+
+/// The options of a task beside those of a copy.
+pub const OF_A_TASK: &[Definition] = &[LABEL, PRIORITY, SKIP_SOURCE_ERRORS, FAIL_ON_QUOTA_ERRORS];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> impl Iterator<Item = &'static Definition> {
+        OF_A_COPY.iter().chain(OF_A_TASK)
+    }
+
+    #[test]
+    fn options_take_their_defaults_examples_words_and_bounds() {
+        for option in all() {
+            let mut good: Vec<String> = option.default.iter().chain(option.examples).map(ToString::to_string).collect();
+            match option.kind {
+                Kind::Switch => good.extend(["true", "false"].map(str::to_owned)),
+                Kind::Words(choices) => good.extend(choices().iter().map(|choice| choice.word.to_owned())),
+                Kind::Number { min, max, words } => {
+                    good.extend([min, max].map(|bound| bound.to_string()));
+                    good.extend(words.iter().map(ToString::to_string));
+                }
+                Kind::Bytes { min, max } => good.extend([min, max].map(|bound| bound.to_string())),
+                Kind::Text { .. } => assert!(!option.examples.is_empty(), "{} shows no example", option.name),
+            }
+            for text in good {
+                // The canonical form parses back to itself.
+                assert_eq!((option.check)(&text).and_then(|text| (option.check)(&text)), (option.check)(&text));
+                assert!((option.check)(&text).is_ok(), "{}: {text:?} is refused", option.name);
+            }
+            for text in ["", " ", "no such value\n", "ＮＯＮＥ\u{202e}\0", &"x".repeat(100_000)] {
+                let refused = (option.check)(text);
+                assert!(refused.is_err() || text == " ", "{}: {text:.20?} is taken", option.name);
+                assert!(
+                    refused.is_ok() || refused.is_err_and(|why| why.len() < 400),
+                    "{}: a long refusal",
+                    option.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn options_have_names_of_their_own() {
+        let names: Vec<&str> = all().map(|option| option.name).collect();
+        let mut flags = Vec::new();
+        for option in all() {
+            match option.flag {
+                Flag::Switches(switches) => {
+                    let Kind::Words(choices) = option.kind else { panic!("{} has no words", option.name) };
+                    let words = choices();
+                    assert!(switches.iter().all(|(word, _)| words.iter().any(|choice| choice.word == *word)));
+                    assert_eq!(switches.len() + 1, words.len(), "{}", option.name);
+                    flags.extend(switches.iter().map(|(_, flag)| *flag));
+                }
+                flag => flags.push(flag.name()),
+            }
+        }
+        for names in [names, flags] {
+            let once: std::collections::BTreeSet<&str> = names.iter().copied().collect();
+            assert!(once.len() == names.len() && !once.contains(""), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn options_default_to_what_a_copy_does_by_default() {
+        let default = crate::request::CopyOptions::default();
+        assert_eq!(EXISTING.default, Some(default.existing.name()));
+        assert_eq!(VERIFY.default, Some(default.verify.name()));
+        assert_eq!(ENCRYPT.default, Some(default.encrypt.name()));
+        assert_eq!(DURABLE.default, Some(default.durability.name()));
+        assert_eq!(DIGEST.default.map(str::to_owned), Some(default.digest.text()));
+    }
+}

@@ -1,0 +1,253 @@
+//! Values of options: each with its parser from text, and the text that parses back to it.
+
+use crate::limits;
+use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
+use crate::words::quoted;
+
+use super::size::parse_size;
+
+/// A value of an option.
+pub trait OptionValue: Copy + PartialEq + std::fmt::Debug + 'static {
+    /// Parses a text.
+    ///
+    /// # Errors
+    /// The sentence that refuses it.
+    fn parse(text: &str) -> Result<Self, String>;
+
+    /// The text that [`OptionValue::parse`] makes this value of.
+    fn text(&self) -> String;
+}
+
+macro_rules! words_are_values {
+    ($($word:ident)+) => { $(
+        impl OptionValue for $word {
+            fn parse(text: &str) -> Result<Self, String> {
+                Self::parse(text)
+            }
+
+            fn text(&self) -> String {
+                self.name().to_owned()
+            }
+        }
+    )+ };
+}
+
+words_are_values!(Existing Verify Encrypt Durability);
+
+impl OptionValue for Digests {
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text)
+    }
+
+    fn text(&self) -> String {
+        let others = [(self.adler32, "adler32"), (self.crc32c, "crc32c")];
+        let others = others.iter().filter(|other| other.0).map(|other| other.1);
+        let names: Vec<&str> = self.main.iter().map(|main| main.name()).chain(others).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(",") }
+    }
+}
+
+impl OptionValue for CongestionControl {
+    fn parse(text: &str) -> Result<Self, String> {
+        let refused = || format!("{} is no name of a congestion control: try cubic or bbr", quoted(text));
+        Self::new(text).ok_or_else(refused)
+    }
+
+    fn text(&self) -> String {
+        self.name().to_owned()
+    }
+}
+
+/// The number of data connections of a copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Streams {
+    /// The path and the processors decide, while the copy runs.
+    #[default]
+    Auto,
+    /// A fixed number: 1 to [`limits::STREAMS`].
+    Fixed(u16),
+}
+
+impl Streams {
+    /// The word for [`Streams::Auto`].
+    pub const AUTO: &'static str = "auto";
+
+    /// Parses a number, or `auto`.
+    ///
+    /// # Errors
+    /// The sentence that refuses the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match decimal(text) {
+            _ if text == Self::AUTO => Ok(Self::Auto),
+            Some(streams) if (1..=limits::STREAMS.into()).contains(&streams) => Ok(Self::Fixed(streams as u16)),
+            _ => Err(format!("{} is not a number of streams: use 1 to {}, or auto", quoted(text), limits::STREAMS)),
+        }
+    }
+
+    /// The fixed number.
+    pub const fn fixed(self) -> Option<u16> {
+        match self {
+            Self::Auto => None,
+            Self::Fixed(streams) => Some(streams),
+        }
+    }
+}
+
+impl OptionValue for Streams {
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text)
+    }
+
+    fn text(&self) -> String {
+        self.fixed().map_or_else(|| Self::AUTO.to_owned(), |streams| streams.to_string())
+    }
+}
+
+/// The unit of sending, hashing and repair, in bytes: a power of two within [`limits::BLOCK_BYTES_MIN`] and
+/// [`limits::BLOCK_BYTES_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockBytes(u32);
+
+impl BlockBytes {
+    /// Parses a size.
+    ///
+    /// # Errors
+    /// The sentence that refuses the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (min, max) = (limits::BLOCK_BYTES_MIN, limits::BLOCK_BYTES_MAX);
+        match u32::try_from(parse_size(text)?) {
+            Ok(bytes) if bytes.is_power_of_two() && (min..=max).contains(&bytes) => Ok(Self(bytes)),
+            _ => Err(format!(
+                "{} is not a block size: a power of two from {}K to {}M",
+                quoted(text),
+                min >> 10,
+                max >> 20
+            )),
+        }
+    }
+
+    /// The number of bytes.
+    pub const fn bytes(self) -> u32 {
+        self.0
+    }
+}
+
+impl OptionValue for BlockBytes {
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text)
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// Upper bound of a rate, in bytes a second; 0 is no bound, as in rsync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit(u64);
+
+impl RateLimit {
+    /// A rate in bytes a second; 0 is no bound.
+    pub const fn new(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// Parses a size, with or without `/s`.
+    ///
+    /// # Errors
+    /// The sentence that refuses the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        parse_size(text.strip_suffix("/s").unwrap_or(text)).map(Self)
+    }
+
+    /// The bound, in bytes a second; `None` if there is none.
+    pub const fn bytes(self) -> Option<u64> {
+        match self.0 {
+            0 => None,
+            bytes => Some(bytes),
+        }
+    }
+}
+
+impl OptionValue for RateLimit {
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text)
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// Parses the priority of a task: one digit.
+///
+/// # Errors
+/// The sentence that refuses the text.
+pub fn parse_priority(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [digit @ b'0'..=b'9'] => Ok(digit - b'0'),
+        _ => Err(format!("{} is not a priority: use 0 to {}", quoted(text), limits::PRIORITY_MAX)),
+    }
+}
+
+/// Checks the label of a task.
+///
+/// # Errors
+/// The sentence that refuses the text.
+pub fn check_label(text: &str) -> Result<(), String> {
+    let fits = !text.is_empty() && text.chars().count() <= limits::LABEL_CHARACTERS_MAX;
+    if fits && !text.contains(char::is_control) {
+        return Ok(());
+    }
+    Err(format!("{} is no label: use 1 to {} printable characters", quoted(text), limits::LABEL_CHARACTERS_MAX))
+}
+
+/// A number of digits alone.
+fn decimal(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_a_number_or_auto() {
+        assert_eq!(Streams::parse("auto"), Ok(Streams::Auto));
+        assert_eq!(Streams::parse("256").map(Streams::fixed), Ok(Some(256)));
+        for text in ["", "0", "257", "+4", "-4", " 4", "４", "AUTO", "18446744073709551616"] {
+            assert!(Streams::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn rates_are_sizes_by_the_second() {
+        let bytes = |text| RateLimit::parse(text).map(RateLimit::bytes);
+        assert_eq!(bytes("10MB"), Ok(Some(10_000_000)));
+        assert_eq!(bytes("1G/s"), Ok(Some(1 << 30)));
+        assert_eq!(bytes("0"), Ok(None));
+        for text in ["", "/s", "1G/h", "1Gb/s", "-1M"] {
+            assert!(bytes(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn blocks_are_powers_of_two_within_bounds() {
+        let bytes = |text| BlockBytes::parse(text).map(BlockBytes::bytes);
+        assert_eq!(bytes("4M"), Ok(4 << 20));
+        assert_eq!(bytes("64K"), Ok(limits::BLOCK_BYTES_MIN));
+        assert_eq!(bytes("65536"), Ok(limits::BLOCK_BYTES_MIN));
+        assert_eq!(bytes("64M"), Ok(limits::BLOCK_BYTES_MAX));
+        for text in ["0", "1", "32K", "128M", "3M", "4MB", "4G", "4P", "x", ""] {
+            assert!(bytes(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn labels_are_printable() {
+        assert_eq!(check_label(&"ü".repeat(limits::LABEL_CHARACTERS_MAX)), Ok(()));
+        for text in ["", "a\nb", "\u{7f}", &"x".repeat(limits::LABEL_CHARACTERS_MAX + 1)] {
+            assert!(check_label(text).is_err(), "{text:?}");
+        }
+    }
+}
