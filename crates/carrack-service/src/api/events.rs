@@ -19,7 +19,7 @@ use super::problem::{ApiError, Done};
 use super::stream::{Pieces, channel};
 use crate::identity::{Caller, Object};
 use crate::ledger::EventFilter;
-use crate::model::{Event, Listed, Problem, ProblemCode, Verb};
+use crate::model::{Event, Listed, Problem, ProblemCode, Scope, Verb};
 
 /// Rows that are read and sent at once.
 const BATCH: usize = 500;
@@ -160,7 +160,7 @@ fn filter(api: &Api, caller: &Caller, task: Option<String>, since: Since) -> Don
         None => {
             api.check(caller, Verb::View, Object::Nothing)?;
             // An event that is of no task names no place: a token for one place reads events of its tasks.
-            if caller.scope.as_ref().is_some_and(|scope| scope.endpoint.is_some()) {
+            if caller.scope.as_ref().is_some_and(Scope::is_placed) {
                 let rule = "scope-one-endpoint";
                 let error = ApiError::forbidden(rule).hint("name a task: /tasks/ID/events");
                 return Err(api.refused(caller, Verb::View, rule, error));

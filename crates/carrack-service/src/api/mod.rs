@@ -59,7 +59,7 @@ use crate::bench::Benches;
 use crate::clock::{Clock, Moment};
 use crate::files::{Listings, Pool, Uploads};
 use crate::identity::digest::random;
-use crate::identity::{Action, Caller, LINK_LIFETIME, LoginLinks, Object, Seal, Slow, Verdict, may};
+use crate::identity::{Action, Caller, LINK_LIFETIME, LoginLinks, Object, SCOPE_LACKS_VERB, Seal, Slow, Verdict, may};
 use crate::ledger::{Ledger, LedgerError};
 use crate::model::{LoginLink, Role, Secret, User, Verb};
 
@@ -271,7 +271,13 @@ impl Api {
         let decision = may(caller, &Action { verb, object });
         match decision.verdict {
             Verdict::Allowed => Ok(()),
-            Verdict::Forbidden => Err(self.refused(caller, verb, decision.rule, ApiError::forbidden(decision.rule))),
+            Verdict::Forbidden => {
+                let error = match decision.rule {
+                    SCOPE_LACKS_VERB => ApiError::lacks(&[verb]),
+                    rule => ApiError::forbidden(rule),
+                };
+                Err(self.refused(caller, verb, decision.rule, error))
+            }
             Verdict::Hidden => Err(self.refused(caller, verb, decision.rule, ApiError::not_found())),
         }
     }

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::identity::RequestFault;
 use crate::ledger::LedgerError;
-use crate::model::{Problem, ProblemCode};
+use crate::model::{Problem, ProblemCode, Verb};
 
 /// Why a request is not answered with what it asked for.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl ApiError {
     pub fn forbidden(rule: &'static str) -> Self {
         let error = Self::new(StatusCode::FORBIDDEN, ProblemCode::Forbidden, format!("you may not do this ({rule})"));
         match rule {
-            "scope-lacks-verb" | "scope-other-path" | "scope-one-endpoint" => {
+            "scope-other-path" | "scope-one-endpoint" | "scope-path-of-several" => {
                 error.hint("use a token whose scope allows it, or log in")
             }
             "raw-location" => error.hint("name an endpoint: @NAME:/path; an admin can add one"),
@@ -60,6 +60,14 @@ impl ApiError {
             "role-lacks-verb" => error.hint("an admin can give you another role"),
             _ => error,
         }
+    }
+
+    /// A token without verbs that are needed.
+    pub fn lacks(missing: &[Verb]) -> Self {
+        let names = missing.iter().map(|verb| verb.name()).collect::<Vec<_>>().join(",");
+        let detail = format!("the token may not do this: its scope lacks {names} (scope-lacks-verb)");
+        let hint = format!("make a token with {names} among its --verbs: carrack service token create; or log in");
+        Self::new(StatusCode::FORBIDDEN, ProblemCode::Forbidden, detail).hint(hint)
     }
 
     pub fn conflict(detail: impl Into<String>) -> Self {
@@ -125,6 +133,11 @@ impl From<RequestFault> for ApiError {
             RequestFault::NoEndpoint { .. } => {
                 Self::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, fault.to_string())
                     .hint("`carrack endpoint list` names those that you may use")
+            }
+            RequestFault::Lacks { kind, verbs } => {
+                let mut error = Self::lacks(verbs);
+                error.detail = format!("a {} task: {}", kind.name(), error.detail);
+                error
             }
             RequestFault::Forbidden { location, rule } => {
                 let mut error = Self::forbidden(rule);

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, StatusCode};
 
 use super::Api;
 use super::problem::{ApiError, Done};
-use crate::identity::{Caller, RequestFault, check_request};
+use crate::identity::{Caller, RequestFault, SCOPE_LACKS_VERB, check_request};
 use crate::ledger::{LedgerError, Submission, Submitted};
 use crate::model::{KnownBy, NewTask, ProblemCode, Verb, new_id};
 
@@ -71,6 +71,7 @@ impl Api {
             let rule = match fault {
                 RequestFault::NoEndpoint { rule, .. } => *rule,
                 RequestFault::Forbidden { rule, .. } => Some(*rule),
+                RequestFault::Lacks { .. } => Some(SCOPE_LACKS_VERB),
                 RequestFault::Wrong(_) => None,
             };
             if let Some(rule) = rule {

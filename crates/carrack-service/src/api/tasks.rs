@@ -186,11 +186,12 @@ fn narrow(caller: &Caller, filter: &mut TaskFilter) -> bool {
         Some(owner) if *owner != caller.user => return false,
         _ => filter.owner = Some(caller.user.clone()),
     }
-    if let Some(only) = caller.scope.as_ref().and_then(|scope| scope.endpoint.clone()) {
-        if filter.endpoint.as_ref().is_some_and(|endpoint| *endpoint != only) {
-            return false;
-        }
-        filter.endpoint = Some(only);
+    let Some(scope) = caller.scope.as_ref().filter(|scope| scope.is_placed()) else { return true };
+    match (&filter.endpoint, &scope.endpoints[..]) {
+        (Some(endpoint), _) => return scope.has_endpoint(endpoint),
+        (None, [only]) => filter.endpoint = Some(only.clone()),
+        // Of each row it is looked at by itself whether it is within.
+        (None, _) => {}
     }
     true
 }

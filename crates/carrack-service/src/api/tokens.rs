@@ -14,7 +14,7 @@ use super::admit::Known;
 use super::extract::{Body, PathOf, QueryOf};
 use super::problem::{ApiError, Done};
 use super::{Api, LOCAL_USER};
-use crate::identity::{Caller, NewSecret, Object, ScopePath};
+use crate::identity::{Action, Caller, NewSecret, Object, ScopePath, Verdict, may};
 use crate::ledger::LedgerError;
 use crate::model::{KnownBy, Listed, MadeToken, NewToken, Problem, Role, Scope, Task, TokenRow, Verb};
 
@@ -73,7 +73,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
             return Err(ApiError::malformed("expires: that is over already"));
         }
         if let Some(scope) = &new.scope {
-            check_scope(scope)?;
+            check_scope(api, &user, scope)?;
         }
         if api.ledger.tokens(&user)?.len() >= TOKENS_MAX {
             return Err(ApiError::conflict(format!("a user has at most {TOKENS_MAX} tokens: revoke some")));
@@ -104,15 +104,57 @@ pub(super) fn keep(api: &Api, row: TokenRow) -> Done<MadeToken> {
     Ok(MadeToken { token: secret.token, row })
 }
 
-fn check_scope(scope: &Scope) -> Done<()> {
+/// Endpoints that one token names.
+const SCOPE_ENDPOINTS_MAX: usize = 100;
+
+/// Checks what a token of this user is to allow.
+fn check_scope(api: &Api, user: &str, scope: &Scope) -> Done<()> {
     let wrong = |why: String| Err(ApiError::malformed(format!("scope: {why}")));
     if scope.verbs.is_empty() {
         return wrong("a token that allows no verb is of no use".into());
     }
-    match (&scope.endpoint, &scope.path) {
-        (None, Some(_)) => wrong("a path is one of an endpoint".into()),
-        (_, Some(path)) => ScopePath::parse(path).map(drop).or_else(|error| wrong(format!("path: {error}"))),
+    if scope.endpoints.len() > SCOPE_ENDPOINTS_MAX {
+        return wrong(format!("a token names at most {SCOPE_ENDPOINTS_MAX} endpoints"));
+    }
+    for name in &scope.endpoints {
+        check_endpoint(api, user, name)?;
+    }
+    match (&scope.endpoints[..], &scope.path) {
+        ([_], Some(path)) => ScopePath::parse(path).map(drop).or_else(|error| wrong(format!("path: {error}"))),
+        (_, Some(_)) => wrong("a path is one of one endpoint".into()),
         _ => Ok(()),
+    }
+}
+
+/// Refuses an endpoint that is not there, or that the token's user has no right to: from outside these are the same.
+fn check_endpoint(api: &Api, user: &str, name: &str) -> Done<()> {
+    let unknown = || {
+        let why = format!("scope: there is no endpoint {name:?}, or {user} has no right to it");
+        ApiError::malformed(why).hint("carrack endpoint list shows those that there are")
+    };
+    let row = match api.ledger.endpoint(name) {
+        Err(LedgerError::Missing) => return Err(unknown()),
+        row => row?,
+    };
+    let role = match api.ledger.user(user) {
+        Ok(row) => row.user.role,
+        // The account that runs the service has no row.
+        Err(LedgerError::Missing) if user == LOCAL_USER => Role::Admin,
+        Err(error) => return Err(error.into()),
+    };
+    let owner = Caller {
+        user: user.to_owned(),
+        role,
+        scope: None,
+        via: KnownBy::Token,
+        token: None,
+        expires: None,
+        runs_service: false,
+    };
+    let object = Object::Endpoint { endpoint: &row.endpoint, path: None };
+    match may(&owner, &Action { verb: Verb::View, object }).verdict {
+        Verdict::Allowed => Ok(()),
+        Verdict::Forbidden | Verdict::Hidden => Err(unknown()),
     }
 }
 

@@ -14,7 +14,7 @@ mod token;
 pub use link::{LINK_LIFETIME, LoginLinks};
 pub use password::{hash_password, verify_password};
 pub use request::{PAIRS_MAX, RequestFault, check_request, places};
-pub use rules::{Action, Caller, Decision, Object, Place, Verdict, may};
+pub use rules::{Action, Caller, Decision, Object, Place, SCOPE_LACKS_VERB, Verdict, may};
 pub use scope_path::{ScopePath, ScopePathError};
 pub use seal::{Seal, SealError};
 pub use slow::Slow;

@@ -24,6 +24,13 @@ pub enum RequestFault {
         /// The rule that hides it; none: there is none.
         rule: Option<&'static str>,
     },
+    /// The token lacks verbs that a task of this kind needs.
+    Lacks {
+        /// The kind.
+        kind: TaskKind,
+        /// The verbs.
+        verbs: Vec<Verb>,
+    },
     /// A rule forbids it.
     Forbidden {
         /// The location, as it was named.
@@ -38,6 +45,10 @@ impl fmt::Display for RequestFault {
         match self {
             Self::Wrong(why) => f.write_str(why),
             Self::NoEndpoint { name, .. } => write!(f, "there is no endpoint {name}, or you have no right to it"),
+            Self::Lacks { kind, verbs } => {
+                let names: Vec<&str> = verbs.iter().map(|verb| verb.name()).collect();
+                write!(f, "a {} task needs a token with {}", kind.name(), names.join(","))
+            }
             Self::Forbidden { location, rule } => write!(f, "{location}: this is not allowed ({rule})"),
         }
     }
@@ -55,6 +66,11 @@ pub fn check_request<E: From<RequestFault>>(
     mut endpoint: impl FnMut(&str) -> Result<Option<Endpoint>, E>,
 ) -> Result<Vec<String>, E> {
     check_form(request)?;
+    // All at once: who adds one verb to the token is not told of the next one.
+    let lacks = caller.scope.as_ref().map(|scope| scope.lacks(needed(request.kind))).unwrap_or_default();
+    if !lacks.is_empty() {
+        return Err(RequestFault::Lacks { kind: request.kind, verbs: lacks }.into());
+    }
     let decision = may(caller, &Action { verb: Verb::Tasks, object: Object::Nothing });
     if decision.verdict != Verdict::Allowed {
         return Err(RequestFault::Forbidden { location: "a task".into(), rule: decision.rule }.into());
@@ -82,6 +98,15 @@ pub fn check_request<E: From<RequestFault>>(
         }
     }
     Ok(known.into_iter().map(|endpoint| endpoint.name).collect())
+}
+
+/// What a token has to allow for a task of this kind.
+fn needed(kind: TaskKind) -> &'static [Verb] {
+    match kind {
+        TaskKind::Copy => &[Verb::Tasks, Verb::Read, Verb::Write],
+        TaskKind::Move => &[Verb::Tasks, Verb::Read, Verb::Write, Verb::Delete],
+        TaskKind::Delete => &[Verb::Tasks, Verb::Delete],
+    }
 }
 
 fn check_location(

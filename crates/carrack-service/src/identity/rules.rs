@@ -127,13 +127,16 @@ const fn hidden(rule: &'static str) -> Decision {
     Decision { verdict: Verdict::Hidden, rule }
 }
 
+/// The rule of a token whose scope has not the verb.
+pub const SCOPE_LACKS_VERB: &str = "scope-lacks-verb";
+
 /// Decides whether a caller may do something.
 pub fn may(caller: &Caller, action: &Action<'_>) -> Decision {
     if !role_has(caller.role, action) {
         return forbidden("role-lacks-verb");
     }
     if caller.scope.as_ref().is_some_and(|scope| !scope.verbs.contains(&action.verb)) {
-        return forbidden("scope-lacks-verb");
+        return forbidden(SCOPE_LACKS_VERB);
     }
     // Whose it is goes first: a scope that names another's endpoint must not tell whether there is one.
     let decision = by_owner(caller, action);
@@ -205,9 +208,13 @@ fn role_has(role: Role, action: &Action<'_>) -> bool {
 
 /// Why an action is not at the place that a token is for.
 fn outside(scope: &Scope, action: &Action<'_>) -> Option<Decision> {
-    let Some(name) = &scope.endpoint else {
+    if !scope.is_placed() {
         return scope.path.is_some().then(|| forbidden("scope-path-without-endpoint"));
-    };
+    }
+    // A path of several endpoints would be one of each, which nobody meant.
+    if scope.path.is_some() && scope.endpoints.len() > 1 {
+        return Some(forbidden("scope-path-of-several"));
+    }
     let Ok(below) = scope.path.as_deref().map(ScopePath::parse).transpose() else {
         return Some(forbidden("scope-path-unreadable"));
     };
@@ -216,10 +223,13 @@ fn outside(scope: &Scope, action: &Action<'_>) -> Option<Decision> {
         // Lists show what is within, row by row.
         Object::Nothing => None,
         Object::Row { places, .. } => {
-            let is_within = |place: &Place| place.endpoint.as_ref() == Some(name) && is_below(&place.path);
+            let is_named = |endpoint: &Option<String>| endpoint.as_ref().is_some_and(|name| scope.has_endpoint(name));
+            let is_within = |place: &Place| is_named(&place.endpoint) && is_below(&place.path);
             (places.is_empty() || !places.iter().all(is_within)).then(|| hidden("scope-other-place"))
         }
-        Object::Endpoint { endpoint, .. } if endpoint.name != *name => Some(hidden("scope-other-endpoint")),
+        Object::Endpoint { endpoint, .. } if !scope.has_endpoint(&endpoint.name) => {
+            Some(hidden("scope-other-endpoint"))
+        }
         Object::Endpoint { path: Some(path), .. } => (!is_below(path)).then(|| forbidden("scope-other-path")),
         Object::Endpoint { path: None, .. } => None,
         Object::EndpointSettings(_)

@@ -26,21 +26,24 @@ fn caller(user: &str, role: Role, scope: Option<Scope>) -> Caller {
     Caller { user: user.into(), role, scope, via: KnownBy::Token, token: None, expires: None, runs_service: false }
 }
 
-/// `verbs[@endpoint[:/path]]`; empty: no scope.
+/// `verbs[@endpoint[+endpoint][:/path]]`; empty: no scope.
 fn scope(text: &str) -> Option<Scope> {
     if text.is_empty() {
         return None;
     }
     let (verbs, place) = text.split_once('@').map_or((text, None), |(verbs, place)| (verbs, Some(place)));
     let verbs = verbs.split(',').filter(|verb| !verb.is_empty()).map(|verb| Verb::parse(verb).unwrap()).collect();
-    let (endpoint, path) = match place {
-        None => (None, None),
-        Some(place) => match place.split_once(':') {
-            Some((name, path)) => (Some(name.to_owned()), Some(path.to_owned())),
-            None => (Some(place.to_owned()), None),
-        },
+    let (endpoints, path) = match place.map(|place| place.split_once(':').unwrap_or((place, ""))) {
+        None => ("", ""),
+        Some(place) => place,
     };
-    Some(Scope { verbs, endpoint, path, ceilings: Ceilings::default() })
+    let endpoints = endpoints.split('+').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    Some(Scope {
+        verbs,
+        endpoints,
+        path: Some(path).filter(|path| !path.is_empty()).map(str::to_owned),
+        ceilings: Ceilings::default(),
+    })
 }
 
 /// An object as the table has it: `row OWNER [@NAME:/path…]`, `at NAME [/path]`, `settings [NAME]`, `raw`, `tokens
@@ -156,6 +159,12 @@ const TABLE: &[(&str, Role, &str, &str, &str, &str)] = &[
     ("ann", Role::User, "read@lab:/foo", "read", "at lab /FOO", "-scope-other-path"),
     ("ann", Role::User, "read@lab:/foo/..", "read", "at lab /foo", "-scope-path-unreadable"),
     ("ann", Role::User, "read@lab:foo", "read", "at lab /foo", "-scope-path-unreadable"),
+    ("ann", Role::User, "read@lab+all", "read", "at lab /foo", "+endpoint-own"),
+    ("ann", Role::User, "read@lab+all", "read", "at all /foo", "+endpoint-shared"),
+    ("ann", Role::User, "read@lab+all", "read", "at shared /foo", "?scope-other-endpoint"),
+    ("ann", Role::User, "read,view@lab+all", "view", "row ann @lab:/a @all:/b", "+own-row"),
+    ("ann", Role::User, "read,view@lab+all", "view", "row ann @lab:/a @shared:/b", "?scope-other-place"),
+    ("ann", Role::User, "read@lab+all:/foo", "read", "at lab /foo", "-scope-path-of-several"),
     ("ann", Role::User, "read@lab:/%2e%2e", "read", "at lab /foo", "-scope-path-unreadable"),
     ("bob", Role::User, "read@lab:/foo", "read", "at lab /foo", "?endpoint-without-right"),
     ("ann", Role::User, "view@lab:/foo", "view", "row ann @lab:/foo/x @lab:/foo/y", "+own-row"),

@@ -1,6 +1,6 @@
 //! Users, and the tokens that act for them.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::word_enum;
@@ -49,14 +49,47 @@ pub struct User {
 pub struct Scope {
     /// What it may be used for.
     pub verbs: Vec<Verb>,
-    /// Only this endpoint.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub endpoint: Option<String>,
-    /// Only this path of the endpoint and what is below it, compared by component.
+    /// Only these endpoints; empty: all that its user may use. An earlier version wrote one, as `endpoint`.
+    #[serde(alias = "endpoint", deserialize_with = "one_or_several", skip_serializing_if = "Vec::is_empty")]
+    pub endpoints: Vec<String>,
+    /// Only this path of the one endpoint and what is below it, compared by component.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// How much it may be used for.
     pub ceilings: Ceilings,
+}
+
+impl Scope {
+    /// Whether it is for some endpoints alone.
+    pub fn is_placed(&self) -> bool {
+        !self.endpoints.is_empty()
+    }
+
+    /// Whether it is for an endpoint of this name, among others.
+    pub fn has_endpoint(&self, name: &str) -> bool {
+        !self.is_placed() || self.endpoints.iter().any(|endpoint| endpoint == name)
+    }
+
+    /// The verbs among these that it lacks.
+    pub fn lacks(&self, wanted: &[Verb]) -> Vec<Verb> {
+        wanted.iter().copied().filter(|verb| !self.verbs.contains(verb)).collect()
+    }
+}
+
+/// Names, where one may stand by itself.
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Names {
+        None,
+        One(String),
+        Several(Vec<String>),
+    }
+    Ok(match Names::deserialize(deserializer)? {
+        Names::None => Vec::new(),
+        Names::One(name) => vec![name],
+        Names::Several(names) => names,
+    })
 }
 
 /// How much may be done with a token. What is left out is not limited.

@@ -169,7 +169,12 @@ impl Operation {
         };
         let at = serving.socket.clone().unwrap_or_default();
         let grants = Arc::clone(&api);
+        let has_listener = serving.listener.is_some();
         let api = crate::api::start(api, serving).map_err(|error| failed(format!("{}: {error}", at.display())))?;
+        if !has_listener {
+            let linked = directory.link_socket(&at);
+            linked.map_err(|error| failed(format!("{}: {error}", directory.socket().display())))?;
+        }
         Ok(Self { api, dispatcher, ledger, directory, grants })
     }
 

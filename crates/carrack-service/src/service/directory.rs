@@ -99,6 +99,22 @@ impl Directory {
     pub fn socket(&self) -> PathBuf {
         self.path.join("service.sock")
     }
+
+    /// Has the socket's usual place lead to where it is now: clients look there. Whatever a service before has left
+    /// there goes.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn link_socket(&self, moved: &Path) -> io::Result<()> {
+        let (usual, moved) = (self.socket(), std::path::absolute(moved)?);
+        if moved == usual {
+            return Ok(());
+        }
+        match std::fs::remove_file(&usual) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => std::os::unix::fs::symlink(moved, usual),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use clap::Arg;
 use serde::de::DeserializeOwned;
 
 use crate::cli::flag::Value;
-use crate::cli::flags::Flags;
+use crate::cli::flags::{Flags, variable};
 use crate::directories::{config_directory, state_directory};
 use crate::error::CommandError;
 use crate::output::{problem_hints, say};
@@ -29,6 +29,17 @@ pub const SERVICE: Value<Target> = Value::new(
     "The service to speak to: https://HOST[:PORT][#sha256:FINGERPRINT], or the path of its socket [default: the one \
      of this host, else that of the last carrack login]",
 );
+
+/// Directory of a service of this host.
+pub const STATE_DIR: Value<Vec<u8>> = Value::path(
+    "state-dir",
+    "DIR",
+    "Directory of the service: ledger, journals, keys, socket; made if it does not exist [default: \
+     ~/.local/state/carrack/service]",
+);
+/// Socket of a service of this host.
+pub const SOCKET: Value<Vec<u8>> =
+    Value::path("socket", "PATH", "The service's Unix socket [default: service.sock in the state directory]");
 
 /// Where a service of the system has its socket.
 const SYSTEM_SOCKET: &str = "/run/carrack/service.sock";
@@ -287,14 +298,40 @@ pub fn target(flags: &Flags) -> Result<Target, CommandError> {
     if let Some(target) = flags.get(&SERVICE)? {
         return Ok(target);
     }
+    // Where it was moved to. What is said to this very command outweighs what is there.
+    if let Some(socket) = variable_path(SOCKET.name) {
+        return Ok(Target::Socket(socket));
+    }
     let own = socket_in(&service_directory());
-    let system = PathBuf::from(SYSTEM_SOCKET);
-    if let Some(socket) = [&own, &system].into_iter().find(|socket| socket.exists()) {
-        return Ok(Target::Socket(socket.clone()));
+    let (by_variable, by_file) =
+        (variable_path(STATE_DIR.name).map(|directory| socket_in(&directory)), of_configuration());
+    let usual = [by_variable, by_file, Some(own.clone()), Some(PathBuf::from(SYSTEM_SOCKET))];
+    if let Some(socket) = usual.into_iter().flatten().find(|socket| socket.exists()) {
+        return Ok(Target::Socket(socket));
     }
     let remembered = std::fs::read_to_string(remembered_path()).ok();
     let remembered = remembered.and_then(|text| Target::parse(text.trim()).ok());
     Ok(remembered.unwrap_or(Target::Socket(own)))
+}
+
+/// The path in the variable of a flag of `carrack serve`.
+fn variable_path(flag: &str) -> Option<PathBuf> {
+    std::env::var_os(variable(flag)).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// The socket that `carrack.toml` names, or that stands in the state directory which it names. A file that cannot be
+/// read or understood is the service's to complain of.
+fn of_configuration() -> Option<PathBuf> {
+    let usual = [config_directory().join("carrack.toml"), PathBuf::from("/etc/carrack/carrack.toml")];
+    let file = variable_path("config").or_else(|| usual.into_iter().find(|path| path.exists()))?;
+    socket_of(&std::fs::read_to_string(file).ok()?)
+}
+
+fn socket_of(configuration: &str) -> Option<PathBuf> {
+    let tables: toml::Table = configuration.parse().ok()?;
+    let service = tables.get("service")?;
+    let path = |key: &str| service.get(key)?.as_str().map(PathBuf::from);
+    path("socket").or_else(|| path("state_dir").map(|directory| socket_in(&directory)))
 }
 
 /// The file with the address of the last login's service.

@@ -49,14 +49,14 @@ export function Access({ known }) {
 const Rows = ({ rows, loading, label, empty, act, remove }) => rows.length === 0 ? html`<p class="pad quiet">${loading ? "Loading…" : empty}</p>`
   : html`<div class="scroll-x" tabindex="0" role="region" aria-label=${`Table of ${label.toLowerCase()}`}><table class="plain-table"><thead><tr><th scope="col">Label</th><th scope="col">Made</th><th scope="col">Last used</th><th scope="col">Ends</th><th scope="col">May</th><th scope="col"><span class="hidden-text">Actions</span></th></tr></thead><tbody>
     ${rows.map((row) => html`<tr key=${row.id}><td><strong>${row.label || "no label"}</strong></td><td><${Time} at=${row.made} /></td><td><${Time} at=${row.used} /></td><td>${row.expires ? html`<${Time} at=${row.expires} />` : "never"}</td>
-      <td>${row.scope ? [row.scope.verbs?.join(", "), row.scope.endpoint && `@${row.scope.endpoint}:${row.scope.path ?? "/"}`].filter(Boolean).join(" at ") : "all that its user may"}</td>
+      <td>${row.scope ? [row.scope.verbs?.join(", "), ...(row.scope.endpoints ?? []).map((/** @type {string} */ name) => `@${name}:${row.scope.path ?? "/"}`)].filter(Boolean).join(" at ") : "all that its user may"}</td>
       <td class="acts"><button class="plain danger" aria-label=${`${act} ${row.label || row.id} of ${row.user}`} onClick=${() => remove(row)}>${act}</button></td></tr>`)}</tbody></table></div>`;
 
 /** @param {{user: string, close: () => void, done: (made: any) => void}} props */
 function NewToken({ user, close, done }) {
   const make = useAction((/** @type {FormData} */ form) => {
     const days = Number(form.get("days")), verbs = form.getAll("verb"), endpoint = String(form.get("endpoint") ?? "").trim();
-    const body = { user, label: String(form.get("label")).trim(), scope: { verbs, ...(endpoint && { endpoint }) }, expires: days ? daysAgo(-days) : null };
+    const body = { user, label: String(form.get("label")).trim(), scope: { verbs, ...(endpoint && { endpoints: [endpoint] }) }, expires: days ? daysAgo(-days) : null };
     return call("POST", "/tokens", { body });
   }, done);
   return html`<${Dialog} title="New token" close=${close}><form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void make.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}><h2>New token</h2>

@@ -193,7 +193,7 @@ fn content_has_names_of_any_bytes_and_no_way_out() {
     }
     let scope = |verbs: &[Verb], path: &str| Scope {
         verbs: verbs.to_vec(),
-        endpoint: Some("here".into()),
+        endpoints: vec!["here".into()],
         path: Some(path.into()),
         ..Scope::default()
     };

@@ -49,7 +49,7 @@ fn tasks_are_shown_from_any_place_of_a_sorted_list() {
     }
     let verbs = vec![Verb::View];
     let scope =
-        Scope { verbs, endpoint: Some("lab".into()), path: Some("/run-7".into()), ceilings: Default::default() };
+        Scope { verbs, endpoints: vec!["lab".into()], path: Some("/run-7".into()), ceilings: Default::default() };
     let scoped = rig.with_token(&rig.token("ann", Some(scope)).token);
     assert_eq!(
         status(&scoped, &Call::get("/tasks?offset=0")),

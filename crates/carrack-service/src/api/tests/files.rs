@@ -111,7 +111,7 @@ fn files_take_a_right_to_the_verb_the_endpoint_and_the_path() {
     let viewer = files.rig.user("vi", Role::Viewer);
     let scope = |verbs: &[Verb]| Scope {
         verbs: verbs.to_vec(),
-        endpoint: Some("here".into()),
+        endpoints: vec!["here".into()],
         path: Some("/run".into()),
         ..Scope::default()
     };

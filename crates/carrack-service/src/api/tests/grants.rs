@@ -73,7 +73,7 @@ fn grant_is_as_narrow_as_the_token_that_asks_for_it() {
     add_endpoint(&ann, &lab(&[])).unwrap();
     let scope = Scope {
         verbs: vec![Verb::Read],
-        endpoint: Some("lab".into()),
+        endpoints: vec!["lab".into()],
         path: Some("/run".into()),
         ceilings: Ceilings { bytes: Some(1000), run_seconds: Some(5), ..Ceilings::default() },
     };

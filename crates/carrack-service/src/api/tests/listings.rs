@@ -146,8 +146,12 @@ fn listing_is_its_callers_own() {
         assert_eq!(code(ask(client, &Call::delete(format!("/listings/{}", id(&listing))))), (404, "not-found"));
     }
     // Another token of the same user may be for less.
-    let scope =
-        Scope { verbs: vec![Verb::Read], endpoint: Some("here".into()), path: Some("/run".into()), ..Scope::default() };
+    let scope = Scope {
+        verbs: vec![Verb::Read],
+        endpoints: vec!["here".into()],
+        path: Some("/run".into()),
+        ..Scope::default()
+    };
     let narrow = files.rig.with_token(&files.rig.token("bob", Some(scope)).token);
     assert_eq!(code(window(&narrow, id(&listing), "")), (404, "not-found"));
     let refused = post(&narrow, "/listings", &json!({ "endpoint": "here", "path": "/" }));

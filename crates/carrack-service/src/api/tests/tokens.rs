@@ -17,7 +17,7 @@ fn status<T: std::fmt::Debug>(called: Result<T, ClientError>) -> u16 {
 fn scope(verbs: &[Verb], path: Option<&str>) -> Scope {
     Scope {
         verbs: verbs.to_vec(),
-        endpoint: path.map(|_| "lab".into()),
+        endpoints: path.map(|_| "lab".into()).into_iter().collect(),
         path: path.map(str::to_owned),
         ceilings: Ceilings { bytes: Some(1000), ..Ceilings::default() },
     }
@@ -58,6 +58,97 @@ fn token_allows_what_its_scope_names_and_no_more() {
     assert_eq!(status(narrow.call(&Call::delete("/endpoints/lab"))), 403);
     let who: Whoami = narrow.get("/whoami").unwrap();
     assert_eq!((who.user.as_str(), who.scope.is_some()), ("ann", true));
+}
+
+#[test]
+fn token_for_two_endpoints_copies_between_them_and_nowhere_else() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    for name in ["one", "two", "three"] {
+        add_endpoint(&ann, &endpoint(name, &[])).unwrap();
+    }
+    let scope = Scope {
+        verbs: vec![Verb::Tasks, Verb::Read, Verb::Write, Verb::View],
+        endpoints: vec!["one".into(), "two".into()],
+        ..Scope::default()
+    };
+    let narrow = rig.with_token(&rig.token("ann", Some(scope)).token);
+    let task = submit(&narrow, &copy("@one:/a", "@two:/b")).unwrap();
+    submit(&narrow, &copy("@two:/a", "@one:/b")).unwrap();
+    let elsewhere = submit(&ann, &copy("@one:/a", "@three:/b")).unwrap();
+    assert_eq!(status(submit(&narrow, &copy("@one:/a", "@three:/b"))), 404);
+    assert_eq!(status(submit(&narrow, &copy("@three:/a", "@one:/b"))), 404);
+    // It sees the tasks that lie within, by whatever list.
+    for path in ["/tasks", "/tasks?endpoint=one", "/tasks?endpoint=two"] {
+        let seen: Vec<String> = narrow.rows::<Task>(path).map(|task| task.unwrap().id).collect();
+        assert!(seen.len() == 2 && seen.contains(&task.id) && !seen.contains(&elsewhere.id), "{path}: {seen:?}");
+    }
+    assert_eq!(narrow.rows::<Task>("/tasks?endpoint=three").count(), 0);
+    assert_eq!(status(narrow.get::<Task>(&format!("/tasks/{}", elsewhere.id))), 404);
+    assert_eq!(narrow.get::<Listed<Value>>("/endpoints").unwrap().items.len(), 2);
+    assert_eq!(status(narrow.get::<Value>("/events")), 403);
+}
+
+#[test]
+fn token_names_endpoints_that_its_user_may_use() {
+    let rig = Rig::start();
+    let (ann, bob) = (rig.user("ann", Role::User), rig.user("bob", Role::User));
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let body = |scope: Value| json!({ "scope": scope });
+    let made = |client: &crate::client::Client, body: Value| client.call(&Call::post("/tokens").body(&body).unwrap());
+    let mut told = Vec::new();
+    for (client, name) in [(&ann, "lap"), (&bob, "lab"), (&bob, "lap")] {
+        let Err(ClientError::Problem(problem)) = made(client, body(json!({ "verbs": ["read"], "endpoints": [name] })))
+        else {
+            panic!("{name}")
+        };
+        assert_eq!(problem.status, 400);
+        told.push(problem.detail.replace(name, "NAME"));
+    }
+    assert!(told[0].contains("no endpoint"), "{told:?}");
+    assert_eq!(told[1], told[2], "whether there is one must not show");
+    for (scope, part) in [
+        (json!({ "verbs": ["read"], "endpoints": ["lab", "lab2"], "path": "/x" }), "no endpoint"),
+        (json!({ "verbs": ["read"], "endpoints": ["lab", "lab"], "path": "/x" }), "one endpoint"),
+        (json!({ "verbs": ["read"], "path": "/x" }), "one endpoint"),
+        (json!({ "endpoints": ["lab"] }), "no verb"),
+        (json!({ "verbs": ["read"], "endpoints": vec!["lab"; 101] }), "at most 100"),
+    ] {
+        let Err(ClientError::Problem(problem)) = made(&ann, body(scope.clone())) else { panic!("{scope}") };
+        assert!(problem.status == 400 && problem.detail.contains(part), "{scope}: {problem:?}");
+    }
+    // As an earlier version named it.
+    let one: MadeToken = made(&ann, body(json!({ "verbs": ["read"], "endpoint": "lab" }))).unwrap().json().unwrap();
+    assert_eq!(one.row.scope.unwrap().endpoints, ["lab"]);
+    // An administrator makes one for another user: the right is that user's.
+    let of_bob = json!({ "user": "bob", "scope": { "verbs": ["read"], "endpoints": ["lab"] } });
+    assert_eq!(status(made(&rig.local(), of_bob)), 400);
+}
+
+#[test]
+fn refusal_names_the_verbs_that_a_token_lacks() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let with = |verbs: &[Verb]| {
+        rig.with_token(&rig.token("ann", Some(Scope { verbs: verbs.to_vec(), ..Scope::default() })).token)
+    };
+    let mut moves = copy("@lab:/a", "@lab:/b");
+    moves.kind = crate::model::TaskKind::Move;
+    for (verbs, task, lacks) in [
+        (&[Verb::Tasks, Verb::View][..], copy("@lab:/a", "@lab:/b"), "read,write"),
+        (&[Verb::Read], copy("@lab:/a", "@lab:/b"), "tasks,write"),
+        (&[Verb::Tasks, Verb::Read, Verb::Write], moves, "delete"),
+    ] {
+        let Err(ClientError::Problem(problem)) = submit(&with(verbs), &task) else { panic!("{verbs:?}") };
+        assert_eq!(problem.status, 403);
+        assert!(problem.detail.contains(&format!("lacks {lacks} (")), "{verbs:?}: {problem:?}");
+        assert!(problem.hints.iter().any(|hint| hint.contains(lacks)), "{problem:?}");
+    }
+    let Err(ClientError::Problem(problem)) = with(&[Verb::Read]).get::<Value>("/tasks") else {
+        panic!("it may not see")
+    };
+    assert!(problem.status == 403 && problem.detail.contains("lacks view ("), "{problem:?}");
 }
 
 #[test]

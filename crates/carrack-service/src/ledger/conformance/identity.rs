@@ -36,7 +36,7 @@ fn token(id: &str, user: &str, is_session: bool) -> TokenRow {
         label: "for the beamline's script".to_owned(),
         scope: Some(Scope {
             verbs: vec![Verb::Read, Verb::Tasks],
-            endpoint: Some("here".to_owned()),
+            endpoints: vec!["here".to_owned()],
             path: Some("/run 4".to_owned()),
             ceilings: Ceilings { bytes: Some(u64::MAX), ..Ceilings::default() },
         }),

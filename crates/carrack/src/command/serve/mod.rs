@@ -18,6 +18,8 @@ use clap::{ArgAction, Command};
 
 use self::announce::Announcement;
 #[cfg(feature = "service")]
+pub use self::announce::host_name;
+#[cfg(feature = "service")]
 pub use self::whole::{KEYS, check_values, read_settings_at};
 use crate::cli::DEFAULT_PORT;
 use crate::cli::flag::{Switch, Value};
@@ -41,7 +43,7 @@ const TOKEN_FILE: Value<Vec<u8>> = Value::path(
     "File with the bearer token that clients must show [default: ~/.local/state/carrack/node.token, made if it does \
      not exist]",
 );
-const ANONYMOUS: Switch =
+pub const ANONYMOUS: Switch =
     Switch::new("anonymous", "Accept clients without a token: anyone who can reach the port can read and write");
 const READ_ONLY: Switch = Switch::new("read-only", "Refuse every write");
 const MEASURE: Value<Measure> = Value::word(

@@ -28,7 +28,7 @@ use crate::directories::config_directory;
 use crate::doctor::endpoint;
 use crate::error::CommandError;
 use crate::exit;
-use crate::managed::service::{service_directory, socket_in};
+use crate::managed::service::{SOCKET, STATE_DIR, service_directory, socket_in};
 use crate::output::lines::Lines;
 use crate::output::{say, stream};
 use crate::slim;
@@ -38,14 +38,6 @@ const CONFIG: Value<Vec<u8>> = Value::path(
     "FILE",
     "Configuration; flags outweigh it [default: ~/.config/carrack/carrack.toml, else /etc/carrack/carrack.toml]",
 );
-const STATE_DIR: Value<Vec<u8>> = Value::path(
-    "state-dir",
-    "DIR",
-    "Directory of the service: ledger, journals, keys, socket; made if it does not exist [default: \
-     ~/.local/state/carrack/service]",
-);
-const SOCKET: Value<Vec<u8>> =
-    Value::path("socket", "PATH", "The service's Unix socket [default: service.sock in the state directory]");
 const TLS_CERTIFICATE: Value<Vec<u8>> = Value::path(
     "tls-certificate",
     "FILE",

@@ -32,9 +32,14 @@ const VERBS: Value<Verb> = Value::new(
     "What it may be used for: read, write, delete, tasks, view, metrics, admin, separated by commas [default: all that \
      its user may do]",
 );
-const ENDPOINT: Value<String> = Value::new("endpoint", "NAME", |text| Ok(text.to_owned()), "Only at this endpoint");
+const ENDPOINT: Value<String> = Value::new(
+    "endpoint",
+    "NAME",
+    |text| Ok(text.strip_prefix('@').unwrap_or(text).to_owned()),
+    "Only at this endpoint; a token that copies between two names both [repeatable]",
+);
 const PATH: Value<String> =
-    Value::new("path", "PATH", |text| Ok(text.to_owned()), "Only at this path of the endpoint, and below it");
+    Value::new("path", "PATH", |text| Ok(text.to_owned()), "Only at this path of the one endpoint, and below it");
 const EXPIRES: Value<Moment> =
     Value::new("expires", "TIME", parse_until, "When it ends: 30d from now, or a time [default: never]");
 const ENTRIES: Value<u64> = Value::new("most-entries", "N", parse_count, "At most so many files and directories");
@@ -49,7 +54,7 @@ pub fn command() -> Command {
         .about("Make a token; it is printed once, and known to nobody afterwards")
         .args([USER.arg(), LABEL.arg()])
         .arg(VERBS.arg().action(ArgAction::Append))
-        .args([ENDPOINT.arg(), PATH.arg().requires(ENDPOINT.name), EXPIRES.arg()])
+        .args([ENDPOINT.arg().action(ArgAction::Append), PATH.arg().requires(ENDPOINT.name), EXPIRES.arg()])
         .args([ENTRIES.arg(), BYTES.arg(), DELETIONS.arg(), RUN_TIME.arg()]);
     Command::new("token")
         .about("Make, list and revoke tokens")
@@ -122,7 +127,12 @@ fn new_token(flags: &Flags) -> Result<NewToken, CommandError> {
         deletions: flags.get(&DELETIONS)?,
         run_seconds: flags.get(&RUN_TIME)?.map(|time| time.as_secs().max(1)),
     };
-    let scope = Scope { verbs: flags.all(&VERBS)?, endpoint: flags.get(&ENDPOINT)?, path: flags.get(&PATH)?, ceilings };
+    let scope =
+        Scope { verbs: flags.all(&VERBS)?, endpoints: flags.all(&ENDPOINT)?, path: flags.get(&PATH)?, ceilings };
+    if scope.endpoints.len() > 1 && scope.path.is_some() {
+        return Err(CommandError::usage("--path is one of one endpoint, and --endpoint names several")
+            .hint("make a token for each place, or leave --path out"));
+    }
     if scope.verbs.is_empty() && scope != Scope::default() {
         return Err(CommandError::usage("a token that is limited needs --verbs: what is not named is refused"));
     }

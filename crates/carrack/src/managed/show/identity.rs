@@ -38,7 +38,7 @@ pub fn token_row(token: &TokenRow) -> [String; 6] {
 pub fn scope_words(scope: Option<&Scope>) -> String {
     let Some(scope) = scope else { return "all".to_owned() };
     let mut words = scope.verbs.iter().map(|verb| verb.name()).collect::<Vec<_>>().join(",");
-    if let Some(endpoint) = &scope.endpoint {
+    for endpoint in &scope.endpoints {
         words += &format!(" @{endpoint}:{}", scope.path.as_deref().unwrap_or("/"));
     }
     let Ceilings { entries, bytes, deletions, run_seconds } = scope.ceilings;
@@ -71,11 +71,13 @@ mod tests {
     fn scopes_are_shown_with_their_ceilings() {
         let scope = Scope {
             verbs: vec![Verb::Read, Verb::Tasks],
-            endpoint: Some("archive".into()),
+            endpoints: vec!["archive".into()],
             path: Some("/run42".into()),
             ceilings: Ceilings { bytes: Some(1 << 30), deletions: Some(0), ..Ceilings::default() },
         };
         assert_eq!(scope_words(Some(&scope)), "read,tasks @archive:/run42 <= 1.0 GiB <= 0 deletions");
+        let both = Scope { endpoints: vec!["one".into(), "two".into()], path: None, ..scope };
+        assert!(scope_words(Some(&both)).starts_with("read,tasks @one:/ @two:/"));
         assert_eq!(scope_words(None), "all");
     }
 }

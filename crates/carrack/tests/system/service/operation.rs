@@ -38,7 +38,16 @@ fn config_is_checked_and_shown_with_where_values_come_from() {
     sandbox.ok(["service", "config", "check", &config]);
     let shown = sandbox.ok(["service", "config", "show", "--origin", &config]).stdout;
     assert!(shown.contains("workers = 3") && shown.contains("carrack.toml: service.workers"), "{shown}");
-    assert!(shown.contains("# listen: [::]:7420    # default"), "{shown}");
+    assert!(shown.contains("# listen = \"[::]:7420\"    # default"), "{shown}");
+    // What holds, and not the words for it.
+    let socket = sandbox.path("home/.local/state/carrack/service/service.sock");
+    assert!(shown.contains(&format!("# socket = \"{}\"    # default", socket.display())), "{shown}");
+    // It is a configuration: read again, it means the same.
+    let again = sandbox.write("again.toml", &shown);
+    let again = sandbox.ok(["service", "config", "show", &format!("--config={}", again.display())]).stdout;
+    let plain =
+        |text: &str| text.lines().map(|line| line.split("    #").next().unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!(plain(&again), plain(&shown));
     let mut command = sandbox.carrack();
     command.env("CARRACK_WORKERS", "5").args(["service", "config", "show", "--origin", &config]);
     let shown = String::from_utf8(command.output_in_time().unwrap().stdout).unwrap();
@@ -53,6 +62,47 @@ fn config_is_checked_and_shown_with_where_values_come_from() {
         sandbox.run(["service", "config", "check", &config]).failed_with(2, &words);
         sandbox.run(["serve", &config]).failed_with(2, &words);
     }
+}
+
+#[test]
+fn clients_find_the_socket_wherever_it_was_moved() {
+    let sandbox = Sandbox::new();
+    let (moved, state) = (sandbox.path("run.sock"), sandbox.path("state"));
+    let (moved, state) = (moved.to_str().unwrap(), state.to_str().unwrap());
+    let whoami = |variables: &[(&str, &str)]| {
+        let mut command = sandbox.carrack();
+        command.envs(variables.iter().copied()).arg("whoami");
+        command.output_in_time().unwrap().status.code().unwrap()
+    };
+    // By a flag: its usual place leads there.
+    let mut service = Service::start(&sandbox, &["--socket", moved]);
+    assert_eq!((whoami(&[]), whoami(&[("CARRACK_SOCKET", moved)])), (0, 0));
+    assert_eq!(service.terminate(), Some(0), "{}", service.log());
+    assert_eq!(whoami(&[]), 10);
+    // A relative path is one of the directory where the service was started.
+    let mut service = Service::start(&sandbox, &["--socket", "near.sock"]);
+    let ran = sandbox.carrack().current_dir("/").arg("whoami").output_in_time().unwrap();
+    assert!(ran.status.success());
+    assert_eq!(service.terminate(), Some(0), "{}", service.log());
+    // By variables, to another state directory.
+    let mut serve = sandbox.carrack();
+    serve.env("CARRACK_STATE_DIR", state).args(["serve", "--listen", "127.0.0.1:0"]);
+    let mut service = Service::run(&sandbox, &mut serve);
+    assert_eq!((whoami(&[]), whoami(&[("CARRACK_STATE_DIR", state)])), (10, 0));
+    assert_eq!(service.terminate(), Some(0), "{}", service.log());
+    let mut serve = sandbox.carrack();
+    serve.env("CARRACK_STATE_DIR", state).env("CARRACK_SOCKET", moved).args(["serve", "--listen", "127.0.0.1:0"]);
+    let mut service = Service::run(&sandbox, &mut serve);
+    assert_eq!((whoami(&[]), whoami(&[("CARRACK_SOCKET", moved)])), (10, 0));
+    assert_eq!(service.terminate(), Some(0), "{}", service.log());
+    // By the configuration.
+    let file = format!("[service]\nstate_dir = {state:?}\nsocket = {moved:?}\n");
+    sandbox.write("home/.config/carrack/carrack.toml", file);
+    let mut service = Service::start(&sandbox, &[]);
+    assert_eq!(whoami(&[]), 0);
+    // What is said to the command itself outweighs it.
+    assert_eq!(whoami(&[("CARRACK_SOCKET", "/nowhere.sock")]), 10);
+    assert_eq!(service.terminate(), Some(0), "{}", service.log());
 }
 
 /// As systemd does it: a socket for notices, and one that listens already.
