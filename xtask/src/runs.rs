@@ -13,6 +13,7 @@ const SWEEPS: &[(&str, &str, (&str, &str))] = &[
     ("power", "crash::power_cuts", ("CARRACK_SWEEP", "100")),
     ("direct", "direct::", ("CARRACK_DIRECT_ROUNDS", "10")),
     ("failing", "failing::", ("CARRACK_SWEEP", "24")),
+    ("options", "service::crossed::", ("CARRACK_CROSSED", "all")),
     ("race", "disk::directory_swapped", ("CARRACK_RACE_SECONDS", "60")),
 ];
 

@@ -51,4 +51,19 @@ pub const MUTATIONS: &[Mutation] = &[
         ["match text.char_indices().nth(QUOTED_CHARACTERS) {", "match text.char_indices().nth(usize::MAX) {"],
         CORE,
     ),
+    mutation(
+        "a token for two endpoints opens every one",
+        "crates/carrack-service/src/model/identity.rs",
+        [
+            "self.endpoints.iter().any(|endpoint| endpoint == name)",
+            "self.endpoints.iter().any(|endpoint| !endpoint.is_empty() || endpoint == name)",
+        ],
+        "-p carrack-service --lib token",
+    ),
+    mutation(
+        "a token tells whether another's endpoint is there",
+        "crates/carrack-service/src/api/tokens.rs",
+        ["Verdict::Forbidden | Verdict::Hidden => Err(unknown()),", "Verdict::Forbidden | Verdict::Hidden => Ok(()),"],
+        "-p carrack-service --lib token",
+    ),
 ];

@@ -58,7 +58,8 @@ fn default_of(key: &ConfigKey, settings: &Settings) -> Option<String> {
 
 /// A value as `carrack.toml` has it.
 fn written(key: &ConfigKey, value: &str) -> String {
-    let quoted = |text: &str| toml::Value::from(text).to_string();
+    // A string of JSON is one of TOML, too.
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
     match key.kind {
         ValueKind::Switch => value.to_owned(),
         ValueKind::One if value.parse::<i64>().is_ok() => value.to_owned(),

@@ -16,7 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   carrack service user add ada --password         the password is asked for
   carrack service user add bob --account bob      bob's account of this host is bob
-  carrack service token create --label backup --verbs read,tasks --endpoint lab
+  carrack service token create --label backup --verbs tasks,read,write --endpoint lab --endpoint archive
   carrack service backup ledger.backup
   carrack service config show --origin";
 

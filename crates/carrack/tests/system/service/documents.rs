@@ -9,6 +9,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use carrack_service::client::{Call, Client, Target};
+use carrack_service::model::Secret;
+use serde_json::{Value, json};
+
 use crate::support::process::{signal, workers};
 use crate::support::service::Service;
 use crate::support::sshd::{Setup, Sshd};
@@ -224,6 +228,48 @@ fn readme_leads_to_a_finished_task_between_two_nodes() {
     assert!(sent > 100_000_000 && received > 100_000_000, "{sent} {received}");
     let service = reader.out(steps.iter().position(|step| step.command == "carrack serve &").unwrap());
     assert!(service.contains("task accepted") && !service.contains(" carrack::node: session "), "{service}");
+}
+
+/// The tokens that documents make, by who reads which line: each that may submit tasks copies between the endpoints that
+/// it names, over the network.
+#[test]
+fn documented_tokens_copy_between_the_endpoints_that_they_name() {
+    let documents = ["docs/managed.md", "docs/operations.md", "docs/commands.md"];
+    let mut commands = Vec::new();
+    for document in documents {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
+        let text = fs::read_to_string(path).unwrap();
+        let made = text.match_indices("service token create --").map(|(at, _)| &text[at..]);
+        let made = made.map(|rest| rest.split(['`', '\n', '>', ')']).next().unwrap().trim().to_owned());
+        let before = commands.len();
+        commands.extend(made.filter(|command| command.contains("tasks")));
+        assert!(commands.len() > before, "{document} makes no token for tasks");
+    }
+    let sandbox = Sandbox::new();
+    let service = Service::start(&sandbox, &[]);
+    let address = service.told("service https://");
+    for (number, command) in commands.iter().enumerate() {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let named = words.windows(2).filter(|pair| pair[0] == "--endpoint").map(|pair| pair[1]);
+        let endpoints: Vec<&str> = named.collect();
+        let [from, to] = endpoints[..] else { panic!("{command} names no two endpoints") };
+        for name in [from, to] {
+            let root = sandbox.path(name);
+            fs::create_dir_all(&root).unwrap();
+            let added = sandbox.run(["endpoint", "add", name, root.to_str().unwrap()]);
+            assert!(added.code == 0 || added.stderr.contains("taken"), "{}", added.stderr);
+        }
+        let content = format!("by {number}");
+        sandbox.write(format!("{from}/run/{number}"), &content);
+        let token = sandbox.ok(words).stdout.trim().to_owned();
+        let target = Target::parse(&format!("https://{address}")).unwrap();
+        let client = Client::new(target, Some(Secret::new(token))).unwrap();
+        let pair = json!({ "source": format!("@{from}:/run/{number}"), "destination": format!("@{to}:/") });
+        let task: Value =
+            client.call(&Call::post("/tasks").body(&json!({ "pairs": [pair] })).unwrap()).unwrap().json().unwrap();
+        sandbox.ok(["task", "wait", task["id"].as_str().unwrap(), "--timeout=120s"]);
+        assert_eq!(fs::read_to_string(sandbox.path(format!("{to}/{number}"))).unwrap(), content, "{command}");
+    }
 }
 
 #[test]
