@@ -43,7 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const DEV_ONLY: &str = "carrack-faults";
 
 /// Packages of others that the core may name: each is as pure as the core is.
-const CORE_PACKAGES: &[&str] = &["blake3", "crc32c", "data-encoding", "prost"];
+const CORE_PACKAGES: &[&str] = &["blake3", "crc32c", "data-encoding", "prost", "serde"];
 
 /// Crates whose `clippy.toml` says which calls are not theirs to make.
 const RESTRAINED: &[&str] = &["carrack-core", "carrack-doctor", "carrack-engine", "carrack-measure"];

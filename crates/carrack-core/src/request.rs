@@ -434,6 +434,30 @@ mod tests {
     }
 
     #[test]
+    fn options_of_digests_exclude_each_other() {
+        let with = Digests { adler32: true, crc32c: true, ..Digests::XXH128 };
+        assert_eq!(Digests::parse("crc32c,xxh128,adler32"), Ok(with));
+        assert_eq!((Digests::parse("none"), Digests::parse("blake3,blake3")), (Ok(Digests::NONE), Ok(Digests::BLAKE3)));
+        for text in ["", ",", "blake3,", "blake3,none", "none,none", "BLAKE3", " blake3", "md5", "blake3,xxh128"] {
+            assert!(Digests::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn options_of_a_copy_compute_what_it_verifies_by() {
+        let adler = Digests { adler32: true, ..Digests::NONE };
+        let of = |asked, verify, encrypt| Digests::of_copy(asked, verify, encrypt);
+        assert_eq!(of(None, Verify::Wire, Encrypt::Tls), Ok(Digests::BLAKE3));
+        assert_eq!(of(None, Verify::None, Encrypt::Tls), Ok(Digests::NONE));
+        assert_eq!(of(None, Verify::None, Encrypt::None), Ok(Digests::BLAKE3));
+        assert_eq!(of(Some(adler), Verify::None, Encrypt::Tls), Ok(Digests { adler32: true, ..Digests::BLAKE3 }));
+        assert_eq!(of(Some(Digests::NONE), Verify::None, Encrypt::None), Ok(Digests::NONE));
+        for verify in [Verify::Wire, Verify::Disk, Verify::Source] {
+            assert!(of(Some(Digests::NONE), verify, Encrypt::Tls).is_err(), "{verify:?}");
+        }
+    }
+
+    #[test]
     fn links_are_a_set() {
         let between = [LinkKind::Direct, LinkKind::Reverse, LinkKind::Tunnel];
         let allowed = |set: LinkSet| between.map(|kind| set.allows(kind));

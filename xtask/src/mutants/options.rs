@@ -2,7 +2,7 @@
 
 use super::{Mutation, mutation};
 
-const CORE: &str = "-p carrack-core --lib options";
+const CORE: &str = "-p carrack-core --features serde --lib options";
 const SERVICE: &str = "-p carrack-service --lib options";
 
 pub const MUTATIONS: &[Mutation] = &[
@@ -10,25 +10,25 @@ pub const MUTATIONS: &[Mutation] = &[
         "in the clear nothing covers the content",
         "crates/carrack-core/src/request.rs",
         ["None if verify == Verify::None && encrypt != Encrypt::None =>", "None if verify == Verify::None =>"],
-        "-p carrack-service --lib ends",
+        CORE,
     ),
     mutation(
         "a copy verifies by no digest",
         "crates/carrack-core/src/request.rs",
         ["Some(_) if verify == Verify::None => Ok(Self::NONE),", "Some(_) if verify.name() != \"\" => Ok(Self::NONE),"],
-        SERVICE,
+        CORE,
     ),
     mutation(
         "of two digests the last one counts",
         "crates/carrack-core/src/request.rs",
         ["is_some_and(|other| other != main)", "is_some_and(|other| other != main && text.is_empty())"],
-        SERVICE,
+        CORE,
     ),
     mutation(
         "a number in quotes is a number",
         "crates/carrack-core/src/options/json.rs",
         ["if text.starts_with(|first: char| first.is_ascii_digit()) {", "if text.is_empty() {"],
-        SERVICE,
+        CORE,
     ),
     mutation(
         "a task may move what it does not verify",

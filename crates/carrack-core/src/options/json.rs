@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use super::values::{BlockBytes, OptionValue, RateLimit, Streams, parse_priority};
+use super::values::{BlockSize, OptionValue, RateBound, Streams, parse_priority};
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use crate::words::quoted;
 
@@ -47,7 +47,7 @@ macro_rules! as_number {
 }
 
 as_text!(Existing Verify Encrypt Durability Digests CongestionControl);
-as_number!(BlockBytes RateLimit Streams);
+as_number!(BlockSize RateBound Streams);
 
 /// Reads the priority of a task, where there is one.
 ///
@@ -110,5 +110,41 @@ impl<T> Visitor<'_> for Number<T> {
             return Err(E::custom(format!("{} is a text: write a number, without quotes", quoted(text))));
         }
         Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_in_json_come_back() {
+        fn comes_back<T: OptionValue + Serialize + for<'de> Deserialize<'de>>(text: &str, json: &str) {
+            let value = <T as OptionValue>::parse(text).unwrap();
+            assert_eq!(serde_json::to_string(&value).unwrap(), json);
+            assert_eq!(serde_json::from_str::<T>(json).unwrap(), value);
+        }
+        comes_back::<Verify>("source", "\"source\"");
+        comes_back::<Digests>("crc32c,blake3", "\"blake3,crc32c\"");
+        comes_back::<CongestionControl>("bbr", "\"bbr\"");
+        comes_back::<Streams>("auto", "\"auto\"");
+        comes_back::<Streams>("7", "7");
+        comes_back::<BlockSize>("64K", "65536");
+        comes_back::<RateBound>("0", "0");
+    }
+
+    #[test]
+    fn options_in_json_are_refused_with_the_sentence_of_their_parser() {
+        for json in ["0", "257", "-4", "\"\"", "\" 4\"", "\"AUTO\"", "18446744073709551615"] {
+            let why = serde_json::from_str::<Streams>(json).unwrap_err().to_string();
+            assert!(why.contains("is not a number of streams: use 1 to 256, or auto"), "{json}: {why}");
+        }
+        for json in ["4.0", "\"4\"", "true", "[4]", "{}", "null"] {
+            assert!(serde_json::from_str::<Streams>(json).is_err(), "{json}");
+            assert!(serde_json::from_str::<RateBound>(json).is_err(), "{json}");
+        }
+        for json in ["\"WIRE\"", "7", "true", "[\"wire\"]", "null"] {
+            assert!(serde_json::from_str::<Verify>(json).is_err(), "{json}");
+        }
     }
 }

@@ -10,7 +10,7 @@ mod size;
 mod values;
 
 pub use size::parse_size;
-pub use values::{BlockBytes, OptionValue, RateLimit, Streams, check_label, parse_priority};
+pub use values::{BlockSize, OptionValue, RateBound, Streams, check_label, parse_priority};
 
 use crate::limits::{self, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, LABEL_CHARACTERS_MAX, PRIORITY_MAX};
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
@@ -28,7 +28,7 @@ pub struct Definition {
     /// What it does, in sentences, for a form.
     pub help: &'static str,
     /// The values that it takes.
-    pub kind: Kind,
+    pub kind: Takes,
     /// Its default, as text; `None` if the path, the sources or a host decide.
     pub default: Option<&'static str>,
     /// Values that it takes, for help and tests, where its kind does not list them all.
@@ -88,7 +88,7 @@ impl Flag {
 
 /// The values that an option takes.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum Takes {
     /// On or off.
     Switch,
     /// One of a few words.
@@ -146,7 +146,7 @@ pub const EXISTING: Definition = Definition {
     flag: Flag::Switches(&[("keep", "no-clobber"), ("only", "existing"), ("older", "update")]),
     title: "Files that exist",
     help: "What happens to files that exist at the destination.",
-    kind: Kind::Words(choices::<Existing>),
+    kind: Takes::Words(choices::<Existing>),
     default: Some(Existing::Replace.name()),
     examples: &[],
     check: check::<Existing>,
@@ -158,7 +158,7 @@ pub const VERIFY: Definition = Definition {
     flag: Flag::Value { name: "verify", value_name: "HOW", help: "[default: wire]" },
     title: "Verify",
     help: "How each file is proved before its name appears.",
-    kind: Kind::Words(choices::<Verify>),
+    kind: Takes::Words(choices::<Verify>),
     default: Some(Verify::Wire.name()),
     examples: &[],
     check: check::<Verify>,
@@ -171,13 +171,13 @@ pub const DIGEST: Definition = Definition {
         name: "digest",
         value_name: "LIST",
         help: "Digests to compute, separated by commas: blake3, or in its place xxh128 (cheaper; finds accidents, not \
-               forgery; no digest of whole files), and adler32, crc32c; none needs --verify none [default: blake3]",
+               forgery; no digest of whole files), and adler32, crc32c; none needs a copy that verifies nothing [default: blake3]",
     },
     title: "Digests",
     help: "Digests to compute, separated by commas: blake3, or in its place xxh128 (cheaper; finds accidents, not \
            forgery; no digest of whole files), and adler32, crc32c. none computes nothing and needs a copy that \
            verifies nothing.",
-    kind: Kind::Text { characters_max: 64 },
+    kind: Takes::Text { characters_max: 64 },
     default: Some("blake3"),
     examples: &["blake3", "xxh128", "adler32,crc32c", "blake3,crc32c"],
     check: check::<Digests>,
@@ -189,10 +189,10 @@ pub const RATE_LIMIT: Definition = Definition {
     flag: Flag::Value { name: "bwlimit", value_name: "RATE", help: "Limit in bytes a second, like 100MB; 0: no limit" },
     title: "Rate limit",
     help: "Limit in bytes a second. 0: no limit.",
-    kind: Kind::Bytes { min: 0, max: u64::MAX },
+    kind: Takes::Bytes { min: 0, max: u64::MAX },
     default: None,
     examples: &["1000000"],
-    check: check::<RateLimit>,
+    check: check::<RateBound>,
 };
 
 /// The number of data connections.
@@ -201,7 +201,7 @@ pub const STREAMS: Definition = Definition {
     flag: Flag::Value { name: "streams", value_name: "N|auto", help: "Data connections [default: auto]" },
     title: "Data connections",
     help: "Data connections of each transfer. Left out, the number is tuned while the copy runs.",
-    kind: Kind::Number { min: 1, max: limits::STREAMS as u64, words: &[Streams::AUTO] },
+    kind: Takes::Number { min: 1, max: limits::STREAMS as u64, words: &[Streams::AUTO] },
     default: None,
     examples: &["3"],
     check: check::<Streams>,
@@ -216,7 +216,7 @@ pub const POLITE: Definition = Definition {
     },
     title: "Polite",
     help: "Use fewer data connections where others use the path: each must raise the rate by 5 %, not by 1 %.",
-    kind: Kind::Switch,
+    kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
     check: check_switch,
@@ -234,10 +234,10 @@ pub const BLOCK_BYTES: Definition = Definition {
     title: "Block size",
     help: "Unit of sending and repair: a power of two. Left out, 256 KiB for files up to 1 GiB, 1 MiB up to 256 GiB, \
            else 4 MiB.",
-    kind: Kind::Bytes { min: BLOCK_BYTES_MIN as u64, max: BLOCK_BYTES_MAX as u64 },
+    kind: Takes::Bytes { min: BLOCK_BYTES_MIN as u64, max: BLOCK_BYTES_MAX as u64 },
     default: None,
     examples: &["131072"],
-    check: check::<BlockBytes>,
+    check: check::<BlockSize>,
 };
 
 /// The congestion control of the sending host.
@@ -250,7 +250,7 @@ pub const CONGESTION: Definition = Definition {
     },
     title: "Congestion control",
     help: "Congestion control of the sending host's TCP, like cubic or bbr. Left out, that host's own.",
-    kind: Kind::Text { characters_max: CongestionControl::BYTES_MAX as u64 },
+    kind: Takes::Text { characters_max: CongestionControl::BYTES_MAX as u64 },
     default: None,
     examples: &["cubic", "reno"],
     check: check::<CongestionControl>,
@@ -262,7 +262,7 @@ pub const ENCRYPT: Definition = Definition {
     flag: Flag::Value { name: "encrypt", value_name: "HOW", help: "[default: tls]" },
     title: "Encryption",
     help: "Whether data connections keep secrets.",
-    kind: Kind::Words(choices::<Encrypt>),
+    kind: Takes::Words(choices::<Encrypt>),
     default: Some(Encrypt::Tls.name()),
     examples: &[],
     check: check::<Encrypt>,
@@ -274,7 +274,7 @@ pub const DURABLE: Definition = Definition {
     flag: Flag::Value { name: "durable", value_name: "HOW", help: "[default: group]" },
     title: "Durability",
     help: "What reaches stable storage before it counts as there.",
-    kind: Kind::Words(choices::<Durability>),
+    kind: Takes::Words(choices::<Durability>),
     default: Some(Durability::Group.name()),
     examples: &[],
     check: check::<Durability>,
@@ -289,7 +289,7 @@ pub const ALLOW_GROWING: Definition = Definition {
     },
     title: "Growing files",
     help: "Accept sources that grow: copy what they had when they were listed.",
-    kind: Kind::Switch,
+    kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
     check: check_switch,
@@ -301,7 +301,7 @@ pub const LABEL: Definition = Definition {
     flag: Flag::Value { name: "label", value_name: "TEXT", help: "What you call it" },
     title: "Label",
     help: "What you call the task.",
-    kind: Kind::Text { characters_max: LABEL_CHARACTERS_MAX as u64 },
+    kind: Takes::Text { characters_max: LABEL_CHARACTERS_MAX as u64 },
     default: None,
     examples: &["nightly", "läuft – 走る"],
     check: |text| check_label(text).map(|()| text.to_owned()),
@@ -317,7 +317,7 @@ pub const PRIORITY: Definition = Definition {
     },
     title: "Priority",
     help: "Of your own tasks, those with a higher number go first.",
-    kind: Kind::Number { min: 0, max: PRIORITY_MAX as u64, words: &[] },
+    kind: Takes::Number { min: 0, max: PRIORITY_MAX as u64, words: &[] },
     default: Some("4"),
     examples: &["7"],
     check: |text| parse_priority(text).map(|priority| priority.to_string()),
@@ -332,7 +332,7 @@ pub const SKIP_SOURCE_ERRORS: Definition = Definition {
     },
     title: "Skip unreadable sources",
     help: "Skip sources that are missing or may not be read; the task can still succeed.",
-    kind: Kind::Switch,
+    kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
     check: check_switch,
@@ -344,7 +344,7 @@ pub const FAIL_ON_QUOTA_ERRORS: Definition = Definition {
     flag: Flag::Switch { name: "fail-on-quota-errors", help: "End at the first item that a quota refuses" },
     title: "End at a full quota",
     help: "End at the first item that a quota refuses.",
-    kind: Kind::Switch,
+    kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
     check: check_switch,
@@ -370,14 +370,14 @@ mod tests {
         for option in all() {
             let mut good: Vec<String> = option.default.iter().chain(option.examples).map(ToString::to_string).collect();
             match option.kind {
-                Kind::Switch => good.extend(["true", "false"].map(str::to_owned)),
-                Kind::Words(choices) => good.extend(choices().iter().map(|choice| choice.word.to_owned())),
-                Kind::Number { min, max, words } => {
+                Takes::Switch => good.extend(["true", "false"].map(str::to_owned)),
+                Takes::Words(choices) => good.extend(choices().iter().map(|choice| choice.word.to_owned())),
+                Takes::Number { min, max, words } => {
                     good.extend([min, max].map(|bound| bound.to_string()));
                     good.extend(words.iter().map(ToString::to_string));
                 }
-                Kind::Bytes { min, max } => good.extend([min, max].map(|bound| bound.to_string())),
-                Kind::Text { .. } => assert!(!option.examples.is_empty(), "{} shows no example", option.name),
+                Takes::Bytes { min, max } => good.extend([min, max].map(|bound| bound.to_string())),
+                Takes::Text { .. } => assert!(!option.examples.is_empty(), "{} shows no example", option.name),
             }
             for text in good {
                 // The canonical form parses back to itself.
@@ -403,7 +403,7 @@ mod tests {
         for option in all() {
             match option.flag {
                 Flag::Switches(switches) => {
-                    let Kind::Words(choices) = option.kind else { panic!("{} has no words", option.name) };
+                    let Takes::Words(choices) = option.kind else { panic!("{} has no words", option.name) };
                     let words = choices();
                     assert!(switches.iter().all(|(word, _)| words.iter().any(|choice| choice.word == *word)));
                     assert_eq!(switches.len() + 1, words.len(), "{}", option.name);

@@ -106,9 +106,9 @@ impl OptionValue for Streams {
 /// The unit of sending, hashing and repair, in bytes: a power of two within [`limits::BLOCK_BYTES_MIN`] and
 /// [`limits::BLOCK_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockBytes(u32);
+pub struct BlockSize(u32);
 
-impl BlockBytes {
+impl BlockSize {
     /// Parses a size.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl BlockBytes {
     }
 }
 
-impl OptionValue for BlockBytes {
+impl OptionValue for BlockSize {
     fn parse(text: &str) -> Result<Self, String> {
         Self::parse(text)
     }
@@ -144,9 +144,9 @@ impl OptionValue for BlockBytes {
 
 /// Upper bound of a rate, in bytes a second; 0 is no bound, as in rsync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateLimit(u64);
+pub struct RateBound(u64);
 
-impl RateLimit {
+impl RateBound {
     /// A rate in bytes a second; 0 is no bound.
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
@@ -169,7 +169,7 @@ impl RateLimit {
     }
 }
 
-impl OptionValue for RateLimit {
+impl OptionValue for RateBound {
     fn parse(text: &str) -> Result<Self, String> {
         Self::parse(text)
     }
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn rates_are_sizes_by_the_second() {
-        let bytes = |text| RateLimit::parse(text).map(RateLimit::bytes);
+        let bytes = |text| RateBound::parse(text).map(RateBound::bytes);
         assert_eq!(bytes("10MB"), Ok(Some(10_000_000)));
         assert_eq!(bytes("1G/s"), Ok(Some(1 << 30)));
         assert_eq!(bytes("0"), Ok(None));
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn blocks_are_powers_of_two_within_bounds() {
-        let bytes = |text| BlockBytes::parse(text).map(BlockBytes::bytes);
+        let bytes = |text| BlockSize::parse(text).map(BlockSize::bytes);
         assert_eq!(bytes("4M"), Ok(4 << 20));
         assert_eq!(bytes("64K"), Ok(limits::BLOCK_BYTES_MIN));
         assert_eq!(bytes("65536"), Ok(limits::BLOCK_BYTES_MIN));

@@ -33,10 +33,7 @@ fn scope(text: &str) -> Option<Scope> {
     }
     let (verbs, place) = text.split_once('@').map_or((text, None), |(verbs, place)| (verbs, Some(place)));
     let verbs = verbs.split(',').filter(|verb| !verb.is_empty()).map(|verb| Verb::parse(verb).unwrap()).collect();
-    let (endpoints, path) = match place.map(|place| place.split_once(':').unwrap_or((place, ""))) {
-        None => ("", ""),
-        Some(place) => place,
-    };
+    let (endpoints, path) = place.map(|place| place.split_once(':').unwrap_or((place, ""))).unwrap_or_default();
     let endpoints = endpoints.split('+').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     Some(Scope {
         verbs,

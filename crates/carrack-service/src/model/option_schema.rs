@@ -1,6 +1,6 @@
 //! How the description of the API shows the fields that are options: words and bounds come from their definitions.
 
-use carrack_core::options::{self, Definition, Kind};
+use carrack_core::options::{self, Definition, Takes};
 use serde_json::Value;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
 
@@ -43,10 +43,10 @@ fn of(definition: &Definition) -> Schema {
         object.maximum(bound(max))
     };
     match definition.kind {
-        Kind::Switch => ObjectBuilder::new().schema_type(Type::Boolean).description(Some(definition.help)).into(),
-        Kind::Words(choices) => words(choices().iter().map(|choice| choice.word).collect()).into(),
-        Kind::Number { min, max, words: [] } | Kind::Bytes { min, max } => integer(min, max).into(),
-        Kind::Number { min, max, words: in_place } => {
+        Takes::Switch => ObjectBuilder::new().schema_type(Type::Boolean).description(Some(definition.help)).into(),
+        Takes::Words(choices) => words(choices().iter().map(|choice| choice.word).collect()).into(),
+        Takes::Number { min, max, words: [] } | Takes::Bytes { min, max } => integer(min, max).into(),
+        Takes::Number { min, max, words: in_place } => {
             let number = ObjectBuilder::new().schema_type(Type::Integer);
             let number = number.minimum(i64::try_from(min).ok()).maximum(i64::try_from(max).ok());
             let in_place = in_place.iter().map(|word| Value::from(*word)).chain([Value::Null]);
@@ -55,7 +55,7 @@ fn of(definition: &Definition) -> Schema {
             let either = OneOfBuilder::new().item(number).item(word);
             either.description(Some(definition.help)).into()
         }
-        Kind::Text { characters_max } => {
+        Takes::Text { characters_max } => {
             let length = usize::try_from(characters_max).ok();
             let text = typed(Type::String).min_length(Some(1)).max_length(length);
             text.examples(definition.examples.iter().map(|example| Value::from(*example))).into()

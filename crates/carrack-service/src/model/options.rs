@@ -2,7 +2,7 @@
 //! tasks draws it from this table. Fields of [`TaskOptions`](super::TaskOptions) and [`NewTask`](super::NewTask) that
 //! are no options stand in [`LEFT_OUT`], each with its reason.
 
-use carrack_core::options::{self, Choice, Definition, Flag, Kind};
+use carrack_core::options::{self, Choice, Definition, Flag, Takes};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -163,20 +163,20 @@ impl TaskOption {
     fn of(definition: &Definition, at: OptionPlace) -> Self {
         let (mut minimum, mut maximum, mut choices) = (None, None, Vec::new());
         let kind = match definition.kind {
-            Kind::Switch => OptionKind::Flag,
-            Kind::Words(words) => {
+            Takes::Switch => OptionKind::Flag,
+            Takes::Words(words) => {
                 choices = words().iter().map(|choice| OptionChoice::of(choice, definition)).collect();
                 OptionKind::Choice
             }
-            Kind::Number { min, max, .. } => {
+            Takes::Number { min, max, .. } => {
                 (minimum, maximum) = (Some(min), Some(max));
                 OptionKind::Number
             }
-            Kind::Bytes { min, max } => {
+            Takes::Bytes { min, max } => {
                 (minimum, maximum) = (Some(min), Some(max).filter(|max| *max < u64::MAX));
                 OptionKind::Bytes
             }
-            Kind::Text { characters_max } => {
+            Takes::Text { characters_max } => {
                 maximum = Some(characters_max);
                 OptionKind::Text
             }

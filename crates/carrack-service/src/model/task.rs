@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use carrack_core::options::{BlockBytes, RateLimit, Streams};
+use carrack_core::options::{BlockSize, RateBound, Streams};
 use carrack_core::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -106,11 +106,11 @@ pub struct TaskOptions {
     /// Unit of sending and repair, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = option_schema::block_bytes)]
-    pub block_bytes: Option<BlockBytes>,
+    pub block_bytes: Option<BlockSize>,
     /// Upper bound of the rate, bytes a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = option_schema::rate_limit)]
-    pub rate_limit: Option<RateLimit>,
+    pub rate_limit: Option<RateBound>,
     /// Congestion control of the sending host.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = option_schema::congestion)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use carrack_core::credential::Token;
 use carrack_core::failure::{ErrorCode, Side};
 use carrack_core::grant::{Ceilings, Claims, GrantKey, Right, Rights, claims_to_be_grant};
-use carrack_core::options::{RateLimit, Streams};
+use carrack_core::options::{RateBound, Streams};
 
 use crate::clock::{Clock, Moment};
 use crate::identity::{ScopePath, Seal};
@@ -274,9 +274,9 @@ impl Orders {
         }
         let streams = least(options.streams.and_then(Streams::fixed), endpoint.limits.streams);
         options.streams = streams.map(Streams::Fixed).or(options.streams);
-        let bytes = options.rate_limit.and_then(RateLimit::bytes);
+        let bytes = options.rate_limit.and_then(RateBound::bytes);
         let bytes = least(bytes, rate(name).filter(|&rate| rate > 0));
-        options.rate_limit = bytes.map(RateLimit::new).or(options.rate_limit);
+        options.rate_limit = bytes.map(RateBound::new).or(options.rate_limit);
         options.verify = options.verify.or(endpoint.defaults.verify);
         options.encrypt = options.encrypt.or(endpoint.defaults.encrypt);
         // What needs no token is not kept from anybody by one that cannot be opened.

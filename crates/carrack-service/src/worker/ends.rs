@@ -4,7 +4,7 @@ use carrack_core::credential::{Credential, Token};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::limits;
 use carrack_core::location::{Location, NodeAddress, SshHost};
-use carrack_core::options::{BlockBytes, RateLimit, Streams};
+use carrack_core::options::{BlockSize, RateBound, Streams};
 use carrack_core::path::{bare, split_name};
 use carrack_core::pin::parse_pin;
 use carrack_core::request::{CopyOptions, Durability, Encrypt, EndOptions, Existing, MainDigest, Reach, Verify};
@@ -201,8 +201,8 @@ pub fn copy_options(order: &Order) -> Result<CopyOptions, Failure> {
         encrypt: wanted.encrypt.unwrap_or(Encrypt::Tls),
         streams: wanted.streams.and_then(Streams::fixed),
         polite: wanted.polite,
-        block_bytes: wanted.block_bytes.map(BlockBytes::bytes),
-        rate_limit: wanted.rate_limit.and_then(RateLimit::bytes),
+        block_bytes: wanted.block_bytes.map(BlockSize::bytes),
+        rate_limit: wanted.rate_limit.and_then(RateBound::bytes),
         congestion: wanted.congestion,
         durability,
         allow_growing: wanted.allow_growing,

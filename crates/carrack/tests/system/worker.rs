@@ -3,7 +3,7 @@
 mod faults;
 mod kinds;
 
-use carrack_core::options::RateLimit;
+use carrack_core::options::RateBound;
 use carrack_service::journal::{EndKind, Record};
 use carrack_service::model::{ItemState, TaskKind};
 use carrack_service::worker::EndOrder;
@@ -75,7 +75,7 @@ fn worker_that_is_killed_in_mid_file_is_followed_by_one_that_goes_on_there() {
     tasks.sandbox.write("from/large", tree::bytes(size, 3));
     let rate = 12 * MIB as u64;
     let mut order = tasks.order("one", TaskKind::Copy, vec![pair(tasks.local("from", "large"), to.end("large"))]);
-    order.options.rate_limit = Some(RateLimit::new(rate));
+    order.options.rate_limit = Some(RateBound::new(rate));
     tasks.start(&order);
     tasks.follow_until_moved("one", 24 * MIB as u64);
     process::signal(tasks.process("one"), "KILL");
@@ -104,7 +104,7 @@ fn worker_stops_in_good_order_and_its_task_goes_on_later() {
     tree::many(&tasks.sandbox.path("from/run"), 200, 100_000);
     let ends = pair(tasks.local("from", "run"), tasks.local("to", "/"));
     let mut order = tasks.order("one", TaskKind::Copy, vec![ends]);
-    order.options.rate_limit = Some(RateLimit::new(4 * MIB as u64));
+    order.options.rate_limit = Some(RateBound::new(4 * MIB as u64));
     tasks.start(&order);
     tasks.follow_until_moved("one", 4 * MIB as u64);
     tasks.supervisor.stop("one");
@@ -128,7 +128,7 @@ fn worker_outlives_its_service_and_the_next_one_finds_it() {
     tasks.sandbox.write("from/large", tree::bytes(32 * MIB, 4));
     let ends = pair(tasks.local("from", "large"), tasks.local("to", "/"));
     let mut order = tasks.order("one", TaskKind::Copy, vec![ends]);
-    order.options.rate_limit = Some(RateLimit::new(8 * MIB as u64));
+    order.options.rate_limit = Some(RateBound::new(8 * MIB as u64));
     tasks.start(&order);
     tasks.follow_until_moved("one", 4 * MIB as u64);
     tasks.another_service(|_| {});
@@ -152,7 +152,7 @@ fn worker_that_was_stopped_is_fenced_off_by_the_next_attempt() {
     tasks.sandbox.write("from/large", tree::bytes(24 * MIB, 5));
     let ends = pair(tasks.local("from", "large"), tasks.local("to", "/"));
     let mut order = tasks.order("one", TaskKind::Copy, vec![ends]);
-    order.options.rate_limit = Some(RateLimit::new(4 * MIB as u64));
+    order.options.rate_limit = Some(RateBound::new(4 * MIB as u64));
     tasks.start(&order);
     tasks.follow_until_moved("one", 4 * MIB as u64);
     let first = tasks.process("one");
@@ -188,7 +188,7 @@ fn worker_that_falls_silent_is_ended_by_its_service() {
     tasks.sandbox.write("from/large", tree::bytes(24 * MIB, 6));
     let ends = pair(tasks.local("from", "large"), tasks.local("to", "/"));
     let mut order = tasks.order("one", TaskKind::Copy, vec![ends]);
-    order.options.rate_limit = Some(RateLimit::new(MIB as u64));
+    order.options.rate_limit = Some(RateBound::new(MIB as u64));
     tasks.another_service(|settings| settings.silence = std::time::Duration::from_secs(3));
     tasks.start(&order);
     tasks.follow_until_moved("one", 1);
@@ -205,7 +205,7 @@ fn worker_writes_and_shows_no_secret() {
     let to = Node::start(&tasks.sandbox, "to", &[]);
     tasks.sandbox.write("from/large", tree::bytes(24 * MIB, 7));
     let mut order = tasks.order("one", TaskKind::Copy, vec![pair(tasks.local("from", "large"), to.end("/"))]);
-    order.options.rate_limit = Some(RateLimit::new(MIB as u64));
+    order.options.rate_limit = Some(RateBound::new(MIB as u64));
     tasks.start(&order);
     tasks.follow_until_moved("one", 1);
     let worker = tasks.process("one");
@@ -242,7 +242,7 @@ fn worker_gives_way_to_other_processes_as_it_is_told() {
     tasks.sandbox.write("from/large", tree::bytes(8 * MIB, 7));
     let mut order =
         tasks.order("one", TaskKind::Copy, vec![pair(tasks.local("from", "large"), tasks.local("to", "/"))]);
-    (order.options.rate_limit, order.nice) = (Some(RateLimit::new(MIB as u64)), 3);
+    (order.options.rate_limit, order.nice) = (Some(RateBound::new(MIB as u64)), 3);
     tasks.start(&order);
     tasks.follow_until_moved("one", 1);
     let nice_of = |process: &str| -> i32 {

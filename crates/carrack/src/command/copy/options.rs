@@ -7,7 +7,7 @@ use carrack_core::credential::Credential;
 use carrack_core::expected::ExpectedDigests;
 use carrack_core::limits;
 use carrack_core::location::Location;
-use carrack_core::options::{self, BlockBytes, RateLimit, Streams};
+use carrack_core::options::{self, BlockSize, RateBound, Streams};
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
     CongestionControl, CopyOptions, CopyRequest, Digests, Durability, Encrypt, EndOptions, Existing, LinkKind, LinkSet,
@@ -56,9 +56,9 @@ const MANIFEST: Value<Vec<u8>> = Value::path(
 // How it is copied.
 pub const STREAMS: Value<Streams> = Value::option(&options::STREAMS);
 pub const POLITE: Switch = Switch::option(&options::POLITE);
-pub const BLOCK: Value<BlockBytes> = Value::option(&options::BLOCK_BYTES);
+pub const BLOCK: Value<BlockSize> = Value::option(&options::BLOCK_BYTES);
 pub const CONGESTION: Value<CongestionControl> = Value::option(&options::CONGESTION);
-pub const BWLIMIT: Value<RateLimit> = Value::option(&options::RATE_LIMIT);
+pub const BWLIMIT: Value<RateBound> = Value::option(&options::RATE_LIMIT);
 pub const ENCRYPT: Value<Encrypt> = Value::words(&options::ENCRYPT);
 
 // What becomes of faults.
@@ -310,10 +310,10 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         encrypt,
         streams: flags.get(&STREAMS)?.map_or(default.streams, Streams::fixed),
         polite: flags.has(&POLITE),
-        block_bytes: flags.get(&BLOCK)?.map(BlockBytes::bytes),
+        block_bytes: flags.get(&BLOCK)?.map(BlockSize::bytes),
         trace: default.trace,
         congestion: flags.get(&CONGESTION)?,
-        rate_limit: flags.get(&BWLIMIT)?.map_or(default.rate_limit, RateLimit::bytes),
+        rate_limit: flags.get(&BWLIMIT)?.map_or(default.rate_limit, RateBound::bytes),
         source: EndOptions { reach: reach.clone(), ..EndOptions::default() },
         destination: EndOptions { reach, ..EndOptions::default() },
         links: flags.get(&LINK)?.map_or(default.links, LinkSet::only),

@@ -250,7 +250,7 @@ fn parse_number(text: &str) -> Result<u32, String> {
 
 #[cfg(test)]
 mod tests {
-    use carrack_core::options::RateLimit;
+    use carrack_core::options::RateBound;
     use carrack_core::request::{Digests, Durability, Verify};
 
     use super::*;
@@ -284,7 +284,7 @@ mod tests {
             existing: Some(Existing::Older),
             verify: Some(Verify::Disk),
             streams: Some(Streams::Fixed(4)),
-            rate_limit: Some(RateLimit::new(1_000_000)),
+            rate_limit: Some(RateBound::new(1_000_000)),
             digest: Some(Digests::XXH128),
             durable: Some(Durability::Each),
             ..TaskOptions::default()

@@ -230,8 +230,7 @@ fn readme_leads_to_a_finished_task_between_two_nodes() {
     assert!(service.contains("task accepted") && !service.contains(" carrack::node: session "), "{service}");
 }
 
-/// The tokens that documents make, by who reads which line: each that may submit tasks copies between the endpoints that
-/// it names, over the network.
+/// Each documented token that may submit tasks copies between the endpoints that it names, over the network.
 #[test]
 fn documented_tokens_copy_between_the_endpoints_that_they_name() {
     let documents = ["docs/managed.md", "docs/operations.md", "docs/commands.md"];

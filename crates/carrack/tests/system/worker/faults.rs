@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 
-use carrack_core::options::RateLimit;
+use carrack_core::options::RateBound;
 use carrack_service::journal::{EndKind, Record};
 use carrack_service::model::{EventKind, ItemState, TaskKind};
 
@@ -50,7 +50,7 @@ fn half_done(tasks: &mut Tasks) -> carrack_service::worker::Order {
     tree::many(&tasks.sandbox.path("from/run"), 100, 100_000);
     let ends = pair(tasks.local("from", "run"), tasks.local("to", "/"));
     let mut order = tasks.order("one", TaskKind::Copy, vec![ends]);
-    order.options.rate_limit = Some(RateLimit::new(2 * MIB as u64));
+    order.options.rate_limit = Some(RateBound::new(2 * MIB as u64));
     tasks.start(&order);
     tasks.follow_until_moved("one", 4 * MIB as u64);
     process::signal(tasks.process("one"), "KILL");
@@ -100,7 +100,7 @@ fn worker_whose_node_dies_goes_on_when_it_is_back_and_tells_each_item_once() {
     tree::many(&tasks.sandbox.path("from/run"), 300, 100_000);
     let ends = pair(from.end("run"), tasks.local("to", "/"));
     let mut order = tasks.order("one", TaskKind::Copy, vec![ends]);
-    order.options.rate_limit = Some(RateLimit::new(8 * MIB as u64));
+    order.options.rate_limit = Some(RateBound::new(8 * MIB as u64));
     // One of those that come first fails, before and after.
     order.expect_digests.insert("run/d000/f000000".into(), "0".repeat(64));
     tasks.start(&order);

@@ -1,6 +1,6 @@
 //! What workers do of each kind of task, and what becomes of single items.
 
-use carrack_core::options::RateLimit;
+use carrack_core::options::RateBound;
 use carrack_core::request::Existing;
 use carrack_service::clock::Moment;
 use carrack_service::journal::{AttemptEnd, EndKind};
@@ -43,7 +43,7 @@ fn worker_that_moves_leaves_a_source_that_has_changed_and_what_came_later() {
     }
     tasks.sandbox.write("from/run/large", tree::bytes(16 * MIB, 2));
     let mut order = tasks.order("one", TaskKind::Move, vec![pair(from.end("run/"), tasks.local("to", "/"))]);
-    order.options.rate_limit = Some(RateLimit::new(2 * MIB as u64));
+    order.options.rate_limit = Some(RateBound::new(2 * MIB as u64));
     tasks.start(&order);
     tasks.follow_until_moved("one", 1);
     // The small ones come first or last: what is there already is changed, and the rest of the copy takes long.
@@ -219,7 +219,7 @@ fn worker_that_cannot_connect_keeps_what_earlier_attempts_have_told() {
     let from = Node::start(&tasks.sandbox, "from", &[]);
     tree::many(&tasks.sandbox.path("from/run"), 300, 100_000);
     let mut order = tasks.order("one", TaskKind::Copy, vec![pair(from.end("run"), tasks.local("to", "/"))]);
-    order.options.rate_limit = Some(RateLimit::new(2 << 20));
+    order.options.rate_limit = Some(RateBound::new(2 << 20));
     tasks.start(&order);
     tasks.follow_until_moved("one", 4 << 20);
     signal(tasks.process("one"), "TERM");

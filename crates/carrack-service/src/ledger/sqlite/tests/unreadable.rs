@@ -1,6 +1,6 @@
 //! A row that cannot be read never hides the others, and is never tried for ever.
 
-use carrack_core::options::{RateLimit, Streams};
+use carrack_core::options::{RateBound, Streams};
 use carrack_core::request::{Digests, Verify};
 
 use super::*;
@@ -74,7 +74,7 @@ fn unreadable_options_are_told_and_hide_nothing_else() {
     let read = place.open().task("t2").unwrap().request.options;
     let digest = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
     assert_eq!((read.digest, read.verify), (Some(digest), Some(Verify::Disk)));
-    assert_eq!((read.streams, read.rate_limit), (Some(Streams::Fixed(3)), Some(RateLimit::new(7))));
+    assert_eq!((read.streams, read.rate_limit), (Some(Streams::Fixed(3)), Some(RateBound::new(7))));
     let again: TaskOptions = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
     assert_eq!(again, read);
 }
