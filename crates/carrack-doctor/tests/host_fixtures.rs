@@ -253,7 +253,10 @@ const PLANTED: &[Planted] = &[
     ),
     (&[("process/bpftune", "99")], "settings.bpftune", Severity::Unknown, ""),
     (
-        &[("kernel-log", "Buffer I/O error on dev sdb1, logical block 7, lost async page write")],
+        &[
+            ("kernel-log", "Buffer I/O error on dev vda, logical block 7, lost async page write"),
+            ("kernel-log-ages", "86000"),
+        ],
         "hardware.log",
         Severity::Failure,
         "dmesg --level",
@@ -282,6 +285,35 @@ fn planted_host_faults_are_named_each_with_its_line() {
         let named: Vec<&Finding> = found.iter().filter(|one| one.rule == *rule && one.severity == *severity).collect();
         assert!(named.iter().any(|one| line(one).contains(words)), "{rule}: {named:#?}");
     }
+}
+
+#[test]
+fn kernel_log_counts_for_a_day_and_for_the_devices_of_the_directory() {
+    let lost = |device: &str| format!("Buffer I/O error on dev {device}, logical block 7, lost async page write");
+    let severity = |lines: &[String], ages: &str, more: &[(&str, &str)]| {
+        let log = lines.join("\n");
+        let texts = [&[("kernel-log", log.as_str()), ("kernel-log-ages", ages)], more].concat();
+        let found = diagnose(&Situation::of(with(host("vm"), &texts)));
+        let found = one(&found, HostSide::Near, "hardware.log");
+        (found.severity, found.value.clone())
+    };
+    assert_eq!(severity(&[lost("vda")], "60", &[]).0, Severity::Failure);
+    // Another device, one whose name begins alike, and one of yesterday are a note.
+    for (device, age) in [("loop7", "60"), ("vda1", "60"), ("vd", "60"), ("vda", "86401"), ("vda", "")] {
+        let (found, value) = severity(&[lost(device)], age, &[]);
+        assert_eq!(found, Severity::Ok, "{device} {age}");
+        assert!(value.starts_with("none; 1 older, or of other devices") && value.contains(device), "{value}");
+    }
+    // The last line does not hide one before it, and only those that count are counted.
+    let (found, value) = severity(&[lost("vda"), lost("loop7")], "60\n1", &[]);
+    assert!(found == Severity::Failure && value.starts_with("1 such lines") && value.contains("vda"), "{value}");
+    // What is about no storage is about the whole host.
+    let memory = "mce: [Hardware Error]: Machine check events logged".to_owned();
+    assert_eq!(severity(&[memory], "60", &[]).0, Severity::Warning);
+    let silent = |server: &str| format!("nfs: server {server} not responding, still trying");
+    let mount = [("directory/mount", "30 22 0:47 / /data rw - nfs4 files.lab:/export rw")];
+    assert_eq!(severity(&[silent("files.lab")], "60", &mount).0, Severity::Warning);
+    assert_eq!(severity(&[silent("other.lab")], "60", &mount).0, Severity::Ok);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 
-use super::{About, Gatherer};
+use super::{About, FactText, Gatherer};
 
 /// Lines that mean lost or damaged data, or a host that could not keep up; everything else is nobody's business.
 const TOLD: &[&str] = &[
@@ -30,11 +30,27 @@ const RECORD_BYTES: usize = 8192;
 
 pub(super) fn gather(facts: &mut Gatherer, _: About<'_>) {
     facts.each("sys/devices/system/edac/mc", &["ce_count", "ue_count", "mc_name"]);
-    let log = log(facts).map(|lines| lines.join("\n"));
-    facts.put("kernel-log", log);
+    let log = log(facts, uptime());
+    let ages = log.as_ref().map(|lines| lines.iter().map(|line| line.age.to_string()).collect::<Vec<_>>().join("\n"));
+    facts.put("kernel-log-ages", ages.map_or(FactText::Absent, FactText::Found));
+    facts.put("kernel-log", log.map(|lines| lines.into_iter().map(|line| line.text).collect::<Vec<_>>().join("\n")));
 }
 
-fn log(facts: &Gatherer) -> io::Result<Vec<String>> {
+/// A line of the log that is told.
+#[derive(Debug, PartialEq, Eq)]
+struct LogLine {
+    text: String,
+    /// Seconds since the kernel wrote it.
+    age: u64,
+}
+
+/// Microseconds of the clock that the kernel stamps its records with.
+fn uptime() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    u64::try_from(now.tv_sec).unwrap_or(0).saturating_mul(1_000_000) + u64::try_from(now.tv_nsec).unwrap_or(0) / 1000
+}
+
+fn log(facts: &Gatherer, uptime: u64) -> io::Result<Vec<LogLine>> {
     let mut options = std::fs::File::options();
     // At its end the log would wait for more.
     let mut file = options.read(true).custom_flags(libc::O_NONBLOCK).open(facts.root.join("dev/kmsg"))?;
@@ -45,7 +61,7 @@ fn log(facts: &Gatherer) -> io::Result<Vec<String>> {
             Ok(0) => break,
             Ok(count) => {
                 bytes += count;
-                lines.extend(String::from_utf8_lossy(&record[..count]).lines().filter_map(told));
+                lines.extend(String::from_utf8_lossy(&record[..count]).lines().filter_map(|line| told(line, uptime)));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
             // Records were overwritten while they were read: the next one is there.
@@ -58,15 +74,18 @@ fn log(facts: &Gatherer) -> io::Result<Vec<String>> {
     Ok(lines.split_off(first))
 }
 
-/// `4,1234,56789,-;text`: the text, if it is one of those that are told.
-fn told(line: &str) -> Option<String> {
-    let text = line.split_once(';').map_or(line, |(_, text)| text);
-    TOLD.iter().any(|wanted| text.contains(wanted)).then(|| text.chars().take(240).collect())
+/// `4,1234,56789,-;text`: the text, if it is one of those that are told; the third number is its time in microseconds.
+/// A line that bears no time is as old as the host.
+fn told(line: &str, uptime: u64) -> Option<LogLine> {
+    let (head, text) = line.split_once(';').unwrap_or(("", line));
+    TOLD.iter().any(|wanted| text.contains(wanted)).then(|| {
+        let stamp = head.split(',').nth(2).and_then(|stamp| stamp.parse::<u64>().ok()).unwrap_or(0);
+        LogLine { text: text.chars().take(240).collect(), age: uptime.saturating_sub(stamp) / 1_000_000 }
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::FactText;
     use super::*;
 
     #[test]
@@ -74,15 +93,17 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("dev")).unwrap();
         let noise = "6,1,1,-;usb 1-1: new device\n".repeat(1000);
-        let text = format!("3,2,2,-;Buffer I/O error on dev sdb1, logical block 7, lost async page write\n{noise}");
+        let text =
+            format!("3,2,40000000,-;Buffer I/O error on dev sdb1, logical block 7, lost async page write\n{noise}");
         std::fs::write(root.path().join("dev/kmsg"), text).unwrap();
-        let lines = log(&Gatherer::at(root.path())).unwrap();
-        assert_eq!(lines, ["Buffer I/O error on dev sdb1, logical block 7, lost async page write"]);
+        let lines = log(&Gatherer::at(root.path()), 100_000_000).unwrap();
+        let text = "Buffer I/O error on dev sdb1, logical block 7, lost async page write".to_owned();
+        assert_eq!(lines, [LogLine { text, age: 60 }]);
         let many: String = (0..200).map(|number| format!("3,1,1,-;{number} I/O error\n")).collect();
         std::fs::write(root.path().join("dev/kmsg"), many).unwrap();
-        let lines = log(&Gatherer::at(root.path())).unwrap();
-        assert!(lines.len() == LINES && lines[LINES - 1].starts_with("199"), "{lines:?}");
+        let lines = log(&Gatherer::at(root.path()), 0).unwrap();
+        assert!(lines.len() == LINES && lines[LINES - 1].text.starts_with("199"), "{lines:?}");
         let none = tempfile::tempdir().unwrap();
-        assert_eq!(FactText::from(log(&Gatherer::at(none.path())).map(|_| String::new())), FactText::Absent);
+        assert_eq!(FactText::from(log(&Gatherer::at(none.path()), 0).map(|_| String::new())), FactText::Absent);
     }
 }

@@ -52,7 +52,9 @@ fn of(situation: &Situation) -> Vec<EndpointCheck> {
         let is_of_endpoint = finding.side.is_none_or(|of| of == side);
         finding.severity >= Severity::Warning && is_of_endpoint && !is_told
     });
-    checks.extend(others.take(MOST).map(|finding| check(format!("doctor {}", finding.rule), finding)));
+    // What is wrong with the host is told beside the test. The endpoint itself was listed, written and read.
+    let beside = |finding: &Finding| EndpointCheck { ok: None, ..check(format!("doctor {}", finding.rule), finding) };
+    checks.extend(others.take(MOST).map(beside));
     checks
 }
 
@@ -115,6 +117,24 @@ mod tests {
 
     fn find<'a>(checks: &'a [EndpointCheck], name: &str) -> &'a EndpointCheck {
         checks.iter().find(|check| check.name == name).unwrap_or_else(|| panic!("{name}: {checks:?}"))
+    }
+
+    #[test]
+    fn endpoint_test_shows_faults_of_the_host_beside_and_does_not_fail_by_them() {
+        let lost = "Buffer I/O error on dev sdb1, logical block 7, lost async page write";
+        let here = host(
+            "here",
+            &[
+                ("directory/path", "/data"),
+                ("directory/devices", "sdb1\nsdb"),
+                ("kernel-log", lost),
+                ("kernel-log-ages", "60"),
+            ],
+        );
+        let checks = of(&Situation::of(here));
+        let log = find(&checks, "doctor hardware.log");
+        assert!(log.ok.is_none() && log.told.contains("sdb1") && log.fix.is_some(), "{log:?}");
+        assert!(checks.iter().all(|check| check.ok != Some(false)), "{checks:?}");
     }
 
     #[test]

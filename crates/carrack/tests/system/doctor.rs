@@ -44,11 +44,23 @@ impl Found {
     /// What is to be mended: side and rule.
     fn rules(&self) -> BTreeSet<(String, String)> {
         let text = |value: &Value| value.as_str().unwrap_or("path").to_owned();
-        let is_own = |one: &&Value| {
+        self.bad_of_own().map(|one| (text(&one["side"]), text(&one["rule"]))).collect()
+    }
+
+    /// What is to be mended, without what the machine was before the test.
+    fn bad_of_own(&self) -> impl Iterator<Item = &Value> {
+        self.bad().filter(|one| {
             let rule = one["rule"].as_str().unwrap();
             !OF_THE_MACHINE.contains(&rule) && !SUBJECTS_OF_THE_MACHINE.iter().any(|subject| rule.starts_with(subject))
-        };
-        self.bad().filter(is_own).map(|one| (text(&one["side"]), text(&one["rule"]))).collect()
+        })
+    }
+
+    /// The exit code that the hosts of the test alone would have. The program's own is that of all findings.
+    #[track_caller]
+    fn code_of_own(&self) -> i32 {
+        let code = |one: &Value| if one["severity"] == "failure" { 3 } else { 1 };
+        assert_eq!(self.code, self.bad().map(code).max().unwrap_or(0), "{}", self.text);
+        self.bad_of_own().map(code).max().unwrap_or(0)
     }
 
     /// The finding of a rule on a side, which must be bad.

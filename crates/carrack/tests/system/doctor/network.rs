@@ -136,7 +136,7 @@ fn doctor_names_a_mismatch_of_packet_sizes() {
     found.has_only(&[("near", "path.mtu"), ("far", "interface.mtu")]);
     assert!(found.fix("near", "path.mtu").starts_with("ip link set cable mtu 1500"), "{}", found.text);
     assert!(found.fix("far", "interface.mtu").starts_with("ip link set cable mtu 9000"), "{}", found.text);
-    assert_eq!(found.code, 1);
+    assert_eq!(found.code_of_own(), 1);
 }
 
 #[test]
