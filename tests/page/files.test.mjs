@@ -233,6 +233,15 @@ test("names of any bytes are shown as text, found, and copied exactly", () => vi
   await button(dialog(page), "Start copy").click();
   await until("it has arrived", () => fs.existsSync(Buffer.concat([Buffer.from(`${world.path("archive")}/`), Buffer.from("\xff\n50% \u0001", "latin1")])));
   await accessible(page, "names of any bytes");
+  // Text that looks like an escape is a name like any other: a selection with them is copied.
+  const names = ["a%2Fb", "%2E%2E", "c%00"];
+  for (const name of names) world.write(`lab/odd/${name}`, name);
+  await button(page, "Read the folder again").first().click();
+  for (const name of names) await row(page, "Left", name).locator(".tick").click();
+  await page.keyboard.press("c");
+  await dialog(page).getByText("3 files").waitFor();
+  await button(dialog(page), "Start copy").click();
+  await until("all three have arrived", () => names.every((name) => fs.existsSync(world.path("archive", name)) && fs.readFileSync(world.path("archive", name), "utf8") === name));
 }));
 
 test("rows are dragged to the other pane, and with Shift they move", () => visit(world, { user: "ada", at: link("/drag", "/dragged") }, async (page) => {

@@ -89,6 +89,10 @@ fn files_have_names_of_any_bytes() {
         b"\xff\xfe not text",
         "\u{202e}gpj.exe".as_bytes(),
         b"100%",
+        b"a%2Fb",
+        b"%2E%2E",
+        b"%00",
+        b"%252e",
         b"-rf",
         b" ",
     ] {
@@ -127,7 +131,14 @@ fn files_take_a_right_to_the_verb_the_endpoint_and_the_path() {
     assert_eq!(mkdir(&reads, "here", "/run/a"), (403, "forbidden"));
     assert_eq!(mkdir(&writes, "here", "/runner"), (403, "forbidden"));
     assert_eq!(mkdir(&writes, "here", "/run/a"), (200, ""));
-    for path in ["/run/../x", "/run/%2e%2e/x", "/run//x", "run", "", "/run/%252e%252e/x", "/run/a%2fb"] {
+    // Decoded once, this is a name below /run, which is not there; nothing outside is reached.
+    std::fs::create_dir_all(files.root.join("out")).unwrap();
+    for (path, expected) in [("/run/%252e%252e/out/x", 404), ("/run/%252e%252e%252Fout", 200), ("/%2572un/x", 403)] {
+        assert_eq!(mkdir(&writes, "here", path).0, expected, "{path}");
+    }
+    assert!(files.root.join("run/%2e%2e%2Fout").is_dir());
+    assert_eq!(std::fs::read_dir(files.root.join("out")).unwrap().count(), 0);
+    for path in ["/run/../x", "/run/%2e%2e/x", "/run//x", "run", "", "/run/a%2fb", "/run/%00", "/run/%2e%2e%2fout"] {
         assert_eq!(mkdir(&writes, "here", path), (400, "malformed"), "{path}");
         assert_eq!(mkdir(&bob, "here", path), (400, "malformed"), "{path}");
     }
