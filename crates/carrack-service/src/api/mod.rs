@@ -26,6 +26,7 @@ mod options;
 mod overview;
 mod page;
 mod problem;
+mod query;
 mod router;
 mod serve;
 mod sessions;

@@ -121,6 +121,13 @@ impl From<LedgerError> for ApiError {
                     .hint("tasks under way go on; an operator has to make room in the state directory")
                     .retry_after(60)
             }
+            LedgerError::Held(why) => {
+                tracing::warn!(target: "carrack::api", "storage: {why}");
+                let detail = "another program holds the service's ledger at present";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::LedgerHeld, detail)
+                    .hint("ask again a little later; an operator finds the program by lsof on ledger.db")
+                    .retry_after(2)
+            }
             LedgerError::Broken(why) => Self::internal(why),
         }
     }

@@ -18,7 +18,7 @@ use super::leftover::Leftover;
 use super::problem::ApiError;
 use super::{
     Api, admit, audit, bench, endpoints, events, files, grants, health, host, items, login, metrics, nodes, openapi,
-    options, overview, page, sessions, tasks, timers, tokens, users,
+    options, overview, page, query, sessions, tasks, timers, tokens, users,
 };
 use crate::model::ProblemCode;
 
@@ -96,12 +96,14 @@ async fn show_openapi(_: Known) -> Response {
 /// All routes. A connection puts its [`super::Peer`] into each request's extensions. A request gets `patience` from its
 /// head to the head of its answer: a body that trickles is cut off. `names` are those of the host.
 pub fn router(api: &Arc<Api>, patience: Duration, names: &[String]) -> Router {
-    let (documented, _) = documented().split_for_parts();
+    let (documented, description) = documented().split_for_parts();
+    let parameters = query::Parameters::of(&description, "/api/v1");
     Router::new()
         .nest("/api/v1", documented.route("/openapi.json", get(show_openapi)))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(metrics::show))
+        .route_layer(middleware::from_fn_with_state(parameters, query::check))
         .fallback(async || ApiError::not_found())
         .method_not_allowed_fallback(async || {
             let detail = "this route does not take this method";

@@ -333,7 +333,7 @@ async fn act(api: Arc<Api>, known: Known, id: String, wish: Wish) -> Done<Respon
         let event = |kind, text: &str| Api::task_event(caller, &task, kind, text);
         let open = |states: &[TaskState]| TaskGuard { states: states.to_vec(), ..TaskGuard::default() };
         let task = match wish {
-            Wish::Pause if task.pause_wanted || task.state == TaskState::Paused => task,
+            Wish::Pause if (task.pause_wanted && !task.state.has_ended()) || task.state == TaskState::Paused => task,
             Wish::Pause => {
                 let change = TaskChange { pause_wanted: Some(true), ..TaskChange::default() };
                 let guard = open(&[TaskState::Queued, TaskState::Active]);

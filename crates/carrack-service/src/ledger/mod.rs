@@ -38,6 +38,8 @@ pub enum LedgerError {
     Fenced,
     /// Storage is full: nothing new is taken, what runs goes on.
     Full(String),
+    /// Another program holds storage at present: the same may be done a little later.
+    Held(String),
     /// Storage does not do what it should: in words, with the path.
     Broken(String),
 }
@@ -48,7 +50,7 @@ impl fmt::Display for LedgerError {
             Self::Missing => f.write_str("there is no such thing"),
             Self::Taken => f.write_str("the name is taken"),
             Self::Fenced => f.write_str("a later attempt has taken over"),
-            Self::Conflict(why) | Self::Full(why) | Self::Broken(why) => f.write_str(why),
+            Self::Conflict(why) | Self::Full(why) | Self::Held(why) | Self::Broken(why) => f.write_str(why),
         }
     }
 }

@@ -139,7 +139,8 @@ pub fn change(task: &mut Task, guard: &TaskGuard, change: &TaskChange, now: Mome
         // What must be confirmed stays so while the task is paused.
         task.blocked = task.blocked.take().filter(|blocked| needs_confirmation(blocked) && !state.has_ended());
         if state.has_ended() {
-            task.ended = Some(now);
+            // The clock may have been set back meanwhile.
+            task.ended = Some(now.max(task.submitted).max(task.started.unwrap_or_default()));
         }
     }
     set(&mut task.pause_wanted, pause_wanted);

@@ -26,6 +26,7 @@ word_enum! {
         TooSlow "too-slow" "the request took too long to arrive"
         TooMany "too-many" "too many attempts or connections; later is better"
         StorageFull "storage-full" "the service cannot keep anything new at present"
+        LedgerHeld "ledger-held" "another program holds the service's ledger at present; later is better"
         Stopping "stopping" "the service ends"
         Unreachable "unreachable" "an endpoint cannot be reached"
         Exists "exists" "something has the name already"

@@ -11,7 +11,7 @@ use super::endpoint_test::{self, ExamineEndpoint, Means};
 use super::item::document;
 use crate::api::{Backend, Promise};
 use crate::clock::Moment;
-use crate::journal::{Cursor, ItemFilter, ItemIndex, ItemQuery, items};
+use crate::journal::{Cursor, Item, ItemFilter, ItemIndex, ItemQuery, items};
 use crate::ledger::Ledger;
 use crate::model::{
     Endpoint, EndpointTest, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule, Windowed,
@@ -64,6 +64,14 @@ pub struct Whole {
     pub indexes: Indexes,
 }
 
+impl Whole {
+    fn documents(&self, task: &str, items: &[Item]) -> Vec<TaskItem> {
+        let is_named = items.iter().all(|item| !item.path.is_empty());
+        let request = if is_named { None } else { self.ledger.task(task).ok().map(|task| task.request) };
+        items.iter().map(|item| document(item, request.as_ref())).collect()
+    }
+}
+
 impl Backend for Whole {
     fn wake(&self) {
         self.waker.wake();
@@ -108,10 +116,7 @@ impl Backend for Whole {
         };
         let filter = ItemFilter { states: states.to_vec(), pair: None };
         let page = items(&self.tasks.join(task), &filter, after, limit).map_err(|error| Some(error.to_string()))?;
-        Ok(Listed {
-            items: page.items.iter().map(document).collect(),
-            next: page.next.map(|cursor| cursor.to_string()),
-        })
+        Ok(Listed { items: self.documents(task, &page.items), next: page.next.map(|cursor| cursor.to_string()) })
     }
 
     fn item_window(
@@ -124,7 +129,7 @@ impl Backend for Whole {
         let index = self.indexes.of(&self.tasks, task, query);
         let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
         let window = index.window(offset, limit, [INDEX_PATIENCE, INDEX_ENOUGH]).map_err(|error| error.to_string())?;
-        let items = window.items.iter().map(document).collect();
+        let items = self.documents(task, &window.items);
         Ok(Windowed { items, offset, total: window.total, complete: window.is_complete })
     }
 

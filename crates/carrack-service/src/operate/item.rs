@@ -2,22 +2,40 @@
 
 use std::fmt::Write;
 
+use carrack_core::failure::Side;
 use data_encoding::HEXLOWER;
 
 use crate::journal::Item;
-use crate::model::TaskItem;
+use crate::model::{NewTask, TaskItem, TaskLocation};
+use crate::worker::ends::decode;
 
-/// An item as the API shows it.
-pub fn document(item: &Item) -> TaskItem {
+/// An item as the API shows it. One without a path of its own, such as a source that is missing, has the name of its
+/// pair's source.
+pub fn document(item: &Item, request: Option<&NewTask>) -> TaskItem {
+    let own = if item.path.is_empty() { request.and_then(|request| source_name(request, item.pair)) } else { None };
     TaskItem {
         pair: item.pair,
-        path: text(&item.path),
+        path: text(own.as_ref().unwrap_or(&item.path)),
         kind: item.kind.name().to_owned(),
         state: item.state,
         size: item.size,
         digest: item.digest.map(|digest| HEXLOWER.encode(&digest)),
         failure: item.failure.clone(),
     }
+}
+
+/// The last name of what a pair copies, moves or deletes.
+fn source_name(request: &NewTask, pair: u32) -> Option<Vec<u8>> {
+    let pair = request.pairs.get(usize::try_from(pair).ok()?)?;
+    let (TaskLocation::Endpoint { path, .. }
+    | TaskLocation::Local { path }
+    | TaskLocation::Ssh { path, .. }
+    | TaskLocation::Node { path, .. }) = TaskLocation::parse(&pair.source).ok()?
+    else {
+        return None;
+    };
+    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    decode(name, Side::Source).ok().filter(|name| !name.is_empty())
 }
 
 /// A path as text: bytes that are no UTF-8 as `\xHH`, a backslash doubled.
@@ -36,6 +54,26 @@ fn text(path: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn item_without_a_path_has_the_name_of_its_source() {
+        use carrack_core::report::ItemKind;
+        let pair = |source: &str| serde_json::json!({ "source": source, "destination": "@b:/" });
+        let pairs = ["@a:/run/mis%20sing", "@a:/dir/", "/x/y", "@a:/"].map(pair);
+        let request: NewTask = serde_json::from_value(serde_json::json!({ "kind": "copy", "pairs": pairs })).unwrap();
+        let item = |pair, path: &[u8]| Item {
+            pair,
+            path: path.to_vec(),
+            kind: ItemKind::File,
+            state: crate::model::ItemState::Failed,
+            size: 0,
+            digest: None,
+            failure: None,
+        };
+        let names: Vec<_> = (0..5).map(|pair| document(&item(pair, b""), Some(&request)).path).collect();
+        assert_eq!(names, ["mis sing", "dir", "y", "", ""]);
+        assert_eq!(document(&item(0, b"own"), Some(&request)).path, "own");
+    }
 
     #[test]
     fn item_paths_of_any_bytes_are_told_apart_as_text() {

@@ -6,6 +6,7 @@ mod backend;
 mod endpoint_test;
 mod item;
 pub mod log;
+mod older;
 pub mod systemd;
 
 use std::fmt;
@@ -120,6 +121,15 @@ impl Operation {
         let ledger = SqliteLedger::open(&directory.ledger(), clock.now())
             .map_err(|error| StartError::Failed { why: error.to_string(), hint: Some(error.kind.hint().to_owned()) })?;
         let ledger: Arc<dyn Ledger> = Arc::new(ledger);
+        match older::news(&*ledger, &directory.tasks()) {
+            Ok(None) => {}
+            Ok(Some(news)) => tracing::error!(
+                target: "carrack::service",
+                "the ledger is older than the tasks beside it: {news}; put the newer ledger back, or give its backup to \
+                 `carrack service restore`"
+            ),
+            Err(error) => tracing::error!(target: "carrack::service", "the tasks beside the ledger: {error}"),
+        }
         let seal = Arc::new(Seal::open(&directory.seal_key()).map_err(failed)?);
         let certificate = match config.certificate {
             Some(files) => Certificate::load(files),

@@ -194,7 +194,10 @@ impl Lanes<'_> {
         };
         let same = match to {
             Ok(there) => self.is_same(&here, &there),
-            Err(why) if why.code == ErrorCode::NotFound => false,
+            Err(why) if why.code == ErrorCode::NotFound => {
+                let why = "what was copied is gone from the destination, so its source was not deleted";
+                return self.stuck(item, Failure::new(ErrorCode::NotFound, Side::Destination, why));
+            }
             Err(why) => return self.stuck(item, why),
         };
         if !same {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, Version, header};
@@ -12,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tower::ServiceExt;
 
 use super::{Peer, Serving};
@@ -22,6 +23,10 @@ use crate::model::ProblemCode;
 /// Connections in all, and of one address or account.
 const CONNECTIONS_MAX: usize = 2048;
 const CONNECTIONS_OF_ONE: usize = 256;
+/// Connections beyond these that are told so at the same time; further ones are cut off.
+const REFUSALS_MAX: usize = 64;
+/// How long a connection that is refused may take to ask for something.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(2);
 const HEAD_BYTES_MAX: usize = 32 << 10;
 const HEADERS_MAX: usize = 64;
 
@@ -35,10 +40,17 @@ pub(super) enum Origin {
 }
 
 /// The connections under way.
-#[derive(Default)]
 pub(super) struct Connections {
     by_origin: Mutex<HashMap<Origin, usize>>,
     gone: Notify,
+    refusals: Arc<Semaphore>,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
+        Self { by_origin: Mutex::default(), gone: Notify::default(), refusals }
+    }
 }
 
 /// A connection's place, given back when it is dropped.
@@ -60,6 +72,11 @@ impl Connections {
         }
         *count += 1;
         Some(Place { connections: Arc::clone(self), origin })
+    }
+
+    /// The right to tell one client that there are too many; none: too many are being told already.
+    pub fn refusal(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.refusals).try_acquire_owned().ok()
     }
 
     /// Waits until there are none.
@@ -114,6 +131,26 @@ pub(super) async fn serve(
         _ = stopping.wait_for(|stopping| *stopping) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
+}
+
+/// Answers the first request of a connection for which there is no place, and ends it.
+pub(super) async fn refuse(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    let service = hyper::service::service_fn(|_: Request<Incoming>| async {
+        let detail = "there are too many connections of this client, or in all";
+        let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::TooMany, detail).retry_after(5);
+        let error = error.hint("use fewer connections, or end those that are open");
+        Ok::<Response, Infallible>(error.into_response())
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(REFUSAL_PATIENCE)
+        .max_header_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX * 2)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    // Whoever sends no request in time, or reads no answer, is cut off.
+    let _ = tokio::time::timeout(2 * REFUSAL_PATIENCE, connection).await;
 }
 
 async fn answer(app: axum::Router, request: Request<Incoming>) -> Response {

@@ -270,6 +270,11 @@ impl Serving {
                     .await;
                     drop(place);
                 });
+            } else if let Some(refusal) = self.connections.refusal() {
+                tokio::spawn(async move {
+                    connections::refuse(stream).await;
+                    drop(refusal);
+                });
             }
         }
     }
@@ -286,7 +291,9 @@ fn take(serving: &Arc<Serving>, runtime: &Handle, config: &Arc<rustls::ServerCon
 
 async fn meet(serving: &Arc<Serving>, config: Arc<rustls::ServerConfig>, handed: HandedOver) -> io::Result<()> {
     let address = handed.peer.ip().to_canonical();
-    let Some(_place) = serving.connections.admit(Origin::Address(address)) else { return Ok(()) };
+    let Some(_place) = serving.connections.admit(Origin::Address(address)) else {
+        return turn_away(serving, config, handed).await;
+    };
     let mut socket = TcpStream::from_std(handed.socket)?;
     let guest = Arc::new(handed.guest);
     let admit: Arc<dyn Fn() + Send + Sync> = {
@@ -314,5 +321,21 @@ async fn meet(serving: &Arc<Serving>, config: Arc<rustls::ServerConfig>, handed:
         }
     }
     drop(guest);
+    Ok(())
+}
+
+/// Tells a client of the node's port that there is no place for its connection.
+async fn turn_away(serving: &Serving, config: Arc<rustls::ServerConfig>, handed: HandedOver) -> io::Result<()> {
+    let Some(_refusal) = serving.connections.refusal() else { return Ok(()) };
+    let socket = TcpStream::from_std(handed.socket)?;
+    match handed.said {
+        FirstSaid::Hello(accepted) => {
+            let handshake = StartHandshake::from_parts(*accepted, socket).into_stream(config);
+            connections::refuse(tokio::time::timeout(HANDSHAKE_PATIENCE, handshake).await??).await;
+        }
+        FirstSaid::Clear(first) => {
+            connections::refuse(Patient::new(socket, first, serving.patience.reader)).await;
+        }
+    }
     Ok(())
 }

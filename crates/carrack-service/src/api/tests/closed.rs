@@ -187,3 +187,27 @@ fn cursor_of_anothers_row_is_like_one_of_no_row() {
         assert_eq!(status(&bob, &Call::get(format!("/{list}?cursor=none"))), 404);
     }
 }
+
+#[test]
+fn unknown_parameters_are_refused_by_every_route() {
+    let rig = Rig::start();
+    let local = rig.local();
+    let mut routes = routes();
+    routes.push(("get".to_owned(), "/openapi.json".to_owned()));
+    for (method, path) in &routes {
+        let path = path.strip_prefix("/api/v1").unwrap_or(path).replace(['{', '}'], "");
+        let path = path.replace("/blocks/number", "/blocks/1");
+        let asked = format!("{path}?nonsense=1");
+        let call = match method.as_str() {
+            "get" => Call::get(asked),
+            "post" => Call::post(asked).body(&json!({})).unwrap(),
+            "put" => Call::put(asked).bytes(b"block".to_vec()),
+            "patch" => Call::patch(asked).body(&json!({})).unwrap(),
+            _ => Call::delete(asked),
+        };
+        let Err(ClientError::Problem(problem)) = local.call(&call) else { panic!("{method} {path} was taken") };
+        assert!(problem.status == 400 && problem.detail.contains("nonsense"), "{method} {path}: {problem:?}");
+    }
+    // What a route takes is not refused.
+    assert_eq!(status(&local, &Call::get("/tasks?limit=1")), 200);
+}

@@ -188,6 +188,11 @@ fn flood_of_connections_leaves_room_for_others() {
     // Who has a place is told nothing, and who has none is cut off.
     let refused = || open.iter().filter(|socket| matches!((&**socket).read(&mut [0; 1]), Ok(0))).count();
     wait_until("those beyond 256 are cut off", || refused() == 300 - 256);
+    // Whoever asks without having a place is told why, and when to come again.
+    let mut beyond = connect(&rig, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    let told = rest(&mut beyond);
+    assert!(told.starts_with("HTTP/1.1 503") && told.contains("\"too-many\""), "{told}");
+    assert!(told.to_ascii_lowercase().contains("retry-after: 5"), "{told}");
     // By another way somebody else is served at once.
     assert_eq!(other.get::<Whoami>("/whoami").unwrap().user, "ann");
     drop(open);

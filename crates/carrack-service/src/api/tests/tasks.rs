@@ -277,6 +277,51 @@ fn endpoint_keeps_its_token_sealed_and_forgets_it_with_its_place() {
 
 /// Users have the service connect to the network, not to its own host, and not with the account of the service.
 #[test]
+fn pause_of_a_task_that_has_ended_is_a_conflict() {
+    use crate::ledger::{TaskChange, TaskGuard};
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let task = submit(&ann, &copy("@lab:/a", "@lab:/b")).unwrap();
+    let pause = Call::post(format!("/tasks/{}/pause", task.id));
+    ann.call(&pause).unwrap();
+    let cancelled = TaskChange { state: Some(TaskState::Cancelled), ..TaskChange::default() };
+    rig.ledger.change_task(&task.id, &TaskGuard::default(), &cancelled, &[], rig.api().now()).unwrap();
+    assert_eq!(problem(ann.call(&pause)).status, 409);
+}
+
+#[test]
+fn ledger_that_another_program_holds_makes_the_service_unready_and_says_when_to_come_again() {
+    use std::io::{Read, Write};
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ledger.db");
+    let ledger = crate::ledger::sqlite::SqliteLedger::open(&path, crate::clock::Moment(0)).unwrap();
+    let rig = Rig::over(std::sync::Arc::new(ledger));
+    let ask = |line: &str, body: &str| {
+        let mut socket = std::os::unix::net::UnixStream::connect(rig.socket()).unwrap();
+        let head = "Host: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length:";
+        write!(socket, "{line} HTTP/1.1\r\n{head} {}\r\n\r\n{body}", body.len()).unwrap();
+        let mut told = String::new();
+        socket.read_to_string(&mut told).unwrap();
+        told.to_ascii_lowercase()
+    };
+    assert!(ask("GET /readyz", "").starts_with("http/1.1 200"));
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // What a probe found is kept for a second.
+    let mut told = ask("GET /readyz", "");
+    while told.starts_with("http/1.1 200") {
+        told = ask("GET /readyz", "");
+    }
+    for told in [told, ask("POST /api/v1/users", r#"{"name": "eve", "role": "user"}"#)] {
+        assert!(told.starts_with("http/1.1 503") && told.contains("ledger-held"), "{told}");
+        assert!(told.contains("retry-after: 2"), "{told}");
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(ask("GET /readyz", "").starts_with("http/1.1 200"));
+}
+
+#[test]
 fn endpoint_of_a_user_is_not_the_services_own_host() {
     let rig = Rig::start();
     let ann = rig.user("ann", Role::User);

@@ -25,7 +25,7 @@ use serde::Serialize;
 use super::error::{Failing, OpenError, OpenErrorKind};
 use super::migrations::{self, SchemaError};
 use super::open::{self, beside, directory};
-use super::{BUSY_TIMEOUT, Fault, count, events, integer, tasks};
+use super::{Fault, OPEN_TIMEOUT, count, events, integer, tasks};
 use crate::clock::Moment;
 use crate::ledger::rules;
 use crate::model::{NewTask, TaskKind};
@@ -156,7 +156,7 @@ fn copy_database(from: &Path, to: &Path, now: Moment) -> Result<u64, BackupError
         let copying = Backup::new(&source, &mut target)?;
         // All pages in one step: whoever writes meanwhile goes on, and this is the state of one moment.
         while copying.step(-1)? != StepResult::Done {
-            if began.elapsed() > BUSY_TIMEOUT {
+            if began.elapsed() > OPEN_TIMEOUT {
                 let why = "another program holds it".to_owned();
                 return Err(SchemaError { kind: OpenErrorKind::Held, why });
             }

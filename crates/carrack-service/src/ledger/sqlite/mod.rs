@@ -23,7 +23,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use carrack_core::grant::GrantId;
@@ -41,10 +41,20 @@ pub use error::{OpenError, OpenErrorKind};
 
 /// Connections that read at the same time.
 const READERS: usize = 4;
-/// How long a connection waits for another program that holds the file.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection waits for another program that holds the file, while the ledger is opened or copied.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// The same for a call, whose caller waits.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// More than one page of the ledger: as much has to fit where there is room for a change.
 const ROOM_BYTES: usize = 64 << 10;
+/// Reads a row of each table that calls need: who asks, what there is, what has happened.
+const READ_BY_CALLS: [&str; 5] = [
+    "SELECT * FROM task ORDER BY seq DESC LIMIT 1",
+    "SELECT * FROM endpoint LIMIT 1",
+    "SELECT * FROM user LIMIT 1",
+    "SELECT * FROM token ORDER BY seq DESC LIMIT 1",
+    "SELECT * FROM event ORDER BY id DESC LIMIT 1",
+];
 /// For so long the answer of a probe that wrote is not asked again.
 const PROBE_KEPT: Duration = Duration::from_secs(1);
 
@@ -57,6 +67,8 @@ pub struct SqliteLedger {
     /// Which reader is waited for where none is idle.
     turn: AtomicUsize,
     probed: Mutex<Option<Instant>>,
+    /// What SQLite has said of damage. Damage does not mend itself while the ledger is open.
+    damage: OnceLock<String>,
 }
 
 /// The connections that write; one at a time.
@@ -66,6 +78,8 @@ struct Writers {
     durable: Connection,
     /// For progress, of which journals have the truth: a commit is lost if power fails before the next durable one.
     light: Connection,
+    /// When another program was last found to hold the ledger for too long.
+    held: Option<Instant>,
 }
 
 /// Why a statement was not done: the rule that it breaks, or what SQLite says.
@@ -96,10 +110,16 @@ impl SqliteLedger {
     /// As [`OpenErrorKind`] lists them.
     pub fn open(path: &Path, now: Moment) -> Result<Self, OpenError> {
         let durable = open::writer(path, now)?;
-        let writers = Mutex::new(Writers { durable, light: open::light_writer(path)? });
-        let readers = (0..READERS).map(|_| open::reader(path).map(Mutex::new)).collect::<Result<_, _>>()?;
+        let light = open::light_writer(path)?;
+        let readers = (0..READERS).map(|_| open::reader(path)).collect::<Result<Vec<_>, _>>()?;
+        for connection in [&durable, &light].into_iter().chain(&readers) {
+            connection.busy_timeout(BUSY_TIMEOUT).map_err(|error| error::Failing(path).sqlite(&error))?;
+        }
+        let writers = Mutex::new(Writers { durable, light, held: None });
+        let readers = readers.into_iter().map(Mutex::new).collect();
         open::mark_in_use(path)?;
-        Ok(Self { path: path.to_owned(), writers, readers, turn: AtomicUsize::new(0), probed: Mutex::new(None) })
+        let (turn, probed, damage) = (AtomicUsize::new(0), Mutex::new(None), OnceLock::new());
+        Ok(Self { path: path.to_owned(), writers, readers, turn, probed, damage })
     }
 
     /// Where it is.
@@ -109,16 +129,28 @@ impl SqliteLedger {
 
     /// Carries out a transaction that writes, alone. It is on the disk afterwards.
     fn write<T>(&self, body: impl FnOnce(&Transaction<'_>) -> Done<T>) -> Answer<T> {
-        self.written(transact(&mut lock(&self.writers).durable, body))
+        self.write_by(|writers| &mut writers.durable, body)
     }
 
     /// The same for what may be lost where power fails.
     fn write_lightly<T>(&self, body: impl FnOnce(&Transaction<'_>) -> Done<T>) -> Answer<T> {
-        self.written(transact(&mut lock(&self.writers).light, body))
+        self.write_by(|writers| &mut writers.light, body)
     }
 
-    fn written<T>(&self, done: Done<T>) -> Answer<T> {
-        done.map_err(|fault| self.told(fault))
+    /// Those that wait for the connection while it waits for another program are not made to wait once more each.
+    fn write_by<T>(
+        &self,
+        which: impl FnOnce(&mut Writers) -> &mut Connection,
+        body: impl FnOnce(&Transaction<'_>) -> Done<T>,
+    ) -> Answer<T> {
+        let asked = Instant::now();
+        let mut writers = lock(&self.writers);
+        if writers.held.is_some_and(|held| held > asked) {
+            return Err(LedgerError::Held(held(&self.path)));
+        }
+        let done = transact(which(&mut writers), body).map_err(|fault| self.told(fault));
+        writers.held = matches!(done, Err(LedgerError::Held(_))).then(Instant::now);
+        done
     }
 
     /// Reads, all at one moment of the ledger.
@@ -146,7 +178,15 @@ impl SqliteLedger {
     fn told(&self, fault: Fault) -> LedgerError {
         match fault {
             Fault::Ledger(error) => error,
-            Fault::Sqlite(error) => told(&self.path, &error),
+            Fault::Sqlite(error) => {
+                let told = told(&self.path, &error);
+                let code = error.sqlite_error_code();
+                if matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)) {
+                    // The first one is as good as any.
+                    let _ = self.damage.set(told.to_string());
+                }
+                told
+            }
         }
     }
 }
@@ -195,15 +235,16 @@ fn told(whole: &Path, error: &rusqlite::Error) -> LedgerError {
             LedgerError::Full(format!("the quota of the account is used up where the ledger {path} is"))
         }
         ErrorCode::ReadOnly => LedgerError::Broken(format!("the ledger {path} is on a file system that is read-only")),
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => LedgerError::Broken(format!(
-            "another program has held the ledger {path} for more than {} seconds",
-            BUSY_TIMEOUT.as_secs()
-        )),
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => LedgerError::Held(held(whole)),
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
             LedgerError::Broken(format!("the ledger {path} is damaged: {error}; restore a backup"))
         }
         _ => LedgerError::Broken(format!("the ledger {path}: {error}")),
     }
+}
+
+fn held(path: &Path) -> String {
+    format!("another program has held the ledger {} for more than {} seconds", path.display(), BUSY_TIMEOUT.as_secs())
 }
 
 /// Locks. What a thread that panicked left is whole: its transaction was rolled back.
@@ -431,11 +472,21 @@ impl Ledger for SqliteLedger {
     }
 
     fn probe(&self) -> Answer<()> {
+        if let Some(why) = self.damage.get() {
+            return Err(LedgerError::Broken(why.clone()));
+        }
         let mut probed = lock(&self.probed);
         if probed.is_some_and(|at| at.elapsed() < PROBE_KEPT) {
             return Ok(());
         }
         *probed = None;
+        // What calls read, by each connection that they read with.
+        for reader in &self.readers {
+            READ_BY_CALLS
+                .iter()
+                .try_for_each(|query| lock(reader).prepare(query)?.exists(()).map(drop))
+                .map_err(|error| self.told(error.into()))?;
+        }
         self.write(|transaction| {
             transaction.execute("UPDATE probe SET count = count + 1", ())?;
             Ok(())

@@ -13,7 +13,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::{Failing, OpenError, OpenErrorKind};
-use super::{BUSY_TIMEOUT, file_system, migrations};
+use super::{OPEN_TIMEOUT, file_system, migrations};
 use crate::clock::Moment;
 
 /// Where the journals of tasks are, beside the ledger.
@@ -83,7 +83,7 @@ pub fn reader(path: &Path) -> Result<Connection, OpenError> {
 pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.busy_timeout(OPEN_TIMEOUT)?;
     // The log goes by `close` alone: one that is missing otherwise is lost.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(connection)

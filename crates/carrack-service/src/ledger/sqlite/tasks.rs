@@ -184,11 +184,15 @@ impl Query {
 
 pub fn count_by_state(connection: &Connection) -> Done<Vec<(String, TaskState, u64)>> {
     let mut statement = connection.prepare("SELECT owner, state, count(*) FROM task GROUP BY owner, state")?;
-    let rows = statement.query_map((), |row| {
-        let state: String = row.get(1)?;
-        Ok((row.get(0)?, TaskState::parse(&state).unwrap_or(TaskState::Failed), count(row.get(2)?)))
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    let rows = statement.query_map((), |row| Ok((row.get(0)?, row.get::<_, String>(1)?, count(row.get(2)?))))?;
+    let counted = |row: rusqlite::Result<(String, String, u64)>| -> Done<_> {
+        let (owner, state, count) = row?;
+        // Nobody is told of failed tasks where nobody knows what became of them.
+        let state = TaskState::parse(&state)
+            .map_err(|_| LedgerError::Broken(format!("tasks of {owner} have a state that is none: {state:?}")))?;
+        Ok((owner, state, count))
+    };
+    rows.map(counted).collect()
 }
 
 /// Tasks that have not ended, with their endpoints; and those that cannot be read, with why.

@@ -2,6 +2,7 @@
 
 mod backup;
 mod full;
+mod held;
 mod killed;
 mod opening;
 mod size;

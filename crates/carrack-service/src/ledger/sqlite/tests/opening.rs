@@ -197,7 +197,7 @@ fn ledger_that_another_program_holds_is_waited_for() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     lock(&ledger.writers).durable.busy_timeout(Duration::from_millis(10)).unwrap();
     let refused = ledger.submit(&submission("t2"), Moment(0));
-    assert!(matches!(&refused, Err(LedgerError::Broken(why)) if why.contains("another program")), "{refused:?}");
+    assert!(matches!(&refused, Err(LedgerError::Held(why)) if why.contains("another program")), "{refused:?}");
     other.execute_batch("ROLLBACK").unwrap();
     ledger.submit(&submission("t2"), Moment(0)).unwrap();
 }

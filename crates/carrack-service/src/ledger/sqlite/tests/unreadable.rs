@@ -29,6 +29,8 @@ fn unreadable_request_fails_its_task_alone() {
         let listed = ledger.tasks(&TaskFilter::default(), &Page { after: None, limit: 10 }).unwrap();
         assert_eq!(listed.iter().map(|task| task.id.as_str()).collect::<Vec<_>>(), ["t3", "t2", "t1"], "{column}");
         assert!(ledger.claim("t2", Moment(4), &note()).is_err(), "{column}");
+        // Nobody counts it among the failed tasks.
+        assert_eq!(ledger.count_tasks().is_err(), column.starts_with("state"), "{column}");
         let open: Vec<_> = ledger.open_tasks().unwrap().into_iter().map(|(task, _)| task.id).collect();
         assert_eq!(open, ["t1", "t3"], "{column}");
         let failed = ledger.task("t2").unwrap();
