@@ -8,6 +8,7 @@ mod grants;
 mod measure;
 mod options;
 mod program;
+mod service;
 mod storage;
 
 use std::collections::HashMap;
@@ -69,6 +70,7 @@ const MUTATIONS: &[&[Mutation]] = &[
     storage::MUTATIONS,
     options::MUTATIONS,
     program::MUTATIONS,
+    service::MUTATIONS,
     measure::MUTATIONS,
 ];
 

@@ -39,6 +39,25 @@ pub fn parse_task_location(text: &[u8]) -> Result<String, String> {
     })
 }
 
+/// Refuses a source that is typed as a path relative to the current directory, where nothing has that path: it was
+/// meant to be at an endpoint, or is misspelt.
+///
+/// # Errors
+/// A sentence that says so, printable.
+pub fn check_typed_source(text: &[u8]) -> Result<(), String> {
+    if text.starts_with(b"/") || text.starts_with(b"@") {
+        return Ok(());
+    }
+    let Ok(Location::Local(path)) = parse(text) else { return Ok(()) };
+    match std::fs::symlink_metadata(std::ffi::OsStr::from_bytes(&path)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(format!(
+            "{}: the current directory has no such file or directory; a path at an endpoint is written @NAME:/PATH",
+            display_bytes(text)
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Parses where an endpoint's root is.
 ///
 /// # Errors
@@ -206,6 +225,17 @@ pub fn encode(path: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn relative_source_of_a_task_has_to_be_there() {
+        for text in ["src", "/none", "@lab:/none", "box:none", "carrack://box/none", "null:"] {
+            assert_eq!(check_typed_source(text.as_bytes()), Ok(()), "{text}");
+        }
+        for text in ["lab/run", "none", "./none"] {
+            let why = check_typed_source(text.as_bytes()).unwrap_err();
+            assert!(why.contains("@NAME:/PATH") && why.contains(text), "{why}");
+        }
+    }
 
     #[test]
     fn task_locations_are_told_so_that_the_service_knows_them() {

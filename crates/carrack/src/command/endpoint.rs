@@ -4,11 +4,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use carrack_core::path::display_bytes;
 use carrack_core::request::Verify;
 use carrack_engine::secrets::read_token;
 use carrack_service::client::{Call, segment};
 use carrack_service::model::{
-    Endpoint, EndpointDefaults, EndpointLimits, EndpointTest, EndpointUpdate, NewEndpoint, RateWindow, Secret,
+    Endpoint, EndpointDefaults, EndpointLimits, EndpointTest, EndpointUpdate, NewEndpoint, RateWindow, Secret, User,
 };
 use clap::{Arg, ArgAction, Command};
 
@@ -169,7 +170,21 @@ fn add(flags: &Flags) -> Result<u8, CommandError> {
     };
     let service = Service::open(flags)?;
     let endpoint = service.call(&service.with(Call::post("/endpoints"), &new)?)?;
-    tell(flags, &endpoint)
+    tell(flags, &endpoint)?;
+    note_unknown_users(&service, &new.users);
+    Ok(exit::DONE)
+}
+
+/// Notes users that do not exist: the endpoint is theirs as soon as somebody adds them. Who may not see users is told
+/// nothing.
+fn note_unknown_users(service: &Service, names: &[String]) {
+    for name in names.iter().filter(|name| *name != "*") {
+        let found: Result<User, _> = service.get(&format!("/users/{}", segment(name)));
+        if found.is_err_and(|error| error.exit_code() == exit::FILE) {
+            let shown = display_bytes(name.as_bytes());
+            say(&format!("note: there is no user {shown}; carrack service user add {shown} adds one"));
+        }
+    }
 }
 
 fn edit(flags: &Flags) -> Result<u8, CommandError> {
@@ -177,7 +192,8 @@ fn edit(flags: &Flags) -> Result<u8, CommandError> {
     let old: Endpoint = service.get(&path_of(&name))?;
     let location = flags.get(&MOVED)?.map(|text| parse_endpoint_location(&text).map_err(CommandError::usage));
     let (limits, defaults) = (limits(flags, old.limits.clone())?, defaults(flags, old.defaults.clone())?);
-    let users = flags.all(&USERS)?;
+    let users: Vec<String> = flags.all(&USERS)?;
+    let named = users.clone();
     let update = EndpointUpdate {
         location: location.transpose()?,
         read_only: switched(flags, &READ_ONLY, &READ_WRITE),
@@ -194,7 +210,9 @@ fn edit(flags: &Flags) -> Result<u8, CommandError> {
     if old.has_token && !endpoint.has_token && !flags.has(&NO_TOKEN) {
         say("note: the token was the one of the place before, and is forgotten; --token-file gives another");
     }
-    tell(flags, &endpoint)
+    tell(flags, &endpoint)?;
+    note_unknown_users(&service, &named);
+    Ok(exit::DONE)
 }
 
 /// What one of two switches says, if any is given.

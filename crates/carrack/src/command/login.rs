@@ -72,6 +72,8 @@ pub fn login(flags: &Flags) -> Result<u8, CommandError> {
         _ => target(flags)?,
     };
     let Some(node) = node_of(&target) else {
+        // Where no service runs, nobody is known.
+        Service::at(target.clone(), None)?.reachable()?;
         return Err(CommandError::usage(format!("at {target} your account is known: no login is needed"))
             .hint("for a service on another host: carrack login --service https://HOST USER"));
     };

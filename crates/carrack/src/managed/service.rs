@@ -279,7 +279,7 @@ fn problem(problem: &Problem) -> CommandError {
         P::Unauthenticated | P::WrongLogin | P::Forbidden | P::CsrfMissing => ErrorCode::AuthenticationFailed,
         P::NotFound => ErrorCode::NotFound,
         P::NameTaken => ErrorCode::AlreadyExists,
-        P::TooSlow | P::TooMany | P::Stopping => ErrorCode::Busy,
+        P::TooSlow | P::TooMany | P::LedgerHeld | P::Stopping => ErrorCode::Busy,
         P::StorageFull => ErrorCode::NoSpace,
         P::Unreachable => ErrorCode::ConnectFailed,
         _ => ErrorCode::Other,
@@ -398,6 +398,7 @@ mod tests {
             (ProblemCode::Forbidden, exit::AUTHENTICATION),
             (ProblemCode::NotFound, exit::FILE),
             (ProblemCode::Stopping, exit::NETWORK),
+            (ProblemCode::LedgerHeld, exit::NETWORK),
             (ProblemCode::Internal, exit::OTHER),
         ] {
             let told = Problem {

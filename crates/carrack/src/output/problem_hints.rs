@@ -10,7 +10,7 @@ pub fn of_problem(code: ProblemCode) -> Option<&'static str> {
         P::WrongLogin => "an administrator can set a new password: carrack service user edit USER --password",
         P::SubmissionDiffers => "give another task another --submission-id",
         P::VersionDiffers => "look at it again, then change it",
-        P::TooMany | P::TooSlow | P::Stopping => "try again later",
+        P::TooMany | P::TooSlow | P::LedgerHeld | P::Stopping => "try again later",
         P::StorageFull => "free some space where the service keeps its state",
         P::Internal => "see the service's log",
         _ => return None,

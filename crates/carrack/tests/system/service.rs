@@ -146,6 +146,57 @@ fn tasks_are_submitted_through_ssh_without_a_login() {
 }
 
 #[test]
+fn what_was_mistyped_is_told_at_once() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["login", "ada"]).failed_with(10, &["carrack serve"]);
+    let _service = Service::start(&sandbox, &[]);
+    sandbox.run(["login", "ada"]).failed_with(2, &["your account is known"]);
+    fs::create_dir(sandbox.path("root")).unwrap();
+    let added = sandbox.ok(["endpoint", "add", "lab", "root", "--users", "ada", "--users", "*"]);
+    assert!(added.stderr.contains("note: there is no user ada") && !added.stderr.contains('*'), "{}", added.stderr);
+    sandbox.ok(["service", "user", "add", "ada"]);
+    let edited = sandbox.ok(["endpoint", "edit", "lab", "--users", "ada"]);
+    assert!(!edited.stderr.contains("no user"), "{}", edited.stderr);
+    // A path of an endpoint without its @ is no path here.
+    let submitted = sandbox.run(["task", "submit", "lab/run", "@lab:/x"]);
+    submitted.failed_with(2, &["lab/run", "@NAME:/PATH"]);
+    assert_eq!(sandbox.ok(["task", "list"]).stdout, "");
+    // A source that is missing is named.
+    let failed = sandbox.run(["task", "submit", "--wait", "@lab:/none", "@lab:/x"]);
+    assert_eq!(failed.code, 1, "{}", failed.stderr);
+    let id = failed.stdout.lines().next().unwrap().split(' ').next().unwrap().to_owned();
+    let items = sandbox.ok(["task", "items", &id, "--csv"]).stdout;
+    assert!(items.lines().nth(1).is_some_and(|line| line.contains(",none,")), "{items}");
+}
+
+#[test]
+fn names_that_look_like_escapes_are_copied_and_lead_nowhere_else() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    let _service = Service::start(&sandbox, &[]);
+    add_node(&sandbox, "lab", &node);
+    let to = sandbox.path("to");
+    fs::create_dir(&to).unwrap();
+    sandbox.ok(["endpoint", "add", "here", to.to_str().unwrap()]);
+    sandbox.write("root/secret", "not to be copied");
+    let names = ["a%2Fb", "%2E%2E", "%2E%2E%2Fsecret", "c%00", "%252F"];
+    for name in names {
+        sandbox.write(format!("root/run/{name}"), name);
+        // One by itself, then all of the directory.
+        let (source, destination) = (format!("@lab:/run/{name}"), format!("@here:/one-{name}"));
+        sandbox.ok(["task", "submit", "--wait", &source, &destination]);
+        assert_eq!(fs::read(to.join(format!("one-{name}"))).unwrap(), name.as_bytes());
+    }
+    sandbox.ok(["task", "submit", "--wait", "@lab:/run", "@here:/"]);
+    same_tree(&sandbox.path("root/run"), &to.join("run"));
+    // What is typed means itself: there is no directory of that name.
+    sandbox
+        .run(["task", "submit", "--wait", "@lab:/run/%2E%2E%2Fsecret2", "@here:/x"])
+        .failed_with(1, &["no such file"]);
+    assert!(!to.join("x").exists());
+}
+
+#[test]
 fn endpoint_test_names_what_is_missing_and_the_line_that_mends_it() {
     let sandbox = Sandbox::new();
     let node = Node::start(&sandbox, "root", &[]);

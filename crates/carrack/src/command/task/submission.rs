@@ -14,7 +14,7 @@ use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::moment::parse_until;
 use crate::cli::task_files::{read_batch, read_digests};
-use crate::cli::task_location::parse_task_location;
+use crate::cli::task_location::{check_typed_source, parse_task_location};
 use crate::command::copy::options::{
     ALLOW_GROWING, BLOCK, BWLIMIT, CONGESTION, DIGEST, DURABLE, ENCRYPT, EXISTING, FILES_FROM, NO_CLOBBER, POLITE,
     STREAMS, UPDATE, VERIFY, copied_digests, existing,
@@ -132,6 +132,11 @@ fn pairs(flags: &Flags, kind: TaskKind) -> Result<Vec<Pair>, CommandError> {
         .words(&LOCATIONS)
         .map(|word| parse_task_location(std::os::unix::ffi::OsStrExt::as_bytes(&**word)).map_err(CommandError::usage));
     let mut sources = words.collect::<Result<Vec<String>, CommandError>>()?;
+    let typed: Vec<_> = flags.words(&LOCATIONS).collect();
+    let count = if kind == TaskKind::Delete { typed.len() } else { typed.len().saturating_sub(1) };
+    for word in &typed[..count] {
+        check_typed_source(std::os::unix::ffi::OsStrExt::as_bytes(&***word)).map_err(CommandError::usage)?;
+    }
     if kind == TaskKind::Delete {
         if sources.is_empty() {
             return Err(CommandError::usage("a task that deletes needs a location"));

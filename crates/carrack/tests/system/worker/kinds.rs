@@ -72,6 +72,37 @@ fn worker_that_moves_leaves_a_source_that_has_changed_and_what_came_later() {
 }
 
 #[test]
+fn worker_that_moves_keeps_a_source_whose_copy_is_gone_and_says_so() {
+    let mut tasks = Tasks::new();
+    let from = Node::start(&tasks.sandbox, "from", &[]);
+    tasks.sandbox.write("from/run/a", tree::bytes(1000, 1));
+    tasks.sandbox.write("from/run/large", tree::bytes(16 * MIB, 2));
+    let mut order = tasks.order("one", TaskKind::Move, vec![pair(from.end("run/"), tasks.local("to", "/"))]);
+    order.options.rate_limit = Some(2 * MIB as u64);
+    tasks.start(&order);
+    let copied = tasks.sandbox.path("to/a");
+    crate::support::wait_until("a small file is there", || {
+        tasks.supervisor.poll();
+        copied.exists()
+    });
+    std::fs::remove_file(&copied).unwrap();
+    let mut end = None;
+    crate::support::wait_until("the attempt has ended", || {
+        for told in tasks.supervisor.poll() {
+            if let carrack_service::supervise::What::Record(carrack_service::journal::Record::Ended(told)) = told.what {
+                end = Some(told);
+            }
+        }
+        end.is_some()
+    });
+    let end = end.unwrap();
+    assert_eq!((end.kind, end.progress.items_failed), (EndKind::Done, 1), "{end:?}");
+    let failure = end.failure.unwrap();
+    assert!(failure.why.contains("gone from the destination") && failure.side == "destination", "{failure:?}");
+    assert!(tasks.sandbox.path("from/run/a").exists() && !tasks.sandbox.path("from/run/large").exists());
+}
+
+#[test]
 fn worker_deletes_a_tree_and_not_more_than_a_token_allows() {
     let mut tasks = Tasks::new();
     let node = Node::start(&tasks.sandbox, "data", &[]);

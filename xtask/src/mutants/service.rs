@@ -1,0 +1,56 @@
+//! What the service answers, and what its endpoints' tests count.
+
+use super::{Mutation, mutation};
+
+const LEDGER: &str = "-p carrack-service --lib ledger::sqlite::tests::held";
+
+pub const MUTATIONS: &[Mutation] = &[
+    mutation(
+        "the kernel's log counts for devices that do not hold the directory",
+        "crates/carrack-doctor/src/rules/hardware.rs",
+        ["device || server.is_some_and(names)", "device || server.is_none_or(names)"],
+        "-p carrack-doctor --test host_fixtures kernel_log",
+    ),
+    mutation(
+        "the kernel's log counts for ever",
+        "crates/carrack-doctor/src/rules/hardware.rs",
+        ["age.is_some_and(|age| age <= COUNTS_SECONDS)", "age.is_some_and(|age| age <= 1000 * COUNTS_SECONDS)"],
+        "-p carrack-doctor --test host_fixtures kernel_log",
+    ),
+    mutation(
+        "a fault of the host fails an endpoint's test",
+        "crates/carrack/src/doctor/endpoint.rs",
+        ["EndpointCheck { ok: None, ..check(", "EndpointCheck { ..check("],
+        "-p carrack --bin carrack doctor::endpoint",
+    ),
+    mutation(
+        "a path of the API is decoded twice",
+        "crates/carrack-service/src/identity/scope_path.rs",
+        ["let bytes = decode(component.as_bytes())?;", "let bytes = decode(&decode(component.as_bytes())?)?;"],
+        "-p carrack-service --lib identity::scope_path",
+    ),
+    mutation(
+        "a ledger that is damaged is ready",
+        "crates/carrack-service/src/ledger/sqlite/mod.rs",
+        ["for reader in &self.readers {", "for reader in self.readers.iter().take(0) {"],
+        LEDGER,
+    ),
+    mutation(
+        "damage that a call has met is forgotten",
+        "crates/carrack-service/src/ledger/sqlite/mod.rs",
+        ["let _ = self.damage.set(told.to_string());", "let _ = told.to_string();"],
+        LEDGER,
+    ),
+    mutation(
+        "a parameter that a route does not take is passed over",
+        "crates/carrack-service/src/api/query.rs",
+        ["find(|name| !is_known(name))", "find(|name| name.is_empty() && !is_known(name))"],
+        "-p carrack-service --lib api::tests::closed",
+    ),
+    mutation(
+        "a ledger that has lost attempts is taken for the newest",
+        "crates/carrack-service/src/operate/older.rs",
+        ["holder.fence > task.fence", "holder.fence > task.fence + 1_000"],
+        "-p carrack-service --lib operate::older",
+    ),
+];
