@@ -10,6 +10,7 @@ mod options;
 mod program;
 mod service;
 mod storage;
+mod tasks;
 
 use std::collections::HashMap;
 use std::fs;
@@ -72,6 +73,7 @@ const MUTATIONS: &[&[Mutation]] = &[
     program::MUTATIONS,
     service::MUTATIONS,
     measure::MUTATIONS,
+    tasks::MUTATIONS,
 ];
 
 /// Runs those whose name contains `only`.

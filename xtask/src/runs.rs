@@ -14,6 +14,7 @@ const SWEEPS: &[(&str, &str, (&str, &str))] = &[
     ("direct", "direct::", ("CARRACK_DIRECT_ROUNDS", "10")),
     ("failing", "failing::", ("CARRACK_SWEEP", "24")),
     ("options", "service::crossed::", ("CARRACK_CROSSED", "all")),
+    ("judge", "service::judge::", ("CARRACK_JUDGE", "300")),
     ("race", "disk::directory_swapped", ("CARRACK_RACE_SECONDS", "60")),
 ];
 

@@ -16,10 +16,11 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::journal::{JournalError, Reader, Record};
 use crate::model::Fence;
 use crate::worker::Order;
+use crate::worker::limit;
 use crate::worker::lock::{Lock, holder, is_held};
 
 /// Records of one task that are told by one call.
@@ -173,6 +174,8 @@ impl Supervisor {
             // The lock is free, so it has ended: it only has to be taken note of.
             let _ = earlier.wait();
         }
+        // What was said to an earlier worker is not said to this one.
+        limit::tell_deadline(directory, order.deadline).map_err(made)?;
         let started = |error| StartError::Program(self.settings.program.clone(), error);
         let mut child = self.command(directory, &lock).map_err(made)?.spawn().map_err(started)?;
         // Signed here, too: a worker that hangs before it has done so can be ended.
@@ -241,6 +244,14 @@ impl Supervisor {
         let Some(followed) = self.followed.get_mut(task).filter(|followed| followed.stopping.is_none()) else { return };
         followed.stopping = Some(now);
         followed.signal(Signal::TERM);
+    }
+
+    /// Says when a task fails from now on, to the worker that carries it out.
+    ///
+    /// # Errors
+    /// Those of the file by which it is said.
+    pub fn tell_deadline(&self, task: &str, deadline: Option<Moment>) -> io::Result<()> {
+        limit::tell_deadline(&self.directory(task), deadline)
     }
 
     /// What has become known since the last call.

@@ -67,6 +67,12 @@ pub trait Backend: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Windowed<TaskItem>, String>;
 
+    /// Has the next attempt of a task compare the digests of what counts as done.
+    ///
+    /// # Errors
+    /// Why that cannot be kept, in words.
+    fn recheck(&self, task: &str) -> Result<(), String>;
+
     /// Tries an endpoint: reaches it, shows its token, makes and removes a file, looks at its clock and its storage.
     fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest;
 

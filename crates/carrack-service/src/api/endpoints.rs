@@ -198,7 +198,14 @@ pub(super) async fn update(
                 api.wrote();
                 Ok(endpoint)
             }
-            Err(LedgerError::Conflict(_)) if version.is_some() => Err(ApiError::version_differs(now + 1)),
+            Err(LedgerError::Conflict(why)) => match api.ledger.endpoint(&name)?.endpoint.version {
+                later if later != now && version.is_some() => Err(ApiError::version_differs(later)),
+                later if later != now => Err(ApiError::conflict(why)),
+                _ => Err(ApiError::conflict(why).hint(format!(
+                    "let its tasks end, or end them and have them go on afterwards: carrack task cancel --endpoint \
+                     {name}; carrack endpoint edit {name} …; carrack task retry --endpoint {name} --state CANCELLED"
+                ))),
+            },
             Err(error) => Err(error.into()),
         }
     });

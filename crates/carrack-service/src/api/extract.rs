@@ -24,6 +24,21 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
+/// A body of JSON that may be left out.
+pub(super) struct MaybeBody<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for MaybeBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        use axum::body::HttpBody;
+        if request.body().is_end_stream() {
+            return Ok(Self(T::default()));
+        }
+        Body::from_request(request, state).await.map(|Body(document)| Self(document))
+    }
+}
+
 fn of_json(rejection: &JsonRejection) -> ApiError {
     match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {

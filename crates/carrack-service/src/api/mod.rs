@@ -4,6 +4,7 @@
 //! Every route but health and login is closed until a token, a session or the account behind the socket opens it:
 //! `admit` stands before all of them.
 
+mod acts;
 mod admit;
 mod audit;
 mod backend;

@@ -95,6 +95,11 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Stopping, "the service ends").retry_after(5)
     }
 
+    /// Whether it is the service's own fault, and would be met by every other call, too.
+    pub fn is_of_service(&self) -> bool {
+        self.status.is_server_error()
+    }
+
     /// The document, for those who answer by themselves.
     pub fn problem(&self) -> Problem {
         Problem {

@@ -17,8 +17,8 @@ use super::host::OwnNames;
 use super::leftover::Leftover;
 use super::problem::ApiError;
 use super::{
-    Api, admit, audit, bench, endpoints, events, files, grants, health, host, items, login, metrics, nodes, openapi,
-    options, overview, page, query, sessions, tasks, timers, tokens, users,
+    Api, acts, admit, audit, bench, endpoints, events, files, grants, health, host, items, login, metrics, nodes,
+    openapi, options, overview, page, query, sessions, tasks, timers, tokens, users,
 };
 use crate::model::ProblemCode;
 
@@ -30,6 +30,7 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::with_openapi(openapi::frame())
         .routes(routes!(tasks::list, tasks::submit))
         .routes(routes!(tasks::cancel_all))
+        .routes(routes!(acts::acts))
         .routes(routes!(tasks::show, tasks::update))
         .routes(routes!(tasks::pause))
         .routes(routes!(tasks::resume))

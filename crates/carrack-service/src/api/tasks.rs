@@ -12,14 +12,15 @@ use utoipa::IntoParams;
 
 use super::Api;
 use super::admit::Known;
-use super::extract::{Body, PathOf, QueryOf, etag, if_match, limit, paged};
+use super::extract::{Body, MaybeBody, PathOf, QueryOf, etag, if_match, limit, paged};
 use super::problem::{ApiError, Done};
 use super::submit::submission_id;
 use crate::clock::Moment;
 use crate::identity::{Caller, Object, places};
 use crate::ledger::{LedgerError, NewEvent, Page, TaskChange, TaskFilter, TaskGuard, TaskWindow};
 use crate::model::{
-    DryRun, EventKind, Listed, NewTask, Problem, Task, TaskCount, TaskSort, TaskState, TaskUpdate, Verb, Windowed,
+    DryRun, EventKind, Listed, NewTask, Problem, Task, TaskClone, TaskCount, TaskRetry, TaskSort, TaskState,
+    TaskUpdate, Verb, Windowed,
 };
 
 /// How a task is submitted.
@@ -91,6 +92,8 @@ pub(super) struct ListQuery {
     owner: Option<String>,
     /// Of this timer.
     timer: Option<String>,
+    /// That failed with this error code, or wait for this cause.
+    cause: Option<String>,
     /// Whose label, identifier or a path of which contains this, in any case.
     q: Option<String>,
     /// With `offset`: `created`, `state`, `bytes` or `rate`, with `-` before it for the greatest first; `-created`
@@ -136,6 +139,7 @@ pub(super) async fn list(
         before: query.before,
         timer: query.timer,
         text: query.q.filter(|text| !text.is_empty()),
+        cause: query.cause,
     };
     let listed = api.run(move |api| {
         let caller = &known.caller;
@@ -179,7 +183,7 @@ fn window(query: &ListQuery, limit: usize) -> Done<Option<TaskWindow>> {
 }
 
 /// Leaves of a filter what the caller may see; whether there can be anything.
-fn narrow(caller: &Caller, filter: &mut TaskFilter) -> bool {
+pub(super) fn narrow(caller: &Caller, filter: &mut TaskFilter) -> bool {
     match &filter.owner {
         _ if caller.is_admin() => {}
         // There are no tasks of others, as far as the caller can tell.
@@ -197,7 +201,7 @@ fn narrow(caller: &Caller, filter: &mut TaskFilter) -> bool {
 }
 
 /// Whether a row of a list is shown: without a line in the log for each that is not.
-fn sees(caller: &Caller, task: &Task) -> bool {
+pub(super) fn sees(caller: &Caller, task: &Task) -> bool {
     use crate::identity::{Action, Verdict, may};
     let places = if caller.is_scoped() { places(&task.request) } else { Vec::new() };
     let object = Object::Row { owner: &task.owner, places: &places };
@@ -317,20 +321,20 @@ fn changed(api: &Api, id: &str, version: Option<u64>, change: Result<Task, Ledge
     Ok(change?)
 }
 
-/// What is asked for by a change of a task that has no document.
+/// What is asked for by a change of a task.
 #[derive(Clone, Copy)]
-enum Wish {
+pub(super) enum Wish {
     Pause,
     Resume,
-    Retry,
+    Retry { deadline: Option<Option<Moment>>, recheck: bool },
     Cancel,
 }
 
-async fn act(api: Arc<Api>, known: Known, id: String, wish: Wish) -> Done<Response> {
-    let done = api.run(move |api| {
-        let caller = &*known.caller;
-        let task = api.task_of(caller, &id, Verb::Tasks)?;
-        let event = |kind, text: &str| Api::task_event(caller, &task, kind, text);
+impl Api {
+    /// Does what somebody asks of a task. Whoever calls it says that something was written.
+    pub(super) fn wish(&self, caller: &Caller, id: &str, wish: Wish) -> Done<Task> {
+        let task = self.task_of(caller, id, Verb::Tasks)?;
+        let event = |kind, text: &str| Self::task_event(caller, &task, kind, text);
         let open = |states: &[TaskState]| TaskGuard { states: states.to_vec(), ..TaskGuard::default() };
         let task = match wish {
             Wish::Pause if (task.pause_wanted && !task.state.has_ended()) || task.state == TaskState::Paused => task,
@@ -338,7 +342,7 @@ async fn act(api: Arc<Api>, known: Known, id: String, wish: Wish) -> Done<Respon
                 let change = TaskChange { pause_wanted: Some(true), ..TaskChange::default() };
                 let guard = open(&[TaskState::Queued, TaskState::Active]);
                 let event = event(EventKind::Paused, "somebody asked for the task to wait");
-                api.ledger.change_task(&id, &guard, &change, &[event], api.now())?
+                self.ledger.change_task(id, &guard, &change, &[event], self.now())?
             }
             Wish::Resume => {
                 // Whatever else kept it waiting, somebody wants it to go on now.
@@ -346,22 +350,48 @@ async fn act(api: Arc<Api>, known: Known, id: String, wish: Wish) -> Done<Respon
                 let change = TaskChange { pause_wanted: Some(false), blocked, ..TaskChange::default() };
                 let guard = open(&[TaskState::Queued, TaskState::Active, TaskState::Paused]);
                 let event = event(EventKind::Resumed, "somebody asked for the task to go on");
-                api.ledger.change_task(&id, &guard, &change, &[event], api.now())?
+                self.ledger.change_task(id, &guard, &change, &[event], self.now())?
             }
-            Wish::Retry => {
-                api.check_task(caller, &bare(&task.request))?;
-                api.ledger.reopen(&id, api.now(), &event(EventKind::Queued, "what failed is tried again"))?
-            }
+            Wish::Retry { deadline, recheck } => self.retry_task(caller, &task, deadline, recheck)?,
             Wish::Cancel if task.cancel_wanted && !task.state.has_ended() => task,
-            Wish::Cancel => api.cancel_task(caller, &task, "somebody asked for the end of the task")?,
+            Wish::Cancel => self.cancel_task(caller, &task, "somebody asked for the end of the task")?,
         };
+        Ok(task)
+    }
+
+    fn retry_task(&self, caller: &Caller, task: &Task, deadline: Option<Option<Moment>>, recheck: bool) -> Done<Task> {
+        self.check_task(caller, &NewTask { deadline: deadline.flatten(), ..bare(&task.request) })?;
+        if deadline.is_none() {
+            check_passed(task, self.now(), "carrack task retry")?;
+        }
+        if recheck && !task.state.has_ended() {
+            return Err(ApiError::conflict(format!("task {} is {}: it has not ended", task.id, task.state.name())));
+        }
+        if recheck {
+            self.backend.recheck(&task.id).map_err(ApiError::internal)?;
+        }
+        let event = Self::task_event(caller, task, EventKind::Queued, "what failed is tried again");
+        Ok(self.ledger.reopen(&task.id, self.now(), deadline, &event)?)
+    }
+}
+
+/// Refuses what would fail at once.
+fn check_passed(task: &Task, now: Moment, command: &str) -> Done<()> {
+    let Some(deadline) = task.request.deadline.filter(|deadline| *deadline <= now) else { return Ok(()) };
+    let hint = format!("give it another: {command} {} --deadline 12h; or none: --no-deadline", task.id);
+    Err(ApiError::conflict(format!("the deadline of task {} has passed ({deadline})", task.id)).hint(hint))
+}
+
+async fn act(api: Arc<Api>, known: Known, id: String, wish: Wish) -> Done<Response> {
+    let done = api.run(move |api| {
+        let task = api.wish(&known.caller, &id, wish)?;
         api.wrote();
         Ok(api.answer(task))
     });
     done.await
 }
 
-/// A request as its owner wrote it, without what the service has set.
+/// A request as its owner wrote it, without what the service has set, and without a deadline.
 pub(super) fn bare(request: &NewTask) -> NewTask {
     NewTask { timer: None, token: None, ceilings: Default::default(), deadline: None, ..request.clone() }
 }
@@ -394,9 +424,23 @@ action! {
     /// Has a paused task go on; one that waits for another attempt, or for a confirmation, goes on at once.
     resume "/tasks/{id}/resume" Resume
 }
-action! {
-    /// Tries again what failed of a task that has ended without success.
-    retry "/tasks/{id}/retry" Retry
+/// Tries again what failed of a task that has ended without success. What counts as done is compared with what is at the
+/// destination; what is gone or has changed is copied again.
+#[utoipa::path(
+    post, path = "/tasks/{id}/retry", tag = "tasks", params(("id" = String, Path, description = "The task.")),
+    request_body = Option<TaskRetry>,
+    responses(
+        (status = 200, description = "The task as it is now.", body = Task),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn retry(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    PathOf(id): PathOf<String>,
+    MaybeBody(TaskRetry { deadline, recheck }): MaybeBody<TaskRetry>,
+) -> Done<Response> {
+    act(api, known, id, Wish::Retry { deadline, recheck }).await
 }
 action! {
     /// Ends a task. What is done stays.
@@ -432,18 +476,28 @@ pub(super) async fn cancel_all(State(api): State<Arc<Api>>, known: Known) -> Don
     cancelled.await.map(Json)
 }
 
-/// Submits a task once more, as a new one.
+/// Submits a task once more, as a new one. It has the deadline of the first, unless another is given.
 #[utoipa::path(
     post, path = "/tasks/{id}/clone", tag = "tasks", params(("id" = String, Path, description = "The task.")),
+    request_body = Option<TaskClone>,
     responses(
         (status = 201, description = "The new task.", body = Task),
         (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn clone(State(api): State<Arc<Api>>, known: Known, PathOf(id): PathOf<String>) -> Done<Response> {
+pub(super) async fn clone(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    PathOf(id): PathOf<String>,
+    MaybeBody(TaskClone { deadline }): MaybeBody<TaskClone>,
+) -> Done<Response> {
     let submitted = api.run(move |api| {
         let task = api.task_of(&known.caller, &id, Verb::View)?;
-        api.accept(&known.caller, bare(&task.request), None)
+        if deadline.is_none() {
+            check_passed(&task, api.now(), "carrack task clone")?;
+        }
+        let deadline = deadline.unwrap_or(task.request.deadline);
+        api.accept(&known.caller, NewTask { deadline, ..bare(&task.request) }, None)
     });
     let task = submitted.await?.task;
     Ok((StatusCode::CREATED, etag(task.version), Json(task)).into_response())

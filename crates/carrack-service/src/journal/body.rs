@@ -16,6 +16,7 @@ const EVENT: u8 = 4;
 const ENDED: u8 = 5;
 const PAIR_ENDED: u8 = 6;
 const PASS_BEGAN: u8 = 7;
+const REACHED: u8 = 8;
 
 /// The most bytes of a text in a record. What is longer is cut off.
 const TEXT_BYTES: usize = 4 << 10;
@@ -98,7 +99,12 @@ struct RawProgress {
     eta_seconds: Option<u64>,
     #[prost(string, optional, tag = "16")]
     limited_by: Option<String>,
+    #[prost(uint64, tag = "17")]
+    items_remembered: u64,
 }
+
+#[derive(Clone, PartialEq, Message)]
+struct RawReached {}
 
 #[derive(Clone, PartialEq, Message)]
 struct RawSample {
@@ -148,6 +154,8 @@ struct RawEnded {
     failure: Option<RawFailure>,
     #[prost(bool, tag = "5")]
     got_somewhere: bool,
+    #[prost(bool, tag = "6")]
+    late: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -160,12 +168,16 @@ struct RawPairEnded {
     progress: Option<RawProgress>,
     #[prost(bool, tag = "4")]
     of_sources: bool,
+    #[prost(bool, tag = "5")]
+    of_look: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
 struct RawPassBegan {
     #[prost(uint32, tag = "1")]
     pair: u32,
+    #[prost(bytes = "vec", tag = "2")]
+    place: Vec<u8>,
 }
 
 /// Appends a record.
@@ -207,14 +219,18 @@ fn encode_body(record: &Record, to: &mut Vec<u8>) -> u8 {
             put(&RawEvent { time: time.0, kind: kind.name().into(), text, detail }, to);
             EVENT
         }
-        Record::PassBegan { pair } => {
-            put(&RawPassBegan { pair: *pair }, to);
+        Record::PassBegan { pair, place } => {
+            put(&RawPassBegan { pair: *pair, place: place.clone() }, to);
             PASS_BEGAN
+        }
+        Record::Reached => {
+            put(&RawReached {}, to);
+            REACHED
         }
         Record::PairEnded(end) => {
             let progress = Some(raw_progress(&end.progress));
-            let (pair, of_sources) = (end.pair, end.of_sources);
-            put(&RawPairEnded { pair, time: end.time.0, progress, of_sources }, to);
+            let PairEnd { pair, of_sources, of_look, time, .. } = *end;
+            put(&RawPairEnded { pair, time: time.0, progress, of_sources, of_look }, to);
             PAIR_ENDED
         }
         Record::Ended(end) => {
@@ -224,6 +240,7 @@ fn encode_body(record: &Record, to: &mut Vec<u8>) -> u8 {
                 progress: Some(raw_progress(&end.progress)),
                 failure: end.failure.as_ref().map(raw_failure),
                 got_somewhere: end.got_somewhere,
+                late: end.late,
             };
             put(&raw, to);
             ENDED
@@ -267,14 +284,18 @@ pub fn decode(kind: u8, body: &[u8]) -> Result<Option<Record>, ()> {
             Record::Event { time: Moment(raw.time), kind, text: raw.text, detail: raw.detail }
         }
         PASS_BEGAN => {
-            let RawPassBegan { pair } = get(body)?;
-            Record::PassBegan { pair }
+            let RawPassBegan { pair, place } = get(body)?;
+            Record::PassBegan { pair, place }
+        }
+        REACHED => {
+            let RawReached {} = get(body)?;
+            Record::Reached
         }
         PAIR_ENDED => {
             let raw: RawPairEnded = get(body)?;
             let progress = progress(raw.progress.unwrap_or_default());
-            let (pair, of_sources) = (raw.pair, raw.of_sources);
-            Record::PairEnded(PairEnd { pair, time: Moment(raw.time), progress, of_sources })
+            let (pair, of_sources, of_look) = (raw.pair, raw.of_sources, raw.of_look);
+            Record::PairEnded(PairEnd { pair, time: Moment(raw.time), progress, of_sources, of_look })
         }
         ENDED => {
             let raw: RawEnded = get(body)?;
@@ -284,6 +305,7 @@ pub fn decode(kind: u8, body: &[u8]) -> Result<Option<Record>, ()> {
                 progress: progress(raw.progress.unwrap_or_default()),
                 failure: raw.failure.map(failure),
                 got_somewhere: raw.got_somewhere,
+                late: raw.late,
             })
         }
         _ => return Ok(None),
@@ -369,6 +391,7 @@ fn raw_progress(progress: &Progress) -> RawProgress {
         rate_all: progress.rates.all,
         eta_seconds: progress.eta_seconds,
         limited_by: progress.limited_by.as_deref().map(cut),
+        items_remembered: progress.items_remembered,
     }
 }
 
@@ -388,5 +411,6 @@ fn progress(raw: RawProgress) -> Progress {
         rates: Rates { now: raw.rate_now, five_minutes: raw.rate_five_minutes, all: raw.rate_all },
         eta_seconds: raw.eta_seconds,
         limited_by: raw.limited_by,
+        items_remembered: raw.items_remembered,
     }
 }

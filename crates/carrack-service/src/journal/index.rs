@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::error::JournalError;
 use super::reader::{Reader, read_at_most};
 use super::record::{Item, Record};
+use super::withdrawn::Withdrawn;
 use super::{FAILED, JOURNAL};
 use crate::model::ItemState;
 
@@ -124,6 +125,8 @@ struct Part {
     /// The file, and the last bytes that were read of it: each attempt begins the one of failed items anew.
     file: Option<(u64, u64)>,
     seal: Vec<u8>,
+    /// What does not count of it.
+    withdrawn: Withdrawn,
     /// Read so far.
     offset: u64,
     /// Items that pass.
@@ -140,6 +143,7 @@ impl Part {
             failed,
             file: None,
             seal: Vec::new(),
+            withdrawn: Withdrawn::default(),
             offset: 0,
             count: 0,
             marks: Vec::new(),
@@ -151,7 +155,7 @@ impl Part {
         matches!(record, Record::Item(item) if (item.state == ItemState::Failed) == self.failed && query.takes(item))
     }
 
-    /// Begins anew where the file is another one than that which was read.
+    /// Begins anew where the file is another one than that which was read, or less of it counts.
     fn look(&mut self) -> Result<(), JournalError> {
         let opened = match File::open(&self.path) {
             Ok(file) => Some(file),
@@ -161,8 +165,12 @@ impl Part {
         let facts = opened.as_ref().map(File::metadata).transpose().map_err(JournalError::call("stat", &self.path))?;
         let file = facts.map(|facts| (facts.dev(), facts.ino()));
         let seal = self.sealed(opened.as_ref(), self.seal.len())?;
-        if file != self.file || seal != self.seal {
-            *self = Self { file, ..Self::new(std::mem::take(&mut self.path), self.failed) };
+        let withdrawn = match self.path.parent() {
+            Some(directory) if !self.failed => Withdrawn::load(directory)?,
+            _ => Withdrawn::default(),
+        };
+        if file != self.file || seal != self.seal || withdrawn != self.withdrawn {
+            *self = Self { file, withdrawn, ..Self::new(std::mem::take(&mut self.path), self.failed) };
         }
         Ok(())
     }
@@ -181,11 +189,11 @@ impl Part {
     /// window that needs so many items and has them.
     fn grow(&mut self, query: &Wanted, needed: u64, times: &ReadTimes) -> Result<bool, JournalError> {
         self.look()?;
-        let mut reader = Reader::of(self.path.clone(), self.offset);
+        let mut reader = Reader::of(self.path.clone(), self.offset).without(self.withdrawn.clone());
         let mut is_complete = true;
         for number in 1u64.. {
-            let begins = reader.offset();
             let Some(record) = reader.next_record()? else { break };
+            let begins = reader.record_began();
             self.offset = reader.offset();
             self.records_since_mark += 1;
             if self.takes(query, &record) {
@@ -215,7 +223,7 @@ impl Part {
         let Some((number, begins)) = self.marks[..self.marks.partition_point(|(item, _)| *item <= from)].last() else {
             return Ok(());
         };
-        let mut reader = Reader::of(self.path.clone(), *begins);
+        let mut reader = Reader::of(self.path.clone(), *begins).without(self.withdrawn.clone());
         let mut number = *number;
         while number < self.count && items.len() < limit {
             let Some(record) = reader.next_record()? else { break };

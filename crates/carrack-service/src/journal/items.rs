@@ -6,6 +6,7 @@ use std::path::Path;
 use super::error::JournalError;
 use super::reader::Reader;
 use super::record::{Item, Record};
+use super::withdrawn::Withdrawn;
 use super::{FAILED, JOURNAL};
 use crate::model::ItemState;
 
@@ -89,6 +90,9 @@ pub fn items(
         }
         let offset = if failed == start.failed { start.offset } else { 0 };
         let mut reader = Reader::of(directory.join(if failed { FAILED } else { JOURNAL }), offset);
+        if !failed {
+            reader = reader.without(Withdrawn::load(directory)?);
+        }
         loop {
             if page.items.len() >= limit {
                 page.next = Some(Cursor { failed, offset: reader.offset() });

@@ -5,7 +5,8 @@
 //! little endian), the kind (`u8`), the body (protobuf), and the CRC-32C of all three. A batch of records is appended
 //! with one write. After a crash the last batch may be torn: readers take what is whole, and the next worker, which
 //! holds the task's lock, cuts the rest. The file `failed` has the same form, and holds only the items that the attempt
-//! under way, or the last one, has told as failed.
+//! under way, or the last one, has told as failed. The file `withdrawn` says which items of the journal do not count any
+//! more.
 
 mod body;
 mod error;
@@ -13,6 +14,7 @@ mod index;
 mod items;
 mod reader;
 mod record;
+mod withdrawn;
 mod writer;
 
 pub use error::JournalError;
@@ -20,6 +22,7 @@ pub use index::{ItemIndex, ItemQuery, ItemWindow};
 pub use items::{Cursor, ItemFilter, ItemPage, each_item, items};
 pub use reader::Reader;
 pub use record::{AttemptEnd, EndCounts, EndKind, Item, PairEnd, Record, Sample};
+pub use withdrawn::Withdrawn;
 pub use writer::{Recovered, Writer, recover};
 
 /// All that is told, below a task's directory.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::body::{decode, is_item, is_kind};
 use super::error::JournalError;
 use super::record::Record;
+use super::withdrawn::Withdrawn;
 use super::{BODY_BYTES_MAX, HEAD_BYTES, JOURNAL, MAGIC, TAIL_BYTES};
 
 /// Bytes that are read at once.
@@ -30,6 +31,10 @@ pub struct Reader {
     searched: u64,
     /// Records of items are checked and passed over.
     without_items: bool,
+    /// Where the last record begins that was handed out.
+    record_began: u64,
+    /// Records that do not count any more are passed over.
+    withdrawn: Withdrawn,
 }
 
 /// What stands at a place of a file.
@@ -53,7 +58,23 @@ impl Reader {
     }
 
     pub(super) fn of(path: PathBuf, offset: u64) -> Self {
-        Self { path, file: None, offset, buffer: Vec::new(), start: 0, searched: 0, without_items: false }
+        Self {
+            path,
+            file: None,
+            offset,
+            buffer: Vec::new(),
+            start: 0,
+            searched: 0,
+            without_items: false,
+            record_began: offset,
+            withdrawn: Withdrawn::default(),
+        }
+    }
+
+    /// Passes over what does not count any more.
+    #[must_use]
+    pub fn without(self, withdrawn: Withdrawn) -> Self {
+        Self { withdrawn, ..self }
     }
 
     /// Passes over items, which are most of the records.
@@ -65,6 +86,11 @@ impl Reader {
     /// Where the next record begins.
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// Where the last record begins that was handed out.
+    pub fn record_began(&self) -> u64 {
+        self.record_began
     }
 
     /// The next record; `None` where no more is there yet.
@@ -80,9 +106,10 @@ impl Reader {
             self.file = Some(file);
             match standing? {
                 Standing::Record(record, length) => {
+                    self.record_began = self.offset;
                     self.offset += length as u64;
-                    if record.is_some() {
-                        return Ok(record);
+                    if let Some(record) = record.filter(|record| !self.withdrawn.hides(self.record_began, record)) {
+                        return Ok(Some(record));
                     }
                 }
                 Standing::Nothing => {

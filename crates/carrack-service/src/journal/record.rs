@@ -36,7 +36,11 @@ pub enum Record {
     PassBegan {
         /// The pair of the task, from 0.
         pair: u32,
+        /// What identifies where the pair leads from and to; empty in journals of earlier versions.
+        place: Vec<u8>,
     },
+    /// The hosts of some pair have been reached.
+    Reached,
     /// A pass over one pair of the task has come to its end.
     PairEnded(PairEnd),
     /// The attempt has ended.
@@ -50,6 +54,9 @@ pub struct PairEnd {
     pub pair: u32,
     /// Of a task that moves: the pass has deleted sources. Else it has copied, or deleted what the task is to delete.
     pub of_sources: bool,
+    /// The pass has copied nothing: it has compared what was done before, and its failed items are those that are not
+    /// there any more.
+    pub of_look: bool,
     /// When.
     pub time: Moment,
     /// What all passes over this pair have done; `items_failed` are those of this pass.
@@ -114,6 +121,8 @@ pub struct AttemptEnd {
     pub failure: Option<TaskFailure>,
     /// Whether it got further than where it began.
     pub got_somewhere: bool,
+    /// The deadline of the task has ended it. Somebody may have set another since.
+    pub late: bool,
 }
 
 crate::model::word_enum! {

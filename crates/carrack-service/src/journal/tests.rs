@@ -50,9 +50,10 @@ fn records() -> Vec<Record> {
             destination: None,
         }),
         Record::Event { time, kind: EventKind::Fault, text: "lost".into(), detail: "{\"a\":1}".into() },
-        Record::PassBegan { pair: 6 },
-        Record::PairEnded(PairEnd { pair: 5, of_sources: true, time, progress: progress.clone() }),
-        Record::Ended(AttemptEnd { time, kind: EndKind::Failed, progress, failure, got_somewhere: true }),
+        Record::PassBegan { pair: 6, place: vec![0, 255] },
+        Record::Reached,
+        Record::PairEnded(PairEnd { pair: 5, of_sources: true, of_look: true, time, progress: progress.clone() }),
+        Record::Ended(AttemptEnd { time, kind: EndKind::Failed, progress, failure, got_somewhere: true, late: true }),
     ]
 }
 
@@ -363,4 +364,62 @@ fn item_window_tells_what_it_has_when_its_time_is_up_and_goes_on() {
         let found: Vec<Record> = window.items.into_iter().map(Record::Item).collect();
         assert_eq!((&found[..], window.is_complete), (&records[offset as usize..][..2], is_complete), "{offset}");
     }
+}
+
+#[test]
+fn journal_passes_over_what_was_withdrawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let time = Moment(1);
+    let of = |pair, name: &[u8]| Record::Item(Item { pair, ..item(name, ItemState::Done) });
+    let end = |pair| {
+        let progress = Progress::default();
+        Record::PairEnded(PairEnd { pair, of_sources: false, of_look: false, time, progress })
+    };
+    write(path, &[of(0, b"a"), of(1, b"b"), of(1, b"c"), end(1), end(0)]);
+    let listed = || {
+        let page = items(path, &ItemFilter::default(), None, 10).unwrap();
+        let names: Vec<Vec<u8>> = page.items.into_iter().map(|item| item.path).collect();
+        let mut index = ItemIndex::new(path, ItemQuery::default());
+        let window = index.window(0, 10, [std::time::Duration::from_secs(60); 2]).unwrap();
+        assert_eq!(window.items.into_iter().map(|item| item.path).collect::<Vec<_>>(), names);
+        assert_eq!(window.total, names.len() as u64);
+        names
+    };
+    let mut index = ItemIndex::new(path, ItemQuery::default());
+    let mut total = || index.window(0, 10, [std::time::Duration::from_secs(60); 2]).unwrap().total;
+    assert_eq!((listed().len(), total()), (3, 3));
+    let mut reader = Reader::open(path);
+    let mut places = Vec::new();
+    while reader.next_record().unwrap().is_some() {
+        places.push(reader.record_began());
+    }
+    let mut withdrawn = Withdrawn::default();
+    withdrawn.item(places[1]);
+    withdrawn.save(path).unwrap();
+    assert_eq!(Withdrawn::load(path).unwrap(), withdrawn);
+    assert_eq!(listed(), [b"a".to_vec(), b"c".to_vec()]);
+    // An index that was made before notices.
+    assert_eq!(total(), 2);
+    // Of a pair that begins anew nothing counts, not even that it had ended.
+    withdrawn.pair(1, reader.offset());
+    withdrawn.save(path).unwrap();
+    write(path, &[of(1, b"d")]);
+    assert_eq!(listed(), [b"a".to_vec(), b"d".to_vec()]);
+    let mut ended = Vec::new();
+    recover(path, &mut |record| {
+        if let Record::PairEnded(end) = record {
+            ended.push(end.pair);
+        }
+    })
+    .unwrap();
+    assert_eq!(ended, [0]);
+    // What stands where a cut was made is something else.
+    let whole = fs::read(path.join(JOURNAL)).unwrap();
+    fs::write(path.join(JOURNAL), &whole[..usize::try_from(places[1]).unwrap()]).unwrap();
+    fs::OpenOptions::new().append(true).open(path.join(JOURNAL)).unwrap().write_all(b"torn").unwrap();
+    write(path, &[of(1, b"e")]);
+    assert_eq!(listed(), [b"a".to_vec(), b"e".to_vec()]);
+    fs::write(path.join("withdrawn"), "item x\n").unwrap();
+    assert!(items(path, &ItemFilter::default(), None, 10).is_err());
 }

@@ -11,6 +11,7 @@ use super::body::encode;
 use super::error::JournalError;
 use super::reader::Reader;
 use super::record::Record;
+use super::withdrawn::Withdrawn;
 use super::{FAILED, JOURNAL, MAGIC};
 
 /// The list of failed items while it is written anew.
@@ -33,13 +34,14 @@ pub struct Recovered {
     pub kept_aside: Option<PathBuf>,
 }
 
-/// Reads what earlier workers have told, and finds where to go on.
+/// Reads what earlier workers have told and what still counts of it, and finds where to go on.
 ///
 /// # Errors
 /// If the file cannot be read, or is no journal.
 pub fn recover(directory: &Path, each: &mut dyn FnMut(Record)) -> Result<Recovered, JournalError> {
     let path = directory.join(JOURNAL);
-    let mut reader = Reader::of(path.clone(), 0);
+    let mut withdrawn = Withdrawn::load(directory)?;
+    let mut reader = Reader::of(path.clone(), 0).without(withdrawn.clone());
     let damaged = loop {
         match reader.next_record() {
             Ok(Some(record)) => each(record),
@@ -54,6 +56,9 @@ pub fn recover(directory: &Path, each: &mut dyn FnMut(Record)) -> Result<Recover
         Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
         Err(error) => return Err(JournalError::call("stat", &path)(error)),
     };
+    if withdrawn.cut(end) {
+        withdrawn.save(directory)?;
+    }
     let kept_aside = if damaged { Some(keep_aside(&path, end)?) } else { None };
     Ok(Recovered { path, end, cut_bytes: length.saturating_sub(end), kept_aside })
 }
@@ -153,6 +158,11 @@ impl Writer {
     pub fn append(&mut self, record: &Record) -> Result<(), JournalError> {
         encode(record, &mut self.batch);
         if self.batch.len() >= BATCH_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Where the next record will begin.
+    pub fn end(&self) -> u64 {
+        self.end + self.batch.len() as u64
     }
 
     /// Writes all that waits.

@@ -69,6 +69,7 @@ impl TaskRow {
             && filter.before.is_none_or(|before| task.submitted < before)
             && filter.timer.as_ref().is_none_or(|timer| Some(timer) == self.submitted.timer.as_ref())
             && filter.text.as_ref().is_none_or(|text| rules::mentions(task, text))
+            && filter.cause.as_ref().is_none_or(|cause| rules::is_because(task, cause))
     }
 }
 
@@ -309,8 +310,8 @@ impl Ledger for MemoryLedger {
         self.rows().change(id, |task| rules::change(task, guard, change, now), events, now)
     }
 
-    fn reopen(&self, id: &str, now: Moment, event: &NewEvent) -> Answer<Task> {
-        self.rows().change(id, rules::reopen, one(event), now)
+    fn reopen(&self, id: &str, now: Moment, deadline: Option<Option<Moment>>, event: &NewEvent) -> Answer<Task> {
+        self.rows().change(id, |task| rules::reopen(task, now, deadline), one(event), now)
     }
 
     fn record(&self, events: &[NewEvent], now: Moment) -> Answer<()> {
@@ -358,10 +359,16 @@ impl Ledger for MemoryLedger {
 
     fn change_endpoint(&self, row: &EndpointRow, event: &NewEvent, now: Moment) -> Answer<Endpoint> {
         let mut rows = self.rows();
-        let kept = rows.endpoints.get_mut(&row.endpoint.name).ok_or(LedgerError::Missing)?;
+        let kept = rows.endpoints.get(&row.endpoint.name).ok_or(LedgerError::Missing)?;
         if kept.endpoint.version != row.endpoint.version {
             return Err(LedgerError::Conflict(format!("endpoint {} has changed meanwhile", row.endpoint.name)));
         }
+        let name = &row.endpoint.name;
+        let open = rows.open.iter().filter_map(|place| rows.tasks.get(place));
+        let open = open.filter(|row| row.endpoints.iter().any(|endpoint| endpoint == name));
+        let open: Vec<String> = open.map(|row| row.task.id.clone()).collect();
+        let kept = rows.endpoints.get_mut(name).ok_or(LedgerError::Missing)?;
+        rules::endpoint_may_change(&kept.endpoint, &row.endpoint, &open)?;
         *kept = row.clone();
         kept.endpoint.version += 1;
         kept.endpoint.has_token = row.sealed_token.is_some();

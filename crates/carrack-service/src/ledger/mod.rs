@@ -103,6 +103,8 @@ pub struct TaskFilter {
     pub timer: Option<String>,
     /// Whose label, identifier or a path of which contains this, in whatever case.
     pub text: Option<String>,
+    /// That failed with this error code, or wait for this cause, as the ledger keeps it.
+    pub cause: Option<String>,
 }
 
 /// Which rows of a sorted list of tasks are meant.
@@ -278,11 +280,12 @@ pub trait Ledger: Send + Sync + 'static {
         now: Moment,
     ) -> Answer<Task>;
 
-    /// Has a PARTIAL, FAILED or CANCELLED task wait for another attempt: what failed is tried again.
+    /// Has a PARTIAL, FAILED or CANCELLED task wait for another attempt: what failed is tried again. With `deadline` it
+    /// has another one, or none.
     ///
     /// # Errors
-    /// [`LedgerError::Conflict`] in any other state.
-    fn reopen(&self, id: &str, now: Moment, event: &NewEvent) -> Answer<Task>;
+    /// [`LedgerError::Conflict`] in any other state, and where the deadline has passed.
+    fn reopen(&self, id: &str, now: Moment, deadline: Option<Option<Moment>>, event: &NewEvent) -> Answer<Task>;
 
     /// Writes events that belong to no change.
     fn record(&self, events: &[NewEvent], now: Moment) -> Answer<()>;
@@ -311,7 +314,8 @@ pub trait Ledger: Send + Sync + 'static {
     /// Replaces what is known of an endpoint whose version is `row.endpoint.version`, which grows by one.
     ///
     /// # Errors
-    /// [`LedgerError::Missing`]; [`LedgerError::Conflict`] where the version is another.
+    /// [`LedgerError::Missing`]; [`LedgerError::Conflict`] where the version is another, and where open tasks use it and
+    /// its location is to be another.
     fn change_endpoint(&self, row: &EndpointRow, event: &NewEvent, now: Moment) -> Answer<Endpoint>;
 
     /// Removes an endpoint that no open task and no timer uses.

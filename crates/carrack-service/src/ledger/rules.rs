@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Answer, LedgerError, NewEvent, Submission, Submitted, TaskChange, TaskGuard};
 use crate::clock::Moment;
-use crate::model::{Blocked, BlockedCause, EventKind, NewTask, Progress, Task, TaskFailure, TaskState};
+use crate::model::{Blocked, BlockedCause, Endpoint, EventKind, NewTask, Progress, Task, TaskFailure, TaskState};
 
 /// By how much fences and numbers of events jump where a ledger is restored from a backup: more than a service counts
 /// between two backups, so that nothing written since the backup was made passes for new.
@@ -84,6 +84,12 @@ pub fn mentions(task: &Task, text: &str) -> bool {
         || paths.any(is_in)
 }
 
+/// Whether a task failed with this error code, or waits for this cause.
+pub fn is_because(task: &Task, cause: &str) -> bool {
+    task.failure.as_ref().is_some_and(|failure| failure.code == cause)
+        || task.blocked.as_ref().is_some_and(|blocked| blocked.cause.name() == cause)
+}
+
 /// The minute of a moment: so exactly is it kept when a token was shown.
 pub fn minute(now: Moment) -> Moment {
     const MINUTE: i64 = 60_000_000;
@@ -110,6 +116,21 @@ pub fn claim(task: &mut Task, now: Moment) -> Answer<()> {
         }
     };
     Err(LedgerError::Conflict(format!("task {} cannot begin: {refusal}", task.id)))
+}
+
+/// Whether an endpoint may change as it is to, while these open tasks use it: they go on where they began.
+///
+/// # Errors
+/// [`LedgerError::Conflict`] that names one of them.
+pub fn endpoint_may_change(before: &Endpoint, after: &Endpoint, open: &[String]) -> Answer<()> {
+    let Some(first) = open.first().filter(|_| before.location != after.location) else { return Ok(()) };
+    let others = match open.len() - 1 {
+        0 => String::new(),
+        1 => ", and by another one".to_owned(),
+        others => format!(", and by {others} others"),
+    };
+    let why = format!("endpoint {} is used by task {first}, which has not ended{others}", before.name);
+    Err(LedgerError::Conflict(why))
 }
 
 /// Changes a task where the guard holds.
@@ -156,11 +177,11 @@ pub fn change(task: &mut Task, guard: &TaskGuard, change: &TaskChange, now: Mome
     Ok(())
 }
 
-/// Has a task that ended wait for another attempt.
+/// Has a task that ended wait for another attempt, with another deadline where one is given.
 ///
 /// # Errors
-/// [`LedgerError::Conflict`] where it has not ended, or has succeeded.
-pub fn reopen(task: &mut Task) -> Answer<()> {
+/// [`LedgerError::Conflict`] where it has not ended, or has succeeded, and where its deadline has passed.
+pub fn reopen(task: &mut Task, now: Moment, deadline: Option<Option<Moment>>) -> Answer<()> {
     if !matches!(task.state, TaskState::Partial | TaskState::Failed | TaskState::Cancelled) {
         let why = format!(
             "task {} is {}: only one that is PARTIAL, FAILED or CANCELLED is tried again",
@@ -169,6 +190,12 @@ pub fn reopen(task: &mut Task) -> Answer<()> {
         );
         return Err(LedgerError::Conflict(why));
     }
+    let deadline = deadline.unwrap_or(task.request.deadline);
+    if let Some(passed) = deadline.filter(|deadline| *deadline <= now) {
+        let why = format!("the deadline of task {} has passed ({passed}): it takes another one", task.id);
+        return Err(LedgerError::Conflict(why));
+    }
+    task.request.deadline = deadline;
     task.state = TaskState::Queued;
     task.pause_wanted = false;
     task.cancel_wanted = false;

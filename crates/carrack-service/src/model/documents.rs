@@ -4,8 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    EndpointDefaults, EndpointLimits, EndpointLocation, ItemState, NewTask, Role, Scope, Secret, TaskFailure,
-    TimerSchedule, TokenRow, Verb, option_schema, word_enum,
+    EndpointDefaults, EndpointLimits, EndpointLocation, ItemState, NewTask, Problem, Role, Scope, Secret, Task,
+    TaskFailure, TaskState, TimerSchedule, TokenRow, Verb, option_schema, word_enum,
 };
 use crate::clock::Moment;
 
@@ -110,6 +110,140 @@ pub struct TaskUpdate {
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "carrack_core::options::json::priority")]
     #[schema(schema_with = option_schema::priority)]
     pub priority: Option<u8>,
+}
+
+/// How a task that has ended is tried again.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskRetry {
+    /// When it fails, if it has not ended; null: never. What is left out stays, and a deadline that has passed is
+    /// refused.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Moment>)]
+    pub deadline: Option<Option<Moment>>,
+    /// Read what counts as done at the destination once more, and compare its digests: kind, size and modification
+    /// time are always compared.
+    pub recheck: bool,
+}
+
+/// What is different about a task that is submitted once more.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskClone {
+    /// When it fails, if it has not ended; null: never. Where it is left out, that of the first stays; one that has
+    /// passed is refused.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Moment>)]
+    pub deadline: Option<Option<Moment>>,
+}
+
+word_enum! {
+    /// What is done to tasks that exist.
+    pub enum TaskAct {
+        Pause "pause" "have them wait"
+        Resume "resume" "have them go on"
+        Retry "retry" "try again what failed"
+        Cancel "cancel" "end them"
+    }
+}
+
+/// Which tasks an act is for, in the words of the list of tasks. A task has to have all that is named.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskSelection {
+    /// All of them, where nothing else is named.
+    pub all: bool,
+    /// In one of these states; those that the act can be done to, where none is named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub state: Vec<TaskState>,
+    /// Whose label contains this, in any case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// That use this endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Of this user; `*` for every user; one's own, where it is left out. Others than oneself for admins alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Of this timer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer: Option<String>,
+    /// That failed with this error code, or wait for this cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// Submitted at this moment or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Moment>,
+    /// Submitted before this moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Moment>,
+    /// Whose label, identifier or a path of which contains this, in any case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub q: Option<String>,
+}
+
+/// The same act on many tasks.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskActs {
+    /// What is done.
+    pub act: TaskAct,
+    /// To which tasks.
+    pub filter: TaskSelection,
+    /// Tell which tasks they are, and do nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// With `retry`: when they fail, if they have not ended; null: never.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Moment>)]
+    pub deadline: Option<Option<Moment>>,
+    /// With `retry`: compare digests of what counts as done.
+    #[serde(default)]
+    pub recheck: bool,
+    /// Tasks at a time, 1 to 1000; 100 where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000)]
+    pub limit: Option<usize>,
+    /// The `next` of the answer before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// What became of many tasks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TaskActed {
+    /// So many are meant, of this page.
+    pub tasks: u64,
+    /// To so many of them it was done.
+    pub done: u64,
+    /// Each of them.
+    pub items: Vec<ActedTask>,
+    /// Where the next page begins: the value of `cursor` that goes on. None: this page is the last.
+    pub next: Option<String>,
+}
+
+/// What became of one of many tasks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActedTask {
+    /// The task.
+    pub id: String,
+    /// Whoever submitted it.
+    pub owner: String,
+    /// What its owner calls it.
+    pub label: Option<String>,
+    /// Where it stands now.
+    pub state: TaskState,
+    /// Why it was not done; none: it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Problem>,
+}
+
+impl ActedTask {
+    /// Of a task as it is now.
+    pub fn of(task: &Task, why: Option<Problem>) -> Self {
+        let Task { id, owner, request, state, .. } = task;
+        Self { id: id.clone(), owner: owner.clone(), label: request.label.clone(), state: *state, why }
+    }
 }
 
 /// What became of one item of a task.

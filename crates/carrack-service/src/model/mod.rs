@@ -24,9 +24,9 @@ mod words;
 pub use address::is_of_this_host;
 pub use bench::{BenchFailure, BenchKind, BenchResult, BenchRow, BenchState, BenchStatus};
 pub use documents::{
-    DryRun, EndpointCheck, EndpointTest, EndpointUpdate, KnownBy, Listed, Login, LoginLink, LoginRequest, MadeGrant,
-    MadeToken, NewEndpoint, NewGrant, NewTimer, NewToken, NewUser, PasswordChange, TaskCount, TaskItem, TaskUpdate,
-    UserUpdate, Whoami,
+    ActedTask, DryRun, EndpointCheck, EndpointTest, EndpointUpdate, KnownBy, Listed, Login, LoginLink, LoginRequest,
+    MadeGrant, MadeToken, NewEndpoint, NewGrant, NewTimer, NewToken, NewUser, PasswordChange, TaskAct, TaskActed,
+    TaskActs, TaskClone, TaskCount, TaskItem, TaskRetry, TaskSelection, TaskUpdate, UserUpdate, Whoami,
 };
 pub use endpoint::{Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, RateWindow};
 pub use event::{Event, EventKind};

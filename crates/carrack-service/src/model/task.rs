@@ -277,6 +277,8 @@ pub struct Progress {
     pub items_total: u64,
     /// At their destination (or deleted), verified as asked.
     pub items_done: u64,
+    /// Of `items_done`, those that an earlier attempt did and that could not be compared with what is there now.
+    pub items_remembered: u64,
     /// Left as they were: they existed, or a missing source was to be skipped.
     pub items_skipped: u64,
     /// Not there, of the attempt under way or the last one.

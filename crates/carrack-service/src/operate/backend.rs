@@ -18,6 +18,7 @@ use crate::model::{
 };
 use crate::schedule::{Outlook, timer};
 use crate::service::{Waker, links_of};
+use crate::worker::look;
 
 /// An index that is not whole after this time is told as it is, and goes on with the next request.
 const INDEX_PATIENCE: Duration = Duration::from_secs(2);
@@ -131,6 +132,11 @@ impl Backend for Whole {
         let window = index.window(offset, limit, [INDEX_PATIENCE, INDEX_ENOUGH]).map_err(|error| error.to_string())?;
         let items = self.documents(task, &window.items);
         Ok(Windowed { items, offset, total: window.total, complete: window.is_complete })
+    }
+
+    fn recheck(&self, task: &str) -> Result<(), String> {
+        let directory = self.tasks.join(task);
+        look::ask_for_digests(&directory).map_err(|error| format!("{}: {error}", directory.display()))
     }
 
     fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest {

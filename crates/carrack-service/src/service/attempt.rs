@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::clock::Moment;
 use crate::journal::{AttemptEnd, Record, Sample};
 use crate::ledger::NewEvent;
 use crate::model::{EventKind, Fence, Progress, Task};
@@ -32,6 +33,8 @@ pub(super) struct Attempt {
     pub began: bool,
     /// It was told to end.
     pub leaves: bool,
+    /// The deadline that its worker knows of; `None` where an earlier service has started it.
+    pub deadline: Option<Option<Moment>>,
     /// What the task had done when the attempt began.
     before: (u64, u64),
     /// The latest sample that the ledger does not have.
@@ -61,6 +64,7 @@ impl Attempt {
             started: false,
             began: false,
             leaves: false,
+            deadline: None,
             before: done(&task.progress),
             sample: None,
             saved_at: None,

@@ -223,6 +223,7 @@ impl Dispatcher {
         // What is refused of one task or by one step keeps no other from being done.
         let settled = self.settle(times, turned);
         let wishes = self.carry_out_wishes(times, turned);
+        self.tell_deadlines();
         let late = self.start_late(times, turned);
         let planned = if self.draining { Ok(()) } else { self.begin_more(times, turned) };
         let forgot = self.forget(times);
@@ -474,6 +475,7 @@ impl Dispatcher {
         let Some(Known { task, attempt: Some(attempt), .. }) = self.board.tasks.get_mut(id) else { return Ok(()) };
         match started {
             Ok(()) => {
+                attempt.deadline = Some(order.deadline);
                 attempt.start_at = None;
                 attempt.started = true;
                 attempt.since = times.steady;
@@ -538,6 +540,7 @@ fn could_not_start(progress: crate::model::Progress, why: String, times: Times) 
         progress,
         failure: Some(failure),
         got_somewhere: false,
+        late: false,
     }
 }
 

@@ -65,6 +65,8 @@ impl Builder<'_> {
         let mut outcome = match (end.kind, &end.failure) {
             (EndKind::Done, failure) => self.done(&end.progress, failure.as_ref()),
             (EndKind::Stopped, _) => self.given_back("its worker was told to end"),
+            // Somebody has set another deadline than the one that has ended it.
+            (EndKind::Failed, _) if end.late && !self.deadline_is_over() => self.given_back("its deadline was changed"),
             (EndKind::Failed, Some(failure)) if failure.retryable => self.retry(failure, end.got_somewhere),
             (EndKind::Failed, failure) => {
                 let unknown = || failure_of(ErrorCode::Internal, "the worker failed and did not say why".to_owned());
@@ -77,6 +79,11 @@ impl Builder<'_> {
             outcome.change.futile_attempts = Some(0);
         }
         outcome
+    }
+
+    /// By the clock on the wall, which is the worker's.
+    fn deadline_is_over(self) -> bool {
+        self.task.request.deadline.is_some_and(|deadline| deadline <= self.circumstances.now)
     }
 
     fn done(self, progress: &Progress, failure: Option<&TaskFailure>) -> Outcome {

@@ -37,6 +37,20 @@ impl Dispatcher {
         done
     }
 
+    /// Tells workers of deadlines that were changed since they know them. What cannot be told is told by the next turn.
+    pub(super) fn tell_deadlines(&mut self) {
+        for (id, known) in &mut self.board.tasks {
+            let (wanted, Some(attempt)) = (known.task.request.deadline, &mut known.attempt) else { continue };
+            if attempt.start_at.is_some() || attempt.gone.is_some() || attempt.deadline == Some(wanted) {
+                continue;
+            }
+            match self.workers.tell_deadline(id, wanted) {
+                Ok(()) => attempt.deadline = Some(wanted),
+                Err(why) => tracing::warn!(task = id, why, "a worker cannot be told of its task's deadline"),
+            }
+        }
+    }
+
     /// Moves a task from where it stands to another state, if it is still as it was read.
     pub(super) fn move_to(
         &mut self,

@@ -1,5 +1,6 @@
 //! What the dispatcher needs of workers, and the real ones.
 
+use crate::clock::Moment;
 use crate::model::Fence;
 use crate::supervise::{StartError, Supervisor, Told};
 use crate::worker::Order;
@@ -28,6 +29,12 @@ pub trait Workers: Send {
     /// Tells a worker to end in good order, and ends it by force after a while.
     fn stop(&mut self, task: &str);
 
+    /// Says when a task fails from now on, to the worker that carries it out.
+    ///
+    /// # Errors
+    /// In words, where that cannot be said.
+    fn tell_deadline(&mut self, task: &str, deadline: Option<Moment>) -> Result<(), String>;
+
     /// What has become known since the last call. A worker is told as gone once, when its lock is free and all that it
     /// told has been told.
     fn poll(&mut self) -> Vec<Told>;
@@ -50,6 +57,10 @@ impl Workers for Supervisor {
 
     fn stop(&mut self, task: &str) {
         Supervisor::stop(self, task);
+    }
+
+    fn tell_deadline(&mut self, task: &str, deadline: Option<Moment>) -> Result<(), String> {
+        Supervisor::tell_deadline(self, task, deadline).map_err(|error| error.to_string())
     }
 
     fn poll(&mut self) -> Vec<Told> {

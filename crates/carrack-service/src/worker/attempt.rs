@@ -1,16 +1,18 @@
 //! An attempt under way, as all that works on it sees it.
 
-use std::time::{Duration, Instant};
-
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
 use carrack_engine::{Context, StopReason};
 
 use super::called::Called;
+use super::ends::OpenEnd;
 use super::history::History;
+use super::limit::Over;
+use super::look::{Looked, look};
 use super::order::Order;
-use super::teller::{Teller, now};
-use crate::model::TaskFailure;
+use super::removal;
+use super::teller::Teller;
+use crate::model::{EventKind, TaskFailure};
 
 /// One attempt under way.
 pub struct Attempt<'a> {
@@ -24,8 +26,6 @@ pub struct Attempt<'a> {
     pub teller: Teller,
     /// How hosts are reached.
     pub reach: Reach,
-    /// When the attempt ends at the latest, and why.
-    pub deadline: Option<(Instant, &'static str)>,
     /// Bytes at the destinations by passes that earlier attempts have not brought to their end, and that have not been
     /// found there again.
     pub open_bytes: u64,
@@ -58,25 +58,67 @@ impl Attempt<'_> {
     }
 
     /// Ends the attempt if its time is over.
-    pub fn check_deadline(&mut self) {
-        if let Some((_, why)) = self.deadline.filter(|(deadline, _)| Instant::now() >= *deadline) {
-            self.give_up(Failure::new(ErrorCode::DeadlinePassed, Side::Command, why));
+    pub fn check_limit(&mut self) -> Option<Over> {
+        let over = self.teller.over()?;
+        self.fatal.get_or_insert_with(|| Failure::new(ErrorCode::DeadlinePassed, Side::Command, over.why()));
+        Some(over)
+    }
+
+    /// Hosts have been reached: what refuses this attempt or a later one may pass.
+    pub fn note_reached(&mut self) {
+        if !std::mem::replace(&mut self.reached, true) {
+            self.teller.reached();
         }
     }
 
-    /// How long the work may take.
-    pub fn time_left(&self) -> Option<Duration> {
-        self.deadline.map(|(deadline, _)| deadline.saturating_duration_since(Instant::now()))
+    /// Forgets what was told of a pair that led elsewhere, once its hosts answer: a mistyped address costs nothing.
+    ///
+    /// # Errors
+    /// If a host cannot be reached, or the journal does not take it.
+    pub fn begin_anew(&mut self, pair: u32, source: &OpenEnd, destination: Option<&OpenEnd>) -> Result<(), Failure> {
+        let ends = [(Some(source), Side::Source), (destination, Side::Destination)];
+        for (end, side) in ends.into_iter().filter_map(|(end, side)| Some((end?, side))) {
+            if end.location.path().is_some() {
+                removal::open(end, &self.context).map_err(|why| Failure { side, ..why })?;
+            }
+        }
+        let kept = self.teller.begin_anew(&self.order.directory, pair);
+        kept.map_err(|why| Failure::new(ErrorCode::InputOutput, Side::Command, why))?;
+        self.history.pairs.remove(&pair);
+        let text = format!("pair {pair} leads elsewhere than in the attempt before: all of it is done anew");
+        self.teller.event(EventKind::Note, text, serde_json::json!({ "pair": pair }));
+        Ok(())
     }
-}
 
-/// When an attempt that begins now ends at the latest, and why.
-pub fn deadline(order: &Order) -> Option<(Instant, &'static str)> {
-    let started = Instant::now();
-    let wanted = order.deadline.map(|deadline| (deadline.since(now()), "the task's deadline has passed"));
-    let allowed = order.ceilings.run_seconds.map(|seconds| {
-        (Duration::from_secs(seconds), "the task has run for as long as the token that submitted it allows")
-    });
-    let first = [wanted, allowed].into_iter().flatten().min_by_key(|(left, _)| *left);
-    first.and_then(|(left, why)| Some((started.checked_add(left)?, why)))
+    /// Compares what earlier attempts have done of a pair with what is there. What is not there is to be done again.
+    ///
+    /// # Errors
+    /// What keeps the destination from being looked at.
+    pub fn compare(&mut self, pair: u32, source: &OpenEnd, destination: &OpenEnd) -> Result<(), Failure> {
+        let Looked { there, remembered, why, lost, replaced } = look(self, pair, source, destination)?;
+        self.teller.remember(pair, remembered);
+        let mut text = format!("{there} items of earlier attempts are at the destination");
+        if remembered > 0 {
+            let why = why.unwrap_or_else(|| "their sources are not there any more".to_owned());
+            text += &format!(", {remembered} are only remembered ({why})");
+        }
+        if !lost.is_empty() {
+            text += &format!(", {} are gone or have changed and are copied again", lost.len());
+        }
+        let detail = serde_json::json!({
+            "pair": pair, "there": there, "remembered": remembered, "lost": lost.len(),
+        });
+        if there + remembered > 0 || !lost.is_empty() {
+            self.note_reached();
+            self.teller.event(EventKind::Note, text, detail);
+        }
+        if lost.is_empty() && replaced.is_empty() {
+            return Ok(());
+        }
+        let Some(history) = self.history.pairs.get_mut(&pair) else { return Ok(()) };
+        let told = self.teller.tell_lost(&self.order.directory, pair, history, &lost, &replaced);
+        history.progress = told.map_err(|why| Failure::new(ErrorCode::InputOutput, Side::Command, why))?;
+        history.failed.extend(lost.into_iter().map(|(_, item)| item.path));
+        Ok(())
+    }
 }

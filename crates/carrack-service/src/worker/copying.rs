@@ -14,16 +14,18 @@ use serde_json::json;
 use super::attempt::Attempt;
 use super::ends::{OpenEnd, copy_options};
 use super::failures::{can_pass, is_source_error};
-use super::history::PairHistory;
+use super::history::{PairHistory, Rest, Told};
 use super::removal;
 use crate::journal::{EndCounts, Item};
-use crate::model::{EventKind, ItemState, TaskKind};
+use crate::model::{EventKind, ItemState, Progress, TaskKind};
 
 /// A pass over a pair.
 struct Copying<'a, 'b> {
     attempt: &'a mut Attempt<'b>,
     pair: u32,
     history: PairHistory,
+    /// It is over what failed before, by path, and not over the whole pair.
+    again: bool,
     verified: bool,
     /// The most bytes that any session had at the destination.
     landed: u64,
@@ -35,23 +37,44 @@ struct Copying<'a, 'b> {
 ///
 /// # Errors
 /// What ended the copy early. Failed items are none of it.
-pub fn copy(attempt: &mut Attempt<'_>, pair: u32, source: &OpenEnd, destination: &OpenEnd) -> Result<(), Failure> {
+pub fn copy(
+    attempt: &mut Attempt<'_>,
+    pair: u32,
+    place: &[u8],
+    source: &OpenEnd,
+    destination: &OpenEnd,
+) -> Result<(), Failure> {
+    let rest = attempt.history.rest(pair, place);
+    match rest {
+        Rest::Whole => {}
+        Rest::Anew => attempt.begin_anew(pair, source, Some(destination))?,
+        Rest::Failed | Rest::Look => attempt.compare(pair, source, destination)?,
+    }
     let history = attempt.history.pairs.remove(&pair).unwrap_or_default();
     let (is_done, sources_deleted) = (history.passes > 0 && history.failed.is_empty(), history.sources_deleted);
+    let mut remnant = history.remnant();
+    remnant.place = place.to_vec();
+    attempt.history.pairs.insert(pair, remnant);
     let moves = attempt.order.kind == TaskKind::Move;
-    let passes = history.passes;
     let mut ended = Ok(None);
     if !is_done {
-        attempt.teller.begin_pass(pair, Some(&history));
+        let before = if history.is_by_paths() { history.progress.clone() } else { Progress::default() };
+        attempt.teller.begin_pass(pair, place, before);
         let verified = copy_options(attempt.order)?.verify != Verify::None;
-        let mut copying = Copying { attempt, pair, history, verified, landed: 0, landed_before: 0 };
+        let again = history.is_by_paths();
+        let mut history = history;
+        if !again && history.passes > 0 {
+            // All of its items come once more.
+            let told = Told::read_all(&attempt.order.directory, pair);
+            history.told =
+                told.map_err(|error| Failure::new(ErrorCode::InputOutput, Side::Command, error.to_string()))?;
+        }
+        let mut copying = Copying { attempt, pair, history, again, verified, landed: 0, landed_before: 0 };
         ended = copying.pass(source, destination).map(Some);
         let attempt = &mut *copying.attempt;
         if ended.is_ok() {
             attempt.teller.end_pass(false);
         }
-        // Counted for the decision whether another attempt is made by itself.
-        attempt.history.pairs.insert(pair, PairHistory::after(passes));
     }
     let report = ended?;
     if !moves || (is_done && sources_deleted) || attempt.is_over() {
@@ -74,12 +97,10 @@ impl Copying<'_, '_> {
     fn pass(&mut self, source: &OpenEnd, destination: &OpenEnd) -> Result<Report, Failure> {
         let mut options = copy_options(self.attempt.order)?;
         let failed = std::mem::take(&mut self.history.failed);
-        // What has no path of its own stands for the whole pair.
-        let again = self.history.passes > 0 && failed.iter().all(|path| !path.is_empty());
+        let again = self.again;
         options.only = if again { Some(selected(&failed)) } else { self.wanted() };
         options.marker_key = Some(self.marker_key(again.then_some(&failed[..])));
         options.expected = expected_of(&self.attempt.order.expect_digests);
-        options.deadline = self.attempt.time_left();
         options.source = source.options.clone();
         options.destination = destination.options.clone();
         let durable = options.durability != Durability::None;
@@ -145,7 +166,8 @@ impl Copying<'_, '_> {
                 self.check_ceilings(progress.files_found, progress.bytes_found);
             }
             Event::Linked(link) => {
-                self.attempt.reached = true;
+                self.attempt.note_reached();
+                let teller = &self.attempt.teller;
                 teller.streams(link.streams.into());
                 let text = format!("{} link with {} streams, {}", link.kind.name(), link.streams, link.cipher);
                 let detail = json!({ "link": link.kind.name(), "streams": link.streams, "cipher": link.cipher });

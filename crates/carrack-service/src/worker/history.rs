@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::journal::{Item, JournalError, PairEnd, Reader, Record, Recovered, recover};
+use crate::journal::{Item, JournalError, PairEnd, Reader, Record, Recovered, Withdrawn, recover};
 use crate::model::{Fence, ItemState, Progress};
 
 /// What is known of a task from its journal.
@@ -23,11 +23,28 @@ pub struct History {
     began: Option<(Moment, Moment)>,
     /// Paths with a digest of their own that were done.
     pub expected_seen: BTreeSet<Vec<u8>>,
+    /// Hosts have been reached by some attempt.
+    pub reached: bool,
+}
+
+/// What an attempt has to do of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// All of it. What a pass that was broken off has left at the destination is found there again.
+    Whole,
+    /// All of it: what was told was done at another place.
+    Anew,
+    /// What failed, and what is not there any more of that which was done.
+    Failed,
+    /// What is not there any more: all of it was done.
+    Look,
 }
 
 /// What is known of one pair.
 #[derive(Debug, Default)]
 pub struct PairHistory {
+    /// What identifies where the last pass led from and to; empty where that is not known.
+    pub place: Vec<u8>,
     /// Passes that came to their end.
     pub passes: u32,
     /// What they have done.
@@ -69,11 +86,23 @@ impl Told {
     /// # Errors
     /// If it cannot be read.
     pub fn read(directory: &Path, pair: u32) -> Result<Self, JournalError> {
-        let (mut told, mut reader) = (Self::default(), Reader::open(directory));
+        Self::read_from(directory, pair, true)
+    }
+
+    /// What a journal tells of all passes over a pair.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read_all(directory: &Path, pair: u32) -> Result<Self, JournalError> {
+        Self::read_from(directory, pair, false)
+    }
+
+    fn read_from(directory: &Path, pair: u32, under_way: bool) -> Result<Self, JournalError> {
+        let (mut told, mut reader) = (Self::default(), Reader::open(directory).without(Withdrawn::load(directory)?));
         while let Some(record) = reader.next_record()? {
             match record {
                 Record::Item(item) if item.pair == pair && item.state != ItemState::Failed => told.add(&item),
-                Record::PairEnded(end) if end.pair == pair => told.marks.clear(),
+                Record::PairEnded(end) if end.pair == pair && under_way => told.marks.clear(),
                 _ => {}
             }
         }
@@ -97,9 +126,20 @@ impl Told {
 }
 
 impl PairHistory {
-    /// Of a pair with so many passes, of which no more needs to be known.
-    pub fn after(passes: u32) -> Self {
-        Self { passes, ..Self::default() }
+    /// What the decisions that follow a pass need to know of it: where it led, and what was done before.
+    pub fn remnant(&self) -> Self {
+        Self { passes: self.passes, place: self.place.clone(), progress: self.progress.clone(), ..Self::default() }
+    }
+
+    /// Whether the next pass is over paths that failed. An item without a path of its own stands for the whole pair.
+    pub fn is_by_paths(&self) -> bool {
+        self.passes > 0 && !self.failed.is_empty() && self.failed.iter().all(|path| !path.is_empty())
+    }
+
+    /// Whether what was told of the pair was done at this place. Journals of earlier versions do not say where: what
+    /// they have told is compared with what is there.
+    fn was_at(&self, place: &[u8]) -> bool {
+        self.place.is_empty() || place.is_empty() || self.place == place
     }
 }
 
@@ -120,9 +160,23 @@ impl History {
         Ok((history, recovered))
     }
 
-    /// Whether every item of a pair has been copied, or deleted where that is all.
-    pub fn is_done(&self, pair: u32) -> bool {
-        self.pairs.get(&pair).is_some_and(|pair| pair.passes > 0 && pair.failed.is_empty())
+    /// What the records of a journal say, one after the other.
+    #[cfg(test)]
+    pub fn of(records: impl IntoIterator<Item = Record>) -> Self {
+        let mut history = Self::default();
+        records.into_iter().for_each(|record| history.handle(record, &|_| false));
+        history
+    }
+
+    /// What is left to be done of a pair that leads from and to this place.
+    pub fn rest(&self, pair: u32, place: &[u8]) -> Rest {
+        match self.pairs.get(&pair) {
+            None => Rest::Whole,
+            Some(pair) if !pair.was_at(place) => Rest::Anew,
+            Some(pair) if pair.passes == 0 => Rest::Whole,
+            Some(pair) if pair.failed.is_empty() => Rest::Look,
+            Some(_) => Rest::Failed,
+        }
     }
 
     fn handle(&mut self, record: Record, is_expected: &dyn Fn(&[u8]) -> bool) {
@@ -133,6 +187,7 @@ impl History {
                 self.pairs.values_mut().for_each(|pair| (pair.open_failed, pair.open_can_pass) = (Vec::new(), false));
             }
             Record::Item(item) => {
+                self.reached |= item.state == ItemState::Done;
                 let pair = self.pairs.entry(item.pair).or_default();
                 match item.state {
                     ItemState::Failed => {
@@ -152,11 +207,17 @@ impl History {
                     }
                 }
             }
-            Record::PassBegan { pair } => {
+            Record::Reached => self.reached = true,
+            Record::PassBegan { pair, place } => {
                 let pair = self.pairs.entry(pair).or_default();
+                if !pair.was_at(&place) {
+                    // What was done elsewhere counts no more.
+                    *pair = PairHistory::default();
+                }
+                pair.place = if place.is_empty() { std::mem::take(&mut pair.place) } else { place };
                 (pair.open_failed, pair.open_can_pass) = (Vec::new(), false);
             }
-            Record::PairEnded(PairEnd { pair, progress, time, of_sources }) => {
+            Record::PairEnded(PairEnd { pair, progress, time, of_sources, of_look }) => {
                 self.at(time);
                 let pair = self.pairs.entry(pair).or_default();
                 pair.told = Told::default();
@@ -165,20 +226,25 @@ impl History {
                     (pair.progress, pair.open_failed) = (progress, Vec::new());
                     return;
                 }
-                (pair.passes, pair.sources_deleted) = (pair.passes + 1, false);
+                (pair.passes, pair.sources_deleted) = (pair.passes + u32::from(!of_look), false);
                 (pair.progress, pair.any_can_pass) = (progress, pair.open_can_pass);
                 pair.failed = std::mem::take(&mut pair.open_failed);
             }
             Record::Sample(sample) => {
                 self.at(sample.time);
-                self.progress = sample.progress;
+                self.tell(sample.progress);
             }
             Record::Ended(end) => {
                 self.at(end.time);
-                self.progress = end.progress;
+                self.tell(end.progress);
             }
             Record::Event { time, .. } => self.at(time),
         }
+    }
+
+    fn tell(&mut self, progress: Progress) {
+        self.reached |= progress.items_done > 0 || progress.bytes_moved > 0;
+        self.progress = progress;
     }
 
     fn at(&mut self, time: Moment) {

@@ -61,6 +61,20 @@ impl PairOrder {
     pub fn new(source: EndOrder, destination: Option<EndOrder>) -> Self {
         Self { source, destination, source_endpoint: None, destination_endpoint: None }
     }
+
+    /// What identifies where the pair leads from and to: 16 bytes. What was done at another place is not done here. A
+    /// node is its address, its key and the path; what it is shown, and what it allows, is no part of it.
+    pub fn place(&self) -> Vec<u8> {
+        let mut hasher = blake3::Hasher::new_derive_key("carrack task place 1");
+        for end in [Some(&self.source), self.destination.as_ref()] {
+            let words = end.map(EndOrder::place).unwrap_or_default();
+            hasher.update(&(words.len() as u64).to_le_bytes());
+            for word in words {
+                hasher.update(&(word.len() as u64).to_le_bytes()).update(word.as_bytes());
+            }
+        }
+        hasher.finalize().as_bytes()[..16].to_vec()
+    }
 }
 
 /// By what name people know an end, for what they are told of it.
@@ -132,6 +146,18 @@ pub enum EndOrder {
 }
 
 impl EndOrder {
+    fn place(&self) -> Vec<String> {
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_default();
+        match self {
+            Self::Local { root, path, .. } => vec!["local".into(), or_none(root), path.clone()],
+            Self::Node { host, port, fingerprint, path, .. } => {
+                vec!["node".into(), host.clone(), port.to_string(), or_none(fingerprint), path.clone()]
+            }
+            Self::Ssh { user, host, path } => vec!["ssh".into(), or_none(user), host.clone(), path.clone()],
+            Self::Synthetic { text } => vec!["synthetic".into(), text.clone()],
+        }
+    }
+
     /// A path at an endpoint. It begins with `/`, or is empty for the root itself; `token` is what a node is shown.
     pub fn at_endpoint(location: &EndpointLocation, path: &str, read_only: bool, token: Option<Secret>) -> Self {
         match location {
@@ -172,6 +198,33 @@ pub struct Credentials {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn place_of_a_pair_is_its_addresses_keys_and_paths_and_no_token() {
+        let node = |host: &str, port, pin: &str, path: &str, token: &str| EndOrder::Node {
+            host: host.into(),
+            port,
+            fingerprint: Some(pin.into()),
+            path: path.into(),
+            credentials: Credentials { token: Some(Secret::new(token)) },
+            far_only: false,
+        };
+        let to = || EndOrder::Local { root: Some("/data".into()), path: "/".into(), read_only: false };
+        let place = |source| PairOrder::new(source, Some(to())).place();
+        let first = place(node("h", 1, "aa", "/x", "t"));
+        assert_eq!(first, place(node("h", 1, "aa", "/x", "another")));
+        for other in [
+            node("i", 1, "aa", "/x", "t"),
+            node("h", 2, "aa", "/x", "t"),
+            node("h", 1, "ab", "/x", "t"),
+            node("h", 1, "aa", "/y", "t"),
+        ] {
+            assert_ne!(first, place(other.clone()), "{other:?}");
+        }
+        let elsewhere = EndOrder::Local { root: Some("/other".into()), path: "/".into(), read_only: false };
+        assert_ne!(first, PairOrder::new(node("h", 1, "aa", "/x", "t"), Some(elsewhere)).place());
+        assert_ne!(place(to()), PairOrder::new(to(), None).place());
+    }
 
     #[test]
     fn path_at_an_endpoint_stands_below_its_root() {

@@ -12,15 +12,16 @@ use carrack_engine::files::{Files, ListEntry};
 
 use super::attempt::Attempt;
 use super::ends::OpenEnd;
+use super::history::Rest;
 use crate::journal::{Item, ItemFilter, JournalError, each_item};
-use crate::model::{EventKind, ItemState};
+use crate::model::{EventKind, ItemState, Progress};
 
 /// Connections by which sources are deleted: each answer takes a round trip.
 const LANES: usize = 4;
 /// Items that wait for one.
 const WAITING: usize = 64;
 
-fn open(end: &OpenEnd, context: &Context) -> Result<Files, Failure> {
+pub(super) fn open(end: &OpenEnd, context: &Context) -> Result<Files, Failure> {
     let context = Context { local: end.place.clone(), ..context.clone() };
     Files::open(&end.location, &end.options, &context, &|_| {})
 }
@@ -34,18 +35,21 @@ fn path_of(end: &OpenEnd) -> Result<&[u8], Failure> {
 ///
 /// # Errors
 /// What ended it early. Entries that cannot be deleted are items that failed.
-pub fn delete(attempt: &mut Attempt<'_>, pair: u32, source: &OpenEnd) -> Result<(), Failure> {
-    if attempt.history.is_done(pair) {
-        return Ok(());
+pub fn delete(attempt: &mut Attempt<'_>, pair: u32, place: &[u8], source: &OpenEnd) -> Result<(), Failure> {
+    match attempt.history.rest(pair, place) {
+        // What has its name by now is something else.
+        Rest::Look => return Ok(()),
+        Rest::Anew => attempt.begin_anew(pair, source, None)?,
+        Rest::Whole | Rest::Failed => {}
     }
-    attempt.teller.begin_pass(pair, attempt.history.pairs.get(&pair));
+    attempt.teller.begin_pass(pair, place, Progress::default());
     let path = path_of(source)?;
     let path = bare(path);
     if path.is_empty() || path == b"." {
         return Err(Failure::new(ErrorCode::Usage, Side::Source, "the root itself is not deleted"));
     }
     let mut files = open(source, &attempt.context)?;
-    attempt.reached = true;
+    attempt.note_reached();
     let there = match files.stat(path) {
         Ok(there) => Some(there),
         // An earlier attempt may have deleted it, and not lived to tell.
@@ -246,7 +250,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Joins to a path that may be empty, which is where one begins.
-fn below(directory: &[u8], path: &[u8]) -> Vec<u8> {
+pub(super) fn below(directory: &[u8], path: &[u8]) -> Vec<u8> {
     match directory {
         b"" => path.to_vec(),
         _ => join(directory, path),
@@ -254,14 +258,14 @@ fn below(directory: &[u8], path: &[u8]) -> Vec<u8> {
 }
 
 /// Whether the content of a directory was copied, not the directory: the engine's rule of names.
-fn is_contents(path: &[u8]) -> bool {
+pub(super) fn is_contents(path: &[u8]) -> bool {
     let name = bare(path).rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     path.ends_with(b"/") || matches!(name, b"" | b"." | b".." | b"~")
 }
 
 /// Where an item was copied from. Of a source without a slash at its end, the item's first name is the source's own, or
 /// that which it was given at the destination.
-fn source_path(location: &Location, item: &[u8]) -> Vec<u8> {
+pub(super) fn source_path(location: &Location, item: &[u8]) -> Vec<u8> {
     let path = location.path().unwrap_or_default();
     if is_contents(path) {
         return below(bare(path), item);

@@ -9,12 +9,14 @@ use carrack_core::request::Reach;
 use carrack_engine::Context;
 use rustix::process::{nice, setsid};
 
-use super::attempt::{Attempt, deadline};
+use super::attempt::Attempt;
 use super::called::Called;
 use super::ends::{self, OpenEnd};
 use super::failures::{can_pass, is_source_error, told};
 use super::history::History;
+use super::limit::{Limit, Over};
 use super::lock::Lock;
+use super::look;
 use super::order::{Order, PairOrder};
 use super::teller::{Teller, now};
 use super::{copying, removal};
@@ -125,12 +127,12 @@ fn begin<'a>(order: &'a Order, lock: &Lock, context: Context, reach: Reach) -> R
     let mut journal = Writer::open(&recovered).map_err(told)?;
     journal.reserve().map_err(told)?;
     let failed = Writer::begin_failed(&order.directory).map_err(told)?;
-    let teller = Teller::start(journal, failed, &history, order.pairs.len(), context.stop.clone())?;
+    let limit = Limit::of(order);
+    let teller = Teller::start(journal, failed, &history, order.pairs.len(), limit, context.stop.clone())?;
     let program = env!("CARGO_PKG_VERSION").to_owned();
     teller.record(&Record::Began { fence: order.fence, time: now(), process, program });
     tell_recovered(&teller, &recovered);
-    let reached = history.progress.items_done > 0 || history.progress.bytes_moved > 0;
-    let deadline = deadline(order);
+    let reached = history.reached;
     let ended: u64 = history.pairs.values().map(|pair| pair.progress.bytes_moved).sum();
     let open_bytes = history.progress.bytes_moved.saturating_sub(ended);
     Ok(Attempt {
@@ -139,7 +141,6 @@ fn begin<'a>(order: &'a Order, lock: &Lock, context: Context, reach: Reach) -> R
         history,
         teller,
         reach,
-        deadline,
         open_bytes,
         reached,
         called: Called::default(),
@@ -163,7 +164,7 @@ impl Attempt<'_> {
     fn carry_out(mut self) -> u8 {
         let order = self.order;
         for (number, pair) in (0..).zip(&order.pairs) {
-            if self.is_over() {
+            if self.check_limit().is_some() || self.is_over() {
                 break;
             }
             self.work(number, pair);
@@ -177,6 +178,7 @@ impl Attempt<'_> {
         }
         if !self.is_over() && self.passing.is_none() {
             self.tell_unseen();
+            look::digests_compared(&self.order.directory);
             // What is not there any more was sent again.
             self.teller.recovered(0, self.open_bytes);
         }
@@ -185,13 +187,14 @@ impl Attempt<'_> {
 
     fn work(&mut self, number: u32, pair: &PairOrder) {
         self.called = Called::of(pair);
+        let place = pair.place();
         let opened = self.open(pair);
         if let Ok((source, destination)) = &opened {
             self.called.opened(source, destination.as_ref());
         }
         let result = opened.and_then(|(source, destination)| match (self.order.kind, destination) {
-            (TaskKind::Delete, _) => removal::delete(self, number, &source),
-            (_, Some(destination)) => copying::copy(self, number, &source, &destination),
+            (TaskKind::Delete, _) => removal::delete(self, number, &place, &source),
+            (_, Some(destination)) => copying::copy(self, number, &place, &source, &destination),
             (_, None) => Err(Failure::new(ErrorCode::Usage, Side::Destination, "the pair names no destination")),
         });
         if let Err(why) = result {
@@ -210,8 +213,8 @@ impl Attempt<'_> {
     /// A pair has come to an early end. Where that can pass, a later attempt goes on with it; else it has failed, and
     /// holds up none of the others.
     fn lose_pair(&mut self, number: u32, pair: &PairOrder, why: &Failure) {
-        if self.is_over() || why.code == ErrorCode::DeadlinePassed {
-            self.check_deadline();
+        if self.is_over() {
+            self.check_limit();
             self.teller.leave_pass();
             return;
         }
@@ -222,7 +225,11 @@ impl Attempt<'_> {
             self.teller.leave_pass();
             return;
         }
-        self.teller.begin_pass(number, self.history.pairs.get(&number));
+        // What was told of it stays, and so does the place that this was told of.
+        let history = self.history.pairs.entry(number).or_default();
+        let place = if history.place.is_empty() { pair.place() } else { history.place.clone() };
+        let before = history.progress.clone();
+        self.teller.begin_pass(number, &place, before);
         let skipped = self.order.skip_source_errors && is_source_error(why);
         let state = if skipped { ItemState::Skipped } else { ItemState::Failed };
         let failure = Some(self.told(why, &ends::name(pair)));
@@ -246,7 +253,7 @@ impl Attempt<'_> {
     }
 
     fn end(mut self) -> u8 {
-        self.check_deadline();
+        let over = self.check_limit();
         let (first, any_can_pass) = self.teller.failures();
         let few = self.history.pairs.values().all(|pair| pair.passes + 1 < PASSES);
         let (kind, failure) = if let Some((why, full)) = self.teller.broken() {
@@ -270,7 +277,9 @@ impl Attempt<'_> {
             (EndKind::Stopped, _) => STOPPED,
             (EndKind::Failed, _) => OTHER,
         };
-        match self.teller.end(kind, failure) {
+        let is_late = over == Some(Over::Deadline)
+            && self.fatal.as_ref().is_some_and(|why| why.code == ErrorCode::DeadlinePassed);
+        match self.teller.end(kind, failure, is_late) {
             Ok(()) => code,
             Err(error) => complain(OTHER, &error.to_string()),
         }

@@ -11,11 +11,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use carrack_core::failure::Side;
 use carrack_core::pace::limit::Limit;
+use carrack_core::report::ItemKind;
 use carrack_engine::{Stop, StopReason};
 
 use super::history::{History, PairHistory, Told};
+use super::limit::{Limit as TimeLimit, Over};
+use super::pass::{Pass, add};
 use crate::clock::Moment;
-use crate::journal::{AttemptEnd, EndCounts, EndKind, Item, JournalError, PairEnd, Record, Sample, Writer};
+use crate::journal::{AttemptEnd, EndCounts, EndKind, Item, JournalError, PairEnd, Record, Sample, Withdrawn, Writer};
 use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};
 
 /// How often what waits is written.
@@ -29,87 +32,6 @@ const SAMPLE_AGE: Duration = Duration::from_secs(600);
 const NOW: Duration = Duration::from_secs(5);
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
-/// What a pass over a pair has done so far.
-#[derive(Clone, Debug, Default)]
-pub struct Pass {
-    /// What earlier passes over the pair have done; their failed items are tried again, but for those of a pass that
-    /// only deletes sources.
-    before: Progress,
-    of_sources: bool,
-    /// Items and bytes found.
-    pub found: (u64, u64),
-    /// Whether all are found.
-    pub scan_complete: bool,
-    /// Bytes at the destination.
-    pub bytes_moved: u64,
-    done: u64,
-    skipped: u64,
-    failed: u64,
-    bytes_verified: u64,
-    bytes_skipped: u64,
-    /// Why the first of its items failed.
-    first_failure: Option<TaskFailure>,
-    /// Whether another attempt can help any of them.
-    any_can_pass: bool,
-}
-
-impl Pass {
-    fn count(&mut self, item: &Item, verified: bool) {
-        match item.state {
-            ItemState::Done => {
-                self.done += 1;
-                self.bytes_verified += if verified { item.size } else { 0 };
-            }
-            ItemState::Skipped => {
-                self.skipped += 1;
-                self.bytes_skipped += item.size;
-            }
-            ItemState::Failed => {
-                self.failed += 1;
-                if self.of_sources {
-                    // It was copied, and is where it was, too.
-                    self.before.items_done = self.before.items_done.saturating_sub(1);
-                }
-            }
-        }
-    }
-
-    /// Adds items that are told by their number alone.
-    pub fn count_done(&mut self, count: u64) {
-        self.done += count;
-    }
-
-    fn progress(&self) -> Progress {
-        let before = &self.before;
-        let ended = self.done + self.skipped + self.failed;
-        let failed_before = if self.of_sources { before.items_failed } else { 0 };
-        Progress {
-            items_total: before.items_done + before.items_skipped + failed_before + self.found.0.max(ended),
-            items_done: before.items_done + self.done,
-            items_skipped: before.items_skipped + self.skipped,
-            items_failed: failed_before + self.failed,
-            scan_complete: self.scan_complete,
-            bytes_total: before.bytes_moved + before.bytes_skipped + self.found.1.max(self.bytes_moved),
-            bytes_moved: before.bytes_moved + self.bytes_moved,
-            bytes_verified: before.bytes_verified + self.bytes_verified,
-            bytes_skipped: before.bytes_skipped + self.bytes_skipped,
-            ..Progress::default()
-        }
-    }
-}
-
-/// Adds what one pair has done.
-fn add(sum: &mut Progress, more: &Progress) {
-    sum.items_total += more.items_total;
-    sum.items_done += more.items_done;
-    sum.items_skipped += more.items_skipped;
-    sum.items_failed += more.items_failed;
-    sum.bytes_total += more.bytes_total;
-    sum.bytes_moved += more.bytes_moved;
-    sum.bytes_verified += more.bytes_verified;
-    sum.bytes_skipped += more.bytes_skipped;
-}
-
 /// The state that the thread and the work share.
 struct Telling {
     journal: Writer,
@@ -118,8 +40,16 @@ struct Telling {
     pairs: Vec<Option<Progress>>,
     /// The pair that a pass is over.
     current: Option<(u32, Pass)>,
-    /// What was told last before this attempt: less is not shown while the attempt finds again what is there.
+    /// What was told last before this attempt.
+    before: Progress,
+    /// The most that was told so far: less is not shown while what is there is found again.
     floor: Progress,
+    /// Items of each pair that count as done and could not be compared.
+    remembered: Vec<u64>,
+    /// When the attempt ends at the latest.
+    limit: TimeLimit,
+    /// Why it was ended by that.
+    over: Option<Over>,
     /// A pair was given up before all of it was found again.
     lost_pair: bool,
     /// Bytes that had landed and were sent again, and faults that were recovered, by all attempts.
@@ -157,6 +87,11 @@ struct Shared {
     sync: File,
 }
 
+/// An item that was done and is not there any more, or that had failed before, for the pass that follows.
+fn failed_item(pair: u32, path: Vec<u8>, kind: ItemKind, size: u64) -> Item {
+    Item { pair, path, kind, state: ItemState::Failed, size, digest: None, failure: None }
+}
+
 /// The time of the wall clock.
 pub fn now() -> Moment {
     SystemTime::now().into()
@@ -167,7 +102,14 @@ impl Teller {
     ///
     /// # Errors
     /// If no thread can be started, or no more storage is left for a journal.
-    pub fn start(journal: Writer, failed: Writer, history: &History, pairs: usize, stop: Stop) -> Result<Self, String> {
+    pub fn start(
+        journal: Writer,
+        failed: Writer,
+        history: &History,
+        pairs: usize,
+        limit: TimeLimit,
+        stop: Stop,
+    ) -> Result<Self, String> {
         let ended =
             |pair: u32| history.pairs.get(&pair).filter(|pair| pair.passes > 0).map(|pair| pair.progress.clone());
         let sync = journal.handle().map_err(|error| error.to_string())?;
@@ -176,7 +118,11 @@ impl Teller {
             failed,
             pairs: (0..pairs as u32).map(ended).collect(),
             current: None,
-            floor: history.progress.clone(),
+            before: history.progress.clone(),
+            floor: Progress { items_remembered: 0, ..history.progress.clone() },
+            remembered: vec![0; pairs],
+            limit,
+            over: None,
             lost_pair: false,
             bytes_resent: history.progress.bytes_resent,
             faults: history.progress.faults,
@@ -216,13 +162,103 @@ impl Teller {
         self.lock().append(&self.shared.stop, &event);
     }
 
-    /// A pass over a pair begins.
-    pub fn begin_pass(&self, pair: u32, history: Option<&PairHistory>) {
+    /// A pass over a pair begins that goes on behind what earlier ones have done.
+    pub fn begin_pass(&self, pair: u32, place: &[u8], before: Progress) {
         let mut state = self.lock();
         state.pairs[pair as usize] = None;
-        let before = history.map(|pair| pair.progress.clone()).unwrap_or_default();
-        state.current = Some((pair, Pass { before, ..Pass::default() }));
-        state.append(&self.shared.stop, &Record::PassBegan { pair });
+        let place = place.to_vec();
+        state.append(&self.shared.stop, &Record::PassBegan { pair, place: place.clone() });
+        state.current = Some((pair, Pass::new(place, before)));
+    }
+
+    /// What was told of a pair was done at another place, and counts no more.
+    ///
+    /// # Errors
+    /// If that cannot be kept.
+    pub fn begin_anew(&self, directory: &Path, pair: u32) -> Result<(), String> {
+        let mut state = self.lock();
+        state.write(&self.shared.stop);
+        let end = state.journal.end();
+        let withdraw = || {
+            let mut withdrawn = Withdrawn::load(directory)?;
+            withdrawn.pair(pair, end);
+            withdrawn.save(directory)
+        };
+        withdraw().map_err(|error: JournalError| error.to_string())?;
+        state.pairs[pair as usize] = None;
+        // Of a pass that was broken off nobody knows what it had done.
+        state.floor = Progress { faults: 0, bytes_resent: 0, ..state.sum() };
+        Ok(())
+    }
+
+    /// Tells what is left of what was done of a pair, as a pass of its own: `lost` are not there any more, as they were,
+    /// and where their records begin; records that begin where
+    /// `replaced` says count no more. What the pair has done by now.
+    ///
+    /// # Errors
+    /// If it cannot be kept.
+    pub fn tell_lost(
+        &self,
+        directory: &Path,
+        pair: u32,
+        history: &PairHistory,
+        lost: &[(u64, Item)],
+        replaced: &[u64],
+    ) -> Result<Progress, String> {
+        let mut progress = history.progress.clone();
+        let mut state = self.lock();
+        let place = history.place.clone();
+        state.append(&self.shared.stop, &Record::PassBegan { pair, place });
+        for path in &history.failed {
+            state.append(&self.shared.stop, &Record::Item(failed_item(pair, path.clone(), ItemKind::File, 0)));
+        }
+        for (_, item) in lost {
+            let verified = if progress.bytes_verified == progress.bytes_moved { item.size } else { 0 };
+            match item.state {
+                ItemState::Skipped => {
+                    progress.items_skipped = progress.items_skipped.saturating_sub(1);
+                    progress.bytes_skipped = progress.bytes_skipped.saturating_sub(item.size);
+                }
+                _ => {
+                    progress.items_done = progress.items_done.saturating_sub(1);
+                    progress.bytes_moved = progress.bytes_moved.saturating_sub(item.size);
+                    progress.bytes_verified = progress.bytes_verified.saturating_sub(verified);
+                }
+            }
+            progress.items_failed += 1;
+            let gone = failed_item(pair, item.path.clone(), item.kind, item.size);
+            state.append(&self.shared.stop, &Record::Item(gone));
+        }
+        let end = PairEnd { pair, of_sources: false, of_look: true, time: now(), progress: progress.clone() };
+        state.append(&self.shared.stop, &Record::PairEnded(end));
+        state.write(&self.shared.stop);
+        if let Some(error) = &state.broken {
+            return Err(error.to_string());
+        }
+        let withdraw = || {
+            let mut withdrawn = Withdrawn::load(directory)?;
+            lost.iter().map(|(offset, _)| offset).chain(replaced).for_each(|offset| withdrawn.item(*offset));
+            withdrawn.save(directory)
+        };
+        withdraw().map_err(|error: JournalError| error.to_string())?;
+        Ok(progress)
+    }
+
+    /// Says how many items of a pair count as done and could not be compared.
+    pub fn remember(&self, pair: u32, items: u64) {
+        self.lock().remembered[pair as usize] = items;
+    }
+
+    /// Says that hosts have been reached.
+    pub fn reached(&self) {
+        self.record(&Record::Reached);
+    }
+
+    /// What has ended the attempt because its time was over.
+    pub fn over(&self) -> Option<Over> {
+        let mut state = self.lock();
+        state.check_limit(&self.shared.stop);
+        state.over
     }
 
     /// All items of the pass under way are told anew from here on. What has been told as done is handed out.
@@ -233,8 +269,11 @@ impl Teller {
         let mut state = self.lock();
         let Some((pair, pass)) = &mut state.current else { return Ok(Told::default()) };
         let pair = *pair;
-        *pass = Pass { before: std::mem::take(&mut pass.before), of_sources: pass.of_sources, ..Pass::default() };
-        state.append(&self.shared.stop, &Record::PassBegan { pair });
+        let anew = pass.anew();
+        let place = pass.place.clone();
+        state.raise_floor();
+        state.current = Some((pair, anew));
+        state.append(&self.shared.stop, &Record::PassBegan { pair, place });
         state.write(&self.shared.stop);
         let told = Told::read(directory, pair).and_then(|told| {
             state.failed = Writer::keep_failed(directory, pair)?;
@@ -251,8 +290,7 @@ impl Teller {
             // What failed was to be deleted, by an attempt before, and is tried again.
             before.items_done += std::mem::take(&mut before.items_failed);
         }
-        let scan_complete = true;
-        state.current = Some((pair, Pass { before, of_sources: true, scan_complete, ..Pass::default() }));
+        state.current = Some((pair, Pass::of_sources(before)));
     }
 
     /// Counts faults that were recovered, and bytes that were sent again.
@@ -319,7 +357,7 @@ impl Teller {
         let progress = Progress { scan_complete: true, ..pass.progress() };
         state.append(
             &self.shared.stop,
-            &Record::PairEnded(PairEnd { pair, of_sources, time: now(), progress: progress.clone() }),
+            &Record::PairEnded(PairEnd { pair, of_sources, of_look: false, time: now(), progress: progress.clone() }),
         );
         state.pairs[pair as usize] = Some(progress);
         state.write(&self.shared.stop);
@@ -328,6 +366,7 @@ impl Teller {
     /// The pass under way is left as it is: a later attempt goes on with it.
     pub fn leave_pass(&self) {
         let mut state = self.lock();
+        state.raise_floor();
         let Some((pair, pass)) = state.take_current() else { return };
         // Counted, but not complete.
         state.pairs[pair as usize] = Some(Progress { scan_complete: false, ..pass.progress() });
@@ -335,7 +374,10 @@ impl Teller {
 
     /// The pair is given up: what earlier attempts have told of it stays.
     pub fn lose_pair(&self) {
-        self.lock().lost_pair = true;
+        let mut state = self.lock();
+        state.raise_floor();
+        state.lost_pair = true;
+        drop(state);
         self.end_pass(false);
     }
 
@@ -354,7 +396,7 @@ impl Teller {
     ///
     /// # Errors
     /// If it cannot be told.
-    pub fn end(mut self, kind: EndKind, failure: Option<TaskFailure>) -> Result<(), JournalError> {
+    pub fn end(mut self, kind: EndKind, failure: Option<TaskFailure>, late: bool) -> Result<(), JournalError> {
         let mut state = self.lock();
         let mut progress = state.progress();
         if kind == EndKind::Done && !state.lost_pair {
@@ -363,8 +405,8 @@ impl Teller {
         }
         progress.eta_seconds = None;
         let got_somewhere =
-            progress.items_done > state.floor.items_done || progress.bytes_moved > state.floor.bytes_moved;
-        let end = AttemptEnd { time: now(), kind, progress, failure, got_somewhere };
+            progress.items_done > state.before.items_done || progress.bytes_moved > state.before.bytes_moved;
+        let end = AttemptEnd { time: now(), kind, progress, failure, got_somewhere, late };
         // A batch that could not be written is tried once more: what was kept free behind it is for this.
         let told = state.journal.append(&Record::Ended(end));
         let told = told.and_then(|()| state.journal.finish());
@@ -432,7 +474,21 @@ impl Telling {
         }
         sum.limited_by.clone_from(&self.limited_by);
         (sum.bytes_resent, sum.faults) = (self.bytes_resent, self.faults);
+        sum.items_remembered = self.remembered.iter().sum();
         sum
+    }
+
+    /// What was shown until now is not taken back.
+    fn raise_floor(&mut self) {
+        self.floor = self.progress();
+    }
+
+    /// Ends the work once its time is over.
+    fn check_limit(&mut self, stop: &Stop) {
+        if let Some(over) = self.limit.over() {
+            self.over.get_or_insert(over);
+            stop.request(StopReason::Cancel);
+        }
     }
 
     fn progress(&self) -> Progress {
@@ -483,6 +539,7 @@ impl Shared {
             if state.ended {
                 return;
             }
+            state.check_limit(&self.stop);
             let age = state.began.elapsed();
             let every = SAMPLE.mul_f64((age.as_secs_f64() / SAMPLE_AGE.as_secs_f64()).max(1.0)).min(SAMPLE_MAX);
             let due = sampled.elapsed() >= every;

@@ -5,6 +5,7 @@ mod crossed;
 mod documents;
 mod downloads;
 mod files;
+mod judge;
 mod login;
 mod operation;
 mod secrets;

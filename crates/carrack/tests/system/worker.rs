@@ -2,6 +2,7 @@
 
 mod faults;
 mod kinds;
+mod places;
 
 use carrack_core::options::RateBound;
 use carrack_service::journal::{EndKind, Record};
@@ -34,11 +35,15 @@ fn worker_copies_a_tree_between_two_nodes_and_tells_each_file_with_its_digest() 
     assert_eq!((digest, large.size), (b3sum(&tasks.sandbox.path("from/run/large")), 9 * MIB as u64));
     assert!(attempt.records.iter().any(|record| matches!(record, Record::PairEnded(end) if end.pair == 0)));
 
-    // A task that has done all does nothing more.
+    // A task that has done all does nothing more, as long as it is there.
+    let mut again = carrack_service::worker::Order { fence: 2, ..order };
+    let bytes_moved = progress.bytes_moved;
+    let end = tasks.run(&again).done().clone();
+    assert_eq!((end.progress.bytes_moved, end.got_somewhere), (bytes_moved, false));
     std::fs::remove_dir_all(tasks.sandbox.path("to/run")).unwrap();
-    let again = carrack_service::worker::Order { fence: 2, ..order };
+    again.fence = 3;
     assert_eq!(tasks.run(&again).done().progress.items_done, 301);
-    assert!(!tasks.sandbox.path("to/run").exists());
+    same_tree(&tasks.sandbox.path("from/run"), &tasks.sandbox.path("to/run"));
     assert_eq!(tasks.items("one").len(), 301);
 }
 

@@ -1,5 +1,6 @@
 //! The API over real connections: a Unix socket, and the port of a node.
 
+mod acts;
 mod bench;
 mod bounds;
 mod closed;

@@ -44,6 +44,10 @@ impl Backend for FakeBackend {
 
     fn complete(&self, _: &mut Task) {}
 
+    fn recheck(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
     fn promise(&self, _: &NewTask) -> Promise {
         Promise { start: None, time: None, why: "nothing is known of this pair".into() }
     }

@@ -103,7 +103,7 @@ fn carry_out(ledger: &dyn Ledger, call: &Call, now: Moment) -> String {
             };
             said(ledger.change_task(&name(*task), &guard, &change, &[note(&name(*task), "changed")], now))
         }
-        Call::Reopen { task } => said(ledger.reopen(&name(*task), now, &note(&name(*task), "again"))),
+        Call::Reopen { task } => said(ledger.reopen(&name(*task), now, None, &note(&name(*task), "again"))),
         Call::Record { task } => said(ledger.record(&[note(&name(*task), "told")], now)),
         Call::List { state, limit } => {
             let filter = TaskFilter { states: state.iter().copied().collect(), ..TaskFilter::default() };

@@ -24,6 +24,7 @@ pub const RULES: &[Rule] = rules! {
     state_that_has_ended_never_changes
     state_that_has_ended_takes_a_label
     reopen_has_what_ended_wait_again
+    reopen_takes_another_deadline_and_needs_one_where_it_has_passed
     reopen_is_refused_in_other_states
 };
 
@@ -49,6 +50,7 @@ fn failure() -> TaskFailure {
 
 fn progress() -> Progress {
     Progress {
+        items_remembered: 2,
         items_total: u64::MAX,
         items_done: 1,
         items_skipped: 2,
@@ -262,7 +264,7 @@ fn change_of_a_missing_task_is_missing(ledger: &dyn Ledger) {
     accept(ledger, "t1");
     let change = ledger.change_task("t2", &ANY, &only(TaskState::Paused), &[note("t2", "never")], at(2));
     assert_eq!(change, Err(LedgerError::Missing));
-    assert_eq!(ledger.reopen("t2", at(2), &note("t2", "never")), Err(LedgerError::Missing));
+    assert_eq!(ledger.reopen("t2", at(2), None, &note("t2", "never")), Err(LedgerError::Missing));
     assert_eq!(all_events(ledger).len(), 1);
 }
 
@@ -348,7 +350,7 @@ fn reopen_has_what_ended_wait_again(ledger: &dyn Ledger) {
             ..only(state)
         };
         let ended = ledger.change_task(&id, &ANY, &change, &[], at(8)).unwrap();
-        let again = ledger.reopen(&id, at(9), &note(&id, "again")).unwrap();
+        let again = ledger.reopen(&id, at(9), None, &note(&id, "again")).unwrap();
         assert!(again.version > ended.version);
         let expected = Task {
             state: TaskState::Queued,
@@ -368,10 +370,28 @@ fn reopen_has_what_ended_wait_again(ledger: &dyn Ledger) {
     }
 }
 
+fn reopen_takes_another_deadline_and_needs_one_where_it_has_passed(ledger: &dyn Ledger) {
+    accept(ledger, "t1");
+    change(ledger, &TaskChange { deadline: Some(Some(at(60))), ..TaskChange::default() });
+    end(ledger, "t1", TaskState::Failed, at(61));
+    let again = |deadline| ledger.reopen("t1", at(62), deadline, &note("t1", "again"));
+    for passed in [None, Some(Some(at(62)))] {
+        let (task, events) = (ledger.task("t1").unwrap(), all_events(ledger));
+        let error = again(passed).unwrap_err();
+        assert!(is_conflict(&error) && error.to_string().contains("deadline"), "{error:?}");
+        assert_eq!((ledger.task("t1").unwrap(), all_events(ledger)), (task, events));
+    }
+    let deadline = |task: Task| (task.state, task.request.deadline);
+    assert_eq!(deadline(again(Some(Some(at(63)))).unwrap()), (TaskState::Queued, Some(at(63))));
+    assert_eq!(deadline(ledger.task("t1").unwrap()), (TaskState::Queued, Some(at(63))));
+    end(ledger, "t1", TaskState::Partial, at(70));
+    assert_eq!(deadline(again(Some(None)).unwrap()), (TaskState::Queued, None));
+}
+
 fn reopen_is_refused_in_other_states(ledger: &dyn Ledger) {
     let refused = || {
         let (task, events) = (ledger.task("t1").unwrap(), all_events(ledger));
-        let error = ledger.reopen("t1", at(9), &note("t1", "never")).unwrap_err();
+        let error = ledger.reopen("t1", at(9), None, &note("t1", "never")).unwrap_err();
         assert!(is_conflict(&error), "{error:?}");
         assert_eq!((ledger.task("t1").unwrap(), all_events(ledger)), (task, events));
     };

@@ -131,7 +131,7 @@ fn forget_leaves_a_task_that_was_reopened(ledger: &dyn Ledger) {
     let once = Submission { submission_id: Some("once".to_owned()), ..submission("t1") };
     ledger.submit(&once, at(0)).unwrap();
     end(ledger, "t1", TaskState::Failed, at(1));
-    ledger.reopen("t1", at(2), &note("t1", "again")).unwrap();
+    ledger.reopen("t1", at(2), None, &note("t1", "again")).unwrap();
     assert_eq!(ledger.forget(&retention(100, -1000, 10)).unwrap(), [""; 0]);
     end(ledger, "t1", TaskState::Failed, at(3));
     assert_eq!(ledger.forget(&retention(100, -1000, 10)).unwrap(), ["t1"]);

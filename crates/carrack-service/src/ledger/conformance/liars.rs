@@ -58,7 +58,7 @@ impl Ledger for Liar {
         audit(filter: &AuditFilter, limit: usize) -> Vec<AuditLine>;
         count_tasks() -> Vec<(String, TaskState, u64)>;
         open_tasks() -> Vec<(Task, Vec<String>)>;
-        reopen(id: &str, now: Moment, event: &NewEvent) -> Task;
+        reopen(id: &str, now: Moment, deadline: Option<Option<Moment>>, event: &NewEvent) -> Task;
         record(events: &[NewEvent], now: Moment) -> ();
         event_range() -> (u64, u64);
         add_endpoint(row: &EndpointRow, event: &NewEvent) -> ();

@@ -14,6 +14,7 @@ pub const RULES: &[Rule] = rules! {
     endpoint_with_a_name_in_use_is_refused
     endpoint_that_is_not_there_is_missing
     endpoint_changes_only_at_its_version
+    endpoint_keeps_its_location_while_open_tasks_use_it
     endpoint_shows_whether_it_has_a_token
     endpoints_are_paged_by_name
     endpoint_in_use_is_not_removed
@@ -158,6 +159,34 @@ fn endpoint_in_use_is_not_removed(ledger: &dyn Ledger) {
     ledger.change_timer(&ended, None, &event("ended"), at(6)).unwrap();
     ledger.remove_endpoint("here", &event("removed"), at(7)).unwrap();
     assert_eq!(last_event(ledger), ("removed".to_owned(), at(7).0));
+}
+
+fn endpoint_keeps_its_location_while_open_tasks_use_it(ledger: &dyn Ledger) {
+    ledger.add_endpoint(&row("here", 1), &event("added")).unwrap();
+    let now = || ledger.endpoint("here").unwrap();
+    let moved = || {
+        let mut row = now();
+        row.endpoint.location = location(2);
+        row
+    };
+    accept(ledger, "task-1");
+    accept(ledger, "task-2");
+    let before = now();
+    let refused = ledger.change_endpoint(&moved(), &event("never"), at(4));
+    assert!(
+        matches!(&refused, Err(LedgerError::Conflict(why)) if why.contains("task-1") && why.contains("another one")),
+        "{refused:?}"
+    );
+    assert!(now() == before);
+    // All else may change, its token too.
+    let mut other = now();
+    (other.endpoint.description, other.sealed_token) = ("moved soon".to_owned(), Some(vec![1]));
+    ledger.change_endpoint(&other, &event("described"), at(5)).unwrap();
+    end(ledger, "task-1", TaskState::Failed, at(6));
+    assert!(ledger.change_endpoint(&moved(), &event("never"), at(7)).is_err());
+    end(ledger, "task-2", TaskState::Partial, at(8));
+    assert_eq!(ledger.change_endpoint(&moved(), &event("moved"), at(9)).unwrap().location, location(2));
+    assert_eq!(last_event(ledger), ("moved".to_owned(), at(9).0));
 }
 
 fn endpoint_is_removed_once(ledger: &dyn Ledger) {

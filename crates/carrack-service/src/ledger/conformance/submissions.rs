@@ -5,9 +5,11 @@ use std::thread;
 
 use carrack_core::options::Streams;
 
-use super::{Rule, accept, all_events, at, begin, behind, end, first, ids, listed, request, rules, submission};
+use super::{ANY, Rule, accept, all_events, at, begin, behind, end, first, ids, listed, request, rules, submission};
 use crate::ledger::{Ledger, LedgerError, Submission, TaskChange, TaskFilter};
-use crate::model::{EventKind, NewTask, Notice, Progress, Task, TaskKind, TaskOptions, TaskState};
+use crate::model::{
+    Blocked, BlockedCause, EventKind, NewTask, Notice, Progress, Task, TaskFailure, TaskKind, TaskOptions, TaskState,
+};
 
 pub const RULES: &[Rule] = rules! {
     submission_is_kept_as_it_was_made
@@ -164,6 +166,19 @@ fn tasks_are_listed_by_each_filter(ledger: &dyn Ledger) {
     ledger.submit(&second, at(10)).unwrap();
     ledger.submit(&Submission { owner: "bob".to_owned(), endpoints: Vec::new(), ..submission("t3") }, at(20)).unwrap();
     end(ledger, "t3", TaskState::Cancelled, at(21));
+    let failure = |code: &str| TaskFailure {
+        code: code.to_owned(),
+        side: "source".to_owned(),
+        why: "no-space".to_owned(),
+        retryable: false,
+        hints: Vec::new(),
+    };
+    for (id, code, cause) in [("t1", "no-space", BlockedCause::Retry), ("t2", "not-found", BlockedCause::Turn)] {
+        let blocked = Blocked { cause, why: "no-space".to_owned(), since: at(22), next_try: None, hint: None };
+        let change =
+            TaskChange { failure: Some(Some(failure(code))), blocked: Some(Some(blocked)), ..TaskChange::default() };
+        ledger.change_task(id, &ANY, &change, &[], at(22)).unwrap();
+    }
     let all = TaskFilter::default();
     let text = |text: &str| Some(text.to_owned());
     for (filter, expected) in [
@@ -182,6 +197,9 @@ fn tasks_are_listed_by_each_filter(ledger: &dyn Ledger) {
         (TaskFilter { before: Some(at(10)), ..all.clone() }, vec!["t1"]),
         (TaskFilter { since: Some(at(5)), before: Some(at(20)), ..all.clone() }, vec!["t2"]),
         (TaskFilter { timer: text("clock"), ..all.clone() }, vec!["t2"]),
+        (TaskFilter { cause: text("no-space"), ..all.clone() }, vec!["t1"]),
+        (TaskFilter { cause: text("turn"), ..all.clone() }, vec!["t2"]),
+        (TaskFilter { cause: text("space"), ..all.clone() }, vec![]),
         (TaskFilter { owner: text("bob"), endpoint: text("there"), ..all.clone() }, vec![]),
     ] {
         assert_eq!(listed(ledger, &filter), expected, "{filter:?}");
@@ -260,7 +278,7 @@ fn open_tasks_are_told_with_their_endpoints(ledger: &dyn Ledger) {
     for (task, _) in open {
         assert_eq!(ledger.task(&task.id).unwrap(), task);
     }
-    ledger.reopen("t2", at(5), &super::note("t2", "again")).unwrap();
+    ledger.reopen("t2", at(5), None, &super::note("t2", "again")).unwrap();
     let open = ledger.open_tasks().unwrap();
     assert_eq!(open.iter().map(|(task, _)| task.id.as_str()).collect::<Vec<_>>(), ["t1", "t2", "t3", "t4"]);
 }

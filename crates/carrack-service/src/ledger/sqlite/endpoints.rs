@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::{Done, count, document, events, integer, limit, parsed};
 use crate::clock::Moment;
-use crate::ledger::{EndpointRow, LedgerError, NewEvent, Page};
+use crate::ledger::{EndpointRow, LedgerError, NewEvent, Page, rules};
 use crate::model::Endpoint;
 
 const SELECT: &str = "SELECT name, document, version, sealed_token FROM endpoint";
@@ -33,10 +33,12 @@ pub fn list(connection: &Connection, page: &Page) -> Done<Vec<Endpoint>> {
 }
 
 pub fn change(transaction: &Transaction<'_>, row: &EndpointRow, event: &NewEvent, now: Moment) -> Done<Endpoint> {
-    let before = find(transaction, &row.endpoint.name)?.endpoint.version;
+    let known = find(transaction, &row.endpoint.name)?.endpoint;
+    let before = known.version;
     if before != row.endpoint.version {
         return Err(LedgerError::Conflict(format!("endpoint {} has changed meanwhile", row.endpoint.name)).into());
     }
+    rules::endpoint_may_change(&known, &row.endpoint, &open_tasks(transaction, &known.name)?)?;
     let has_token = row.sealed_token.is_some();
     let endpoint = Endpoint { version: before + 1, has_token, ..row.endpoint.clone() };
     transaction.execute(
@@ -45,6 +47,16 @@ pub fn change(transaction: &Transaction<'_>, row: &EndpointRow, event: &NewEvent
     )?;
     events::insert(transaction, std::slice::from_ref(event), now)?;
     Ok(endpoint)
+}
+
+/// Open tasks that use an endpoint.
+fn open_tasks(transaction: &Transaction<'_>, name: &str) -> Done<Vec<String>> {
+    let mut statement = transaction.prepare(
+        "SELECT task.id FROM task_endpoint JOIN task ON task.seq = task_endpoint.task
+         WHERE task_endpoint.endpoint = ? AND task.ended IS NULL ORDER BY task.seq",
+    )?;
+    let rows = statement.query_map([name], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 pub fn remove(transaction: &Transaction<'_>, name: &str, event: &NewEvent, now: Moment) -> Done<()> {

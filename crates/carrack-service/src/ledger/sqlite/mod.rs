@@ -337,8 +337,8 @@ impl Ledger for SqliteLedger {
         if only_progress && events.is_empty() { self.write_lightly(body) } else { self.write(body) }
     }
 
-    fn reopen(&self, id: &str, now: Moment, event: &NewEvent) -> Answer<Task> {
-        self.write(|transaction| tasks::reopen(transaction, id, now, event))
+    fn reopen(&self, id: &str, now: Moment, deadline: Option<Option<Moment>>, event: &NewEvent) -> Answer<Task> {
+        self.write(|transaction| tasks::reopen(transaction, id, now, deadline, event))
     }
 
     fn record(&self, events: &[NewEvent], now: Moment) -> Answer<()> {

@@ -157,6 +157,13 @@ impl Query {
         if let Some(timer) = &filter.timer {
             self.add(" AND timer = ?", text(timer));
         }
+        if let Some(cause) = &filter.cause {
+            let is = |column: &str, of: &str| {
+                format!("CASE WHEN json_valid({column}) THEN json_extract({column}, '$.{of}') = ? ELSE FALSE END")
+            };
+            self.add(&format!(" AND ({}", is("failure", "code")), text(cause));
+            self.add(&format!(" OR {})", is("blocked", "cause")), text(cause));
+        }
         filter.text.as_ref().map_or(Ok(()), |text| self.mentions(text))
     }
 
@@ -270,9 +277,15 @@ pub fn change(
     Ok(task)
 }
 
-pub fn reopen(transaction: &Transaction<'_>, id: &str, now: Moment, event: &NewEvent) -> Done<Task> {
+pub fn reopen(
+    transaction: &Transaction<'_>,
+    id: &str,
+    now: Moment,
+    deadline: Option<Option<Moment>>,
+    event: &NewEvent,
+) -> Done<Task> {
     let mut task = find(transaction, id)?.task;
-    rules::reopen(&mut task)?;
+    rules::reopen(&mut task, now, deadline)?;
     store(transaction, &task)?;
     events::insert(transaction, std::slice::from_ref(event), now)?;
     Ok(task)

@@ -80,7 +80,7 @@ hand_on! {
     "reads" fn open_tasks() -> Vec<(Task, Vec<String>)>;
     "writes" fn claim(id: &str, now: Moment, event: &NewEvent) -> Task;
     "writes" fn change_task(id: &str, guard: &TaskGuard, change: &TaskChange, events: &[NewEvent], now: Moment) -> Task;
-    "writes" fn reopen(id: &str, now: Moment, event: &NewEvent) -> Task;
+    "writes" fn reopen(id: &str, now: Moment, deadline: Option<Option<Moment>>, event: &NewEvent) -> Task;
     "writes" fn record(events: &[NewEvent], now: Moment) -> ();
     "reads" fn events(filter: &EventFilter, limit: usize) -> Vec<Event>;
     "reads" fn event_range() -> (u64, u64);

@@ -436,3 +436,22 @@ fn queue_that_nothing_changes_is_not_planned_each_second() {
     assert_eq!(planned(&mut script, 1), 1);
     assert!(tasks.iter().all(|id| script.task(id).state == TaskState::Active));
 }
+
+#[test]
+fn river_deadline_that_was_put_off_before_the_service_died_fails_no_task() {
+    let mut script = Script::new(21);
+    let deadline = |script: &Script, seconds| Some(script.clock.now().after(Duration::from_secs(seconds)));
+    let pair = Pair { source: format!("@n0:{}", items(60).path()), destination: Some("@n1:/to".to_owned()) };
+    let request = NewTask { pairs: vec![pair], deadline: deadline(&script, 20), ..NewTask::default() };
+    let id = script.add_request("ann", request);
+    script.until(&id, TaskState::Active, 10);
+    script.seconds(3);
+    // It was acknowledged, and the service had no time to tell the worker.
+    script.kill_service();
+    let change = TaskChange { deadline: Some(deadline(&script, 3600)), ..TaskChange::default() };
+    script.change(&id, change, &[]);
+    script.seconds(30);
+    assert!(lock(&script.world).running().is_empty(), "the worker knew of the first deadline alone");
+    script.start_service();
+    script.until(&id, TaskState::Succeeded, 600);
+}

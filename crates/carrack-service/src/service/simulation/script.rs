@@ -29,15 +29,18 @@ pub struct Summary {
     pub ends: BTreeMap<&'static str, u64>,
     pub crashes: u64,
     pub attempts: u64,
+    /// Tasks that said SUCCEEDED and were compared.
+    pub judged: u64,
+    /// Locations of endpoints, deadlines, files and tokens that were changed.
+    pub changes: u64,
 }
 
 /// What is known of a task from outside.
 #[derive(Debug, Default)]
 struct Expected {
-    work: Work,
+    works: Vec<Work>,
     cancelled: bool,
     paused: bool,
-    deadline: Option<Moment>,
     kills: u64,
     ended: Option<TaskState>,
 }
@@ -64,6 +67,8 @@ pub struct Script {
     /// The latest that the clock on the wall has shown.
     latest: Moment,
     crashes: u64,
+    judged: u64,
+    changes: u64,
     ids: u64,
 }
 
@@ -94,6 +99,8 @@ impl Script {
             tried: Vec::new(),
             tasks: BTreeMap::new(),
             crashes: 0,
+            judged: 0,
+            changes: 0,
             ids: 0,
         };
         script.start_service();
@@ -143,7 +150,7 @@ impl Script {
     /// One second: everything gets on.
     pub fn second(&mut self) {
         self.pass(Duration::from_secs(1));
-        lock(&self.world).work(self.clock.now());
+        lock(&self.world).work(self.clock.now(), self.clock.elapsed());
         self.turn();
     }
 
@@ -181,6 +188,10 @@ impl Script {
                 let mut world = lock(&self.world);
                 world.full = !world.full;
             }
+            53..57 => self.move_endpoint(),
+            57..61 => self.change_deadline(),
+            61..66 => self.lose_file(),
+            66..68 => self.toggle_token(),
             48..53 => {
                 let seconds = self.chance.below(120);
                 self.pass(Duration::from_secs(seconds));
@@ -204,20 +215,22 @@ impl Script {
     }
 
     fn submit(&mut self) {
-        let work = Work { items: 1 + self.chance.below(30), bad: 0, poison: self.chance.below(40) == 0 };
+        let pairs = (0..1 + self.chance.below(2)).map(|_| self.any_pair()).collect();
+        let seconds = 30 + self.chance.below(3000);
+        let deadline = (self.chance.below(8) == 0).then(|| self.clock.now().after(Duration::from_secs(seconds)));
+        let request = NewTask { pairs, deadline, priority: Some(self.chance.below(10) as u8), ..NewTask::default() };
+        let owner = USERS[self.chance.below(3) as usize].to_owned();
+        self.tried.push(Tried { id: format!("submission {}", self.tried.len()), request, owner, task: None });
+        self.try_submission(self.tried.len() - 1);
+    }
+
+    fn any_pair(&mut self) -> Pair {
+        let work = Work { items: 1 + self.chance.below(20), bad: 0, poison: self.chance.below(60) == 0 };
         let bad = if self.chance.below(4) == 0 { self.chance.below(work.items + 1) } else { 0 };
         let work = Work { bad, ..work };
         let node = |chance: &mut Chance| NODES[chance.below(4) as usize];
         let (source, destination) = (node(&mut self.chance), node(&mut self.chance));
-        let pair =
-            Pair { source: format!("@{source}:{}", work.path()), destination: Some(format!("@{destination}:/to")) };
-        let seconds = 30 + self.chance.below(3000);
-        let deadline = (self.chance.below(8) == 0).then(|| self.clock.now().after(Duration::from_secs(seconds)));
-        let request =
-            NewTask { pairs: vec![pair], deadline, priority: Some(self.chance.below(10) as u8), ..NewTask::default() };
-        let owner = USERS[self.chance.below(3) as usize].to_owned();
-        self.tried.push(Tried { id: format!("submission {}", self.tried.len()), request, owner, task: None });
-        self.try_submission(self.tried.len() - 1);
+        Pair { source: format!("@{source}:{}", work.path()), destination: Some(format!("@{destination}:/to")) }
     }
 
     fn submit_again(&mut self) {
@@ -243,10 +256,8 @@ impl Script {
             assert_eq!(submitted.duplicate, task != submission.id);
             // A submission is one task, whenever it is answered.
             assert_eq!(tried.task.get_or_insert(task.clone()), &task);
-            let work =
-                tried.request.pairs[0].source.split('/').filter_map(|part| part.parse().ok()).collect::<Vec<u64>>();
-            let work = Work { items: work[0], bad: work[1], poison: work[2] > 0 };
-            let expected = Expected { work, deadline: tried.request.deadline, ..Expected::default() };
+            let works = tried.request.pairs.iter().map(|pair| Work::at(&pair.source)).collect();
+            let expected = Expected { works, ..Expected::default() };
             self.tasks.entry(task).or_insert(expected);
             submission.request.label = Some("another".to_owned());
             let other = api.submit(&submission, now);
@@ -296,12 +307,85 @@ impl Script {
             detail: serde_json::json!({}),
         };
         let before = self.ledger.task(&id).unwrap();
-        let _ = api.reopen(&id, self.clock.now(), &event);
+        let deadline = (self.chance.below(2) == 0).then_some(None);
+        let _ = api.reopen(&id, self.clock.now(), deadline, &event);
         if self.ledger.task(&id).unwrap().state != before.state {
             let expected = self.tasks.get_mut(&id).unwrap();
-            let Expected { work, deadline, .. } = std::mem::take(expected);
-            *expected = Expected { work, deadline, ..Expected::default() };
+            let Expected { works, .. } = std::mem::take(expected);
+            *expected = Expected { works, ..Expected::default() };
         }
+    }
+
+    /// An endpoint leads elsewhere, or back; the ledger says when it may not.
+    fn move_endpoint(&mut self) {
+        let Some(api) = self.api() else { return };
+        let name = NODES[self.chance.below(4) as usize];
+        let mut row = self.ledger.endpoint(name).unwrap();
+        let EndpointLocation::Node { host, .. } = &mut row.endpoint.location else { return };
+        *host = if host == name { format!("{name}-moved") } else { name.to_owned() };
+        self.changes += u64::from(api.change_endpoint(&row, &endpoint_event(name), self.clock.now()).is_ok());
+    }
+
+    fn change_deadline(&mut self) {
+        let (Some(id), Some(api)) = (self.any_task(), self.api()) else { return };
+        let (seconds, any) = (20 + self.chance.below(3000), self.chance.below(3) > 0);
+        let deadline = any.then(|| self.clock.now().after(Duration::from_secs(seconds)));
+        let owner = self.ledger.task(&id).unwrap().owner;
+        let (task, text, detail) = (Some(id.clone()), String::new(), serde_json::json!({}));
+        let event = NewEvent { kind: EventKind::Updated, owner, task, subject: None, text, detail };
+        let change = TaskChange { deadline: Some(deadline), ..TaskChange::default() };
+        let changed = api.change_task(&id, &TaskGuard::default(), &change, &[event], self.clock.now());
+        self.changes += u64::from(changed.is_ok());
+    }
+
+    /// Somebody deletes or alters an item of a task that nobody carries out.
+    fn lose_file(&mut self) {
+        let mut world = lock(&self.world);
+        let count = world.files.len() as u64;
+        let Some(place) = world.files.keys().nth(self.chance.below(count) as usize).cloned() else { return };
+        let is_settled = self
+            .ledger
+            .task(&place.1)
+            .is_ok_and(|task| !matches!(task.state, TaskState::Active | TaskState::Cancelling | TaskState::Succeeded));
+        if !is_settled || world.tasks.get(&place.1).is_some_and(|task| task.process.is_some()) {
+            return;
+        }
+        self.changes += 1;
+        if self.chance.below(2) == 0 {
+            world.files.remove(&place);
+        } else {
+            world.files.insert(place, "altered".to_owned());
+        }
+    }
+
+    fn toggle_token(&mut self) {
+        let node = NODES[self.chance.below(4) as usize].to_owned();
+        let mut world = lock(&self.world);
+        self.changes += 1;
+        if !world.refusing.remove(&node) {
+            world.refusing.insert(node);
+        }
+    }
+
+    /// Compares a task with what is at the places that its endpoints name now: items that are there, and items in all.
+    fn judge(&self, task: &Task) -> (u64, u64) {
+        let world = lock(&self.world);
+        let host = |location: &str| {
+            let name = location.trim_start_matches('@').split(':').next().unwrap_or_default();
+            match self.ledger.endpoint(name).unwrap().endpoint.location {
+                EndpointLocation::Node { host, .. } => host,
+                _ => String::new(),
+            }
+        };
+        let (mut there, mut all) = (0, 0);
+        for (number, pair) in (0u32..).zip(&task.request.pairs) {
+            let (from, to) = (host(&pair.source), host(pair.destination.as_ref().unwrap()));
+            for item in 0..Work::at(&pair.source).items {
+                all += 1;
+                there += u64::from(world.files.get(&(to.clone(), task.id.clone(), number, item)) == Some(&from));
+            }
+        }
+        (there, all)
     }
 
     fn break_ledger(&mut self) {
@@ -358,13 +442,13 @@ impl Script {
 
     /// What must be true after every step.
     fn check(&mut self) {
-        let world = lock(&self.world);
         let mut at_limit = 0;
-        for (id, expected) in &mut self.tasks {
+        let mut all = std::mem::take(&mut self.tasks);
+        for (id, expected) in &mut all {
             let task = self.ledger.task(id).unwrap_or_else(|error| panic!("{id} was acknowledged: {error}"));
+            let world = lock(&self.world);
             let seen = world.tasks.get(id);
-            let process = seen.and_then(|seen| seen.process.as_ref());
-            if let Some(process) = process {
+            if let Some(process) = seen.and_then(|seen| seen.process.as_ref()) {
                 assert_eq!(process.fence, task.fence, "{id} has a worker of another attempt");
                 let is_running = matches!(task.state, TaskState::Active | TaskState::Cancelling);
                 assert!(is_running, "{id} has a worker and is {}", task.state.name());
@@ -373,22 +457,29 @@ impl Script {
                         || pair.destination.as_ref().is_some_and(|end| end.starts_with("@n3:"))
                 }));
             }
+            let reached = seen.is_some_and(|seen| seen.reached);
+            drop(world);
             if let Some(state) = expected.ended {
                 assert_eq!(task.state, state, "{id} had ended");
+                continue;
             }
             expected.ended = task.state.has_ended().then_some(task.state);
-            let (done, work) = (seen.map_or(0, |seen| seen.done), &expected.work);
+            let bad: u64 = expected.works.iter().map(|work| work.bad).sum();
+            let (there, items) = if task.state.has_ended() { self.judge(&task) } else { (0, 0) };
+            self.judged += u64::from(task.state == TaskState::Succeeded);
             let is_right = match task.state {
-                TaskState::Succeeded => done == work.items && work.bad == 0,
-                TaskState::Partial => done == work.items - work.bad && done > 0 && work.bad > 0,
-                TaskState::Failed => may_have_failed(&task, expected, self.latest),
+                TaskState::Succeeded => there == items && bad == 0,
+                TaskState::Partial => there == items - bad && there > 0 && bad > 0,
+                TaskState::Failed => may_have_failed(&task, expected, reached, self.latest),
                 TaskState::Cancelled | TaskState::Cancelling => expected.cancelled,
                 TaskState::Paused => expected.paused,
                 TaskState::Queued | TaskState::Active => true,
                 TaskState::Staging => false,
             };
-            assert!(is_right, "{id} is {} with {done} of {work:?}: {task:#?} {expected:#?}", task.state.name());
+            let state = task.state.name();
+            assert!(is_right, "{id} is {state} with {there} of {items} items: {task:#?} {expected:#?}");
         }
+        self.tasks = all;
         assert!(at_limit <= LIMIT, "{at_limit} transfers at an endpoint that carries {LIMIT}");
     }
 
@@ -397,6 +488,7 @@ impl Script {
         self.kill_service();
         let mut world = lock(&self.world);
         world.away.clear();
+        world.refusing.clear();
         world.full = false;
         for task in world.tasks.values_mut() {
             if let Some(process) = &mut task.process {
@@ -422,6 +514,7 @@ impl Script {
             assert!(second < seconds, "after {seconds} s some tasks have not ended: {waiting:#?}");
         }
         let mut summary = Summary { crashes: self.crashes, attempts: lock(&self.world).attempts, ..Summary::default() };
+        (summary.judged, summary.changes) = (self.judged, self.changes);
         for id in self.tasks.keys() {
             *summary.ends.entry(self.ledger.task(id).unwrap().state.name()).or_default() += 1;
         }
@@ -455,12 +548,13 @@ impl Script {
     }
 }
 
-fn may_have_failed(task: &Task, expected: &Expected, latest: Moment) -> bool {
+fn may_have_failed(task: &Task, expected: &Expected, reached: bool, latest: Moment) -> bool {
     let code = task.failure.as_ref().map_or("", |failure| failure.code.as_str());
     match code {
-        "deadline-passed" => expected.deadline.is_some_and(|deadline| deadline <= latest),
-        "internal" => expected.work.poison || expected.kills >= 10,
-        _ => expected.work.bad == expected.work.items,
+        "deadline-passed" => task.request.deadline.is_some_and(|deadline| deadline <= latest),
+        "authentication-failed" => !reached,
+        "internal" => expected.works.iter().any(|work| work.poison) || expected.kills >= 10,
+        _ => expected.works.iter().all(|work| work.bad == work.items),
     }
 }
 

@@ -1,16 +1,18 @@
 //! What the service does not own: the clock, the nodes, and the workers, which outlive it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::clock::{Clock, Moment};
-use crate::journal::{AttemptEnd, EndKind, Record, Sample};
-use crate::model::{EventKind, Fence, Progress, TaskFailure};
+use crate::journal::{AttemptEnd, EndKind, Item, PairEnd, Record, Sample};
+use crate::model::{EventKind, Fence, ItemState, Progress, TaskFailure};
 use crate::service::workers::{StartFault, Workers};
 use crate::supervise::{Told, What};
-use crate::worker::{EndOrder, Order};
+use crate::worker::history::{History, Rest};
+use crate::worker::{EndOrder, Order, PairOrder};
+use carrack_core::report::ItemKind;
 
 /// As the supervisor has them.
 const STOP_GRACE: Duration = Duration::from_secs(20);
@@ -82,28 +84,54 @@ impl Work {
         format!("/{}/{}/{}", self.items, self.bad, u8::from(self.poison))
     }
 
-    fn of(order: &Order) -> (Self, BTreeSet<String>) {
-        let mut nodes = BTreeSet::new();
-        let mut work = Self::default();
-        for end in order.pairs.iter().flat_map(|pair| [Some(&pair.source), pair.destination.as_ref()]).flatten() {
-            if let EndOrder::Node { host, path, .. } = end {
-                nodes.insert(host.clone());
-                let numbers: Vec<u64> = path.split('/').filter_map(|part| part.parse().ok()).collect();
-                if let [items, bad, poison] = numbers[..] {
-                    work = Self { items, bad, poison: poison > 0 };
-                }
-            }
+    /// By the path of a source.
+    pub fn at(path: &str) -> Self {
+        let numbers: Vec<u64> = path.split('/').filter_map(|part| part.parse().ok()).collect();
+        match numbers[..] {
+            [items, bad, poison] => Self { items, bad, poison: poison > 0 },
+            _ => Self::default(),
         }
-        (work, nodes)
     }
 }
+
+/// A pair of an order: what is done, from which host to which.
+#[derive(Clone, Debug)]
+struct SimPair {
+    work: Work,
+    source: String,
+    destination: String,
+    place: Vec<u8>,
+}
+
+impl SimPair {
+    fn of(pair: &PairOrder) -> Self {
+        let host = |end: &EndOrder| match end {
+            EndOrder::Node { host, path, .. } => (host.clone(), Work::at(path)),
+            _ => ("here".to_owned(), Work::default()),
+        };
+        let (source, work) = host(&pair.source);
+        let destination = pair.destination.as_ref().map_or_else(|| source.clone(), |end| host(end).0);
+        Self { work, source, destination, place: pair.place() }
+    }
+}
+
+/// Where an item of a task is: host, task, pair and number.
+pub type Place = (String, String, u32, u64);
 
 /// A worker.
 #[derive(Debug)]
 pub struct Process {
     pub fence: Fence,
-    work: Work,
-    nodes: BTreeSet<String>,
+    pairs: Vec<SimPair>,
+    /// What it has read in the journal.
+    history: History,
+    /// The pair that it is at, and what is left to be done of it.
+    at: usize,
+    todo: Option<VecDeque<u64>>,
+    /// Items of each pair that failed.
+    failed: BTreeMap<usize, u64>,
+    reached: bool,
+    deadline: Option<Duration>,
     /// It was told to end.
     term: bool,
     /// It hangs, or somebody has stopped it.
@@ -116,10 +144,11 @@ pub struct Process {
 #[derive(Debug, Default)]
 pub struct TaskWorld {
     journal: Vec<(Fence, Record)>,
-    /// Items that are at their destination.
+    /// Items that were brought to their destination, by the last attempt's count.
     pub done: u64,
-    pub failed: u64,
     pub process: Option<Process>,
+    /// A worker has reached its hosts.
+    pub reached: bool,
     /// The highest fence that ever began.
     last_fence: Fence,
 }
@@ -128,25 +157,40 @@ pub struct TaskWorld {
 #[derive(Debug, Default)]
 pub struct World {
     pub tasks: BTreeMap<String, TaskWorld>,
+    /// All items that are anywhere, with the host that they came from.
+    pub files: BTreeMap<Place, String>,
     /// Nodes that are away.
     pub away: BTreeSet<String>,
+    /// Nodes that refuse the token that they are shown.
+    pub refusing: BTreeSet<String>,
     /// The state directory takes nothing.
     pub full: bool,
     pub attempts: u64,
     events: u64,
 }
 
+/// What a worker meets in a step.
+struct Around<'a> {
+    id: &'a str,
+    files: &'a mut BTreeMap<Place, String>,
+    away: &'a BTreeSet<String>,
+    refusing: &'a BTreeSet<String>,
+    now: Moment,
+    steady: Duration,
+    event: u64,
+}
+
 impl World {
     /// Every worker gets one step further.
-    pub fn work(&mut self, now: Moment) {
-        let away = self.away.clone();
-        let events = &mut self.events;
-        for task in self.tasks.values_mut() {
+    pub fn work(&mut self, now: Moment, steady: Duration) {
+        let Self { tasks, files, away, refusing, events, .. } = self;
+        for (id, task) in tasks {
             let mut process = task.process.take();
             if let Some(running) = process.as_mut().filter(|process| !process.frozen) {
                 *events += 1;
-                let lives = task.step(running, &away, now, *events);
-                if !lives {
+                let (files, away, refusing) = (&mut *files, &*away, &*refusing);
+                let around = Around { id, files, away, refusing, now, steady, event: *events };
+                if !task.step(running, around) {
                     process = None;
                 }
             }
@@ -166,71 +210,132 @@ impl World {
     }
 }
 
+fn failure(code: &str, why: &str, retryable: bool) -> Option<TaskFailure> {
+    let (code, side, why) = (code.to_owned(), "link".to_owned(), why.to_owned());
+    Some(TaskFailure { code, side, why, retryable, hints: vec![] })
+}
+
 impl TaskWorld {
     /// One step of a worker; whether it lives on.
-    fn step(&mut self, process: &mut Process, away: &BTreeSet<String>, now: Moment, event: u64) -> bool {
-        let fence = process.fence;
+    fn step(&mut self, process: &mut Process, around: Around<'_>) -> bool {
+        let (fence, now) = (process.fence, around.now);
         if process.ended {
             return false;
         }
         if self.last_fence < fence {
-            // An attempt tries again what failed.
-            (self.last_fence, self.failed) = (fence, 0);
+            self.last_fence = fence;
+            process.history = History::of(self.journal.iter().map(|(_, record)| record.clone()));
+            process.reached = process.history.reached;
             let record = Record::Began { fence, time: now, process: 1, program: "sim".to_owned() };
             self.journal.push((fence, record));
             return true;
         }
-        if process.work.poison {
+        if process.pairs.iter().any(|pair| pair.work.poison) {
             return false;
         }
         if process.term {
-            self.end(process, EndKind::Stopped, None, now);
+            self.end(process, &around, EndKind::Stopped, None);
             return true;
         }
-        if let Some(node) = process.nodes.intersection(away).next() {
+        if process.deadline.is_some_and(|deadline| deadline <= around.steady) {
+            self.end(process, &around, EndKind::Failed, failure("deadline-passed", "too late", false));
+            return true;
+        }
+        let Some(pair) = process.pairs.get(process.at).cloned() else {
+            self.end(process, &around, EndKind::Done, None);
+            return true;
+        };
+        let ends = [&pair.source, &pair.destination];
+        if let Some(node) = ends.into_iter().find(|host| around.away.contains(*host)) {
             let why = format!("{node} does not answer");
-            let failure = TaskFailure {
-                code: "connect-failed".to_owned(),
-                side: "link".to_owned(),
-                why,
-                retryable: true,
-                hints: vec![],
-            };
-            self.end(process, EndKind::Failed, Some(failure), now);
+            self.end(process, &around, EndKind::Failed, failure("connect-failed", &why, true));
             return true;
         }
-        if self.failed < process.work.bad {
-            self.failed += 1;
-        } else if self.done + self.failed < process.work.items {
-            self.done += 1;
-            process.moved = true;
-            let (kind, text) = (EventKind::Note, format!("note {event}"));
-            self.journal.push((fence, Record::Event { time: now, kind, text, detail: "{}".to_owned() }));
-        } else {
-            self.end(process, EndKind::Done, None, now);
+        if ends.into_iter().any(|host| around.refusing.contains(host)) {
+            // Only what was taken before may be taken again.
+            let why = failure("authentication-failed", "the token is refused", process.reached);
+            self.end(process, &around, EndKind::Failed, why);
             return true;
         }
-        let progress = self.progress(&process.work);
-        let sample = Sample { time: now, progress, streams: 1, source: None, destination: None };
-        self.journal.push((fence, Record::Sample(sample)));
+        if !std::mem::replace(&mut process.reached, true) {
+            self.journal.push((fence, Record::Reached));
+            self.reached = true;
+        }
+        self.work(process, &pair, around);
         true
     }
 
-    fn progress(&self, work: &Work) -> Progress {
+    /// Gets one item further.
+    fn work(&mut self, process: &mut Process, pair: &SimPair, around: Around<'_>) {
+        let (fence, number, now) = (process.fence, process.at as u32, around.now);
+        let place = |item: u64| (pair.destination.clone(), around.id.to_owned(), number, item);
+        let Some(todo) = &mut process.todo else {
+            let failed = process.history.pairs.get(&number).map(|pair| pair.failed.clone()).unwrap_or_default();
+            let failed: BTreeSet<u64> =
+                failed.iter().filter_map(|path| std::str::from_utf8(path).ok()?.parse().ok()).collect();
+            let is_there = |item: &u64| around.files.get(&place(*item)) == Some(&pair.source);
+            let is_left = |item: &u64| failed.contains(item) || !is_there(item);
+            let all = 0..pair.work.items;
+            let todo: VecDeque<u64> = match process.history.rest(number, &pair.place) {
+                Rest::Whole | Rest::Anew => all.collect(),
+                Rest::Failed | Rest::Look => all.filter(is_left).collect(),
+            };
+            process.failed.insert(process.at, 0);
+            if !todo.is_empty() {
+                self.journal.push((fence, Record::PassBegan { pair: number, place: pair.place.clone() }));
+            }
+            process.todo = (!todo.is_empty()).then_some(todo);
+            process.at += usize::from(process.todo.is_none());
+            return;
+        };
+        let Some(item) = todo.pop_front() else { return };
+        let is_last = todo.is_empty();
+        let is_bad = item < pair.work.bad;
+        let state = if is_bad { ItemState::Failed } else { ItemState::Done };
+        let (path, kind, size) = (item.to_string().into_bytes(), ItemKind::File, 1000);
+        let told = Item { pair: number, path, kind, state, size, digest: None, failure: None };
+        self.journal.push((fence, Record::Item(told)));
+        if is_bad {
+            *process.failed.entry(process.at).or_default() += 1;
+        } else {
+            around.files.insert(place(item), pair.source.clone());
+            process.moved = true;
+            let (kind, text) = (EventKind::Note, format!("note {}", around.event));
+            self.journal.push((fence, Record::Event { time: now, kind, text, detail: "{}".to_owned() }));
+        }
+        let progress = self.progress(process, &around);
+        self.done = progress.items_done;
+        if is_last {
+            let (of_sources, of_look) = (false, false);
+            let end = PairEnd { pair: number, of_sources, of_look, time: now, progress: progress.clone() };
+            self.journal.push((fence, Record::PairEnded(end)));
+            (process.at, process.todo) = (process.at + 1, None);
+        }
+        let sample = Sample { time: now, progress, streams: 1, source: None, destination: None };
+        self.journal.push((fence, Record::Sample(sample)));
+    }
+
+    fn progress(&self, process: &Process, around: &Around<'_>) -> Progress {
+        let there = |(number, pair): (usize, &SimPair)| {
+            let place = |item| (pair.destination.clone(), around.id.to_owned(), number as u32, item);
+            (0..pair.work.items).filter(|item| around.files.get(&place(*item)) == Some(&pair.source)).count() as u64
+        };
+        let items_done = process.pairs.iter().enumerate().map(there).sum();
         Progress {
-            items_total: work.items,
-            items_done: self.done,
-            items_failed: self.failed,
-            bytes_moved: self.done * 1000,
+            items_total: process.pairs.iter().map(|pair| pair.work.items).sum(),
+            items_done,
+            items_failed: process.failed.values().sum(),
+            bytes_moved: items_done * 1000,
             scan_complete: true,
             ..Progress::default()
         }
     }
 
-    fn end(&mut self, process: &mut Process, kind: EndKind, failure: Option<TaskFailure>, now: Moment) {
+    fn end(&mut self, process: &mut Process, around: &Around<'_>, kind: EndKind, failure: Option<TaskFailure>) {
         process.ended = true;
-        let (progress, got_somewhere) = (self.progress(&process.work), process.moved);
-        let end = AttemptEnd { time: now, kind, progress, failure, got_somewhere };
+        let (progress, got_somewhere, time) = (self.progress(process, around), process.moved, around.now);
+        let late = failure.as_ref().is_some_and(|failure| failure.code == "deadline-passed");
+        let end = AttemptEnd { time, kind, progress, failure, got_somewhere, late };
         self.journal.push((process.fence, Record::Ended(end)));
     }
 
@@ -277,6 +382,11 @@ impl SimWorkers {
         self.dead.load(Ordering::Relaxed)
     }
 
+    /// As a worker takes a deadline: from here on by a clock that does not jump.
+    fn steady_of(&self, deadline: Option<Moment>) -> Option<Duration> {
+        deadline.map(|deadline| self.clock.elapsed() + deadline.since(self.clock.now()))
+    }
+
     fn follow(&mut self, task: &str, fence: Fence) {
         let heard = self.clock.elapsed();
         self.followed.insert(task.to_owned(), Followed { fence, read: 0, heard, stopping: None });
@@ -305,9 +415,21 @@ impl Workers for SimWorkers {
             order.task,
             task.last_fence
         );
-        let (work, nodes) = Work::of(order);
         let fence = order.fence;
-        task.process = Some(Process { fence, work, nodes, term: false, frozen: false, ended: false, moved: false });
+        task.process = Some(Process {
+            fence,
+            pairs: order.pairs.iter().map(SimPair::of).collect(),
+            history: History::default(),
+            at: 0,
+            todo: None,
+            failed: BTreeMap::new(),
+            reached: false,
+            deadline: self.steady_of(order.deadline),
+            term: false,
+            frozen: false,
+            ended: false,
+            moved: false,
+        });
         drop(world);
         self.follow(&order.task, fence);
         Ok(())
@@ -328,6 +450,18 @@ impl Workers for SimWorkers {
                 process.term = true;
             }
         }
+    }
+
+    fn tell_deadline(&mut self, task: &str, deadline: Option<Moment>) -> Result<(), String> {
+        if self.is_dead() {
+            return Err("the service is dead".to_owned());
+        }
+        let deadline = self.steady_of(deadline);
+        let mut world = lock(&self.world);
+        if let Some(process) = world.tasks.get_mut(task).and_then(|task| task.process.as_mut()) {
+            process.deadline = deadline;
+        }
+        Ok(())
     }
 
     fn poll(&mut self) -> Vec<Told> {

@@ -1,63 +1,135 @@
 //! Steering tasks: `pause`, `resume`, `retry`, `cancel`, `clone`, `update`.
 
-use carrack_service::client::{Call, with_query};
-use carrack_service::model::{Task, TaskUpdate};
+use carrack_service::client::Call;
+use carrack_service::clock::Moment;
+use carrack_service::model::{Task, TaskAct, TaskActed, TaskActs, TaskClone, TaskRetry, TaskUpdate};
 use clap::Command;
 
 use super::super::reach::JSON;
 use super::submission::{DEADLINE, LABEL, PRIORITY};
-use super::{TASKS, path_of, tasks, told};
+use super::{TASKS, path_of, select, tasks, told};
 use crate::cli::flag::Switch;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::exit;
 use crate::managed::service::Service;
 use crate::managed::show;
+use crate::output::format::counted;
 use crate::output::lines::Lines;
 use crate::output::{human, say};
 
-const ALL: Switch = Switch::new("all", "All of your tasks that have not ended");
 const NO_LABEL: Switch = Switch::new("no-label", "Take the label away");
 const NO_DEADLINE: Switch = Switch::new("no-deadline", "Take the deadline away");
+const RECHECK: Switch =
+    Switch::new("recheck", "Read what counts as done at the destination, and compare its digests, too");
+const DRY_RUN: Switch = Switch::short('n', "dry-run", "Say which tasks they are; do nothing");
 
 /// What clap knows of them.
 pub fn commands() -> [Command; 6] {
-    let of = |name: &'static str, about: &'static str| Command::new(name).about(about).arg(TASKS.arg().required(true));
-    let cancel = Command::new("cancel")
-        .about("End tasks; what was copied stays")
-        .arg(TASKS.arg().required_unless_present(ALL.name).conflicts_with(ALL.name))
-        .arg(ALL.arg());
-    let update = of("update", "Change label, deadline or priority")
+    let many =
+        |name: &'static str, about: &'static str| select::add(Command::new(name).about(about)).arg(DRY_RUN.arg());
+    let deadline = || [DEADLINE.arg().conflicts_with(NO_DEADLINE.name), NO_DEADLINE.arg()];
+    let clone = Command::new("clone")
+        .about("Submit the same once more; the new identifier is printed")
+        .arg(TASKS.arg().required(true))
+        .args(deadline());
+    let update = Command::new("update")
+        .about("Change label, deadline or priority")
+        .arg(TASKS.arg().required(true))
         .args([LABEL.arg().conflicts_with(NO_LABEL.name), NO_LABEL.arg()])
-        .args([DEADLINE.arg().conflicts_with(NO_DEADLINE.name), NO_DEADLINE.arg(), PRIORITY.arg()]);
+        .args(deadline())
+        .arg(PRIORITY.arg());
     [
-        of("pause", "Have tasks wait; a transfer under way ends where it is"),
-        of("resume", "Have paused tasks go on where they stopped"),
-        of("retry", "Try what failed once more, of tasks that have ended"),
-        cancel,
-        of("clone", "Submit the same once more; the new identifier is printed"),
+        many("pause", "Have tasks wait; a transfer under way ends where it is"),
+        many("resume", "Have paused tasks go on where they stopped"),
+        many("retry", "Try what failed once more, of tasks that have ended").args(deadline()).arg(RECHECK.arg()),
+        many("cancel", "End tasks; what was copied stays"),
+        clone,
         update,
     ]
 }
 
-/// Runs one of those that need nothing but the task.
+/// The deadline that is asked for: left as it is, taken away, or another one.
+fn deadline(flags: &Flags) -> Result<Option<Option<Moment>>, CommandError> {
+    if flags.has(&NO_DEADLINE) { Ok(Some(None)) } else { Ok(flags.get(&DEADLINE)?.map(Some)) }
+}
+
+/// Runs one of those that change where a task stands.
 pub fn act(action: &str, flags: &Flags) -> Result<u8, CommandError> {
-    let (service, json) = (Service::open(flags)?, flags.has(&JSON));
-    let ids = if action == "cancel" && flags.has(&ALL) { open_tasks(&service)? } else { tasks(flags, &TASKS)? };
-    let mut out = Lines::stdout(json);
-    if ids.is_empty() && !json {
-        say("there are no tasks that have not ended");
+    let Ok(act) = TaskAct::parse(action) else { return clone(flags) };
+    let (deadline, recheck) = match act {
+        TaskAct::Retry => (deadline(flags)?, flags.has(&RECHECK)),
+        _ => (None, false),
+    };
+    let dry_run = flags.has(&DRY_RUN);
+    let ids = tasks(flags, &TASKS)?;
+    // Whoever names tasks means these: no variable of the environment adds others.
+    if let (true, Some(filter)) = (ids.is_empty(), select::filter(flags)?) {
+        let (limit, cursor) = (Some(TASKS_AT_ONCE), None);
+        return many(flags, TaskActs { act, filter, dry_run, deadline, recheck, limit, cursor });
     }
+    let (service, json) = (Service::open(flags)?, flags.has(&JSON));
+    let mut out = Lines::stdout(json);
     for id in ids {
-        let call = Call::post(path_of(&id, &format!("/{action}")));
-        let task: Task = service.call(&call)?;
+        let task: Task = if dry_run {
+            service.get(&path_of(&id, ""))?
+        } else {
+            let call = Call::post(path_of(&id, &format!("/{action}")));
+            let call = if act == TaskAct::Retry { service.with(call, &TaskRetry { deadline, recheck })? } else { call };
+            service.call(&call)?
+        };
         if json {
             out.json(&told::object("task", &task));
-        } else if action == "clone" {
-            out.line(human::safe(&task.id).as_bytes());
         } else {
             say(&format!("{id} {}{}", show::progress_line(&task), pending(&task)));
         }
+    }
+    out.finish()?;
+    Ok(exit::DONE)
+}
+
+/// Tasks of one call: the API's most.
+const TASKS_AT_ONCE: usize = 1000;
+
+/// The same to all tasks that were described, page by page.
+fn many(flags: &Flags, mut acts: TaskActs) -> Result<u8, CommandError> {
+    let (service, json) = (Service::open(flags)?, flags.has(&JSON));
+    let mut out = Lines::stdout(json);
+    let (mut meant, mut done) = (0, 0);
+    loop {
+        let call = service.with(Call::post("/tasks/acts"), &acts)?;
+        let acted: TaskActed = service.call(&call)?;
+        (meant, done) = (meant + acted.tasks, done + acted.done);
+        for task in &acted.items {
+            if json {
+                out.json(&told::object("task-act", task));
+            } else {
+                out.line(show::acted_line(task).as_bytes());
+            }
+        }
+        out.check()?;
+        acts.cursor = acted.next;
+        if acts.cursor.is_none() {
+            break;
+        }
+    }
+    out.finish()?;
+    match (acts.dry_run, meant) {
+        (_, 0) => say("there are no such tasks"),
+        (true, _) => say(&format!("{} would be meant; nothing was done", counted(meant, "task", "tasks"))),
+        (false, _) => say(&format!("{}: {done} of {}", acts.act.name(), counted(meant, "task", "tasks"))),
+    }
+    Ok(if acts.dry_run || done == meant { exit::DONE } else { exit::PARTIAL })
+}
+
+/// Runs `clone`.
+fn clone(flags: &Flags) -> Result<u8, CommandError> {
+    let deadline = deadline(flags)?;
+    let (service, json) = (Service::open(flags)?, flags.has(&JSON));
+    let mut out = Lines::stdout(json);
+    for id in tasks(flags, &TASKS)? {
+        let task: Task = service.call(&service.with(Call::post(path_of(&id, "/clone")), &TaskClone { deadline })?)?;
+        if json { out.json(&told::object("task", &task)) } else { out.line(human::safe(&task.id).as_bytes()) }
     }
     out.finish()?;
     Ok(exit::DONE)
@@ -72,24 +144,11 @@ fn pending(task: &Task) -> &'static str {
     }
 }
 
-/// The caller's tasks that have not ended.
-fn open_tasks(service: &Service) -> Result<Vec<String>, CommandError> {
-    let who: carrack_service::model::Whoami = service.get("/whoami")?;
-    let open = "QUEUED,STAGING,ACTIVE,PAUSED";
-    let mut ids = Vec::new();
-    let path = with_query("/tasks", &[("state", open), ("owner", &who.user)]);
-    service.rows::<Task>(&path, None, &mut |task| {
-        ids.push(task.id);
-        Ok(())
-    })?;
-    Ok(ids)
-}
-
 /// Runs `update`.
 pub fn update(flags: &Flags) -> Result<u8, CommandError> {
     let update = TaskUpdate {
         label: if flags.has(&NO_LABEL) { Some(None) } else { flags.get(&LABEL)?.map(Some) },
-        deadline: if flags.has(&NO_DEADLINE) { Some(None) } else { flags.get(&DEADLINE)?.map(Some) },
+        deadline: deadline(flags)?,
         priority: flags.get(&PRIORITY)?,
     };
     if update.label.is_none() && update.deadline.is_none() && update.priority.is_none() {

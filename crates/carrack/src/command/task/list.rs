@@ -2,17 +2,15 @@
 
 use std::io::{BufRead, BufReader};
 
-use carrack_core::words::parse_among;
 use carrack_service::client::with_query;
-use carrack_service::clock::Moment;
-use carrack_service::model::{Event, ITEM_CSV_HEADINGS, ItemState, Task, TaskItem, TaskState};
+use carrack_service::model::{Event, ITEM_CSV_HEADINGS, ItemState, Task, TaskItem};
 use clap::{ArgAction, Command};
 
 use super::super::reach::JSON;
+use super::select::{BEFORE, CAUSE, ENDPOINT, LABEL, SINCE, STATE, TIMER, USER};
 use super::{TASK, TASKS, path_of, task, tasks, told};
 use crate::cli::flag::{Switch, Value};
 use crate::cli::flags::Flags;
-use crate::cli::moment::parse_since;
 use crate::error::CommandError;
 use crate::exit;
 use crate::managed::service::Service;
@@ -21,15 +19,6 @@ use crate::managed::table::AlignedRows;
 use crate::output::lines::Lines;
 use crate::output::say;
 
-const STATE: Value<TaskState> =
-    Value::new("state", "LIST", parse_state, "Only tasks in these states, separated by commas, like ACTIVE,QUEUED");
-const LABEL: Value<String> = Value::new("label", "TEXT", text, "Only tasks whose label contains TEXT");
-const ENDPOINT: Value<String> = Value::new("endpoint", "NAME", text, "Only tasks that use this endpoint");
-const OWNER: Value<String> = Value::new("owner", "USER", text, "Only tasks of this user (for administrators)");
-const TIMER: Value<String> = Value::new("timer", "TIMER", text, "Only tasks of this timer");
-const SINCE: Value<Moment> =
-    Value::new("since", "TIME", parse_since, "Only tasks submitted later: 2d (ago), or 2026-11-23T08:00:00Z");
-const BEFORE: Value<Moment> = Value::new("before", "TIME", parse_since, "Only tasks submitted before");
 const LIMIT: Value<usize> = Value::new("limit", "N", parse_limit, "At most so many [default: 50]");
 const ALL: Switch = Switch::new("all", "All of them");
 
@@ -46,7 +35,8 @@ pub fn commands() -> [Command; 4] {
         .visible_alias("ls")
         .about("List tasks, the latest first")
         .arg(STATE.arg().action(ArgAction::Append))
-        .args([LABEL.arg(), ENDPOINT.arg(), OWNER.arg(), TIMER.arg(), SINCE.arg(), BEFORE.arg()])
+        .args([LABEL.arg(), ENDPOINT.arg(), USER.arg().alias("owner"), TIMER.arg(), CAUSE.arg(), SINCE.arg()])
+        .arg(BEFORE.arg())
         .args([LIMIT.arg(), ALL.arg().conflicts_with(LIMIT.name)]);
     let show = Command::new("show").about("Show tasks in full").arg(TASKS.arg().required(true));
     let items = Command::new("items")
@@ -68,10 +58,12 @@ pub fn list(flags: &Flags) -> Result<u8, CommandError> {
     if !states.is_empty() {
         query.push(("state", states.iter().map(|state| state.name()).collect::<Vec<_>>().join(",")));
     }
-    let texts = [(&LABEL, "label"), (&ENDPOINT, "endpoint"), (&OWNER, "owner"), (&TIMER, "timer")];
+    let texts = [(&LABEL, "label"), (&ENDPOINT, "endpoint"), (&TIMER, "timer"), (&CAUSE, "cause")];
     for (flag, name) in texts {
         query.extend(flags.get(flag)?.map(|text| (name, text)));
     }
+    // Those of all users are listed where nobody is named.
+    query.extend(flags.get(&USER)?.filter(|user| user != "*").map(|user| ("owner", user)));
     for (flag, name) in [(&SINCE, "since"), (&BEFORE, "before")] {
         query.extend(flags.get(flag)?.map(|time| (name, time.to_string())));
     }
@@ -183,15 +175,6 @@ pub fn events(flags: &Flags) -> Result<u8, CommandError> {
     })?;
     out.finish()?;
     Ok(exit::DONE)
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "a parser of a flag may refuse")]
-fn text(text: &str) -> Result<String, String> {
-    Ok(text.to_owned())
-}
-
-fn parse_state(text: &str) -> Result<TaskState, String> {
-    parse_among(&text.to_ascii_uppercase(), TaskState::ALL)
 }
 
 fn parse_limit(text: &str) -> Result<usize, String> {

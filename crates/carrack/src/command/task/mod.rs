@@ -2,6 +2,7 @@
 
 mod act;
 mod list;
+mod select;
 mod submission;
 mod submit;
 pub mod told;
@@ -28,6 +29,7 @@ Examples:
   carrack task submit --batch pairs.txt --deadline 12h --wait
   carrack task list --state ACTIVE,QUEUED
   carrack task wait TASK --timeout 2h && echo done
+  carrack task retry --cause no-space --deadline 12h
 
 A task goes on when this command, the terminal and the service end. States: QUEUED,
 ACTIVE, PAUSED, CANCELLING; and at its end SUCCEEDED, PARTIAL (some items failed), FAILED,

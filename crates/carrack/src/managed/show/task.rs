@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrack_service::model::{Pair, Progress, Task, TaskKind, TaskState};
+use carrack_service::model::{ActedTask, Pair, Progress, Task, TaskKind, TaskState};
 
 use super::{maybe_time, shortened, time};
 use crate::output::{format, human};
@@ -110,11 +110,23 @@ fn waiting(task: &Task, line: &mut impl FnMut(&str, String)) {
     }
 }
 
+/// What became of one of many tasks.
+pub fn acted_line(task: &ActedTask) -> String {
+    let label = task.label.as_ref().map_or_else(String::new, |label| format!(" {label}"));
+    let why = task.why.as_ref().map_or_else(String::new, |why| format!(": {}", why.detail));
+    human::safe(&format!("{} {}{label}{why}", task.id, task.state.name()))
+}
+
 fn items_words(progress: &Progress) -> String {
-    let Progress { items_total, items_done, items_skipped, items_failed, scan_complete, .. } = *progress;
+    let Progress { items_total, items_done, items_skipped, items_failed, items_remembered, scan_complete, .. } =
+        *progress;
     let still = if scan_complete { "" } else { " found so far" };
+    let remembered = match items_remembered {
+        0 => String::new(),
+        items => format!(" ({} only remembered from an earlier attempt)", format::count(items)),
+    };
     format!(
-        "{} done, {} skipped, {} failed, of {}{still}",
+        "{} done{remembered}, {} skipped, {} failed, of {}{still}",
         format::count(items_done),
         format::count(items_skipped),
         format::count(items_failed),

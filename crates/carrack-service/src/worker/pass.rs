@@ -1,0 +1,104 @@
+//! What a pass over a pair of a task counts.
+
+use crate::journal::Item;
+use crate::model::{ItemState, Progress, TaskFailure};
+
+/// What a pass over a pair has done so far.
+#[derive(Clone, Debug, Default)]
+pub struct Pass {
+    /// What earlier passes over the pair have done; their failed items are tried again, but for those of a pass that
+    /// only deletes sources.
+    pub before: Progress,
+    /// What identifies where the pair leads from and to.
+    pub place: Vec<u8>,
+    pub of_sources: bool,
+    /// Items and bytes found.
+    pub found: (u64, u64),
+    /// Whether all are found.
+    pub scan_complete: bool,
+    /// Bytes at the destination.
+    pub bytes_moved: u64,
+    done: u64,
+    skipped: u64,
+    failed: u64,
+    bytes_verified: u64,
+    bytes_skipped: u64,
+    /// Why the first of its items failed.
+    pub first_failure: Option<TaskFailure>,
+    /// Whether another attempt can help any of them.
+    pub any_can_pass: bool,
+}
+
+impl Pass {
+    /// Over a pair that leads from and to this place, behind what earlier passes have done.
+    pub fn new(place: Vec<u8>, before: Progress) -> Self {
+        Self { before, place, ..Self::default() }
+    }
+
+    /// The same once more: all of its items are told anew.
+    pub fn anew(&self) -> Self {
+        Self { of_sources: self.of_sources, ..Self::new(self.place.clone(), self.before.clone()) }
+    }
+
+    /// One that deletes sources.
+    pub fn of_sources(before: Progress) -> Self {
+        Self { before, of_sources: true, scan_complete: true, ..Self::default() }
+    }
+
+    /// Counts an item.
+    pub fn count(&mut self, item: &Item, verified: bool) {
+        match item.state {
+            ItemState::Done => {
+                self.done += 1;
+                self.bytes_verified += if verified { item.size } else { 0 };
+            }
+            ItemState::Skipped => {
+                self.skipped += 1;
+                self.bytes_skipped += item.size;
+            }
+            ItemState::Failed => {
+                self.failed += 1;
+                if self.of_sources {
+                    // It was copied, and is where it was, too.
+                    self.before.items_done = self.before.items_done.saturating_sub(1);
+                }
+            }
+        }
+    }
+
+    /// Adds items that are told by their number alone.
+    pub fn count_done(&mut self, count: u64) {
+        self.done += count;
+    }
+
+    /// What all passes over the pair have done.
+    pub fn progress(&self) -> Progress {
+        let before = &self.before;
+        let ended = self.done + self.skipped + self.failed;
+        let failed_before = if self.of_sources { before.items_failed } else { 0 };
+        Progress {
+            items_total: before.items_done + before.items_skipped + failed_before + self.found.0.max(ended),
+            items_done: before.items_done + self.done,
+            items_skipped: before.items_skipped + self.skipped,
+            items_failed: failed_before + self.failed,
+            scan_complete: self.scan_complete,
+            bytes_total: before.bytes_moved + before.bytes_skipped + self.found.1.max(self.bytes_moved),
+            bytes_moved: before.bytes_moved + self.bytes_moved,
+            bytes_verified: before.bytes_verified + self.bytes_verified,
+            bytes_skipped: before.bytes_skipped + self.bytes_skipped,
+            ..Progress::default()
+        }
+    }
+}
+
+/// Adds what one pair has done.
+pub fn add(sum: &mut Progress, more: &Progress) {
+    sum.items_total += more.items_total;
+    sum.items_done += more.items_done;
+    sum.items_skipped += more.items_skipped;
+    sum.items_failed += more.items_failed;
+    sum.bytes_total += more.bytes_total;
+    sum.bytes_moved += more.bytes_moved;
+    sum.bytes_verified += more.bytes_verified;
+    sum.bytes_skipped += more.bytes_skipped;
+}

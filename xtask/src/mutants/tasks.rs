@@ -1,0 +1,141 @@
+//! What a task that says SUCCEEDED stands for.
+
+use super::{Mutation, mutation};
+
+const PLACES: &str = "-p carrack --test system worker::places::";
+const SIMULATION: &str = "-p carrack-service --lib service::simulation::";
+const JUDGE: &str = "-p carrack --test system service::judge::";
+const LEDGER: &str = "-p carrack-service --lib ledger::";
+const ACTS: &str = "-p carrack-service --lib api::tests::acts::";
+
+pub const MUTATIONS: &[Mutation] = &[
+    mutation(
+        "what was done at another place counts",
+        "crates/carrack-service/src/worker/history.rs",
+        [
+            "self.place.is_empty() || place.is_empty() || self.place == place",
+            "self.place.is_empty() || place.is_empty() || self.place.len() == place.len()",
+        ],
+        PLACES,
+    ),
+    mutation(
+        "the judge: what was done at another place counts",
+        "crates/carrack-service/src/worker/history.rs",
+        [
+            "self.place.is_empty() || place.is_empty() || self.place == place",
+            "self.place.is_empty() || place.is_empty() || self.place.len() == place.len()",
+        ],
+        JUDGE,
+    ),
+    mutation(
+        "the path is all that identifies a node",
+        "crates/carrack-service/src/worker/order.rs",
+        [
+            "vec![\"node\".into(), host.clone(), port.to_string(), or_none(fingerprint), path.clone()]",
+            "vec![\"node\".into(), host.clone(), port.to_string(), or_none(&None), path.clone()]",
+        ],
+        "-p carrack-service --lib worker::order::",
+    ),
+    mutation(
+        "an endpoint moves under its open tasks",
+        "crates/carrack-service/src/ledger/rules.rs",
+        ["before.location != after.location)", "before.location != after.location && open.is_empty())"],
+        LEDGER,
+    ),
+    mutation(
+        "the judge: an endpoint moves under its open tasks",
+        "crates/carrack-service/src/ledger/rules.rs",
+        ["before.location != after.location)", "before.location != after.location && open.is_empty())"],
+        SIMULATION,
+    ),
+    mutation(
+        "what was done is not looked at again",
+        "crates/carrack-service/src/worker/copying.rs",
+        [
+            "Rest::Failed | Rest::Look => attempt.compare(pair, source, destination)?,",
+            "Rest::Failed | Rest::Look => drop((pair, source, destination)),",
+        ],
+        PLACES,
+    ),
+    mutation(
+        "the judge: what was done is not looked at again",
+        "crates/carrack-service/src/worker/copying.rs",
+        [
+            "Rest::Failed | Rest::Look => attempt.compare(pair, source, destination)?,",
+            "Rest::Failed | Rest::Look => drop((pair, source, destination)),",
+        ],
+        JUDGE,
+    ),
+    mutation(
+        "a file of another time is what was copied",
+        "crates/carrack-service/src/worker/look.rs",
+        ["&entry.mtime.seconds.to_le_bytes(),", "&entry.size.to_le_bytes(),"],
+        PLACES,
+    ),
+    mutation(
+        "what is gone with its source is remembered",
+        "crates/carrack-service/src/worker/look.rs",
+        [
+            "if known.there == 0 || (is_file && known.there_size != item.size) {",
+            "if is_file && known.there_size != item.size && known.there != 0 {",
+        ],
+        PLACES,
+    ),
+    mutation(
+        "digests that differ are the same",
+        "crates/carrack-service/src/worker/look.rs",
+        ["if digests.blake3 == Some(digest) =>", "if digests.blake3.is_some() && digest != [0; 32] =>"],
+        PLACES,
+    ),
+    mutation(
+        "items that were told of another place stay in the list",
+        "crates/carrack-service/src/journal/withdrawn.rs",
+        ["is_some_and(|before| offset < *before)", "is_some_and(|before| offset < *before && offset == 0)"],
+        PLACES,
+    ),
+    mutation(
+        "a worker keeps the deadline that it began with",
+        "crates/carrack-service/src/worker/limit.rs",
+        [
+            "Ok(micros) => self.deadline = instant_of(Moment(micros)),",
+            "Ok(micros) => drop(instant_of(Moment(micros))),",
+        ],
+        PLACES,
+    ),
+    mutation(
+        "a deadline that was put off has passed all the same",
+        "crates/carrack-service/src/service/outcome.rs",
+        ["if end.late && !self.deadline_is_over() =>", "if end.late && self.deadline_is_over() =>"],
+        SIMULATION,
+    ),
+    mutation(
+        "hosts that a dead attempt has reached were never reached",
+        "crates/carrack-service/src/worker/history.rs",
+        ["Record::Reached => self.reached = true,", "Record::Reached => self.reached |= false,"],
+        PLACES,
+    ),
+    mutation(
+        "progress goes back when a session is lost",
+        "crates/carrack-service/src/worker/teller.rs",
+        ["self.floor = self.progress();", "self.floor = self.before.clone();"],
+        PLACES,
+    ),
+    mutation(
+        "a filter of an admin means everybody",
+        "crates/carrack-service/src/api/acts.rs",
+        [
+            "None => filter.owner = Some(caller.user.clone()),",
+            "None if !caller.is_admin() => filter.owner = Some(caller.user.clone()),\n        None => {}",
+        ],
+        ACTS,
+    ),
+    mutation(
+        "a task is tried again after its deadline",
+        "crates/carrack-service/src/ledger/rules.rs",
+        [
+            "deadline.filter(|deadline| *deadline <= now) {",
+            "deadline.filter(|deadline| *deadline < now && now < *deadline) {",
+        ],
+        LEDGER,
+    ),
+];
