@@ -3,7 +3,10 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import { after, before, test } from "node:test";
-import { endBrowser, visit } from "./support/browser.mjs";
+import { spawnSync } from "node:child_process";
+import { quote, submitLine } from "../../crates/carrack-service/page/js/command.js";
+import { percent, percentText } from "../../crates/carrack-service/page/js/format.js";
+import { accessible, endBrowser, visit } from "./support/browser.mjs";
 import { b3sum, until, World } from "./support/world.mjs";
 
 /** @type {World} */
@@ -12,6 +15,8 @@ before(async () => { world = await World.start(); world.addUser("ada"); world.ad
 after(async () => { await endBrowser(); world?.endNow(); });
 
 const MIB = 1 << 20;
+/** Controls, and marks that turn the direction of what follows. */
+const HIDDEN_MARKS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/;
 const state = (page, word) => page.locator(".task-title .chip", { hasText: word }).waitFor();
 const button = (page, name) => page.getByRole("button", { name, exact: true });
 
@@ -94,10 +99,104 @@ test("label and deadline of a task are changed, and its clone is another task", 
   await button(page.getByRole("dialog"), "Save").click();
   await page.getByRole("heading", { level: 1, name: "another name" }).waitFor();
   await button(page, "Clone").click();
+  const again = page.getByRole("dialog");
+  assert.equal(await again.getByLabel("From").inputValue(), "random:1T");
+  await until("the options are filled in", async () => await again.getByLabel("Label").inputValue() === "another name");
+  await button(again, "Start copy").click();
   await page.waitForURL((url) => url.hash.startsWith("#/tasks/") && !url.hash.includes(id));
   await page.getByRole("heading", { level: 1, name: "another name" }).waitFor();
   await world.api("POST", "/tasks/cancel");
 }));
+
+test("clone of a delete shows what is there today and deletes nothing unasked", () => visit(world, { user: "local" }, async (page) => {
+  world.write("archive/victim/old.dat", randomBytes(1000));
+  const { id } = await world.api("POST", "/tasks", { kind: "delete", label: "clear", pairs: [{ source: "@archive:/victim/" }] });
+  await world.reached(id, "SUCCEEDED");
+  const kept = [1, 2, 3].map((number) => world.write(`archive/victim/new-${number}.dat`, randomBytes(1000)));
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  await button(page, "Clone").click();
+  const again = page.getByRole("dialog", { name: "Delete again?" });
+  await again.getByText("3 files").waitFor();
+  await again.getByText("It cannot be taken back").waitFor();
+  await accessible(page, "a delete that is cloned");
+  await button(again, "Keep").click();
+  await again.waitFor({ state: "detached" });
+  assert.equal((await world.api("GET", "/tasks?label=clear")).items.length, 1);
+  for (const file of kept) assert.ok(fs.existsSync(file));
+  await button(page, "Clone").click();
+  await again.getByText("3 files").waitFor();
+  await button(again, "Delete").click();
+  await page.waitForURL((url) => url.hash.startsWith("#/tasks/") && !url.hash.includes(id));
+  await world.reached(page.url().split("/").at(-1), "SUCCEEDED");
+  for (const file of kept) assert.ok(!fs.existsSync(file));
+}));
+
+test("command line and items show marks of direction, controls and bytes that are no text", () => visit(world, { user: "local" }, async (page) => {
+  const name = "rtl-\u202egpj.exe";
+  world.write(`lab/odd/${name}`, randomBytes(10));
+  world.write("lab/odd/back\\xff", randomBytes(10));
+  world.write("lab/odd/line\nfeed", randomBytes(10));
+  world.write(Buffer.from("lab/odd/bytes-\xff", "latin1"), randomBytes(10));
+  const { id } = await world.submit(`@lab:/odd/${name}`, "@archive:/odd/");
+  const whole = await world.submit("@lab:/odd/", "@archive:/odd-all/");
+  await Promise.all([world.reached(id, "SUCCEEDED"), world.reached(whole.id, "SUCCEEDED")]);
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  const line = await page.locator(".command code").first().innerText();
+  assert.ok(line.includes("$'@lab:/odd/rtl-\\342\\200\\256gpj.exe'"), line);
+  assert.equal((await page.locator("main").innerText()).search(HIDDEN_MARKS), -1);
+  await page.goto(`${world.origin}/#/tasks/${whole.id}`);
+  const items = page.getByRole("region", { name: "Items" });
+  for (const mark of ["\\u{202e}", "\\n", "\\xFF"]) await items.locator(".esc", { hasText: mark }).first().waitFor();
+  await items.getByText("back\\xff", { exact: true }).waitFor();
+}));
+
+test("shells read back the command line that the page shows", () => {
+  for (const word of ["plain", "it's", "rtl-\u202egpj.exe", "a\tb\\'c\n", "\u200f1", "\ufeff"]) {
+    const shown = quote(word);
+    assert.equal(shown.search(HIDDEN_MARKS), -1, shown);
+    assert.equal(spawnSync("bash", ["-c", `printf %s ${shown}`], { encoding: "utf8" }).stdout, word);
+  }
+  const pairs = [{ source: "@lab:/a\u202eb", destination: "@archive:/x" }, { source: "@lab:/it's", destination: "@archive:/y" }];
+  const line = submitLine({ pairs });
+  assert.equal(line.search(HIDDEN_MARKS), -1, line);
+  const made = spawnSync("bash", ["-c", line.replace(/\| carrack.*/, "")], { encoding: "utf8" }).stdout;
+  assert.equal(made, "'@lab:/a\u202eb' @archive:/x\n'@lab:/it'\\''s' @archive:/y\n");
+});
+
+test("percent tells small parts, and 100 only where nothing is missing", () => {
+  const TIB = 2 ** 40;
+  for (const [part, whole, text] of [[0, 5, "0 %"], [120 * MIB, 900 * TIB, "under 0.01 %"], [20e9, 2e12, "1 %"], [3.14, 1000, "0.31 %"], [25, 1000, "2.5 %"],
+    [99.99, 100, "99 %"], [154.8, 512, "30 %"], [5, 5, "100 %"]]) assert.equal(percentText(percent(part, whole)), text);
+});
+
+test("partial and paused tasks say how much of them is done", () => visit(world, { user: "local" }, async (page) => {
+  world.write("lab/half.dat", randomBytes(5000));
+  const partial = await world.api("POST", "/tasks", { pairs: [{ source: "@lab:/half.dat", destination: "@archive:/half/" }, { source: "@lab:/absent", destination: "@archive:/half/" }] });
+  await world.reached(partial.id, "PARTIAL");
+  await page.goto(`${world.origin}/#/tasks/${partial.id}`);
+  await page.getByRole("region", { name: "Progress" }).getByText("99 %", { exact: true }).waitFor();
+  const { id } = await world.submit("random:1T", "null:", { options: { rate_limit: MIB } });
+  await until("it moves", async () => (await world.api("GET", `/tasks/${id}`)).progress.bytes_moved > 2 * MIB);
+  await world.api("POST", `/tasks/${id}/pause`);
+  await world.reached(id, "PAUSED");
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  const progress = page.getByRole("region", { name: "Progress" });
+  await progress.getByText("under 0.01 %").waitFor();
+  assert.match(await progress.innerText(), /Rate\s+–/);
+  await world.api("POST", `/tasks/${id}/cancel`);
+}));
+
+test("viewer lands on figures of all tasks, without a refusal", async () => {
+  world.addUser("wall", "viewer");
+  await visit(world, {}, async (page) => {
+    await page.goto(world.link("wall"));
+    await page.getByRole("heading", { level: 1, name: "Overview of all tasks" }).waitFor();
+    await page.getByText("Moved", { exact: true }).waitFor();
+    assert.equal(await page.getByRole("alert").count(), 0);
+    assert.equal(await page.getByText("No task is active.").count(), 0);
+    await accessible(page, "the first view of a viewer");
+  });
+});
 
 test("timer submits its task by itself and another user sees neither", () => visit(world, { user: "ada", at: "#/timers" }, async (page, guard) => {
   const file = world.write("lab/nightly/a.dat", randomBytes(1000));

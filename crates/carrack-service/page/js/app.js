@@ -24,10 +24,13 @@ const MARKS = { good: 1, wait: 1, warn: 1 };
 
 /** @param {string} to */
 const go = (to) => { location.hash = `#${to}`; };
-function whereabouts() {
+/** Whoever may only look lands where figures are. @param {string} [role] */
+const home = (role) => role === "viewer" ? "overview" : "files";
+/** @param {string} [role] */
+function whereabouts(role) {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const [view, id] = path.split("/");
-  return { view: view || "files", id: id ? decodeURIComponent(id) : null, query: new URLSearchParams(query) };
+  return { view: view || home(role), id: id ? decodeURIComponent(id) : null, query: new URLSearchParams(query) };
 }
 
 function App() {
@@ -48,7 +51,7 @@ function App() {
 
 /** @param {{known: import("./types.js").Whoami, leave: () => void}} props */
 function Shell({ known, leave }) {
-  const [at, setAt] = useState(whereabouts);
+  const [at, setAt] = useState(() => whereabouts(known.role));
   const [link, setLink] = useState("connecting");
   const newer = useNewer(known.service);
   const out = useAction(logout, leave);
@@ -56,7 +59,7 @@ function Shell({ known, leave }) {
   const names = /** @type {any[]} */ (endpoints.value?.items ?? []).map((endpoint) => endpoint.name);
   // At once: an address that changes before the first picture is drawn must not be missed.
   useLayoutEffect(() => {
-    const moved = () => setAt(whereabouts());
+    const moved = () => setAt(whereabouts(known.role));
     addEventListener("hashchange", moved);
     const off = live.onState(setLink);
     return () => { removeEventListener("hashchange", moved); off(); };
@@ -73,8 +76,8 @@ function Shell({ known, leave }) {
   useEffect(() => { document.title = `${name} · Carrack`; }, [name]);
   const [mark, word] = LINKS[link];
   const tall = at.view === "files" || (at.view === "tasks" && !at.id);
-  return html`<div class="shell"><header class="side"><a class="brand" href="#/files"><img src="/page/icon.svg" alt="" />Carrack</a>
-      <nav class="nav" aria-label="Views">${VIEWS.map(([view, text]) => html`<a href=${`#/${view}`} aria-current=${at.view === view ? "page" : undefined}>${text}</a>`)}</nav>
+  return html`<div class="shell"><header class="side"><a class="brand" href=${`#/${home(known.role)}`}><img src="/page/icon.svg" alt="" />Carrack</a>
+      <nav class="nav" aria-label="Views">${VIEWS.filter(([view]) => view !== "files" || known.role !== "viewer").map(([view, text]) => html`<a href=${`#/${view}`} aria-current=${at.view === view ? "page" : undefined}>${text}</a>`)}</nav>
       <div class="foot"><span class=${`link-state ${link === "live" ? "" : "off"}`} role="status"><${Mark} of=${mark} />${word}</span>
         <span><strong>${known.user}</strong> <span class="quiet">${known.role}</span></span>
         <button disabled=${out.busy} onClick=${() => out.go()}>Log out</button><span class="quiet">version ${known.service}</span>
@@ -115,7 +118,7 @@ function Guard({ children }) {
 function View({ at, known, endpoints, list }) {
   switch (at.view) {
     case "files": return html`<${Files} known=${known} list=${list} query=${at.query} go=${go} />`;
-    case "overview": return html`<${Overview} />`;
+    case "overview": return html`<${Overview} known=${known} />`;
     case "tasks": return at.id ? html`<${TaskView} id=${at.id} known=${known} go=${go} />` : html`<${Tasks} known=${known} endpoints=${endpoints} query=${at.query} go=${go} />`;
     case "endpoints": return html`<${Endpoints} known=${known} />`;
     case "node": return html`<${NodeView} known=${known} list=${list} id=${at.id} />`;

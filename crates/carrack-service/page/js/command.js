@@ -1,8 +1,14 @@
 // The command line that does the same as the page.
+import { HIDDEN } from "./format.js";
+
+const UTF8 = new TextEncoder();
+/** The word as `$'…'`, which shells read back: controls and marks of direction become the octal numbers of their bytes. @param {string} word */
+const escaped = (word) => `$'${word.replace(/[\\']/g, "\\$&").replace(HIDDEN, (mark) =>
+  [...UTF8.encode(mark)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join(""))}'`;
 /** @param {string} word */
-export function quote(word) {
-  return word !== "" && /^[A-Za-z0-9./_\-+=:@%,]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-}
+const quoted = (word) => word !== "" && /^[A-Za-z0-9./_\-+=:@%,]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+/** A word of a command line, which shows what it holds. @param {string} word */
+export const quote = (word) => word.search(HIDDEN) >= 0 ? escaped(word) : quoted(word);
 
 /** Options of a task by the flags of their names. @type {Record<string, string>} */
 const FLAGS = { verify: "--verify", digest: "--digest", encrypt: "--encrypt", durable: "--durable", congestion: "--congestion",
@@ -46,6 +52,8 @@ export function submitLine(task, words = ["carrack", "task", "submit"]) {
     if (first.destination) words.push(quote(first.destination));
     return words.join(" ");
   }
-  const lines = pairs.map((pair) => [pair.source, pair.destination ?? ""].map(quote).join(" ").trim());
+  const lines = pairs.map((pair) => [pair.source, pair.destination ?? ""].map(quoted).join(" ").trim());
+  // The service reads the lines as they are, so the shell has to make the marks before.
+  if (lines.some((line) => line.search(HIDDEN) >= 0)) return `printf '%s\\n' ${lines.map(quote).join(" ")} | ${words.join(" ")} --batch -`;
   return `${words.join(" ")} --batch - <<'PAIRS'\n${lines.join("\n")}\nPAIRS`;
 }

@@ -41,6 +41,14 @@ export function duration(seconds) {
   return `${count(Math.floor(s / 86400))} d ${Math.floor((s % 86400) / 3600)} h`;
 }
 
+/** The time that something takes, from the least to the most, in one unit where it can be. @param {number} least @param {number} most */
+export function range(least, most) {
+  const [from, to] = [least, most].map(duration);
+  if (from === to) return from;
+  const [one, unit, more] = from.split(" "), [, other] = to.split(" ");
+  return !more && unit === other && to.split(" ").length === 2 ? `${one} to ${to}` : `${from} to ${to}`;
+}
+
 /** The time of day today, else the day with it. @param {string|null|undefined} moment */
 export function when(moment) {
   if (!moment) return "–";
@@ -52,12 +60,15 @@ export function when(moment) {
 /** @param {string} from @param {string} to */
 export const between = (from, to) => duration((Date.parse(to) - Date.parse(from)) / 1000);
 
-/** A share in percent that says 100 only when all is there, and 0 only when nothing is. @param {number} part @param {number} whole */
+/** A share in percent, rounded down: 100 only when all is there, and with decimals below 10. @param {number} part @param {number} whole */
 export function percent(part, whole) {
-  if (whole <= 0) return 0;
+  if (whole <= 0 || part <= 0) return 0;
   if (part >= whole) return 100;
-  return part <= 0 ? 0 : Math.min(99, Math.max(1, Math.floor((part / whole) * 100)));
+  const exact = (part / whole) * 100, steps = exact < 1 ? 100 : exact < 10 ? 10 : 1;
+  return exact < 0.01 ? exact : Math.min(99, Math.floor(exact * steps) / steps);
 }
+/** @param {number} value of `percent` */
+export const percentText = (value) => value > 0 && value < 0.01 ? "under 0.01 %" : `${value} %`;
 
 /** Controls and marks of direction. */
 // eslint-disable-next-line no-control-regex

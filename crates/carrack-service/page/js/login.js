@@ -16,7 +16,7 @@ export function Login({ enter, said }) {
     const secret = LINK.exec(location.hash)?.[1];
     if (!secret) return;
     // It works once, and history must not keep it.
-    history.replaceState(null, "", "#/files");
+    history.replaceState(null, "", "#/");
     void link.go(secret);
   }, []);
   return html`<main class="login" id="main"><form class="sheet" onSubmit=${(/** @type {SubmitEvent} */ event) => {

@@ -13,10 +13,19 @@ use crate::model::{
 pub struct Promise {
     /// When it would begin, where that can be told.
     pub start: Option<Moment>,
-    /// How long it would take, where that can be told.
-    pub time: Option<Duration>,
+    /// How long it would take, at least and at most, where that can be told.
+    pub time: Option<(Duration, Duration)>,
     /// From what that is known, or why it is not.
     pub why: String,
+}
+
+/// What a task would move, as whoever submits it has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskSize {
+    /// Bytes of files' contents.
+    pub bytes: u64,
+    /// Files, links and directories.
+    pub items: u64,
 }
 
 /// The loop that does the work, and the journals of tasks. Methods may block on files, never on the network, but
@@ -28,8 +37,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Puts on a task what is in memory only: its place in the queue, when it is expected to begin, why it waits.
     fn complete(&self, task: &mut Task);
 
-    /// What a task may expect that is not submitted yet. The request was checked.
-    fn promise(&self, request: &NewTask) -> Promise;
+    /// What a task may expect that is not submitted yet. The request was checked. `size`: where somebody has counted.
+    fn promise(&self, request: &NewTask, size: Option<TaskSize>) -> Promise;
 
     /// The first run of a timer that is made now.
     ///

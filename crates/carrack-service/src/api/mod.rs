@@ -50,7 +50,7 @@ use tokio::sync::{Semaphore, watch};
 
 pub use self::admit::Peer;
 use self::audit::Audit;
-pub use self::backend::{Backend, Promise};
+pub use self::backend::{Backend, Promise, TaskSize};
 use self::metrics::Metrics;
 use self::nodes::Found;
 use self::problem::{ApiError, Done};

@@ -45,15 +45,15 @@ impl OverviewTime {
         if !(1..=STEPS_MOST).contains(&steps) {
             return Err(ApiError::malformed(format!("steps: 1 to {STEPS_MOST}")));
         }
+        let minute = |time: Moment| Moment(time.0.div_euclid(MINUTE) * MINUTE);
+        let after = |time: Moment| Moment(minute(time).0 + MINUTE);
         // Whole minutes: the one that is under way counts.
-        let to = Moment((self.to.unwrap_or(now).min(now).0.div_euclid(MINUTE) + 1) * MINUTE);
-        let from = self.from.unwrap_or(Moment(to.0 - USUAL_MINUTES * MINUTE));
-        let from = Moment(from.0.div_euclid(MINUTE) * MINUTE);
-        if from >= to || to.since(from) > MOST {
+        let to = self.to.map_or(after(now), |to| if to < now { minute(Moment(to.0 + MINUTE - 1)) } else { after(now) });
+        let asked = self.from.unwrap_or(Moment(to.0 - USUAL_MINUTES * MINUTE));
+        if asked >= to || to.since(asked) > MOST {
             return Err(ApiError::malformed("from: it lies before to, by 400 days at most"));
         }
-        let minutes = to.since(from).as_secs().div_ceil(60);
-        let step = minutes.div_ceil(u64::from(steps));
+        let (from, step, steps) = fitted(asked, to, steps);
         let own = || Some(caller.user.clone());
         let of_all = Action { verb: Verb::View, object: Object::Figures { of_all: true } };
         Ok(OverviewQuery {
@@ -61,10 +61,24 @@ impl OverviewTime {
             rows_of: if caller.is_admin() { None } else { own() },
             from,
             step_minutes: u32::try_from(step).unwrap_or(u32::MAX),
-            steps: usize::try_from(minutes.div_ceil(step)).unwrap_or(1),
+            steps: usize::try_from(steps).unwrap_or(1),
             now,
         })
     }
+}
+
+/// When the first step begins, the minutes of each step, and how many there are: at most `most`, the last of them ends
+/// at `to`. A minute of which only a part was asked for is left out where it would make every step longer.
+fn fitted(from: Moment, to: Moment, most: u32) -> (Moment, i64, i64) {
+    let most = i64::from(most);
+    let begin = from.0.div_euclid(MINUTE) * MINUTE;
+    let minutes = (to.0 - begin) / MINUTE;
+    let is_part = begin != from.0 && minutes > 1;
+    let minutes = if is_part && (minutes - 1) % most == 0 { minutes - 1 } else { minutes };
+    let ceil = |number: i64, by: i64| (number + by - 1) / by;
+    let step = ceil(minutes, most);
+    let steps = ceil(minutes, step);
+    (Moment(to.0 - steps * step * MINUTE), step, steps)
 }
 
 /// Tells what was done over a time: bytes, tasks that waited and ran, pairs of places, failures by cause, tasks that
@@ -98,7 +112,7 @@ pub(super) async fn show(
             |state: &TaskState| StateCount { state: *state, tasks: states.get(state.name()).copied().unwrap_or(0) };
         Ok(Overview {
             from: query.from,
-            to: query.to(),
+            to: query.to().min(query.now),
             step_seconds: u64::from(query.step_minutes) * 60,
             moved,
             waiting,
@@ -111,4 +125,26 @@ pub(super) async fn show(
         })
     });
     told.await.map(Json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_fit_the_time_and_end_with_it() {
+        let at = |seconds: i64| Moment(seconds * 1_000_000);
+        let hour = 3600;
+        for (from, to, most, expected) in [
+            // A day until 12:28:30 in 24 steps are hours, not 61 minutes.
+            (at(30), at(24 * hour + 60), 24, (at(60), 60, 24)),
+            (at(0), at(24 * hour), 24, (at(0), 60, 24)),
+            (at(0), at(90 * 60), 60, (at(0), 2, 45)),
+            (at(0), at(91 * 60), 60, (at(-60), 2, 46)),
+            (at(30), at(60), 24, (at(0), 1, 1)),
+            (at(30), at(120), 24, (at(0), 1, 2)),
+        ] {
+            assert_eq!(fitted(from, to, most), expected, "{from:?} {to:?} {most}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Routes of tasks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -10,11 +11,11 @@ use carrack_core::options::check_label;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::Api;
 use super::admit::Known;
 use super::extract::{Body, MaybeBody, PathOf, QueryOf, etag, if_match, limit, paged};
 use super::problem::{ApiError, Done};
 use super::submit::submission_id;
+use super::{Api, TaskSize};
 use crate::clock::Moment;
 use crate::identity::{Caller, Object, places};
 use crate::ledger::{LedgerError, NewEvent, Page, TaskChange, TaskFilter, TaskGuard, TaskWindow};
@@ -32,6 +33,11 @@ pub(super) struct SubmitQuery {
     submission_id: Option<String>,
     /// Check it and tell what may be expected; keep nothing.
     dry_run: Option<bool>,
+    /// With `dry_run`: bytes that the task would move, as `POST /endpoints/{name}/files/du` counts them. Without them
+    /// no time is told.
+    bytes: Option<u64>,
+    /// With `bytes`: files, links and directories; 1 where it is left out.
+    items: Option<u64>,
 }
 
 /// Submits a task. The same submission id again gives the same task.
@@ -56,9 +62,16 @@ pub(super) async fn submit(
     if query.dry_run == Some(true) {
         let tried = api.run(move |api| {
             api.check_task(&known.caller, &request)?;
-            let promise = api.backend.promise(&request);
-            let expected_seconds = promise.time.map(|time| time.as_secs());
-            Ok(DryRun { valid: true, expected_start: promise.start, expected_seconds, why: promise.why })
+            let size = query.bytes.map(|bytes| TaskSize { bytes, items: query.items.unwrap_or(1) });
+            let promise = api.backend.promise(&request, size);
+            let seconds = |time: Duration| time.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX);
+            let [expected_seconds_least, expected_seconds_most] = match promise.time {
+                Some((least, most)) => [Some(least.as_secs()), Some(seconds(most))],
+                None => [None, None],
+            };
+            let expected_start = promise.start;
+            let why = promise.why;
+            Ok(DryRun { valid: true, expected_start, expected_seconds_least, expected_seconds_most, why })
         });
         return tried.await.map(|tried| Json(tried).into_response());
     }

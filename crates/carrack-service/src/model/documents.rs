@@ -35,10 +35,14 @@ pub struct TaskCount {
 pub struct DryRun {
     /// The task would be accepted.
     pub valid: bool,
-    /// When it would begin, where that can be told.
+    /// When it would begin at the latest, by the tasks that wait; where that can be told.
     pub expected_start: Option<Moment>,
-    /// How long it would take, where that can be told.
-    pub expected_seconds: Option<u64>,
+    /// How long it would take at least, as a rule; where that can be told.
+    #[serde(default)]
+    pub expected_seconds_least: Option<u64>,
+    /// How long it would take at most, as a rule: three times the least and a second, or less.
+    #[serde(default)]
+    pub expected_seconds_most: Option<u64>,
     /// From what that is known, or why it is not.
     pub why: String,
 }

@@ -11,7 +11,7 @@ use crate::clock::Moment;
 pub struct Overview {
     /// When the first step begins.
     pub from: Moment,
-    /// When the last step ends.
+    /// When the last step ends; now, where it is under way.
     pub to: Moment,
     /// Seconds of each step.
     pub step_seconds: u64,

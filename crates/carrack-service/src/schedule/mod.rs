@@ -11,6 +11,7 @@
 //! nothing is tried by one task at a time. [`timer`] decides when a timer runs.
 
 mod cron;
+mod estimate;
 mod forecast;
 mod health;
 mod history;
@@ -29,6 +30,7 @@ mod fairness_tests;
 #[cfg(test)]
 mod plan_tests;
 
+pub use estimate::{RUNS_LEAST, Range, Size};
 pub use health::Health;
 pub use history::History;
 pub use link::Link;

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
-use std::time::Duration;
 
+use super::estimate::{Range, Size};
 use super::history::History;
 use super::link::Link;
 use super::view::Place;
@@ -36,8 +36,12 @@ struct Waiting {
 pub struct Promise {
     /// Tasks that wait at present.
     pub queued: u64,
-    /// How long tasks of the same pair took.
-    pub usual_time: Option<Duration>,
+    /// How long a task of this size takes. None: the size, or too many of its pairs, are not known.
+    pub time: Option<Range>,
+    /// Tasks that are known of the pair that is known least.
+    pub known: usize,
+    /// When the last of those that wait is expected to begin. None: nothing waits, or that cannot be told.
+    pub queue_ends: Option<Moment>,
     /// Bytes a second that tasks of the same pair moved.
     pub usual_rate: Option<f64>,
 }
@@ -59,14 +63,24 @@ impl Outlook {
         }
     }
 
-    /// What the links did before, for tasks that are not submitted yet.
-    pub fn promise(&self, links: &[Link]) -> Promise {
+    /// What a task of this size may expect, by what its links did before.
+    pub fn promise(&self, links: &[Link], size: Option<Size>) -> Promise {
         let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        let usual_time = links.iter().map(|link| inner.history.usual_time(link)).sum();
+        let count = links.len().max(1) as u64;
+        let time = size.filter(|_| !links.is_empty()).and_then(|Size { bytes, items }| {
+            let share = Size { bytes: bytes / count, items: items.div_ceil(count) };
+            links.iter().try_fold(Range::default(), |sum, link| {
+                let Range { least, most } = inner.history.range(link, share)?;
+                Some(Range { least: sum.least.saturating_add(least), most: sum.most.saturating_add(most) })
+            })
+        });
+        let known = links.iter().map(|link| inner.history.known(link)).min().unwrap_or(0);
+        let starts: Option<Vec<Moment>> = inner.places.values().map(|place| place.expected_start).collect();
+        let queue_ends = starts.and_then(|starts| starts.into_iter().max());
         let rates: Option<Vec<f64>> = links.iter().map(|link| inner.history.usual_rate(link)).collect();
         let usual_rate =
             rates.filter(|rates| !rates.is_empty()).map(|rates| rates.iter().sum::<f64>() / rates.len() as f64);
-        Promise { queued: inner.queued, usual_time, usual_rate }
+        Promise { queued: inner.queued, time, known, queue_ends, usual_rate }
     }
 
     /// Takes over a plan. Since when a task waits for the same thing is kept. Tasks that wait for something else than

@@ -195,7 +195,7 @@ fn plan_closed_hour_retry_and_maintenance_keep_tasks_with_their_causes() {
 #[test]
 fn plan_expects_starts_by_what_runs_and_by_what_pairs_did() {
     let mut scene = Scene::new(2);
-    scene.history.add(&Link::new("@x", "@y"), SECOND * 100, 0);
+    scene.history.add(&Link::new("@x", "@y"), SECOND * 100, crate::schedule::Size::default());
     scene.limit("w", 1);
     let remaining = |seconds| Stands::Running { ran: SECOND, remaining: Some(SECOND * seconds), leaves: false };
     scene.add("r1", "ann", ("@x", "@y"), remaining(30));

@@ -298,7 +298,7 @@ impl Dispatcher {
                 let links = super::links_of(&task.request);
                 let share = u32::try_from(links.len().max(1)).unwrap_or(u32::MAX);
                 for link in &links {
-                    self.history.add(link, ended.since(started) / share, task.progress.bytes_moved / u64::from(share));
+                    self.history.add(link, ended.since(started) / share, super::moved(&task.progress, share));
                 }
             }
         }

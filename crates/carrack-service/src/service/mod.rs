@@ -26,6 +26,7 @@ mod simulation;
 
 pub use directory::{Directory, DirectoryError};
 pub use dispatcher::{Dispatcher, Parts, Settings};
+use orders::moved;
 pub use orders::{NoSeal, Unseal, links_of};
 pub use running::{Handle, Health, Service, Waker};
 pub use workers::{StartFault, Workers};

@@ -14,9 +14,9 @@ use crate::clock::{Clock, Moment};
 use crate::identity::{ScopePath, Seal};
 use crate::ledger::{EndpointRow, Ledger, LedgerError};
 use crate::model::{
-    EndpointLocation, Fence, NewTask, Pair, Role, Task, TaskFailure, TaskKind, TaskLocation, TaskOptions,
+    EndpointLocation, Fence, NewTask, Pair, Progress, Role, Task, TaskFailure, TaskKind, TaskLocation, TaskOptions,
 };
-use crate::schedule::Link;
+use crate::schedule::{Link, Size};
 use crate::worker::{Credentials, EndOrder, EndpointRoot, Order, PairOrder, Secret};
 
 /// Opens the tokens of endpoints.
@@ -48,6 +48,12 @@ impl Unseal for NoSeal {
 pub fn links_of(request: &NewTask) -> Vec<Link> {
     let links: BTreeSet<Link> = request.pairs.iter().map(link_of).collect();
     links.into_iter().collect()
+}
+
+/// What a task has moved, in equal parts of its links.
+pub(super) fn moved(progress: &Progress, links: u32) -> Size {
+    let share = |number: u64| number / u64::from(links.max(1));
+    Size { bytes: share(progress.bytes_moved), items: share(progress.items_done) }
 }
 
 fn link_of(pair: &Pair) -> Link {

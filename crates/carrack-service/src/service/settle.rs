@@ -141,7 +141,7 @@ impl Dispatcher {
         known.deaths = if outcome.died { known.deaths + 1 } else { 0 };
         let Known { task, .. } = &*known;
         let (state, fence, owner) = (task.state, task.fence, task.owner.clone());
-        let moved = task.progress.bytes_moved;
+        let progress = task.progress.clone();
         tracing::info!(target: "carrack::audit", task = %id, owner, state = state.name(), attempt = fence, "attempt ended");
         if state == TaskState::Succeeded
             && fence == 1
@@ -151,7 +151,7 @@ impl Dispatcher {
             let share = u32::try_from(links.len()).unwrap_or(u32::MAX);
             let took = times.steady.saturating_sub(attempt.since) / share;
             for link in &links {
-                self.history.add(link, took, moved / u64::from(share));
+                self.history.add(link, took, super::moved(&progress, share));
             }
             self.outlook.remember(&self.history);
         }

@@ -21,6 +21,9 @@ export const spelled = (name) => pieces(name).map(([text]) => text).join("");
 /** A name, with what could not be seen as marked escapes. @param {{of: string}} props */
 export const Spelled = ({ of }) => html`<bdi class="name">${pieces(of).map(([text, stands]) => stands ? html`<span class="esc">${text}</span>` : text)}</bdi>`;
 
+/** The path of a task's item as the service writes other paths: there a backslash stands for itself. @param {string} path */
+export const itemPath = (path) => path.replaceAll("%", "%25").replace(/\\(?:\\|x([0-9a-f]{2}))/g, (_, byte) => byte ? `%${byte}` : "\\");
+
 /** A name as people type it: a percent sign stands for itself where no two hexadecimal digits follow. @param {string} name */
 export const typed = (name) => name.replace(/%25(?![0-9A-Fa-f]{2})/g, "%");
 /** What was typed as the service writes it. @param {string} text */

@@ -3,8 +3,8 @@ import { html, useEffect, useRef, useState } from "../ui.js";
 import { call, stream } from "../api.js";
 import { submitLine } from "../command.js";
 import { Command, Dialog, Time, Trouble, useAction } from "../parts.js";
-import { bytes, count, duration, plural } from "../format.js";
-import { location, placeOf, spelled, typed } from "./names.js";
+import { bytes, count, plural, range } from "../format.js";
+import { Spelled, location, placeOf, spelled, typed } from "./names.js";
 import { clash, pairsOf, pathsOf } from "./actions.js";
 
 /** @typedef {import("./actions.js").Targets} Targets */
@@ -65,6 +65,17 @@ export function optionsOf(form, known, kind) {
   return said;
 }
 
+/** Fills a form of options with what a task was asked for. @param {HTMLFormElement} form @param {OptionTable} known @param {Record<string, any>} request */
+export function fill(form, known, request) {
+  for (const option of known.groups.flatMap((group) => group.options)) {
+    const field = /** @type {HTMLInputElement|null} */ (form.elements.namedItem(`${option.at}.${option.name}`));
+    const value = (option.at === "task" ? request : request.options ?? {})[option.name];
+    if (!field || value == null) continue;
+    if (option.kind === "flag") field.checked = Boolean(value);
+    else field.value = String(value);
+  }
+}
+
 /** @param {{option: Option}} props */
 function Field({ option }) {
   const name = `${option.at}.${option.name}`, usual = option.default == null || option.kind === "flag" ? "" : String(option.default);
@@ -83,8 +94,12 @@ export const OptionFields = ({ known, kind }) => known.groups.map((group, at) =>
   return options.length > 0 && html`<details open=${at === 0 && kind !== "delete"} key=${group.title}><summary>${group.title}</summary><div class="two">${options.map((option) => html`<${Field} key=${option.name} option=${option} />`)}</div></details>`;
 });
 
-/** Files, folders and bytes below some paths, counted at their endpoint. @param {{place: Place, paths: string[]}} props */
-export function Measure({ place, paths }) {
+/** What to expect of a task. @param {{of: {expected_start?: string|null, expected_seconds_least?: number|null, expected_seconds_most?: number|null, why?: string|null}}} props */
+export const Expected = ({ of }) => html`<p>${of.expected_seconds_least != null && of.expected_seconds_most != null ? `It takes ${range(of.expected_seconds_least, of.expected_seconds_most)}` : "How long it takes is not known"}${of.expected_start && html`, and begins by <${Time} at=${of.expected_start} />`}. <span class="quiet">${of.why}</span></p>`;
+
+/** Files, folders and bytes below some paths, counted at their endpoint; `done` is told the end.
+ * @param {{place: Place, paths: string[], done?: (found: any) => void}} props */
+export function Measure({ place, paths, done = () => {} }) {
   const [found, setFound] = useState(/** @type {any} */ (null));
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const [turn, setTurn] = useState(0);
@@ -92,7 +107,7 @@ export function Measure({ place, paths }) {
     const control = new AbortController();
     setFound(null);
     setProblem(null);
-    stream("POST", `/endpoints/${encodeURIComponent(place.endpoint)}/files/du`, { body: { paths: paths.map((path) => path.replace(/(.)\/$/, "$1")) }, signal: control.signal }, setFound)
+    stream("POST", `/endpoints/${encodeURIComponent(place.endpoint)}/files/du`, { body: { paths: paths.map((path) => path.replace(/(.)\/$/, "$1")) }, signal: control.signal }, (/** @type {any} */ now) => { setFound(now); if (now.done) done(now); })
       .catch((error) => { if (!control.signal.aborted) setProblem(error); });
     return () => control.abort();
   }, [place.endpoint, paths.join("\n"), turn]);
@@ -135,6 +150,7 @@ export function TaskSheet({ kind, targets, to, close, done }) {
   const form = useRef(/** @type {HTMLFormElement|null} */ (null));
   useEffect(() => { optionTable().then(setKnown, setFault); }, []);
   useEffect(() => { setFault(null); pathsOf(chosen, kind === "delete").then(setPaths, setFault); }, [chosen]);
+  const [size, setSize] = useState(/** @type {{bytes: number, items: number}|null} */ (null));
   const why = into && clash(chosen, into);
   /** @type {import("../types.js").NewTask|null} */
   const task = paths && (kind === "delete" || into) ? { kind, pairs: pairsOf(paths, chosen.place, kind === "delete" ? null : into), options: said.options, ...said.task } : null;
@@ -143,9 +159,9 @@ export function TaskSheet({ kind, targets, to, close, done }) {
     setPreview(null);
     if (!asked) return undefined;
     const control = new AbortController();
-    const timer = setTimeout(() => { call("POST", "/tasks", { query: { dry_run: true }, body: JSON.parse(asked), signal: control.signal }).then(setPreview, (problem) => { if (!control.signal.aborted) setPreview({ problem }); }); }, 350);
+    const timer = setTimeout(() => { call("POST", "/tasks", { query: { dry_run: true, ...size }, body: JSON.parse(asked), signal: control.signal }).then(setPreview, (problem) => { if (!control.signal.aborted) setPreview({ problem }); }); }, 350);
     return () => { clearTimeout(timer); control.abort(); };
-  }, [asked]);
+  }, [asked, size]);
   const start = useAction(async () => {
     if (!form.current || !task) return null;
     const schedule = scheduleOf(form.current);
@@ -161,11 +177,11 @@ export function TaskSheet({ kind, targets, to, close, done }) {
     <dl class="facts"><dt>${kind === "delete" ? "In" : "From"}</dt><dd class="mono">${spelled(location(chosen.place))}</dd>
       ${kind !== "delete" && html`<dt><label for="sheet-into">To</label></dt><dd><input id="sheet-into" class="mono" required spellcheck=${false} defaultValue=${into ? typed(location(into)) : ""} placeholder="@endpoint:/path"
         onChange=${(/** @type {Event} */ event) => setInto(placeOf(/** @type {HTMLInputElement} */ (event.currentTarget).value, chosen.place.endpoint))} /></dd>`}</dl>
-    ${paths && paths.length > 0 && !chosen.whole && html`<ul class="names-list mono" tabindex="0" aria-label=${kind === "delete" ? "What would be deleted" : "What is taken"}>${paths.slice(0, 100).map((path) => html`<li class="one-line">${spelled(path.slice(path.lastIndexOf("/") + 1))}</li>`)}
+    ${paths && paths.length > 0 && !chosen.whole && html`<ul class="names-list mono" tabindex="0" aria-label=${kind === "delete" ? "What would be deleted" : "What is taken"}>${paths.slice(0, 100).map((path) => html`<li class="one-line"><${Spelled} of=${path.slice(path.lastIndexOf("/") + 1)} /></li>`)}
       ${paths.length > 100 && html`<li class="quiet">and ${plural(paths.length - 100, "more item")}</li>`}</ul>`}
-    <section class=${`notice preview ${kind === "delete" ? "warn" : ""}`} aria-label="Preview">${paths && paths.length > 0 ? html`<${Measure} place=${chosen.place} paths=${paths} />` : !fault && html`<p>Reading the names…</p>`}
+    <section class=${`notice preview ${kind === "delete" ? "warn" : ""}`} aria-label="Preview">${paths && paths.length > 0 ? html`<${Measure} place=${chosen.place} paths=${paths} done=${(/** @type {any} */ found) => setSize({ bytes: found.bytes, items: found.files + found.directories })} />` : !fault && html`<p>Reading the names…</p>`}
       ${kind === "delete" && html`<p>It cannot be taken back.</p>`}${kind === "move" && html`<p>Each source is deleted once its copy is verified and durable.</p>`}
-      ${preview && !preview.problem && kind !== "delete" && html`<p>${preview.expected_seconds != null ? `About ${duration(preview.expected_seconds)}` : "How long it takes is not known yet"}${preview.expected_start && html`, from <${Time} at=${preview.expected_start} />`}. <span class="quiet">${preview.why}</span></p>`}</section>
+      ${preview && !preview.problem && kind !== "delete" && (size ? html`<${Expected} of=${preview} />` : html`<p class="quiet">How long it takes is told once the sources are counted.</p>`)}</section>
     ${why && html`<p class="notice warn" role="alert">${why}</p>`}
     <${Trouble} problem=${start.problem ?? preview?.problem ?? fault} />
     ${fault?.code === "too-many" && kind !== "delete" && html`<p><button type="button" onClick=${() => setChosen({ ...chosen, all: true, whole: true })}>${verb} the whole folder, hidden entries too</button></p>`}

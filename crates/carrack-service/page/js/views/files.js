@@ -26,6 +26,7 @@ let dragged = null;
 /** @param {{known: import("../types.js").Whoami, list: {value: {items: any[]}|null, problem: any, loading: boolean, again: () => void}, query: URLSearchParams, go: (to: string) => void}} props */
 export function Files({ known, list, query, go }) {
   const endpoints = list.value?.items ?? [];
+  if (known.role === "viewer") return html`<h1>Files</h1><div class="sheet"><${Empty} title="A viewer sees figures, not files"><a href="#/overview">Overview of all tasks</a><//></div>`;
   if (list.loading) return html`<h1>Files</h1><p class="quiet">Loading…</p>`;
   if (list.problem && !list.value) return html`<h1>Files</h1><${Trouble} problem=${list.problem} again=${list.again} />`;
   if (endpoints.length === 0) {

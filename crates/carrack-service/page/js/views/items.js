@@ -4,8 +4,9 @@ import { address, call, headers, problemOf } from "../api.js";
 import { onGap } from "../live.js";
 import { Table } from "../table.js";
 import { useWindows } from "../windows.js";
-import { Copy, Empty, Name, Search, Segments, State, Trouble, useAction } from "../parts.js";
-import { bytes, plural, shown } from "../format.js";
+import { Copy, Empty, Search, Segments, State, Trouble, useAction } from "../parts.js";
+import { bytes, plural } from "../format.js";
+import { Spelled, itemPath, spelled } from "../files/names.js";
 
 /** @typedef {import("../types.js").Item} Item */
 
@@ -39,7 +40,7 @@ export function Items({ id, revision }) {
 /** @type {import("../table.js").Column<Item>[]} */
 const COLUMNS = [
   { title: "State", cell: (item) => html`<${State} state=${item.state} />` },
-  { title: "Path", cell: (item) => item.path ? html`<span title=${shown(item.path)}><${Name}>${item.path}<//></span>`
+  { title: "Path", cell: (item) => item.path ? html`<span title=${spelled(itemPath(item.path))}><${Spelled} of=${itemPath(item.path)} /></span>`
     : html`<span class="quiet">the source itself</span>` },
   { title: "Size", cls: "num", cell: (item) => item.kind === "directory" ? html`<span class="quiet">directory</span>` : bytes(item.size) },
   { title: "Digest or cause", cls: "wide", cell: (item) => item.failure ? html`<span class="bad" title=${item.failure.why}>${item.failure.why}</span>`
@@ -64,7 +65,7 @@ export function Failures({ items, complete }) {
       return html`<li><strong>${plural(group.length, "item")}: ${failure?.why ?? "no cause was told"}</strong>
         <span class="quiet">${failure?.side ? `${failure.side}, ` : ""}${failure?.code}; ${failure?.retryable ? "worth another try" : "another try alone does not help"}</span>
         ${(failure?.hints ?? []).map((hint) => html`<span>Try: ${hint}</span>`)}
-        <details><summary>Paths</summary><ul>${paths.slice(0, 50).map((path) => html`<li class="mono">${path ? html`<${Name}>${path}<//>` : "the source itself"}</li>`)}
+        <details><summary>Paths</summary><ul>${paths.slice(0, 50).map((path) => html`<li class="mono">${path ? html`<${Spelled} of=${itemPath(path)} />` : "the source itself"}</li>`)}
           ${paths.length > 50 && html`<li class="quiet">and ${plural(paths.length - 50, "more path")}</li>`}</ul>
           <${Copy} text=${paths.join("\n")} label="Copy paths" /></details></li>`;
     })}</ul></section>`;

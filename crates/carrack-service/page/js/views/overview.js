@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { useLive } from "../store.js";
 import { Progress, Segments, State, Time, Trouble } from "../parts.js";
 import { Plot } from "../plot.js";
-import { bytes, count, duration, now, percent, plural, rate, title } from "../format.js";
+import { bytes, count, duration, now, percent, percentText, plural, rate, title } from "../format.js";
 import { share, tone } from "./tasks.js";
 
 /** @typedef {import("../types.js").Task} Task */
@@ -21,7 +21,8 @@ const CALM = 5000;
 /** @type {Record<string, [number, number]>} how long, and in how many steps */
 const SPANS = { day: [DAY, 24], week: [7 * DAY, 28], month: [30 * DAY, 30] };
 
-export function Overview() {
+/** @param {{known: import("../types.js").Whoami}} props */
+export function Overview({ known }) {
   const [over, setOver] = useState("day");
   const [length, steps] = SPANS[over];
   const read = useRef(0);
@@ -29,7 +30,10 @@ export function Overview() {
     read.current = performance.now();
     return /** @type {Figures} */ (await call("GET", "/overview", { query: { from: new Date(now() - length).toISOString(), steps }, signal }));
   }, [over], (event) => (event.kind === "ended" || event.kind === "submitted" || event.kind === "started") && performance.now() - read.current > CALM);
+  // A viewer is told figures of all tasks, and none of the tasks themselves.
+  const isViewer = known.role === "viewer";
   const open = useLive(async (signal) => {
+    if (isViewer) return { active: [], waiting: [] };
     const of = (/** @type {string} */ state) => call("GET", "/tasks", { query: { state, limit: 200 }, signal });
     const [active, waiting] = await Promise.all([of("ACTIVE,CANCELLING"), of("QUEUED,STAGING,PAUSED")]);
     return { active: /** @type {Task[]} */ (active.items), waiting: /** @type {Task[]} */ (waiting.items) };
@@ -38,32 +42,34 @@ export function Overview() {
     return { ...now, active: now.active.map((task) => task.id === event.task && event.detail.progress ? { ...task, progress: event.detail.progress } : task) };
   });
   const problem = figures.problem ?? open.problem;
-  const head = html`<div class="view-head"><h1>Overview</h1>
+  const head = html`<div class="view-head"><h1>Overview${isViewer ? " of all tasks" : ""}</h1>
     <${Segments} value=${over} set=${setOver} label="Over how long" choices=${[["day", "24 hours"], ["week", "7 days"], ["month", "30 days"]]} /></div>`;
   if (!figures.value || !open.value) return html`${head}${problem ? html`<${Trouble} problem=${problem} again=${() => { figures.again(); open.again(); }} />` : html`<p class="quiet">Loading…</p>`}`;
-  return html`${head}<${Trouble} problem=${problem} again=${() => { figures.again(); open.again(); }} /><${Shown} figures=${figures.value} ...${open.value} />`;
+  return html`${head}<${Trouble} problem=${problem} again=${() => { figures.again(); open.again(); }} /><${Shown} figures=${figures.value} isViewer=${isViewer} ...${open.value} />`;
 }
 
-/** @param {{figures: Figures, active: Task[], waiting: Task[]}} props */
-function Shown({ figures, active, waiting }) {
+/** @param {{figures: Figures, active: Task[], waiting: Task[], isViewer: boolean}} props */
+function Shown({ figures, active, waiting, isViewer }) {
   const now = active.reduce((sum, task) => sum + (task.progress.rates?.now ?? 0), 0);
   const inState = (/** @type {string[]} */ ...states) => figures.states.filter((one) => states.includes(one.state)).reduce((sum, one) => sum + one.tasks, 0);
   const sum = (/** @type {"succeeded"|"partial"|"failed"} */ what) => figures.pairs.reduce((all, pair) => all + pair[what], 0);
   const good = sum("succeeded"), judged = good + sum("partial") + sum("failed");
   const curve = useMemo(() => {
-    const from = Date.parse(figures.from) / 1000, step = figures.step_seconds;
+    const from = Date.parse(figures.from) / 1000, step = figures.step_seconds, end = Date.parse(figures.to) / 1000;
+    // Of the step under way only a part has passed.
+    const passed = (/** @type {number} */ at) => Math.max(1, Math.min(step, end - from - at * step));
     return { times: figures.moved.map((_, at) => from + (at + 0.5) * step), panels: [
-      { label: "Mean rate", bars: true, lines: [{ label: "Mean rate", unit: /** @type {const} */ ("rate"), values: figures.moved.map((moved) => moved / step) }] },
+      { label: "Mean rate", bars: true, lines: [{ label: "Mean rate", unit: /** @type {const} */ ("rate"), values: figures.moved.map((moved, at) => moved / passed(at)) }] },
       { label: "Tasks", lines: [{ label: "Running", unit: /** @type {const} */ ("count"), values: figures.running }, { label: "Waiting", unit: /** @type {const} */ ("count"), values: figures.waiting }] }] };
   }, [figures]);
-  return html`<dl class="sheet totals"><div><dt>Rate now</dt><dd>${rate(now)}</dd></div><div><dt>Running</dt><dd>${count(inState("ACTIVE", "CANCELLING"))}</dd></div><div><dt>Waiting</dt><dd>${count(inState("QUEUED", "STAGING", "PAUSED"))}</dd></div>
-      <div><dt>Moved</dt><dd>${bytes(figures.moved.reduce((all, one) => all + one, 0))}</dd></div><div><dt>Succeeded</dt><dd>${judged ? `${percent(good, judged)} %` : "–"}<small>${judged ? `of ${plural(judged, "task")}` : "no task has ended"}</small></dd></div></dl>
+  return html`<dl class="sheet totals">${!isViewer && html`<div><dt>Rate now</dt><dd>${rate(now)}</dd></div>`}<div><dt>Running</dt><dd>${count(inState("ACTIVE", "CANCELLING"))}</dd></div><div><dt>Waiting</dt><dd>${count(inState("QUEUED", "STAGING", "PAUSED"))}</dd></div>
+      <div><dt>Moved</dt><dd>${bytes(figures.moved.reduce((all, one) => all + one, 0))}</dd></div>${!isViewer && html`<div><dt>Succeeded</dt><dd>${judged ? percentText(percent(good, judged)) : "–"}<small>${judged ? `of ${plural(judged, "task")}` : "no task has ended"}</small></dd></div>`}</dl>
     <${Plot} label="Throughput and queue" ...${curve} />
-    <div class="columns"><${Queue} title="Active" empty="No task is active." tasks=${active} more="running" />
+    ${!isViewer && html`<div class="columns"><${Queue} title="Active" empty="No task is active." tasks=${active} more="running" />
       <${Queue} title="Waiting" empty="No task waits." tasks=${waiting} more="waiting" /></div>
-    <${Attention} stuck=${figures.stuck} slow=${figures.slowest} />
-    <section class="sheet" aria-label="Failures by cause"><div class="part-head"><h2>Failures by cause</h2><a class="button" href="#/tasks?state=trouble">Tasks that failed</a></div><${Causes} figures=${figures} /></section>
-    <section class="sheet" aria-label="Pairs of endpoints"><div class="part-head"><h2>Pairs of endpoints</h2></div><${Pairs} pairs=${figures.pairs} /></section>`;
+    <${Attention} stuck=${figures.stuck} slow=${figures.slowest} />`}
+    <section class="sheet" aria-label="Failures by cause"><div class="part-head"><h2>Failures by cause</h2>${!isViewer && html`<a class="button" href="#/tasks?state=trouble">Tasks that failed</a>`}</div><${Causes} figures=${figures} /></section>
+    ${!isViewer && html`<section class="sheet" aria-label="Pairs of endpoints"><div class="part-head"><h2>Pairs of endpoints</h2></div><${Pairs} pairs=${figures.pairs} /></section>`}`;
 }
 
 /** @param {{title: string, empty: string, tasks: Task[], more: string}} props */
@@ -108,5 +114,5 @@ function Pairs({ pairs }) {
       const pair = two.find((one) => one.source === from && one.destination === to);
       if (!pair) return html`<td class="quiet">–</td>`;
       const { success, rate: speed, bytes: moved } = pair, ended = pair.succeeded + pair.partial + pair.failed;
-      return html`<td>${success !== null && html`<span class=${`chip ${success === 1 ? "good" : success >= 0.5 ? "warn" : "bad"}`}>${percent(pair.succeeded, ended)} %</span> `}<strong>${speed ? rate(speed) : "–"}</strong><div class="quiet small">${plural(ended, "task")}, ${bytes(moved)}</div></td>`; })}</tr>`)}</tbody></table></div>`;
+      return html`<td>${success !== null && html`<span class=${`chip ${success === 1 ? "good" : success >= 0.5 ? "warn" : "bad"}`}>${percentText(percent(pair.succeeded, ended))}</span> `}<strong>${speed ? rate(speed) : "–"}</strong><div class="quiet small">${plural(ended, "task")}, ${bytes(moved)}</div></td>`; })}</tr>`)}</tbody></table></div>`;
 }

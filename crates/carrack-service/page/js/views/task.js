@@ -3,9 +3,10 @@ import { html, useMemo, useState } from "../ui.js";
 import { all, call } from "../api.js";
 import { useLive } from "../store.js";
 import { Command, Confirm, Copy, Dialog, Name, Progress, Segments, State, Time, Trouble, useAction } from "../parts.js";
-import { between, bytes, count, duration, plural, rate, title } from "../format.js";
+import { between, bytes, count, duration, percentText, plural, rate, title } from "../format.js";
 import { Plot } from "../plot.js";
 import { submitLine } from "../command.js";
+import { Submit } from "../submit.js";
 import { share, tone } from "./tasks.js";
 import { Failures, Items } from "./items.js";
 
@@ -51,11 +52,11 @@ function Shown({ task, put, events, eventsComplete, problem, known, go }) {
       ${task.blocked.hint && html`<p>Try: ${task.blocked.hint}</p>`}</div>`}
     <section class="sheet pad big" aria-label="Progress"><${Progress} share=${done} tone=${tone(task.state)} label="Progress" />
       <dl class="figures">
-        <div><dt>Done</dt><dd>${done === null ? "counting…" : `${done} %`}<small>${progress.scan_complete || ended ? "" : "sources are still listed"}</small></dd></div>
+        <div><dt>Done</dt><dd>${done === null ? "counting…" : percentText(done)}<small>${ended || progress.scan_complete ? "" : "of what is listed so far"}</small></dd></div>
         <div><dt>Moved</dt><dd>${bytes((progress.bytes_moved ?? 0) + (progress.bytes_skipped ?? 0))}<small>of ${bytes(progress.bytes_total)}${progress.bytes_skipped ? `, ${bytes(progress.bytes_skipped)} there before` : ""}</small></dd></div>
         <div><dt>Verified</dt><dd>${bytes(progress.bytes_verified)}<small>${progress.bytes_resent ? `${bytes(progress.bytes_resent)} sent again` : "nothing sent again"}</small></dd></div>
         <div><dt>Items</dt><dd>${count(progress.items_done)}<small>of ${count(progress.items_total)}${progress.items_skipped ? `, ${count(progress.items_skipped)} skipped` : ""}${failed ? html`, <span class="bad">${count(failed)} failed</span>` : ""}</small></dd></div>
-        <div><dt>${ended ? "Mean rate" : "Rate"}</dt><dd>${rate(ended ? progress.rates?.all : progress.rates?.now)}<small>${ended ? "" : `${rate(progress.rates?.five_minutes)} in 5 min`}</small></dd></div>
+        <div><dt>${ended ? "Mean rate" : "Rate"}</dt><dd>${ended ? rate(progress.rates?.all) : task.state === "ACTIVE" ? rate(progress.rates?.now) : "–"}<small>${task.state === "ACTIVE" ? `${rate(progress.rates?.five_minutes)} in 5 min` : ""}</small></dd></div>
         <div><dt>${ended ? "Took" : "Left"}</dt><dd>${ended ? between(task.started ?? task.submitted, task.ended ?? "") : task.state === "ACTIVE" && progress.eta_seconds != null ? duration(progress.eta_seconds) : "–"}<small>${plural(task.fence, "attempt")}, ${plural(progress.faults ?? 0, "fault")}</small></dd></div>
       </dl>${progress.limited_by && html`<p class="small quiet">Limited by ${progress.limited_by}</p>`}</section>
     ${failures.value && failed > 0 && html`<${Failures} items=${failures.value.items} complete=${failures.value.complete} />`}
@@ -128,19 +129,19 @@ function Facts({ task }) {
 function Actions({ task, put, go }) {
   const [asked, setAsked] = useState("");
   const act = useAction((verb) => call("POST", `/tasks/${task.id}/${verb}`), (now) => now.id === task.id ? put(now) : go(`/tasks/${now.id}`));
-  const clone = useAction(() => call("POST", `/tasks/${task.id}/clone`), (made) => go(`/tasks/${made.id}`));
   const ended = Boolean(task.ended), paused = task.state === "PAUSED" || task.pause_wanted;
   const button = (/** @type {string} */ verb, /** @type {string} */ text) => html`<button disabled=${act.busy} onClick=${() => act.go(verb)}>${text}</button>`;
   return html`<div class="stack"><div class="bar-of-buttons">
       ${!ended && !task.cancel_wanted && (paused || task.blocked?.cause === "confirm" ? button("resume", "Resume") : button("pause", "Pause"))}
       ${["FAILED", "PARTIAL", "CANCELLED"].includes(task.state) && button("retry", "Retry")}
       ${!ended && html`<button onClick=${() => setAsked("edit")}>Edit</button>`}
-      <button disabled=${clone.busy} onClick=${() => clone.go()}>Clone</button>
+      <button onClick=${() => setAsked("clone")}>Clone</button>
       <${Copy} text=${task.id} label="Copy id" />
       ${!ended && html`<button class="danger" disabled=${task.cancel_wanted} onClick=${() => setAsked("cancel")}>Cancel task</button>`}</div>
-    <${Trouble} problem=${act.problem ?? clone.problem} />
+    <${Trouble} problem=${act.problem} />
     ${asked === "cancel" && html`<${Confirm} title="Cancel this task?" act="Cancel task" close=${() => setAsked("")}
       text="What is at the destination stays there. A retry later goes on where it stood." run=${async () => put(await call("POST", `/tasks/${task.id}/cancel`))} />`}
+    ${asked === "clone" && html`<${Submit} endpoints=${[]} again=${task.request} close=${() => setAsked("")} done=${(/** @type {Task} */ made) => { setAsked(""); go(`/tasks/${made.id}`); }} />`}
     ${asked === "edit" && html`<${Edit} task=${task} put=${put} close=${() => setAsked("")} />`}</div>`;
 }
 

@@ -5,7 +5,7 @@ import { onEvent, onGap } from "../live.js";
 import { Table } from "../table.js";
 import { useWindows } from "../windows.js";
 import { Dialog, Empty, Progress, Search, Segments, State, Time, Trouble } from "../parts.js";
-import { bytes, count, daysAgo, duration, percent, plural, rate, route, title } from "../format.js";
+import { bytes, count, daysAgo, duration, percent, percentText, plural, rate, route, title } from "../format.js";
 import { Submit } from "../submit.js";
 
 /** @typedef {import("../types.js").Task} Task */
@@ -14,14 +14,16 @@ const ENDED = ["SUCCEEDED", "PARTIAL", "FAILED", "CANCELLED"];
 const STATES = { all: "", running: "ACTIVE,STAGING,CANCELLING", waiting: "QUEUED,PAUSED", trouble: "FAILED,PARTIAL", done: "SUCCEEDED", cancelled: "CANCELLED" };
 const CHANGES = 300;
 
-/** @param {Task} task @returns {number|null} */
+/** How much of a task is done, in percent, of what is listed so far; null: nothing is listed yet. 100 only where nothing is missing.
+ * @param {Task} task @returns {number|null} */
 export function share(task) {
-  const { progress } = task;
+  const { progress } = task, ended = ENDED.includes(task.state), total = progress.bytes_total ?? 0, items = progress.items_total ?? 0;
   if (task.state === "SUCCEEDED") return 100;
-  if (!progress.scan_complete && !ENDED.includes(task.state)) return task.state === "ACTIVE" ? null : 0;
-  const total = progress.bytes_total ?? 0;
-  if (total > 0) return percent((progress.bytes_moved ?? 0) + (progress.bytes_skipped ?? 0), total);
-  return percent((progress.items_done ?? 0) + (progress.items_skipped ?? 0), progress.items_total ?? 0);
+  if (!ended && total === 0 && !progress.scan_complete) return task.state === "ACTIVE" ? null : 0;
+  const done = total > 0 ? percent((progress.bytes_moved ?? 0) + (progress.bytes_skipped ?? 0), total)
+    : percent((progress.items_done ?? 0) + (progress.items_skipped ?? 0), items);
+  // Bytes that nobody could count are not in the total: what failed, and what is not listed yet.
+  return ended || (progress.items_failed ?? 0) > 0 || !progress.scan_complete ? Math.min(99, done) : done;
 }
 /** @param {string} state */
 export const tone = (state) => state === "SUCCEEDED" ? "good" : state === "FAILED" ? "bad" : state === "PARTIAL" ? "warn" : "";
@@ -62,6 +64,7 @@ export function Tasks({ known, endpoints, query, go }) {
     <${Trouble} problem=${list.problem} />
     <${Table} source=${list.source} columns=${known.role === "admin" ? WITH_OWNER : COLUMNS} label="Tasks" cls=${`tasks-grid fill ${known.role === "admin" ? "with-owner" : ""}`} busy=${list.loading} sort=${sort || "-created"} setSort=${(/** @type {string} */ by) => filter({ sort: by === "-created" ? "" : by })} open=${(/** @type {Task} */ task) => go(`/tasks/${task.id}`)}
       empty=${isFiltered ? html`<${Empty} title="No task fits"><button onClick=${() => go("/tasks")}>Show all tasks</button><//>`
+        : known.role === "viewer" ? html`<${Empty} title="None of your own">Tasks are shown to whoever submitted them, and to admins. <a href="#/overview">Overview of all tasks</a><//>`
         : html`<${Empty} title="No tasks yet">A task is a transfer that the service looks after until it is done and verified.<//>`} />
     ${opened && html`<${Submit} endpoints=${endpoints} close=${() => setOpened(false)} done=${(/** @type {Task} */ task) => { setOpened(false); go(`/tasks/${task.id}`); }} />`}`;
 }
@@ -91,7 +94,7 @@ const COLUMNS = [
   { title: "Task", cell: (task) => html`<a href=${`#/tasks/${task.id}`} tabindex="-1" title=${route(task)}><bdi>${title(task)}</bdi></a>` },
   { title: "Progress", cls: "progress-cell", cell: (task) => {
     const done = share(task);
-    return html`<${Progress} share=${done} tone=${tone(task.state)} label=${`Progress of ${title(task)}`} /><span>${done === null ? "…" : `${done} %`}</span>`; } },
+    return html`<${Progress} share=${done} tone=${tone(task.state)} label=${`Progress of ${title(task)}`} /><span>${done === null ? "…" : percentText(done)}</span>`; } },
   { title: "Rate", sort: "rate", cls: "num mid", cell: (task) => task.state === "ACTIVE" ? rate(task.progress.rates?.now) : html`<span class="quiet">–</span>` },
   { title: "Items", cls: "num wide", cell: (task) => count(task.progress.items_total) },
   { title: "Bytes", sort: "bytes", cls: "num wide", cell: (task) => bytes(task.progress.bytes_total) },

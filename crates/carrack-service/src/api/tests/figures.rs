@@ -8,8 +8,8 @@ use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
 use crate::client::{Call, Client, ClientError};
 use crate::ledger::{TaskChange, TaskGuard};
 use crate::model::{
-    AuditLine, EndpointLocation, ItemState, Listed, LoginRequest, NewEndpoint, NewUser, NodeStatus, Overview, Progress,
-    Rates, Role, Scope, Secret, Task, TaskItem, TaskState, Verb, Windowed,
+    AuditLine, DryRun, EndpointLocation, ItemState, Listed, LoginRequest, NewEndpoint, NewUser, NodeStatus, Overview,
+    Progress, Rates, Role, Scope, Secret, Task, TaskItem, TaskState, Verb, Windowed,
 };
 
 fn status(client: &Client, call: &Call) -> u16 {
@@ -191,4 +191,27 @@ fn nodes_tell_storage_and_the_last_tests_of_what_the_caller_sees() {
     local.call(&Call::delete("/endpoints/here")).unwrap();
     add_endpoint(&local, &NewEndpoint { name: "here".into(), ..here }).unwrap();
     assert_eq!(node(&local).tests, [], "another endpoint of that name was never tested");
+}
+
+#[test]
+fn dry_run_tells_a_time_for_a_size_alone() {
+    let rig = Rig::start();
+    let tried = |query: &str| -> DryRun {
+        let call = Call::post(format!("/tasks?dry_run=true{query}")).body(&copy("/a", "/b")).unwrap();
+        rig.local().call(&call).unwrap().json().unwrap()
+    };
+    let span = |tried: DryRun| (tried.expected_seconds_least, tried.expected_seconds_most);
+    assert_eq!(span(tried("")), (None, None));
+    assert_eq!(span(tried("&bytes=60")), (Some(60), Some(61)));
+    assert_eq!(span(tried("&bytes=60&items=40")), (Some(60), Some(100)));
+}
+
+#[test]
+fn overview_of_a_day_has_steps_of_an_hour_and_ends_now() {
+    let rig = Rig::start();
+    let now = jiff::Timestamp::now();
+    let from = now - Duration::from_secs(24 * 3600);
+    let told: Overview = rig.local().get(&format!("/overview?steps=24&from={from}")).unwrap();
+    assert_eq!((told.step_seconds, told.moved.len()), (3600, 24));
+    assert!(told.to.0 <= jiff::Timestamp::now().as_microsecond(), "{told:?}");
 }

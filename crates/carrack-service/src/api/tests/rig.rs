@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use carrack_core::tuning::Tuning;
 use carrack_engine::Stop;
 use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, NodeLog};
 use tempfile::TempDir;
 
-use crate::api::{self, Api, ApiHandle, Backend, Certificate, Parts, Patience, Promise, ServeConfig};
+use crate::api::{self, Api, ApiHandle, Backend, Certificate, Parts, Patience, Promise, ServeConfig, TaskSize};
 use crate::bench::Benches;
 use crate::bench::tests::measures_nothing;
 use crate::client::{Call, Called, Client, Target};
@@ -48,8 +49,9 @@ impl Backend for FakeBackend {
         Ok(())
     }
 
-    fn promise(&self, _: &NewTask) -> Promise {
-        Promise { start: None, time: None, why: "nothing is known of this pair".into() }
+    fn promise(&self, _: &NewTask, size: Option<TaskSize>) -> Promise {
+        let time = size.map(|size| (Duration::from_secs(size.bytes), Duration::from_secs(size.bytes + size.items)));
+        Promise { start: None, time, why: "nothing is known of this pair".into() }
     }
 
     fn first_run(&self, schedule: &TimerSchedule, now: Moment) -> Result<Moment, String> {

@@ -1,9 +1,11 @@
 //! `carrack task submit`.
 
-use carrack_service::client::{Call, with_query};
-use carrack_service::model::{DryRun, Task};
+use std::collections::BTreeMap;
+
+use carrack_service::client::{Call, segment, with_query};
+use carrack_service::model::{DryRun, NewTask, Task};
 use clap::Command;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::super::reach::JSON;
 use super::wait::{self, TIMEOUT};
@@ -46,7 +48,12 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let request = submission::new_task(flags)?;
     let service = Service::open(flags)?;
     if flags.has(&DRY_RUN) {
-        let call = Call::post(with_query("/tasks", &[("dry_run", "true")]));
+        let size = count(&service, &request).map(|(bytes, items)| (bytes.to_string(), items.to_string()));
+        let mut query = vec![("dry_run", "true")];
+        if let Some((bytes, items)) = &size {
+            query.extend([("bytes", bytes.as_str()), ("items", items.as_str())]);
+        }
+        let call = Call::post(with_query("/tasks", &query));
         let promise: DryRun = service.call(&service.with(call, &request)?)?;
         return tell_promise(&promise, json);
     }
@@ -75,6 +82,26 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     Ok(exit::DONE)
 }
 
+/// Bytes and items of a task's sources today. `None`: a source is at no endpoint, or could not be counted.
+fn count(service: &Service, request: &NewTask) -> Option<(u64, u64)> {
+    let mut paths: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for pair in &request.pairs {
+        let (name, path) = pair.source.strip_prefix('@')?.split_once(':')?;
+        let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
+        paths.entry(name).or_default().push(if path.is_empty() { "/" } else { path });
+    }
+    let mut sum = (0u64, 0u64);
+    for (name, paths) in paths {
+        let call = Call::post(format!("/endpoints/{}/files/du", segment(name)));
+        let told = service.answer(&service.with(call, &json!({ "paths": paths })).ok()?).ok()?;
+        let last = told.body().trim_ascii_end().rsplit(|byte| *byte == b'\n').next()?;
+        let total: Json = serde_json::from_slice(last).ok().filter(|total: &Json| total["done"] == true)?;
+        sum.0 = sum.0.saturating_add(total["bytes"].as_u64()?);
+        sum.1 = sum.1.saturating_add(total["files"].as_u64()?).saturating_add(total["directories"].as_u64()?);
+    }
+    Some(sum)
+}
+
 /// What the service thinks of a task that it was not given.
 fn tell_promise(promise: &DryRun, json: bool) -> Result<u8, CommandError> {
     let mut out = Lines::stdout(json);
@@ -82,9 +109,11 @@ fn tell_promise(promise: &DryRun, json: bool) -> Result<u8, CommandError> {
         out.json(&told::object("task-promise", promise));
     } else {
         let start = promise.expected_start.map(|at| format!(", would begin at {}", show::time(at))).unwrap_or_default();
+        let told = |seconds| format::duration(std::time::Duration::from_secs(seconds));
         let time = promise
-            .expected_seconds
-            .map(|seconds| format!(", would take about {}", format::duration(std::time::Duration::from_secs(seconds))));
+            .expected_seconds_least
+            .zip(promise.expected_seconds_most)
+            .map(|(least, most)| format!(", would take {} to {}", told(least), told(most)));
         let accepted = if promise.valid { "accepted" } else { "refused" };
         let text = format!("the task would be {accepted}{start}{}: {}", time.unwrap_or_default(), promise.why);
         out.line(human::safe(&text).as_bytes());
