@@ -267,6 +267,7 @@ words! {
         55 GrantExpired "grant-expired" "the grant has expired"
         56 GrantRevoked "grant-revoked" "the grant has been revoked"
         57 PortInUse "port-in-use" "another program listens on the port already"
+        58 ReaderGone "reader-gone" "whoever read standard output has closed it"
     }
 }
 

@@ -274,6 +274,15 @@ pub struct Unsynced {
     pub paths: Vec<Vec<u8>>,
 }
 
+/// Unfinished files of an earlier copy that stay for the next one: this copy left them out by what it selects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// So many.
+    pub count: u64,
+    /// Their paths below the destination, the first [`limits::UNFINISHED_PATHS`] of them.
+    pub paths: Vec<Vec<u8>>,
+}
+
 /// Attributes beside permissions and times that the destination did not keep: of kinds that it does not know, or
 /// that cannot be kept there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -384,6 +393,10 @@ pub struct Report {
     /// With `--verify disk`, files that storage was not read for: it is memory, or an older destination did not read
     /// what an earlier attempt had published.
     pub files_not_read_back: u64,
+    /// Unfinished files of an earlier copy that were not part of this one, and stay.
+    pub unfinished: Unfinished,
+    /// The directory whose marker tells of them, as the destination knows it.
+    pub unfinished_in: Vec<u8>,
     /// What had to reach stable storage, and when, as asked.
     pub durability: Option<Durability>,
     /// What held the copy back, where both ends told and it took long enough to tell.

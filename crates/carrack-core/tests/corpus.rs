@@ -136,6 +136,7 @@ fn control_seeds() {
         targets: vec![b"run".to_vec()],
         marker: None,
         anew: false,
+        partial: false,
         source_clock: 0,
     };
     let begin = |role| Ask::Begin(Begin { options, role });

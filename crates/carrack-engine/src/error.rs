@@ -5,6 +5,7 @@ use std::{fmt, io};
 
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::wire::ProtocolError;
+use carrack_sys::threads::NoThread;
 
 /// A failure, and why.
 pub fn failure(code: ErrorCode, side: Side, why: impl Into<String>) -> Failure {
@@ -14,6 +15,12 @@ pub fn failure(code: ErrorCode, side: Side, why: impl Into<String>) -> Failure {
 /// What the system said when `call` was done.
 pub fn io_failure(side: Side, call: impl Into<Cow<'static, str>>, error: &io::Error) -> Failure {
     system_failure(side, error).during(call)
+}
+
+/// As [`io_failure`], with this code, unless the host has reached a limit: then that is what failed.
+pub fn failure_unless_limited(code: ErrorCode, side: Side, error: &io::Error, why: impl Into<String>) -> Failure {
+    let limited = code_of(error) == ErrorCode::ResourceLimit;
+    failure(if limited { ErrorCode::ResourceLimit } else { code }, side, why)
 }
 
 /// A path that the client's grant does not cover.
@@ -55,6 +62,9 @@ pub fn describe(error: &io::Error) -> String {
 /// The code for a system error.
 pub fn code_of(error: &io::Error) -> ErrorCode {
     use carrack_sys::errno::*;
+    if NoThread::is_in(error) {
+        return ErrorCode::ResourceLimit;
+    }
     match error.raw_os_error() {
         Some(ENOENT) => ErrorCode::NotFound,
         Some(EACCES | EPERM) => ErrorCode::PermissionDenied,

@@ -211,8 +211,8 @@ impl<'a> Examining<'a> {
         (near, first): (ExaminedPlace<'_>, &mut End),
         (far, second): (ExaminedPlace<'_>, &mut End),
     ) -> Result<Examined, Failure> {
-        second.look_up(far.location, &far.options.reach);
-        first.look_up(near.location, &near.options.reach);
+        second.look_up(far.location, &far.options.reach)?;
+        first.look_up(near.location, &near.options.reach)?;
         let key = session_key(Encrypt::Tls)?;
         let mut tried = None;
         let there = self.connect(first, (&mut *second, far.options), &key, StreamId(0), &mut tried)?;

@@ -60,7 +60,7 @@ pub use agent::FarSide;
 pub use context::Context;
 pub use control::far_part::{FarPart, FarSession};
 pub use copy::{Copy, Handle};
-pub use error::io_failure;
+pub use error::{io_failure, system_failure};
 pub use standard::Standard;
 pub use stop::{Stop, StopReason};
 pub use storage::place::{Place, Stores};
@@ -73,6 +73,11 @@ pub mod keys {
 /// What copies have found about the ways between hosts: kept in a file, or as somebody else keeps it.
 pub mod tuned {
     pub use crate::kept_tuning::{ForgetTuning, FoundNumber, KeptTuning, KeptWay, Knob, TuningFile, UnreadTuning};
+}
+
+/// The one place that makes threads: a host that has none left is an error as data.
+pub mod threads {
+    pub use carrack_sys::threads::{NoThread, start, start_named, start_scoped};
 }
 
 /// Stores: what each place promises that bytes are read from and written to, and the suite that proves it.

@@ -5,8 +5,8 @@
 //! that a run can be had again as far as the machine allows it. Makers panic when they cannot do their work: a test
 //! whose fault did not happen has shown nothing.
 //!
-//! [`fuse`], [`image`], [`invented`] and [`throttle`] need root, and so do [`netns`] and [`link`]: a test asks
-//! [`can_mount`] or [`netns::can_make`] first, which say so where it has to be passed over.
+//! [`fuse`], [`image`], [`invented`], [`threads`] and [`throttle`] need root, and so do [`netns`] and [`link`]: a test
+//! asks [`can_mount`] or [`netns::can_make`] first, which say so where it has to be passed over.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,6 +20,7 @@ pub mod proxy;
 pub mod pty;
 pub mod race;
 pub mod strace;
+pub mod threads;
 pub mod throttle;
 pub mod watch;
 

@@ -14,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrack_engine::threads;
 use rustix::process::Signal;
 
 use crate::clock::{Clock, Moment};
@@ -292,7 +293,7 @@ fn hand_over(child: &mut Child, order: &Order) -> io::Result<()> {
         return input.write_all(&text);
     }
     // It waits for a worker that reads; nobody else is to.
-    std::thread::Builder::new().spawn(move || input.write_all(&text)).map(drop)
+    threads::start("handing an order over", move || input.write_all(&text)).map(drop)
 }
 
 impl Followed {

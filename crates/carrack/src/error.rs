@@ -14,6 +14,8 @@ pub struct CommandError {
     pub failure: Failure,
     /// What to try, a sentence each.
     pub hints: Vec<String>,
+    /// Whoever reads standard output has closed it. Nobody is told: other tools are ended by `SIGPIPE` then.
+    reader_gone: bool,
     /// It ended a measurement, which has nothing half done that could be gone on with.
     of_measurement: bool,
 }
@@ -38,7 +40,17 @@ impl CommandError {
 
     fn here(code: ErrorCode, message: impl Into<String>) -> Self {
         let failure = Failure::new(code, Side::Command, message);
-        Self { failure, hints: Vec::new(), of_measurement: false }
+        Self { failure, hints: Vec::new(), reader_gone: false, of_measurement: false }
+    }
+
+    /// Whoever reads standard output has closed it.
+    pub fn reader_gone(error: &std::io::Error) -> Self {
+        Self { reader_gone: true, ..Self::file("cannot write to", b"standard output", error) }
+    }
+
+    /// Whether there is anything to say of it.
+    pub fn is_silent(&self) -> bool {
+        self.reader_gone
     }
 
     /// The same, of a measurement.
@@ -60,13 +72,13 @@ impl CommandError {
 
     /// The number that the process ends with.
     pub fn exit_code(&self) -> u8 {
-        exit::of_code(self.failure.code)
+        if self.reader_gone { exit::READER_GONE } else { exit::of_code(self.failure.code) }
     }
 }
 
 impl From<Failure> for CommandError {
     fn from(failure: Failure) -> Self {
-        Self { failure, hints: Vec::new(), of_measurement: false }
+        Self { failure, hints: Vec::new(), reader_gone: false, of_measurement: false }
     }
 }
 

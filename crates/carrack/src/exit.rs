@@ -1,6 +1,6 @@
 //! Exit codes: fixed for ever, the same in the man page, in JSON and here.
 
-use carrack_core::report::{ErrorCode, Failure, Report};
+use carrack_core::report::{ErrorCode, Failure, Reason, Report};
 
 /// All done and verified.
 pub const DONE: u8 = 0;
@@ -32,6 +32,8 @@ pub const DIGEST: u8 = 26;
 pub const TIMEOUT: u8 = 30;
 /// Stopped by SIGTERM: run again to go on.
 pub const TERMINATED: u8 = 75;
+/// Whoever read standard output has closed it: as if `SIGPIPE` had ended the command.
+pub const READER_GONE: u8 = 141;
 /// Identity or permission at a node.
 pub const AUTHENTICATION: u8 = 77;
 
@@ -51,7 +53,8 @@ Exit codes:
   26  a digest did not match
   30  timeout: the other side was silent too long, or --deadline passed
   75  stopped by SIGTERM; files that were copied stay
-  77  authentication or authorization";
+  77  authentication or authorization
+ 141  whoever read standard output closed it before all was written";
 
 /// The exit code of an error that ended a command.
 pub fn of_code(code: ErrorCode) -> u8 {
@@ -100,6 +103,15 @@ pub fn of_report(report: &Report) -> u8 {
     }
     let told = report.failures.iter().map(|item| &item.failure);
     of_items(report.counts.failed, report.counts.vanished, told)
+}
+
+/// The exit code of a copy to a stream. It takes one file, so what became of that file is what became of the copy.
+pub fn of_stream(report: &Report) -> u8 {
+    match report.failures.first() {
+        Some(item) if item.failure.reason == Some(Reason::ReaderGone) => READER_GONE,
+        Some(item) if report.error.is_none() => of_code(item.failure.code),
+        _ => of_report(report),
+    }
 }
 
 /// The exit code of a command of which some items failed: `told` are the failures known in words, perhaps not all.

@@ -69,7 +69,7 @@ fn program() -> &'static OsStr {
 }
 
 /// What a newcomer has to read: the names at the root of the engine, in order.
-const ROOT: [&str; 19] = [
+const ROOT: [&str; 21] = [
     "Context",
     "Copy",
     "FarPart",
@@ -88,6 +88,8 @@ const ROOT: [&str; 19] = [
     "node",
     "secrets",
     "stores",
+    "system_failure",
+    "threads",
     "tuned",
 ];
 

@@ -460,4 +460,22 @@ pub const MUTATIONS: &[Mutation] = &[
         ["waited_us: micros(&self.waited).saturating_add(waiting)", "waited_us: micros(&self.waited)"],
         "-p carrack-engine --lib data::stages",
     ),
+    mutation(
+        "a thread that cannot be had is an error of storage",
+        "crates/carrack-engine/src/error.rs",
+        ["if NoThread::is_in(error) {", "if NoThread::is_in(error) && error.raw_os_error().is_some() {"],
+        "-p carrack --test system threads::threads_too_few_for_a_command",
+    ),
+    mutation(
+        "a client for whom a node has no thread is turned away without a word",
+        "crates/carrack-engine/src/node/port.rs",
+        ["let _ = place.unwrap_or(&self.spare).try_send(client);", "let _ = place.map(|place| place.try_send(client));"],
+        "-p carrack --test system threads::node",
+    ),
+    mutation(
+        "a stream for which there is no thread is asked for again and again",
+        "crates/carrack-engine/src/copy/streams.rs",
+        ["if is_too_many && self.staying() > 0 {", "if is_too_many && self.staying() > u16::MAX - 1 {"],
+        "-p carrack-engine --lib copy::streams::tests::stream_without_a_thread",
+    ),
 ];

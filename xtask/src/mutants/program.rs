@@ -156,4 +156,16 @@ pub const MUTATIONS: &[Mutation] = &[
         ["value == \"0\" && other.is_some_and", "value == \"none\" && other.is_some_and"],
         "-p carrack --bin carrack doctor::fix",
     ),
+    mutation(
+        "a reader that leaves is an error that is told",
+        "crates/carrack/src/output/stream.rs",
+        ["if error.kind() == io::ErrorKind::BrokenPipe {", "if error.kind() == io::ErrorKind::NotConnected {"],
+        "-p carrack --test system output::reader_that_leaves",
+    ),
+    mutation(
+        "a copy to standard output whose disk is full is partial",
+        "crates/carrack/src/exit.rs",
+        ["Some(item) if report.error.is_none() => of_code(item.failure.code),", ""],
+        "-p carrack --test system output::reader_that_leaves_is_told_apart",
+    ),
 ];

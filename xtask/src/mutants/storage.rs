@@ -288,4 +288,16 @@ pub const MUTATIONS: &[Mutation] = &[
         ],
         FAULTS,
     ),
+    mutation(
+        "a copy of a part removes unfinished files that it left out",
+        "crates/carrack-engine/src/storage/posix/marker.rs",
+        ["let whole = whole && self.unfinished().count == 0;", "let whole = whole || self.unfinished().count > 0;"],
+        "-p carrack --test system left::",
+    ),
+    mutation(
+        "a copy of a selection is taken for one of everything",
+        "crates/carrack-engine/src/copy/begin.rs",
+        ["partial: resumes && options.only.is_some(),", "partial: false,"],
+        "-p carrack --test system left::",
+    ),
 ];

@@ -18,7 +18,8 @@ use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
 use crate::pace::limit::StageTimes;
 use crate::report::{
-    Counts, Faults, Hop, ItemKind, ItemReport, Outcome, PathTrace, Progress, Unkept, UnkeptAttributes, Unsynced,
+    Counts, Faults, Hop, ItemKind, ItemReport, Outcome, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes,
+    Unsynced,
 };
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use crate::timeline::{
@@ -213,6 +214,7 @@ fn begins() -> Vec<Line> {
         targets: Vec::new(),
         marker: None,
         anew: false,
+        partial: false,
         source_clock: 0,
     };
     let receive = |sink| Role::Receive(ReceiveRole { sink, ..into.clone() });
@@ -229,6 +231,11 @@ fn begins() -> Vec<Line> {
         begin("ask Begin-send-synthetic", numbered(wire, replace, group), send(synthetic, false)),
         begin("ask Begin-receive", options(Version::V1), Role::Receive(named)),
         begin("ask Begin-receive", all(Version::V2), Role::Receive(marked.clone())),
+        begin(
+            "ask Begin-receive-partial",
+            all(Version::V6),
+            Role::Receive(ReceiveRole { partial: true, ..marked.clone() }),
+        ),
         begin("ask Begin-receive-anew", all(Version::V4), Role::Receive(ReceiveRole { anew: true, ..marked })),
         begin(
             "ask Begin-receive-stdout",
@@ -399,6 +406,8 @@ fn ends() -> Vec<Line> {
     let four = Ended { parts_reread: 21, bytes_reread: 22, files_not_read_back: 23, ..four };
     let unsynced = Unsynced { count: 25, paths: vec![b"d/f".to_vec(), b"d/g".to_vec()] };
     let unsynced = Ended { unsynced, durable: false, failure: Some(no_space()), ..Ended::default() };
+    let unfinished = Unfinished { count: 2, paths: vec![b"d/h".to_vec()] };
+    let unfinished = Ended { unfinished, ..Ended::default() };
     let failed = Ended { failure: Some(no_space()), durable: false, ..one.clone() };
     vec![
         tell(1, "tell Ended", Tell::Ended(Box::new(one))),
@@ -407,6 +416,7 @@ fn ends() -> Vec<Line> {
         tell(4, "tell Ended", Tell::Ended(Box::new(four))),
         tell(4, "tell Ended-attributes", Tell::Ended(Box::new(attributes))),
         tell(6, "tell Ended-unsynced", Tell::Ended(Box::new(unsynced))),
+        tell(6, "tell Ended-unfinished", Tell::Ended(Box::new(unfinished))),
     ]
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use carrack_core::expected::ExpectedDigests;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::request::Existing;
 use carrack_core::wire::control::{Begin, Origin, ReceiveRole, Role, Sink, SourceSpec, Tell, TransferOptions};
 use carrack_core::wire::expected::Expected;
 use carrack_core::wire::mux::Channel;
@@ -122,7 +123,7 @@ impl Agent {
                 // It may be large, and only this transfer's scan looks at it.
                 let selection = self.lock().selection.take();
                 let expected = ExpectedDigests::new(std::mem::take(&mut self.lock().expected).digests);
-                Running::Send(SendRun::start(options, roots, (selection, expected), role.known, voice, tuning))
+                Running::Send(SendRun::start(options, roots, (selection, expected), role.known, voice, tuning)?)
             }
             Role::Receive(role) => {
                 // Before the destination is looked at: a node for reading makes no directory and no marker.
@@ -136,7 +137,7 @@ impl Agent {
                 known = destination.known_count(options.digests);
                 let directory = (role.sink == Sink::Files).then(|| role.directory.clone());
                 let voice = self.voice(self.measured(&options, directory));
-                Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice, tuning))
+                Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice, tuning)?)
             }
         };
         measurement.iter().for_each(|measurement| measurement.has_begun(running.clone()));
@@ -276,7 +277,9 @@ pub(super) fn open_roots(place: &Place, sources: &[SourceSpec], own: Option<&Sta
 fn marker_request(role: &ReceiveRole, options: &TransferOptions) -> Option<MarkerRequest> {
     // A receiver of a version that cannot resume would write a marker that no session of it ever reads.
     let key = role.marker.filter(|_| options.version.can_resume());
-    key.map(|key| MarkerRequest { key, anew: role.anew })
+    // What is kept as it is may have an unfinished part, too.
+    let partial = role.partial || options.existing != Existing::Replace;
+    key.map(|key| MarkerRequest { key, anew: role.anew, partial })
 }
 
 #[cfg(test)]

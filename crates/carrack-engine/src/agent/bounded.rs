@@ -2,13 +2,14 @@
 //! of the node is free as soon as its transfer has ended, however long its session goes on.
 
 use std::sync::mpsc;
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_sys::threads;
 
 use crate::data::measurements::{ENDS_IN, PathTest};
-use crate::error::{failure, io_failure};
+use crate::error::{failure, system_failure};
 use crate::transfer::Running;
 
 /// A measurement that somebody watches.
@@ -37,7 +38,8 @@ impl BoundedTest {
                 }
             }
         };
-        let watch = Builder::new().spawn(watch).map_err(|error| io_failure(Side::Link, "thread", &error))?;
+        let watch =
+            threads::start("the time of a measurement", watch).map_err(|error| system_failure(Side::Link, &error))?;
         Ok(Self { begun, watch })
     }
 

@@ -8,11 +8,12 @@ use carrack_core::ids::StreamId;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::control::{Dial, Dialed, Listen, Listening, Tell};
+use carrack_sys::threads;
 
 use super::{Agent, DataPort};
 use crate::data::dial;
 use crate::data::listen::DataListener;
-use crate::error::{describe, failure, io_failure};
+use crate::error::{code_of, describe, failure, io_failure, system_failure};
 use crate::net::connect::Allow;
 use crate::net::dial_rule;
 use crate::panics::contain;
@@ -75,7 +76,7 @@ impl Agent {
         }
         let agent = Arc::clone(self);
         // Contained: a panic must still give the dial back, and answer, or the command would wait for it.
-        std::thread::spawn(move || {
+        let dial = move || {
             let dialed = contain(Side::Link, "making data connections", || {
                 let mut answer = Err(failure(ErrorCode::ConnectFailed, Side::Link, "no data connection was asked for"));
                 for number in (ask.first.0..=u16::MAX).take(ask.count.into()).map(StreamId) {
@@ -90,8 +91,12 @@ impl Agent {
             });
             agent.lock().dials -= 1;
             agent.reply(request, dialed.unwrap_or_else(Err));
-        });
-        None
+        };
+        let started = threads::start("making data connections", dial);
+        started.err().map(|error| {
+            self.lock().dials -= 1;
+            Err(system_failure(Side::Link, &error))
+        })
     }
 
     /// Makes one data connection and hands it to the transfer.
@@ -120,6 +125,9 @@ impl Agent {
         let dialed = dial::dial(addresses, &ask.session, ask.pin, number, ask.segment, ask.timeout, &connected)
             .map_err(|error| {
                 let tried = if ask.addresses.is_empty() { "no address".into() } else { ask.addresses.join(", ") };
+                if code_of(&error) == ErrorCode::ResourceLimit {
+                    return io_failure(Side::Link, format!("data connection to {tried}"), &error);
+                }
                 let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<dial_rule::Refused>());
                 let why = if is_node && refused.is_none() {
                     // The same text for every failure, and after the same time, unless the session ends: a port that

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use carrack_core::credential::Token;
@@ -15,6 +14,7 @@ use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::wire::control::{Ask, Role};
 use carrack_sys::dir::Dir;
 use carrack_sys::host::clock_seconds;
+use carrack_sys::threads;
 
 use super::Agent;
 use crate::error::failure;
@@ -339,7 +339,7 @@ impl GrantInForce {
                 grant.is_over.wait(LOOK);
             }
         };
-        Builder::new().spawn(watch).map(|_| ())
+        threads::start("the watch over a grant", watch).map(drop)
     }
 
     /// The source of a copy, counted.

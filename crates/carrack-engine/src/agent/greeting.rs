@@ -1,6 +1,6 @@
 //! The first exchange of a control connection, before its peer is known.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use carrack_core::limits;
@@ -11,8 +11,9 @@ use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, 
 
 use super::grants::GrantInForce;
 use super::{DataPort, Environment};
+use crate::data::hello::Wire;
 use crate::error::{failure, io_failure, protocol_failure};
-use crate::net::mux::{MuxWriter, ReadError};
+use crate::net::mux::{MuxWriter, ReadError, write_frame};
 use crate::storage::identity::machine;
 
 /// The first exchange: versions, and the token where one is wanted. Nothing else is read from the connection before.
@@ -67,6 +68,22 @@ fn system_told(environment: &Environment) -> String {
         DataPort::Shared(_) if environment.token.is_none() => String::new(),
         DataPort::Shared(_) | DataPort::Own(_) => carrack_sys::host::system_version(),
     }
+}
+
+/// Answers a greeting by a refusal, in the calling thread alone: for a session for which the host has no threads. A
+/// client that does not show the token is told that instead. Answers with what it was told.
+///
+/// # Errors
+/// When the connection ends, or breaks the protocol.
+pub fn refuse(mut wire: Wire, environment: &Environment, why: Failure) -> io::Result<Failure> {
+    let (request, hello) = read_hello(&mut wire).map_err(|error| match error {
+        ReadError::Connection(error) => error,
+        ReadError::Protocol(error) => io::Error::new(io::ErrorKind::InvalidData, error.what),
+    })?;
+    let shown = environment.token.as_ref().map_or(Ok(None), |token| token.admit(&hello.token));
+    let why = shown.err().unwrap_or(why);
+    write_frame(&mut wire, Channel::CONTROL, &Tell::Failed(why.clone()).encode(request))?;
+    wire.part().map(|()| why)
 }
 
 fn read_hello(input: &mut impl Read) -> Result<(u64, Hello), ReadError> {

@@ -21,7 +21,6 @@ use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak, mpsc};
-use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use carrack_core::grant::{Ceiling, Right};
@@ -33,6 +32,7 @@ use carrack_core::tuning::Tuning;
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::control::{Ask, ReadFile, Tell};
 use carrack_core::wire::mux::Channel;
+use carrack_sys::threads;
 
 use self::begin::Expecting;
 use self::bounded::BoundedTest;
@@ -42,7 +42,7 @@ use crate::data::listen::DataListener;
 use crate::data::measurements::ENDS_IN;
 use crate::data::sessions::NodeSessions;
 use crate::data::stream::Connection;
-use crate::error::{failure, io_failure, protocol_failure};
+use crate::error::{failure, io_failure, protocol_failure, system_failure};
 use crate::net::mux::{MuxWriter, ReadError};
 use crate::net::socket::Socket;
 use crate::panics::contain;
@@ -52,7 +52,7 @@ use crate::sync::Latch;
 use crate::sync::lock;
 use crate::transfer::Running;
 pub use grants::{NodeToken, RevokedGrants};
-pub use greeting::greet;
+pub use greeting::{greet, refuse};
 pub use session::SessionWork;
 pub use ssh::FarSide;
 
@@ -217,6 +217,25 @@ impl Agent {
         lock(&self.state)
     }
 
+    /// As [`Self::run`], over a connection that is kept alive meanwhile by its writer.
+    pub fn keep_alive_and_run(
+        self: &Arc<Self>,
+        input: impl io::Read + Send + 'static,
+        writer: &MuxWriter,
+        tuning: &Tuning,
+    ) {
+        match writer.keep_alive(tuning) {
+            Ok(()) => self.run(input),
+            Err(error) => self.leave_for_lack(&error),
+        }
+    }
+
+    /// Tells the peer that the host lacks something, and ends the session.
+    fn leave_for_lack(&self, error: &io::Error) {
+        self.reply(0, Err(system_failure(Side::Link, error)));
+        self.leave();
+    }
+
     /// Does what comes until the connection ends.
     pub fn run(self: &Arc<Self>, input: impl io::Read + Send + 'static) {
         let dials = if self.environment.own.is_some() { limits::OWN_DIALS } else { 0 };
@@ -225,11 +244,10 @@ impl Agent {
         if let Some(grant) = &self.environment.grant
             && let Err(error) = grant.watch(self)
         {
-            self.reply(0, Err(io_failure(Side::Link, "thread", &error)));
-            return self.leave();
+            return self.leave_for_lack(&error);
         }
         let reader = Arc::clone(self);
-        std::thread::spawn(move || {
+        let read = move || {
             let read = contain(Side::Link, "reading the control connection", || {
                 reader.writer.read_all(input, &mut |channel, payload| reader.take_frame(channel, payload, &requests))
             });
@@ -243,7 +261,10 @@ impl Agent {
             // Only now do the requests end.
             state.requests = None;
             drop(requests);
-        });
+        };
+        if let Err(error) = threads::start("reading the control connection", read) {
+            return self.leave_for_lack(&error);
+        }
         if let Some(why) = self.answer_all(&work) {
             self.reply(0, Err(why));
         }
@@ -349,12 +370,12 @@ impl Agent {
         // What is being done hangs, or the client reads nothing, which must not hold up this thread, too.
         let (agent, why) = (Arc::clone(self), why.clone());
         let told = Arc::new(Latch::default());
-        let tell = Arc::clone(&told);
-        let telling = Builder::new().spawn(move || {
+        let told_by = Arc::clone(&told);
+        let tell = move || {
             agent.reply(0, Err(why));
-            tell.set();
-        });
-        if telling.is_ok() {
+            told_by.set();
+        };
+        if threads::start("the last answer", tell).is_ok() {
             told.wait(LAST_ANSWER);
         }
         self.leave();

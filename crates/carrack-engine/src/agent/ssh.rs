@@ -66,8 +66,7 @@ impl FarSide {
         let agent = Agent::new(MuxWriter::new(output, Box::new(abort)), environment);
         let _ = served.set(Arc::downgrade(&agent));
         agent.greet(&mut input)?;
-        agent.writer.keep_alive(&agent.environment.tuning);
-        agent.run(input);
+        agent.keep_alive_and_run(input, &agent.writer, &agent.environment.tuning);
         Ok(())
     }
 }

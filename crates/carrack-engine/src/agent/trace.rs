@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use carrack_core::report::{ErrorCode, Failure, PathTrace, Side};
 use carrack_core::wire::control::Tell;
+use carrack_sys::threads;
 
 use super::{Agent, DataPort};
-use crate::error::failure;
+use crate::error::{failure, system_failure};
 use crate::net::route;
 use crate::panics::contain;
 
@@ -30,11 +31,12 @@ impl Agent {
         }
         self.lock().is_traced = true;
         let agent = Arc::clone(self);
-        std::thread::spawn(move || {
+        let trace = move || {
             let found = contain(Side::Link, "looking for the way", || agent.trace());
             agent.reply(request, found.map(|path| Tell::Traced(Box::new(path))));
-        });
-        None
+        };
+        let started = threads::start("looking for the way", trace);
+        started.err().map(|error| Err(system_failure(Side::Link, &error)))
     }
 
     fn trace(&self) -> PathTrace {

@@ -9,10 +9,11 @@ use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::control::{Dialed, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
+use carrack_sys::threads;
 
 use super::Agent;
 use crate::data::hello;
-use crate::error::{failure, io_failure};
+use crate::error::{failure, io_failure, system_failure};
 use crate::net::socket::Socket;
 use crate::panics::contain;
 
@@ -29,13 +30,15 @@ impl Agent {
         };
         // Two threads: the greeting inside the tunnel needs its bytes carried while it goes on.
         let agent = Arc::clone(self);
-        std::thread::spawn(move || agent.pump_tunnel(channel, pump));
+        let pumping = threads::start("a tunnel", move || agent.pump_tunnel(channel, pump));
         let agent = Arc::clone(self);
-        std::thread::spawn(move || {
+        let greet = move || {
             let greeted = contain(Side::Link, "opening a tunnel", || agent.greet_tunnel(stream, &session, dials));
             agent.reply(request, greeted.unwrap_or_else(Err));
-        });
-        None
+        };
+        // Without the second, the first ends, too: the stream that it carries has been dropped.
+        let started = pumping.and_then(|_| threads::start("opening a tunnel", greet));
+        started.err().map(|error| Err(system_failure(Side::Link, &error)))
     }
 
     /// The stream's end, and the one that is pumped to and from the connection.

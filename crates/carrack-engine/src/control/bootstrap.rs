@@ -67,8 +67,9 @@ const TAKE: &str = "take() { if [ \"$z\" ]; then head -c $z | gzip -dc; else hea
 /// # Errors
 /// When the path given for the program cannot stand in it.
 pub fn script(verb: &str, nonce: &str, reach: &Reach, program: Option<&Program>) -> Result<String, Failure> {
+    // First, one more process: where there can be none, the shell says so, and is heard.
     let mut script = format!(
-        "n={nonce}; hi() {{ [ \"$(\"$@\" --hello $n --supports {PROTOCOL_VERSION} </dev/null)\" = $n ]; }}; \
+        "(:) || exit 71; n={nonce}; hi() {{ [ \"$(\"$@\" --hello $n --supports {PROTOCOL_VERSION} </dev/null)\" = $n ]; }}; \
          by() {{ hi \"$c\" {verb} 2>/dev/null && exec \"$c\" {verb} --hello $n; }}; "
     );
     if let Some(path) = &reach.remote_path {

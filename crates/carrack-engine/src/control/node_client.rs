@@ -14,7 +14,7 @@ use carrack_core::request::EndOptions;
 use super::known_nodes::{ExpectedKey, KnownKeys, changed, mismatch};
 use super::refusals;
 use super::token;
-use crate::error::{describe, failure};
+use crate::error::{code_of, describe, failure, io_failure};
 use crate::net::connect::{OtherFamily, connect_any, least_round_trip, tune};
 use crate::net::deadlines::within;
 use crate::net::socket::Socket;
@@ -62,6 +62,9 @@ pub fn connect(
         if error.get_ref().is_some_and(|inner| inner.is::<OtherFamily>()) {
             return named(failure(ErrorCode::Usage, Side::Command, error.to_string()));
         }
+        if code_of(&error) == ErrorCode::ResourceLimit {
+            return named(io_failure(Side::Command, "connect", &error));
+        }
         let is_unknown = refusals::is_no_such_name(&describe(&error));
         let code = if is_unknown { ErrorCode::HostUnknown } else { ErrorCode::ConnectFailed };
         let why = format!("no connection: {}", describe(&error));
@@ -69,6 +72,9 @@ pub fn connect(
     })?;
     let reached = Instant::now();
     let (socket, tls) = shake_hands(socket, deadline).map_err(|error| {
+        if code_of(&error) == ErrorCode::ResourceLimit {
+            return named(io_failure(Side::Command, "the handshake of TLS", &error));
+        }
         // Said by TLS, not by the system. No other attempt mends that.
         let is_impostor = error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
         let code = if is_impostor { ErrorCode::KeyMismatch } else { ErrorCode::ConnectFailed };

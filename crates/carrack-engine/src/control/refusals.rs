@@ -38,6 +38,19 @@ pub fn of_ssh<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<ErrorCode>
     })
 }
 
+/// What shells say that cannot start another process: dash, busybox, bash and zsh.
+const NO_PROCESS: [&str; 4] = [
+    "Cannot fork",
+    "can't fork: Resource temporarily unavailable",
+    "fork: Resource temporarily unavailable",
+    "fork failed: resource temporarily unavailable",
+];
+
+/// Whether a far shell has said that its host has no process left.
+pub fn lacks_processes<'a>(mut lines: impl Iterator<Item = &'a str>) -> bool {
+    lines.any(|line| NO_PROCESS.iter().any(|end| line.ends_with(end)))
+}
+
 /// Whether these words of a resolver say that there is no such name.
 pub fn is_no_such_name(words: &str) -> bool {
     NO_SUCH_NAME.iter().any(|end| words.ends_with(end))
@@ -86,6 +99,19 @@ mod tests {
         for (line, expected) in cases {
             assert_eq!(of_ssh([line].into_iter()), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn lack_of_processes_is_known_by_its_words() {
+        for line in [
+            "sh: 1: Cannot fork",
+            "sh: can't fork: Resource temporarily unavailable",
+            "bash: fork: Resource temporarily unavailable",
+            "zsh:1: fork failed: resource temporarily unavailable",
+        ] {
+            assert!(lacks_processes(["Last login: today", line].into_iter()), "{line}");
+        }
+        assert!(!lacks_processes(["sh: 1: carrack: not found", "fork: spoon"].into_iter()));
     }
 
     #[test]

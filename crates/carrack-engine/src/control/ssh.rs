@@ -21,12 +21,14 @@ use carrack_core::path::display_bytes;
 use carrack_core::report::{ErrorCode, Failure, ProgramSent, Reason, Side};
 use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
+use carrack_sys::errno::{EAGAIN, EMFILE, ENFILE, ENOMEM};
+use carrack_sys::threads;
 use data_encoding::HEXLOWER;
 
 use super::bootstrap::{AGENT, FAILED_LINE, GZIP, MISSING_LINE, NEED_LINE, script};
 use super::program::Program;
 use super::refusals;
-use crate::error::{describe, failure};
+use crate::error::{describe, failure, system_failure};
 use crate::net::connect::look_up;
 use crate::stop::Stop;
 use crate::sync::lock;
@@ -125,15 +127,18 @@ pub fn start_as(
     let program = reach.rsh.join(" ");
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| {
-            failure(
-                ErrorCode::ConnectFailed,
-                Side::Command,
-                format!("{program}: cannot be started: {}", describe(&error)),
-            )
+            let why = format!("{program}: cannot be started: {}", describe(&error));
+            let limited = matches!(error.raw_os_error(), Some(EAGAIN | ENOMEM | EMFILE | ENFILE));
+            failure(if limited { ErrorCode::ResourceLimit } else { ErrorCode::ConnectFailed }, Side::Command, why)
         })?;
     let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let messages = Messages::default();
+    let mut child = SshChild { child, patience: LEAVES_IN };
     let reader = errors.map(|errors| pass_on(host.to_string(), errors, Arc::clone(&messages), Arc::clone(note)));
+    let reader = reader.transpose().map_err(|error| {
+        child.terminate();
+        system_failure(Side::Command, &error)
+    })?;
     let (Some(input), Some(output)) = (input, output) else {
         return Err(failure(ErrorCode::Internal, Side::Command, "ssh was started without pipes"));
     };
@@ -146,7 +151,7 @@ pub fn start_as(
         nonce: &nonce,
         input,
         output: BufReader::with_capacity(64 << 10, output),
-        child: SshChild { child, patience: LEAVES_IN },
+        child,
         messages,
         reader,
         noise: Vec::new(),
@@ -251,9 +256,9 @@ fn pass_on(
     errors: impl Read + Send + 'static,
     messages: Messages,
     note: Arc<dyn Fn(String) + Send + Sync>,
-) -> JoinHandle<()> {
+) -> io::Result<JoinHandle<()>> {
     const LAST: usize = limits::SSH_MESSAGES + 1;
-    std::thread::spawn(move || {
+    threads::start("the messages of ssh", move || {
         let mut lines = BufReader::new(errors);
         let mut told = 0;
         while let Some(text) = next_message(&mut lines) {
@@ -497,6 +502,10 @@ impl Starting<'_> {
     }
 
     fn refusal(&self, what: &str) -> Failure {
+        if refusals::lacks_processes(lock(&self.messages).iter().map(String::as_str)) {
+            let why = format!("the host cannot start another process ({what}); {}", self.last_words());
+            return self.failure_of(ErrorCode::ResourceLimit, why);
+        }
         let why = format!(
             "ssh connected, but the remote side did not run the agent ({what}); {}. A forced command (ForceCommand, or command= in \
              authorized_keys), a restricted shell, or a start-up file of the shell (.bashrc, .zshenv, .cshrc) that ends it or starts \
@@ -540,7 +549,7 @@ mod tests {
         let (messages, notes) = (Messages::default(), Arc::new(Mutex::new(Vec::new())));
         let told = Arc::clone(&notes);
         let note: Arc<dyn Fn(String) + Send + Sync> = Arc::new(move |text| told.lock().unwrap().push(text));
-        pass_on("far".into(), said, Arc::clone(&messages), note).join().unwrap();
+        pass_on("far".into(), said, Arc::clone(&messages), note).unwrap().join().unwrap();
         let notes = notes.lock().unwrap().clone();
         (notes, messages)
     }

@@ -61,8 +61,9 @@ impl Attempts {
         // or to who knows its name.
         let was_there = self.reached
             && matches!(failure.code, ErrorCode::AgentRefused | ErrorCode::AgentMissing | ErrorCode::HostUnknown);
-        // What the command itself could not do is no fault of the path.
-        failure.side != Side::Command && (failure.code.may_pass() || was_there)
+        // What the command itself could not do is no fault of the path, but its host may soon have room again.
+        let may_help = failure.side != Side::Command || failure.code == ErrorCode::ResourceLimit;
+        may_help && (failure.code.may_pass() || was_there)
     }
 }
 
@@ -124,6 +125,8 @@ mod tests {
             }
             let own = failure(ErrorCode::ConnectFailed, Side::Command, "no such program");
             assert!(attempts.next(&own, Instant::now()).is_none());
+            let limited = failure(ErrorCode::ResourceLimit, Side::Command, "no thread");
+            assert!(attempts.next(&limited, Instant::now()).is_some());
         }
         assert_eq!(count(&mut attempts(0), &lost(ErrorCode::Busy)), 0);
     }

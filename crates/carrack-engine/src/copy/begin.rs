@@ -104,6 +104,7 @@ impl Copying<'_> {
             marker: plan.marker.filter(|_| resumes),
             // A later session of this run goes on from where this run stood.
             anew: resumes && !options.resume && self.session == 0,
+            partial: resumes && options.only.is_some(),
             source_clock: if resumes { ends.source.welcome.clock_seconds } else { 0 },
         };
         ends.destination.ask(Ask::Begin(Begin { options: options_told, role: Role::Receive(receive) }))

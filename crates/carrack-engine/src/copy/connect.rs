@@ -26,7 +26,7 @@ use super::known::Known;
 use super::resolve::Plan;
 use crate::data::stream::{Connection, Protection};
 use crate::end::{End, EndId, Inbox, Incoming, Note, Reached};
-use crate::error::failure;
+use crate::error::{describe, failure};
 use crate::net::socket::Socket;
 
 /// Data connections of a reverse link are numbered from here, so that a direct one of the same session
@@ -92,7 +92,7 @@ pub fn ask_early(request: &CopyRequest, key: &SessionKey, ends: &mut Ends) -> Re
             (&mut ends.destination, &request.destination, &options.destination.reach),
         ] {
             if reach.data_address.is_none() {
-                end.look_up(location, reach);
+                end.look_up(location, reach)?;
             }
         }
     }
@@ -207,6 +207,10 @@ impl<'a> Connecting<'a> {
         if let Some(link) = self.connect(ends, inbox)? {
             self.tell_unused_address(&link.offer, ends);
             return Ok(link.with_streams(request, plan, self.known, ends));
+        }
+        // A host that has reached a limit has nothing left for a tunnel either; another session may meet it with more.
+        if let Some(limited) = self.last.take_if(|last| last.code == ErrorCode::ResourceLimit) {
+            return Err(limited);
         }
         let because = self.last.as_ref().map(Failure::message).unwrap_or_default();
         if !request.options.links.allows(LinkKind::Tunnel) {
@@ -389,8 +393,9 @@ fn connect_here(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link,
     };
     let streams = stream_count(request, plan, Duration::ZERO, ends);
     for number in 0..streams {
-        let (out, input) = UnixStream::pair()
-            .map_err(|error| failure(ErrorCode::ResourceLimit, Side::Command, format!("a socket pair: {error}")))?;
+        let (out, input) = UnixStream::pair().map_err(|error| {
+            failure(ErrorCode::ResourceLimit, Side::Command, describe(&error)).during("a socket pair")
+        })?;
         let connection = |socket| Connection {
             socket: Arc::new(Socket::Unix(socket)),
             protection: Protection::Memory,
@@ -532,10 +537,17 @@ fn tunnel(id: [u8; 16], ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Resu
     // Requests are begun in order: an answer to one that asks for nothing says that this end of the tunnel is there.
     // Bytes that came before it would be lost.
     ends.destination.request(inbox, note, Ask::Inspect(Vec::new()))?;
+    // One that was refused has been by now: nobody would answer the other end.
+    let is_awaited = match ends.destination.answer_by(Some(Instant::now()), inbox, note, answering) {
+        Err(why) if why.code != ErrorCode::Silence => return Err(why),
+        answered => answered.is_err(),
+    };
     let dialing = ends.source.ask(ask(true))?;
     let deadline = Some(Instant::now() + ends.tuning.silence);
     ends.source.answer_by(deadline, inbox, note, dialing)?;
-    ends.destination.answer_by(deadline, inbox, note, answering)?;
+    if is_awaited {
+        ends.destination.answer_by(deadline, inbox, note, answering)?;
+    }
     let carrier = [&ends.source, &ends.destination].map(|end| match end.reached {
         Reached::Here(..) => None,
         Reached::Ssh(_) => Some("ssh"),

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::failure::{ErrorCode, Side};
 use carrack_core::report::{Event, Report};
 use carrack_core::request::CopyRequest;
+use carrack_sys::threads;
 
 use super::events::Events;
 use super::run::{new_report, run};
 use crate::context::Context;
-use crate::error::{describe, failure};
+use crate::error::{failure, system_failure};
 use crate::panics::contain;
 use crate::stop::{Stop, StopReason, Until};
 
@@ -47,23 +48,19 @@ impl Copy {
             telling.end();
             report.unwrap_or_else(|why| Report { error: Some(why), ..new_report(&request.options) })
         };
-        let running = match std::thread::Builder::new().spawn(work) {
+        let running = match threads::start("a copy", work) {
             Ok(running) => {
                 report.error = Some(failure(ErrorCode::Internal, Side::Command, "the copy's thread ended by a panic"));
                 Some(running)
             }
             Err(error) => {
-                report.error = Some(no_thread(&error));
+                report.error = Some(system_failure(Side::Command, &error));
                 events.end();
                 None
             }
         };
         Handle { events, taken: VecDeque::new(), stop, running, report }
     }
-}
-
-fn no_thread(error: &std::io::Error) -> Failure {
-    failure(ErrorCode::ResourceLimit, Side::Command, format!("a thread: {}", describe(error)))
 }
 
 impl Handle {

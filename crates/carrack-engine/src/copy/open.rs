@@ -9,13 +9,14 @@ use carrack_core::report::{ErrorCode, Event, Failure, Reason, Side};
 use carrack_core::request::{Durability, MainDigest, Verify};
 use carrack_core::wire::Version;
 use carrack_core::wire::control::Sink;
+use carrack_sys::threads;
 
 use super::ends::Ends;
 use super::resolve::Plan;
 use super::{Copying, connect, resolve};
 use crate::context::Context;
 use crate::end::{End, EndId};
-use crate::error::failure;
+use crate::error::{failure, system_failure};
 use crate::stop::StopReason;
 
 /// How long those are waited for that were being started when the run was given up.
@@ -41,14 +42,19 @@ impl Copying<'_> {
         for (id, place, options) in places {
             let (sender, words, note) = (sender.clone(), self.inbox.share(), Arc::clone(&self.note));
             let (options, context) = (options.clone(), Context { stop: opening.clone(), ..self.context.clone() });
-            std::thread::spawn(move || {
+            let open = move || {
                 // The run has ended meanwhile: an agent that nobody talks to would stay on its host.
                 if let Err(unwanted) = sender.send((id, End::open(id, &place, &options, &context, words, &note)))
                     && let (_, Ok(end)) = unwanted.0
                 {
                     end.close();
                 }
-            });
+            };
+            if let Err(error) = threads::start("opening an end", open) {
+                // What the other end is being opened with ends when nobody waits for it.
+                opening.request(StopReason::Cancel);
+                return Err(system_failure(Side::Command, &error));
+            }
         }
         // Only the threads have one now: when both are gone without a word, receiving fails instead of waiting.
         drop(sender);

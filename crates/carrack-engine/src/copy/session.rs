@@ -104,6 +104,7 @@ impl Copying<'_> {
         let told = forgeable(self.request).filter(|_| self.session == 0 && !ends.are_here());
         told.into_iter().for_each(|note| self.events.tell(Event::Note(note)));
         self.report.durable = (plan.sink == Sink::Files).then_some(false);
+        self.report.unfinished_in = plan.directory.clone();
         ends.source.introduce(&ends.destination);
         let begun = self.begin_receiving(&plan, ends)?;
         let (request, key) = (self.request, self.key.clone());

@@ -57,6 +57,8 @@ pub struct Streams {
     /// Since when there has been none.
     none_since: Option<Instant>,
     last: Option<Failure>,
+    /// That the host of an end had no thread for one: without any, that is why.
+    limited: Option<Failure>,
     /// How many of [`SEGMENTS`] have been tried.
     shrunk: usize,
     /// Connections of the segment size in use that got stuck.
@@ -92,6 +94,7 @@ impl Streams {
             due: now,
             none_since: None,
             last: None,
+            limited: None,
             shrunk: 0,
             stuck: 0,
             untold: false,
@@ -232,6 +235,9 @@ impl Streams {
     }
 
     fn given_up(&self, what: &str) -> Failure {
+        if let Some(limited) = &self.limited {
+            return limited.clone();
+        }
         let given_up = failure(ErrorCode::ConnectionLost, Side::Link, what);
         Failure { source: self.last.clone().map(Box::new), ..given_up }
     }
@@ -294,8 +300,16 @@ impl Streams {
             self.parked = self.parked.min(self.retiring);
             return;
         }
-        self.lost_in_vain += 1;
         self.last = lost.failure.or(self.last.take());
+        // The host has no thread for it: those that are there are as many as it can carry.
+        let is_too_many = self.last.as_ref().is_some_and(|why| why.code == ErrorCode::ResourceLimit);
+        if is_too_many {
+            self.limited.clone_from(&self.last);
+        }
+        if is_too_many && self.staying() > 0 {
+            return self.want(self.staying());
+        }
+        self.lost_in_vain += 1;
         if lost.stuck {
             self.stuck += 1;
             self.shrink();

@@ -58,6 +58,23 @@ fn lost_stream_is_made_again_and_a_version_1_sender_has_no_more() {
 }
 
 #[test]
+fn stream_without_a_thread_is_not_asked_for_again_unless_it_is_the_only_one() {
+    let now = Instant::now();
+    let lost = || {
+        let failure = Some(failure(ErrorCode::ResourceLimit, Side::Source, "no thread"));
+        StreamLost { failure, ..StreamLost::default() }
+    };
+    let mut streams = streams(8, Version::V6, now);
+    (streams.alive, streams.missing) = (3, 0);
+    streams.handle_stream_lost(lost(), now);
+    assert_eq!((streams.wanted, streams.alive, streams.missing), (2, 2, 0));
+    streams.handle_stream_lost(lost(), now);
+    streams.handle_stream_lost(lost(), now);
+    assert_eq!((streams.alive, streams.missing), (0, 1));
+    assert_eq!(streams.given_up("none is left").code, ErrorCode::ResourceLimit);
+}
+
+#[test]
 fn pauses_grow_with_failures_and_end_with_a_connection() {
     let now = Instant::now();
     let mut eight = streams(8, Version::V2, now);

@@ -276,6 +276,7 @@ impl Copying<'_> {
             add(&mut report.parts_reread, ended.parts_reread);
             add(&mut report.bytes_reread, ended.bytes_reread);
             report.files_not_read_back = report.files_not_read_back.max(ended.files_not_read_back);
+            report.unfinished = ended.unfinished;
         }
         unkept_attributes(report, ended.unkept_attributes);
         ended.failure

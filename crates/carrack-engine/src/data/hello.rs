@@ -16,6 +16,7 @@
 //! and of dialers before version 4.
 
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::sync::Arc;
 
 use carrack_core::ids::StreamId;
@@ -126,6 +127,23 @@ impl Wire {
         (&*self.socket).write_all(&sealed)
     }
 
+    /// Says that nothing more comes, and waits until the peer has heard it: closed earlier, what was said last could be
+    /// lost with what the peer has said and nobody has read.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn part(mut self) -> io::Result<()> {
+        let mut sealed = Vec::new();
+        self.tls.as_mut().map_or(Ok(()), |tls| tls.seal_close(&mut sealed))?;
+        (&*self.socket).write_all(&sealed)?;
+        match &*self.socket {
+            Socket::Tcp(socket) => socket.shutdown(Shutdown::Write)?,
+            Socket::Unix(socket) => socket.shutdown(Shutdown::Write)?,
+        }
+        while (&*self.socket).read(&mut [0; 4096])? > 0 {}
+        Ok(())
+    }
+
     /// What the dialer's proof is bound to, where it comes unasked.
     fn binding(&self) -> Option<[u8; 32]> {
         let tls = self.tls.as_ref().filter(|tls| tls.alpn() == Some(ALPN_DATA))?;
@@ -138,6 +156,27 @@ impl Wire {
             None => Protection::Mac(Mac::new(mac_key)),
         };
         Connection { socket: self.socket, protection, early: self.early, number }
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let Some(first) = out.first_chunk_mut::<1>() else { return Ok(0) };
+        self.read_exact(first).map(|()| 1)
+    }
+
+    fn read_exact(&mut self, out: &mut [u8]) -> io::Result<()> {
+        Self::read_exact(self, out)
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use carrack_core::wire::control::SessionKey;
+use carrack_sys::threads;
 
 use super::hello;
 use super::stream::Connection;
@@ -33,7 +34,7 @@ impl DataListener {
     /// to `arrived`. One that has not proved to belong here in time is cut off.
     ///
     /// # Errors
-    /// When no port can be had, or no key made.
+    /// When no port can be had, no key made, or the system gives no thread.
     pub fn open(
         local: Option<IpAddr>,
         ports: Option<(u16, u16)>,
@@ -49,9 +50,10 @@ impl DataListener {
         let pin = key.pin;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        std::thread::spawn(move || {
-            accept_loop(&listener, &key, &session, authenticate_timeout, &stopped, &Arc::new(arrived))
-        });
+        let deadlines = Deadlines::start()?;
+        threads::start("accepting data connections", move || {
+            accept_loop(&listener, &key, &session, (authenticate_timeout, &deadlines), &stopped, &Arc::new(arrived))
+        })?;
         Ok(Self { port: address.port(), pin, stop, address })
     }
 }
@@ -74,11 +76,10 @@ fn accept_loop<F: Fn(Connection) + Send + Sync + 'static>(
     listener: &TcpListener,
     key: &Key,
     session: &SessionKey,
-    authenticate_timeout: Duration,
+    (authenticate_timeout, deadlines): (Duration, &Arc<Deadlines>),
     stopped: &AtomicBool,
     arrived: &Arc<F>,
 ) {
-    let deadlines = Deadlines::start();
     let unproved = Arc::<Unproved>::default();
     loop {
         let accepted = listener.accept();
@@ -94,9 +95,9 @@ fn accept_loop<F: Fn(Connection) + Send + Sync + 'static>(
         let slot = unproved.admit(peer.ip(), &socket);
         tune(&socket);
         let (key, session, arrived, deadlines) =
-            (key.clone(), session.clone(), Arc::clone(arrived), Arc::clone(&deadlines));
+            (key.clone(), session.clone(), Arc::clone(arrived), Arc::clone(deadlines));
         // Where no more threads are to be had the connection is closed, and the others go on.
-        let _ = std::thread::Builder::new().spawn(move || {
+        let _ = threads::start("greeting a data connection", move || {
             let wanted = session.id;
             let find = move |id: &[u8; 16]| (*id == wanted).then(|| session.clone());
             let greeted =

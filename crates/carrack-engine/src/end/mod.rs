@@ -23,12 +23,13 @@ use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, Hello, Tell, Welcome};
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, Version};
+use carrack_sys::threads;
 
 use crate::agent::{Agent, DataPort, Environment};
 use crate::context::Context;
 use crate::control::ssh::SshChild;
 use crate::control::{node_client, ssh};
-use crate::error::{describe, failure};
+use crate::error::{describe, failure, failure_unless_limited, system_failure};
 use crate::net::mux::MuxWriter;
 use crate::net::pipe::PipeWriter;
 use crate::net::tls_duplex;
@@ -124,7 +125,7 @@ impl End {
                     end_process(process);
                 };
                 let writer = MuxWriter::new(Box::new(out), Box::new(abort));
-                spawn_reader(id, host.to_string(), &writer, session.output, &forward, words);
+                spawn_reader(id, host.to_string(), &writer, session.output, &forward, words)?;
                 (host.to_string(), writer, Reached::Ssh(child))
             }
             Location::Node { node, .. } => {
@@ -134,12 +135,13 @@ impl End {
                     [StartStep::Connect, StartStep::Secure].into_iter().zip(<[_; 2]>::from(connected.connected)),
                 );
                 let lost = |error: io::Error| {
-                    failure(ErrorCode::ConnectFailed, Side::Link, describe(&error)).at_end(node.to_string())
+                    let why = describe(&error);
+                    failure_unless_limited(ErrorCode::ConnectFailed, Side::Link, &error, why).at_end(node.to_string())
                 };
                 let (reader, out) = tls_duplex::split(connected.socket, connected.tls).map_err(lost)?;
                 let end = out.end();
                 let writer = MuxWriter::new(Box::new(out), Box::new(move || end.end()));
-                spawn_reader(id, node.to_string(), &writer, reader, &forward, words);
+                spawn_reader(id, node.to_string(), &writer, reader, &forward, words)?;
                 (node.to_string(), writer, Reached::Node(connected.address, connected.pin, connected.round_trip))
             }
             _ => {
@@ -149,7 +151,10 @@ impl End {
                 Self::open_here(id, (options.reach.local_address, place), context, &forward, words)?
             }
         };
-        let watchdog = Watchdog::start(writer.clone(), until, context.tuning.leave_grace);
+        let watchdog = Watchdog::start(writer.clone(), until, context.tuning.leave_grace).map_err(|error| {
+            writer.close();
+            system_failure(Side::Command, &error)
+        })?;
         let now = Instant::now();
         let mut end = Self {
             id,
@@ -206,15 +211,16 @@ impl End {
         let writer = MuxWriter::new(Box::new(out), Box::new(move || drop(abort.shutdown(std::net::Shutdown::Both))));
         let agent = Agent::new(agent_writer.clone(), environment);
         let (served, tuning) = (Arc::clone(&agent), Arc::clone(&context.tuning));
-        let thread = std::thread::spawn(move || {
+        let serve = move || {
             let mut input = theirs;
             // Its greeting is answered like any other's: one conversation for all three kinds of end.
             if served.greet(&mut input).is_ok() {
-                agent_writer.keep_alive(&tuning);
-                served.run(input);
+                served.keep_alive_and_run(input, &agent_writer, &tuning);
             }
-        });
-        spawn_reader(id, "this host".into(), &writer, ours, forward, words);
+        };
+        let thread = threads::start("an end of the copy", serve);
+        let thread = thread.map_err(|error| system_failure(Side::Command, &error))?;
+        spawn_reader(id, "this host".into(), &writer, ours, forward, words)?;
         Ok(("this host".into(), writer, Reached::Here(agent, Some(thread))))
     }
 
@@ -229,13 +235,18 @@ impl End {
     }
 
     /// Begins to look up where a host is that ssh reaches; of a node that is known, and this host need not be.
-    pub fn look_up(&mut self, location: &Location, reach: &Reach) {
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn look_up(&mut self, location: &Location, reach: &Reach) -> Result<(), Failure> {
         if let (Location::Ssh { host, .. }, Reached::Ssh(_)) = (location, &self.reached) {
             let (sender, found) = mpsc::channel();
             let (host, reach) = (host.clone(), reach.clone());
-            std::thread::spawn(move || sender.send(ssh::addresses(&host, &reach)));
+            threads::start("looking a host up", move || sender.send(ssh::addresses(&host, &reach)))
+                .map_err(|error| system_failure(Side::Command, &error))?;
             self.looked_up = Some(found);
         }
+        Ok(())
     }
 
     /// Where this host is, with a port: what its name resolves to, the address first that the far side sees
@@ -260,8 +271,7 @@ impl End {
                 if !self.is_here() {
                     self.steps.push((StartStep::Greet, self.greeted.1));
                 }
-                self.writer.keep_alive(&self.tuning);
-                Ok(())
+                self.writer.keep_alive(&self.tuning).map_err(|error| system_failure(Side::Command, &error))
             }
             Tell::Failed(refusal) => Err(self.refused(refusal)),
             _ => Err(self.unexpected()),
@@ -462,8 +472,9 @@ impl End {
                 }
             }
             Reached::Node(..) => self.writer.close(),
-            // ssh leaves when the agent does, a round trip or two later: nobody has to wait for that.
-            Reached::Ssh(child) => drop(std::thread::spawn(move || drop(child))),
+            // ssh leaves when the agent does, a round trip or two later: nobody has to wait for that, unless there is
+            // no thread to do so.
+            Reached::Ssh(child) => drop(threads::start("the end of ssh", move || drop(child))),
         }
     }
 

@@ -4,14 +4,15 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use carrack_core::report::{ErrorCode, Side};
+use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::Tell;
 use carrack_core::wire::mux::Channel;
+use carrack_sys::threads;
 
 use super::backlog::Backlog;
 use super::inbox::{EndId, InboxSender, Incoming, weight};
-use crate::error::{describe, failure};
+use crate::error::{describe, failure, system_failure};
 use crate::net::mux::{MuxWriter, ReadError};
 use crate::panics::contain;
 use crate::sync::{Latch, lock};
@@ -45,7 +46,11 @@ pub(super) struct Across {
 /// How long the last words of an end whose connection takes nothing more may take to be read.
 pub(super) const HEARD_OUT: Duration = Duration::from_secs(1);
 
-/// Starts the thread that reads what an end says, until its connection ends.
+/// Starts the thread that reads what an end says, until its connection ends. Where there can be none, the connection
+/// is closed.
+///
+/// # Errors
+/// When the system gives no thread.
 pub(super) fn spawn_reader(
     id: EndId,
     name: String,
@@ -53,10 +58,11 @@ pub(super) fn spawn_reader(
     input: impl Read + Send + 'static,
     forward: &Forward,
     hearing: Hearing,
-) {
+) -> Result<(), Failure> {
+    let connection = writer.clone();
     let (writer, forward) = (writer.clone(), Arc::clone(forward));
     let Hearing { words, backlog, heard_out, tuning } = hearing;
-    std::thread::spawn(move || {
+    let read = move || {
         let mut whose = name;
         let read = &mut |channel, payload: Vec<u8>| {
             if channel != Channel::CONTROL {
@@ -92,5 +98,9 @@ pub(super) fn spawn_reader(
         };
         let _ = words.send(Incoming { end: id, request: 0, tell: Err(why) });
         heard_out.set();
-    });
+    };
+    threads::start("reading what an end says", read).map(drop).map_err(|error| {
+        connection.close();
+        system_failure(Side::Command, &error)
+    })
 }

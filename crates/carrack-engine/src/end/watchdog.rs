@@ -2,8 +2,11 @@
 //! enough that it is there, would otherwise hold whoever writes to it for ever: the command that says good-bye, or the
 //! thread that carries one end's words to the other.
 
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+
+use carrack_sys::threads;
 
 use crate::net::mux::MuxWriter;
 use crate::stop::Until;
@@ -30,15 +33,19 @@ struct WatchdogState {
 
 impl Watchdog {
     /// Over this connection, for work that is waited for until then, and `grace` longer.
-    pub fn start(writer: MuxWriter, until: Until, grace: Duration) -> Self {
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(writer: MuxWriter, until: Until, grace: Duration) -> io::Result<Self> {
         let watched = Arc::<WatchdogShared>::default();
         let watchdog = Self(Arc::clone(&watched));
-        std::thread::spawn(move || {
+        let watch = move || {
             if watched.is_to_leave(&until, grace) {
                 writer.close();
             }
-        });
-        watchdog
+        };
+        threads::start("the watch over an end", watch)?;
+        Ok(watchdog)
     }
 
     /// Ends the connection at this moment, if it is still there: what is written from now on are last words.

@@ -10,6 +10,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use carrack_core::{limits, tuning};
+use carrack_sys::threads;
 use socket2::{Domain, Socket as RawSocket, Type};
 
 use super::socket::Socket;
@@ -212,8 +213,11 @@ fn race(attempts: impl Iterator<Item = Attempt>, deadline: Instant) -> Connected
     loop {
         if let Some(attempt) = attempts.next() {
             let sender = sender.clone();
-            waiting += 1;
-            std::thread::spawn(move || sender.send(attempt()));
+            match threads::start("connecting", move || sender.send(attempt())) {
+                Ok(_) => waiting += 1,
+                // Those that are under way may work.
+                Err(error) => last = Some(error),
+            }
         }
         if waiting == 0 {
             return Err(last.unwrap_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to")));

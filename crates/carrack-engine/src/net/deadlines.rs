@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Condvar, LazyLock, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
+
+use carrack_sys::threads;
 
 use super::socket::Socket;
 use crate::sync::{lock, wait, wait_timeout};
@@ -41,10 +43,13 @@ impl DeadlinesState {
 
 impl Deadlines {
     /// Starts the thread that watches the deadlines.
-    pub fn start() -> Arc<Self> {
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start() -> io::Result<Arc<Self>> {
         let watched = Arc::<DeadlinesShared>::default();
         let deadlines = Self(Arc::clone(&watched));
-        std::thread::spawn(move || {
+        let watch = move || {
             let mut state = lock(&watched.state);
             while !state.over {
                 let now = Instant::now();
@@ -53,8 +58,9 @@ impl Deadlines {
                     None => wait(&watched.changed, state),
                 };
             }
-        });
-        Arc::new(deadlines)
+        };
+        threads::start("the deadlines of handshakes", watch)?;
+        Ok(Arc::new(deadlines))
     }
 
     /// Cuts a socket off after so long, unless the ticket is dropped before.
@@ -98,11 +104,19 @@ impl Drop for Ticket {
 /// byte comes after the other.
 ///
 /// # Errors
-/// Those of the handshake; `TimedOut` after the deadline.
+/// Those of the handshake; `TimedOut` after the deadline; when the system gives no thread to watch it.
 pub fn within<T>(socket: &Arc<Socket>, deadline: Instant, handshake: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    static WATCH: LazyLock<Arc<Deadlines>> = LazyLock::new(Deadlines::start);
+    // Made once; where there was no thread for it, the next handshake asks again.
+    static WATCH: Mutex<Option<Arc<Deadlines>>> = Mutex::new(None);
+    let watch = {
+        let mut watch = lock(&WATCH);
+        match &*watch {
+            Some(deadlines) => Arc::clone(deadlines),
+            None => Arc::clone(watch.insert(Deadlines::start()?)),
+        }
+    };
     let left = deadline.saturating_duration_since(Instant::now());
-    let result = WATCH.guard(socket, left, handshake);
+    let result = watch.guard(socket, left, handshake);
     // What was done just then may have been cut off already.
     if Instant::now() >= deadline {
         return Err(io::Error::new(io::ErrorKind::TimedOut, "the handshake took too long"));
@@ -119,7 +133,7 @@ mod tests {
 
     #[test]
     fn deadlines_cut_off_the_late_one_and_no_other() {
-        let deadlines = Deadlines::start();
+        let deadlines = Deadlines::start().unwrap();
         let pair = || UnixStream::pair().map(|(near, far)| (Arc::new(Socket::Unix(near)), far)).unwrap();
         let ((patient, mut far), (late, mut cut)) = (pair(), pair());
         let _patient = deadlines.watch(&patient, Duration::from_secs(3600));

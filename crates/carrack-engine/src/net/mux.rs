@@ -10,6 +10,7 @@ use carrack_core::limits;
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header, encode_header};
+use carrack_sys::threads;
 
 use crate::sync::{Latch, lock};
 
@@ -89,10 +90,13 @@ impl MuxWriter {
     }
 
     /// Starts heartbeats and the watch for silence; both end with [`MuxWriter::close`].
-    pub fn keep_alive(&self, tuning: &Tuning) {
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn keep_alive(&self, tuning: &Tuning) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let (heartbeat, silence) = (tuning.heartbeat, tuning.silence);
-        std::thread::spawn(move || {
+        let beat = move || {
             let mut last_beat = Instant::now();
             // Silence is noticed a little later than it begins: nobody waits for the very moment.
             while !shared.closed.wait(heartbeat / 10) {
@@ -113,7 +117,8 @@ impl MuxWriter {
                     Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => {}
                 }
             }
-        });
+        };
+        threads::start("heartbeats", beat).map(drop)
     }
 
     /// Whether the connection was given up because the peer was silent.
@@ -175,7 +180,11 @@ impl WriterShared {
     }
 }
 
-fn write_frame(out: &mut dyn Write, channel: Channel, payload: &[u8]) -> io::Result<()> {
+/// Writes one frame, and all of it at once.
+///
+/// # Errors
+/// Those of the connection.
+pub fn write_frame(out: &mut dyn Write, channel: Channel, payload: &[u8]) -> io::Result<()> {
     // One write, so that a small message is one packet and nobody else's bytes come between.
     let mut frame = Vec::with_capacity(HEADER_BYTES + payload.len());
     frame.extend_from_slice(&encode_header(channel, payload.len()));
@@ -254,11 +263,9 @@ mod tests {
         let (told, hear) = std::sync::mpsc::channel();
         let writer = MuxWriter::new(Box::new(io::sink()), Box::new(move || told.send(()).unwrap()));
         assert!(!writer.went_silent());
-        writer.keep_alive(&Tuning {
-            heartbeat: Duration::from_millis(10),
-            silence: Duration::from_millis(50),
-            ..Tuning::DEFAULT
-        });
+        let beating =
+            Tuning { heartbeat: Duration::from_millis(10), silence: Duration::from_millis(50), ..Tuning::DEFAULT };
+        writer.keep_alive(&beating).unwrap();
         hear.recv_timeout(Duration::from_secs(60)).unwrap();
         assert!(writer.went_silent());
     }

@@ -7,12 +7,14 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
+use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use carrack_core::limits;
 use carrack_core::report::Side;
 use carrack_sys::socket::{Waker, set_user_timeout, wait_two};
+use carrack_sys::threads;
 
 use super::tls::{ReadState, Tls};
 use crate::panics::contain;
@@ -58,26 +60,55 @@ pub struct DuplexWriter(Arc<DuplexShared>);
 /// # Errors
 /// Those of the system calls.
 pub fn split(socket: TcpStream, tls: Box<Tls>) -> io::Result<(DuplexReader, DuplexWriter)> {
+    DuplexThread::start()?.split(socket, tls)
+}
+
+/// The thread of a connection that is about to be split. Whoever has it first still has the connection where there is
+/// no such thread, and can say so to the peer.
+pub struct DuplexThread(SyncSender<(Arc<DuplexShared>, TcpStream)>);
+
+impl DuplexThread {
+    /// Starts it. It ends with this value, or with the connection that it is given.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start() -> io::Result<Self> {
+        let (give, given) = mpsc::sync_channel::<(Arc<DuplexShared>, TcpStream)>(1);
+        threads::start("a control connection", move || {
+            let Ok((worker, socket)) = given.recv() else { return };
+            let ended = contain(Side::Link, "a control connection", || worker.run(&socket));
+            let ended = ended.unwrap_or_else(|why| Err(io::Error::other(why.message())));
+            let mut state = worker.lock();
+            state.ended = Some(ended.map_or_else(|error| error.kind(), |()| io::ErrorKind::UnexpectedEof));
+            worker.changed.notify_all();
+            let _ = socket.shutdown(Shutdown::Both);
+        })?;
+        Ok(Self(give))
+    }
+
+    /// See [`split`].
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn split(self, socket: TcpStream, tls: Box<Tls>) -> io::Result<(DuplexReader, DuplexWriter)> {
+        let shared = shared(&socket, tls)?;
+        self.0.send((Arc::clone(&shared), socket)).map_err(|_| io::ErrorKind::BrokenPipe)?;
+        Ok((DuplexReader(Arc::clone(&shared)), DuplexWriter(shared)))
+    }
+}
+
+fn shared(socket: &TcpStream, tls: Box<Tls>) -> io::Result<Arc<DuplexShared>> {
     socket.set_nonblocking(true)?;
     // A peer may take nothing for as long as whoever reads its output takes, and TCP's limit counts that as silence
     // even while the peer answers every question. Heartbeats (`mux`) end the connection when nothing is heard any more.
     // Where this cannot be set, patience ends earlier than it should.
-    let _ = set_user_timeout(&socket, Duration::ZERO);
+    let _ = set_user_timeout(socket, Duration::ZERO);
     let (outgoing, incoming) = (Vec::new(), VecDeque::new());
     let state = DuplexState { tls, outgoing, incoming, unsendable: None, ended: None, finished: None };
     let shared = Arc::new(DuplexShared { state: Mutex::new(state), changed: Condvar::new(), waker: Waker::new()? });
     // What came together with the end of the handshake.
     take_records(&mut shared.lock())?;
-    let worker = Arc::clone(&shared);
-    std::thread::spawn(move || {
-        let ended = contain(Side::Link, "a control connection", || worker.run(&socket));
-        let ended = ended.unwrap_or_else(|why| Err(io::Error::other(why.message())));
-        let mut state = worker.lock();
-        state.ended = Some(ended.map_or_else(|error| error.kind(), |()| io::ErrorKind::UnexpectedEof));
-        worker.changed.notify_all();
-        let _ = socket.shutdown(Shutdown::Both);
-    });
-    Ok((DuplexReader(Arc::clone(&shared)), DuplexWriter(shared)))
+    Ok(shared)
 }
 
 fn take_records(state: &mut DuplexState) -> io::Result<ReadState> {

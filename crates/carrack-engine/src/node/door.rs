@@ -24,6 +24,8 @@ pub struct Door {
     pub(super) opening: ProtocolOpening,
     /// Not the node's own: its connections end with the node, and nothing else ends them.
     pub(super) serves_guests: bool,
+    /// It keeps the thread for as long as the client stays.
+    pub(super) blocks: bool,
     pub(super) serve: Box<dyn Fn(Arrival) -> io::Result<()> + Send + Sync>,
 }
 
@@ -61,15 +63,15 @@ impl Door {
             serve(HandedOver::new(arrival)?);
             Ok(())
         };
-        Self { opening, serves_guests: true, serve: Box::new(serve) }
+        Self { opening, serves_guests: true, blocks: false, serve: Box::new(serve) }
     }
 
-    /// One of the node's own.
+    /// One of the node's own. It looks at [`Arrival::is_spare`].
     pub(super) fn own(
         opening: ProtocolOpening,
         serve: impl Fn(Arrival) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {
-        Self { opening, serves_guests: false, serve: Box::new(serve) }
+        Self { opening, serves_guests: false, blocks: false, serve: Box::new(serve) }
     }
 
     fn new(opening: ProtocolOpening, serve: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Self {
@@ -79,7 +81,7 @@ impl Door {
             visitor.close();
             Ok(())
         };
-        Self { opening, serves_guests: true, serve: Box::new(serve) }
+        Self { opening, serves_guests: true, blocks: true, serve: Box::new(serve) }
     }
 }
 
@@ -97,6 +99,8 @@ pub(super) struct Arrival {
     pub opening: ProtocolOpening,
     pub peer: SocketAddr,
     pub stranger: Stranger,
+    /// By the thread that all clients share for whom there is none: it is to be free again at once.
+    pub is_spare: bool,
 }
 
 /// While it exists, its connection counts among those that have proved nothing, and is cut off at its deadline.

@@ -10,7 +10,7 @@ mod secrets;
 mod told;
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -23,6 +23,7 @@ use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::tuning::Tuning;
 use carrack_core::words;
 use carrack_sys::dir::{Dir, Stat};
+use carrack_sys::threads;
 
 use self::door::Arrival;
 pub use self::door::{Door, FirstSaid, Guest, HandedOver, Visitor};
@@ -35,7 +36,7 @@ use crate::context::check_tuning;
 use crate::data::hello::{self, Wire};
 use crate::data::measurements::PathTests;
 use crate::data::sessions::NodeSessions;
-use crate::error::{failure, io_failure};
+use crate::error::{failure, io_failure, system_failure};
 use crate::net::bind::bind_address;
 use crate::net::dial_rule::DialRule;
 pub use crate::net::dial_rule::Network;
@@ -43,7 +44,7 @@ use crate::net::mux::MuxWriter;
 use crate::net::opening::{OpenedConnection, ProtocolOpening};
 use crate::net::socket::Socket;
 use crate::net::tls::{ALPN_CONTROL, Key};
-use crate::net::tls_duplex;
+use crate::net::tls_duplex::DuplexThread;
 use crate::stop::{Stop, StopReason};
 use crate::storage::place::Place;
 use crate::sync::lock;
@@ -197,6 +198,7 @@ impl Node {
     /// When the root, the key, the token or the port cannot be had, a door's clients could not be told from others, or
     /// a knob is out of its bounds.
     pub fn start(config: NodeConfig) -> Result<NodeHandle, Failure> {
+        let lacks = |error: &io::Error| system_failure(Side::Command, error);
         let fail = |what: String, error: &io::Error| io_failure(Side::Command, what, error);
         let shown = |path: &Path| carrack_core::path::display_bytes(path.as_os_str().as_encoded_bytes()).to_string();
         check_tuning(&config.tuning)?;
@@ -250,15 +252,14 @@ impl Node {
         }
         let stop = config.stop.child();
         let stopped = stop.clone();
+        let port = Port::new(doors, config.tuning.authenticate_timeout).map_err(|error| lacks(&error))?;
         let serve = move || {
-            let port = Port::new(doors, config.tuning.authenticate_timeout);
             port.serve(&listener, &stopped);
             drop(listener);
             node.end();
             port.close();
         };
-        let thread = std::thread::Builder::new().spawn(serve);
-        let thread = Some(thread.map_err(|error| fail("thread".into(), &error))?);
+        let thread = Some(threads::start("a node", serve).map_err(|error| lacks(&error))?);
         Ok(NodeHandle { address, fingerprint: key.pin, token_file, stop, thread })
     }
 
@@ -288,24 +289,8 @@ impl Node {
         else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        let (local_address, peer_address) = agent::addresses(&socket);
-        let (mut reader, out) = tls_duplex::split(socket, tls)?;
-        let (end, gone) = (out.end(), out.end());
-        let writer = MuxWriter::new(Box::new(out), Box::new(move || end.end()));
-        let mut environment = Environment {
-            place: Place::Beneath(self.root.now()),
-            read_only: self.read_only,
-            own: None,
-            token: self.token.clone(),
-            grant: None,
-            busy: self.controls.load(Ordering::Relaxed) >= limits::SESSIONS,
-            data: DataPort::Shared(Arc::clone(&self.sessions)),
-            local_address,
-            peer_address,
-            tuning: Arc::clone(&self.tuning),
-            began: Instant::now(),
-        };
-        let began = environment.began;
+        let began = Instant::now();
+        let mut environment = self.environment(&socket, began);
         let end = |refused: Option<Failure>, work| SessionEnd {
             peer: arrival.peer,
             has_shown_token: self.token.is_some() && refused.is_none(),
@@ -313,6 +298,19 @@ impl Node {
             work,
             lasted: began.elapsed(),
         };
+        let thread = if arrival.is_spare { Err(no_more_threads()) } else { DuplexThread::start() };
+        let thread = match thread {
+            Ok(thread) => thread,
+            Err(error) => {
+                let (wire, why) = (Wire::new(arrival.socket, Some(*tls)), system_failure(Side::Link, &error));
+                let told = agent::refuse(wire, &environment, why)?;
+                self.log.tell(&end(Some(told), SessionWork::default()));
+                return Ok(());
+            }
+        };
+        let (mut reader, out) = thread.split(socket, tls)?;
+        let (leave, gone) = (out.end(), out.end());
+        let writer = MuxWriter::new(Box::new(out), Box::new(move || leave.end()));
         let grant = agent::greet(&mut reader, &writer, &environment).map_err(|refusal| {
             let why = io::Error::new(io::ErrorKind::PermissionDenied, refusal.message());
             self.log.tell(&end(Some(refusal), SessionWork::default()));
@@ -325,16 +323,33 @@ impl Node {
         // Who has not shown a token is no session, and takes nobody's place.
         let session = CountedSession::begin(self);
         drop(arrival.stranger);
-        writer.keep_alive(&self.tuning);
-        let agent = Agent::new(writer, environment);
+        let agent = Agent::new(writer.clone(), environment);
         if self.remember(&agent) {
-            agent.run(reader);
+            agent.keep_alive_and_run(reader, &writer, &self.tuning);
         } else {
             agent.leave();
         }
         drop(session);
         self.log.tell(&end(None, agent.work()));
         Ok(())
+    }
+
+    /// What a client of this connection may do, before it has shown anything.
+    fn environment(&self, socket: &TcpStream, began: Instant) -> Environment {
+        let (local_address, peer_address) = agent::addresses(socket);
+        Environment {
+            place: Place::Beneath(self.root.now()),
+            read_only: self.read_only,
+            own: None,
+            token: self.token.clone(),
+            grant: None,
+            busy: self.controls.load(Ordering::Relaxed) >= limits::SESSIONS,
+            data: DataPort::Shared(Arc::clone(&self.sessions)),
+            local_address,
+            peer_address,
+            tuning: Arc::clone(&self.tuning),
+            began,
+        }
     }
 
     /// Whether the node still serves.
@@ -377,6 +392,11 @@ impl Drop for CountedSession {
     fn drop(&mut self) {
         self.node.controls.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// Why the spare thread does not serve a session.
+fn no_more_threads() -> io::Error {
+    threads::NoThread::for_what("a client")
 }
 
 /// "Everywhere" on a host that has no IPv6.

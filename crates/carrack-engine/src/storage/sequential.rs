@@ -1,10 +1,10 @@
 //! A stream of bytes in order: standard output, a device, a FIFO. What it was given cannot be taken back.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use carrack_core::digest::FileDigests;
-use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 
 use super::properties::{Properties, WriteOptions, Writes};
 use super::write::{Destination, NewFile, Opening, Part, SmallFile, Stored};
@@ -33,6 +33,11 @@ impl SequentialPart {
     fn lock(&self) -> MutexGuard<'_, SequentialOutput> {
         lock(&self.0)
     }
+
+    fn not_taken(&self, error: &io::Error) -> Failure {
+        let failed = io_failure(Side::Destination, "write", error);
+        if error.kind() == io::ErrorKind::BrokenPipe { failed.for_reason(Reason::ReaderGone) } else { failed }
+    }
 }
 
 impl Destination for Sequential {
@@ -59,14 +64,14 @@ impl Part for SequentialPart {
             let message = "a block had to be sent again, and what has been written to a stream cannot be taken back";
             return Err(failure(ErrorCode::Unsupported, Side::Destination, message));
         }
-        stream.out.write_all(bytes).map_err(|error| io_failure(Side::Destination, "write", &error))?;
+        stream.out.write_all(bytes).map_err(|error| self.not_taken(&error))?;
         stream.position += bytes.len() as u64;
         Ok(())
     }
 
     /// All that the stream will get of the file has been written.
     fn finish(&self, _size: u64) -> Result<(), Failure> {
-        self.lock().out.flush().map_err(|error| io_failure(Side::Destination, "write", &error))
+        self.lock().out.flush().map_err(|error| self.not_taken(&error))
     }
 
     fn publish(&self, _digests: FileDigests) -> Result<bool, Failure> {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::pace::workers::{MetadataCall, WorkerControl};
 use carrack_core::tuning::Tuning;
+use carrack_sys::threads;
 
 use crate::sync::{lock, wait_timeout};
 
@@ -158,7 +159,7 @@ impl MetadataWorkers {
                         }
                     };
                     // A host that has no thread left has fewer helpers.
-                    may_spawn = std::thread::Builder::new().spawn_scoped(scope, help).is_ok();
+                    may_spawn = threads::start_scoped(scope, "calls for metadata", help).is_ok();
                 }
                 do_one(index);
             }

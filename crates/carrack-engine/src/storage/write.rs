@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::report::{ItemKind, Unkept, UnkeptAttributes, Unsynced};
+use carrack_core::report::{ItemKind, Unfinished, Unkept, UnkeptAttributes, Unsynced};
 use carrack_core::request::Digests;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::SLICE_BYTES;
@@ -309,6 +309,11 @@ pub trait Destination: Send + Sync {
     /// What has got its name and may be gone, because a sync has failed since: nothing as long as none has.
     fn unsynced(&self) -> Unsynced {
         Unsynced::default()
+    }
+
+    /// Unfinished items of an earlier session that this one did not ask for, once it has finished: they stay.
+    fn unfinished(&self) -> Unfinished {
+        Unfinished::default()
     }
 
     /// What a user should know of calls to storage that have not returned: each once. To be asked every now and then.

@@ -15,12 +15,13 @@ use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{self as told, Tell, TransferOptions};
 use carrack_core::wire::peer::PeerMessage;
 use carrack_core::wire::{ProtocolError, Version};
+use carrack_sys::threads;
 
 use super::Voice;
 use crate::data::crew::Crew;
 use crate::data::stages::Stages;
 use crate::data::traffic::{Traffic, TrafficCount};
-use crate::error::protocol_failure;
+use crate::error::{protocol_failure, system_failure};
 use crate::net::socket::Socket;
 use crate::panics::contain;
 use crate::sync::{Latch, lock, wait, wait_timeout};
@@ -146,26 +147,45 @@ impl<M: Machine> Driver<M> {
 
     /// Starts a thread that somebody waits for. Should it panic, the transfer has failed: nobody is to wait for what it
     /// would have done.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
     pub(super) fn start_thread(
         self: &Arc<Self>,
         what: &'static str,
         work: impl FnOnce() + Send + 'static,
-    ) -> JoinHandle<()> {
+    ) -> Result<JoinHandle<()>, Failure> {
         let driver = Arc::clone(self);
-        std::thread::spawn(move || {
+        let contained = move || {
             if let Err(why) = contain(M::SIDE, what, work) {
                 driver.cancel(why);
             }
-        })
+        };
+        threads::start(what, contained).map_err(|error| system_failure(M::SIDE, &error))
+    }
+
+    /// As [`Self::try_spawn`]. Where the system gives no thread, the transfer has failed.
+    pub(super) fn spawn(self: &Arc<Self>, what: &'static str, work: impl FnOnce() + Send + 'static) {
+        if let Err(why) = self.try_spawn(what, work) {
+            self.cancel(why);
+        }
     }
 
     /// As [`Self::start_thread`]; [`Self::join`] waits for it.
-    pub(super) fn spawn(self: &Arc<Self>, what: &'static str, work: impl FnOnce() + Send + 'static) {
-        let thread = self.start_thread(what, work);
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub(super) fn try_spawn(
+        self: &Arc<Self>,
+        what: &'static str,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Failure> {
+        let thread = self.start_thread(what, work)?;
         let mut threads = lock(&self.threads);
         // A long transfer sees many streams come and go.
         threads.retain(|thread| !thread.is_finished());
         threads.push(thread);
+        Ok(())
     }
 
     /// Cuts a data connection off, if it is still there.

@@ -48,19 +48,23 @@ struct Seen {
 }
 
 impl<M: Machine> Driver<M> {
-    /// Starts the thread that measures. Should it panic, nothing more is measured, and the transfer goes on.
+    /// Starts the thread that measures. Should it panic, or should there be none, nothing more is measured, and the
+    /// transfer goes on.
     pub(super) fn start_sampling(self: &Arc<Self>, describe: impl Fn(&mut Sample) + Send + 'static) {
         if !self.options.version.tells_samples() {
             return;
         }
         let driver = Arc::clone(self);
-        let thread = std::thread::spawn(move || {
+        let measure = move || {
             if let Err(why) = contain(M::SIDE, "measuring", || driver.measure(&describe)) {
                 let note = Tell::Note(format!("nothing more is measured: {}", why.message()));
                 let _ = contain(M::SIDE, "a note", || (driver.voice.command)(note));
             }
-        });
-        *lock(&self.sampling.thread) = Some(thread);
+        };
+        match self.start_thread("measuring", measure) {
+            Ok(thread) => *lock(&self.sampling.thread) = Some(thread),
+            Err(why) => (self.voice.command)(Tell::Note(format!("nothing is measured: {}", why.message()))),
+        }
     }
 
     /// Has the last sample taken and told: after the end of the transfer is told, nothing else may be. The end of one

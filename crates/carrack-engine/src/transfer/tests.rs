@@ -142,17 +142,15 @@ fn run_measured(
     let streams = if destination.properties().writes == Writes::InOrder { 1 } else { 2 };
     let receiver_voice = voice(Side::Destination, &fuses[1], &to_sender);
     let expected = Expected::new([b"item".to_vec()]);
-    let receiver = Running::Receive(receive::ReceiveRun::start(
-        options(),
-        Box::new(destination),
-        expected,
-        receiver_voice,
-        Arc::clone(tuning),
-    ));
+    let receiver = Running::Receive(
+        receive::ReceiveRun::start(options(), Box::new(destination), expected, receiver_voice, Arc::clone(tuning))
+            .unwrap(),
+    );
     let root = Root { source, target: b"item".to_vec(), typed: Vec::new() };
     let sender_voice = voice(Side::Source, &fuses[0], &to_receiver);
     let (roots, all) = (vec![root], (None, ExpectedDigests::default()));
-    let sender = Running::Send(send::SendRun::start(options(), roots, all, false, sender_voice, Arc::clone(tuning)));
+    let sender =
+        Running::Send(send::SendRun::start(options(), roots, all, false, sender_voice, Arc::clone(tuning)).unwrap());
     sender.started();
     let carriers = [(for_receiver, &receiver), (for_sender, &sender)].map(|(words, to)| carry(words, to.clone()));
     for number in 0..streams {

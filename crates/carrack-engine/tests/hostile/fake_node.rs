@@ -251,7 +251,7 @@ impl Conversation {
 
     /// Reads nothing more while the guard is there, and says all the time that it is there itself.
     pub fn stop_hearing(&self) -> MutexGuard<'_, ()> {
-        self.writer.keep_alive(&Tuning::DEFAULT);
+        self.writer.keep_alive(&Tuning::DEFAULT).unwrap();
         self.hearing.lock().unwrap()
     }
 

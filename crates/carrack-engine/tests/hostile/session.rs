@@ -158,7 +158,7 @@ impl Session {
             let greeted = agent::greet(&mut input, &writer, &environment);
             let greeted = greeted.map(|grant| environment.restrict(grant));
             if greeted.is_ok() {
-                writer.keep_alive(&Tuning::DEFAULT);
+                writer.keep_alive(&Tuning::DEFAULT).unwrap();
                 Agent::new(writer, environment).run(input);
             }
             // As a node does with a connection that it has done with.

@@ -171,7 +171,7 @@ fn options() -> WriteOptions {
 
 /// A session that keeps a journal.
 fn destination(service: &Service) -> Box<dyn Destination> {
-    let marker = Some(MarkerRequest { key: [3; 8], anew: false });
+    let marker = Some(MarkerRequest { key: [3; 8], anew: false, partial: false });
     let tuning = &Arc::default();
     store(service)
         .destination(&Wanted { path: b"bucket", is_copied: false, marker, options: options(), tuning })

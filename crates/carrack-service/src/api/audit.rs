@@ -50,9 +50,14 @@ impl Api {
             return;
         }
         waiting.lines.push(line);
-        if !std::mem::replace(&mut waiting.is_writing, true) {
+        let begins = !std::mem::replace(&mut waiting.is_writing, true);
+        drop(waiting);
+        if begins {
             let api = Arc::clone(self);
-            tokio::task::spawn_blocking(move || api.write_lines());
+            // Without any thread, the line waits for the next.
+            if self.hands.give(move || api.write_lines()).is_err() {
+                self.audit.lock().is_writing = false;
+            }
         }
     }
 

@@ -14,6 +14,7 @@ mod events;
 mod extract;
 mod files;
 mod grants;
+mod hands;
 mod health;
 mod host;
 mod items;
@@ -51,6 +52,7 @@ use tokio::sync::{Semaphore, watch};
 pub use self::admit::Peer;
 use self::audit::Audit;
 pub use self::backend::{Backend, Promise, TaskSize};
+use self::hands::{Hands, Undone};
 use self::metrics::Metrics;
 use self::nodes::Found;
 use self::problem::{ApiError, Done};
@@ -125,6 +127,8 @@ pub struct Api {
     address: OnceLock<String>,
     metrics: Metrics,
     audit: Audit,
+    /// Threads for what blocks.
+    hands: Hands,
     found: Found,
     passwords: Semaphore,
     streams: Arc<Semaphore>,
@@ -166,6 +170,7 @@ impl Api {
             address: OnceLock::new(),
             metrics: Metrics::default(),
             audit: Audit::default(),
+            hands: Hands::default(),
             found: Found::default(),
             passwords: Semaphore::new(PASSWORDS_AT_ONCE),
             streams: Arc::new(Semaphore::new(STREAMS_AT_ONCE)),
@@ -262,9 +267,10 @@ impl Api {
         work: impl FnOnce(&Arc<Self>) -> Done<T> + Send + 'static,
     ) -> Done<T> {
         let api = Arc::clone(self);
-        match tokio::task::spawn_blocking(move || work(&api)).await {
+        match self.hands.run(move || work(&api)).await {
             Ok(done) => done,
-            Err(error) => Err(ApiError::internal(format!("a request's work ended by a panic: {error}"))),
+            Err(Undone::Panicked) => Err(ApiError::internal("a request's work ended by a panic")),
+            Err(Undone::NoThread(error)) => Err(ApiError::short_of_threads(&error)),
         }
     }
 

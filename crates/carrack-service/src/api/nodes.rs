@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use axum::Json;
 use axum::extract::State;
 use carrack_core::failure::Side;
+use carrack_engine::threads;
 
 use super::Api;
 use super::admit::Known;
@@ -79,7 +80,7 @@ impl Question {
             lock(&asked).remove(&path);
             own.tell(told);
         };
-        match std::thread::Builder::new().name("storage".to_owned()).spawn(ask) {
+        match threads::start_named("storage", ask) {
             Ok(_) => _ = open.insert(root, Arc::clone(&question)),
             Err(error) => question.tell(Err(format!("it cannot be asked: {error}"))),
         }

@@ -100,6 +100,12 @@ impl ApiError {
         self.status.is_server_error()
     }
 
+    /// The host gives the service no thread to do it with.
+    pub fn short_of_threads(why: &std::io::Error) -> Self {
+        let detail = format!("the service's host has reached a limit: {why}");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::TooMany, detail).retry_after(5)
+    }
+
     /// The document, for those who answer by themselves.
     pub fn problem(&self) -> Problem {
         Problem {

@@ -12,6 +12,8 @@ use std::process::ChildStdin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use carrack_engine::threads;
+
 use crate::clock::{Clock, Moment};
 use crate::model::{BenchFailure, BenchKind, BenchState, BenchStatus};
 use crate::worker::bench::BenchOrder;
@@ -105,7 +107,7 @@ impl Benches {
         }
         let (benches, name) = (Arc::clone(self), endpoint.to_owned());
         let work = move || benches.measure_all(&name, &root);
-        std::thread::Builder::new().name("bench".to_owned()).spawn(work).map_err(Refused::System)?;
+        threads::start_named("bench", work).map_err(Refused::System)?;
         // The thread waits for the lock.
         state.running = Some(Running {
             endpoint: endpoint.to_owned(),

@@ -4,9 +4,9 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
 use std::time::Duration;
 
+use carrack_engine::threads;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ fn hand_over(child: &mut Child, order: &BenchOrder) -> io::Result<(ChildStdin, R
         // Nobody waits for a process that was given up.
         let _ = tell.send(read_all(output));
     };
-    thread::Builder::new().name("bench-output".to_owned()).spawn(read)?;
+    threads::start_named("bench-output", read)?;
     Ok((input, printed))
 }
 

@@ -1,9 +1,11 @@
 //! Connections of a client: to a Unix socket, by TLS to a pinned key, or in the clear to this host.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use carrack_engine::threads;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::client::conn::http1::SendRequest;
@@ -15,6 +17,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::oneshot;
 
 use super::{Called, ClientError, Target};
 use crate::identity::digest::sha256;
@@ -38,7 +41,8 @@ async fn connect_at_all(target: &Target) -> Called<Sender> {
             speak(target, TcpStream::connect((*address, *port)).await.map_err(failed)?).await
         }
         Target::Tls { host, port, pin } => {
-            let socket = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
+            let addresses = look_up(host, *port).await.map_err(failed)?;
+            let socket = TcpStream::connect(&addresses[..]).await.map_err(failed)?;
             let provider = Arc::new(provider::default_provider());
             let key =
                 Arc::new(PinnedCertificate { pin: *pin, seen: Mutex::new(None), provider: Arc::clone(&provider) });
@@ -57,6 +61,22 @@ async fn connect_at_all(target: &Target) -> Called<Sender> {
             }
         }
     }
+}
+
+/// The addresses of a name, found in a thread that nobody waits for longer than he likes.
+async fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let (tell, told) = oneshot::channel();
+    let name = (host.to_owned(), port);
+    let find = move || {
+        let found = name.to_socket_addrs().map(Iterator::collect);
+        // Whoever asked may have gone.
+        let _ = tell.send(found);
+    };
+    threads::start("looking a host up", find)?;
+    told.await.unwrap_or_else(|_| Err(io::ErrorKind::NotFound.into()))
 }
 
 async fn speak(target: &Target, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Called<Sender> {

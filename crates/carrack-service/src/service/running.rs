@@ -5,6 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use carrack_engine::threads;
+
 use super::dispatcher::{Dispatcher, Parts, Settings, Turned};
 use crate::ledger::LedgerError;
 use crate::schedule::Outlook;
@@ -93,7 +95,7 @@ impl Service {
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let of_thread = shared.clone();
-        let thread = std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || {
+        let thread = threads::start_named("dispatcher", move || {
             // Also by a panic: whoever watches sees that the thread is gone.
             let _ended = Ended(of_thread.clone());
             run(&mut dispatcher, &of_thread);

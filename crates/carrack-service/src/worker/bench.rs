@@ -2,8 +2,8 @@
 //! service wants it to go on.
 
 use std::io::{self, BufRead, Read};
-use std::thread;
 
+use carrack_engine::threads;
 use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ pub fn end_with(mut input: impl Read + Send + 'static) -> io::Result<()> {
         let _ = io::copy(&mut input, &mut io::sink());
         let _ = kill_process(getpid(), Signal::TERM);
     };
-    thread::Builder::new().name("input".to_owned()).spawn(watch).map(drop)
+    threads::start_named("input", watch).map(drop)
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::Location;
 use carrack_core::path::{bare, join};
 use carrack_core::report::{ItemKind, Report};
-use carrack_engine::Context;
 use carrack_engine::files::{Files, ListEntry};
+use carrack_engine::{Context, threads};
 
 use super::attempt::Attempt;
 use super::ends::OpenEnd;
@@ -126,8 +126,13 @@ pub fn delete_sources(
     let lanes = Lanes { attempt, pair, source, destination, to_file, times_lost, items, lost };
     let filter = ItemFilter { states: vec![ItemState::Done], pair: Some(pair) };
     let fed = std::thread::scope(|scope| {
-        for _ in 0..LANES {
-            scope.spawn(|| lanes.run());
+        // One is enough; the others make it faster.
+        for number in 0..LANES {
+            match threads::start_scoped(scope, "deleting sources", || lanes.run()) {
+                Err(error) if number == 0 => return Err(Fed::NoThread(error)),
+                Err(_) => break,
+                Ok(_) => {}
+            }
         }
         let fed = each_item(&attempt.order.directory, &filter, |item| {
             // Nobody takes it: all threads have given up.
@@ -140,8 +145,12 @@ pub fn delete_sources(
     if let Some(why) = lost {
         return Err(why);
     }
-    if let Err(Fed::Journal(error)) = fed {
-        return Err(Failure::new(ErrorCode::InputOutput, Side::Command, error.to_string()));
+    match fed {
+        Err(Fed::Journal(error)) => {
+            return Err(Failure::new(ErrorCode::InputOutput, Side::Command, error.to_string()));
+        }
+        Err(Fed::NoThread(error)) => return Err(carrack_engine::system_failure(Side::Command, &error)),
+        Err(Fed::Lost) | Ok(_) => {}
     }
     attempt.context.stop.check()?;
     delete_directories(attempt, source)?;
@@ -153,6 +162,7 @@ pub fn delete_sources(
 enum Fed {
     Journal(JournalError),
     Lost,
+    NoThread(std::io::Error),
 }
 
 impl From<JournalError> for Fed {

@@ -127,10 +127,16 @@ fn begin<'a>(order: &'a Order, lock: &Lock, context: Context, reach: Reach) -> R
     let mut journal = Writer::open(&recovered).map_err(told)?;
     journal.reserve().map_err(told)?;
     let failed = Writer::begin_failed(&order.directory).map_err(told)?;
-    let limit = Limit::of(order);
-    let teller = Teller::start(journal, failed, &history, order.pairs.len(), limit, context.stop.clone())?;
     let program = env!("CARGO_PKG_VERSION").to_owned();
-    teller.record(&Record::Began { fence: order.fence, time: now(), process, program });
+    let began = Record::Began { fence: order.fence, time: now(), process, program };
+    let teller = Teller::start(
+        (journal, failed),
+        &history,
+        order.pairs.len(),
+        Limit::of(order),
+        context.stop.clone(),
+        &began,
+    )?;
     tell_recovered(&teller, &recovered);
     let reached = history.reached;
     let ended: u64 = history.pairs.values().map(|pair| pair.progress.bytes_moved).sum();

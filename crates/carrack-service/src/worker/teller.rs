@@ -12,8 +12,9 @@ use std::time::{Duration, Instant, SystemTime};
 use carrack_core::failure::Side;
 use carrack_core::pace::limit::Limit;
 use carrack_core::report::ItemKind;
-use carrack_engine::{Stop, StopReason};
+use carrack_engine::{Stop, StopReason, threads};
 
+use super::failures::told;
 use super::history::{History, PairHistory, Told};
 use super::limit::{Limit as TimeLimit, Over};
 use super::pass::{Pass, add};
@@ -103,12 +104,12 @@ impl Teller {
     /// # Errors
     /// If no thread can be started, or no more storage is left for a journal.
     pub fn start(
-        journal: Writer,
-        failed: Writer,
+        (journal, failed): (Writer, Writer),
         history: &History,
         pairs: usize,
         limit: TimeLimit,
         stop: Stop,
+        began: &Record,
     ) -> Result<Self, String> {
         let ended =
             |pair: u32| history.pairs.get(&pair).filter(|pair| pair.passes > 0).map(|pair| pair.progress.clone());
@@ -140,9 +141,11 @@ impl Teller {
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), end: Condvar::new(), stop, sync });
         let telling = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("telling".into()).spawn(move || telling.run());
-        let thread = thread.map_err(|error| format!("a thread: {error}"))?;
-        Ok(Self { shared, thread: Some(thread) })
+        let thread = threads::start_named("telling", move || telling.run());
+        let thread = thread.map_err(|error| shared.lock().end_at_once(began, &error))?;
+        let teller = Self { shared, thread: Some(thread) };
+        teller.record(began);
+        Ok(teller)
     }
 
     fn lock(&self) -> MutexGuard<'_, Telling> {
@@ -428,6 +431,21 @@ impl Drop for Teller {
 }
 
 impl Telling {
+    /// Without a thread to tell how it goes, the attempt ends before anything is done; another may find one.
+    fn end_at_once(&mut self, began: &Record, why: &io::Error) -> String {
+        let failure = told(&carrack_engine::system_failure(Side::Command, why), b"", false);
+        let end = AttemptEnd {
+            time: now(),
+            kind: EndKind::Failed,
+            progress: self.progress(),
+            failure: Some(failure),
+            got_somewhere: false,
+        };
+        let written = self.journal.append(began).and_then(|()| self.journal.append(&Record::Ended(end)));
+        let written = written.and_then(|()| self.journal.finish());
+        written.map_or_else(|error| format!("{why}; and {error}"), |()| why.to_string())
+    }
+
     fn append(&mut self, stop: &Stop, record: &Record) {
         let written = self.journal.append(record);
         self.notice(stop, written);

@@ -136,9 +136,17 @@ pub(super) fn run(command: &mut Command) -> io::Result<String> {
     let until = Instant::now() + TIME;
     // Each pipe is read by a thread of its own: a program that fills one waits for it.
     let [output, complaint] = [
-        child.stdout.take().map(|pipe| reading(Box::new(pipe))),
-        child.stderr.take().map(|pipe| reading(Box::new(pipe))),
+        child.stdout.take().map(|pipe| reading(Box::new(pipe))).transpose(),
+        child.stderr.take().map(|pipe| reading(Box::new(pipe))).transpose(),
     ];
+    let (output, complaint) = match (output, complaint) {
+        (Ok(output), Ok(complaint)) => (output, complaint),
+        (Err(error), _) | (_, Err(error)) => {
+            child.kill()?;
+            child.wait()?;
+            return Err(error);
+        }
+    };
     let status = loop {
         match child.try_wait()? {
             Some(status) => break status,
@@ -164,17 +172,17 @@ pub(super) fn run(command: &mut Command) -> io::Result<String> {
     Err(io::Error::other(first.to_owned()))
 }
 
-fn reading(pipe: Box<dyn Read + Send>) -> std::sync::mpsc::Receiver<String> {
+fn reading(pipe: Box<dyn Read + Send>) -> io::Result<std::sync::mpsc::Receiver<String>> {
     let (sender, receiver) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
+    let read = move || {
         let (mut bytes, mut pipe) = (Vec::new(), pipe);
         // What has come is told also if the rest cannot be read.
         let _ = (&mut pipe).take(OUTPUT_BYTES).read_to_end(&mut bytes);
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
         // A program that has more to say must not wait for somebody to take it.
         let _ = io::copy(&mut pipe, &mut io::sink());
-    });
-    receiver
+    };
+    crate::threads::start("what a program says", read).map(|_| receiver)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::reach::{self, JSON, QUIET};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::output::lines::Lines;
-use crate::output::{human, json as objects, say};
+use crate::output::{self, human, json as objects, say};
 use crate::{exit, slim};
 
 /// A file verb while it runs.
@@ -159,7 +159,7 @@ impl<'a> VerbRun<'a> {
     fn leave_if_unwritten(&self) {
         let only_reads = matches!(self.verb, "ls" | "stat" | "sum" | "du");
         if let (true, Err(error)) = (only_reads, self.out.check()) {
-            say(&format!("error: {error}"));
+            output::error(&error, false);
             carrack_sys::host::exit_at_once(error.exit_code());
         }
     }

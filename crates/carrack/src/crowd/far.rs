@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use carrack_engine::{Context, FarPart};
+use carrack_engine::{Context, FarPart, threads};
 use serde_json::{Value, json};
 
 use super::client::stop;
@@ -55,7 +55,7 @@ pub fn run(nonce: &str, context: &Context) -> io::Result<()> {
     let (starter, starts) = channel();
     let (heard, ended) = (Arc::clone(&tell), context.clone());
     // It waits for input until the process ends.
-    std::thread::spawn(move || {
+    let listen = move || {
         while let Some(line) = next_line(&mut input) {
             if let Some(number) = line["ping"].as_u64() {
                 heard(PartTold::Pong(number));
@@ -64,7 +64,11 @@ pub fn run(nonce: &str, context: &Context) -> io::Result<()> {
             }
         }
         stop(&ended);
-    });
+    };
+    if let Err(error) = threads::start("what is ordered", listen) {
+        tell(PartTold::Failed(error.to_string()));
+        return Ok(());
+    }
     part::run(&order, context, &*tell, &mut || wait_for_start(&starts, context));
     Ok(())
 }

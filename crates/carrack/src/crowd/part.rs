@@ -13,7 +13,7 @@ use carrack_core::location::Location;
 use carrack_core::report::{Event, Outcome as ItemOutcome};
 use carrack_core::request::{CopyOptions, CopyRequest, Digests, Durability, EndOptions};
 use carrack_engine::files::Files;
-use carrack_engine::{Context, Copy, io_failure};
+use carrack_engine::{Context, Copy, io_failure, system_failure, threads};
 use carrack_sys::dir::Dir;
 use carrack_sys::measure::processors;
 
@@ -36,8 +36,9 @@ pub type Tell<'a> = &'a (dyn Fn(PartTold) + Sync);
 pub fn run(order: &LoadOrder, context: &Context, tell: Tell<'_>, go: &mut dyn FnMut() -> Option<Instant>) {
     let (tally, begin, over) = (Tally::default(), OnceLock::new(), AtomicBool::new(false));
     let done = std::thread::scope(|scope| {
-        scope.spawn(|| tick(&tally, &begin, &over, tell));
         let _end = TickEnd(&over);
+        threads::start_scoped(scope, "progress", || tick(&tally, &begin, &over, tell))
+            .map_err(|error| system_failure(Side::Command, &error))?;
         work(order, context, &tally, &begin, tell, go)
     });
     match done {
@@ -104,9 +105,9 @@ fn work(
     std::thread::scope(|scope| {
         for (place, client) in order.clients.iter().enumerate() {
             let work = &work;
-            let started = std::thread::Builder::new().spawn_scoped(scope, move || work.run(place, *client));
+            let started = threads::start_scoped(scope, "a client", move || work.run(place, *client));
             if let Err(error) = started {
-                tell(PartTold::Note(format!("client {} could not be started: {error}", client.number)));
+                tell(PartTold::Note(format!("client {} cannot take part: {error}", client.number)));
                 tally.active.fetch_sub(1, Ordering::Relaxed);
             }
         }

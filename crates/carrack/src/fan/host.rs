@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use carrack_core::limits;
 use carrack_core::location::SshHost;
 use carrack_core::path::display_bytes;
-use carrack_engine::Stop;
+use carrack_engine::{Stop, threads};
 use data_encoding::HEXLOWER;
 
 use super::shell::{BEGIN_LINE, line, ssh};
@@ -72,12 +72,18 @@ impl Session {
             format!("{} cannot be started: {why}", display_bytes(words.as_bytes()))
         })?;
         let (teller, pieces) = sync_channel(PIECES);
-        for (said, from) in [
+        let pipes = [
             (Said::Out, child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
             (Said::Err, child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
-        ] {
+        ];
+        for (said, from) in pipes {
             let teller = teller.clone();
-            std::thread::spawn(move || from.into_iter().for_each(|from| pass_on(said, from, &teller)));
+            threads::start("what a host says", move || from.into_iter().for_each(|from| pass_on(said, from, &teller)))
+                .map_err(|error| {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    error.to_string()
+                })?;
         }
         let mut input = child.stdin.take();
         // A pipe has room for it. Who takes none of it has something else to say.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use carrack_core::location::SshHost;
-use carrack_engine::Stop;
+use carrack_engine::{Stop, threads};
 
 use self::host::run_at;
 
@@ -124,9 +124,12 @@ pub fn run(request: &FanRequest, stop: &Stop, listen: &dyn FanListener) -> Vec<H
         }
     };
     let mut ends: Vec<(usize, HostEnd)> = std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..request.at_once.clamp(1, request.hosts.len().max(1))).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
+        let at_once = request.at_once.clamp(1, request.hosts.len().max(1));
+        // As many as the system gives; this thread, where it gives none.
+        let workers: Vec<_> = (0..at_once).map_while(|_| threads::start_scoped(scope, "a host", work).ok()).collect();
+        let own = if workers.is_empty() { work() } else { Vec::new() };
+        let theirs = workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default());
+        own.into_iter().chain(theirs).collect()
     });
     ends.sort_by_key(|(at, _)| *at);
     ends.into_iter().map(|(_, end)| end).collect()

@@ -14,8 +14,8 @@ use carrack_core::grant::Right;
 use carrack_core::location::{Location, NodeAddress, SshHost};
 use carrack_core::path::display_bytes;
 use carrack_core::request::{EndOptions, Reach};
-use carrack_engine::Context;
 use carrack_engine::files::Files;
+use carrack_engine::{Context, system_failure, threads};
 use carrack_service::client::{Call, Target, segment};
 use carrack_service::model::{MadeGrant, NewGrant, TaskLocation, Verb};
 
@@ -252,8 +252,11 @@ impl TokenSource for Granted {
         };
         if !is_kept {
             let own = Weak::clone(&self.own);
-            let keep = std::thread::Builder::new().spawn(move || Self::keep(&own));
-            keep.map_err(|error| Failure::new(ErrorCode::ResourceLimit, Side::Command, format!("a thread: {error}")))?;
+            let keep = threads::start("renewing a grant", move || Self::keep(&own));
+            keep.map_err(|error| {
+                lock(&self.held).is_kept = false;
+                system_failure(Side::Command, &error)
+            })?;
         }
         if is_fresh { Ok(token.into()) } else { self.renew().map(Shown::from) }
     }

@@ -7,12 +7,13 @@ use std::time::{Duration, SystemTime};
 
 use carrack_core::attributes::{AttributeKind, Time};
 use carrack_core::failure::Retryable;
+use carrack_core::location::Location;
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::{Change, Reason};
 use carrack_core::report::{
     Counts, EndFacts, ErrorCode, Event, Failure, Faults, FileDigests, Hop, ItemFailure, ItemKind, ItemReport,
-    LinkReport, Outcome, PathTrace, ProgramSent, Progress, RateFall, Report, SessionEnds, Side, StreamsFrom, Unkept,
-    UnkeptAttributes,
+    LinkReport, Outcome, PathTrace, ProgramSent, Progress, RateFall, Report, SessionEnds, Side, StreamsFrom,
+    Unfinished, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
 use carrack_core::timeline::{Fact, StartStep, StepTaken};
@@ -21,7 +22,7 @@ use serde_json::Value;
 
 use super::sample::tests::full;
 use super::timeline::write::first;
-use super::{human, json};
+use super::{Destination, human, json};
 use crate::error::CommandError;
 use crate::exit;
 use crate::golden::compare;
@@ -170,6 +171,8 @@ fn reports() -> Vec<(&'static str, Report)> {
         parts_reread: 1,
         bytes_reread: 1024,
         files_not_read_back: 3,
+        unfinished: Unfinished { count: 2, paths: vec![b"d/big".to_vec(), b"\xff".to_vec()] },
+        unfinished_in: b"/there".to_vec(),
         limit: Some(Limit { stage: Stage::Network, share: 0.93 }),
         durable: Some(false),
         ..report.clone()
@@ -250,8 +253,13 @@ fn golden_reports() {
     let mut objects = String::new();
     for (name, report) in reports() {
         writeln!(text, "# {name}").expect("text");
-        let lines =
-            [human::report(&report, false), human::left_out(&report).into_iter().collect(), human::failures(&report)];
+        let place = Destination::Place(Location::Local(b"there".to_vec()));
+        let lines = [
+            human::report(&report, false),
+            human::unfinished(&report, &place).into_iter().collect(),
+            human::left_out(&report).into_iter().collect(),
+            human::failures(&report),
+        ];
         lines.iter().flatten().for_each(|line| writeln!(text, "{line}").expect("text"));
         objects += &line(&json::summary(&report, false, exit::of_report(&report), NOW));
     }

@@ -19,7 +19,9 @@ pub fn of(failure: &Failure) -> Option<&'static str> {
 /// What to try where the code alone says enough.
 pub fn of_code(code: ErrorCode) -> Option<&'static str> {
     Some(match code {
-        ErrorCode::ResourceLimit => "raise the limit of open files or memory, or lower --streams",
+        ErrorCode::ResourceLimit => {
+            "raise the limit of open files (ulimit -n), threads (ulimit -u, pids.max) or memory, or lower --streams"
+        }
         ErrorCode::NoSpace => "free some space or inodes there and run the same command again",
         ErrorCode::QuotaExceeded => "free some space or raise the quota and run the same command again",
         ErrorCode::SourceChanged => "run the same command again",
@@ -102,6 +104,8 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
             "ask whoever runs the service for a right that allows it"
         }
         Reason::GrantExpired => "run the same command again; or compare the clocks of the node and the service",
+        // Nobody is told.
+        Reason::ReaderGone => return None,
         Reason::PortInUse => "`ss -ltnp` shows which program has it; another port is taken by --listen ADDR:PORT",
         Reason::TooOldForOverlaps => "update it, or copy the sources one after the other",
     })

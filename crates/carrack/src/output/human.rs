@@ -7,13 +7,13 @@ use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{
     Event, Failure, ItemFailure, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Side, StreamsFrom,
-    Unkept, UnkeptAttributes,
+    Unfinished, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, LinkKind, MainDigest, Verify};
 use data_encoding::HEXLOWER;
 
 use super::format::{self, count, counted};
-use super::hints;
+use super::{Destination, hints};
 
 /// The lines that an event is worth; `verbose` is how often `-v` was given.
 pub fn event(event: &Event, verbose: u8) -> Vec<String> {
@@ -135,6 +135,27 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         }));
     }
     lines
+}
+
+/// Unfinished files that stay, and what to do with them.
+pub fn unfinished(report: &Report, destination: &Destination) -> Option<String> {
+    let Unfinished { count, paths } = &report.unfinished;
+    let shown: Vec<String> = paths.iter().take(3).map(|path| display_bytes(path).to_string()).collect();
+    let more = if *count > shown.len() as u64 { ", …" } else { "" };
+    let (files, them) = if *count == 1 { ("1 unfinished file", "it") } else { ("unfinished files", "them") };
+    let files = if *count == 1 { files.to_owned() } else { format!("{count} {files}") };
+    let place = match destination {
+        Destination::Place(place) => place.with_path(report.unfinished_in.clone()).to_string(),
+        _ => display_bytes(&report.unfinished_in).to_string(),
+    };
+    (*count > 0).then(|| {
+        format!(
+            "left: {files} of an earlier copy that this one left out ({}{more}); the same command without --files-from and without flags \
+             that keep files goes on with {them}, `carrack gc --older-than 0s {}` removes {them}",
+            shown.join(", "),
+            format::quoted(&place)
+        )
+    })
 }
 
 fn moved(report: &Report, dry_run: bool) -> String {

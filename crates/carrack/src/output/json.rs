@@ -160,6 +160,10 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "parts_reread": report.parts_reread,
         "bytes_reread": report.bytes_reread,
         "files_not_read_back": report.files_not_read_back,
+        "unfinished": {
+            "count": report.unfinished.count,
+            "paths": report.unfinished.paths.iter().map(|path| with_path(json!({}), path)).collect::<Vec<_>>(),
+        },
         "durability": report.durability.map(Durability::name),
         "durable": report.durable,
         "error": report.error.as_ref().map(failure),

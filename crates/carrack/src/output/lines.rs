@@ -119,7 +119,7 @@ mod tests {
     fn lines_that_are_not_taken_are_an_error_at_once_or_at_the_end() {
         for (kind, code) in [
             (io::ErrorKind::StorageFull, crate::exit::FILE),
-            (io::ErrorKind::BrokenPipe, crate::exit::FILE),
+            (io::ErrorKind::BrokenPipe, crate::exit::READER_GONE),
             // Only a deadline gives a reader up without a signal.
             (io::ErrorKind::TimedOut, crate::exit::TIMEOUT),
         ] {

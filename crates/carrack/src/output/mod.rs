@@ -28,6 +28,7 @@ pub mod timeline;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{Event, Outcome, Report};
 
@@ -64,6 +65,20 @@ pub struct OutputOptions {
     pub stats: Duration,
     /// Nothing is moved: the report is of a plan.
     pub dry_run: bool,
+    /// Where the copy goes, as the user named it.
+    pub destination: Destination,
+}
+
+/// Where a copy goes.
+#[derive(Clone, Debug, Default)]
+pub enum Destination {
+    /// To standard output: the exit code is that of the one file.
+    Stdout,
+    /// To a place with paths.
+    Place(Location),
+    /// To something that no verb names by a path.
+    #[default]
+    Other,
 }
 
 /// A timeline to be written.
@@ -179,8 +194,12 @@ impl Output {
 
     /// Ends everything, tells the report, and answers with the exit code.
     pub fn finish(self, report: &Report) -> u8 {
-        let mut exit_code = exit::of_report(report);
+        let mut exit_code = match self.options.destination {
+            Destination::Stdout => exit::of_stream(report),
+            _ => exit::of_report(report),
+        };
         let mut state = self.lock();
+        state.screen.set_silent(exit_code == exit::READER_GONE);
         let time = SystemTime::now();
         state.screen.end();
         // After an error, too: what was published stays, and what is said of it is true.
@@ -188,6 +207,9 @@ impl Output {
             || [report.counts.files, report.counts.symlinks, report.counts.directories].iter().any(|count| *count > 0)
         {
             for line in human::report(report, self.options.dry_run) {
+                self.tell(&mut state, time, &line);
+            }
+            if let Some(line) = human::unfinished(report, &self.options.destination) {
                 self.tell(&mut state, time, &line);
             }
         }
@@ -228,7 +250,7 @@ impl Output {
             json.json(&json::summary(report, self.options.dry_run, exit_code, time));
             errors.extend(json.finish().err());
         }
-        for error in &errors {
+        for error in errors.iter().filter(|error| !error.is_silent()) {
             state.screen.say(&format!("error: {error}"));
         }
         match (exit_code, errors.first()) {
@@ -291,6 +313,9 @@ impl Output {
 
 /// Tells why a command ended: to a person always, to a program if it asked.
 pub fn error(error: &CommandError, as_json: bool) {
+    if error.is_silent() {
+        return;
+    }
     say(&format!("error: {error}"));
     for hint in &error.hints {
         say(&format!(" hint: {hint}"));

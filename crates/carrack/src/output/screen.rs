@@ -32,6 +32,8 @@ const RATE_SAMPLES: usize = 64;
 
 /// Standard error, with or without a bar.
 pub struct Screen {
+    /// Nothing is said any more.
+    is_silent: bool,
     kind: ProgressDisplay,
     meter: ProgressMeter,
 }
@@ -62,11 +64,19 @@ impl Screen {
             }
             None => ProgressDisplay::Still,
         };
-        Self { kind, meter: ProgressMeter::default() }
+        Self { is_silent: false, kind, meter: ProgressMeter::default() }
+    }
+
+    /// Says nothing from now on.
+    pub fn set_silent(&mut self, is_silent: bool) {
+        self.is_silent = is_silent;
     }
 
     /// Prints a line, above the bar if there is one.
     pub fn say(&self, line: &str) {
+        if self.is_silent {
+            return;
+        }
         let print = || super::say(line);
         match &self.kind {
             ProgressDisplay::Bar(bar) => bar.suspend(print),

@@ -1,5 +1,6 @@
-//! Standard output and error of the command. What they do not take is an error, as it is for `cat`; and who does not
-//! read them holds nobody up who was told to end, by a signal or by `--deadline`.
+//! Standard output and error of the command. What they do not take is an error, as it is for `cat`; a reader that has
+//! left ends the command without a word, as other tools are ended by `SIGPIPE`; and who does not read them holds nobody
+//! up who was told to end, by a signal or by `--deadline`.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -72,6 +73,9 @@ pub fn print(bytes: &[u8]) -> Result<(), CommandError> {
 
 /// Why standard output ends a command.
 pub fn not_written(error: &io::Error) -> CommandError {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return CommandError::reader_gone(error);
+    }
     if error.kind() != io::ErrorKind::TimedOut {
         return CommandError::file("cannot write to", b"standard output", error);
     }

@@ -2,7 +2,7 @@
 //!
 //! No fixed ports, no waiting by sleeping, no timed assertion. What a test starts it ends, by handle.
 
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 mod attributes;
 mod bench;
@@ -33,6 +33,7 @@ mod hints;
 mod identity;
 mod kill;
 mod ladder;
+mod left;
 mod limits;
 mod link;
 mod load;
@@ -57,6 +58,7 @@ mod ssh;
 mod storage;
 mod support;
 mod tail;
+mod threads;
 mod timeline;
 mod torn;
 mod tuning;

@@ -120,7 +120,7 @@ fn streams_that_are_closed_are_no_success() {
 }
 
 #[test]
-fn reader_that_leaves_is_no_success_and_the_copy_is_whole() {
+fn reader_that_leaves_ends_a_command_without_a_word_and_a_copy_is_whole() {
     let sandbox = Sandbox::new();
     tree::many(&sandbox.path("tree"), 300, 10);
     let status = |line: &str| {
@@ -128,13 +128,42 @@ fn reader_that_leaves_is_no_success_and_the_copy_is_whole() {
         (fs::read_to_string(sandbox.path("status")).unwrap(), ran)
     };
     let (code, ran) = status(r#""$0" tree there --json"#);
-    assert_eq!((code.as_str(), ran.stdout.lines().count()), ("11\n", 1));
-    assert!(ran.stderr.contains("standard output: Broken pipe"), "{}", ran.stderr);
+    assert_eq!((code.as_str(), ran.stdout.lines().count(), ran.stderr.as_str()), ("141\n", 1, ""));
     crate::support::same_tree(&sandbox.path("tree"), &sandbox.path("there/tree"));
     // What changes something goes on to its end, too.
     let (code, _) = status(r#""$0" rm --json absent absent absent absent there/tree/d000/f000000"#);
     assert_ne!(code, "0\n");
     assert!(!sandbox.path("there/tree/d000/f000000").exists());
+}
+
+/// More than a pipe holds, so that the reader is gone before all is written.
+#[test]
+fn reader_that_leaves_is_told_apart_from_a_full_disk() {
+    let sandbox = Sandbox::in_memory();
+    tree::many(&sandbox.path("tree"), 6000, 1);
+    sandbox.write("small", "content");
+    sandbox.write("big", vec![7; 4 << 20]);
+    let status = |line: &str| {
+        let ran = shell(&sandbox, &format!(r#"{{ {line}; echo $? > status; }} | head -c 9"#));
+        (fs::read_to_string(sandbox.path("status")).unwrap(), ran.stderr)
+    };
+    let verbs = ["ls -lR tree", "ls -R --json tree", "sum tree", "du -a tree", "stat --json tree tree/*/*"];
+    for words in ["big -", "big - -v", "zero:64M -"].iter().chain(&verbs) {
+        let (code, said) = status(&format!(r#""$0" {words}"#));
+        assert_eq!(code, "141\n", "{words}: {said}");
+        // Where it goes to is said before the first byte.
+        let is_told = |line: &str| !line.contains(" -> -") && !line.starts_with("link: ");
+        assert!(!said.lines().any(is_told), "{words}: {said}");
+    }
+    // A file of which every byte is taken.
+    let taken = shell(&sandbox, r#"{ "$0" small - --quiet; echo $? > status; } | cat"#);
+    assert_eq!((taken.stdout.as_str(), &*fs::read_to_string(sandbox.path("status")).unwrap()), ("content", "0\n"));
+    if device(&sandbox, "full", "7") {
+        for words in ["small -", "big -", "ls tree", "zero:64M -", "tree there --json", "small y --manifest=-"] {
+            let ran = shell(&sandbox, &format!(r#""$0" {words} > full"#));
+            ran.failed_with(11, &["No space left on device"]);
+        }
+    }
 }
 
 /// A command whose output is a pipe that nobody reads, once the pipe is full.

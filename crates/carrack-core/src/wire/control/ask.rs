@@ -213,6 +213,8 @@ pub struct ReceiveRole {
     pub marker: Option<MarkerKey>,
     /// What an earlier attempt has left under that key is not used, but removed. From version 2 on.
     pub anew: bool,
+    /// The sender leaves items out by a selection: what an earlier attempt has left of these stays (6).
+    pub partial: bool,
     /// The source's clock when the session began, in seconds since 1970. Receivers of versions 2 and 3 go by it.
     pub source_clock: i64,
 }

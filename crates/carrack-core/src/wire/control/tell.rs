@@ -14,7 +14,9 @@ use crate::evidence::EvidenceText;
 use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::pace::limit::StageTimes;
-use crate::report::{Counts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unkept, UnkeptAttributes, Unsynced};
+use crate::report::{
+    Counts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes, Unsynced,
+};
 use crate::timeline::Sample;
 use crate::wire::Version;
 
@@ -232,6 +234,8 @@ pub struct Ended {
     pub files_not_read_back: u64,
     /// Names that may be gone because a sync failed. Told by the receiver (6).
     pub unsynced: Unsynced,
+    /// Unfinished files of an earlier attempt that were not asked for, and stay. Told by the receiver (6).
+    pub unfinished: Unfinished,
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ impl<'a> Trial<'a> {
     }
 
     pub fn session_with(&self, options: WriteOptions) -> Result<Box<dyn Destination>, Broken> {
-        let marker = Some(MarkerRequest { key: KEY, anew: false });
+        let marker = Some(MarkerRequest { key: KEY, anew: false, partial: false });
         let wanted = Wanted { path: TOP, is_copied: false, marker, options, tuning: &Arc::default() };
         Ok(self.store.destination(&wanted)?)
     }

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use carrack_core::digest::FileDigests;
 use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::limits;
+use carrack_core::report::Unfinished;
 use carrack_core::request::{Digests, Durability};
 use carrack_core::transfer::marker::{Chain, Left, PartRecord, Published, Record, Replay, Replayed, SessionRecord};
 
@@ -39,6 +41,8 @@ pub(super) struct ObjectJournal {
     written: Mutex<JournalContents>,
     /// What earlier sessions published.
     known: Option<Replayed>,
+    /// See [`MarkerRequest::partial`].
+    partial: bool,
 }
 
 struct JournalContents {
@@ -76,8 +80,14 @@ impl ObjectJournal {
             published: Vec::new(),
             left: BTreeMap::new(),
         };
-        let mut journal =
-            Self { bucket: Arc::clone(bucket), top: top.to_vec(), at, written: Mutex::new(written), known: None };
+        let mut journal = Self {
+            bucket: Arc::clone(bucket),
+            top: top.to_vec(),
+            at,
+            written: Mutex::new(written),
+            known: None,
+            partial: request.partial,
+        };
         let mut found = Self::read(&**bucket, &segments)?;
         if let Some(found) = &mut found {
             let parts = std::mem::take(&mut found.parts).into_values();
@@ -171,6 +181,13 @@ impl ObjectJournal {
 
     pub fn known(&self, key: &[u8; 16], wanted: Digests) -> Option<FileDigests> {
         self.known.as_ref()?.known(key, wanted)
+    }
+
+    /// Uploads of earlier sessions that nobody has asked for: in a session for a part of them they stay for the next.
+    pub fn unfinished(&self) -> Unfinished {
+        let written = lock(&self.written);
+        let left: Vec<Vec<u8>> = written.left.keys().filter(|_| self.partial).cloned().collect();
+        Unfinished { count: left.len() as u64, paths: left.into_iter().take(limits::UNFINISHED_PATHS).collect() }
     }
 
     /// Removes all that was left for a later session. What cannot be removed stays, and a later one removes it.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use carrack_core::attributes::Attributes;
 use carrack_core::digest::{BlockDigest, FileDigests, block_count};
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::report::ItemKind;
+use carrack_core::report::{ItemKind, Unfinished};
 use carrack_core::request::{Digests, Durability, Existing};
 use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{Left, PartRecord, Published, PublishedItem, Record, TAKEN_BACK, published_key};
@@ -234,7 +234,12 @@ impl Destination for ObjectDestination {
     }
 
     fn finish(&self, whole: bool) {
-        self.0.journal.iter().filter(|_| whole).for_each(ObjectJournal::remove_all);
+        let is_over = |journal: &&ObjectJournal| whole && journal.unfinished().count == 0;
+        self.0.journal.iter().filter(is_over).for_each(ObjectJournal::remove_all);
+    }
+
+    fn unfinished(&self) -> Unfinished {
+        self.0.journal.as_ref().map(ObjectJournal::unfinished).unwrap_or_default()
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use carrack_core::attributes::Attributes;
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::Failure;
-use carrack_core::report::Unsynced;
+use carrack_core::report::{Unfinished, Unsynced};
 use carrack_core::request::Digests;
 use carrack_sys::bulk::Pipe;
 
@@ -175,6 +175,10 @@ impl Destination for OverDestination {
 
     fn unsynced(&self) -> Unsynced {
         self.inner.unsynced()
+    }
+
+    fn unfinished(&self) -> Unfinished {
+        self.inner.unfinished()
     }
 
     fn files_in_memory(&self) -> u64 {

@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn marker(directory: &Path, key: u8) -> Journal {
-        let request = MarkerRequest { key: [key; 8], anew: false };
+        let request = MarkerRequest { key: [key; 8], anew: false, partial: false };
         Journal::open(&Dir::open_ambient(directory).unwrap(), &request, Durability::Group, &Tuning::DEFAULT).unwrap()
     }
 

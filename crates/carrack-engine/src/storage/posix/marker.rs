@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use carrack_core::digest::BlockDigest;
 use carrack_core::limits;
 use carrack_core::path::split_name;
-use carrack_core::report::FileDigests;
+use carrack_core::report::{FileDigests, Unfinished};
 use carrack_core::request::{Digests, Durability};
 use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{
@@ -52,6 +52,8 @@ pub struct Journal {
     found: Option<Replayed>,
     /// Tags of markers that were removed because the run was to begin anew.
     forgotten: Vec<Tag>,
+    /// Unfinished files that the session does not ask for stay: see [`MarkerRequest::partial`].
+    partial: bool,
     state: Mutex<JournalState>,
 }
 
@@ -234,8 +236,8 @@ impl Journal {
             JournalState { chain, end, last_part, left, retaken, pending, claims, kept: false, synced, broken: false };
         let root = root.try_clone()?;
         let (key, uid, state) = (request.key, stat.uid, Mutex::new(state));
-        let forgotten = Vec::new();
-        Ok(Self { root, key, name, tag, durability, sync_interval, file, uid, found, forgotten, state })
+        let (forgotten, partial) = (Vec::new(), request.partial);
+        Ok(Self { root, key, name, tag, durability, sync_interval, file, uid, found, forgotten, partial, state })
     }
 
     fn lock(&self) -> MutexGuard<'_, JournalState> {
@@ -438,10 +440,27 @@ impl Journal {
         self.lock().kept = true;
     }
 
-    /// The end of the session. When all is done the marker goes, with what earlier sessions left and nobody asked for;
-    /// else it stays if it is of any use, and its lock is free. Every thread that touches part files must have ended by
-    /// then, unless all is done: small ones have the same names in the next session that takes the lock.
+    /// Files of earlier sessions that have blocks and that nobody has asked for: in a session for a part of them they
+    /// stay for the next.
+    pub fn unfinished(&self) -> Unfinished {
+        let state = self.lock();
+        if !self.partial {
+            return Unfinished::default();
+        }
+        let with_claims = state.left.iter().filter(|(_, left)| left.iter().any(Left::has_claims));
+        let mut paths: Vec<Vec<u8>> = with_claims.map(|(path, _)| path.clone()).collect();
+        paths.sort_unstable();
+        let count = paths.len() as u64;
+        paths.truncate(limits::UNFINISHED_PATHS);
+        Unfinished { count, paths }
+    }
+
+    /// The end of the session. When all is done the marker goes, with what earlier sessions left and nobody asked for,
+    /// unless the session was for a part of them; else it stays if it is of any use, and its lock is free. Every thread
+    /// that touches part files must have ended by then, unless all is done: small ones have the same names in the next
+    /// session that takes the lock.
     pub fn finish(&self, whole: bool) {
+        let whole = whole && self.unfinished().count == 0;
         let mut state = self.lock();
         self.write_pending(&mut state);
         let claimed = state.claims || state.kept || state.left.values().flatten().any(Left::has_claims);
@@ -460,7 +479,7 @@ impl Journal {
         state.broken = true;
         // It may be gone already; there is nothing else to do about it.
         let _ = remove_unseen(&self.root, &self.name);
-        if whole {
+        if whole && !self.partial {
             // Of other runs of the same copy, which crashed; those under way hold theirs.
             let others = (1..=MARKERS).map(|number| marker_name(self.key, number)).filter(|name| *name != self.name);
             others.for_each(|name| _ = forget(&self.root, &name));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use carrack_core::attributes::Attributes;
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{Failure, Side};
-use carrack_core::report::{ItemKind, Unsynced};
+use carrack_core::report::{ItemKind, Unfinished, Unsynced};
 use carrack_core::request::{Digests, Durability};
 use carrack_sys::bulk::Pipe;
 use carrack_sys::dir::Kind;
@@ -152,6 +152,10 @@ impl Destination for Tree {
 
     fn sync_all(&self) -> Result<bool, Failure> {
         Tree::sync_all(self)
+    }
+
+    fn unfinished(&self) -> Unfinished {
+        Self::unfinished(self)
     }
 
     fn unsynced(&self) -> Unsynced {

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use carrack_core::attributes::Time;
 use carrack_core::digest::BlockDigest;
 use carrack_core::path::split_name;
-use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side, Unsynced};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side, Unfinished, Unsynced};
 use carrack_core::request::{Durability, Existing};
 use carrack_core::transfer::marker;
 use carrack_core::tuning::Tuning;
@@ -420,6 +420,11 @@ impl Tree {
     /// What may be gone because a sync has failed.
     pub fn unsynced(&self) -> Unsynced {
         self.shared.directories.syncs.unsynced()
+    }
+
+    /// Unfinished files of an earlier session that this one did not ask for.
+    pub fn unfinished(&self) -> Unfinished {
+        self.shared.journal.as_ref().map(|journal| journal.unfinished()).unwrap_or_default()
     }
 
     /// Whether what is written from now on needs no sync of its group: each is synced by itself, or none is to be.

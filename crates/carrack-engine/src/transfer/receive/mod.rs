@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use carrack_core::ids::{BundleId, ItemId};
+use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::limits;
-use carrack_core::report::Side;
+use carrack_core::report::{Failure, Side};
 use carrack_core::request::Verify;
 use carrack_core::timeline::{Queue, QueueFill, Sample, StartStep};
 use carrack_core::transfer::machine::Machine;
@@ -102,7 +102,7 @@ impl ReceiveRun {
         expected: Expected,
         voice: Voice,
         tuning: Arc<Tuning>,
-    ) -> Arc<Self> {
+    ) -> Result<Arc<Self>, Failure> {
         // Blocks are checkpointed to be found again after a crash, or to be read back one by one.
         let properties = destination.properties();
         let marked = properties.atomic_publish && (properties.resumes || options.verify == Verify::Disk);
@@ -129,24 +129,50 @@ impl ReceiveRun {
         });
         let measured = Arc::clone(&run);
         run.driver.start_sampling(move |sample| measured.describe(sample));
-        let workers = Workers::start(&run);
         let pumped = Arc::clone(&run);
-        run.driver.spawn("the pump", move || pumped.pump(workers));
-        run
+        let started =
+            Workers::start(&run).and_then(|workers| run.driver.try_spawn("the pump", move || pumped.pump(workers)));
+        let Err(why) = started else { return Ok(run) };
+        // Those that have been started end when nobody can hand them anything in.
+        run.driver.end_sampling(true);
+        let outcome = Err(why.clone());
+        run.leave_parts(&outcome);
+        Err(why)
+    }
+
+    /// As [`Self::try_spawn`]. Where the system gives no thread, the transfer has failed.
+    fn spawn(self: &Arc<Self>, what: &'static str, work: impl FnOnce(&Self) + Send + 'static) {
+        if let Err(why) = self.try_spawn(what, work) {
+            self.driver.cancel(why);
+        }
     }
 
     /// Starts a thread that ends with the transfer. Part files are left to the next session only when it has ended.
-    fn spawn(self: &Arc<Self>, what: &'static str, work: impl FnOnce(&Self) + Send + 'static) {
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    fn try_spawn(
+        self: &Arc<Self>,
+        what: &'static str,
+        work: impl FnOnce(&Self) + Send + 'static,
+    ) -> Result<(), Failure> {
         let (run, at_work) = (Arc::clone(self), self.at_work.enter());
-        self.driver.spawn(what, move || {
+        self.driver.try_spawn(what, move || {
             // Also when the work panics, and after everything that it held.
             let _at_work = at_work;
             work(&run);
-        });
+        })
     }
 
     /// Starts a thread that is waited for where the transfer ends.
-    fn start_thread(self: &Arc<Self>, what: &'static str, work: impl FnOnce(&Self) + Send + 'static) -> JoinHandle<()> {
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    fn start_thread(
+        self: &Arc<Self>,
+        what: &'static str,
+        work: impl FnOnce(&Self) + Send + 'static,
+    ) -> Result<JoinHandle<()>, Failure> {
         let run = Arc::clone(self);
         self.driver.start_thread(what, move || work(&run))
     }
@@ -200,7 +226,8 @@ impl ReceiveRun {
             // Those that came before have been cut off: this one would read until the peer hangs up.
             connection.socket.abort();
         }
-        self.spawn("a data stream", move |run| {
+        let socket = Arc::clone(&connection.socket);
+        let started = self.try_spawn("a data stream", move |run| {
             let _counted = run.driver.crew.enter(number);
             let _caller = run.creating.enter();
             let input = InStream::new(connection, Arc::clone(&run.driver.stages));
@@ -234,6 +261,24 @@ impl ReceiveRun {
             // sends. Not earlier, so that the reason that is told is ours.
             run.driver.traffic.leave(&mut lock(&run.driver.sockets), number);
         });
+        if let Err(why) = started {
+            socket.abort();
+            self.lose_unstarted(number, why);
+        }
+    }
+
+    /// There is no thread for a stream. The sender goes on with the others; without any the copy fails.
+    fn lose_unstarted(&self, number: StreamId, why: Failure) {
+        let is_only = {
+            let mut sockets = lock(&self.driver.sockets);
+            self.driver.traffic.leave(&mut sockets, number);
+            sockets.is_empty()
+        };
+        self.driver.tell(|machine| machine.handle_stream_closed(Instant::now(), number));
+        if is_only || !self.driver.options.version.remakes_streams() {
+            return self.driver.cancel(why);
+        }
+        (self.driver.voice.command)(Tell::Note(format!("the copy goes on with fewer streams: {}", why.message())));
     }
 }
 

@@ -48,19 +48,22 @@ pub(super) struct Workers {
 
 impl Workers {
     /// Starts those who carry it out.
-    pub fn start(run: &Arc<ReceiveRun>) -> Self {
+    ///
+    /// # Errors
+    /// When the system gives too few threads.
+    pub fn start(run: &Arc<ReceiveRun>) -> Result<Self, Failure> {
         let (commits, to_commit) = mpsc::sync_channel(COMMITS_WAITING);
         // No more than one for each open item, or for each question that may be out: nobody waits to hand one in.
         let (checkpoints, to_checkpoint) = mpsc::sync_channel(limits::OPEN_ITEMS);
         let (looks, to_look) = mpsc::sync_channel(limits::QUERIES);
         let threads = vec![
-            run.start_thread("the commits", move |run| run.commit_all(&to_commit)),
+            run.start_thread("the commits", move |run| run.commit_all(&to_commit))?,
             run.start_thread("the checkpoints", move |run| {
                 to_checkpoint.iter().for_each(|checkpoint| run.checkpoint(&checkpoint));
-            }),
-            run.start_thread("a look at what is there", move |run| to_look.iter().for_each(|look| run.look(&look))),
+            })?,
+            run.start_thread("a look at what is there", move |run| to_look.iter().for_each(|look| run.look(&look)))?,
         ];
-        Self { commits, checkpoints, looks, threads }
+        Ok(Self { commits, checkpoints, looks, threads })
     }
 
     /// Waits until all that was handed in has been carried out.

@@ -31,7 +31,7 @@ const IMPATIENT: Tuning = Tuning {
 };
 
 fn session(directory: &Path) -> Tree {
-    let request = MarkerRequest { key: [7; limits::MARKER_KEY_BYTES], anew: false };
+    let request = MarkerRequest { key: [7; limits::MARKER_KEY_BYTES], anew: false, partial: false };
     Tree::new(Dir::open_ambient(directory).unwrap(), false, Some(request), Durability::None, &Arc::new(IMPATIENT))
         .unwrap()
 }
@@ -82,7 +82,7 @@ fn marker_stays_locked_until_the_last_thread_has_left_storage() {
         measured: Default::default(),
     };
     let expected = Expected::new([b"f".to_vec()]);
-    let run = ReceiveRun::start(options(), Box::new(tree), expected, voice, Arc::new(IMPATIENT));
+    let run = ReceiveRun::start(options(), Box::new(tree), expected, voice, Arc::new(IMPATIENT)).unwrap();
     let (let_go, held) = mpsc::channel::<()>();
     // As a stream's thread does whose write does not return.
     run.spawn("a test", move |_| {

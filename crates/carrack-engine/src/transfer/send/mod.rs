@@ -77,7 +77,7 @@ impl SendRun {
         known: bool,
         voice: Voice,
         tuning: Arc<Tuning>,
-    ) -> Arc<Self> {
+    ) -> Result<Arc<Self>, Failure> {
         let config = SenderConfig {
             options,
             targets: roots.iter().map(|root| root.target.clone()).collect(),
@@ -105,12 +105,16 @@ impl SendRun {
         });
         let measured = Arc::clone(&run);
         run.driver.start_sampling(move |sample| measured.describe(sample));
-        run.spawn("the pump", Self::pump);
+        let pumping = Arc::clone(&run);
+        if let Err(why) = run.driver.try_spawn("the pump", move || pumping.pump()) {
+            run.driver.end_sampling(true);
+            return Err(why);
+        }
         if options.verify == Verify::Source {
             // Threads of their own: a stream that reads sources again would send nothing meanwhile.
             (0..SECOND_READERS).for_each(|_| run.spawn("reading sources once more", Self::read_once_more));
         }
-        run
+        Ok(run)
     }
 
     /// Starts the scan. The answer to the first offer may come at once, and must find a run that
@@ -145,7 +149,9 @@ impl SendRun {
             }
             machine.handle_stream(Instant::now(), number);
         });
-        self.spawn("a data stream", move |run| {
+        let run = Arc::clone(self);
+        let started = self.driver.try_spawn("a data stream", move || {
+            let run = &*run;
             let _counted = run.driver.crew.enter(number);
             let _caller = run.finding.enter();
             let mut stream = SendStream::new(
@@ -159,6 +165,26 @@ impl SendRun {
             drop(stream);
             run.stream_over(number, worked);
         });
+        if let Err(why) = started {
+            self.lose_unstarted(number, why);
+        }
+    }
+
+    /// There is no thread for a stream. The copy goes on with those that it has; without any it fails.
+    fn lose_unstarted(&self, number: StreamId, why: Failure) {
+        let is_only = {
+            let mut sockets = lock(&self.driver.sockets);
+            self.driver.traffic.leave(&mut sockets, number);
+            sockets.is_empty()
+        };
+        if is_only || !self.driver.options.version.remakes_streams() {
+            return self.driver.cancel(why);
+        }
+        self.driver.tell(|machine| machine.handle_stream_lost(Instant::now(), number, &why));
+        (self.driver.voice.command)(Tell::Note(format!("the copy goes on with fewer streams: {}", why.message())));
+        let lost = StreamLost { failure: Some(why), stuck: false, retired: false };
+        (self.driver.voice.command)(Tell::StreamLost(lost));
+        self.driver.lock().forget_stream(number);
     }
 
     /// A stream's thread has ended: tells why, if it was not with the transfer.

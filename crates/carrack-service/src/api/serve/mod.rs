@@ -2,6 +2,7 @@
 //! HTTP in the clear from this host or from a listed proxy.
 
 mod connections;
+mod drivers;
 mod patient;
 
 use std::io;
@@ -9,24 +10,22 @@ use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::Router;
 use carrack_engine::node::{Door, FirstSaid, HandedOver};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixListener};
-use tokio::runtime::{Handle, Runtime};
 use tokio_rustls::StartHandshake;
 
 use self::connections::{Connections, Origin};
+use self::drivers::Drivers;
 use self::patient::Patient;
 use super::{Api, Certificate, CertificateError, Peer, router};
 
 /// Threads that answer requests. Whatever blocks is done by others.
 const THREADS: usize = 2;
-/// Threads for what blocks.
-const BLOCKING_THREADS: usize = 64;
 /// How often it is looked whether the certificate's files have changed.
 const CERTIFICATE_LOOK: Duration = Duration::from_secs(60);
 /// How often old uploads are looked for.
@@ -84,7 +83,7 @@ pub struct ApiHandle {
     serving: Arc<Serving>,
     certificate: Option<Arc<Certificate>>,
     socket: Option<PathBuf>,
-    runtime: Option<Runtime>,
+    drivers: Option<Arc<Drivers>>,
 }
 
 /// What all connections share.
@@ -101,12 +100,8 @@ struct Serving {
 /// # Errors
 /// When the socket cannot be had, or the system gives no threads.
 pub fn start(api: Arc<Api>, config: ServeConfig) -> io::Result<ApiHandle> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(THREADS)
-        .max_blocking_threads(BLOCKING_THREADS)
-        .thread_name("api")
-        .enable_all()
-        .build()?;
+    api.hands.start()?;
+    let drivers = Arc::new(Drivers::start(THREADS)?);
     let serving = Arc::new(Serving {
         app: router(&api, config.patience.request, &config.names),
         patience: config.patience,
@@ -121,15 +116,16 @@ pub fn start(api: Arc<Api>, config: ServeConfig) -> io::Result<ApiHandle> {
     };
     if let Some(listener) = listener {
         listener.set_nonblocking(true)?;
-        let _context = runtime.enter();
+        let handle = drivers.next().clone();
+        let _context = handle.enter();
         let listener = UnixListener::from_std(listener)?;
-        runtime.spawn(Arc::clone(&serving).accept(listener));
+        handle.spawn(Arc::clone(&serving).accept(listener));
     }
-    runtime.spawn(sweep(Arc::clone(&api)));
+    drivers.next().spawn(sweep(Arc::clone(&api)));
     if let Some(certificate) = &config.certificate {
-        runtime.spawn(watch(Arc::clone(certificate)));
+        drivers.next().spawn(watch(Arc::clone(&api), Arc::clone(certificate)));
     }
-    Ok(ApiHandle { api, serving, certificate: config.certificate, socket: config.socket, runtime: Some(runtime) })
+    Ok(ApiHandle { api, serving, certificate: config.certificate, socket: config.socket, drivers: Some(drivers) })
 }
 
 /// Everybody may connect: the service sees each caller's account.
@@ -149,15 +145,15 @@ async fn sweep(api: Arc<Api>) {
         tokio::time::sleep(UPLOADS_LOOK).await;
         let uploads = Arc::clone(&api.uploads);
         // A panic there is told by its own message.
-        let _ = tokio::task::spawn_blocking(move || uploads.sweep()).await;
+        let _ = api.hands.run(move || uploads.sweep()).await;
     }
 }
 
-async fn watch(certificate: Arc<Certificate>) {
+async fn watch(api: Arc<Api>, certificate: Arc<Certificate>) {
     loop {
         tokio::time::sleep(CERTIFICATE_LOOK).await;
         let looked = Arc::clone(&certificate);
-        if let Ok(reloaded) = tokio::task::spawn_blocking(move || looked.reload()).await {
+        if let Ok(reloaded) = api.hands.run(move || looked.reload()).await {
             tell(&reloaded);
         }
     }
@@ -177,15 +173,14 @@ impl ApiHandle {
     /// # Errors
     /// Every [`CertificateError`].
     pub fn doors(&self) -> Result<Vec<Door>, CertificateError> {
-        let (Some(certificate), Some(runtime)) = (&self.certificate, &self.runtime) else { return Ok(Vec::new()) };
+        let (Some(certificate), Some(drivers)) = (&self.certificate, &self.drivers) else { return Ok(Vec::new()) };
         let config = certificate.config()?;
         let mut doors = Vec::new();
-        let (serving, handle, for_tls) = (Arc::clone(&self.serving), runtime.handle().clone(), Arc::clone(&config));
-        doors.push(Door::tls_unshaken(config, move |handed| take(&serving, &handle, &for_tls, handed)));
+        let (serving, by, for_tls) = (Arc::clone(&self.serving), Arc::downgrade(drivers), Arc::clone(&config));
+        doors.push(Door::tls_unshaken(config, move |handed| take(&serving, &by, &for_tls, handed)));
         for method in METHODS {
-            let (serving, handle, config) =
-                (Arc::clone(&self.serving), runtime.handle().clone(), certificate.config()?);
-            doors.push(Door::clear_handed_over(method, move |handed| take(&serving, &handle, &config, handed)));
+            let (serving, by, config) = (Arc::clone(&self.serving), Arc::downgrade(drivers), certificate.config()?);
+            doors.push(Door::clear_handed_over(method, move |handed| take(&serving, &by, &config, handed)));
         }
         Ok(doors)
     }
@@ -218,14 +213,14 @@ impl ApiHandle {
     }
 
     fn end(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
+        let Some(drivers) = self.drivers.take() else { return };
         self.api.stop();
         let connections = Arc::clone(&self.serving.connections);
-        runtime.block_on(async {
+        drivers.wait_for(async {
             // Whoever does not end in time is cut off.
             let _ = tokio::time::timeout(DRAIN, connections.until_none()).await;
         });
-        runtime.shutdown_timeout(Duration::from_secs(1));
+        drivers.end();
         if let Some(path) = &self.socket {
             // The next run would remove it as well.
             let _ = std::fs::remove_file(path);
@@ -281,9 +276,11 @@ impl Serving {
 }
 
 /// Takes a client of the node's port.
-fn take(serving: &Arc<Serving>, runtime: &Handle, config: &Arc<rustls::ServerConfig>, handed: HandedOver) {
+fn take(serving: &Arc<Serving>, by: &Weak<Drivers>, config: &Arc<rustls::ServerConfig>, handed: HandedOver) {
+    // The service ends: nobody is served any more.
+    let Some(drivers) = by.upgrade() else { return };
     let (serving, config) = (Arc::clone(serving), Arc::clone(config));
-    runtime.spawn(async move {
+    drivers.next().spawn(async move {
         // A client that goes away early is no news.
         let _ = meet(&serving, config, handed).await;
     });

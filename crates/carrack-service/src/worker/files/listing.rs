@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::report::ItemKind;
 use carrack_engine::files::ListEntry;
-use carrack_engine::{Stop, StopReason};
+use carrack_engine::{Stop, StopReason, threads};
 
 use super::WindowAsk;
 use super::end::End;
@@ -111,8 +111,11 @@ impl Listings {
             let outcome = outcome.map_err(|failure| end.named(failure));
             reader.finish(outcome);
         };
-        let started = std::thread::Builder::new().name("listing".to_owned()).spawn(read);
-        started.map_err(|error| carrack_engine::io_failure(Side::Command, "start a thread", &error))?;
+        let started = threads::start_named("listing", read);
+        started.map_err(|error| {
+            lock(&self.all).remove(id);
+            carrack_engine::system_failure(Side::Command, &error)
+        })?;
         listing.wait(OPEN_PATIENCE);
         Ok(listing.status())
     }

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::io::{self, BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::request::Reach;
-use carrack_engine::{Context, Stop, StopReason};
+use carrack_engine::{Context, Stop, StopReason, threads};
 use rustix::process::setsid;
 
 use super::super::called::of_endpoint;
@@ -77,14 +77,14 @@ pub fn serve(means: Means) -> Result<(), String> {
     drop(order);
     let session = Arc::new(Session { end, listings: Arc::default(), running: Mutex::default(), stop: stop.clone() });
     let watching = stop.clone();
-    let watcher = std::thread::Builder::new().spawn(move || {
+    let watch = move || {
         while watching.requested().is_none() {
             std::thread::park_timeout(LOOK);
         }
         // Wakes the reader. Where the stream has ended already, so much the better.
         let _ = watched.shutdown(Shutdown::Both);
-    });
-    let watcher = watcher.map_err(told)?;
+    };
+    let watcher = threads::start("the watch for the end", watch).map_err(told)?;
     let ended = loop {
         match frame::read::<ToWorker>(&mut input) {
             Ok(Some((asked, body))) => session.take(asked, body, &output),
@@ -152,14 +152,19 @@ impl Session {
         running.insert(id, Request { stop: stop.clone(), credit: reply.credit() });
         drop(running);
         let running = Running { session: Arc::clone(self), id };
+        // Handed over once the thread is there: without one, whoever asked is told so.
+        let (give, given) = mpsc::sync_channel::<(Reply, Running)>(1);
         let work = move || {
-            let (mut reply, running) = (reply, running);
+            let Ok((mut reply, running)) = given.recv() else { return };
             if let Err(failure) = running.session.carry_out(&ask, body, &stop, &mut reply) {
                 reply.fail(told::failure(&failure));
             }
         };
-        // A thread that cannot be had drops the reply, which says so.
-        let _ = std::thread::Builder::new().name("request".to_owned()).spawn(work);
+        match threads::start_named("request", work) {
+            // It waits for this.
+            Ok(_) => drop(give.send((reply, running))),
+            Err(error) => reply.fail(told::failure(&carrack_engine::system_failure(Side::Command, &error))),
+        }
     }
 
     /// Carries out one request. Each line names the function that does it.

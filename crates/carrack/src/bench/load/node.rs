@@ -10,7 +10,7 @@ use carrack_core::location::{Location, SyntheticKind};
 use carrack_core::report::Event;
 use carrack_core::request::{CopyOptions, CopyRequest, EndOptions, LinkSet};
 use carrack_core::timeline::Sample;
-use carrack_engine::{Context, Copy, StopReason};
+use carrack_engine::{Context, Copy, StopReason, threads};
 
 /// Bytes a second that keep the session open, and nobody notices.
 const RATE: u64 = 64 << 10;
@@ -46,7 +46,7 @@ impl NodeWatch {
         let context = Context { stop: context.stop.child(), ..context.clone() };
         let (teller, glances) = channel();
         let (place, end, own) = (place.clone(), end.clone(), context.clone());
-        let thread = std::thread::Builder::new().spawn(move || watch(&place, &end, links, &own, &teller)).ok();
+        let thread = threads::start("the watch over a node", move || watch(&place, &end, links, &own, &teller)).ok();
         Self { context, thread, glances }
     }
 

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use carrack_core::location::SshHost;
+use carrack_engine::threads;
 
 use crate::crowd::told::short;
 use crate::fan::shell::ssh;
@@ -55,9 +56,13 @@ impl HostObserver {
         let seen = Arc::default();
         let (output, errors) = (child.stdout.take(), child.stderr.take());
         let kept = Arc::clone(&seen);
-        let reader = output.map(|output| std::thread::spawn(move || read(output, &kept)));
-        let errors = errors.map(|errors| std::thread::spawn(move || last_line(errors)));
-        Ok(Self { host: host.clone(), child: Some(child), seen, reader, errors })
+        let reader = output.map(|output| threads::start("what a host says of itself", move || read(output, &kept)));
+        let errors = errors.map(|errors| threads::start("the messages of ssh", move || last_line(errors)));
+        // Dropped, it ends what it has started.
+        let mut observer = Self { host: host.clone(), child: Some(child), seen, reader: None, errors: None };
+        observer.reader = reader.transpose().map_err(|error| error.to_string())?;
+        observer.errors = errors.transpose().map_err(|error| error.to_string())?;
+        Ok(observer)
     }
 
     /// Ends, and hands out what was seen; or why nothing was.

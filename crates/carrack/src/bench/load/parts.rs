@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::SshHost;
 use carrack_core::request::Reach;
-use carrack_engine::{Context, FarPart, FarSession, StopReason};
+use carrack_engine::{Context, FarPart, FarSession, StopReason, threads};
 
 use crate::crowd::far::{VERB, go_line, next_line, ping_line, wait_for_start};
 use crate::crowd::order::LoadOrder;
@@ -93,18 +93,24 @@ impl Parts {
         let (teller, heard) = channel();
         let queue = Mutex::new(seats.into_iter().enumerate().collect::<std::collections::VecDeque<_>>());
         let done = Mutex::new(Vec::new());
+        let begin_all = |teller: Sender<HeardLine>| {
+            loop {
+                let next = lock(&queue).pop_front();
+                let Some((at, seat)) = next else { return };
+                let begun = begin(&seat, at, reach, context, note, &teller);
+                lock(&done).push((at, seat, begun));
+            }
+        };
+        let begin_all = &begin_all;
         std::thread::scope(|scope| {
             for _ in 0..AT_ONCE {
-                let (queue, done, teller) = (&queue, &done, teller.clone());
-                scope.spawn(move || {
-                    loop {
-                        let next = lock(queue).pop_front();
-                        let Some((at, seat)) = next else { return };
-                        let begun = begin(&seat, at, reach, context, note, &teller);
-                        lock(done).push((at, seat, begun));
-                    }
-                });
+                let teller = teller.clone();
+                if threads::start_scoped(scope, "beginning parts", move || begin_all(teller)).is_err() {
+                    break;
+                }
             }
+            // This thread begins some, too, or all of them where the system gives no other.
+            begin_all(teller.clone());
         });
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         done.sort_by_key(|(at, ..)| *at);
@@ -228,7 +234,8 @@ impl Parts {
         std::thread::scope(|scope| {
             for part in &mut self.all {
                 let line = part.line.take();
-                scope.spawn(move || drop(line));
+                // Without a thread it ends here.
+                let _ = threads::start_scoped(scope, "the end of a part", move || drop(line));
             }
         });
     }
@@ -290,7 +297,7 @@ fn begin(
     let line = format!("{}\n", seat.order.to_json());
     input.write_all(line.as_bytes()).and_then(|()| input.flush()).map_err(|error| error.to_string())?;
     let teller = teller.clone();
-    std::thread::spawn(move || pass_on(at, output, &teller));
+    threads::start("what a part says", move || pass_on(at, output, &teller)).map_err(|error| error.to_string())?;
     Ok(PartLine::Far { input, _session: session })
 }
 
@@ -310,7 +317,7 @@ fn begin_here(seat: &Seat, at: usize, context: &Context, teller: &Sender<HeardLi
         part::run(&order, &own, &tell, &mut || wait_for_start(&starts, &own));
         let _ = teller.send(HeardLine { part: at, at: Instant::now(), told: None });
     };
-    let thread = std::thread::Builder::new().spawn(work).map_err(|error| error.to_string())?;
+    let thread = threads::start("a part", work).map_err(|error| error.to_string())?;
     Ok(PartLine::Here { starter, context, thread: Some(thread) })
 }
 

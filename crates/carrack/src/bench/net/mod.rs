@@ -12,7 +12,7 @@ use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::location::{Location, SyntheticKind};
 use carrack_core::report::LinkReport;
 use carrack_core::request::{CopyOptions, CopyRequest, Digests, Encrypt, LinkKind, LinkSet, Verify};
-use carrack_engine::Context;
+use carrack_engine::{Context, system_failure, threads};
 use carrack_measure::facts;
 use carrack_measure::result::{Measurement, Row, label, value};
 
@@ -178,16 +178,21 @@ impl NetRun<'_> {
         }
         let all = AtOnce::default();
         std::thread::scope(|scope| {
-            let back = scope.spawn(|| self.transfer(step, true, Some(all.begin(true))));
-            let there = self.transfer(step, false, Some(all.begin(false)));
-            let lost = || Watched {
+            let lost = |failure| Watched {
                 back: true,
                 moved: Moved::default(),
                 warm_up: Duration::ZERO,
-                failure: Some(Failure::new(ErrorCode::Internal, Side::Command, "a thread ended by a panic")),
+                failure: Some(failure),
                 notes: Vec::new(),
             };
-            vec![there, back.join().unwrap_or_else(|_| lost())]
+            let transfer = || self.transfer(step, true, Some(all.begin(true)));
+            let back = match threads::start_scoped(scope, "the way back", transfer) {
+                Ok(back) => back,
+                Err(error) => return vec![lost(system_failure(Side::Command, &error))],
+            };
+            let there = self.transfer(step, false, Some(all.begin(false)));
+            let panicked = || Failure::new(ErrorCode::Internal, Side::Command, "a thread ended by a panic");
+            vec![there, back.join().unwrap_or_else(|_| lost(panicked()))]
         })
     }
 

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_engine::{Context, StopReason};
+use carrack_engine::{Context, StopReason, threads};
 use carrack_sys::host;
 
 use super::processor::{self, ProcessStat};
@@ -58,10 +58,15 @@ impl Observer {
             return Err(failed("ssh has no pipes".to_owned()));
         };
         let (sender, lines) = channel();
-        std::thread::spawn(move || {
+        let read = move || {
             let lines = BufReader::new(output).split(b'\n').map_while(Result::ok);
             lines.map(|line| String::from_utf8_lossy(&line).into_owned()).try_for_each(|line| sender.send(line)).ok();
-        });
+        };
+        if let Err(error) = threads::start("what a host says", read) {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(failed(error.to_string()));
+        }
         let mut random = [0; 8];
         let _ = host::random_bytes(&mut random);
         let mark = format!("carrack-{:016x}", u64::from_le_bytes(random));

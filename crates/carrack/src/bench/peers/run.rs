@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::failure::{Failure, Side};
 use carrack_core::path::display_bytes;
-use carrack_engine::{Context, io_failure};
+use carrack_engine::{Context, io_failure, threads};
 use carrack_sys::host;
 
 use super::far::stopped;
@@ -103,11 +103,11 @@ impl RunningTools {
         self.leaders.push(child.id());
         self.ended.push(None);
         self.logs.push(log);
-        std::thread::spawn(move || {
+        let wait = move || {
             let status = child.wait().ok();
             sender.map(|sender| sender.send((number, status)))
-        });
-        Ok(())
+        };
+        threads::start("a tool's end", wait).map(drop).map_err(|error| format!("{shown}: {error}"))
     }
 
     fn left(&self) -> impl Iterator<Item = u32> {

@@ -10,6 +10,7 @@ use carrack_core::pin::format_pin;
 use serde_json::json;
 
 use crate::cli::DEFAULT_PORT;
+use crate::output::format::quoted;
 use crate::output::lines::Lines;
 use crate::output::{self, json as objects};
 
@@ -131,15 +132,6 @@ fn lines(facts: &Announcement, anonymous: bool, host: &str) -> Vec<String> {
 /// An address for a URL, whose port is always named: browsers have another default.
 fn with_port(host: &str, port: u16) -> String {
     format!("{host}:{port}")
-}
-
-/// A word for a shell: quoted where it has to be.
-pub fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%,".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// What a client types to reach an address: "every address" is none.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use carrack_faults::netns;
+use carrack_faults::threads::ThreadLimit;
 
 use super::Sandbox;
 use super::log::Log;
@@ -36,6 +37,16 @@ impl Node {
     /// The same on another host, started by what runs a command there.
     pub fn on(prefix: &[String], sandbox: &Sandbox, root: &str, address: &str) -> Self {
         Self::listen(sandbox, root, &format!("{address}:0"), &[], prefix)
+    }
+
+    /// The same, with as many threads as a limit lets it have.
+    pub fn limited(limit: &ThreadLimit, sandbox: &Sandbox, root: &str) -> Self {
+        Self::listen(sandbox, root, "127.0.0.1:0", &[], &limit.prefix())
+    }
+
+    /// Its log so far.
+    pub fn log(&self) -> String {
+        self.log.text()
     }
 
     /// Ends it as nothing else does.

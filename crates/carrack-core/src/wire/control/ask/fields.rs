@@ -250,6 +250,7 @@ impl From<Begin> for raw::Begin {
                 targets: role.targets,
                 marker: role.marker.map(|key| key.to_vec()).unwrap_or_default(),
                 anew: role.anew,
+                partial: role.partial,
                 source_clock: role.source_clock,
             }),
         };
@@ -311,6 +312,7 @@ impl TryFrom<raw::ReceiveRole> for ReceiveRole {
             directory: bounded(role.directory)?,
             marker: marker.map(|key| key.try_into().map_err(wrong)).transpose()?,
             anew: role.anew,
+            partial: role.partial,
             source_clock: role.source_clock,
         })
     }

@@ -123,6 +123,9 @@ pub struct ReceiveRole {
     /// 4 goes by fingerprints).
     #[prost(sint64, tag = "6")]
     pub source_clock: i64,
+    /// The sender leaves items out by a selection: what an earlier attempt has left of these stays (6).
+    #[prost(bool, tag = "7")]
+    pub partial: bool,
 }
 
 /// The end of a request, with a count where there is something to count.
@@ -277,6 +280,20 @@ pub struct Ended {
     /// Their paths, as far as they fit (6).
     #[prost(bytes = "vec", repeated, tag = "35")]
     pub unsynced_paths: Vec<Vec<u8>>,
+    /// Unfinished files of an earlier attempt that were not asked for, and stay (6, told by the receiver).
+    #[prost(message, optional, boxed, tag = "36")]
+    pub unfinished: Option<Box<RawUnfinished>>,
+}
+
+/// See [`crate::report::Unfinished`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct RawUnfinished {
+    /// So many.
+    #[prost(uint64, tag = "1")]
+    pub count: u64,
+    /// Their paths, as far as they fit.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub paths: Vec<Vec<u8>>,
 }
 
 /// See [`crate::report::UnkeptAttributes`].

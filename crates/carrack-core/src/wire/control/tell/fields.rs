@@ -11,7 +11,9 @@ use crate::failure::{ErrorCode, Failure, Side};
 use crate::limits;
 use crate::pace::limit::StageTimes;
 use crate::path::check_relative;
-use crate::report::{Counts, Faults, ItemKind, ItemReport, Outcome, Progress, Unkept, UnkeptAttributes, Unsynced};
+use crate::report::{
+    Counts, Faults, ItemKind, ItemReport, Outcome, Progress, Unfinished, Unkept, UnkeptAttributes, Unsynced,
+};
 use crate::wire::control::raw;
 use crate::wire::values::checked_identity;
 use crate::wire::{ProtocolError, Version, peer_text};
@@ -314,6 +316,18 @@ macro_rules! alike {
 
 alike!(Progress { files_done, bytes_done, files_found, bytes_found, scan_complete, files_failed });
 
+impl From<raw::RawUnfinished> for Unfinished {
+    fn from(raw: raw::RawUnfinished) -> Self {
+        Self { count: raw.count, paths: raw.paths.into_iter().take(limits::UNFINISHED_PATHS).collect() }
+    }
+}
+
+impl From<Unfinished> for raw::RawUnfinished {
+    fn from(told: Unfinished) -> Self {
+        Self { count: told.count, paths: told.paths }
+    }
+}
+
 impl From<raw::Ended> for Ended {
     fn from(raw: raw::Ended) -> Self {
         Self {
@@ -349,6 +363,7 @@ impl From<raw::Ended> for Ended {
             bytes_reread: raw.bytes_reread,
             files_not_read_back: raw.files_not_read_back,
             unsynced: Unsynced { count: raw.unsynced, paths: raw.unsynced_paths },
+            unfinished: raw.unfinished.map(|told| (*told).into()).unwrap_or_default(),
         }
     }
 }
@@ -385,6 +400,7 @@ impl From<Ended> for raw::Ended {
             files_not_read_back: said.files_not_read_back,
             unsynced: said.unsynced.count,
             unsynced_paths: said.unsynced.paths,
+            unfinished: (said.unfinished.count > 0).then(|| Box::new(said.unfinished.into())),
         }
     }
 }

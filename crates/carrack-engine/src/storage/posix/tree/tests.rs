@@ -34,7 +34,7 @@ fn options() -> WriteOptions {
 }
 
 fn request() -> MarkerRequest {
-    MarkerRequest { key: [5; 8], anew: false }
+    MarkerRequest { key: [5; 8], anew: false, partial: false }
 }
 
 /// A session into a directory, as the receiving end would begin it.
