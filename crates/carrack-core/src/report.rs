@@ -11,7 +11,7 @@ pub use crate::failure::{At, ErrorCode, Failure, Reason, Side};
 use crate::limits;
 use crate::pace::limit::Limit;
 use crate::pace::streams::Change;
-use crate::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
+use crate::request::{Durability, Encrypt, Existing, LinkKind, MainDigest, Verify};
 use crate::timeline::{Fact, Point, StepTaken, Timeline};
 use crate::words::words;
 
@@ -397,6 +397,8 @@ pub struct Report {
     pub unfinished: Unfinished,
     /// The directory whose marker tells of them, as the destination knows it.
     pub unfinished_in: Vec<u8>,
+    /// What was to become of names that exist at the destination, as asked: why items were [kept](Counts::kept).
+    pub existing: Option<Existing>,
     /// What had to reach stable storage, and when, as asked.
     pub durability: Option<Durability>,
     /// What held the copy back, where both ends told and it took long enough to tell.

@@ -41,8 +41,7 @@ pub fn system_failure(side: Side, error: &io::Error) -> Failure {
         return failure(ErrorCode::OutsideRoot, side, outside.0.clone()).for_reason(Reason::GrantOutside);
     }
     let code = code_of(error);
-    let meaning = meaning(code).map(|meaning| format!(" ({meaning})")).unwrap_or_default();
-    failure(code, side, format!("{}{meaning}", describe(error)))
+    failure(code, side, meaning(code, error).map_or_else(|| describe(error), str::to_owned))
 }
 
 /// A peer that broke the protocol.
@@ -52,6 +51,10 @@ pub fn protocol_failure(side: Side, error: &ProtocolError) -> Failure {
 
 /// What the system says, without Rust's "(os error N)".
 pub fn describe(error: &io::Error) -> String {
+    // Rust's words for it are of a buffer.
+    if error.kind() == io::ErrorKind::UnexpectedEof && error.get_ref().is_none() {
+        return "the connection was closed before all was said".to_owned();
+    }
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text[..end].to_string(),
@@ -100,8 +103,9 @@ pub fn code_of(error: &io::Error) -> ErrorCode {
     }
 }
 
-/// What the system's words mean here, where they do not say it.
-fn meaning(code: ErrorCode) -> Option<&'static str> {
+/// What an error of the system means here, where its words name another cause (`Invalid cross-device link`).
+fn meaning(code: ErrorCode, error: &io::Error) -> Option<&'static str> {
+    error.raw_os_error()?;
     Some(match code {
         ErrorCode::SymlinkRefused => "a symbolic link stands in the path and is not followed there",
         ErrorCode::OutsideRoot => "the path leads outside the directory that is served",

@@ -168,4 +168,19 @@ pub const MUTATIONS: &[Mutation] = &[
         ["Some(item) if report.error.is_none() => of_code(item.failure.code),", ""],
         "-p carrack --test system output::reader_that_leaves_is_told_apart",
     ),
+    mutation(
+        "skipped items stand in the report as verified",
+        "crates/carrack/src/output/human.rs",
+        ["_ if report.counts.kept > 0 => {", "_ if report.counts.kept == u64::MAX => {"],
+        "-p carrack --bin carrack output::human",
+    ),
+    mutation(
+        "a name that is immutable is refused in the system's words alone",
+        "crates/carrack-engine/src/storage/posix/refusal.rs",
+        [
+            "let cause = if is_refusal { cause(dir, name) } else { None };",
+            "let cause = if is_refusal && name.is_empty() { cause(dir, name) } else { None };",
+        ],
+        "-p carrack --test system disk::names_that_cannot_be_changed",
+    ),
 ];

@@ -34,6 +34,7 @@ use crate::storage::overlap::Overlaps;
 use crate::storage::place::Place;
 use crate::storage::posix::store::kind_of;
 use crate::storage::read::{OpenOptions, Source, Walk};
+use crate::storage::refusal::why_refused;
 use crate::storage::source::{PosixSource, RootKind};
 use crate::storage::times::time_of;
 use crate::storage::walk::Trail;
@@ -68,7 +69,11 @@ pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
             PathFacts { kind, size, device, inode, resolved, failure: None, lies_in, holds }
         }
         // Nothing is there, and no failure: a destination is made.
-        Ok((None, resolved)) => PathFacts { resolved, ..PathFacts::default() },
+        Ok((None, resolved)) => {
+            let link = place.parent(path).and_then(|(parent, name)| parent.stat_at(&name)).ok();
+            let (device, inode) = link.map_or((0, 0), |link| (link.device, link.inode));
+            PathFacts { resolved, device, inode, ..PathFacts::default() }
+        }
         Err(error) => PathFacts { failure: Some(named(path, "stat", &error)), ..PathFacts::default() },
     });
     Tell::Inspected(facts.collect())
@@ -327,7 +332,12 @@ pub fn rename(place: &Place, rename: &Rename, replaces: MayDelete<'_>) -> Result
             let why = "they are on different file systems";
             named(failure(ErrorCode::Unsupported, Side::Destination, why).for_reason(Reason::OtherFileSystem))
         }
-        _ => fail(error),
+        // rename(2) has no other use for it with names that are good.
+        io::ErrorKind::InvalidInput if error.raw_os_error().is_some() => {
+            let why = "a directory cannot be moved into itself";
+            named(failure(ErrorCode::SameFile, Side::Destination, why))
+        }
+        _ => fail(why_refused(&to_dir, &to_name, why_refused(&from_dir, &from_name, error))),
     })
 }
 

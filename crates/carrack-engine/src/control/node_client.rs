@@ -67,6 +67,10 @@ pub fn connect(
         }
         let is_unknown = refusals::is_no_such_name(&describe(&error));
         let code = if is_unknown { ErrorCode::HostUnknown } else { ErrorCode::ConnectFailed };
+        // Whether anything runs there is no question where nobody knows where that is.
+        if is_unknown {
+            return named(failure(code, Side::Link, format!("no host of this name is known: {}", describe(&error))));
+        }
         let why = format!("no connection: {}", describe(&error));
         named(failure(code, Side::Link, why).for_reason(Reason::NodeUnreached))
     })?;

@@ -435,7 +435,11 @@ impl Starting<'_> {
             self.output.consume(end);
             self.heard += end;
             if self.heard > limits::SHELL_NOISE_BYTES {
-                return Err(self.refusal("its login shell prints without end"));
+                return Err(self.refusal(&format!(
+                    "its login shell printed more than {} KiB, and no agent had spoken: shorten its banner, or have it printed to \
+                     terminals alone",
+                    limits::SHELL_NOISE_BYTES >> 10
+                )));
             }
             if line.ends_with(b"\n") {
                 return Ok(String::from_utf8_lossy(&line).into_owned());

@@ -84,10 +84,12 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
     let destination = std::slice::from_ref(&request.destination);
     let there = inspect(destination, &mut ends.destination, inbox, note)?.into_iter().next().flatten();
     for (location, facts) in request.sources.iter().zip(&source_facts) {
-        if facts.as_ref().is_some_and(|facts| facts.kind.is_none()) {
-            return Err(
-                failure(ErrorCode::NotFound, Side::Source, "no such file or directory").at_end(location.to_string())
-            );
+        if let Some(facts) = facts.as_ref().filter(|facts| facts.kind.is_none()) {
+            let why = match facts.inode {
+                0 => "no such file or directory",
+                _ => "is a symbolic link to something that does not exist",
+            };
+            return Err(failure(ErrorCode::NotFound, Side::Source, why).at_end(location.to_string()));
         }
         if facts.as_ref().is_some_and(|facts| facts.kind == Some(ItemKind::Special)) {
             let special = failure(ErrorCode::SpecialFile, Side::Source, "is a FIFO, socket or device");

@@ -55,6 +55,15 @@ pub struct Space {
 
 const READ_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
+/// An attribute (`chattr`) that keeps a file or a directory from being changed, by its owner and by root, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// Nothing of it changes (`+i`).
+    Immutable,
+    /// It is added to, and nothing of it goes (`+a`).
+    AppendOnly,
+}
+
 /// An open directory: the root of a transfer, or a directory below one.
 #[derive(Debug)]
 pub struct Dir {
@@ -341,17 +350,36 @@ impl Dir {
     }
 
     /// Whether names can be added to it and nothing else (`chattr +a`); `false` where the file system does not tell.
-    #[cfg(target_os = "linux")]
     pub fn is_append_only(&self) -> bool {
+        self.lock() == Some(Lock::AppendOnly)
+    }
+
+    /// Which attribute keeps it from being changed; `None` where it has none, or the file system does not tell.
+    pub fn lock(&self) -> Option<Lock> {
+        self.lock_at(b"")
+    }
+
+    /// Which attribute keeps an entry of it from being changed, a link not followed.
+    pub fn lock_of(&self, name: &[u8]) -> Option<Lock> {
+        self.lock_at(single(name).ok()?)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn lock_at(&self, name: &[u8]) -> Option<Lock> {
         use rustix::fs::{StatxAttributes, StatxFlags};
-        let found = retry(|| rustix::fs::statx(&self.fd, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE));
-        found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::APPEND))
+        let how = if name.is_empty() { AtFlags::EMPTY_PATH } else { AtFlags::SYMLINK_NOFOLLOW };
+        let found = retry(|| rustix::fs::statx(&self.fd, name, how, StatxFlags::TYPE)).ok()?;
+        let has = |attribute| found.stx_attributes.contains(attribute);
+        match (has(StatxAttributes::IMMUTABLE), has(StatxAttributes::APPEND)) {
+            (true, _) => Some(Lock::Immutable),
+            (false, append_only) => append_only.then_some(Lock::AppendOnly),
+        }
     }
 
     /// Not known.
     #[cfg(not(target_os = "linux"))]
-    pub fn is_append_only(&self) -> bool {
-        false
+    fn lock_at(&self, _name: &[u8]) -> Option<Lock> {
+        None
     }
 
     /// Whether [`Dir::sync_filesystem`] reaches the disks. FUSE and SMB send what was written on to whoever stores it

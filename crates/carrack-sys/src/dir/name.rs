@@ -16,7 +16,7 @@ fn invalid(reason: &'static str) -> io::Error {
 /// Accepts a name that can only mean an entry of the directory it is used in.
 pub(super) fn single(name: &[u8]) -> io::Result<&[u8]> {
     if name.is_empty() || name == b"." || name == b".." {
-        return Err(invalid("a file name may not be empty, `.` or `..`"));
+        return Err(invalid("a path here has no empty name, `.` or `..` in it"));
     }
     if name.contains(&b'/') {
         return Err(invalid("a file name may not contain `/`"));

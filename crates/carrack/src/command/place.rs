@@ -130,7 +130,7 @@ impl<'a> VerbRun<'a> {
 
     /// Tells a failure, and remembers it for the exit code.
     pub fn fail(&mut self, path: &[u8], failure: Failure) {
-        say(&human::failed_item(path, &failure));
+        say(&human::failed_path(path, &failure));
         if self.json {
             let fields = json!({ "outcome": "failed", "error": objects::failure(&failure) });
             self.json("item", objects::with_path(fields, path));

@@ -42,7 +42,7 @@ const EXAMPLES: &str = "\
 Examples:
   carrack timer create --every 6h @lab:/out/ @archive:/lab/
   carrack timer create --cron '30 2 * * *' --zone Europe/Berlin --label nightly \\
-      --update @lab:/out/ @archive:/lab/
+      @lab:/out/ @archive:/lab/
   carrack timer create --start 2026-12-01T00:00:00Z @lab:/run42 @archive:/";
 
 /// What clap knows of it.

@@ -15,7 +15,7 @@ use carrack_core::report::{
     LinkReport, Outcome, PathTrace, ProgramSent, Progress, RateFall, Report, SessionEnds, Side, StreamsFrom,
     Unfinished, Unkept, UnkeptAttributes,
 };
-use carrack_core::request::{Durability, Encrypt, LinkKind, MainDigest, Verify};
+use carrack_core::request::{Durability, Encrypt, Existing, LinkKind, MainDigest, Verify};
 use carrack_core::timeline::{Fact, StartStep, StepTaken};
 use carrack_core::words::Word;
 use serde_json::Value;
@@ -165,6 +165,7 @@ fn reports() -> Vec<(&'static str, Report)> {
             items_again: 7,
             sessions_lost: 8,
         },
+        existing: Some(Existing::Older),
         unkept_permissions: Some(Unkept { count: 2, path: b"a".to_vec(), wanted: 0o640, kept: 0o755 }),
         unkept_times: Some(unkept_times),
         unkept_attributes: Some(unkept_attributes),

@@ -26,6 +26,7 @@ pub fn of_code(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::QuotaExceeded => "free some space or raise the quota and run the same command again",
         ErrorCode::SourceChanged => "run the same command again",
         ErrorCode::VersionMismatch => "update the older one",
+        ErrorCode::HostUnknown => "check the name",
         ErrorCode::Busy => "try again later",
         ErrorCode::Interrupted | ErrorCode::Terminated => "run the same command again to copy what is missing",
         ErrorCode::DeadlinePassed => "--deadline is over: run the same command again to go on from here",

@@ -9,7 +9,7 @@ use carrack_core::report::{
     Event, Failure, ItemFailure, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Side, StreamsFrom,
     Unfinished, Unkept, UnkeptAttributes,
 };
-use carrack_core::request::{Durability, LinkKind, MainDigest, Verify};
+use carrack_core::request::{Durability, Existing, LinkKind, MainDigest, Verify};
 use data_encoding::HEXLOWER;
 
 use super::format::{self, count, counted};
@@ -76,6 +76,16 @@ pub fn failed_item(path: &[u8], failure: &Failure) -> String {
     format!("failed: {}", with_hint(failure, &failure.message_of(path), hints::of(failure)))
 }
 
+/// A path that a verb could not do its work on. It has one place, whose name is in the path: no side is told, but that of
+/// a connection.
+pub fn failed_path(path: &[u8], failure: &Failure) -> String {
+    let told = match failure.side {
+        Side::Source | Side::Destination => Failure { side: Side::Command, ..failure.clone() },
+        _ => failure.clone(),
+    };
+    format!("failed: {}", with_hint(&told, &told.message_of(path), hints::of(failure)))
+}
+
 /// A failure with its side, and what to try.
 pub fn failure(failure: &Failure) -> String {
     failure_with(failure, hints::of(failure))
@@ -111,7 +121,7 @@ pub fn safe(text: &str) -> String {
 pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
     let mut lines = vec![moved(report, dry_run)];
     if report.counts.kept > 0 {
-        lines.push(format!("kept: {} left alone", counted(report.counts.kept, "item", "items")));
+        lines.push(skipped(report));
     }
     if !dry_run {
         lines.extend(report.verify.map(|verify| verified(verify, report)));
@@ -156,6 +166,17 @@ pub fn unfinished(report: &Report, destination: &Destination) -> Option<String> 
             format::quoted(&place)
         )
     })
+}
+
+/// Items that were left as they are, and by which rule. No content was compared: what they hold may be anything.
+fn skipped(report: &Report) -> String {
+    let rule = match report.existing {
+        Some(Existing::Keep) => "existing there",
+        Some(Existing::Only) => "not existing there",
+        Some(Existing::Older) => "not older there",
+        Some(Existing::Replace) | None => "left as they are",
+    };
+    format!("skipped: {}, {rule} (content not compared)", count(report.counts.kept))
 }
 
 fn moved(report: &Report, dry_run: bool) -> String {
@@ -209,7 +230,20 @@ fn files_rate(files_per_second: f64) -> String {
     if files_per_second < 10.0 { format!("{files_per_second:.1}") } else { count(files_per_second as u64) }
 }
 
+/// How files were proved. Where some were skipped, how many were proved.
 fn verified(verify: Verify, report: &Report) -> String {
+    let how = proof(verify, report);
+    match verify {
+        Verify::None => format!("verified: no, {how}"),
+        _ if report.counts.files == 0 => "verified: nothing, because no file was copied".to_owned(),
+        _ if report.counts.kept > 0 => {
+            format!("verified: {}, {how}", counted(report.counts.files, "file", "files"))
+        }
+        _ => format!("verified: {how}"),
+    }
+}
+
+fn proof(verify: Verify, report: &Report) -> String {
     let (what, but) = match report.digest {
         Some(MainDigest::Xxh128) => ("xxh128 of each block", "; it finds accidents, not forgery"),
         _ => ("BLAKE3", ""),
@@ -217,23 +251,23 @@ fn verified(verify: Verify, report: &Report) -> String {
     match verify {
         // What is not kept gets no name, and cannot be read back.
         Verify::Wire | Verify::Disk if report.durable.is_none() => {
-            format!("verified: {what} of what the receiver got{but}")
+            format!("{what} of what the receiver got{but}")
         }
-        Verify::Wire => format!("verified: {what} of what the receiver wrote, before each name appeared{but}"),
+        Verify::Wire => format!("{what} of what the receiver wrote, before each name appeared{but}"),
         Verify::Source if report.durable.is_none() => {
-            format!("verified: {what} of what the receiver got, and of the source read once more{but}")
+            format!("{what} of what the receiver got, and of the source read once more{but}")
         }
         Verify::Source => format!(
-            "verified: {what} of what the receiver wrote, and of the source read once more, before each name appeared{but}"
+            "{what} of what the receiver wrote, and of the source read once more, before each name appeared{but}"
         ),
         // Storage is not said to have given back what it was not asked for.
         Verify::Disk if report.files_not_read_back > 0 => format!(
-            "verified: {what} of what the receiver wrote, before each name appeared{but}; storage gave it back but for {}, which {}",
+            "{what} of what the receiver wrote, before each name appeared{but}; storage gave it back but for {}, which {}",
             counted(report.files_not_read_back, "file", "files"),
             "could not be read past the cache, or had been published by an earlier attempt and was not read again"
         ),
-        Verify::Disk => format!("verified: {what} of what storage gave back, before each name appeared{but}"),
-        Verify::None => "verified: no, as asked (--verify none)".to_owned(),
+        Verify::Disk => format!("{what} of what storage gave back, before each name appeared{but}"),
+        Verify::None => "as asked (--verify none)".to_owned(),
     }
 }
 

@@ -107,11 +107,31 @@ fn xxh128_is_not_taken_for_more_than_it_is() {
 }
 
 #[test]
+fn summary_tells_skipped_items_by_their_rule_and_counts_what_was_verified() {
+    let lines = |existing, files, kept| {
+        let counts = Counts { files, kept, ..Counts::default() };
+        report(&Report { counts, existing: Some(existing), ..finished() }, false)
+    };
+    let rules = [
+        (Existing::Keep, "skipped: 2,000, existing there (content not compared)"),
+        (Existing::Only, "skipped: 2,000, not existing there (content not compared)"),
+        (Existing::Older, "skipped: 2,000, not older there (content not compared)"),
+    ];
+    for (existing, line) in rules {
+        let some = lines(existing, 1, 2000);
+        assert_eq!(some[1], line);
+        assert_eq!(some[2], "verified: 1 file, BLAKE3 of what the receiver wrote, before each name appeared");
+        assert_eq!(lines(existing, 0, 2000)[2], "verified: nothing, because no file was copied");
+    }
+}
+
+#[test]
 fn summary_of_a_copy_with_everything() {
     let all = Report {
         counts: Counts { files: 1, symlinks: 2, directories: 1, kept: 3, ..finished().counts },
         link: Some(link_report(LinkKind::Tunnel)),
         verify: Some(Verify::None),
+        existing: Some(Existing::Older),
         faults: Faults { digest_mismatches: 2, stragglers: 1, ..Faults::default() },
         durable: Some(false),
         ..finished()
@@ -119,7 +139,7 @@ fn summary_of_a_copy_with_everything() {
     let lines = report(&all, false);
     assert!(lines[0].starts_with("copied 1 file, 2 symbolic links, 1 directory, 78.1 MiB"), "{}", lines[0]);
     assert!(!lines[0].contains("files/s"), "{}", lines[0]);
-    assert_eq!(lines[1], "kept: 3 items left alone");
+    assert_eq!(lines[1], "skipped: 3, not older there (content not compared)");
     assert_eq!(lines[2], "verified: no, as asked (--verify none)");
     assert_eq!(lines[3], "link: tunnel over the control connection, 4 streams, TLS13_AES_128_GCM_SHA256");
     assert_eq!(lines[4], "recovered: 2 sent again after a digest mismatch, 1 sent again because their stream was slow");

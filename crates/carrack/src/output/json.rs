@@ -14,7 +14,7 @@ use carrack_core::report::{
     EndFacts, Event, Failure, FileDigests, Hop, ItemReport, LinkReport, Outcome, PathTrace, ProgramSent, Progress,
     RateFall, Report, SessionEnds, Side, Unkept, UnkeptAttributes,
 };
-use carrack_core::request::{Durability, Encrypt, MainDigest, Verify};
+use carrack_core::request::{Durability, Encrypt, Existing, MainDigest, Verify};
 use carrack_core::timeline::{Fact, StepTaken};
 use data_encoding::{BASE64, HEXLOWER};
 use serde_json::{Map, Value, json};
@@ -125,6 +125,8 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "directories": report.counts.directories,
         "bytes": report.counts.bytes,
         "files_kept": report.counts.kept,
+        "files_verified": files_verified(report),
+        "existing": report.existing.map(Existing::name),
         "files_failed": report.counts.failed,
         "files_vanished": report.counts.vanished,
         "specials_skipped": report.counts.specials,
@@ -169,6 +171,11 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "error": report.error.as_ref().map(failure),
     });
     object("summary", time, fields)
+}
+
+/// Files that were compared by their digests: none of those that were left as they are.
+fn files_verified(report: &Report) -> u64 {
+    if report.verify.is_some_and(|verify| verify != Verify::None) { report.counts.files } else { 0 }
 }
 
 /// How many items did not keep something, and the first of them.

@@ -275,13 +275,48 @@ fn destination_without_permission_to_write_is_told_and_left() {
         assert_eq!(tree::walk(&to).len(), 1);
     };
     attribute("+i");
-    fails(&["not permitted", "ermission denied"]);
+    fails(&["the directory is immutable (chattr +i)"]);
     attribute("-i");
     image.remount("ro");
     fails(&["ead-only file system"]);
     image.remount("rw");
     sandbox.ok(["tree/", to.to_str().unwrap()]);
     same_tree(&sandbox.path("tree"), &to);
+}
+
+/// The system has the same words for all of them; a copy, `mv` and `rm` tell them apart.
+#[test]
+fn names_that_cannot_be_changed_are_told_with_the_cause() {
+    let sandbox = Sandbox::new();
+    sandbox.write("f", "new");
+    fs::create_dir(sandbox.path("disks")).unwrap();
+    let Some(image) = Image::new(&sandbox.path("disks"), "disk", Kind::Ext4, 32) else { return };
+    let (to, old) = (image.path().to_str().unwrap().to_owned(), image.path().join("f"));
+    fs::write(&old, "old").unwrap();
+    let other = image.path().join("other");
+    fs::write(&other, "other").unwrap();
+    let (name, other) = (old.to_str().unwrap(), other.to_str().unwrap());
+    for (attribute, cause) in [("i", "what has the name is immutable (chattr +i)"), ("a", "can only be appended to")] {
+        let set = |sign: &str| tool(Command::new("chattr").arg(format!("{sign}{attribute}")).arg(&old));
+        set("+");
+        let copied = sandbox.run(["f", &to]);
+        copied.failed_with(23, &[cause]);
+        let (removed, moved, replaced) = (
+            sandbox.run(["rm", name]),
+            sandbox.run(["mv", name, &format!("{to}/g")]),
+            sandbox.run(["mv", other, name]),
+        );
+        for ran in [&removed, &moved, &replaced] {
+            ran.failed_with(11, &[cause]);
+        }
+        for ran in [&copied, &removed, &moved, &replaced] {
+            assert!(!ran.stderr.contains("not permitted"), "{}", ran.stderr);
+        }
+        assert_eq!(fs::read(&old).unwrap(), b"old");
+        set("-");
+    }
+    sandbox.ok(["f", &to]);
+    assert_eq!(fs::read(&old).unwrap(), b"new");
 }
 
 /// Names can be made there, and neither changed nor taken away: nothing is written, and nothing stays.

@@ -306,7 +306,10 @@ fn existing_files_are_kept_replaced_or_wanted() {
             set_time(&sandbox.write("root/dst/later", &old), 2_000, 501);
             std::os::unix::fs::symlink("new", sandbox.path("src/link")).unwrap();
             std::os::unix::fs::symlink("old", sandbox.path("root/dst/link")).unwrap();
-            sandbox.ok(["src/", &node.at("dst"), &node.token(), flag]);
+            let ran = sandbox.ok(["src/", &node.at("dst"), &node.token(), flag]);
+            assert!(ran.stderr.contains(" (content not compared)"), "{flag}: {}", ran.stderr);
+            let copied = [existing, missing, later].iter().filter(|is_copied| **is_copied).count();
+            assert!(ran.stderr.contains(&format!("verified: {copied} file")), "{flag}: {}", ran.stderr);
             let is_new = |name: &str| fs::read(sandbox.path("root/dst").join(name)).is_ok_and(|read| read == new);
             let found = (is_new("there"), is_new("missing"), is_new("later"));
             assert_eq!(found, (existing, missing, later), "{flag} {size}");

@@ -126,7 +126,7 @@ fn login_that_prints_without_end_is_given_up() {
     let directives = forced(&sandbox, "while :; do echo noise noise noise noise noise noise noise noise; done");
     let far = Sshd::with(&sandbox, &Setup { directives: &directives, ..Setup::default() });
     let ran = sandbox.run([&far.rsh, &at(&sandbox, "far", "file"), "here"]);
-    ran.failed_with(10, &["far: ", "prints without end"]);
+    ran.failed_with(10, &["far: ", "its login shell printed more than 256 KiB"]);
 }
 
 #[test]

@@ -111,7 +111,7 @@ pub struct OpenedFile {
 /// What a path is, links followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathFacts {
-    /// `None` where nothing is.
+    /// `None` where nothing is. A link to nothing has a device and an inode all the same.
     pub kind: Option<ItemKind>,
     /// Size in bytes.
     pub size: u64,

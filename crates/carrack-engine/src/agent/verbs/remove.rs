@@ -10,6 +10,7 @@ use carrack_sys::dir::{Dir, Kind, Links};
 use super::MayDelete;
 use crate::error::{failure, io_failure};
 use crate::storage::place::Place;
+use crate::storage::refusal::why_refused;
 use crate::storage::walk::Trail;
 
 /// Is told what below the directory cannot be removed, and why.
@@ -33,7 +34,7 @@ pub fn remove(place: &Place, remove: &Remove, may_delete: MayDelete<'_>, stuck: 
     }
     if stat.kind != Kind::Dir {
         may_delete().map_err(named)?;
-        parent.unlink(&name).map_err(|error| fail("remove", &error))?;
+        parent.unlink(&name).map_err(|error| fail("remove", &why_refused(&parent, &name, error)))?;
         return Ok(1);
     }
     if !remove.recursive && !remove.empty_only {

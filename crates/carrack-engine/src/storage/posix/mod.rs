@@ -9,6 +9,7 @@ pub(crate) mod names;
 pub mod part;
 pub mod past_cache;
 pub mod place;
+pub mod refusal;
 mod reserve;
 pub mod settle;
 pub mod source;

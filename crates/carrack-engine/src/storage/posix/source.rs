@@ -145,7 +145,7 @@ impl OpenSource {
             let message = format!("ends at {end} and says that it has {said} bytes: it does not know its own size");
             return failure(ErrorCode::InputOutput, Side::Source, message).for_reason(Reason::SizeUnknown);
         }
-        let message = format!("ends at {end}, earlier than when it was opened: it was truncated while it was copied");
+        let message = format!("ends at {end}, earlier than when it was opened: it was truncated while it was read");
         failure(ErrorCode::SourceChanged, Side::Source, message)
     }
 
@@ -158,7 +158,7 @@ impl OpenSource {
                     format!("says that it has {said} bytes and has {read} and more: it does not know its own size");
                 failure(ErrorCode::Unsupported, Side::Source, message).for_reason(Reason::SizeUnknown)
             }
-            Ok(now) => changed("while it was copied", said, now.size),
+            Ok(now) => changed("while it was read", said, now.size),
             Err(error) => io_failure(Side::Source, "stat", &error),
         }
     }
@@ -211,7 +211,7 @@ impl Reader for OpenSource {
             // The change time shows what a modification time that was set back hides.
             None => (now.size, now.mtime, now.ctime) == (before.size, before.mtime, before.ctime),
         };
-        if is_same { Ok(()) } else { Err(changed("while it was copied", before.size, now.size)) }
+        if is_same { Ok(()) } else { Err(changed("while it was read", before.size, now.size)) }
     }
 
     /// What the file says of its end while the kernel sends it is all that is known of it.

@@ -34,6 +34,7 @@ use super::marker::Journal;
 use super::names::{FileSystemTraits, PartName, PartNames, check_names_change, new_tag};
 use super::part::{EntrySource, PartEntry, PartFile, Shared, Touched, check_twin, may_replace, stat_entry};
 use super::past_cache::WriteBehind;
+use super::refusal::why_not_made;
 use super::reserve::Reserve;
 use super::stale::Stale;
 use super::times::system_time;
@@ -244,6 +245,7 @@ impl Tree {
         let part = self.names.numbered(name, number);
         let created = directories.within(parent, "create the part file", |directory| {
             PartNames::make(&directory.dir, &part, |name| directory.dir.create_new(name))
+                .map_err(|error| why_not_made(&directory.dir, error))
         })?;
         // What the umask may have taken away a later session needs.
         let _ = file::set_mode(&created, 0o600);
@@ -337,7 +339,9 @@ impl Tree {
         let part = self.names.small(parent, name, self.folds(parent)?);
         let (part_file, device) = self.shared.directories.within(parent, "create the part file", |directory| {
             let make = |name: &[u8]| patiently(|| directory.dir.create_new(name));
-            PartNames::make(&directory.dir, &part, make).map(|file| (file, directory.file_system.device))
+            PartNames::make(&directory.dir, &part, make)
+                .map(|file| (file, directory.file_system.device))
+                .map_err(|error| why_not_made(&directory.dir, error))
         })?;
         let mode = Some(small.attributes.mode & MODE_MASK);
         let (mtime, others) = (small.attributes.mtime, small.attributes.others.clone());

@@ -129,7 +129,7 @@ pub fn look_again(root: &PosixSource, item: &ScannedItem) -> Result<ScannedItem,
         RootKind::Entry(parent, name, links) => parent.stat(name, *links).map(|stat| (stat, ground_of(root, parent))),
     };
     let (stat, ground) = stat.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished while it was copied"),
+        io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished while it was read"),
         _ => io_failure(Side::Source, "stat", &error),
     })?;
     let found = scanned(item.root, item.path.clone(), &stat, ground, now);

@@ -137,7 +137,7 @@ fn items_words(progress: &Progress) -> String {
 fn bytes_words(progress: &Progress) -> String {
     let Progress { bytes_total, bytes_moved, bytes_verified, bytes_skipped, bytes_resent, .. } = *progress;
     format!(
-        "{} at the destination of {}; {} verified, {} there before, {} sent again",
+        "{} at the destination of {}; {} verified, {} skipped (content not compared), {} sent again",
         format::size(bytes_moved),
         format::size_exact(bytes_total),
         format::size(bytes_verified),

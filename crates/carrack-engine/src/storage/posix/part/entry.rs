@@ -17,6 +17,7 @@ use crate::error::failure;
 use crate::storage::posix::descriptors::patiently;
 use crate::storage::posix::directories::{Names, OpenDir, twin};
 use crate::storage::posix::names::PartName;
+use crate::storage::posix::refusal::why_refused;
 use crate::storage::posix::times::system_time;
 use crate::storage::posix::unkept::{MODE_MASK, ToKeep};
 use crate::storage::write::NewFile;
@@ -186,8 +187,10 @@ impl PartEntry {
         if !may_replace(there, self.source.mtime, self.existing)? {
             return Ok(false);
         }
-        let renamed = directories
-            .within(&self.parent, RENAME, |directory| rename_over(&directory.dir, &self.part.name, &self.name));
+        let renamed = directories.within(&self.parent, RENAME, |directory| {
+            rename_over(&directory.dir, &self.part.name, &self.name)
+                .map_err(|error| why_refused(&directory.dir, &self.name, error))
+        });
         match renamed {
             Err(refused) if refused.code == ErrorCode::AlreadyExists => {
                 let why = "the file system cannot replace a file by renaming another, so the old one stays as it is";
