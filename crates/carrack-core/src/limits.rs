@@ -125,6 +125,8 @@ const _: () = assert!(PART_BYTES + 16 < ANSWER_FIELDS && PART_BYTES < MESSAGE_BY
 pub const PLACES_TOLD: usize = 200;
 /// Paths that a receiver names whose items may be gone because a sync failed, in bytes; the rest are counted.
 pub const UNSYNCED_PATHS_BYTES: usize = 256 << 10;
+/// Number of these paths.
+pub const UNSYNCED_PATHS: usize = 8192;
 /// Unfinished files outside a selection that a receiver names; the rest are counted.
 pub const UNFINISHED_PATHS: usize = 20;
 /// Failures that a report keeps in words; the rest are counted.

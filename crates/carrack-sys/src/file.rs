@@ -209,9 +209,18 @@ pub fn writers(file: &File) -> Writers {
             let _ = ask(libc::F_SETLEASE, libc::F_UNLCK);
             Writers::None
         }
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Writers::Some,
+        // NFS and SMB say the same where the server has granted no delegation, whoever has the file open.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock && !is_remote(file) => Writers::Some,
         Err(_) => Writers::Unknown,
     }
+}
+
+/// Whether a server, and not this kernel, decides about leases: NFS, SMB (of the kernel's two clients), Ceph, AFS, 9P.
+#[cfg(target_os = "linux")]
+fn is_remote(file: &File) -> bool {
+    const REMOTE: [u32; 7] = [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x517b, 0x00c3_6400, 0x5346_414f, 0x0102_1997];
+    // The kernel's word is 32 bits wide; rustix has it as wide as the system does.
+    retry(|| rustix::fs::fstatfs(file)).is_ok_and(|found| REMOTE.contains(&(found.f_type as u32)))
 }
 
 /// Which signal tells what happens to a descriptor; the C library hides it behind a feature.

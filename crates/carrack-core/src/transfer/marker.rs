@@ -79,6 +79,9 @@ pub enum Record {
         /// The file as it was left.
         identity: Fingerprint,
     },
+    /// A sync of names or of a whole file system has failed. Names that were published before may be gone, so none of
+    /// them is believed.
+    Doubted,
 }
 
 /// One session of a run.
@@ -186,6 +189,7 @@ impl Chain {
                 out.extend_from_slice(&part.to_le_bytes());
                 out.extend_from_slice(identity);
             }),
+            Record::Doubted => self.seal(out, KIND_DOUBTED, |_| {}),
         }
     }
 
@@ -213,6 +217,7 @@ const KIND_BLOCKS: u8 = 3;
 const KIND_PUBLISHED: u8 = 4;
 const KIND_DROPPED: u8 = 5;
 const KIND_LEFT: u8 = 6;
+const KIND_DOUBTED: u8 = 7;
 
 fn put_digest(out: &mut Vec<u8>, digest: &BlockDigest) {
     out.extend_from_slice(&digest.main);
@@ -324,6 +329,7 @@ fn decode(kind: u8, payload: &[u8]) -> Option<Record> {
             let (part, identity) = (payload.u64()?, payload.array()?);
             payload.at_end(Record::Left { part, identity })
         }
+        KIND_DOUBTED => payload.at_end(Record::Doubted),
         _ => None,
     }
 }

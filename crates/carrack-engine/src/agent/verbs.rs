@@ -86,9 +86,12 @@ fn lies(place: &Place, path: &[u8], kind: Kind, mounts: &Mounts) -> Option<(Vec<
     }
     let (own, below) = mounts.place_of(&place.dir(path).ok()?).ok()?;
     let key = |path: &[u8]| place_key(&own.file_system, path);
-    let lies_in = own.above().map(key).take(limits::PLACES_TOLD).collect();
+    let mut lies_in = own.above().filter_map(key).collect::<Vec<_>>();
+    // The nearest ones matter most.
+    lies_in.drain(..lies_in.len().saturating_sub(limits::PLACES_TOLD));
     let below = below.iter().map(|mount| place_key(&mount.file_system, &mount.path));
-    Some((lies_in, [key(&own.path)].into_iter().chain(below).take(limits::PLACES_TOLD).collect()))
+    let holds = [key(&own.path)].into_iter().chain(below).flatten().take(limits::PLACES_TOLD);
+    Some((lies_in, holds.collect()))
 }
 
 /// Collects entries into pages and sends each when it is full.

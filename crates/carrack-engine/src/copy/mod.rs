@@ -61,6 +61,8 @@ struct Copying<'a> {
     most_landed: (u64, u64),
     /// Of the session, items whose names may be gone because a sync failed.
     unsynced: Vec<ItemReport>,
+    /// Number of all such items, also of those that are not named.
+    unsynced_count: u64,
     held_back: HeldBack,
     measured: Measured,
     /// Finds out how many streams are best, where that is not settled.

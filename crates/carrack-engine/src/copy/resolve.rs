@@ -108,7 +108,7 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
     }
     let mut plan = to_files(request, &ends.tuning, &source_facts, &there)?;
     plan.marker = marker(request, &ends.source, &source_facts, &plan);
-    if ends.source.shares_host(&ends.destination) {
+    if ends.source.shares_kernel(&ends.destination) {
         check_not_itself(request, ends, (inbox, note), &source_facts, &there, &plan)?;
     }
     Ok(plan)
@@ -383,7 +383,8 @@ fn join_typed(directory: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Refuses to copy something onto or into itself, of ends on one host.
+/// Refuses to copy something onto or into itself, of ends on one host, also if one of them sees other mounts (a container,
+/// a service with a file system of its own).
 fn check_not_itself(
     request: &CopyRequest,
     ends: &mut Ends,
@@ -394,7 +395,7 @@ fn check_not_itself(
 ) -> Result<(), Failure> {
     // A node tells paths below its root, wherever that is: of two ends with other roots, what a directory
     // is says more than its path.
-    let same_paths = ends.source.has_paths_of(&ends.destination);
+    let same_paths = ends.source.shares_host(&ends.destination) && ends.source.has_paths_of(&ends.destination);
     let becomes_destination = plan.directory != request.destination.path().unwrap_or_default();
     let target_of = |source: &SourceSpec| match becomes_destination {
         true => there.resolved.clone(),

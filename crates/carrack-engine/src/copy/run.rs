@@ -63,6 +63,7 @@ pub(super) fn run(
         last: None,
         most_landed: (0, 0),
         unsynced: Vec::new(),
+        unsynced_count: 0,
         held_back: HeldBack::new(context.tuning.stretch, Instant::now()),
         measured: Measured::new(Arc::clone(&context.tuning), start),
         tune: None,

@@ -240,6 +240,7 @@ impl Copying<'_> {
     /// Names that may be gone are told as failures of their items, after all that the sender has told of these.
     fn keep_unsynced(&mut self, ended: &Ended) -> Result<(), ProtocolError> {
         let why = "had got its name when a sync failed, and may be gone, or not whole";
+        self.unsynced_count = ended.unsynced.count.max(ended.unsynced.paths.len() as u64);
         for path in &ended.unsynced.paths {
             let outcome = Outcome::Failed(failure(ErrorCode::InputOutput, Side::Destination, why));
             let (kind, digests) = (ItemKind::File, FileDigests::default());
@@ -250,8 +251,14 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// See [`Self::keep_unsynced`]: when both ends have ended, or are not waited for.
+    /// See [`Self::keep_unsynced`]: when both ends have ended, or are not waited for. The sender has counted them as done.
     pub(super) fn tell_unsynced(&mut self) {
+        let count = std::mem::take(&mut self.unsynced_count);
+        let counts = &mut self.report.counts;
+        let files = counts.files.min(count);
+        counts.files -= files;
+        counts.symlinks = counts.symlinks.saturating_sub(count - files);
+        add(&mut counts.failed, count);
         std::mem::take(&mut self.unsynced).into_iter().for_each(|item| self.handle_item(item));
     }
 

@@ -439,6 +439,12 @@ impl End {
         !self.welcome.host_id.trim().is_empty() && self.welcome.host_id == other.welcome.host_id
     }
 
+    /// Whether both run under one kernel: device and inode numbers mean the same, paths need not.
+    pub fn shares_kernel(&self, other: &Self) -> bool {
+        let boot = |end: &Self| end.welcome.host_id.split(' ').next().unwrap_or_default().to_owned();
+        !boot(self).is_empty() && boot(self) == boot(other)
+    }
+
     /// Whether one path is the same at both, of ends on one host: a node's begin at its root, and those of an end in
     /// this process may begin at a directory, too.
     pub fn has_paths_of(&self, other: &Self) -> bool {

@@ -21,6 +21,8 @@ struct MountEntry {
     root: Vec<u8>,
     /// Where.
     point: Vec<u8>,
+    /// What `root` says is so.
+    tells_root: bool,
 }
 
 /// A directory of a file system.
@@ -45,7 +47,12 @@ impl Mounts {
             let mut fields = line.split(|byte| *byte == b' ');
             let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
             let file_system = fields.nth(1)?.to_vec();
-            Some(MountEntry { id, file_system, root: unescaped(fields.next()?), point: unescaped(fields.next()?) })
+            let (root, point) = (unescaped(fields.next()?), unescaped(fields.next()?));
+            let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+            // Of what a mount of NFS leads to, the system tells no more than `/`, and all mounts of one server's file
+            // system have one number.
+            let tells_root = !matches!(kind, b"nfs" | b"nfs4");
+            Some(MountEntry { id, file_system, root, point, tells_root })
         };
         Self(lines.filter_map(mount).collect())
     }
@@ -66,7 +73,11 @@ impl Mounts {
     fn place(&self, path: &[u8], id: u64) -> Option<(PlaceWithin, Vec<PlaceWithin>)> {
         let mount = self.0.iter().find(|mount| mount.id == id)?;
         let within = joined(&mount.root, below(path, &mount.point)?);
-        let inside = |mount: &&MountEntry| below(&mount.point, path).is_some_and(|rest| !rest.is_empty());
+        if !mount.tells_root {
+            return None;
+        }
+        let inside =
+            |mount: &&MountEntry| mount.tells_root && below(&mount.point, path).is_some_and(|rest| !rest.is_empty());
         let place =
             |mount: &MountEntry| PlaceWithin { file_system: mount.file_system.clone(), path: mount.root.clone() };
         let others = self.0.iter().filter(inside).map(place).collect();
@@ -128,7 +139,9 @@ mod tests {
         30 21 0:25 / /proc rw - proc proc rw\n\
         40 21 254:0 /data/d/sub /out rw - ext4 /dev/vda rw\n\
         41 21 254:0 /data/a\\040b\\134c /mnt/x rw shared:1 - ext4 /dev/vda rw\n\
-        42 21 7:1 / /data/d/disk rw - xfs /dev/loop1 rw\n\n";
+        42 21 7:1 / /data/d/disk rw - xfs /dev/loop1 rw\n\
+        43 21 0:45 / /home/alice rw shared:2 master:3 - nfs4 filer:/ifs/home/alice rw\n\
+        44 21 0:45 / /scratch/alice rw - nfs filer:/ifs/scratch/alice rw\n\n";
 
     #[test]
     fn places_are_the_same_through_any_mount() {
@@ -142,6 +155,8 @@ mod tests {
         assert_eq!(at(b"/data/d/disk/y", 42).unwrap(), b"/y");
         // Of a mount that is not there, and a path that is not in it.
         assert_eq!((at(b"/out", 99), at(b"/outer", 40)), (None, None));
+        // Two exports of one server's file system look as if they were one directory.
+        assert_eq!((at(b"/home/alice", 43), at(b"/scratch/alice/x", 44)), (None, None));
         let inside = mounts.place(b"/data/d", 21).unwrap().1;
         assert_eq!(inside, [PlaceWithin { file_system: b"7:1".to_vec(), path: b"/".to_vec() }]);
         assert_eq!(mounts.place(b"/", 21).unwrap().1.len(), 4);

@@ -11,6 +11,7 @@ use std::time::Duration;
 use carrack_faults::fuse::{Call, Fault, FaultFs, Features, When};
 use carrack_faults::image::Image;
 
+use crate::faults::under;
 use crate::support::node::Node;
 use crate::support::process::signal;
 use crate::support::running::Running;
@@ -397,6 +398,12 @@ fn copy_onto_itself_through_a_bind_mount_is_refused() {
             assert!(ran.stderr.contains("the source"), "{}", ran.stderr);
             assert_eq!(tree::walk(&sandbox.path("top")), before, "{source} {destination}");
         }
+    }
+    // A command, or a node, that sees mounts of its own has the same directories all the same.
+    for destination in [node.at("src/new"), deep.at("new")] {
+        let ran = under(&sandbox, &["unshare", "-m"], &["top/src/", &destination, &token]);
+        assert_eq!(ran.code, 2, "{destination}: {}{}", ran.stdout, ran.stderr);
+        assert_eq!(tree::walk(&sandbox.path("top")), before, "{destination}");
     }
     sandbox.ok(["top/src", "mnt/beside/"]);
     same_tree(&sandbox.path("top/src"), &sandbox.path("top/beside/src"));

@@ -200,6 +200,7 @@ impl Replay {
                 Some(left) => left.identity = Some(identity),
                 None => return part <= self.last_part,
             },
+            (Record::Doubted, Some(_)) => self.known.clear(),
         }
         true
     }

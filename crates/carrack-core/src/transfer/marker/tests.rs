@@ -101,6 +101,21 @@ fn marker_written_is_read() {
     assert!(truth(&story(), [0; 16]).parts[&1].claims().iter().all(|claim| !claim.sure));
 }
 
+/// A later session publishes the same items anew; what it says of them counts. Claims of blocks stay: each has had a
+/// sync of its own file.
+#[test]
+fn marker_believes_no_item_that_was_published_before_a_sync_failed() {
+    let mut records = story();
+    records.push(Record::Doubted);
+    let found = truth(&records, OTHER_BOOT);
+    assert_eq!((found.known_count(), found.damaged), (0, false));
+    assert_eq!(found.parts, truth(&story(), OTHER_BOOT).parts);
+    records.extend([session(BOOT, Durability::Group), published(20)]);
+    let found = truth(&records, BOOT);
+    assert_eq!(found.known(&key(20), ALL), Some(digest(20).as_file(ALL)));
+    assert_eq!((found.known(&key(10), ALL), found.known_count()), (None, 2));
+}
+
 #[test]
 fn marker_writing_goes_on_where_reading_ended() {
     let records = story();

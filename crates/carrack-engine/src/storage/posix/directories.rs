@@ -82,7 +82,8 @@ impl DestinationFileSystem {
     /// it is asked a second time; that it takes no more writes it goes on saying.
     fn sync(&self, dir: &Dir) -> io::Result<()> {
         dir.sync_filesystem()?;
-        if !self.is_read_only && dir.is_read_only()? {
+        // Where nobody tells (FUSE without statfs), the sync alone counts.
+        if !self.is_read_only && dir.is_read_only().unwrap_or_default() {
             return Err(io::Error::from_raw_os_error(EROFS));
         }
         Ok(())
@@ -192,7 +193,7 @@ impl Directories {
     ///
     /// # Errors
     /// When it cannot be looked at.
-    pub fn new(root: Dir, sync_names: bool, ask: AskShown, clean: Option<Clean>) -> io::Result<Self> {
+    pub fn new(root: Dir, sync_names: bool, (ask, clean): (AskShown, Option<Clean>), syncs: Syncs) -> io::Result<Self> {
         let ask = Asks { shown: ask, alone: Mutex::default() };
         clean.iter().for_each(|clean| clean(&root));
         let stat = root.stat_self()?;
@@ -209,7 +210,7 @@ impl Directories {
             known: Mutex::new(HashMap::from([(key(b""), identity(&stat))])),
             twins: Mutex::default(),
             opened_up: Mutex::default(),
-            syncs: Syncs::default(),
+            syncs,
         })
     }
 
@@ -503,14 +504,16 @@ impl Directories {
     /// # Errors
     /// The system's, which are remembered.
     pub fn sync_root(&self) -> Result<(), Failure> {
-        self.syncs.all(|| self.root.file_system.sync(&self.root.dir).map_err(sync_failure))
+        let root = &self.root.file_system;
+        self.syncs.sync(Some(root.device), || root.sync(&self.root.dir).map_err(sync_failure))
     }
 
-    /// Syncs every file system that something has been written to.
+    /// Syncs every file system that something has been written to. `false` where one of them takes no writes: its syncs
+    /// say that all is well, also if it has met an error and what is seen there is only in memory.
     ///
     /// # Errors
     /// The system's, which are remembered, and what it has said before.
-    pub fn sync_file_systems(&self) -> Result<(), Failure> {
+    pub fn sync_file_systems(&self) -> Result<bool, Failure> {
         let met: Vec<_> = lock(&self.file_systems).values().cloned().collect();
         // Where names were synced one by one all has been. The root's is asked in any case.
         let others = met.iter().filter(|met| met.device != self.root.file_system.device);
@@ -518,8 +521,9 @@ impl Directories {
         let root = (&self.root.file_system, &self.root.dir);
         let sync = || tops.chain([root]).try_for_each(|(met, top)| met.sync(top)).map_err(sync_failure);
         // What was said before is said again by [`Syncs::check`], with what may be gone.
-        let _ = self.syncs.all(sync);
-        self.syncs.check()
+        let _ = self.syncs.sync(None, sync);
+        self.syncs.check()?;
+        Ok(!self.root.file_system.is_read_only && met.iter().all(|met| !met.is_read_only))
     }
 }
 

@@ -133,11 +133,14 @@ fn short(digest: &[u8; 32]) -> Fingerprint {
     fingerprint
 }
 
-/// A directory of a file system of this machine, whichever path leads to it. Where it lies is nobody else's business.
-pub fn place_key(file_system: &[u8], path: &[u8]) -> Fingerprint {
+/// A directory of a file system of this running system, whichever path leads to it, in any container and mount
+/// namespace. A digest, since where the directory lies is nobody else's business. `None` where the system does not say
+/// which boot it is.
+pub fn place_key(file_system: &[u8], path: &[u8]) -> Option<Fingerprint> {
+    let boot = host::boot_id();
     let mut hasher = blake3::Hasher::new_derive_key("carrack place within a file system");
-    hasher.update(&machine()).update(&(file_system.len() as u64).to_le_bytes()).update(file_system).update(path);
-    short(hasher.finalize().as_bytes())
+    hasher.update(&boot).update(&(file_system.len() as u64).to_le_bytes()).update(file_system).update(path);
+    (boot != [0; 16]).then(|| short(hasher.finalize().as_bytes()))
 }
 
 /// This machine, over reboots and in any mount namespace. Derived: the system's own number is nobody else's business.

@@ -72,6 +72,8 @@ struct JournalState {
     synced: Instant,
     /// What was written of it may be lost: nothing more is.
     broken: bool,
+    /// A sync has failed: no published item is believed, nor written down.
+    doubted: bool,
 }
 
 enum Taken {
@@ -232,8 +234,19 @@ impl Journal {
         let end = end + bytes.len() as u64;
         let (pending, synced) = (Vec::new(), Instant::now());
         let retaken = HashMap::new();
-        let state =
-            JournalState { chain, end, last_part, left, retaken, pending, claims, kept: false, synced, broken: false };
+        let state = JournalState {
+            chain,
+            end,
+            last_part,
+            left,
+            retaken,
+            pending,
+            claims,
+            kept: false,
+            synced,
+            broken: false,
+            doubted: false,
+        };
         let root = root.try_clone()?;
         let (key, uid, state) = (request.key, stat.uid, Mutex::new(state));
         let (forgotten, partial) = (Vec::new(), request.partial);
@@ -303,6 +316,9 @@ impl Journal {
 
     /// See [`Replayed::known`].
     pub fn known(&self, key: &[u8; 16], wanted: Digests) -> Option<FileDigests> {
+        if self.lock().doubted {
+            return None;
+        }
         self.found.as_ref()?.known(key, wanted)
     }
 
@@ -398,10 +414,31 @@ impl Journal {
     /// An item has got its name.
     pub fn published(&self, item: Published) {
         let mut state = self.lock();
+        if state.doubted {
+            return;
+        }
         state.pending.push(item);
         if state.pending.len() >= PENDING_MAX {
             self.write_pending(&mut state);
         }
+    }
+
+    /// A sync of names, or of a whole file system, has failed. Later sessions send every item anew that has got its name:
+    /// the system tells of a lost page or name only once, so no later sync proves that they are there.
+    pub fn doubt(&self) {
+        {
+            let mut state = self.lock();
+            if std::mem::replace(&mut state.doubted, true) {
+                return;
+            }
+            state.pending.clear();
+            if !self.append(&mut state, &[Record::Doubted]) {
+                state.broken = true;
+                // A marker that cannot take it back must not be believed.
+                let _ = remove_unseen(&self.root, &self.name);
+            }
+        }
+        self.sync();
     }
 
     fn write_pending(&self, state: &mut JournalState) {

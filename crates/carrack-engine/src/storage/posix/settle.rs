@@ -8,8 +8,9 @@
 //!
 //! That is so where nobody has the file open for writing, which a lease shows ([`file::writers`]): a call keeps it
 //! open, also one that was handed to the kernel, and so does a mapping. Where somebody has, a call may be under way for
-//! as long as storage takes to write a file of that size. A file that grows meanwhile is one that is appended to: what
-//! was there is not written over, and the call writes no more than what it grew by. Where the system does not tell who
+//! as long as storage takes to write a file of that size, but no longer than is waited for at most. A file that grows
+//! meanwhile is one that is appended to: what was there is not written over, and the call writes no more than what it grew
+//! by. Where the system does not tell who
 //! has it open, looking for data waits at least for calls that write through the cache. What a program writes through a
 //! mapping (`mmap`) then moves no time but at its first touch of a page: only reading twice shows it.
 //!
@@ -22,7 +23,8 @@ use std::time::{Duration, Instant};
 
 use crate::sync::lock;
 use carrack_core::tuning::{
-    APPEND_TAKES, RESTS_MAX, SETTLED_AFTER, TICK, WHOLE_SECONDS, WRITE_TAKES, WRITER_LOOK, WRITTEN_BYTES_PER_SECOND_MIN,
+    RESTS_MAX, SETTLED_AFTER, TICK, WHOLE_SECONDS, WRITE_TAKES, WRITE_TAKES_MAX, WRITER_LOOK,
+    WRITTEN_BYTES_PER_SECOND_MIN,
 };
 use carrack_sys::dir::{FileTime, Stat};
 use carrack_sys::file::{self, Writers};
@@ -80,10 +82,10 @@ fn nanos(time: FileTime) -> Nanos {
     Nanos::from(time.seconds) * 1_000_000_000 + Nanos::from(time.nanos)
 }
 
-/// How long a call may take that writes so much, into storage that is as slow as any, and takes `least` for anything.
-fn longest_write(bytes: u64, least: Duration) -> Duration {
-    let longest = least + Duration::from_secs(bytes / WRITTEN_BYTES_PER_SECOND_MIN);
-    longest.min(SETTLED_AFTER)
+/// How long a call is waited for that writes so many bytes.
+fn longest_write(bytes: u64) -> Duration {
+    let longest = WRITE_TAKES + Duration::from_millis(bytes / (WRITTEN_BYTES_PER_SECOND_MIN / 1000));
+    longest.min(WRITE_TAKES_MAX)
 }
 
 /// What a change that is old enough to be seen again says of calls to write that began with it.
@@ -115,8 +117,8 @@ impl Looks<'_> {
             return Ok(UnderWay::Ended);
         }
         let grown = stat.size.saturating_sub(self.first.size);
-        let (written, least) = if grown > 0 { (grown, APPEND_TAKES) } else { (stat.size, WRITE_TAKES) };
-        let left = longest_write(written, least).saturating_sub(age);
+        let written = if grown > 0 { grown } else { stat.size };
+        let left = longest_write(written).saturating_sub(age);
         if writers == Writers::Unknown || left.is_zero() {
             // Looking for data waits for whoever is writing through the cache: both take the file's lock.
             file::next_data(self.file, 0)?;
@@ -220,15 +222,15 @@ mod tests {
             UnderWay::Endless => panic!("it has not changed"),
         };
         let (megabytes, instant) = (1_000_000, Duration::from_millis(1));
-        for (size, longest) in [(1000, 5), (16 * megabytes, 13), (600 * megabytes, 305), (1 << 40, 600)] {
-            let longest = Duration::from_secs(longest);
+        for (size, longest) in [(1000, 500), (15 * megabytes, 5500), (600 * megabytes, 45_000), (1 << 40, 45_000)] {
+            let longest = Duration::from_millis(longest);
             assert_eq!(calls(&mut looks(size), size, TICK), Some(WRITER_LOOK), "{size}");
             assert_eq!(calls(&mut looks(size), size, longest - instant), Some(instant), "{size}");
             assert_eq!(calls(&mut looks(size), size, longest), None, "{size}");
         }
         let grown = 600 * megabytes + 1000;
-        assert_eq!(calls(&mut looks(600 * megabytes), grown, APPEND_TAKES - instant), Some(instant));
-        assert_eq!(calls(&mut looks(600 * megabytes), grown, APPEND_TAKES), None);
+        assert_eq!(calls(&mut looks(600 * megabytes), grown, WRITE_TAKES - instant), Some(instant));
+        assert_eq!(calls(&mut looks(600 * megabytes), grown, WRITE_TAKES), None);
         // One that changes whenever it is looked at never rests.
         let (mut looked, mut times) = (looks(1000), 0);
         while !matches!(looked.calls(&sized(1000, times), TICK).unwrap(), UnderWay::Endless) {

@@ -126,7 +126,7 @@ impl OpenSource {
     pub fn settled(mut self, clocks: &SourceClocks, rest: &mut dyn FnMut(Duration) -> bool) -> Result<Self, Failure> {
         let found = settle(clocks, &self.file, rest).map_err(|error| io_failure(Side::Source, "stat", &error))?;
         self.stat = found.ok_or_else(|| {
-            let why = "is written to all the time";
+            let why = "a program has it open for writing, and changes it again and again";
             failure(ErrorCode::SourceChanged, Side::Source, why).for_reason(Reason::SourceBusy)
         })?;
         Ok(self)

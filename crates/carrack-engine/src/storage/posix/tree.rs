@@ -37,6 +37,7 @@ use super::past_cache::WriteBehind;
 use super::refusal::why_not_made;
 use super::reserve::Reserve;
 use super::stale::Stale;
+use super::syncs::Syncs;
 use super::times::system_time;
 use super::unkept::{MODE_MASK, UnkeptTally};
 use super::watch::Watch;
@@ -122,7 +123,8 @@ impl Tree {
     ) -> io::Result<Self> {
         let stale = journal.as_deref().and_then(Stale::of);
         let clean = stale.map(|stale| -> Clean { Box::new(move |directory| stale.remove_from(directory)) });
-        let directories = Directories::new(root, durability == Durability::Each, ask, clean)?;
+        let syncs = Syncs::new(journal.clone());
+        let directories = Directories::new(root, durability == Durability::Each, (ask, clean), syncs)?;
         let (watch, published, unkept) = (Watch::default(), Mutex::default(), UnkeptTally::default());
         Ok(Self {
             shared: Arc::new(Shared {
@@ -418,7 +420,7 @@ impl Tree {
             return Ok(false);
         }
         let _entered = self.shared.watch.enter("sync", &Arc::from(&b""[..]));
-        self.shared.directories.sync_file_systems().map(|()| true)
+        self.shared.directories.sync_file_systems()
     }
 
     /// What may be gone because a sync has failed.

@@ -35,6 +35,12 @@ impl ReceiveRun {
                 std::iter::once(first).chain(std::iter::from_fn(|| work.try_recv().ok())).collect();
             self.commits_waiting.fetch_sub(group.len(), Ordering::Relaxed);
             let synced = self.sync_group(&group);
+            // Where no later sync can mend it, what is still to come would be copied in vain.
+            if synced.is_err()
+                && let Err(why) = self.destination.sync_all()
+            {
+                self.driver.tell(|machine| machine.fail(why));
+            }
             for commit in group {
                 self.commit(commit, &synced);
             }

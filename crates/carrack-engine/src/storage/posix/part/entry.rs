@@ -13,9 +13,9 @@ use carrack_sys::dir;
 use carrack_sys::dir::{Dir, Kind, Links};
 
 use super::{Shared, verify_stored};
-use crate::error::failure;
+use crate::error::{failure, io_failure};
 use crate::storage::posix::descriptors::patiently;
-use crate::storage::posix::directories::{Names, OpenDir, twin};
+use crate::storage::posix::directories::{Names, OpenDir, is_stale, twin};
 use crate::storage::posix::names::PartName;
 use crate::storage::posix::refusal::why_refused;
 use crate::storage::posix::times::system_time;
@@ -125,12 +125,18 @@ impl PartEntry {
         let each = self.shared.durability == Durability::Each;
         let group = self.shared.durability == Durability::Group;
         let directories = &self.shared.directories;
-        let is_synced = directories.within(&self.parent, "sync the directory", |directory| {
+        // Not being able to open a directory is no sync that has failed.
+        let (alone, device, synced) = directories.within(&self.parent, "sync the directory", |directory| {
             let alone = each || (group && directory.file_system.syncs_alone());
-            if alone { directory.dir.sync().map(|()| true) } else { Ok(false) }
-        });
-        if !is_synced.inspect_err(|why| directories.syncs.failed(why))? && group {
-            directories.syncs.named(&self.path());
+            match if alone { directory.dir.sync() } else { Ok(()) } {
+                Err(error) if is_stale(&error) => Err(error),
+                synced => Ok((alone, directory.file_system.device, synced)),
+            }
+        })?;
+        let failed = |error: io::Error| io_failure(Side::Destination, "sync the directory", &error);
+        synced.map_err(failed).inspect_err(|why| directories.syncs.failed(why))?;
+        if group && !alone {
+            directories.syncs.named(device, &self.path());
         }
         Ok(true)
     }

@@ -7,7 +7,7 @@ use std::fs::File;
 use carrack_core::digest::{FileTree, block_count, block_length};
 use carrack_core::path::split_name;
 use carrack_core::report::{FileDigests, ItemKind};
-use carrack_core::request::{Digests, Verify};
+use carrack_core::request::{Digests, Durability, Verify};
 use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{PublishedItem, published_key};
 use carrack_core::tuning::SLICE_BYTES;
@@ -100,6 +100,10 @@ impl Tree {
             published.insert((standing.stat.device, standing.stat.inode), path.to_vec());
         }
         self.shared.count_in_memory(standing.kind, &standing.ground);
+        // No sync of this session has covered it yet.
+        if self.shared.durability == Durability::Group {
+            self.shared.directories.syncs.named(standing.stat.device, path);
+        }
         standing.digests
     }
 

@@ -181,7 +181,8 @@ fn directories_beside_each_other_are_entered_at_once_and_each_by_one_thread() {
         counts[0] -= 1;
     };
     let top = Dir::open_ambient(directory.path()).unwrap();
-    let directories = Directories::new(top, false, Box::new(|_| None), Some(Box::new(clean))).unwrap();
+    let directories =
+        Directories::new(top, false, (Box::new(|_| None), Some(Box::new(clean))), Syncs::default()).unwrap();
     let found: Vec<_> = std::thread::scope(|scope| {
         let all = [&b"p/a"[..], b"p/b", b"p/a", b"p/b", b"p/b/c"];
         let started = all.map(|path| scope.spawn(|| directories.get(path).unwrap()));
