@@ -305,8 +305,8 @@ pub const MUTATIONS: &[Mutation] = &[
         "whoever trickles holds a dial",
         "crates/carrack-engine/src/net/deadlines.rs",
         [
-            "let result = WATCH.guard(socket, left, handshake);",
-            "let result = WATCH.guard(socket, 100 * left, handshake);",
+            "let result = watch.guard(socket, left, handshake);",
+            "let result = watch.guard(socket, 100 * left, handshake);",
         ],
         DIAL,
     ),
@@ -379,7 +379,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "TCP counts a peer that takes nothing as silent, though it answers",
         "crates/carrack-engine/src/net/tls_duplex.rs",
-        ["let _ = set_user_timeout(&socket, Duration::ZERO);", "let _ = set_user_timeout(&socket, Duration::from_secs(20));"],
+        ["let _ = set_user_timeout(socket, Duration::ZERO);", "let _ = set_user_timeout(socket, Duration::from_secs(20));"],
         "-p carrack --test system output::reader_that_stops",
     ),
     mutation(

@@ -255,7 +255,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "only the destination's own file system is synced at the end",
         "crates/carrack-engine/src/storage/posix/directories.rs",
-        ["tops.chain([&self.root.dir]).try_for_each", "tops.take(0).chain([&self.root.dir]).try_for_each"],
+        ["tops.chain([root]).try_for_each", "tops.take(0).chain([root]).try_for_each"],
         "-p carrack --test system destination::",
     ),
     mutation(

@@ -129,14 +129,8 @@ fn begin<'a>(order: &'a Order, lock: &Lock, context: Context, reach: Reach) -> R
     let failed = Writer::begin_failed(&order.directory).map_err(told)?;
     let program = env!("CARGO_PKG_VERSION").to_owned();
     let began = Record::Began { fence: order.fence, time: now(), process, program };
-    let teller = Teller::start(
-        (journal, failed),
-        &history,
-        order.pairs.len(),
-        Limit::of(order),
-        context.stop.clone(),
-        &began,
-    )?;
+    let teller =
+        Teller::start((journal, failed), &history, order.pairs.len(), Limit::of(order), context.stop.clone(), &began)?;
     tell_recovered(&teller, &recovered);
     let reached = history.reached;
     let ended: u64 = history.pairs.values().map(|pair| pair.progress.bytes_moved).sum();
