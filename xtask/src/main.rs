@@ -36,7 +36,7 @@ usage: cargo xtask <chore>
 long runs of tests, for a night or before a release:
 
   sim [--seeds N] [--first K]   the simulation of both machines, so many seeds from K on
-  sweep kill|power|race         killed at every call; power cut 100 times; names swapped for a minute each
+  sweep NAME                    kill, power, race and others: killed at every call; power cut 100 times; names swapped for a minute
   soak --minutes M              a node under copies, kills, resets and a full disk: does it grow?
   crowd [--clients N] [--rounds R]   commands all at once at a slow node: all must end well (300 and 10)
   mutants [WORDS]               safeguards taken out one by one (those whose name or test has WORDS): a test must fail";
