@@ -75,6 +75,7 @@ const HOUSE: &[Folder] = &[
             &["net"],
             &["own_files", "panics", "standard", "stop"],
             &["error", "sync"],
+            &["threads"],
         ],
     },
     Folder {

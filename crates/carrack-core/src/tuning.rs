@@ -41,14 +41,15 @@ pub const WHOLE_SECONDS: Duration = Duration::from_millis(2020);
 /// What changed so long ago is not being written by a call that began then: one call writes 2 GiB at most, at 4 MB/s or
 /// faster.
 pub const SETTLED_AFTER: Duration = Duration::from_secs(600);
-/// Slowest rate at which storage takes what one call writes. A call that writes past the cache (`O_DIRECT`), or that was
-/// only handed to the kernel (AIO, `io_uring`), moves the file's times when it begins, and not when it ends. So while
-/// somebody has a file open for writing, a call may be under way for as long as writing the whole file takes at this rate.
+/// Slowest rate at which storage takes what one call writes. A call that writes past the cache (`O_DIRECT`), or that
+/// was only handed to the kernel (AIO, `io_uring`), moves the file's times when it begins, and not when it ends. So
+/// while somebody has a file open for writing, a call may be under way for as long as writing the whole file takes at
+/// this rate.
 pub const WRITTEN_BYTES_PER_SECOND_MIN: u64 = 3_000_000;
 /// Added to that: the time that the smallest write may take.
 pub const WRITE_TAKES: Duration = Duration::from_millis(500);
-/// Longest time to wait for such a call, whatever the size of the file. A file that stays open, as that of a database, must
-/// not hold a copy up for long; a call of 2 GiB, the largest there is, ends in this time at 48 MB/s.
+/// Longest time to wait for such a call, whatever the size of the file. A file that stays open, as that of a database,
+/// must not hold a copy up for long; a call of 2 GiB, the largest there is, ends in this time at 48 MB/s.
 pub const WRITE_TAKES_MAX: Duration = Duration::from_secs(45);
 /// How often a file is looked at that somebody has open for writing and changed a short while ago.
 pub const WRITER_LOOK: Duration = Duration::from_millis(50);

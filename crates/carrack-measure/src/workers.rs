@@ -156,6 +156,7 @@ pub fn run(job: &Job<'_>) -> io::Result<Done> {
 }
 
 /// [`run`] with threads as `builder` makes them; it is given the worker's number.
+#[expect(clippy::disallowed_methods, reason = "a test gives threads that cannot be made; that is an error here, too")]
 fn run_with(job: &Job<'_>, builder: &dyn Fn(usize) -> Builder) -> io::Result<Done> {
     let workers = job.files * job.depth;
     let shared = Shared {

@@ -21,14 +21,13 @@ use carrack_core::path::display_bytes;
 use carrack_core::report::{ErrorCode, Failure, ProgramSent, Reason, Side};
 use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
-use carrack_sys::errno::{EAGAIN, EMFILE, ENFILE, ENOMEM};
 use carrack_sys::threads;
 use data_encoding::HEXLOWER;
 
 use super::bootstrap::{AGENT, FAILED_LINE, GZIP, MISSING_LINE, NEED_LINE, script};
 use super::program::Program;
 use super::refusals;
-use crate::error::{describe, failure, system_failure};
+use crate::error::{describe, failure, failure_unless_limited, system_failure};
 use crate::net::connect::look_up;
 use crate::stop::Stop;
 use crate::sync::lock;
@@ -128,8 +127,7 @@ pub fn start_as(
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| {
             let why = format!("{program}: cannot be started: {}", describe(&error));
-            let limited = matches!(error.raw_os_error(), Some(EAGAIN | ENOMEM | EMFILE | ENFILE));
-            failure(if limited { ErrorCode::ResourceLimit } else { ErrorCode::ConnectFailed }, Side::Command, why)
+            failure_unless_limited(ErrorCode::ConnectFailed, Side::Command, &error, why)
         })?;
     let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let messages = Messages::default();

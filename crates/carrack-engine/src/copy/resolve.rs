@@ -383,8 +383,8 @@ fn join_typed(directory: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Refuses to copy something onto or into itself, of ends on one host, also if one of them sees other mounts (a container,
-/// a service with a file system of its own).
+/// Refuses to copy something onto or into itself, of ends on one host, also if one of them sees other mounts (a
+/// container, a service with a file system of its own).
 fn check_not_itself(
     request: &CopyRequest,
     ends: &mut Ends,

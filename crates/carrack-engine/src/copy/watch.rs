@@ -251,7 +251,8 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// See [`Self::keep_unsynced`]: when both ends have ended, or are not waited for. The sender has counted them as done.
+    /// See [`Self::keep_unsynced`]: when both ends have ended, or are not waited for. The sender has counted them as
+    /// done.
     pub(super) fn tell_unsynced(&mut self) {
         let count = std::mem::take(&mut self.unsynced_count);
         let counts = &mut self.report.counts;

@@ -90,6 +90,18 @@ pub struct End {
     tuning: Arc<Tuning>,
 }
 
+/// Writes to an ssh process, which ends when the writer is closed.
+fn writer_to_ssh(out: io::Result<PipeWriter>, process: u32) -> Result<MuxWriter, Failure> {
+    let lost = |error: io::Error| failure(ErrorCode::Internal, Side::Command, describe(&error)).during("a pipe");
+    let out = out.map_err(lost)?;
+    let end = out.end();
+    let abort = move || {
+        end.end();
+        end_process(process);
+    };
+    Ok(MuxWriter::new(Box::new(out), Box::new(abort)))
+}
+
 impl End {
     /// Brings up the agent of a location. `options` are of this location alone.
     ///
@@ -116,15 +128,7 @@ impl End {
                 program_sent = session.sent;
                 steps.push((StartStep::Login, Instant::now()));
                 let process = child.id();
-                let lost =
-                    |error: io::Error| failure(ErrorCode::Internal, Side::Command, describe(&error)).during("a pipe");
-                let out = PipeWriter::new(session.input).map_err(lost)?;
-                let end = out.end();
-                let abort = move || {
-                    end.end();
-                    end_process(process);
-                };
-                let writer = MuxWriter::new(Box::new(out), Box::new(abort));
+                let writer = writer_to_ssh(PipeWriter::new(session.input), process)?;
                 spawn_reader(id, host.to_string(), &writer, session.output, &forward, words)?;
                 (host.to_string(), writer, Reached::Ssh(child))
             }

@@ -437,8 +437,8 @@ action! {
     /// Has a paused task go on; one that waits for another attempt, or for a confirmation, goes on at once.
     resume "/tasks/{id}/resume" Resume
 }
-/// Tries again what failed of a task that has ended without success. What counts as done is compared with what is at the
-/// destination; what is gone or has changed is copied again.
+/// Tries again what failed of a task that has ended without success. What counts as done is compared with what is at
+/// the destination; what is gone or has changed is copied again.
 #[utoipa::path(
     post, path = "/tasks/{id}/retry", tag = "tasks", params(("id" = String, Path, description = "The task.")),
     request_body = Option<TaskRetry>,

@@ -5,8 +5,8 @@
 //! little endian), the kind (`u8`), the body (protobuf), and the CRC-32C of all three. A batch of records is appended
 //! with one write. After a crash the last batch may be torn: readers take what is whole, and the next worker, which
 //! holds the task's lock, cuts the rest. The file `failed` has the same form, and holds only the items that the attempt
-//! under way, or the last one, has told as failed. The file `withdrawn` says which items of the journal do not count any
-//! more.
+//! under way, or the last one, has told as failed. The file `withdrawn` says which items of the journal do not count
+//! any more.
 
 mod body;
 mod error;

@@ -314,8 +314,8 @@ pub trait Ledger: Send + Sync + 'static {
     /// Replaces what is known of an endpoint whose version is `row.endpoint.version`, which grows by one.
     ///
     /// # Errors
-    /// [`LedgerError::Missing`]; [`LedgerError::Conflict`] where the version is another, and where open tasks use it and
-    /// its location is to be another.
+    /// [`LedgerError::Missing`]; [`LedgerError::Conflict`] where the version is another, and where open tasks use it
+    /// and its location is to be another.
     fn change_endpoint(&self, row: &EndpointRow, event: &NewEvent, now: Moment) -> Answer<Endpoint>;
 
     /// Removes an endpoint that no open task and no timer uses.

@@ -105,6 +105,19 @@ pub struct Operation {
     grants: Arc<Api>,
 }
 
+/// Writes to the log that the ledger is older than the directories of tasks beside it.
+fn tell_whether_older(ledger: &dyn Ledger, directory: &Directory) {
+    match older::news(ledger, &directory.tasks()) {
+        Ok(None) => {}
+        Ok(Some(news)) => tracing::error!(
+            target: "carrack::service",
+            "the ledger is older than the tasks beside it: {news}; put the newer ledger back, or give its backup to \
+             `carrack service restore`"
+        ),
+        Err(error) => tracing::error!(target: "carrack::service", "the tasks beside the ledger: {error}"),
+    }
+}
+
 impl Operation {
     /// Opens what there is, or makes it; finds the workers of an earlier service; begins.
     ///
@@ -121,15 +134,7 @@ impl Operation {
         let ledger = SqliteLedger::open(&directory.ledger(), clock.now())
             .map_err(|error| StartError::Failed { why: error.to_string(), hint: Some(error.kind.hint().to_owned()) })?;
         let ledger: Arc<dyn Ledger> = Arc::new(ledger);
-        match older::news(&*ledger, &directory.tasks()) {
-            Ok(None) => {}
-            Ok(Some(news)) => tracing::error!(
-                target: "carrack::service",
-                "the ledger is older than the tasks beside it: {news}; put the newer ledger back, or give its backup to \
-                 `carrack service restore`"
-            ),
-            Err(error) => tracing::error!(target: "carrack::service", "the tasks beside the ledger: {error}"),
-        }
+        tell_whether_older(&*ledger, &directory);
         let seal = Arc::new(Seal::open(&directory.seal_key()).map_err(failed)?);
         let certificate = match config.certificate {
             Some(files) => Certificate::load(files),

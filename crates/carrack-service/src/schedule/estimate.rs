@@ -59,11 +59,11 @@ pub(super) fn estimate(runs: &[Run], size: Size) -> Option<Range> {
     let mut ratios: Vec<f64> = runs.iter().map(|run| seconds(run) / at(fit, terms(run.size)).max(1e-3)).collect();
     ratios.sort_by(f64::total_cmp);
     // A term that earlier tasks were too small to show: the fastest of them is the slowest that it can be.
-    for term in 1..TERMS {
+    for (term, fitted) in fit.iter_mut().enumerate().skip(1) {
         let seen = runs.iter().map(|run| terms(run.size)[term]).fold(0.0, f64::max);
-        if fit[term] <= 0.0 && seen > 0.0 && terms(size)[term] > FAR * seen {
+        if *fitted <= 0.0 && seen > 0.0 && terms(size)[term] > FAR * seen {
             let each = runs.iter().filter(|run| terms(run.size)[term] > 0.0);
-            fit[term] = each.map(|run| seconds(run) / terms(run.size)[term]).fold(f64::INFINITY, f64::min);
+            *fitted = each.map(|run| seconds(run) / terms(run.size)[term]).fold(f64::INFINITY, f64::min);
         }
     }
     // The fewer there were, the less their spread says.

@@ -8,9 +8,8 @@ use super::called::Called;
 use super::ends::OpenEnd;
 use super::history::History;
 use super::limit::Over;
-use super::look::{Looked, look};
 use super::order::Order;
-use super::removal;
+use super::places;
 use super::teller::Teller;
 use crate::model::{EventKind, TaskFailure};
 
@@ -79,7 +78,7 @@ impl Attempt<'_> {
         let ends = [(Some(source), Side::Source), (destination, Side::Destination)];
         for (end, side) in ends.into_iter().filter_map(|(end, side)| Some((end?, side))) {
             if end.location.path().is_some() {
-                removal::open(end, &self.context).map_err(|why| Failure { side, ..why })?;
+                places::open(end, &self.context).map_err(|why| Failure { side, ..why })?;
             }
         }
         let kept = self.teller.begin_anew(&self.order.directory, pair);
@@ -87,38 +86,6 @@ impl Attempt<'_> {
         self.history.pairs.remove(&pair);
         let text = format!("pair {pair} leads elsewhere than in the attempt before: all of it is done anew");
         self.teller.event(EventKind::Note, text, serde_json::json!({ "pair": pair }));
-        Ok(())
-    }
-
-    /// Compares what earlier attempts have done of a pair with what is there. What is not there is to be done again.
-    ///
-    /// # Errors
-    /// What keeps the destination from being looked at.
-    pub fn compare(&mut self, pair: u32, source: &OpenEnd, destination: &OpenEnd) -> Result<(), Failure> {
-        let Looked { there, remembered, why, lost, replaced } = look(self, pair, source, destination)?;
-        self.teller.remember(pair, remembered);
-        let mut text = format!("{there} items of earlier attempts are at the destination");
-        if remembered > 0 {
-            let why = why.unwrap_or_else(|| "their sources are not there any more".to_owned());
-            text += &format!(", {remembered} are only remembered ({why})");
-        }
-        if !lost.is_empty() {
-            text += &format!(", {} are gone or have changed and are copied again", lost.len());
-        }
-        let detail = serde_json::json!({
-            "pair": pair, "there": there, "remembered": remembered, "lost": lost.len(),
-        });
-        if there + remembered > 0 || !lost.is_empty() {
-            self.note_reached();
-            self.teller.event(EventKind::Note, text, detail);
-        }
-        if lost.is_empty() && replaced.is_empty() {
-            return Ok(());
-        }
-        let Some(history) = self.history.pairs.get_mut(&pair) else { return Ok(()) };
-        let told = self.teller.tell_lost(&self.order.directory, pair, history, &lost, &replaced);
-        history.progress = told.map_err(|why| Failure::new(ErrorCode::InputOutput, Side::Command, why))?;
-        history.failed.extend(lost.into_iter().map(|(_, item)| item.path));
         Ok(())
     }
 }

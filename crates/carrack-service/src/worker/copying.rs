@@ -15,6 +15,7 @@ use super::attempt::Attempt;
 use super::ends::{OpenEnd, copy_options};
 use super::failures::{can_pass, is_source_error};
 use super::history::{PairHistory, Rest, Told};
+use super::look;
 use super::removal;
 use crate::journal::{EndCounts, Item};
 use crate::model::{EventKind, ItemState, Progress, TaskKind};
@@ -48,7 +49,7 @@ pub fn copy(
     match rest {
         Rest::Whole => {}
         Rest::Anew => attempt.begin_anew(pair, source, Some(destination))?,
-        Rest::Failed | Rest::Look => attempt.compare(pair, source, destination)?,
+        Rest::Failed | Rest::Look => look::compare(attempt, pair, source, destination)?,
     }
     let history = attempt.history.pairs.remove(&pair).unwrap_or_default();
     let (is_done, sources_deleted) = (history.passes > 0 && history.failed.is_empty(), history.sources_deleted);

@@ -2,10 +2,9 @@
 //! submitted the task.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::order::Order;
-use super::teller::now;
 use crate::clock::Moment;
 
 /// The file, below a task's directory, in which the service says what the deadline is by now.
@@ -83,7 +82,7 @@ impl Limit {
 }
 
 fn instant_of(deadline: Moment) -> Option<Instant> {
-    Instant::now().checked_add(deadline.since(now()))
+    Instant::now().checked_add(deadline.since(SystemTime::now().into()))
 }
 
 /// Says to whatever worker carries out the task, or will, what its deadline is.

@@ -2,8 +2,8 @@
 //!
 //! An item is there if the destination has what the source has: kind, size and modification time, or where a link
 //! leads. A file that differs in its time alone is read, and its digest is compared with that of the journal. Where the
-//! source is not there any more, kind and size decide, and the item is only *remembered*. Both sides are listed, so that
-//! a million files cost no million round trips; 48 bytes are kept for each item.
+//! source is not there any more, kind and size decide, and the item is only *remembered*. Both sides are listed, so
+//! that a million files cost no million round trips; 48 bytes are kept for each item.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,9 +16,9 @@ use carrack_engine::files::{Files, ListEntry};
 
 use super::attempt::Attempt;
 use super::ends::OpenEnd;
-use super::removal::{below, is_contents, open, source_path};
+use super::places::{below, is_contents, open, source_path};
 use crate::journal::{Item, JournalError, Reader, Record, Withdrawn};
-use crate::model::ItemState;
+use crate::model::{EventKind, ItemState};
 
 /// The file, below a task's directory, that has digests compared, too.
 const RECHECK: &str = "recheck";
@@ -145,11 +145,43 @@ struct Look<'a> {
     items: Items,
 }
 
+/// Compares what earlier attempts have done of a pair with what is there. What is not there is to be done again.
+///
+/// # Errors
+/// What keeps the destination from being looked at.
+pub fn compare(attempt: &mut Attempt<'_>, pair: u32, source: &OpenEnd, destination: &OpenEnd) -> Result<(), Failure> {
+    let Looked { there, remembered, why, lost, replaced } = look(attempt, pair, source, destination)?;
+    attempt.teller.remember(pair, remembered);
+    let mut text = format!("{there} items of earlier attempts are at the destination");
+    if remembered > 0 {
+        let why = why.unwrap_or_else(|| "their sources are not there any more".to_owned());
+        text += &format!(", {remembered} are only remembered ({why})");
+    }
+    if !lost.is_empty() {
+        text += &format!(", {} are gone or have changed and are copied again", lost.len());
+    }
+    let detail = serde_json::json!({
+        "pair": pair, "there": there, "remembered": remembered, "lost": lost.len(),
+    });
+    if there + remembered > 0 || !lost.is_empty() {
+        attempt.note_reached();
+        attempt.teller.event(EventKind::Note, text, detail);
+    }
+    if lost.is_empty() && replaced.is_empty() {
+        return Ok(());
+    }
+    let Some(history) = attempt.history.pairs.get_mut(&pair) else { return Ok(()) };
+    let told = attempt.teller.tell_lost(&attempt.order.directory, pair, history, &lost, &replaced);
+    history.progress = told.map_err(|why| Failure::new(ErrorCode::InputOutput, Side::Command, why))?;
+    history.failed.extend(lost.into_iter().map(|(_, item)| item.path));
+    Ok(())
+}
+
 /// Compares the items of a pair that earlier attempts have done, and that are not on the way to be done again.
 ///
 /// # Errors
 /// What keeps the destination from being looked at. A source that cannot be looked at is none.
-pub fn look(attempt: &Attempt<'_>, pair: u32, source: &OpenEnd, destination: &OpenEnd) -> Result<Looked, Failure> {
+fn look(attempt: &Attempt<'_>, pair: u32, source: &OpenEnd, destination: &OpenEnd) -> Result<Looked, Failure> {
     let (mut items, mut tops, mut flat) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     each_counted(attempt, pair, &mut |record, item| {
         items.push(Known { path: short_digest(&[&item.path]), record, ..Known::default() });

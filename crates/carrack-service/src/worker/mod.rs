@@ -20,6 +20,7 @@ pub mod lock;
 pub(crate) mod look;
 mod order;
 mod pass;
+mod places;
 mod removal;
 mod run;
 mod teller;

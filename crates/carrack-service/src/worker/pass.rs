@@ -1,5 +1,7 @@
 //! What a pass over a pair of a task counts.
 
+use carrack_core::report::ItemKind;
+
 use crate::journal::Item;
 use crate::model::{ItemState, Progress, TaskFailure};
 
@@ -101,4 +103,9 @@ pub fn add(sum: &mut Progress, more: &Progress) {
     sum.bytes_moved += more.bytes_moved;
     sum.bytes_verified += more.bytes_verified;
     sum.bytes_skipped += more.bytes_skipped;
+}
+
+/// An item that was done and is not there any more, or that had failed before, for the pass that follows.
+pub fn failed_item(pair: u32, path: Vec<u8>, kind: ItemKind, size: u64) -> Item {
+    Item { pair, path, kind, state: ItemState::Failed, size, digest: None, failure: None }
 }

@@ -4,15 +4,15 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::location::Location;
-use carrack_core::path::{bare, join};
+use carrack_core::path::bare;
 use carrack_core::report::{ItemKind, Report};
 use carrack_engine::files::{Files, ListEntry};
-use carrack_engine::{Context, threads};
+use carrack_engine::threads;
 
 use super::attempt::Attempt;
 use super::ends::OpenEnd;
 use super::history::Rest;
+use super::places::{below, is_contents, open, path_of, source_path};
 use crate::journal::{Item, ItemFilter, JournalError, each_item};
 use crate::model::{EventKind, ItemState, Progress};
 
@@ -20,16 +20,6 @@ use crate::model::{EventKind, ItemState, Progress};
 const LANES: usize = 4;
 /// Items that wait for one.
 const WAITING: usize = 64;
-
-pub(super) fn open(end: &OpenEnd, context: &Context) -> Result<Files, Failure> {
-    let context = Context { local: end.place.clone(), ..context.clone() };
-    Files::open(&end.location, &end.options, &context, &|_| {})
-}
-
-fn path_of(end: &OpenEnd) -> Result<&[u8], Failure> {
-    let none = || Failure::new(ErrorCode::Usage, Side::Source, "has no path, so nothing is kept or deleted there");
-    end.location.path().ok_or_else(none)
-}
 
 /// Deletes what a pair names, with all that is below it.
 ///
@@ -257,33 +247,6 @@ impl Lanes<'_> {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Joins to a path that may be empty, which is where one begins.
-pub(super) fn below(directory: &[u8], path: &[u8]) -> Vec<u8> {
-    match directory {
-        b"" => path.to_vec(),
-        _ => join(directory, path),
-    }
-}
-
-/// Whether the content of a directory was copied, not the directory: the engine's rule of names.
-pub(super) fn is_contents(path: &[u8]) -> bool {
-    let name = bare(path).rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    path.ends_with(b"/") || matches!(name, b"" | b"." | b".." | b"~")
-}
-
-/// Where an item was copied from. Of a source without a slash at its end, the item's first name is the source's own, or
-/// that which it was given at the destination.
-pub(super) fn source_path(location: &Location, item: &[u8]) -> Vec<u8> {
-    let path = location.path().unwrap_or_default();
-    if is_contents(path) {
-        return below(bare(path), item);
-    }
-    match item.iter().position(|&byte| byte == b'/') {
-        Some(slash) => join(path, &item[slash + 1..]),
-        None => path.to_vec(),
-    }
 }
 
 /// Deletes directories that hold nothing else. What is put there meanwhile stays: nothing but an empty directory goes.

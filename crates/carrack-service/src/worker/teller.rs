@@ -17,7 +17,7 @@ use carrack_engine::{Stop, StopReason, threads};
 use super::failures::told;
 use super::history::{History, PairHistory, Told};
 use super::limit::{Limit as TimeLimit, Over};
-use super::pass::{Pass, add};
+use super::pass::{Pass, add, failed_item};
 use crate::clock::Moment;
 use crate::journal::{AttemptEnd, EndCounts, EndKind, Item, JournalError, PairEnd, Record, Sample, Withdrawn, Writer};
 use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};
@@ -86,11 +86,6 @@ struct Shared {
     /// Ends the work where nothing can be told any more.
     stop: Stop,
     sync: File,
-}
-
-/// An item that was done and is not there any more, or that had failed before, for the pass that follows.
-fn failed_item(pair: u32, path: Vec<u8>, kind: ItemKind, size: u64) -> Item {
-    Item { pair, path, kind, state: ItemState::Failed, size, digest: None, failure: None }
 }
 
 /// The time of the wall clock.
@@ -194,8 +189,8 @@ impl Teller {
         Ok(())
     }
 
-    /// Tells what is left of what was done of a pair, as a pass of its own: `lost` are not there any more, as they were,
-    /// and where their records begin; records that begin where
+    /// Tells what is left of what was done of a pair, as a pass of its own: `lost` are not there any more, as they
+    /// were, and where their records begin; records that begin where
     /// `replaced` says count no more. What the pair has done by now.
     ///
     /// # Errors
@@ -440,6 +435,7 @@ impl Telling {
             progress: self.progress(),
             failure: Some(failure),
             got_somewhere: false,
+            late: false,
         };
         let written = self.journal.append(began).and_then(|()| self.journal.append(&Record::Ended(end)));
         let written = written.and_then(|()| self.journal.finish());

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use super::sample::tests::full;
 use super::timeline::write::first;
-use super::{Destination, human, json};
+use super::{CopyTarget, human, json};
 use crate::error::CommandError;
 use crate::exit;
 use crate::golden::compare;
@@ -254,7 +254,7 @@ fn golden_reports() {
     let mut objects = String::new();
     for (name, report) in reports() {
         writeln!(text, "# {name}").expect("text");
-        let place = Destination::Place(Location::Local(b"there".to_vec()));
+        let place = CopyTarget::Place(Location::Local(b"there".to_vec()));
         let lines = [
             human::report(&report, false),
             human::unfinished(&report, &place).into_iter().collect(),

@@ -38,8 +38,9 @@ pub fn of_code(code: ErrorCode) -> Option<&'static str> {
 /// What to try in a situation.
 pub fn of_reason(reason: Reason) -> Option<&'static str> {
     Some(match reason {
-        // What to try stands in the text of the first; whoever replaced a source knows why.
-        Reason::OlderPeer | Reason::SourceReplaced => return None,
+        // What to try stands in the text of the first; whoever replaced a source knows why; a reader that left reads
+        // nothing.
+        Reason::OlderPeer | Reason::SourceReplaced | Reason::ReaderGone => return None,
         Reason::SourceBusy => "run the same command again when nothing writes to it",
         Reason::SourceGrew => {
             "run the same command again, or with --allow-growing to copy what it has when it is listed"
@@ -105,8 +106,6 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
             "ask whoever runs the service for a right that allows it"
         }
         Reason::GrantExpired => "run the same command again; or compare the clocks of the node and the service",
-        // Nobody is told.
-        Reason::ReaderGone => return None,
         Reason::PortInUse => "`ss -ltnp` shows which program has it; another port is taken by --listen ADDR:PORT",
         Reason::TooOldForOverlaps => "update it, or copy the sources one after the other",
     })

@@ -13,7 +13,7 @@ use carrack_core::request::{Durability, Existing, LinkKind, MainDigest, Verify};
 use data_encoding::HEXLOWER;
 
 use super::format::{self, count, counted};
-use super::{Destination, hints};
+use super::{CopyTarget, hints};
 
 /// The lines that an event is worth; `verbose` is how often `-v` was given.
 pub fn event(event: &Event, verbose: u8) -> Vec<String> {
@@ -76,8 +76,8 @@ pub fn failed_item(path: &[u8], failure: &Failure) -> String {
     format!("failed: {}", with_hint(failure, &failure.message_of(path), hints::of(failure)))
 }
 
-/// A path that a verb could not do its work on. It has one place, whose name is in the path: no side is told, but that of
-/// a connection.
+/// A path that a verb could not do its work on. It has one place, whose name is in the path: no side is told, but that
+/// of a connection.
 pub fn failed_path(path: &[u8], failure: &Failure) -> String {
     let told = match failure.side {
         Side::Source | Side::Destination => Failure { side: Side::Command, ..failure.clone() },
@@ -148,14 +148,14 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
 }
 
 /// Unfinished files that stay, and what to do with them.
-pub fn unfinished(report: &Report, destination: &Destination) -> Option<String> {
+pub fn unfinished(report: &Report, destination: &CopyTarget) -> Option<String> {
     let Unfinished { count, paths } = &report.unfinished;
     let shown: Vec<String> = paths.iter().take(3).map(|path| display_bytes(path).to_string()).collect();
     let more = if *count > shown.len() as u64 { ", …" } else { "" };
     let (files, them) = if *count == 1 { ("1 unfinished file", "it") } else { ("unfinished files", "them") };
     let files = if *count == 1 { files.to_owned() } else { format!("{count} {files}") };
     let place = match destination {
-        Destination::Place(place) => place.with_path(report.unfinished_in.clone()).to_string(),
+        CopyTarget::Place(place) => place.with_path(report.unfinished_in.clone()).to_string(),
         _ => display_bytes(&report.unfinished_in).to_string(),
     };
     (*count > 0).then(|| {

@@ -66,12 +66,12 @@ pub struct OutputOptions {
     /// Nothing is moved: the report is of a plan.
     pub dry_run: bool,
     /// Where the copy goes, as the user named it.
-    pub destination: Destination,
+    pub destination: CopyTarget,
 }
 
 /// Where a copy goes.
 #[derive(Clone, Debug, Default)]
-pub enum Destination {
+pub enum CopyTarget {
     /// To standard output: the exit code is that of the one file.
     Stdout,
     /// To a place with paths.
@@ -195,7 +195,7 @@ impl Output {
     /// Ends everything, tells the report, and answers with the exit code.
     pub fn finish(self, report: &Report) -> u8 {
         let mut exit_code = match self.options.destination {
-            Destination::Stdout => exit::of_stream(report),
+            CopyTarget::Stdout => exit::of_stream(report),
             _ => exit::of_report(report),
         };
         let mut state = self.lock();

@@ -22,7 +22,7 @@ fn options(directory: &Path) -> OutputOptions {
         bar: BarChoice::Never,
         stats: Duration::ZERO,
         dry_run: false,
-        destination: Destination::Other,
+        destination: CopyTarget::Other,
     }
 }
 

@@ -396,7 +396,7 @@ mod tests {
             assert_eq!(run(directory.path(), 0, 400 * 24 * HOUR, false), Vec::<String>::new());
             // Nor does a copy under the same key write it over, or begin anew without it.
             for anew in [false, true] {
-                let request = MarkerRequest { key: [1; 8], anew };
+                let request = MarkerRequest { key: [1; 8], anew, partial: false };
                 let journal = Journal::open(
                     &Dir::open_ambient(directory.path()).unwrap(),
                     &request,

@@ -423,8 +423,8 @@ impl Journal {
         }
     }
 
-    /// A sync of names, or of a whole file system, has failed. Later sessions send every item anew that has got its name:
-    /// the system tells of a lost page or name only once, so no later sync proves that they are there.
+    /// A sync of names, or of a whole file system, has failed. Later sessions send every item anew that has got its
+    /// name: the system tells of a lost page or name only once, so no later sync proves that they are there.
     pub fn doubt(&self) {
         {
             let mut state = self.lock();

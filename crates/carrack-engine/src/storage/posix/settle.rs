@@ -9,10 +9,10 @@
 //! That is so where nobody has the file open for writing, which a lease shows ([`file::writers`]): a call keeps it
 //! open, also one that was handed to the kernel, and so does a mapping. Where somebody has, a call may be under way for
 //! as long as storage takes to write a file of that size, but no longer than is waited for at most. A file that grows
-//! meanwhile is one that is appended to: what was there is not written over, and the call writes no more than what it grew
-//! by. Where the system does not tell who
-//! has it open, looking for data waits at least for calls that write through the cache. What a program writes through a
-//! mapping (`mmap`) then moves no time but at its first touch of a page: only reading twice shows it.
+//! meanwhile is one that is appended to: what was there is not written over, and the call writes no more than what it
+//! grew by. Where the system does not tell who has it open, looking for data waits at least for calls that write
+//! through the cache. What a program writes through a mapping (`mmap`) then moves no time but at its first touch of a
+//! page: only reading twice shows it.
 //!
 //! Files that changed at the same time are old at the same time: they are not waited for one by one.
 

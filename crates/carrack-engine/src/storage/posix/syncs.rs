@@ -4,21 +4,23 @@
 //! first failure is remembered here to the end of the session, which is not durable then.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side, Unsynced};
 
-use super::marker::Journal;
 use crate::error::failure;
 use crate::sync::lock;
+
+/// Called when a sync of names, or of a whole file system, has failed.
+pub type Doubt = Box<dyn Fn() + Send + Sync>;
 
 /// The syncs of a session.
 #[derive(Default)]
 pub struct Syncs {
     state: Mutex<SyncState>,
-    /// The marker, which must not claim what a failed sync has put in doubt.
-    journal: Option<Arc<Journal>>,
+    /// Told of a failed sync: the marker must not claim what is in doubt.
+    doubt: Option<Doubt>,
 }
 
 #[derive(Default)]
@@ -55,21 +57,19 @@ impl SyncState {
 }
 
 impl Syncs {
-    /// Of a session with a marker, or without one.
-    pub fn new(journal: Option<Arc<Journal>>) -> Self {
-        Self { journal, ..Self::default() }
+    /// Of a session that keeps a marker, or of one that keeps none.
+    pub fn new(doubt: Option<Doubt>) -> Self {
+        Self { doubt, ..Self::default() }
     }
 
     /// A sync of names, or of a whole file system, has failed.
     pub fn failed(&self, why: &Failure) {
         lock(&self.state).failed.get_or_insert_with(|| why.clone());
-        if let Some(journal) = &self.journal {
-            journal.doubt();
-        }
+        self.doubt.iter().for_each(|doubt| doubt());
     }
 
-    /// A sync of one file has failed. Storage that is full lost what it could not take, and nothing else. The marker goes
-    /// on to claim other items: an error of one file's content says nothing of them.
+    /// A sync of one file has failed. Storage that is full lost what it could not take, and nothing else. The marker
+    /// goes on to claim other items: an error of one file's content says nothing of them.
     pub fn file_failed(&self, why: &Failure) {
         if !matches!(why.code, ErrorCode::NoSpace | ErrorCode::QuotaExceeded | ErrorCode::FileTooLarge) {
             lock(&self.state).failed.get_or_insert_with(|| why.clone());

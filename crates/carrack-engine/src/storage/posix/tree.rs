@@ -37,7 +37,7 @@ use super::past_cache::WriteBehind;
 use super::refusal::why_not_made;
 use super::reserve::Reserve;
 use super::stale::Stale;
-use super::syncs::Syncs;
+use super::syncs::{Doubt, Syncs};
 use super::times::system_time;
 use super::unkept::{MODE_MASK, UnkeptTally};
 use super::watch::Watch;
@@ -123,7 +123,8 @@ impl Tree {
     ) -> io::Result<Self> {
         let stale = journal.as_deref().and_then(Stale::of);
         let clean = stale.map(|stale| -> Clean { Box::new(move |directory| stale.remove_from(directory)) });
-        let syncs = Syncs::new(journal.clone());
+        let doubt = journal.clone().map(|journal| -> Doubt { Box::new(move || journal.doubt()) });
+        let syncs = Syncs::new(doubt);
         let directories = Directories::new(root, durability == Durability::Each, (ask, clean), syncs)?;
         let (watch, published, unkept) = (Watch::default(), Mutex::default(), UnkeptTally::default());
         Ok(Self {

@@ -2,9 +2,10 @@
 //! and go on, nodes that are away, and a service that is killed between any two calls. Everything comes from a seed.
 //!
 //! Checked after every step: what was acknowledged is there; no two workers carry out a task at once; a submission is
-//! one task; an end stays; a task that SUCCEEDED has all its items at the place that its endpoints name now, whoever has
-//! moved endpoints, replaced tokens, changed deadlines, deleted or altered files meanwhile; nobody is CANCELLED, PAUSED or
-//! FAILED without a reason. At the end everything is mended, and every task has to come to its right end in time.
+//! one task; an end stays; a task that SUCCEEDED has all its items at the place that its endpoints name now, whoever
+//! has moved endpoints, replaced tokens, changed deadlines, deleted or altered files meanwhile; nobody is CANCELLED,
+//! PAUSED or FAILED without a reason. At the end everything is mended, and every task has to come to its right end in
+//! time.
 //!
 //! `CARRACK_SIM_STEPS=1000000 cargo test -p carrack-service --release simulation_of_many_seeds` takes so many steps; a
 //! failure prints its seed, and `CARRACK_SIM_SEED=N` runs that one alone.

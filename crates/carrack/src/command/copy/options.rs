@@ -26,7 +26,7 @@ use crate::command::named::{self, Needs, VerbPlace};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
 use crate::output::timeline::write::asked;
-use crate::output::{BarChoice, Destination, OutputOptions, TimelineOptions};
+use crate::output::{BarChoice, CopyTarget, OutputOptions, TimelineOptions};
 use crate::tokens;
 
 /// Between two progress lines where there is no bar.
@@ -206,10 +206,10 @@ pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError>
     options.destination.credential = credentials_there.1.unwrap_or(of_destination);
     let request = CopyRequest { sources, destination, options };
     output.destination = match &request.destination {
-        Location::Stdio => Destination::Stdout,
+        Location::Stdio => CopyTarget::Stdout,
         // An endpoint's paths are below its root, whose verbs are another name for.
-        _ if own_destination != request.destination => Destination::Other,
-        place => Destination::Place(place.clone()),
+        _ if own_destination != request.destination => CopyTarget::Other,
+        place => CopyTarget::Place(place.clone()),
     };
     let timeline = timeline(flags)?;
     output.timeline = timeline.map(|path| TimelineOptions { path, asked: asked(&request) });
@@ -405,7 +405,7 @@ fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
         },
         stats: flags.get(&STATS)?.unwrap_or(STATS_INTERVAL),
         dry_run: flags.has(&DRY_RUN),
-        destination: Destination::Other,
+        destination: CopyTarget::Other,
     })
 }
 

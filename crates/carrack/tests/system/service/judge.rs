@@ -1,6 +1,6 @@
-//! A judge of tasks: after any sequence of kills, changed endpoints, tokens and deadlines, pauses, retries, and of files
-//! that somebody deletes or alters between attempts, a task that says SUCCEEDED has all of its items at the place that
-//! its endpoint names now, with the digests that it tells.
+//! A judge of tasks: after any sequence of kills, changed endpoints, tokens and deadlines, pauses, retries, and of
+//! files that somebody deletes or alters between attempts, a task that says SUCCEEDED has all of its items at the place
+//! that its endpoint names now, with the digests that it tells.
 //!
 //! `CARRACK_JUDGE=300` sets how many sequences; a failure prints its seed and the shortest sequence that still fails,
 //! and `CARRACK_JUDGE_SEED=N` runs that one alone.

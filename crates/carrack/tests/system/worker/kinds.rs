@@ -78,7 +78,7 @@ fn worker_that_moves_keeps_a_source_whose_copy_is_gone_and_says_so() {
     tasks.sandbox.write("from/run/a", tree::bytes(1000, 1));
     tasks.sandbox.write("from/run/large", tree::bytes(16 * MIB, 2));
     let mut order = tasks.order("one", TaskKind::Move, vec![pair(from.end("run/"), tasks.local("to", "/"))]);
-    order.options.rate_limit = Some(2 * MIB as u64);
+    order.options.rate_limit = Some(RateBound::new(2 * MIB as u64));
     tasks.start(&order);
     let copied = tasks.sandbox.path("to/a");
     crate::support::wait_until("a small file is there", || {

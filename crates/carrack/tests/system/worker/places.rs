@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
+use carrack_core::options::RateBound;
 use carrack_service::clock::Moment;
 use carrack_service::journal::{EndKind, Record};
 use carrack_service::model::{EventKind, ItemState, TaskKind};
@@ -143,7 +144,7 @@ fn pair_that_leads_elsewhere_after_a_kill_is_copied_anew() {
     let mut tasks = Tasks::new();
     tree::many(&tasks.sandbox.path("from/run"), 200, 100_000);
     let mut order = tasks.order("one", TaskKind::Copy, vec![pair(tasks.local("from", "run"), tasks.local("to", "/"))]);
-    order.options.rate_limit = Some(4 * MIB as u64);
+    order.options.rate_limit = Some(RateBound::new(4 * MIB as u64));
     tasks.start(&order);
     tasks.follow_until_moved("one", 4 * MIB as u64);
     process::signal(tasks.process("one"), "KILL");
@@ -161,7 +162,7 @@ fn slow(tasks: &mut Tasks) -> Order {
     tasks.sandbox.write("from/large", tree::bytes(20 * MIB, 5));
     let mut order =
         tasks.order("one", TaskKind::Copy, vec![pair(tasks.local("from", "large"), tasks.local("to", "/"))]);
-    order.options.rate_limit = Some(MIB as u64);
+    order.options.rate_limit = Some(RateBound::new(MIB as u64));
     order
 }
 
@@ -182,7 +183,7 @@ fn deadline_that_is_changed_while_a_worker_runs_holds_for_it() {
     let end = tasks.follow("one", |_| false).ended().clone();
     assert_eq!((end.kind, &*end.failure.unwrap().code, end.late), (EndKind::Failed, "deadline-passed", true));
     // A later attempt knows nothing of what was said to the one before.
-    (order.fence, order.options.rate_limit) = (2, Some(4 * MIB as u64));
+    (order.fence, order.options.rate_limit) = (2, Some(RateBound::new(4 * MIB as u64)));
     tasks.start(&order);
     tasks.follow_until_moved("one", MIB as u64);
     // Longer, or none: the time that it began with goes by.
@@ -197,7 +198,7 @@ fn deadline_that_is_changed_while_a_worker_runs_holds_for_it() {
 fn deadline_that_is_put_off_ends_nobody_at_the_old_time() {
     let mut tasks = Tasks::new();
     let mut order = slow(&mut tasks);
-    order.options.rate_limit = Some(3 * MIB as u64);
+    order.options.rate_limit = Some(RateBound::new(3 * MIB as u64));
     let old = from_now(Duration::from_secs(4));
     order.deadline = Some(old);
     tasks.start(&order);
@@ -213,7 +214,7 @@ fn token_that_was_replaced_after_a_host_was_reached_makes_any_later_attempt_wait
     let to = Node::start(&tasks.sandbox, "to", &[]);
     tasks.sandbox.write("from/large", tree::bytes(24 * MIB, 7));
     let mut order = tasks.order("one", TaskKind::Copy, vec![pair(tasks.local("from", "large"), to.end("/"))]);
-    order.options.rate_limit = Some(MIB as u64);
+    order.options.rate_limit = Some(RateBound::new(MIB as u64));
     tasks.start(&order);
     // No sample has told of a byte: only that the hosts were reached.
     tasks.follow("one", |record| matches!(record, Record::Reached));
@@ -236,7 +237,7 @@ fn progress_never_goes_back_when_sessions_are_lost() {
     tree::many(&tasks.sandbox.path("from/run"), 200, 100_000);
     let ends = pair(from.end("run"), tasks.local("to", "/"));
     let mut order = tasks.order("one", TaskKind::Copy, vec![ends]);
-    order.options.rate_limit = Some(8 * MIB as u64);
+    order.options.rate_limit = Some(RateBound::new(8 * MIB as u64));
     tasks.start(&order);
     tasks.follow_until_moved("one", 8 * MIB as u64);
     let shown = |attempt: &Attempt| -> Vec<(u64, u64)> {
