@@ -2,10 +2,8 @@
 //!
 //! The user's own `ssh` is started, with their configuration, keys, jump hosts and prompts. What it runs is a line of
 //! POSIX shell (`control::bootstrap`) that looks for an agent and otherwise asks for the binary, receives it through
-//! the same session, and keeps it. Paths never go through the remote shell: they travel in the protocol.
-//!
-//! Whatever a login shell prints before is skipped: the agent's first line bears a nonce that was made for this
-//! session. All that the far side may say or ask before that has a bound.
+//! the same session, and keeps it. Paths never go through the remote shell: they travel in the protocol. What a login
+//! shell prints before is skipped, within a bound: the agent's first line bears a nonce that was made for this session.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use carrack_engine::threads;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 /// Threads at most.
@@ -54,11 +55,16 @@ impl Hands {
         if state.threads == 0 { self.0.add_thread(&mut state) } else { Ok(()) }
     }
 
-    /// Has a thread do this soon, whether or not anybody waits for it.
+    /// Has a thread do this soon, whether or not anybody waits for it. It may use the runtime that the caller is in.
     ///
     /// # Errors
     /// When there is no thread at all.
     pub fn give(&self, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let runtime = Handle::try_current().ok();
+        let work = move || {
+            let _entered = runtime.as_ref().map(Handle::enter);
+            work();
+        };
         let mut state = self.0.lock();
         if state.idle <= state.waiting.len() && state.threads < THREADS {
             let added = self.0.add_thread(&mut state);

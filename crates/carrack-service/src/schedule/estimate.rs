@@ -67,8 +67,8 @@ pub(super) fn estimate(runs: &[Run], size: Size) -> Option<Range> {
         }
     }
     // The fewer there were, the less their spread says.
-    let narrowest = (1.0 + 6.0 / runs.len() as f64).min(WIDEST);
-    let (low, high) = (quantile(&ratios, 0.05), quantile(&ratios, 0.95));
+    let narrowest = (1.6 + 6.0 / runs.len() as f64).min(WIDEST);
+    let (low, high) = (quantile(&ratios, 0.0), quantile(&ratios, 1.0));
     let (middle, width) = ((low * high).sqrt(), (high / low).clamp(narrowest, WIDEST));
     let time = at(fit, terms(size)) * middle;
     let span = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);

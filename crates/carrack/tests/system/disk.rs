@@ -332,7 +332,7 @@ fn destination_that_takes_no_writes_is_never_durable() {
     fs::create_dir(sandbox.path("disks")).unwrap();
     let Some(image) = Image::new(&sandbox.path("disks"), "disk", Kind::Ext4, 64) else { return };
     let to = image.path().join("to");
-    let copy = || sandbox.ok(["tree/", to.to_str().unwrap(), "--no-clobber", "--json"]).summary();
+    let copy = || sandbox.run(["tree/", to.to_str().unwrap(), "--no-clobber", "--json"]).summary();
     assert_eq!(copy()["durable"], true);
     image.remount("ro");
     assert_eq!(copy()["durable"], false);

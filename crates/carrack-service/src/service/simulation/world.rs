@@ -277,8 +277,9 @@ impl TaskWorld {
             let is_left = |item: &u64| failed.contains(item) || !is_there(item);
             let all = 0..pair.work.items;
             let todo: VecDeque<u64> = match process.history.rest(number, &pair.place) {
-                Rest::Whole | Rest::Anew => all.collect(),
-                Rest::Failed | Rest::Look => all.filter(is_left).collect(),
+                Rest::Anew => all.collect(),
+                // A copy that goes on knows by its marker what it has brought there.
+                Rest::Whole | Rest::Failed | Rest::Look => all.filter(is_left).collect(),
             };
             process.failed.insert(process.at, 0);
             if !todo.is_empty() {
