@@ -82,7 +82,7 @@ test("user is added, let in by a link, made a viewer and shut out", () => visit(
     await eve.reload();
     await button(eve, "Log out").waitFor();
     await eve.goto(`${world.origin}/#/tasks`);
-    await eve.getByText("No tasks yet").waitFor();
+    await eve.getByText("None of your own").waitFor();
     assert.equal(await button(eve, "New task").count(), 0);
     await button(page, "Edit eve").click();
     await page.getByRole("dialog").getByRole("checkbox").uncheck();

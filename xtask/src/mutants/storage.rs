@@ -24,15 +24,15 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a file is taken for written by nobody though a lease is refused",
         "crates/carrack-sys/src/file.rs",
-        ["io::ErrorKind::WouldBlock => Writers::Some,", "io::ErrorKind::WouldBlock => Writers::None,"],
+        ["!is_remote(file) => Writers::Some,", "!is_remote(file) => Writers::None,"],
         "-p carrack-sys --lib file::tests::writers_",
     ),
     mutation(
         "a sync that failed is forgotten",
         "crates/carrack-engine/src/storage/posix/syncs.rs",
         [
-            "        lock(&self.state).failed.get_or_insert_with(|| why.clone());\n        if",
-            "        lock(&self.state).failed.take_if(|first| first != why);\n        if",
+            "        lock(&self.state).failed.get_or_insert_with(|| why.clone());\n        self",
+            "        lock(&self.state).failed.take_if(|first| first != why);\n        self",
         ],
         "-p carrack-engine --lib storage::posix::syncs",
     ),

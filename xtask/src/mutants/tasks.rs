@@ -52,7 +52,7 @@ pub const MUTATIONS: &[Mutation] = &[
         "what was done is not looked at again",
         "crates/carrack-service/src/worker/copying.rs",
         [
-            "Rest::Failed | Rest::Look => attempt.compare(pair, source, destination)?,",
+            "Rest::Failed | Rest::Look => look::compare(attempt, pair, source, destination)?,",
             "Rest::Failed | Rest::Look => drop((pair, source, destination)),",
         ],
         PLACES,
@@ -61,7 +61,7 @@ pub const MUTATIONS: &[Mutation] = &[
         "the judge: what was done is not looked at again",
         "crates/carrack-service/src/worker/copying.rs",
         [
-            "Rest::Failed | Rest::Look => attempt.compare(pair, source, destination)?,",
+            "Rest::Failed | Rest::Look => look::compare(attempt, pair, source, destination)?,",
             "Rest::Failed | Rest::Look => drop((pair, source, destination)),",
         ],
         JUDGE,

@@ -87,11 +87,12 @@ fn wait_exits_by_how_the_task_ended() {
         ran.stdout.trim().to_owned()
     };
     // A source that is missing cannot come by itself: it fails at once.
-    let failed = submit(&["absent", "to/"]);
+    let absent = sandbox.path("absent").display().to_string();
+    let failed = submit(&[&absent, "to/"]);
     sandbox.run(["task", "wait", &failed, "--timeout=120s"]).failed_with(1, &["FAILED", "absent"]);
-    let partial = submit(&["from/a", "absent", "to"]);
+    let partial = submit(&["from/a", &absent, "to"]);
     sandbox.run(["task", "wait", &partial, "--timeout=120s"]).failed_with(23, &["PARTIAL"]);
-    let skipped = submit(&["from/a", "absent", "to", "--skip-source-errors"]);
+    let skipped = submit(&["from/a", &absent, "to", "--skip-source-errors"]);
     sandbox.ok(["task", "wait", &skipped, "--timeout=120s"]);
     // It would take hours.
     let long = submit(&["random:1T", "null:", "--bwlimit=1MB"]);

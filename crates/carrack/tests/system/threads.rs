@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Stdio;
 
 use carrack_faults::threads::ThreadLimit;
 
@@ -130,7 +129,7 @@ fn service_with_too_few_threads_answers_retries_and_goes_on_serving() {
     source(&sandbox);
     let mut command = sandbox.carrack();
     command.args(["serve", "--listen", "127.0.0.1:0"]);
-    let service = Service::run(&sandbox, few.limited(&command).stdin(Stdio::null()));
+    let service = Service::run(&sandbox, few.limited(&command).stdin(std::process::Stdio::null()));
     sandbox.ok(["endpoint", "add", "here", sandbox.path("").to_str().unwrap()]);
     let base = few.count();
     // A worker is a process of the group, too. Some limits let it begin, and then its threads are too few.

@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::bundles::Filling;
 use super::{Sender, SenderAction};
 use crate::digest::FileDigests;
-use crate::failure::{ErrorCode, Failure, Reason, Side};
+use crate::failure::{ErrorCode, Failure, Side};
 use crate::ids::ItemId;
 use crate::limits;
 use crate::report::{ItemKind, Outcome};
@@ -30,10 +30,9 @@ impl Renewals {
     }
 }
 
-/// Whether reading again may help: the source was there and was something else. One that a program goes on writing was
-/// waited for already.
+/// Whether reading again may help: the source was there and was something else.
 pub(super) fn may_pass(failure: &Failure) -> bool {
-    failure.code == ErrorCode::SourceChanged && failure.reason != Some(Reason::SourceBusy)
+    failure.code == ErrorCode::SourceChanged
 }
 
 impl Sender {

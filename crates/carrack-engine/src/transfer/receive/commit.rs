@@ -35,8 +35,10 @@ impl ReceiveRun {
                 std::iter::once(first).chain(std::iter::from_fn(|| work.try_recv().ok())).collect();
             self.commits_waiting.fetch_sub(group.len(), Ordering::Relaxed);
             let synced = self.sync_group(&group);
-            // Where no later sync can mend it, what is still to come would be copied in vain.
-            if synced.is_err()
+            // Where no later sync can mend it, what is still to come would be copied in vain. Storage that is full has
+            // lost this group alone, and its items say why.
+            let is_full = |why: &Failure| matches!(why.code, ErrorCode::NoSpace | ErrorCode::QuotaExceeded);
+            if synced.as_ref().is_err_and(|why| !is_full(why))
                 && let Err(why) = self.destination.sync_all()
             {
                 self.driver.tell(|machine| machine.fail(why));

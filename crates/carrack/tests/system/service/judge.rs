@@ -6,6 +6,7 @@
 //! and `CARRACK_JUDGE_SEED=N` runs that one alone.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,6 +115,7 @@ impl World {
         let node = Node::start(&sandbox, "far", &["--dial-to=127.0.0.0/8"]);
         let service = std::sync::Mutex::new(Service::start(&sandbox, &[]));
         let wrong_token = sandbox.write("wrong", format!("{}-no-more", Node::TOKEN));
+        fs::set_permissions(&wrong_token, fs::Permissions::from_mode(0o600)).unwrap();
         Self { sandbox, node, service, wrong_token, judged: AtomicU64::new(0) }
     }
 
