@@ -128,8 +128,14 @@ impl Streams {
     pub fn due(&self) -> Option<Instant> {
         let room = self.more.as_ref().is_some_and(|more| self.dials.len() < more.at_once);
         let dial = (self.missing > 0 && room).then_some(self.due);
-        let give_up = self.none_since.map(|since| since + self.tuning.silence);
-        [dial, give_up].into_iter().flatten().min()
+        [dial, self.given_up_at()].into_iter().flatten().min()
+    }
+
+    /// When the session is given up, if no connection comes. Where none can be dialled, the end that cut the last one
+    /// off still has to say why.
+    fn given_up_at(&self) -> Option<Instant> {
+        let patience = if self.more.is_some() { self.tuning.silence } else { self.tuning.other_end_patience };
+        self.none_since.map(|since| since + patience)
     }
 
     /// Asks for what is missing, if it is time to.
@@ -137,9 +143,7 @@ impl Streams {
     /// # Errors
     /// When nothing is left and nothing can be made: the session has to be given up.
     pub fn work(&mut self, ends: &mut Ends, now: Instant) -> Result<(), Failure> {
-        if let Some(since) = self.none_since
-            && (self.more.is_none() || now >= since + self.tuning.silence)
-        {
+        if self.given_up_at().is_some_and(|at| now >= at) {
             return Err(self.given_up("no data connection is left, and none can be made"));
         }
         if self.lost_in_vain > 4 * u32::from(self.wanted) + 16 {

@@ -75,6 +75,18 @@ fn stream_without_a_thread_is_not_asked_for_again_unless_it_is_the_only_one() {
 }
 
 #[test]
+fn end_that_cut_all_streams_off_has_time_to_say_why_where_none_can_be_dialled() {
+    let now = Instant::now();
+    let mut streams = streams(2, Version::V6, now);
+    streams.more = None;
+    (streams.alive, streams.missing) = (2, 0);
+    (0..2).for_each(|_| streams.handle_stream_lost(StreamLost::default(), now));
+    let patience = streams.tuning.other_end_patience;
+    assert_eq!(streams.given_up_at(), Some(now + patience));
+    assert!(patience < streams.tuning.silence);
+}
+
+#[test]
 fn pauses_grow_with_failures_and_end_with_a_connection() {
     let now = Instant::now();
     let mut eight = streams(8, Version::V2, now);
