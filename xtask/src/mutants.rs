@@ -76,13 +76,15 @@ const MUTATIONS: &[&[Mutation]] = &[
     tasks::MUTATIONS,
 ];
 
-/// Runs those whose name contains `only`.
-pub fn check(root: &Path, only: &str) -> Result<Vec<Finding>, String> {
+/// Runs those whose name or test contains one of `words`; without words, all.
+pub fn check(root: &Path, words: &[&str]) -> Result<Vec<Finding>, String> {
     let copy = root.join("target/mutants/tree");
-    let is_chosen = |mutation: &&Mutation| mutation.name.contains(only) || mutation.test.contains(only);
+    let is_chosen = |mutation: &&Mutation| {
+        words.is_empty() || words.iter().any(|word| mutation.name.contains(word) || mutation.test.contains(word))
+    };
     let chosen: Vec<&Mutation> = MUTATIONS.iter().copied().flatten().filter(is_chosen).collect();
     if chosen.is_empty() {
-        return Err(format!("no mutation, and no test of one, contains {only:?}"));
+        return Err(format!("no mutation, and no test of one, contains any of {words:?}"));
     }
     mirror(root, &copy)?;
     // Tests that need a disk work in the target directory beside the sources.
