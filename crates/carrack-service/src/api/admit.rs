@@ -111,7 +111,7 @@ pub(super) async fn admit(State(api): State<Arc<Api>>, request: Request, next: N
     }
 }
 
-fn unauthenticated() -> ApiError {
+pub(super) fn unauthenticated() -> ApiError {
     let detail = "nobody is known by what the request shows";
     ApiError::new(StatusCode::UNAUTHORIZED, ProblemCode::Unauthenticated, detail)
         .hint("show a token: Authorization: Bearer carrack_…; `carrack login` gets one")

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -19,7 +19,7 @@ use super::problem::{ApiError, Done};
 use super::stream::{Pieces, channel};
 use crate::identity::{Caller, Object};
 use crate::ledger::EventFilter;
-use crate::model::{Event, Listed, Problem, ProblemCode, Scope, Verb};
+use crate::model::{Event, Listed, Problem, Scope, Verb};
 
 /// Rows that are read and sent at once.
 const BATCH: usize = 500;
@@ -64,11 +64,6 @@ impl<'de> Deserialize<'de> for Since {
             }
         }
     }
-}
-
-pub(super) fn too_many_streams() -> ApiError {
-    let detail = "the service sends as many streams as it may";
-    ApiError::new(StatusCode::TOO_MANY_REQUESTS, ProblemCode::TooMany, detail).retry_after(5)
 }
 
 /// Lists events of the caller (of everybody, for admins), the earliest first; with `Accept: text/event-stream` as a
@@ -137,7 +132,7 @@ async fn events(api: Arc<Api>, known: Known, query: EventsQuery, headers: &Heade
         });
         return listed.await.map(|listed| Json(listed).into_response());
     }
-    let place = Arc::clone(&api.streams).try_acquire_owned().map_err(|_| too_many_streams())?;
+    let place = api.stream(&known, 1)?;
     let (pieces, body) = channel();
     tokio::spawn(async move {
         let _place = place;

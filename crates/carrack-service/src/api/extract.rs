@@ -1,68 +1,40 @@
 //! What handlers take out of a request; whatever is wrong with it becomes a problem document.
 
-use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use std::sync::Arc;
+
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use serde::de::DeserializeOwned;
 
+use super::documents::Document;
 use super::problem::{ApiError, Done};
-use crate::model::ProblemCode;
+use super::{Api, bodies};
 
 /// A body of JSON.
 pub(super) struct Body<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<T: Document> FromRequest<Arc<Api>> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        match Json::from_request(request, state).await {
-            Ok(Json(document)) => Ok(Self(document)),
-            Err(rejection) => Err(of_json(&rejection)),
-        }
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
+        bodies::document(api, request).await.map(Self)
     }
 }
 
 /// A body of JSON that may be left out.
 pub(super) struct MaybeBody<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for MaybeBody<T> {
+impl<T: Document + Default> FromRequest<Arc<Api>> for MaybeBody<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         use axum::body::HttpBody;
         if request.body().is_end_stream() {
             return Ok(Self(T::default()));
         }
-        Body::from_request(request, state).await.map(|Body(document)| Self(document))
-    }
-}
-
-fn of_json(rejection: &JsonRejection) -> ApiError {
-    match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            let detail = "the request's body is larger than the service takes";
-            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ProblemCode::TooLarge, detail)
-        }
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-            let detail = "the request's body has to be application/json";
-            ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ProblemCode::Malformed, detail)
-        }
-        _ => ApiError::malformed(sentence(&rejection.body_text())),
-    }
-}
-
-/// What is wrong with a document, without the words of the libraries that read it.
-fn sentence(told: &str) -> &str {
-    let told = told.strip_prefix("Failed to deserialize the JSON body into the target type: ").unwrap_or(told);
-    let is_place = |rest: &str| {
-        let numbers = rest.split_once(" column ");
-        numbers.is_some_and(|(line, column)| [line, column].iter().all(|text| text.parse::<u64>().is_ok()))
-    };
-    match told.rsplit_once(" at line ") {
-        Some((sentence, place)) if is_place(place) => sentence,
-        _ => told,
+        Body::from_request(request, api).await.map(|Body(document)| Self(document))
     }
 }
 
@@ -126,19 +98,4 @@ pub(super) fn paged<T>(mut rows: Vec<T>, limit: usize, id: impl Fn(&T) -> String
     rows.truncate(limit);
     let next = rows.last().filter(|_| has_more).map(id);
     crate::model::Listed { items: rows, next }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn body_that_is_refused_is_told_by_its_field_and_a_sentence() {
-        let wrapped = "Failed to deserialize the JSON body into the target type: options.verify: \"yes\": use wire \
-                       at line 1 column 98";
-        assert_eq!(sentence(wrapped), "options.verify: \"yes\": use wire");
-        // A value of the user's is not cut.
-        assert_eq!(sentence("label: \"x at line 1 column 2\" is long"), "label: \"x at line 1 column 2\" is long");
-        assert_eq!(sentence("a at line one column 2"), "a at line one column 2");
-    }
 }

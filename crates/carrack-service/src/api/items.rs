@@ -105,7 +105,7 @@ pub(super) async fn list(
     if form == Form::Page {
         return Ok(Json(first).into_response());
     }
-    let place = Arc::clone(&api.streams).try_acquire_owned().map_err(|_| super::events::too_many_streams())?;
+    let place = api.stream(&known, 1)?;
     let (pieces, body) = channel();
     tokio::spawn(async move {
         let _place = place;

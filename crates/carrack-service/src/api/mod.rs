@@ -9,6 +9,8 @@ mod admit;
 mod audit;
 mod backend;
 mod bench;
+mod bodies;
+mod documents;
 mod endpoints;
 mod events;
 mod extract;
@@ -32,6 +34,7 @@ mod query;
 mod router;
 mod serve;
 mod sessions;
+mod shares;
 mod stream;
 mod submit;
 mod tasks;
@@ -44,6 +47,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use axum::http::StatusCode;
 use carrack_core::credential::Token;
 use carrack_core::grant::GrantKey;
 use carrack_engine::node::RevokedGrants;
@@ -58,14 +62,15 @@ use self::nodes::Found;
 use self::problem::{ApiError, Done};
 pub use self::router::{openapi_json, router};
 pub use self::serve::{ApiHandle, Patience, ServeConfig, start};
+use self::shares::{Holder, Share, Shares};
 pub use self::tls::{Certificate, CertificateError, CertificateFiles};
 use crate::bench::Benches;
 use crate::clock::{Clock, Moment};
 use crate::files::{Listings, Pool, Uploads};
 use crate::identity::digest::random;
-use crate::identity::{Action, Caller, LINK_LIFETIME, LoginLinks, Object, SCOPE_LACKS_VERB, Seal, Slow, Verdict, may};
+use crate::identity::{Action, Caller, Decision, LINK_LIFETIME, LoginLinks, Object, SCOPE_LACKS_VERB, Seal, Slow, Verdict, may, may_anywhere};
 use crate::ledger::{Ledger, LedgerError};
-use crate::model::{LoginLink, Role, Secret, User, Verb};
+use crate::model::{LoginLink, ProblemCode, Role, Secret, User, Verb};
 
 /// The user who is the account that runs the service.
 pub const LOCAL_USER: &str = "local";
@@ -73,8 +78,8 @@ pub const LOCAL_USER: &str = "local";
 const PASSWORDS_AT_ONCE: usize = 2;
 /// Streams of events and items, at once.
 const STREAMS_AT_ONCE: usize = 512;
-/// Blocks of uploads, at once: each takes 4 MiB, and as much again on its way to the worker.
-const BLOCKS_AT_ONCE: usize = 64;
+/// A stream of a file's content, or of a directory's, counts as so many: it keeps more in memory.
+const STREAMS_OF_A_DOWNLOAD: usize = 8;
 
 /// What the API stands on.
 pub struct Parts {
@@ -131,9 +136,10 @@ pub struct Api {
     hands: Hands,
     found: Found,
     passwords: Semaphore,
-    streams: Arc<Semaphore>,
-    /// Blocks of uploads that are in memory.
-    blocks: Semaphore,
+    /// Answers that last, by who reads them.
+    streams: Arc<Shares>,
+    /// Bytes of bodies that are in memory, by who has sent them.
+    bodies: Arc<Shares>,
     /// Grows when there may be new events.
     changed: watch::Sender<u64>,
     /// Becomes true when the service ends: streams end with it.
@@ -173,8 +179,8 @@ impl Api {
             hands: Hands::default(),
             found: Found::default(),
             passwords: Semaphore::new(PASSWORDS_AT_ONCE),
-            streams: Arc::new(Semaphore::new(STREAMS_AT_ONCE)),
-            blocks: Semaphore::new(BLOCKS_AT_ONCE),
+            streams: Shares::new(STREAMS_AT_ONCE),
+            bodies: Shares::new(bodies::BUDGET),
             changed: watch::Sender::new(0),
             stopping: watch::Sender::new(false),
         });
@@ -261,6 +267,14 @@ impl Api {
         self.clock.now()
     }
 
+    /// A place for an answer that lasts, which counts as so many streams.
+    fn stream(&self, known: &admit::Known, count: usize) -> Done<Share> {
+        self.streams.take(&Holder::of_user(known), count).ok_or_else(|| {
+            let detail = "the service sends as many streams as it may, to you or in all";
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, ProblemCode::TooMany, detail).retry_after(5)
+        })
+    }
+
     /// Runs something that blocks: the ledger, a digest, a name's look-up.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
@@ -276,7 +290,15 @@ impl Api {
 
     /// Lets pass what the caller may do. A refusal is logged with its rule.
     fn check(&self, caller: &Caller, verb: Verb, object: Object<'_>) -> Done<()> {
-        let decision = may(caller, &Action { verb, object });
+        self.decided(caller, verb, may(caller, &Action { verb, object }))
+    }
+
+    /// Lets pass what the caller may do to something, whatever that is.
+    fn check_anywhere(&self, caller: &Caller, action: &Action<'_>) -> Done<()> {
+        self.decided(caller, action.verb, may_anywhere(caller, action))
+    }
+
+    fn decided(&self, caller: &Caller, verb: Verb, decision: Decision) -> Done<()> {
         match decision.verdict {
             Verdict::Allowed => Ok(()),
             Verdict::Forbidden => {

@@ -13,17 +13,15 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::admit::Known;
+use super::documents::TASK_BYTES;
 use super::host::OwnNames;
 use super::leftover::Leftover;
 use super::problem::ApiError;
 use super::{
-    Api, acts, admit, audit, bench, endpoints, events, files, grants, health, host, items, login, metrics, nodes,
+    Api, acts, admit, audit, bench, bodies, endpoints, events, files, grants, health, host, items, login, metrics, nodes,
     openapi, options, overview, page, query, sessions, tasks, timers, tokens, users,
 };
 use crate::model::ProblemCode;
-
-/// Of a body: a task with ten thousand pairs fits.
-const BODY_BYTES_MAX: usize = 16 << 20;
 
 /// The routes below `/api/v1` that the description tells of.
 pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
@@ -110,7 +108,9 @@ pub fn router(api: &Arc<Api>, patience: Duration, names: &[String]) -> Router {
             let detail = "this route does not take this method";
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, ProblemCode::MethodNotAllowed, detail)
         })
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        // Each document has a limit of its own.
+        .layer(DefaultBodyLimit::disable())
+        .layer(middleware::from_fn(bodies::keep))
         .layer(middleware::from_fn_with_state(Arc::clone(api), audit::keep))
         .layer(middleware::from_fn_with_state(Arc::clone(api), admit::admit))
         .layer(middleware::from_fn_with_state(Arc::clone(api), metrics::count))
@@ -130,14 +130,14 @@ async fn bounded(State(patience): State<Duration>, request: Request, next: Next)
     let mut response = if request.method() == Method::CONNECT || request.method() == Method::TRACE {
         let detail = "this route does not take this method";
         ApiError::new(StatusCode::METHOD_NOT_ALLOWED, ProblemCode::MethodNotAllowed, detail).into_response()
-    } else if declared(&request).is_some_and(|length| length > BODY_BYTES_MAX as u64) {
+    } else if declared(&request).is_some_and(|length| length > TASK_BYTES as u64) {
         let detail = "the request's body is larger than the service takes";
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ProblemCode::TooLarge, detail).into_response()
     } else {
         let (request, leftover) = Leftover::of(request);
         match tokio::time::timeout(patience, next.run(request)).await {
             Ok(response) => {
-                leftover.take_in(BODY_BYTES_MAX).await;
+                leftover.take_in(TASK_BYTES).await;
                 response
             }
             Err(_) => {

@@ -14,10 +14,10 @@ mod token;
 pub use link::{LINK_LIFETIME, LoginLinks};
 pub use password::{hash_password, verify_password};
 pub use request::{PAIRS_MAX, RequestFault, check_request, places};
-pub use rules::{Action, Caller, Decision, Object, Place, SCOPE_LACKS_VERB, Verdict, may};
+pub use rules::{Action, Caller, Decision, Object, Place, SCOPE_LACKS_VERB, Verdict, may, may_anywhere};
 pub use scope_path::{ScopePath, ScopePathError};
 pub use seal::{Seal, SealError};
-pub use slow::Slow;
+pub use slow::{Slow, network};
 pub use token::{NewSecret, ShownToken};
 
 /// Why a name cannot be a user's or an endpoint's; none if it can. `more` are the characters beside letters and digits.

@@ -130,13 +130,22 @@ const fn hidden(rule: &'static str) -> Decision {
 /// The rule of a token whose scope has not the verb.
 pub const SCOPE_LACKS_VERB: &str = "scope-lacks-verb";
 
-/// Decides whether a caller may do something.
-pub fn may(caller: &Caller, action: &Action<'_>) -> Decision {
+/// Decides whether a caller may do something to anything at all: by their role and their token alone.
+pub fn may_anywhere(caller: &Caller, action: &Action<'_>) -> Decision {
     if !role_has(caller.role, action) {
         return forbidden("role-lacks-verb");
     }
     if caller.scope.as_ref().is_some_and(|scope| !scope.verbs.contains(&action.verb)) {
         return forbidden(SCOPE_LACKS_VERB);
+    }
+    allowed("role-has-verb")
+}
+
+/// Decides whether a caller may do something.
+pub fn may(caller: &Caller, action: &Action<'_>) -> Decision {
+    let anywhere = may_anywhere(caller, action);
+    if anywhere.verdict != Verdict::Allowed {
+        return anywhere;
     }
     // Whose it is goes first: a scope that names another's endpoint must not tell whether there is one.
     let decision = by_owner(caller, action);

@@ -69,8 +69,8 @@ fn pause(count: u32) -> Duration {
     }
 }
 
-/// Whoever has one address of a /64 has all of them.
-fn network(address: IpAddr) -> IpAddr {
+/// The network that an address counts for: whoever has one address of a /64 has all of them.
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(Ipv4Addr::from_bits(address.to_bits())),
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),

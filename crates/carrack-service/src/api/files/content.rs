@@ -13,11 +13,10 @@ use utoipa::IntoParams;
 use super::range::{Wanted, matches_any, wanted};
 use super::relay::relay;
 use super::{audit, lease, path};
-use crate::api::Api;
 use crate::api::admit::Known;
-use crate::api::events::too_many_streams;
 use crate::api::extract::{PathOf, QueryOf};
 use crate::api::problem::{ApiError, Done};
+use crate::api::{Api, STREAMS_OF_A_DOWNLOAD};
 use crate::files::{Conversation, Lease};
 use crate::identity::ScopePath;
 use crate::model::{Problem, ProblemCode, Verb, text_of};
@@ -67,7 +66,7 @@ pub(in crate::api) async fn content(
     headers: HeaderMap,
 ) -> Done<Response> {
     let at = path("path", &query.path)?;
-    let place = Arc::clone(&api.streams).try_acquire_owned().map_err(|_| too_many_streams())?;
+    let place = api.stream(&known, STREAMS_OF_A_DOWNLOAD)?;
     let (caller, endpoint, asked) = (Arc::clone(&known.caller), name.clone(), at.clone());
     let lease = api.run(move |api| lease(api, &caller, &endpoint, &[(Verb::Read, &asked)])).await?;
     let none = Range { offset: 0, length: 0, identity: None };
@@ -186,7 +185,7 @@ pub(in crate::api) async fn archive(
         return Err(ApiError::malformed(format!("path: 1 to {PATHS_MAX} of them")));
     }
     let paths = query.iter().map(|(_, text)| path("path", text)).collect::<Done<Vec<_>>>()?;
-    let place = Arc::clone(&api.streams).try_acquire_owned().map_err(|_| too_many_streams())?;
+    let place = api.stream(&known, STREAMS_OF_A_DOWNLOAD)?;
     let (caller, endpoint, asked) = (Arc::clone(&known.caller), name.clone(), paths.clone());
     let lease = api.run(move |api| {
         let wanted: Vec<_> = asked.iter().map(|path| (Verb::Read, path)).collect();

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use hyper::body::Frame;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
+use crate::api::shares::Share;
 use crate::files::{Conversation, FilesError, Part};
 
 /// Pieces that wait for the reader.
@@ -61,7 +62,7 @@ pub(super) fn relay(
     mut conversation: Conversation,
     first: Option<Part>,
     length: Option<u64>,
-    place: OwnedSemaphorePermit,
+    place: Share,
 ) -> Body {
     let (pieces, taken) = mpsc::channel(PIECES);
     let is_whole = Arc::new(AtomicBool::new(false));

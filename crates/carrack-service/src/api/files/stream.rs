@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use crate::api::admit::{Known, is_still_known};
 use crate::api::problem::{ApiError, Done};
 use crate::api::stream::{Pieces, channel};
-use crate::api::{Api, events};
+use crate::api::Api;
 use crate::files::FilesError;
 
 /// How often it is looked whether the reader is still let in.
@@ -21,7 +21,7 @@ pub fn lines<W>(api: Arc<Api>, known: Known, work: impl FnOnce(Arc<Pieces>) -> W
 where
     W: Future<Output = Result<(), FilesError>> + Send + 'static,
 {
-    let place = Arc::clone(&api.streams).try_acquire_owned().map_err(|_| events::too_many_streams())?;
+    let place = api.stream(&known, 1)?;
     let (pieces, body) = channel();
     let pieces = Arc::new(pieces);
     let work = work(Arc::clone(&pieces));

@@ -10,14 +10,15 @@ use axum::response::{IntoResponse, Response};
 use axum::{Json, body};
 use carrack_core::failure::ErrorCode;
 use carrack_core::limits;
+use hyper::body::Body as _;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::{audit, lease, path};
-use crate::api::Api;
 use crate::api::admit::Known;
 use crate::api::extract::{Body, PathOf, QueryOf};
 use crate::api::problem::{ApiError, Done};
+use crate::api::{Api, bodies};
 use crate::files::{Conversation, FilesError, FoundUpload, Lease, Publishing, Refused};
 use crate::identity::{Caller, Object, ScopePath};
 use crate::model::{FileEntry, FileFailure, NewUpload, Problem, ProblemCode, Upload, UploadState, Verb};
@@ -233,8 +234,11 @@ pub(in crate::api) async fn put_block(
     if matches!(now.state, UploadState::Publishing | UploadState::Published) {
         return Err(ApiError::conflict("the upload takes no blocks any more: all are there"));
     }
-    let _place = api.blocks.acquire().await.map_err(|_| ApiError::stopping())?;
-    let bytes = body::to_bytes(request.into_body(), limits::UPLOAD_BLOCK_BYTES as usize).await;
+    // The block, and as much again on its way to the worker.
+    let most = limits::UPLOAD_BLOCK_BYTES as usize;
+    let declared = request.body().size_hint().exact().and_then(|length| usize::try_from(length).ok());
+    bodies::reserve(&api.bodies, request.extensions(), 2 * declared.unwrap_or(most).min(most)).await?;
+    let bytes = body::to_bytes(request.into_body(), most).await;
     let bytes = bytes.map_err(|_| ApiError::malformed("the block did not come whole, or is longer than a block is"))?;
     if bytes.len() != length {
         return Err(differs(format!("block {block} has {length} bytes, and {} came", bytes.len())));

@@ -2,6 +2,7 @@
 
 mod acts;
 mod bench;
+mod bodies;
 mod bounds;
 mod closed;
 mod content;

@@ -152,7 +152,7 @@ fn reader_that_takes_nothing_gives_its_stream_back() {
     let ann = rig.user("ann", Role::User);
     let task = fill(&rig, &ann);
     let token = rig.token("ann", None).token;
-    let free = || rig.api().streams.available_permits();
+    let free = || rig.api().streams.left();
     for (path, accept) in [
         ("/events".to_owned(), "text/event-stream"),
         (format!("/tasks/{task}/items"), "application/x-ndjson"),
