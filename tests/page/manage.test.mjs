@@ -262,6 +262,38 @@ test("overview counts what was moved, what failed and why, and each pair of endp
   }
 }));
 
+test("overview's curves end where its figures stand, and its last bar is drawn whole", () => visit(world, { user: "local" }, async (page) => {
+  const endless = (label) => world.submit("random:1T", "null:", { label, options: { rate_limit: 64 * MIB } });
+  const [moves, pauses] = [await endless("moves on"), await endless("is paused")];
+  await world.reached(moves.id, "ACTIVE");
+  await world.reached(pauses.id, "ACTIVE");
+  await world.api("POST", `/tasks/${pauses.id}/pause`);
+  await world.reached(pauses.id, "PAUSED");
+  await page.goto(`${world.origin}/#/overview`);
+  const figure = async (name) => Number(await page.locator(".totals > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd").innerText());
+  const plot = page.getByRole("region", { name: "Throughput and queue", exact: true });
+  await until("the task that runs moves something", async () => (await world.api("GET", `/tasks/${moves.id}`)).progress.bytes_moved > 0);
+  await page.reload();
+  await plot.locator("canvas").nth(1).waitFor();
+  // All was moved in the last hour: there is one bar, at the edge.
+  const wide = () => plot.locator("canvas").first().evaluate((canvas) => {
+    const { width, height } = canvas, ink = getComputedStyle(document.documentElement).getPropertyValue("--series-1").trim();
+    const paper = document.createElement("canvas").getContext("2d");
+    paper.fillStyle = ink; paper.fillRect(0, 0, 1, 1);
+    const [red, green, blue] = paper.getImageData(0, 0, 1, 1).data, { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+    const columns = new Set();
+    for (let at = 0; at < data.length; at += 4) if (data[at] === red && data[at + 1] === green && data[at + 2] === blue && data[at + 3] === 255) columns.add((at / 4) % width);
+    return { columns: columns.size, step: (width - (84 + 44) * devicePixelRatio) / 24 };
+  });
+  const { columns, step } = await until("the bar is there", async () => { const found = await wide(); return found.columns > 0 && found; });
+  assert.ok(columns > 0.6 * step, `${columns} pixels of a step of ${step}`);
+  await plot.getByRole("button", { name: "As a table" }).click();
+  const newest = plot.getByRole("table").getByRole("row").nth(1).getByRole("cell");
+  await until("the curves end at the figures", async () => Number(await newest.nth(2).innerText()) === await figure("Running") && Number(await newest.nth(3).innerText()) === await figure("Waiting"));
+  assert.deepEqual([await figure("Running"), await figure("Waiting")], [1, 1]);
+  for (const { id } of [moves, pauses]) await world.api("POST", `/tasks/${id}/cancel`);
+}));
+
 test("node shows what runs, how full its storage is, and what the tests of its endpoints find", () => visit(world, { user: "local", at: "#/endpoints" }, async (page) => {
   fs.mkdirSync(world.path("kept"));
   await world.api("POST", "/endpoints", { name: "kept", location: { kind: "local", root: world.path("kept") } });

@@ -53,4 +53,16 @@ pub const MUTATIONS: &[Mutation] = &[
         ["holder.fence > task.fence", "holder.fence > task.fence + 1_000"],
         "-p carrack-service --lib operate::older",
     ),
+    mutation(
+        "a task that is paused counts as running over time",
+        "crates/carrack-service/src/ledger/tally.rs",
+        ["Queued | TaskState::Staging | TaskState::Paused =>", "Queued | TaskState::Staging =>"],
+        "-p carrack-service --lib ledger::sqlite::tests::queue",
+    ),
+    mutation(
+        "how many tasks waited is forgotten with old figures",
+        "crates/carrack-service/src/ledger/tally.rs",
+        ["self.queue.entry((edge, owner)).or_default().add(shift, 1);", "let _ = (owner, shift);"],
+        "-p carrack-service --lib ledger::",
+    ),
 ];

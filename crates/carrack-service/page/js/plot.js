@@ -45,14 +45,16 @@ function clock(time, span) {
 /** @param {string} name */
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** @param {any} Library @param {HTMLElement} element @param {Panel} panel @param {boolean} top @param {number[]} times @param {{current: Mark[]}} marks @param {string} group */
-function draw(Library, element, panel, top, times, marks, group) {
+/** @param {any} Library @param {HTMLElement} element @param {Panel} panel @param {boolean} top @param {boolean} wide some panel of the plot has bars @param {number[]} times @param {{current: Mark[]}} marks @param {string} group */
+function draw(Library, element, panel, top, wide, times, marks, group) {
   const axis = { stroke: colour("--ink-2"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
   const units = [...new Set(panel.lines.map((line) => line.unit))];
   const span = () => (times.at(-1) ?? 0) - (times[0] ?? 0);
+  // A bar stands around its time: the first and the last one need half a step beside them.
+  const beside = (/** @type {any} */ u) => { const [shown] = u.data, steps = shown.length - 1; return steps > 0 ? (shown[steps] - shown[0]) / steps / 2 : 0; };
   return new Library({
     width: element.clientWidth, height: top ? HEIGHT : HEIGHT_BELOW, cursor: { points: { size: 6 }, sync: { key: group } },
-    legend: { live: true }, scales: Object.fromEntries(units.map((unit) => [unit, { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ high) => [0, Math.max(high * 1.08, UNITS[unit].least)] }])),
+    legend: { live: true }, scales: { ...(wide && { x: { range: (/** @type {any} */ u, /** @type {number} */ low, /** @type {number} */ high) => [low - beside(u), high + beside(u)] } }), ...Object.fromEntries(units.map((unit) => [unit, { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ high) => [0, Math.max(high * 1.08, UNITS[unit].least)] }])) },
     series: [{ label: "Time", value: (/** @type {any} */ _, /** @type {number|null} */ t) => t == null ? "–" : when(new Date(t * 1000).toISOString()) },
       ...panel.lines.map((line, place) => ({ label: line.label, scale: line.unit, stroke: colour(`--series-${place + 1}`),
         ...(panel.bars ? { width: 0, fill: colour(`--series-${place + 1}`), paths: Library.paths.bars({ size: [0.7, 60] }) } : { width: 2, dash: place ? [5, 4] : undefined }),
@@ -88,7 +90,7 @@ export function Plot({ label, times, panels, marks = [] }) {
       if (gone || !box.current) return;
       clear();
       const boxes = /** @type {HTMLElement[]} */ ([...box.current.querySelectorAll(".plot")]);
-      plots.current = boxes.map((element, place) => draw(Library, element, latest.current.panels[place], place === 0, latest.current.times, marked, label));
+      plots.current = boxes.map((element, place) => draw(Library, element, latest.current.panels[place], place === 0, latest.current.panels.some((panel) => panel.bars), latest.current.times, marked, label));
     };
     const again = () => { load().then(drawAll).catch(() => setAsTable(true)); };
     again();
@@ -97,7 +99,7 @@ export function Plot({ label, times, panels, marks = [] }) {
     if (box.current) watch.observe(box.current);
     return () => { gone = true; watch.disconnect(); scheme.removeEventListener("change", again); clear(); };
   }, [asTable, shape]);
-  useEffect(() => { plots.current.forEach((plot, place) => plot.setData(data(panels[place]))); }, [times.length, times.at(-1), marks.length]);
+  useEffect(() => { plots.current.forEach((plot, place) => plot.setData(data(panels[place]))); }, [times, panels, marks.length]);
   return html`<section class="sheet" aria-label=${label}>
     <div class="part-head"><h2>${label}</h2><button aria-pressed=${asTable} onClick=${() => setAsTable(!asTable)}>${asTable ? "As a plot" : "As a table"}</button></div>
     ${asTable ? html`<${Numbers} label=${label} times=${times} panels=${panels} marks=${marks} />`

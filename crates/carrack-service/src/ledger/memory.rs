@@ -1,19 +1,22 @@
 //! A ledger in memory: for simulations, which need thousands of them, and no disk. It keeps to the same rules as the
 //! one that lasts, and passes the same suite.
 
+mod row;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use carrack_core::grant::GrantId;
 
+use self::row::{TaskRow, order};
 use super::audit::{AuditFilter, AuditLines, NewAuditLine};
-use super::tally::{self, Before, OverviewQuery, OverviewRows, Queue, TASKS_MOST, Tallies, Tally};
+use super::tally::{self, Before, OverviewQuery, OverviewRows, Shift, TASKS_MOST, Tallies, Tally};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
     TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow, endpoints_of, rules,
 };
 use crate::clock::Moment;
-use crate::model::{AuditLine, Endpoint, Event, NewTask, Task, TaskSort, TaskState, Timer, TimerState, TokenRow, User};
+use crate::model::{AuditLine, Endpoint, Event, Task, TaskSort, TaskState, Timer, TimerState, TokenRow, User};
 
 /// A ledger that is gone with its process.
 #[derive(Default)]
@@ -48,31 +51,6 @@ struct Rows {
     last_timer: u64,
 }
 
-struct TaskRow {
-    task: Task,
-    submitted: NewTask,
-    submission_id: Option<String>,
-    endpoints: Vec<String>,
-}
-
-impl TaskRow {
-    fn passes(&self, filter: &TaskFilter) -> bool {
-        let Self { task, endpoints, .. } = self;
-        let label = |part: &String| {
-            task.request.label.as_deref().is_some_and(|label| rules::folded(label).contains(&rules::folded(part)))
-        };
-        filter.owner.as_ref().is_none_or(|owner| *owner == task.owner)
-            && (filter.states.is_empty() || filter.states.contains(&task.state))
-            && filter.label.as_ref().is_none_or(label)
-            && filter.endpoint.as_ref().is_none_or(|endpoint| endpoints.contains(endpoint))
-            && filter.since.is_none_or(|since| task.submitted >= since)
-            && filter.before.is_none_or(|before| task.submitted < before)
-            && filter.timer.as_ref().is_none_or(|timer| Some(timer) == self.submitted.timer.as_ref())
-            && filter.text.as_ref().is_none_or(|text| rules::mentions(task, text))
-            && filter.cause.as_ref().is_none_or(|cause| rules::is_because(task, cause))
-    }
-}
-
 impl Rows {
     fn place(&self, id: &str) -> Answer<u64> {
         self.task_places.get(id).copied().ok_or(LedgerError::Missing)
@@ -96,9 +74,7 @@ impl Rows {
         let before = Before::of(&task);
         rule(&mut task)?;
         row.task = task.clone();
-        if let Some(tally) = Tally::of_change(before, &task, events, now) {
-            self.tallies.add(tally);
-        }
+        self.count(before, &task, events, now);
         if task.state.has_ended() {
             self.open.remove(&place);
         } else {
@@ -106,6 +82,12 @@ impl Rows {
         }
         self.record(events, now);
         Ok(task)
+    }
+
+    fn count(&mut self, before: Before, task: &Task, events: &[NewEvent], now: Moment) {
+        if let Some(tally) = Tally::of_change(before, task, events, now) {
+            self.tallies.add(tally);
+        }
     }
 
     fn record(&mut self, events: &[NewEvent], now: Moment) {
@@ -143,6 +125,7 @@ impl Rows {
         if let Some(key) = key {
             self.submissions.insert(key, place);
         }
+        self.count(Before::ACCEPTED, &task, &[], now);
         self.record(&[rules::submitted_event(submission)], now);
         Ok(Submitted { task, duplicate: false })
     }
@@ -188,17 +171,6 @@ impl MemoryLedger {
 
     fn rows(&self) -> MutexGuard<'_, Rows> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What comes first of two tasks.
-fn order(sort: TaskSort, one: &Task, other: &Task) -> std::cmp::Ordering {
-    let state = |task: &Task| TaskState::ALL.iter().position(|state| *state == task.state);
-    match sort {
-        TaskSort::Created => std::cmp::Ordering::Equal,
-        TaskSort::State => state(one).cmp(&state(other)),
-        TaskSort::Bytes => one.progress.bytes_moved.cmp(&other.progress.bytes_moved),
-        TaskSort::Rate => one.progress.rates.all.total_cmp(&other.progress.rates.all),
     }
 }
 
@@ -258,18 +230,15 @@ impl Ledger for MemoryLedger {
         let rows = self.rows();
         let tasks = || rows.tasks.values().map(|row| &row.task);
         let is_of = |wanted: &Option<String>, task: &Task| wanted.as_ref().is_none_or(|owner| *owner == task.owner);
-        let mut queue = Queue::new(query);
-        let is_then = |task: &&Task| task.submitted < query.to() && task.ended.is_none_or(|ended| ended >= query.from);
-        for task in tasks().filter(is_then).filter(|task| is_of(&query.curves_of, task)) {
-            queue.add(task.submitted, task.started, task.ended);
-        }
-        let (waiting, running) = queue.counts();
+        let mut at_present = Shift::default();
+        let open = rows.open.iter().filter_map(|place| rows.tasks.get(place)).map(|row| &row.task);
+        open.filter(|task| is_of(&query.curves_of, task)).for_each(|task| at_present.add(Shift::of(task.state), 1));
         let own = || tasks().filter(|task| is_of(&query.rows_of, task));
         let mut slowest: Vec<&Task> = own().filter(|task| tally::may_be_slow(task, query)).collect();
         slowest.sort_by(|one, other| one.progress.rates.all.total_cmp(&other.progress.rates.all));
         let stuck = own().filter(|task| tally::is_stuck(task, query.now)).take(TASKS_MOST).cloned().collect();
         let slowest = slowest.into_iter().take(TASKS_MOST).cloned().collect();
-        Ok(OverviewRows { waiting, running, slowest, stuck, ..rows.tallies.rows(query) })
+        Ok(OverviewRows { slowest, stuck, ..rows.tallies.rows(query, at_present) })
     }
 
     fn note(&self, lines: &[NewAuditLine]) -> Answer<()> {

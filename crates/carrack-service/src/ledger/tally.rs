@@ -55,9 +55,9 @@ impl OverviewQuery {
 pub struct OverviewRows {
     /// Bytes by step.
     pub moved: Vec<u64>,
-    /// Tasks that waited for their first attempt at the end of each step.
+    /// Tasks that waited at the end of each step: queued, staged or paused.
     pub waiting: Vec<u64>,
-    /// Tasks that had begun and not ended at the end of each step.
+    /// Tasks that ran at the end of each step: active, or being cancelled.
     pub running: Vec<u64>,
     /// The most bytes first.
     pub pairs: Vec<PairFigures>,
@@ -74,14 +74,44 @@ pub struct OverviewRows {
 pub struct Before {
     bytes: u64,
     busy: u64,
-    has_ended: bool,
+    /// None: it was not there.
+    state: Option<TaskState>,
 }
 
 impl Before {
+    /// Before a task is accepted.
+    pub const ACCEPTED: Self = Self { bytes: 0, busy: 0, state: None };
+
     /// Before this task is changed.
     pub fn of(task: &Task) -> Self {
         let Progress { bytes_moved, .. } = task.progress;
-        Self { bytes: bytes_moved, busy: busy(&task.progress), has_ended: task.state.has_ended() }
+        Self { bytes: bytes_moved, busy: busy(&task.progress), state: Some(task.state) }
+    }
+}
+
+/// How many tasks wait and how many run, or by how many they became more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shift {
+    /// QUEUED, STAGING and PAUSED.
+    pub waiting: i64,
+    /// ACTIVE and CANCELLING.
+    pub running: i64,
+}
+
+impl Shift {
+    /// One task in this state.
+    pub fn of(state: TaskState) -> Self {
+        match state {
+            TaskState::Queued | TaskState::Staging | TaskState::Paused => Self { waiting: 1, running: 0 },
+            TaskState::Active | TaskState::Cancelling => Self { waiting: 0, running: 1 },
+            TaskState::Succeeded | TaskState::Partial | TaskState::Failed | TaskState::Cancelled => Self::default(),
+        }
+    }
+
+    /// Adds another one so many times.
+    pub fn add(&mut self, other: Self, times: i64) {
+        self.waiting = self.waiting.saturating_add(other.waiting.saturating_mul(times));
+        self.running = self.running.saturating_add(other.running.saturating_mul(times));
     }
 }
 
@@ -105,6 +135,8 @@ pub struct Tally {
     pub destination: String,
     /// What was counted.
     pub sums: Sums,
+    /// By how many tasks more wait and run.
+    pub shift: Shift,
     /// Causes of failures: codes and sides.
     pub failures: Vec<(String, String)>,
 }
@@ -162,7 +194,11 @@ impl Tally {
             busy: busy(&after.progress).saturating_sub(before.busy),
             ..Sums::default()
         };
-        if !before.has_ended {
+        let mut shift = Shift::of(after.state);
+        if let Some(state) = before.state {
+            shift.add(Shift::of(state), -1);
+        }
+        if before.state.is_none_or(|state| !state.has_ended()) {
             match after.state {
                 TaskState::Succeeded => sums.succeeded = 1,
                 TaskState::Partial => sums.partial = 1,
@@ -172,15 +208,20 @@ impl Tally {
             }
         }
         let failures: Vec<_> = events.iter().filter_map(cause).collect();
-        if sums == Sums::default() && failures.is_empty() {
+        if sums == Sums::default() && shift == Shift::default() && failures.is_empty() {
             return None;
         }
         let pair = after.request.pairs.first();
-        let minute = Moment(now.0.div_euclid(MINUTE) * MINUTE);
+        let minute = minute_of(now);
         let source = pair.map_or_else(String::new, |pair| place(&pair.source));
         let destination = pair.and_then(|pair| pair.destination.as_deref()).map_or_else(String::new, place);
-        Some(Self { minute, owner: after.owner.clone(), source, destination, sums, failures })
+        Some(Self { minute, owner: after.owner.clone(), source, destination, sums, shift, failures })
     }
+}
+
+/// When the minute of a moment begins.
+pub fn minute_of(moment: Moment) -> Moment {
+    Moment(moment.0.div_euclid(MINUTE) * MINUTE)
 }
 
 /// Why an attempt or a task failed.
@@ -203,54 +244,38 @@ fn place(location: &str) -> String {
     }
 }
 
-/// How many tasks wait and run at the end of each step.
+/// How many tasks wait and run at the end of each step, counted back from how many do at present.
 #[derive(Debug)]
 pub struct Queue {
-    from: i64,
-    step: i64,
-    /// By how much the counts change from the step before.
-    waiting: Vec<i64>,
-    running: Vec<i64>,
+    at_present: Shift,
+    /// By the step in which they were written; the last one is for all steps that are not told of.
+    shifts: Vec<Shift>,
 }
 
 impl Queue {
-    /// No task so far.
-    pub fn new(query: &OverviewQuery) -> Self {
-        let none = vec![0; query.steps + 1];
-        Self { from: query.from.0, step: query.step(), waiting: none.clone(), running: none }
+    /// Nothing has changed so far.
+    pub fn new(query: &OverviewQuery, at_present: Shift) -> Self {
+        Self { at_present, shifts: vec![Shift::default(); query.steps + 1] }
     }
 
-    /// The first step at whose end it is `time` or later; that behind the last one where there is none.
-    fn step_of(&self, time: Option<Moment>) -> usize {
-        let last = self.waiting.len() - 1;
-        let Some(time) = time else { return last };
-        let ends = time.0.saturating_sub(self.from).saturating_add(self.step - 1).div_euclid(self.step) - 1;
-        usize::try_from(ends.max(0)).unwrap_or(last).min(last)
-    }
-
-    /// Counts a task.
-    pub fn add(&mut self, submitted: Moment, started: Option<Moment>, ended: Option<Moment>) {
-        let (came, begins, ends) =
-            (self.step_of(Some(submitted)), self.step_of(started.or(ended)), self.step_of(ended));
-        self.waiting[came] += 1;
-        self.waiting[begins.max(came)] -= 1;
-        if started.is_some() {
-            self.running[begins] += 1;
-            self.running[ends.max(begins)] -= 1;
-        }
+    /// Counts what was written in a step.
+    pub fn add(&mut self, step: usize, shift: Shift) {
+        let last = self.shifts.len() - 1;
+        self.shifts[step.min(last)].add(shift, 1);
     }
 
     /// The counts: of those that wait, and of those that run.
-    pub fn counts(self) -> (Vec<u64>, Vec<u64>) {
-        let count = |changes: Vec<i64>| {
-            let steps = changes.len() - 1;
-            let counts = changes.into_iter().take(steps).scan(0i64, |count, change| {
-                *count += change;
-                Some(u64::try_from(*count).unwrap_or(0))
-            });
-            counts.collect()
-        };
-        (count(self.waiting), count(self.running))
+    pub fn counts(mut self) -> (Vec<u64>, Vec<u64>) {
+        let mut now = self.at_present;
+        // At the end of a step, nothing of the next one had come.
+        for later in self.shifts.iter_mut().rev() {
+            let then = now;
+            now.add(*later, -1);
+            *later = then;
+        }
+        self.shifts.pop();
+        let count = |tasks: i64| u64::try_from(tasks).unwrap_or(0);
+        self.shifts.iter().map(|shift| (count(shift.waiting), count(shift.running))).unzip()
     }
 }
 
@@ -300,6 +325,8 @@ pub fn is_stuck(task: &Task, now: Moment) -> bool {
 pub struct Tallies {
     /// By minute, owner, source and destination.
     sums: BTreeMap<(Moment, String, String, String), Sums>,
+    /// By minute and owner.
+    queue: BTreeMap<(Moment, String), Shift>,
     /// By minute, owner, code and side.
     failures: BTreeMap<(Moment, String, String, String), u64>,
 }
@@ -307,7 +334,10 @@ pub struct Tallies {
 impl Tallies {
     /// Adds what a change adds.
     pub fn add(&mut self, tally: Tally) {
-        let Tally { minute, owner, source, destination, sums, failures } = tally;
+        let Tally { minute, owner, source, destination, sums, shift, failures } = tally;
+        if shift != Shift::default() {
+            self.queue.entry((minute, owner.clone())).or_default().add(shift, 1);
+        }
         for (code, side) in failures {
             *self.failures.entry((minute, owner.clone(), code, side)).or_default() += 1;
         }
@@ -316,17 +346,30 @@ impl Tallies {
         }
     }
 
-    /// Removes what was counted before a moment.
+    /// Removes what was counted before a moment. How many tasks waited and ran then stays known.
     pub fn forget(&mut self, before: Moment) {
         self.sums.retain(|(minute, ..), _| *minute >= before);
         self.failures.retain(|(minute, ..), _| *minute >= before);
+        let edge = minute_of(before);
+        let kept = self.queue.split_off(&(edge, String::new()));
+        for ((_, owner), shift) in std::mem::replace(&mut self.queue, kept) {
+            self.queue.entry((edge, owner)).or_default().add(shift, 1);
+        }
     }
 
-    /// Bytes, pairs and causes; of tasks nothing.
-    pub fn rows(&self, query: &OverviewQuery) -> OverviewRows {
+    /// Bytes, the queue, pairs and causes, where so many tasks wait and run at present; of tasks nothing.
+    pub fn rows(&self, query: &OverviewQuery, at_present: Shift) -> OverviewRows {
         let mut rows = OverviewRows { moved: vec![0; query.steps], ..OverviewRows::default() };
         let step = |minute: Moment| usize::try_from((minute.0 - query.from.0).div_euclid(query.step())).ok();
+        let mut queue = Queue::new(query, at_present);
         let is_of = |wanted: &Option<String>, owner: &String| wanted.as_ref().is_none_or(|wanted| wanted == owner);
+        for ((minute, owner), shift) in &self.queue {
+            // What was written has happened, also where the clock was set back since.
+            if let Some(step) = step((*minute).min(minute_of(query.now))).filter(|_| is_of(&query.curves_of, owner)) {
+                queue.add(step, *shift);
+            }
+        }
+        (rows.waiting, rows.running) = queue.counts();
         let mut pairs: BTreeMap<(String, String), Sums> = BTreeMap::new();
         for ((minute, owner, source, destination), sums) in &self.sums {
             let Some(step) = step(*minute).filter(|step| *step < query.steps) else { continue };
@@ -355,23 +398,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queue_counts_tasks_at_the_end_of_each_step() {
+    fn queue_is_counted_back_from_the_present() {
         let at = |minute: i64| Moment(minute * MINUTE);
         let query =
             OverviewQuery { curves_of: None, rows_of: None, from: at(10), step_minutes: 5, steps: 4, now: at(30) };
-        // Steps end at 15, 20, 25 and 30.
-        for (task, waiting, running) in [
-            ((at(0), None, None), [1, 1, 1, 1], [0; 4]),
-            ((at(0), Some(at(2)), Some(at(9))), [0; 4], [0; 4]),
-            ((at(12), Some(at(16)), Some(at(26))), [1, 0, 0, 0], [0, 1, 1, 0]),
-            ((at(15), Some(at(15)), None), [0; 4], [1, 1, 1, 1]),
-            ((at(11), Some(at(12)), Some(at(13))), [0; 4], [0; 4]),
-            ((at(21), None, Some(at(28))), [0, 0, 1, 0], [0; 4]),
-            ((at(40), None, None), [0; 4], [0; 4]),
+        let (comes, begins) = (Shift { waiting: 1, running: 0 }, Shift { waiting: -1, running: 1 });
+        let (waits, goes) = (Shift { waiting: 1, running: -1 }, Shift { waiting: 0, running: -1 });
+        for (at_present, shifts, waiting, running) in [
+            (Shift { waiting: 2, running: 1 }, vec![], [2; 4], [1; 4]),
+            // Steps are from 10, 15, 20 and 25 on. One task comes, begins, is paused, goes on, and ends.
+            (
+                Shift::default(),
+                vec![(0, comes), (1, begins), (2, waits), (3, begins), (3, goes)],
+                [1, 0, 1, 0],
+                [0, 1, 0, 0],
+            ),
+            // It began before that time and ended after it.
+            (Shift::default(), vec![(4, goes)], [0; 4], [1; 4]),
+            // Never fewer than none, whatever was lost.
+            (Shift::default(), vec![(3, comes)], [0; 4], [0; 4]),
         ] {
-            let mut queue = Queue::new(&query);
-            queue.add(task.0, task.1, task.2);
-            assert_eq!(queue.counts(), (waiting.to_vec(), running.to_vec()), "{task:?}");
+            let mut queue = Queue::new(&query, at_present);
+            shifts.iter().for_each(|(step, shift)| queue.add(*step, *shift));
+            assert_eq!(queue.counts(), (waiting.to_vec(), running.to_vec()), "{shifts:?}");
         }
+    }
+
+    #[test]
+    fn queue_is_right_where_the_clock_was_set_back_and_where_minutes_were_forgotten() {
+        let at = |minute: i64| Moment(minute * MINUTE);
+        let query =
+            OverviewQuery { curves_of: None, rows_of: None, from: at(10), step_minutes: 1, steps: 4, now: at(13) };
+        let mut tallies = Tallies::default();
+        let comes = Shift { waiting: 1, running: 0 };
+        for minute in [3, 11, 50] {
+            let (owner, place) = ("ada".to_owned(), String::new());
+            let (source, destination) = (place.clone(), place);
+            let (sums, failures) = (Sums::default(), Vec::new());
+            tallies.add(Tally { minute: at(minute), owner, source, destination, sums, shift: comes, failures });
+        }
+        let three = Shift { waiting: 3, running: 0 };
+        assert_eq!(tallies.rows(&query, three).waiting, [1, 2, 2, 3]);
+        tallies.forget(Moment(at(12).0 + 1));
+        assert_eq!(tallies.rows(&query, three).waiting, [0, 0, 2, 3]);
     }
 }

@@ -17,9 +17,9 @@ pub struct Overview {
     pub step_seconds: u64,
     /// Bytes that came to their destinations, by step.
     pub moved: Vec<u64>,
-    /// Tasks that waited for their first attempt at the end of each step.
+    /// Tasks that waited at the end of each step: queued, staged or paused.
     pub waiting: Vec<u64>,
-    /// Tasks that had begun and not ended at the end of each step.
+    /// Tasks that ran at the end of each step: active, or being cancelled.
     pub running: Vec<u64>,
     /// Tasks at present, by state.
     pub states: Vec<StateCount>,

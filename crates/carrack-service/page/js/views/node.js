@@ -7,6 +7,7 @@ import { Plot } from "../plot.js";
 import { bytes, count, duration, now, percent, rate, shown, title } from "../format.js";
 import { Found } from "./endpoints.js";
 import { Measured } from "./measured.js";
+import { overTime } from "./overview.js";
 import { share, tone } from "./tasks.js";
 
 /** @typedef {import("../types.js").Task} Task */
@@ -55,12 +56,7 @@ export function NodeView({ known, list, id }) {
 
 /** @param {{node: Node, active: Task[], figures: import("./overview.js").Figures}} props */
 function About({ node, active, figures }) {
-  const curve = useMemo(() => {
-    const from = Date.parse(figures.from) / 1000, step = figures.step_seconds;
-    return { times: figures.moved.map((_, at) => from + (at + 0.5) * step), panels: [
-      { label: "Mean rate", bars: true, lines: [{ label: "Mean rate", unit: /** @type {const} */ ("rate"), values: figures.moved.map((moved) => moved / step) }] },
-      { label: "Transfers", lines: [{ label: "Running", unit: /** @type {const} */ ("count"), values: figures.running }] }] };
-  }, [figures]);
+  const curve = useMemo(() => overTime(figures, { label: "Transfers", lines: [{ label: "Running", unit: "count", values: figures.running }] }), [figures]);
   return html`<dl class="sheet totals"><div><dt>Rate now</dt><dd>${rate(active.reduce((sum, task) => sum + (task.progress.rates?.now ?? 0), 0))}</dd></div><div><dt>Running</dt><dd>${count(active.length)}</dd></div>
       <div><dt>Moved in the last hour</dt><dd>${bytes(figures.moved.reduce((sum, one) => sum + one, 0))}</dd></div></dl>
     <section class="sheet pad" aria-label="This node"><dl class="facts small"><dt>Name</dt><dd>${shown(node.name)}</dd><dt>Listens at</dt><dd class="mono">${node.address ?? "no address: no node with a token runs beside the service"}</dd>

@@ -48,20 +48,22 @@ export function Overview({ known }) {
   return html`${head}<${Trouble} problem=${problem} again=${() => { figures.again(); open.again(); }} /><${Shown} figures=${figures.value} isViewer=${isViewer} ...${open.value} />`;
 }
 
+/** What was moved in each step, over another panel. @param {Figures} figures @param {import("../plot.js").Panel} below */
+export function overTime(figures, below) {
+  const from = Date.parse(figures.from) / 1000, step = figures.step_seconds, end = Date.parse(figures.to) / 1000;
+  // Of the step under way only a part has passed.
+  const passed = (/** @type {number} */ at) => Math.max(1, Math.min(step, end - from - at * step));
+  return { times: figures.moved.map((_, at) => from + (at + 0.5) * step), panels: [
+    { label: "Mean rate", bars: true, lines: [{ label: "Mean rate", unit: /** @type {const} */ ("rate"), values: figures.moved.map((moved, at) => moved / passed(at)) }] }, below] };
+}
+
 /** @param {{figures: Figures, active: Task[], waiting: Task[], isViewer: boolean}} props */
 function Shown({ figures, active, waiting, isViewer }) {
   const now = active.reduce((sum, task) => sum + (task.progress.rates?.now ?? 0), 0);
   const inState = (/** @type {string[]} */ ...states) => figures.states.filter((one) => states.includes(one.state)).reduce((sum, one) => sum + one.tasks, 0);
   const sum = (/** @type {"succeeded"|"partial"|"failed"} */ what) => figures.pairs.reduce((all, pair) => all + pair[what], 0);
   const good = sum("succeeded"), judged = good + sum("partial") + sum("failed");
-  const curve = useMemo(() => {
-    const from = Date.parse(figures.from) / 1000, step = figures.step_seconds, end = Date.parse(figures.to) / 1000;
-    // Of the step under way only a part has passed.
-    const passed = (/** @type {number} */ at) => Math.max(1, Math.min(step, end - from - at * step));
-    return { times: figures.moved.map((_, at) => from + (at + 0.5) * step), panels: [
-      { label: "Mean rate", bars: true, lines: [{ label: "Mean rate", unit: /** @type {const} */ ("rate"), values: figures.moved.map((moved, at) => moved / passed(at)) }] },
-      { label: "Tasks", lines: [{ label: "Running", unit: /** @type {const} */ ("count"), values: figures.running }, { label: "Waiting", unit: /** @type {const} */ ("count"), values: figures.waiting }] }] };
-  }, [figures]);
+  const curve = useMemo(() => overTime(figures, { label: "Tasks", lines: [{ label: "Running", unit: "count", values: figures.running }, { label: "Waiting", unit: "count", values: figures.waiting }] }), [figures]);
   return html`<dl class="sheet totals">${!isViewer && html`<div><dt>Rate now</dt><dd>${rate(now)}</dd></div>`}<div><dt>Running</dt><dd>${count(inState("ACTIVE", "CANCELLING"))}</dd></div><div><dt>Waiting</dt><dd>${count(inState("QUEUED", "STAGING", "PAUSED"))}</dd></div>
       <div><dt>Moved</dt><dd>${bytes(figures.moved.reduce((all, one) => all + one, 0))}</dd></div>${!isViewer && html`<div><dt>Succeeded</dt><dd>${judged ? percentText(percent(good, judged)) : "–"}<small>${judged ? `of ${plural(judged, "task")}` : "no task has ended"}</small></dd></div>`}</dl>
     <${Plot} label="Throughput and queue" ...${curve} />

@@ -157,20 +157,45 @@ fn overview_tells_how_many_waited_and_ran(ledger: &dyn Ledger) {
     accept(ledger, "t1");
     accept(ledger, "t2");
     ledger.submit(&Submission { owner: "bob".to_owned(), ..submission("t3") }, at(0)).unwrap();
-    begin(ledger, "t1", at(125));
-    end(ledger, "t1", TaskState::Succeeded, at(245));
-    end(ledger, "t2", TaskState::Cancelled, at(370));
-    let query = OverviewQuery { step_minutes: 2, steps: 4, ..query(Some("ada")) };
-    // Steps end two, four, six and eight minutes after the minute before the suite's first moment.
-    let ends: Vec<i64> = (1..=4).map(|step| query.from.0 + step * 120_000_000).collect();
-    let during = |from: i64, to: i64| -> Vec<u64> {
-        ends.iter().map(|end| u64::from(at(from).0 <= *end && *end < at(to).0)).collect()
+    let change = |id: &str, state: TaskState, second: i64| {
+        let change = TaskChange { state: Some(state), ..TaskChange::default() };
+        ledger.change_task(id, &ANY, &change, &[], at(second)).unwrap();
     };
-    let rows = ledger.overview(&query).unwrap();
-    let waiting: Vec<u64> = during(0, 125).iter().zip(during(0, 370)).map(|(one, other)| one + other).collect();
-    assert_eq!((rows.waiting, rows.running), (waiting, during(125, 245)));
-    let everybody = OverviewQuery { curves_of: None, ..query };
-    assert_eq!(ledger.overview(&everybody).unwrap().waiting[3], 1);
+    begin(ledger, "t1", at(65));
+    change("t1", TaskState::Paused, 125);
+    change("t1", TaskState::Queued, 185);
+    begin(ledger, "t1", at(245));
+    change("t1", TaskState::Cancelling, 305);
+    change("t1", TaskState::Failed, 365);
+    ledger.reopen("t1", at(425), None, &super::note("t1", "again")).unwrap();
+    change("t2", TaskState::Cancelled, 365);
+    // Steps end one, two, … minutes after the minute of the suite's first moment.
+    let waiting_and_running = |query: &OverviewQuery| {
+        let rows = ledger.overview(query).unwrap();
+        (rows.waiting, rows.running)
+    };
+    let ends: Vec<i64> = (1..=10).map(|step| ends_of(step).0).collect();
+    let during = |from: i64, to: i64| move |end: &i64| u64::from(at(from).0 <= *end && *end < at(to).0);
+    let sum = |spans: &[(i64, i64)]| -> Vec<u64> {
+        ends.iter().map(|end| spans.iter().map(|(from, to)| during(*from, *to)(end)).sum()).collect()
+    };
+    let waiting = sum(&[(0, 65), (125, 245), (425, 9_000), (0, 365)]);
+    let running = sum(&[(65, 125), (245, 365)]);
+    assert!(waiting.contains(&2) && running.contains(&1), "{waiting:?} {running:?}");
+    assert_eq!(waiting_and_running(&query(Some("ada"))), (waiting.clone(), running.clone()));
+    let longer = OverviewQuery { step_minutes: 2, steps: 5, ..query(Some("ada")) };
+    let every_second = |counts: &[u64]| counts.iter().skip(1).step_by(2).copied().collect::<Vec<_>>();
+    assert_eq!(waiting_and_running(&longer), (every_second(&waiting), every_second(&running)));
+    assert_eq!(waiting_and_running(&query(None)).0[9], 2, "of everybody");
+    let retention = Retention { tasks_ended_before: at(0), events_before: ends_of(5), limit: 100 };
+    ledger.forget(&retention).unwrap();
+    let known = |counts: &[u64]| [vec![0; 5], counts[5..].to_vec()].concat();
+    assert_eq!(waiting_and_running(&query(Some("ada"))), (known(&waiting), known(&running)));
+}
+
+/// When a step of [`query`] ends.
+fn ends_of(step: i64) -> Moment {
+    Moment(query(None).from.0 + step * 60_000_000)
 }
 
 fn overview_names_tasks_that_are_slow_or_stuck(ledger: &dyn Ledger) {

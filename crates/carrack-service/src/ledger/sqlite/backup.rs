@@ -28,6 +28,7 @@ use super::open::{self, beside, directory};
 use super::{Fault, OPEN_TIMEOUT, count, events, integer, tasks};
 use crate::clock::Moment;
 use crate::ledger::rules;
+use crate::ledger::tally::Before;
 use crate::model::{NewTask, TaskKind};
 
 /// Held by whoever serves from the state directory, or replaces its ledger.
@@ -313,9 +314,9 @@ fn adapt(connection: &mut Connection, now: Moment) -> Result<RestoreReport, Faul
     for (id, kind) in two_texts(&transaction, "SELECT id, kind FROM task WHERE ended IS NULL ORDER BY seq")? {
         let mut task = tasks::find(&transaction, &id)?.task;
         let changes_sources = kind != TaskKind::Copy.name();
+        let before = Before::of(&task);
         rules::restored(&mut task, changes_sources, now);
-        tasks::store(&transaction, &task)?;
-        events::insert(&transaction, &[rules::restored_event(&task)], now)?;
+        tasks::put(&transaction, before, &task, &[rules::restored_event(&task)], now)?;
         if changes_sources {
             to_confirm.push(id);
         }

@@ -33,6 +33,7 @@ pub const ALL: &[Migration] = &[
     Migration { number: 2, name: "revoked", sql: include_str!("../migrations/0002_revoked.sql") },
     Migration { number: 3, name: "tally", sql: include_str!("../migrations/0003_tally.sql") },
     Migration { number: 4, name: "audit", sql: include_str!("../migrations/0004_audit.sql") },
+    Migration { number: 5, name: "queue", sql: include_str!("../migrations/0005_queue.sql") },
 ];
 
 /// Why a schema was not brought up to date.

@@ -6,12 +6,11 @@ use rusqlite::{Connection, named_params};
 
 use super::tasks::{self, COLUMNS};
 use super::{Done, count, integer, limit};
-use crate::clock::Moment;
 use crate::ledger::tally::{
-    OverviewQuery, OverviewRows, PAIRS_MOST, Queue, SLOW_BYTES_LEAST, STUCK_AFTER, STUCK_ATTEMPTS, Sums, TASKS_MOST,
-    failures, sorted,
+    OverviewQuery, OverviewRows, PAIRS_MOST, Queue, SLOW_BYTES_LEAST, STUCK_AFTER, STUCK_ATTEMPTS, Shift, Sums,
+    TASKS_MOST, failures, minute_of, sorted,
 };
-use crate::model::Task;
+use crate::model::{Task, TaskState};
 
 /// Figures over a time.
 pub fn overview(connection: &Connection, query: &OverviewQuery) -> Done<OverviewRows> {
@@ -89,21 +88,27 @@ fn causes(connection: &Connection, query: &OverviewQuery) -> Done<Vec<crate::mod
     Ok(failures(causes))
 }
 
-/// From the tasks that are open or ended since: two queries, so that each has its index.
+/// How many tasks waited and ran. What was written has happened, also where the clock was set back since.
 fn queue(connection: &Connection, query: &OverviewQuery) -> Done<(Vec<u64>, Vec<u64>)> {
-    let mut queue = Queue::new(query);
-    for open_or_ended in ["ended IS NULL", "ended IS NOT NULL AND ended >= :from"] {
-        let sql = format!(
-            "SELECT submitted, started, ended FROM task
-             WHERE {open_or_ended} AND submitted < :to AND (:owner IS NULL OR owner = :owner) AND :from IS NOT NULL"
-        );
-        let mut statement = connection.prepare(&sql)?;
-        let values = named_params! { ":from": query.from.0, ":to": query.to().0, ":owner": query.curves_of };
-        let mut rows = statement.query(values)?;
-        while let Some(row) = rows.next()? {
-            let moment = |column: usize| row.get::<_, Option<i64>>(column).map(|time| time.map(Moment));
-            queue.add(Moment(row.get(0)?), moment(1)?, moment(2)?);
+    let mut at_present = Shift::default();
+    let sql = "SELECT state, count(*) FROM task WHERE ended IS NULL AND (?1 IS NULL OR owner = ?1) GROUP BY state";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([&query.curves_of])?;
+    while let Some(row) = rows.next()? {
+        if let Ok(state) = TaskState::parse(&row.get::<_, String>(0)?) {
+            at_present.add(Shift::of(state), row.get(1)?);
         }
+    }
+    let mut queue = Queue::new(query, at_present);
+    let sql = "SELECT (min(minute, :now) - :from) / :step AS step, sum(waiting), sum(running) FROM tally_queue
+         WHERE minute >= :from AND (:owner IS NULL OR owner = :owner) GROUP BY step";
+    let mut statement = connection.prepare(sql)?;
+    let values = named_params! {
+        ":from": query.from.0, ":now": minute_of(query.now).0, ":owner": query.curves_of, ":step": query.step()
+    };
+    let mut rows = statement.query(values)?;
+    while let Some(row) = rows.next()? {
+        queue.add(place(row.get(0)?), Shift { waiting: row.get(1)?, running: row.get(2)? });
     }
     Ok(queue.counts())
 }

@@ -66,7 +66,8 @@ pub fn submit(transaction: &Transaction<'_>, submission: &Submission, now: Momen
         let sql = "INSERT INTO task_endpoint (endpoint, task) VALUES (?, ?) ON CONFLICT DO NOTHING";
         transaction.execute(sql, params![endpoint, seq])?;
     }
-    events::insert(transaction, &[rules::submitted_event(submission)], now)?;
+    let event = rules::submitted_event(submission);
+    tell(transaction, Before::ACCEPTED, &task, std::slice::from_ref(&event), now)?;
     Ok(Submitted { task, duplicate: false })
 }
 
@@ -241,9 +242,10 @@ pub fn fail_unreadable(transaction: &Transaction<'_>, id: &str, why: &str) -> Do
         return Ok(());
     }
     let now = task.submitted.max(task.started.unwrap_or_default());
+    let before = Before::of(&task);
     rules::fail_unreadable(&mut task, why, now);
-    store(transaction, &task)?;
-    events::insert(transaction, &[rules::unreadable_event(&task, why)], now)
+    let event = rules::unreadable_event(&task, why);
+    put(transaction, before, &task, &[event], now)
 }
 
 pub fn claim(transaction: &Transaction<'_>, id: &str, now: Moment, event: &NewEvent) -> Done<Task> {
@@ -252,9 +254,9 @@ pub fn claim(transaction: &Transaction<'_>, id: &str, now: Moment, event: &NewEv
         return Err(LedgerError::Conflict(format!("task {id} cannot be read in the ledger: {why}")).into());
     }
     let mut task = found.task;
+    let before = Before::of(&task);
     rules::claim(&mut task, now)?;
-    store(transaction, &task)?;
-    events::insert(transaction, std::slice::from_ref(event), now)?;
+    put(transaction, before, &task, std::slice::from_ref(event), now)?;
     Ok(task)
 }
 
@@ -269,11 +271,7 @@ pub fn change(
     let mut task = find(transaction, id)?.task;
     let before = Before::of(&task);
     rules::change(&mut task, guard, change, now)?;
-    store(transaction, &task)?;
-    events::insert(transaction, events, now)?;
-    if let Some(tally) = Tally::of_change(before, &task, events, now) {
-        tally::add(transaction, &tally)?;
-    }
+    put(transaction, before, &task, events, now)?;
     Ok(task)
 }
 
@@ -285,9 +283,9 @@ pub fn reopen(
     event: &NewEvent,
 ) -> Done<Task> {
     let mut task = find(transaction, id)?.task;
+    let before = Before::of(&task);
     rules::reopen(&mut task, now, deadline)?;
-    store(transaction, &task)?;
-    events::insert(transaction, std::slice::from_ref(event), now)?;
+    put(transaction, before, &task, std::slice::from_ref(event), now)?;
     Ok(task)
 }
 
@@ -312,8 +310,20 @@ pub fn forget(transaction: &Transaction<'_>, retention: &Retention) -> Done<Vec<
     Ok(rows.into_iter().map(|(_, id)| id).collect())
 }
 
+/// Writes a task that has changed, with the events of the change, and counts it.
+pub fn put(transaction: &Transaction<'_>, before: Before, task: &Task, events: &[NewEvent], now: Moment) -> Done<()> {
+    store(transaction, task)?;
+    tell(transaction, before, task, events, now)
+}
+
+/// Writes the events of a change, and counts it.
+fn tell(transaction: &Transaction<'_>, before: Before, task: &Task, events: &[NewEvent], now: Moment) -> Done<()> {
+    events::insert(transaction, events, now)?;
+    Tally::of_change(before, task, events, now).map_or(Ok(()), |tally| tally::add(transaction, &tally))
+}
+
 /// Writes what may change about a task.
-pub fn store(transaction: &Transaction<'_>, task: &Task) -> Done<()> {
+fn store(transaction: &Transaction<'_>, task: &Task) -> Done<()> {
     let blocked = task.blocked.as_ref().map(document).transpose()?;
     let failure = task.failure.as_ref().map(document).transpose()?;
     transaction.execute(

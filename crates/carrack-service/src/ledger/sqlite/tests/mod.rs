@@ -5,6 +5,7 @@ mod full;
 mod held;
 mod killed;
 mod opening;
+mod queue;
 mod size;
 mod unreadable;
 
