@@ -143,7 +143,7 @@ async fn who(api: &Arc<Api>, request: &Parts) -> Done<Known> {
 }
 
 /// `Authorization: Bearer TOKEN`; none for anything else, and for two of them.
-fn bearer(headers: &HeaderMap) -> Option<ShownToken> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<ShownToken> {
     let mut all = headers.get_all(header::AUTHORIZATION).iter();
     let (value, more) = (all.next()?, all.next());
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;

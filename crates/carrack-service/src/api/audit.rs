@@ -1,7 +1,10 @@
 //! The audit: who changed what, from where, and what the service answered; logins, and what was refused. Each line is
 //! in the log, too, with what only the handler knows; here it can be searched.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{MatchedPath, Request, State};
@@ -17,22 +20,73 @@ use super::extract::{QueryOf, limit, paged};
 use super::noted::Noted;
 use super::problem::{ApiError, Done};
 use crate::clock::Moment;
-use crate::identity::Object;
+use crate::identity::{Object, network};
 use crate::ledger::audit::{AuditFilter, NewAuditLine};
 use crate::model::{AuditLine, Listed, Problem, Verb};
 
 /// Lines that wait to be written. Beyond, they are only counted: whoever floods the service does not fill its memory.
 const WAITING_MOST: usize = 10_000;
 
+/// Refusals of strangers of one network within this time are one line, and a number.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Networks that are told apart within that time.
+const NETWORKS_MOST: usize = 256;
+/// Those beyond.
+const FURTHER: &str = "further networks";
+
 /// Lines on their way to the ledger.
 #[derive(Debug, Default)]
 pub(super) struct Audit(Mutex<Waiting>);
+
+/// Refusals of strangers, by their networks.
+#[derive(Debug, Default)]
+struct Strangers(HashMap<String, Refusals>);
+
+/// Those of one network since one of them had a line of its own.
+#[derive(Debug)]
+struct Refusals {
+    line: NewAuditLine,
+    since: Duration,
+    more: u64,
+}
+
+impl Strangers {
+    /// The lines to be kept for a refusal, at this time of a steady clock.
+    fn refused(&mut self, network: Option<IpAddr>, line: NewAuditLine, now: Duration) -> Vec<NewAuditLine> {
+        let mut lines = self.over(now);
+        let name = network.map_or_else(|| "this host".to_owned(), |network| network.to_string());
+        let is_further = self.0.len() >= NETWORKS_MOST && !self.0.contains_key(&name);
+        let name = if is_further { FURTHER.to_owned() } else { name };
+        match self.0.get_mut(&name) {
+            Some(refusals) => refusals.more += 1,
+            None => {
+                let from = if is_further { Some(name.clone()) } else { line.from.clone() };
+                lines.push(line.clone());
+                self.0.insert(name, Refusals { line: NewAuditLine { from, ..line }, since: now, more: 0 });
+            }
+        }
+        lines
+    }
+
+    /// What was counted and is over: how many there were beside the one that has its line.
+    fn over(&mut self, now: Duration) -> Vec<NewAuditLine> {
+        let ended = self.0.extract_if(|_, refusals| now.saturating_sub(refusals.since) >= WINDOW);
+        let counted = ended.filter(|(_, refusals)| refusals.more > 0);
+        let told = |(_, Refusals { line, more, .. }): (String, Refusals)| NewAuditLine {
+            user: String::new(),
+            object: Some(format!("{more} more within {} s", WINDOW.as_secs())),
+            ..line
+        };
+        counted.map(told).collect()
+    }
+}
 
 #[derive(Debug, Default)]
 struct Waiting {
     lines: Vec<NewAuditLine>,
     is_writing: bool,
     lost: u64,
+    strangers: Strangers,
 }
 
 impl Audit {
@@ -42,6 +96,12 @@ impl Audit {
 }
 
 impl Api {
+    /// Keeps that a stranger was refused, with its network's others.
+    fn keep_refusal(self: &Arc<Self>, network: Option<IpAddr>, line: NewAuditLine) {
+        let lines = self.audit.lock().strangers.refused(network, line, self.clock.elapsed());
+        lines.into_iter().for_each(|line| self.keep_line(line));
+    }
+
     /// Keeps a line soon: what comes while the ledger is busy is written together.
     fn keep_line(self: &Arc<Self>, line: NewAuditLine) {
         let mut waiting = self.audit.lock();
@@ -104,16 +164,20 @@ pub(super) async fn keep(State(api): State<Arc<Api>>, mut request: Request, next
             (Some(caller), _) => caller.user.clone(),
             (None, tried) => tried.unwrap_or_default().to_owned(),
         };
-        api.keep_line(NewAuditLine {
+        let line = NewAuditLine {
             time: api.now(),
             user,
             via: caller.as_ref().map_or_else(String::new, |caller| caller.via.name().to_owned()),
-            token: caller.and_then(|caller| caller.token.clone()),
+            token: caller.as_ref().and_then(|caller| caller.token.clone()),
             from: from.map(|address| address.to_string()),
             action,
             object: noted.object().map(str::to_owned).or(named),
             status: response.status().as_u16(),
-        });
+        };
+        match caller {
+            None if line.status >= 400 => api.keep_refusal(from.map(network), line),
+            _ => api.keep_line(line),
+        }
     }
     response
 }
@@ -163,6 +227,8 @@ pub(super) async fn list(
     let listed = api.run(move |api| {
         api.check(&known.caller, Verb::Admin, Object::Service)?;
         let text = text.filter(|text| !text.is_empty());
+        let counted = api.audit.lock().strangers.over(api.clock.elapsed());
+        counted.into_iter().for_each(|line| api.keep_line(line));
         let lines = api.ledger.audit(&AuditFilter { text, from, to, before }, limit + 1)?;
         Ok(paged(lines, limit, |line| line.id.to_string()))
     });
@@ -172,6 +238,32 @@ pub(super) async fn list(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refusals_of_strangers_are_a_line_and_a_number_for_each_network() {
+        let mut strangers = Strangers::default();
+        let line = || NewAuditLine {
+            time: Moment(0),
+            user: "ann".to_owned(),
+            via: String::new(),
+            token: None,
+            from: Some("192.0.2.1".to_owned()),
+            action: "POST /login".to_owned(),
+            object: None,
+            status: 401,
+        };
+        let network = |number: u32| Some(IpAddr::from(number.to_be_bytes()));
+        let mut kept = 0;
+        for number in 0..100_000 {
+            kept += strangers.refused(network(number % 1000), line(), Duration::from_secs(1)).len();
+        }
+        assert_eq!(kept, NETWORKS_MOST + 1);
+        let told = strangers.refused(network(7), line(), Duration::from_secs(61));
+        let counted: u64 =
+            told.iter().filter_map(|line| line.object.as_ref()?.split(' ').next()?.parse::<u64>().ok()).sum::<u64>();
+        assert_eq!((told.len(), counted + kept as u64), (NETWORKS_MOST + 2, 100_000));
+        assert!(told.iter().any(|line| line.from.as_deref() == Some(FURTHER)));
+    }
 
     #[test]
     fn audit_leaves_out_what_only_reads() {

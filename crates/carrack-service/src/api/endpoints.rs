@@ -215,6 +215,13 @@ pub(super) async fn update(
 
 fn apply(api: &Api, caller: &Caller, row: &mut EndpointRow, update: EndpointUpdate) -> Done<()> {
     let endpoint = &mut row.endpoint;
+    if let Some(owner) = update.owner {
+        api.check(caller, Verb::Admin, Object::Service)?;
+        if matches!(api.ledger.user(&owner), Err(LedgerError::Missing)) {
+            return Err(ApiError::malformed(format!("owner: there is no user {owner:?}")));
+        }
+        endpoint.owner = owner;
+    }
     if let Some(location) = update.location {
         check_location(api, caller, &location)?;
         if location != endpoint.location {
@@ -292,6 +299,7 @@ pub(super) async fn test(
         if let EndpointLocation::Node { host, .. } = &row.endpoint.location {
             check_address(api, &known.caller, host)?;
         }
+        api.check_open(&row.endpoint)?;
         let token = row.sealed_token.as_ref().map(|sealed| api.seal.unseal(&name, sealed)).transpose();
         let token = token.map_err(|error| ApiError::conflict(error.to_string()))?;
         let test = api.backend.test_endpoint(&row.endpoint, token.as_ref());

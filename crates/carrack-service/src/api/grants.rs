@@ -61,6 +61,7 @@ pub(super) async fn add(
         for verb in &new.verbs {
             api.check(caller, *verb, Object::Endpoint { endpoint: &row.endpoint, path: Some(&path) })?;
         }
+        api.check_open(&row.endpoint)?;
         let expires = api.now().after(Duration::from_secs(seconds));
         let expires = caller.expires.map_or(expires, |ends| ends.min(expires));
         make(api, &row, &Wanted { caller, endpoint: &row.endpoint, path, rights, expires })

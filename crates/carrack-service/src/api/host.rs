@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::admit::Peer;
+use super::admit::{Peer, bearer, is_open};
 use super::problem::ApiError;
 use crate::model::ProblemCode;
 
@@ -40,9 +40,11 @@ fn plain(name: &str) -> String {
 }
 
 /// What a page of somebody else's cannot send: it knows no token, and a browser names a page's origin with each change.
-fn is_of_no_page(method: &Method, headers: &HeaderMap) -> bool {
+/// A token counts where somebody has to be known.
+fn is_of_no_page(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     let is_change = !matches!(*method, Method::GET | Method::HEAD);
-    headers.contains_key(header::AUTHORIZATION) || is_change && !headers.contains_key(header::ORIGIN)
+    let has_token = !is_open(method, path) && bearer(headers).is_some();
+    has_token || is_change && !headers.contains_key(header::ORIGIN)
 }
 
 /// Refuses requests that were meant for another host. The socket, listed proxies (which know what they serve) and
@@ -50,7 +52,7 @@ fn is_of_no_page(method: &Method, headers: &HeaderMap) -> bool {
 pub(super) async fn check(State(names): State<OwnNames>, request: Request, next: Next) -> Response {
     let is_from_network = matches!(request.extensions().get(), Some(Peer::Address { by_proxy: false, .. }));
     let is_health = matches!(request.uri().path(), "/healthz" | "/readyz");
-    if is_from_network && !is_health && !is_of_no_page(request.method(), request.headers()) {
+    if is_from_network && !is_health && !is_of_no_page(request.method(), request.uri().path(), request.headers()) {
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         // RFC 9112 §3.2.2: what the target of a request names goes before the header.
         let target = request.uri().authority().map(|authority| authority.as_str());

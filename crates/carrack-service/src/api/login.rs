@@ -13,8 +13,9 @@ use super::admit::{COOKIE, Known, Peer};
 use super::extract::Body;
 use super::noted::Noted;
 use super::problem::{ApiError, Done};
+use super::shares::Holder;
 use super::{Api, tokens};
-use crate::identity::{ShownToken, verify_password};
+use crate::identity::{ShownToken, network, verify_password};
 use crate::ledger::LedgerError;
 use crate::model::{Login, LoginRequest, Problem, ProblemCode, Secret, TokenRow, User, Whoami};
 
@@ -134,9 +135,9 @@ pub(super) async fn proved(
         let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, ProblemCode::TooMany, detail);
         return Err(error.retry_after(wait.as_secs() + 1));
     }
-    let user = by_password(api, name.clone(), password).await?;
+    let user = by_password(api, name.clone(), password, address).await?;
     if user.is_some() {
-        api.slow.succeeded(named, address);
+        api.slow.succeeded(named, address, now);
     } else {
         api.slow.failed(named, address, now);
         api.metrics.login("wrong");
@@ -146,12 +147,16 @@ pub(super) async fn proved(
 }
 
 /// The user with this password; the time it takes does not tell whether there is such a user.
-async fn by_password(api: &Arc<Api>, name: String, password: Secret) -> Done<Option<User>> {
-    let Ok(turn) = tokio::time::timeout(TURN, api.passwords.acquire()).await else {
+async fn by_password(api: &Arc<Api>, name: String, password: Secret, address: Option<IpAddr>) -> Done<Option<User>> {
+    // Whoever floods the service waits behind their own logins.
+    let holder = address.map_or(Holder::Stranger, |address| Holder::Network(network(address)));
+    let flooded = || {
         api.metrics.login("flooded");
         let detail = "too many logins at once";
-        return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, ProblemCode::TooMany, detail).retry_after(5));
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, ProblemCode::TooMany, detail).retry_after(5)
     };
+    let _place = api.logins.take(&holder, 1).ok_or_else(flooded)?;
+    let turn = tokio::time::timeout(TURN, api.passwords.acquire()).await.map_err(|_| flooded())?;
     let _turn = turn.map_err(ApiError::internal)?;
     let looked_at = api.run(move |api| {
         let row = match api.ledger.user(&name) {

@@ -68,14 +68,19 @@ use crate::bench::Benches;
 use crate::clock::{Clock, Moment};
 use crate::files::{Listings, Pool, Uploads};
 use crate::identity::digest::random;
-use crate::identity::{Action, Caller, Decision, LINK_LIFETIME, LoginLinks, Object, SCOPE_LACKS_VERB, Seal, Slow, Verdict, may, may_anywhere};
+use crate::identity::{
+    Action, Caller, Decision, LINK_LIFETIME, LoginLinks, Object, SCOPE_LACKS_VERB, Seal, Slow, Verdict, may,
+    may_anywhere,
+};
 use crate::ledger::{Ledger, LedgerError};
-use crate::model::{LoginLink, ProblemCode, Role, Secret, User, Verb};
+use crate::model::{Endpoint, KnownBy, LoginLink, ProblemCode, Role, Secret, User, Verb};
 
 /// The user who is the account that runs the service.
 pub const LOCAL_USER: &str = "local";
 /// Passwords that are looked at, at once: each takes 19 MiB and a processor for tens of milliseconds.
 const PASSWORDS_AT_ONCE: usize = 2;
+/// Logins that wait for that: few enough to be looked at within the patience of whoever logs in.
+const LOGINS_WAITING: usize = 48;
 /// Streams of events and items, at once.
 const STREAMS_AT_ONCE: usize = 512;
 /// A stream of a file's content, or of a directory's, counts as so many: it keeps more in memory.
@@ -136,6 +141,8 @@ pub struct Api {
     hands: Hands,
     found: Found,
     passwords: Semaphore,
+    /// Logins that wait for their turn, by the network that they come from.
+    logins: Arc<Shares>,
     /// Answers that last, by who reads them.
     streams: Arc<Shares>,
     /// Bytes of bodies that are in memory, by who has sent them.
@@ -179,6 +186,7 @@ impl Api {
             hands: Hands::default(),
             found: Found::default(),
             passwords: Semaphore::new(PASSWORDS_AT_ONCE),
+            logins: Shares::new(LOGINS_WAITING),
             streams: Shares::new(STREAMS_AT_ONCE),
             bodies: Shares::new(bodies::BUDGET),
             changed: watch::Sender::new(0),
@@ -309,6 +317,37 @@ impl Api {
                 Err(self.refused(caller, verb, decision.rule, error))
             }
             Verdict::Hidden => Err(self.refused(caller, verb, decision.rule, ApiError::not_found())),
+        }
+    }
+
+    /// Lets pass who may change logins: what lets somebody in allows all that its user may do, and for longer than a
+    /// token whose scope is narrower, or that ends.
+    fn check_logins(&self, caller: &Caller) -> Done<()> {
+        if !caller.is_scoped() && (caller.via != KnownBy::Token || caller.expires.is_none()) {
+            return Ok(());
+        }
+        let rule = "scope-no-logins";
+        Err(self.refused(caller, Verb::Admin, rule, ApiError::forbidden(rule)))
+    }
+
+    /// Lets pass what may lead to this host, or by the service's own ssh: its owner is still somebody who may add it.
+    fn check_open(&self, endpoint: &Endpoint) -> Done<()> {
+        if !endpoint.location.is_of_service() || self.is_admin(&endpoint.owner)? {
+            return Ok(());
+        }
+        let rule = "endpoint-owner-no-admin";
+        self.metrics.refused(rule);
+        let detail = endpoint.why_closed();
+        let error = ApiError::new(StatusCode::FORBIDDEN, ProblemCode::Forbidden, format!("{detail} ({rule})"));
+        Err(error.hint(format!("an admin can take it over: carrack endpoint edit {} --owner NAME", endpoint.name)))
+    }
+
+    /// Whether a user is an admin, and let in.
+    fn is_admin(&self, user: &str) -> Done<bool> {
+        match self.ledger.user(user) {
+            Ok(row) => Ok(row.user.enabled && row.user.role == Role::Admin),
+            Err(LedgerError::Missing) => Ok(user == LOCAL_USER),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -54,6 +54,13 @@ impl ApiError {
             "scope-other-path" | "scope-one-endpoint" | "scope-path-of-several" => {
                 error.hint("use a token whose scope allows it, or log in")
             }
+            "scope-path-behind-ssh" => {
+                error.hint("a token for a path opens no endpoint behind ssh: use one for the whole endpoint")
+            }
+            "scope-wider" => {
+                error.hint("a token makes no token that allows more, or lasts longer, than itself: log in")
+            }
+            "scope-no-logins" => error.hint("a token with a scope changes nobody's logins: log in, or use one without"),
             "raw-location" => error.hint("name an endpoint: @NAME:/path; an admin can add one"),
             "endpoint-read-only" => error.hint("the endpoint is read-only: its owner can change that"),
             "endpoint-uploads-off" => error.hint("its owner turns uploads on: carrack endpoint edit NAME --uploads"),

@@ -18,8 +18,8 @@ use super::host::OwnNames;
 use super::leftover::Leftover;
 use super::problem::ApiError;
 use super::{
-    Api, acts, admit, audit, bench, bodies, endpoints, events, files, grants, health, host, items, login, metrics, nodes,
-    openapi, options, overview, page, query, sessions, tasks, timers, tokens, users,
+    Api, acts, admit, audit, bench, bodies, endpoints, events, files, grants, health, host, items, login, metrics,
+    nodes, openapi, options, overview, page, query, sessions, tasks, timers, tokens, users,
 };
 use crate::model::ProblemCode;
 

@@ -34,6 +34,7 @@ pub(super) async fn change_password(
     let caller = Arc::clone(&known.caller);
     let has_one = api.run(move |api| {
         api.check(&caller, Verb::Admin, Object::Tokens { user: &caller.user })?;
+        api.check_logins(&caller)?;
         match api.ledger.user(&caller.user) {
             Ok(row) => Ok(row.password.is_some()),
             Err(LedgerError::Missing) => Err(ApiError::conflict("the account is no user of the service")),
@@ -82,6 +83,7 @@ pub(super) async fn add_link(
 ) -> Done<Response> {
     let made = api.run(move |api| {
         api.check(&known.caller, Verb::Admin, Object::Tokens { user: &name })?;
+        api.check_logins(&known.caller)?;
         if !api.ledger.user(&name)?.user.enabled {
             return Err(ApiError::conflict("the user is disabled: no link would let them in"));
         }

@@ -14,7 +14,8 @@ use super::admit::Known;
 use super::extract::{Body, PathOf, QueryOf};
 use super::problem::{ApiError, Done};
 use super::{Api, LOCAL_USER};
-use crate::identity::{Action, Caller, NewSecret, Object, ScopePath, Verdict, may};
+use crate::clock::Moment;
+use crate::identity::{Action, Caller, NewSecret, Object, ScopePath, Verdict, is_within, may};
 use crate::ledger::LedgerError;
 use crate::model::{KnownBy, Listed, MadeToken, NewToken, Problem, Role, Scope, Task, TokenRow, Verb};
 
@@ -78,13 +79,17 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
         if api.ledger.tokens(&user)?.len() >= TOKENS_MAX {
             return Err(ApiError::conflict(format!("a user has at most {TOKENS_MAX} tokens: revoke some")));
         }
+        let expires = new.expires.or(caller.expires.filter(|_| caller.via == KnownBy::Token));
+        if !is_no_wider(caller, &user, new.scope.as_ref(), expires) {
+            return Err(api.refused(caller, Verb::Admin, "scope-wider", ApiError::forbidden("scope-wider")));
+        }
         let row = TokenRow {
             id: String::new(),
             user,
             label: new.label,
             scope: new.scope,
             made: now,
-            expires: new.expires,
+            expires,
             used: None,
             is_session: false,
         };
@@ -94,6 +99,20 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
         Ok(made)
     });
     Ok((StatusCode::CREATED, Json(made.await?)).into_response())
+}
+
+/// Whether a new token allows no more, and lasts no longer, than the token that it is made with.
+fn is_no_wider(caller: &Caller, user: &str, scope: Option<&Scope>, expires: Option<Moment>) -> bool {
+    if caller.via != KnownBy::Token {
+        return true;
+    }
+    let ends_before = caller.expires.is_none_or(|end| expires.is_some_and(|expires| expires <= end));
+    let is_within = match (&caller.scope, scope) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(own), Some(scope)) => user == caller.user && is_within(scope, own),
+    };
+    ends_before && is_within
 }
 
 /// Makes the secret of a token or a session, and keeps what is kept of it.

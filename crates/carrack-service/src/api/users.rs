@@ -52,7 +52,11 @@ pub(super) async fn list(State(api): State<Arc<Api>>, known: Known) -> Done<Json
 )]
 pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Body<NewUser>) -> Done<Response> {
     let caller = Arc::clone(&known.caller);
-    api.run(move |api| api.check(&caller, Verb::Admin, Object::Service)).await?;
+    let may = api.run(move |api| {
+        api.check(&caller, Verb::Admin, Object::Service)?;
+        api.check_logins(&caller)
+    });
+    may.await?;
     if let Some(fault) = name_fault(&new.name, "-_.@") {
         return Err(ApiError::malformed(format!("name: {fault}")));
     }
@@ -111,7 +115,14 @@ pub(super) async fn update(
     Body(update): Body<UserUpdate>,
 ) -> Done<Json<User>> {
     let caller = Arc::clone(&known.caller);
-    api.run(move |api| api.check(&caller, Verb::Admin, Object::Service)).await?;
+    // Whoever may do less than an admin can shut somebody out, and no more.
+    let only_shuts_out =
+        matches!(update, UserUpdate { role: None, account: None, enabled: None | Some(false), password: None });
+    let may = api.run(move |api| {
+        api.check(&caller, Verb::Admin, Object::Service)?;
+        if only_shuts_out { Ok(()) } else { api.check_logins(&caller) }
+    });
+    may.await?;
     let password = match update.password {
         None => None,
         Some(password) => Some(api.hash(password).await?),

@@ -54,7 +54,7 @@ fn key(user: &str, endpoint: &str) -> Key {
 
 fn order(root: &Path, within: &str, rights: &[Verb]) -> FilesOrder {
     let root = Some(root.to_str().unwrap().to_owned());
-    let end = EndOrder::Local { root, path: "/".into(), read_only: false };
+    let end = EndOrder::Local { root, path: "/".into(), read_only: false, within: None };
     FilesOrder { name: "lab".into(), end, within: within.into(), rights: rights.to_vec() }
 }
 

@@ -13,8 +13,8 @@ mod token;
 
 pub use link::{LINK_LIFETIME, LoginLinks};
 pub use password::{hash_password, verify_password};
-pub use request::{PAIRS_MAX, RequestFault, check_request, places};
-pub use rules::{Action, Caller, Decision, Object, Place, SCOPE_LACKS_VERB, Verdict, may, may_anywhere};
+pub use request::{PAIRS_MAX, RequestFault, check_request, check_rights, places};
+pub use rules::{Action, Caller, Decision, Object, Place, SCOPE_LACKS_VERB, Verdict, is_within, may, may_anywhere};
 pub use scope_path::{ScopePath, ScopePathError};
 pub use seal::{Seal, SealError};
 pub use slow::{Slow, network};

@@ -63,9 +63,21 @@ impl std::error::Error for RequestFault {}
 pub fn check_request<E: From<RequestFault>>(
     caller: &Caller,
     request: &NewTask,
-    mut endpoint: impl FnMut(&str) -> Result<Option<Endpoint>, E>,
+    endpoint: impl FnMut(&str) -> Result<Option<Endpoint>, E>,
 ) -> Result<Vec<String>, E> {
     check_form(request)?;
+    check_rights(caller, request, endpoint)
+}
+
+/// Checks that a caller may do at every place what a request asks for. The endpoints that it uses, each once.
+///
+/// # Errors
+/// As [`check_request`].
+pub fn check_rights<E: From<RequestFault>>(
+    caller: &Caller,
+    request: &NewTask,
+    mut endpoint: impl FnMut(&str) -> Result<Option<Endpoint>, E>,
+) -> Result<Vec<String>, E> {
     // All at once: who adds one verb to the token is not told of the next one.
     let lacks = caller.scope.as_ref().map(|scope| scope.lacks(needed(request.kind))).unwrap_or_default();
     if !lacks.is_empty() {

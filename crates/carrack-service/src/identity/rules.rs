@@ -215,6 +215,28 @@ fn role_has(role: Role, action: &Action<'_>) -> bool {
     }
 }
 
+/// Whether a scope allows nothing that another one does not.
+pub fn is_within(scope: &Scope, other: &Scope) -> bool {
+    let at_place =
+        !other.is_placed() || scope.is_placed() && scope.endpoints.iter().all(|name| other.has_endpoint(name));
+    let below = match (&scope.path, &other.path) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(path), Some(above)) => {
+            matches!((ScopePath::parse(path), ScopePath::parse(above)), (Ok(path), Ok(above)) if path.is_within(&above))
+        }
+    };
+    let is_least = |one: Option<u64>, most: Option<u64>| most.is_none_or(|most| one.is_some_and(|one| one <= most));
+    let (own, most) = (&scope.ceilings, &other.ceilings);
+    other.lacks(&scope.verbs).is_empty()
+        && at_place
+        && below
+        && is_least(own.entries, most.entries)
+        && is_least(own.bytes, most.bytes)
+        && is_least(own.deletions, most.deletions)
+        && is_least(own.run_seconds, most.run_seconds)
+}
+
 /// Why an action is not at the place that a token is for.
 fn outside(scope: &Scope, action: &Action<'_>) -> Option<Decision> {
     if !scope.is_placed() {

@@ -233,3 +233,33 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn scope_is_within_another_only_if_each_part_of_it_is() {
+    let of = |verbs: &[Verb], endpoints: &[&str], path: Option<&str>, bytes: Option<u64>| {
+        let mut scope = Scope {
+            verbs: verbs.to_vec(),
+            endpoints: endpoints.iter().map(|name| (*name).to_owned()).collect(),
+            path: path.map(str::to_owned),
+            ..Scope::default()
+        };
+        scope.ceilings.bytes = bytes;
+        scope
+    };
+    let wide = of(&[Verb::Read, Verb::Write], &["lab", "box"], None, Some(10));
+    for (narrow, expected) in [
+        (of(&[Verb::Read], &["lab"], None, Some(10)), true),
+        (of(&[Verb::Read], &["lab"], Some("/a"), Some(1)), true),
+        (of(&[Verb::Read, Verb::Admin], &["lab"], None, Some(10)), false),
+        (of(&[Verb::Read], &["other"], None, Some(10)), false),
+        (of(&[Verb::Read], &[], None, Some(10)), false),
+        (of(&[Verb::Read], &["lab"], None, None), false),
+        (of(&[Verb::Read], &["lab"], None, Some(11)), false),
+    ] {
+        assert_eq!(is_within(&narrow, &wide), expected, "{narrow:?}");
+    }
+    let below = of(&[Verb::Read], &["lab"], Some("/a"), None);
+    for (path, expected) in [(Some("/a"), true), (Some("/a/b"), true), (Some("/ab"), false), (None, false)] {
+        assert_eq!(is_within(&of(&[Verb::Read], &["lab"], path, None), &below), expected, "{path:?}");
+    }
+}

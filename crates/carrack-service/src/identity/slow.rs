@@ -1,9 +1,12 @@
 //! Guessing is made slow: after a few failures of one user from one network, further tries are refused for a while that
-//! doubles. The table is bounded; what has been quiet for longest is forgotten first.
+//! doubles. A crowd of networks has a bound for each user, too; networks from which the user has logged in before are
+//! outside it, so that a crowd does not lock the user out there. The tables are bounded; what has been quiet for longest
+//! is forgotten first.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Failures that cost nothing: people mistype.
@@ -13,6 +16,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// Without failures for so long, nothing is held against anybody.
 const FORGET: Duration = Duration::from_secs(60 * 60);
 const ENTRIES_MAX: usize = 10_000;
+/// Wrong passwords of one user from networks that are new to them: at once, and how often one more.
+const NEW_NETWORKS_FREE: u32 = 20;
+const NEW_NETWORKS_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy)]
 struct Failures {
@@ -25,30 +31,43 @@ struct Failures {
 pub struct Slow {
     /// By user and network; the user's name alone where none is known, so that a crowd of networks is slowed, too.
     failures: Mutex<HashMap<(String, Option<IpAddr>), Failures>>,
+    /// When a user last logged in from a network.
+    logins: Mutex<HashMap<(String, Option<IpAddr>), Duration>>,
+    /// Until when the wrong passwords of a user's new networks are paid for, at one each [`NEW_NETWORKS_EVERY`].
+    crowds: Mutex<HashMap<String, Duration>>,
 }
 
 impl Slow {
     /// How long this user has to wait before the next try from this address; none: not at all.
     pub fn wait(&self, user: &str, address: Option<IpAddr>, now: Duration) -> Option<Duration> {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let failed = failures.get(&(user.to_owned(), address.map(network)))?;
-        let pause = pause(failed.count);
-        (failed.last + pause).checked_sub(now).filter(|left| !left.is_zero())
+        let key = (user.to_owned(), address.map(network));
+        let of_crowd = if lock(&self.logins).contains_key(&key) { None } else { self.crowd(user, now) };
+        let failed = lock(&self.failures).get(&key).copied();
+        let own = failed.and_then(|failed| (failed.last + pause(failed.count)).checked_sub(now));
+        own.max(of_crowd).filter(|left| !left.is_zero())
+    }
+
+    /// How long networks that are new to a user have to wait.
+    fn crowd(&self, user: &str, now: Duration) -> Option<Duration> {
+        let paid = lock(&self.crowds).get(user).copied()?;
+        paid.checked_sub(now + (NEW_NETWORKS_FREE - 1) * NEW_NETWORKS_EVERY)
     }
 
     /// Notes a failure.
     pub fn failed(&self, user: &str, address: Option<IpAddr>, now: Duration) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (user.to_owned(), address.map(network));
+        if !lock(&self.logins).contains_key(&key) {
+            let mut crowds = lock(&self.crowds);
+            make_room(&mut crowds, |paid| *paid);
+            let paid = crowds.entry(key.0.clone()).or_insert(now);
+            *paid = now.max(*paid) + NEW_NETWORKS_EVERY;
+        }
+        let mut failures = lock(&self.failures);
         if failures.len() >= ENTRIES_MAX {
             failures.retain(|_, failed| now.saturating_sub(failed.last) < FORGET);
         }
-        if failures.len() >= ENTRIES_MAX
-            && let Some(oldest) = failures.iter().min_by_key(|(_, failed)| failed.last).map(|(key, _)| key.clone())
-        {
-            failures.remove(&oldest);
-        }
-        let failed =
-            failures.entry((user.to_owned(), address.map(network))).or_insert(Failures { count: 0, last: now });
+        make_room(&mut failures, |failed| failed.last);
+        let failed = failures.entry(key).or_insert(Failures { count: 0, last: now });
         if now.saturating_sub(failed.last) >= FORGET {
             failed.count = 0;
         }
@@ -56,9 +75,25 @@ impl Slow {
     }
 
     /// Notes a success: nothing is held against them any more.
-    pub fn succeeded(&self, user: &str, address: Option<IpAddr>) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.remove(&(user.to_owned(), address.map(network)));
+    pub fn succeeded(&self, user: &str, address: Option<IpAddr>, now: Duration) {
+        let key = (user.to_owned(), address.map(network));
+        lock(&self.failures).remove(&key);
+        let mut logins = lock(&self.logins);
+        make_room(&mut logins, |last| *last);
+        logins.insert(key, now);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Forgets the oldest row of a table that is full.
+fn make_room<K: Clone + Eq + Hash, V>(table: &mut HashMap<K, V>, age: impl Fn(&V) -> Duration) {
+    if table.len() >= ENTRIES_MAX
+        && let Some(oldest) = table.iter().min_by_key(|(_, row)| age(row)).map(|(key, _)| key.clone())
+    {
+        table.remove(&oldest);
     }
 }
 
@@ -94,8 +129,29 @@ mod tests {
         // Others are not slowed: nobody can lock a user out from elsewhere.
         assert_eq!(slow.wait("bob", address, now), None);
         assert_eq!(slow.wait("ann", Some("192.0.2.8".parse().unwrap()), now), None);
-        slow.succeeded("ann", address);
+        slow.succeeded("ann", address, now);
         assert_eq!(slow.wait("ann", address, now), None);
+    }
+
+    #[test]
+    fn crowd_of_networks_has_few_guesses_and_locks_nobody_out_where_they_were_before() {
+        let slow = Slow::default();
+        let (home, mut now) = (Some("203.0.113.9".parse().unwrap()), Duration::from_secs(5));
+        slow.succeeded("ann", home, now);
+        let address = |number: u32| Some(IpAddr::from((0x0a00_0000 + number).to_be_bytes()));
+        let mut looked_at = 0;
+        for number in 0..6000 {
+            now += Duration::from_millis(100);
+            if slow.wait("ann", address(number % 1200), now).is_none() {
+                slow.failed("ann", address(number % 1200), now);
+                looked_at += 1;
+            }
+        }
+        // Ten minutes.
+        assert!((20..=31).contains(&looked_at), "{looked_at}");
+        assert_eq!(slow.wait("ann", home, now), None);
+        assert!(slow.wait("ann", address(70_000), now).is_some());
+        assert_eq!(slow.wait("bob", address(70_000), now), None);
     }
 
     #[test]

@@ -7,6 +7,8 @@ use crate::model::AuditLine;
 
 /// Lines of the audit that are kept, whatever their age.
 pub const AUDIT_LINES_MOST: usize = 500_000;
+/// The same of strangers who were refused: however many they are, they push nothing else out.
+pub const STRANGERS_LINES_MOST: usize = 50_000;
 
 /// Something that somebody did, or was refused, to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -329,6 +329,9 @@ pub struct EndpointUpdate {
     /// Users who may use it beside its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<Vec<String>>,
+    /// Who owns it from now on; for admins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// The node's token; null takes it away.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Secret>)]

@@ -38,6 +38,14 @@ pub enum EndpointLocation {
     },
 }
 
+impl EndpointLocation {
+    /// Whether it is a directory of the service's host, or a host that the service's own ssh reaches: only an admin can
+    /// offer one.
+    pub fn is_of_service(&self) -> bool {
+        matches!(self, Self::Local { .. } | Self::Ssh { .. })
+    }
+}
+
 /// What an endpoint allows. What is left out is not limited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -104,4 +112,12 @@ pub struct Endpoint {
     pub added: Moment,
     /// Grows with every change: the entity tag.
     pub version: u64,
+}
+
+impl Endpoint {
+    /// Why it is closed, where only an admin could have added it and its owner is none.
+    pub fn why_closed(&self) -> String {
+        let Self { name, owner, .. } = self;
+        format!("@{name} leads to the service's host, or through its ssh, and its owner {owner} is no admin any more")
+    }
 }

@@ -11,10 +11,11 @@ use carrack_core::grant::{Ceilings, Claims, GrantKey, Right, Rights, claims_to_b
 use carrack_core::options::{RateBound, Streams};
 
 use crate::clock::{Clock, Moment};
-use crate::identity::{ScopePath, Seal};
+use crate::identity::{self, RequestFault, ScopePath, Seal, check_rights};
 use crate::ledger::{EndpointRow, Ledger, LedgerError};
 use crate::model::{
-    EndpointLocation, Fence, NewTask, Pair, Progress, Role, Task, TaskFailure, TaskKind, TaskLocation, TaskOptions,
+    EndpointLocation, Fence, KnownBy, NewTask, Pair, Progress, Role, Scope, Task, TaskFailure, TaskKind, TaskLocation,
+    TaskOptions,
 };
 use crate::schedule::{Link, Size};
 use crate::worker::{Credentials, EndOrder, EndpointRoot, Order, PairOrder, Secret};
@@ -88,6 +89,18 @@ impl From<LedgerError> for NoOrder {
     }
 }
 
+/// What can be in the way of a request when it is looked at again.
+enum Lookup {
+    Ledger(LedgerError),
+    Fault(RequestFault),
+}
+
+impl From<RequestFault> for Lookup {
+    fn from(fault: RequestFault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
 /// Makes orders.
 pub(super) struct Orders {
     pub ledger: Arc<dyn Ledger>,
@@ -110,6 +123,8 @@ struct Use<'a> {
     side: Side,
     rights: Rights,
     now: Moment,
+    /// What the task's token is for: nothing else below the endpoint's root is reached, by no link either.
+    within: Option<&'a ScopePath>,
 }
 
 impl Use<'_> {
@@ -125,10 +140,14 @@ const GRANTED_SECONDS: u64 = 366 * 86_400;
 /// below leads elsewhere at the node. What is a grant itself is as narrow as it is.
 fn confined(own: &Secret, base: &str, wanted: &Use<'_>) -> Result<Secret, String> {
     if claims_to_be_grant(own.reveal()) {
-        return Ok(own.clone());
+        return match wanted.within {
+            None => Ok(own.clone()),
+            Some(_) => Err("it is a grant, of which none is made for the path that the task's token is for".to_owned()),
+        };
     }
     let token = Token::new(own.reveal().as_bytes())?;
-    let prefix = ScopePath::parse(base).map_err(|error| format!("the endpoint's root: {error}"))?.bytes();
+    let root = ScopePath::parse(base).map_err(|error| format!("the endpoint's root: {error}"))?;
+    let prefix = wanted.within.unwrap_or(&ScopePath::root()).below(&root).bytes();
     let id = *blake3::hash(wanted.task.as_bytes()).as_bytes();
     let claims = Claims {
         id: std::array::from_fn(|index| id[index]),
@@ -145,6 +164,10 @@ impl Orders {
     /// The order of a task's next attempt. `rate` is what an endpoint's timetable allows at this hour.
     pub fn make(&self, task: &Task, fence: Fence, rate: &dyn Fn(&str) -> Option<u64>) -> Result<Order, NoOrder> {
         let caller = self.caller(&task.owner)?;
+        let scope = self.scope(&task.request)?;
+        let within = scope.as_ref().and_then(|scope| scope.path.as_deref()).map(ScopePath::parse).transpose();
+        let within =
+            within.map_err(|why| failed(ErrorCode::Usage, Side::Command, why.to_string(), "make the token anew"))?;
         let mut options = task.request.options.clone();
         let mut pairs = Vec::with_capacity(task.request.pairs.len());
         for pair in &task.request.pairs {
@@ -152,7 +175,8 @@ impl Orders {
                 TaskKind::Copy => Rights::of(&[Right::Read]),
                 TaskKind::Move | TaskKind::Delete => Rights::of(&[Right::Read, Right::Delete]),
             };
-            let use_of = |side, rights| Use { task: &task.id, side, rights, now: self.clock.now() };
+            let use_of =
+                |side, rights| Use { task: &task.id, side, rights, now: self.clock.now(), within: within.as_ref() };
             let (source, source_endpoint) =
                 self.end(&caller, &pair.source, &use_of(Side::Source, rights), rate, &mut options)?;
             let destination = match &pair.destination {
@@ -167,6 +191,7 @@ impl Orders {
             let destination_endpoint = destination_endpoint.flatten();
             pairs.push(PairOrder { source, destination, source_endpoint, destination_endpoint });
         }
+        self.check_again(task, &caller, scope)?;
         Ok(Order {
             task: task.id.clone(),
             fence,
@@ -190,6 +215,12 @@ impl Orders {
 
     fn caller(&self, owner: &str) -> Result<Caller, NoOrder> {
         match self.ledger.user(owner) {
+            Ok(row) if row.user.enabled && row.user.role == Role::Viewer => Err(failed(
+                ErrorCode::PermissionDenied,
+                Side::Command,
+                format!("user {owner} is a viewer, who may not run tasks"),
+                "an admin can give them another role",
+            )),
             Ok(row) if row.user.enabled => {
                 Ok(Caller { name: owner.to_owned(), is_admin: row.user.role == Role::Admin })
             }
@@ -212,6 +243,52 @@ impl Orders {
         }
     }
 
+    /// What the token that a request came by allows; none: it came by none that narrows it.
+    fn scope(&self, request: &NewTask) -> Result<Option<Scope>, NoOrder> {
+        let Some(id) = &request.token else { return Ok(None) };
+        let ended = |why: &str| {
+            let why = format!("the token that the task was submitted with {why}");
+            Err(failed(
+                ErrorCode::PermissionDenied,
+                Side::Command,
+                why,
+                "clone the task with another token, or logged in",
+            ))
+        };
+        match self.ledger.token(id) {
+            Ok((row, _, _)) if row.expires.is_some_and(|expires| expires <= self.clock.now()) => ended("has expired"),
+            Ok((row, _, _)) => Ok(row.scope),
+            Err(LedgerError::Missing) => ended("was revoked"),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether whoever submitted a task may still submit it: by the rules that were looked at then.
+    fn check_again(&self, task: &Task, caller: &Caller, scope: Option<Scope>) -> Result<(), NoOrder> {
+        let caller = identity::Caller {
+            user: caller.name.clone(),
+            role: if caller.is_admin { Role::Admin } else { Role::User },
+            scope,
+            via: KnownBy::Token,
+            token: task.request.token.clone(),
+            expires: None,
+            runs_service: caller.name == self.service_owner,
+        };
+        let look_up = |name: &str| match self.ledger.endpoint(name) {
+            Ok(row) => Ok(Some(row.endpoint)),
+            Err(LedgerError::Missing) => Ok(None),
+            Err(error) => Err(Lookup::Ledger(error)),
+        };
+        match check_rights(&caller, &task.request, look_up) {
+            Ok(_) => Ok(()),
+            Err(Lookup::Ledger(error)) => Err(error.into()),
+            Err(Lookup::Fault(fault)) => {
+                let why = format!("{} may not run this task any more: {fault}", caller.user);
+                Err(failed(ErrorCode::PermissionDenied, Side::Command, why, "clone the task as somebody who may"))
+            }
+        }
+    }
+
     fn end(
         &self,
         caller: &Caller,
@@ -228,7 +305,7 @@ impl Orders {
                 let (end, root) = self.endpoint(caller, &name, &path, wanted, rate, options)?;
                 return Ok((end, Some(root)));
             }
-            TaskLocation::Local { path } => EndOrder::Local { root: None, path, read_only: false },
+            TaskLocation::Local { path } => EndOrder::Local { root: None, path, read_only: false, within: None },
             TaskLocation::Node { host, port, fingerprint, path } => {
                 EndOrder::Node { host, port, fingerprint, path, credentials: Credentials::default(), far_only: false }
             }
@@ -298,9 +375,24 @@ impl Orders {
         };
         // Whoever added it was let in by an admin's right, or only to other hosts.
         let is_admins = self.caller(&endpoint.owner).is_ok_and(|owner| owner.is_admin);
+        if !is_admins && endpoint.location.is_of_service() {
+            let why = endpoint.why_closed();
+            return Err(failed(
+                ErrorCode::PermissionDenied,
+                side,
+                why,
+                "an admin can take it over: carrack endpoint edit",
+            ));
+        }
         let mut end = EndOrder::at_endpoint(&endpoint.location, path, endpoint.read_only, token);
-        if let EndOrder::Node { far_only, .. } = &mut end {
-            *far_only = !is_admins;
+        match &mut end {
+            EndOrder::Local { within, .. } => *within = wanted.within.map(ToString::to_string),
+            EndOrder::Node { far_only, .. } => *far_only = !is_admins,
+            EndOrder::Ssh { .. } if wanted.within.is_some() => {
+                let why = format!("a token for a path opens no endpoint behind ssh, as {name} is");
+                return Err(failed(ErrorCode::PermissionDenied, side, why, "use a token for the whole endpoint"));
+            }
+            EndOrder::Ssh { .. } | EndOrder::Synthetic { .. } => {}
         }
         Ok((end, EndpointRoot::of(name, &endpoint.location)))
     }
@@ -323,3 +415,7 @@ fn failed(code: ErrorCode, side: Side, why: String, hint: &str) -> NoOrder {
     let (code, side) = (code.name().to_owned(), side.name().to_owned());
     NoOrder::Failure(TaskFailure { code, side, why, retryable: false, hints: vec![hint.to_owned()] })
 }
+
+#[cfg(test)]
+#[path = "orders_tests.rs"]
+mod tests;

@@ -33,6 +33,10 @@ impl Timers {
         let (mut wrote, mut waiting) = (false, BTreeSet::new());
         for timer in due {
             let is_open = timer.last_task.as_ref().is_some_and(|task| board.tasks.contains_key(task));
+            if let Some(why) = ended_token(ledger, &timer, times.wall)? {
+                wrote |= end(ledger, &timer, &why, times)?;
+                continue;
+            }
             let changed = match step(&timer, times.wall, is_open) {
                 Ok(Step::Run { timer: next, due, missed }) => run(ledger, &timer, next, due, missed, times, ids()),
                 Ok(Step::Skip { timer: next, due }) => skip(ledger, &next, due, times),
@@ -42,14 +46,8 @@ impl Timers {
                 }
                 Ok(Step::NotDue) => continue,
                 Err(error) => {
-                    let ended = Timer { state: TimerState::Ended, next_run: None, ..timer.clone() };
-                    let text = format!("no more runs come: {error}");
-                    ledger.change_timer(
-                        &ended,
-                        None,
-                        &event(&timer, EventKind::TimerEnded, None, text, json!({})),
-                        times.wall,
-                    )
+                    wrote |= end(ledger, &timer, &error, times)?;
+                    continue;
                 }
             };
             match changed {
@@ -61,6 +59,30 @@ impl Timers {
         }
         self.waiting = waiting;
         Ok(wrote)
+    }
+}
+
+/// Why the token that a timer was made with opens nothing any more.
+fn ended_token(ledger: &dyn Ledger, timer: &Timer, now: Moment) -> Answer<Option<String>> {
+    let Some(token) = &timer.task.token else { return Ok(None) };
+    match ledger.token(token) {
+        Ok((row, _, _)) if row.expires.is_some_and(|expires| expires <= now) => {
+            Ok(Some("the token that it was made with has expired".to_owned()))
+        }
+        Ok(_) => Ok(None),
+        Err(LedgerError::Missing) => Ok(Some("the token that it was made with was revoked".to_owned())),
+        Err(error) => Err(error),
+    }
+}
+
+/// Ends a timer. Whether it was written: somebody may have changed or removed it meanwhile.
+fn end(ledger: &dyn Ledger, timer: &Timer, why: &dyn std::fmt::Display, times: Times) -> Answer<bool> {
+    let ended = Timer { state: TimerState::Ended, next_run: None, ..timer.clone() };
+    let event = event(timer, EventKind::TimerEnded, None, format!("no more runs come: {why}"), json!({}));
+    match ledger.change_timer(&ended, None, &event, times.wall) {
+        Ok(_) => Ok(true),
+        Err(LedgerError::Conflict(_) | LedgerError::Missing) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

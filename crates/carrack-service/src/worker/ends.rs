@@ -46,12 +46,19 @@ pub fn open(end: &EndOrder, side: Side, reach: &Reach) -> Result<OpenEnd, Failur
         read_only: false,
     };
     match end {
-        EndOrder::Local { root, path, read_only } => {
+        EndOrder::Local { root, path, read_only, within } => {
             if let Some(root) = root {
                 let root = decode(root, side)?;
                 opened.place = Place::beneath(Path::new(OsStr::from_bytes(&root))).map_err(|error| {
                     carrack_engine::io_failure(side, "open the endpoint's root", &error).at_path("/")
                 })?;
+            }
+            if let Some(within) = within {
+                let within = decode(within.trim_matches('/'), side)?;
+                opened.place = match opened.place {
+                    Place::Beneath(root) => Place::Granted(root, within),
+                    _ => return Err(usage(side, "a path within an endpoint, and no endpoint")),
+                };
             }
             (opened.location, opened.read_only) = (Location::Local(decode(path, side)?), *read_only);
         }

@@ -24,7 +24,9 @@ mod places;
 mod removal;
 mod run;
 mod teller;
+mod yields;
 
 pub use crate::model::Secret;
 pub use order::{Credentials, EndOrder, EndpointRoot, Order, PairOrder};
 pub use run::{Means, run};
+use yields::{give_up_rights, go_first};

@@ -112,6 +112,9 @@ pub enum EndOrder {
         path: String,
         /// Nothing there may be changed.
         read_only: bool,
+        /// Nothing outside this path below the root is reached, by no link either.
+        #[serde(default)]
+        within: Option<String>,
     },
     /// A node.
     Node {
@@ -145,6 +148,13 @@ pub enum EndOrder {
     },
 }
 
+impl PairOrder {
+    /// Its one or two ends.
+    pub fn ends(&self) -> impl Iterator<Item = &EndOrder> {
+        [Some(&self.source), self.destination.as_ref()].into_iter().flatten()
+    }
+}
+
 impl EndOrder {
     fn place(&self) -> Vec<String> {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -162,7 +172,7 @@ impl EndOrder {
     pub fn at_endpoint(location: &EndpointLocation, path: &str, read_only: bool, token: Option<Secret>) -> Self {
         match location {
             EndpointLocation::Local { root } => {
-                Self::Local { root: Some(root.clone()), path: below("", path), read_only }
+                Self::Local { root: Some(root.clone()), path: below("", path), read_only, within: None }
             }
             EndpointLocation::Node { host, port, fingerprint, path: base } => Self::Node {
                 host: host.clone(),
@@ -209,7 +219,7 @@ mod tests {
             credentials: Credentials { token: Some(Secret::new(token)) },
             far_only: false,
         };
-        let to = || EndOrder::Local { root: Some("/data".into()), path: "/".into(), read_only: false };
+        let to = || EndOrder::Local { root: Some("/data".into()), path: "/".into(), read_only: false, within: None };
         let place = |source| PairOrder::new(source, Some(to())).place();
         let first = place(node("h", 1, "aa", "/x", "t"));
         assert_eq!(first, place(node("h", 1, "aa", "/x", "another")));
@@ -221,7 +231,8 @@ mod tests {
         ] {
             assert_ne!(first, place(other.clone()), "{other:?}");
         }
-        let elsewhere = EndOrder::Local { root: Some("/other".into()), path: "/".into(), read_only: false };
+        let elsewhere =
+            EndOrder::Local { root: Some("/other".into()), path: "/".into(), read_only: false, within: None };
         assert_ne!(first, PairOrder::new(node("h", 1, "aa", "/x", "t"), Some(elsewhere)).place());
         assert_ne!(place(to()), PairOrder::new(to(), None).place());
     }
@@ -243,7 +254,7 @@ mod tests {
         let local = EndpointLocation::Local { root: "/data".into() };
         let order = EndOrder::at_endpoint(&local, "", true, None);
         assert!(
-            matches!(&order, EndOrder::Local { root: Some(root), path, read_only: true } if root == "/data" && path == "/")
+            matches!(&order, EndOrder::Local { root: Some(root), path, read_only: true, .. } if root == "/data" && path == "/")
         );
     }
 }

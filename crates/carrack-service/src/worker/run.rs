@@ -56,6 +56,8 @@ pub fn run(means: Means<'_>) -> u8 {
         Ok(order) => order,
         Err(why) => return complain(USAGE, &why),
     };
+    super::give_up_rights(order.pairs.iter().flat_map(PairOrder::ends));
+    super::go_first();
     if order.nice > 0
         && let Err(error) = nice(i32::from(order.nice))
     {

@@ -62,6 +62,9 @@ const USERS: Value<String> = Value::new(
     "Users who may use it beside its owner, separated by commas; * is everybody",
 );
 
+const OWNER: Value<String> =
+    Value::new("owner", "USER", |text| Ok(text.to_owned()), "Who owns it from now on; for admins");
+
 const EXAMPLES: &str = "\
 Examples:
   carrack endpoint add lab 'carrack://lab.example.org/data#sha256:FINGERPRINT' \\
@@ -91,6 +94,7 @@ pub fn command() -> Command {
         UPLOADS.arg().conflicts_with(NO_UPLOADS.name),
         NO_UPLOADS.arg(),
         NO_TOKEN.arg(),
+        OWNER.arg(),
     ]);
     let of = |name: &'static str, about: &'static str| Command::new(name).about(about).arg(NAMES.arg().required(true));
     Command::new("endpoint")
@@ -202,6 +206,7 @@ fn edit(flags: &Flags) -> Result<u8, CommandError> {
         defaults: (defaults != old.defaults).then_some(defaults),
         description: flags.get(&DESCRIPTION)?,
         users: (!users.is_empty()).then_some(users),
+        owner: flags.get(&OWNER)?,
         token: if flags.has(&NO_TOKEN) { Some(None) } else { token(flags)?.map(Some) },
     };
     // What is written is what was read: somebody else's change in between is not undone.

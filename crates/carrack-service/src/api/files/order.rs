@@ -1,12 +1,12 @@
 //! The order of a file worker: an endpoint, and no more than its caller may do there.
 
 use crate::api::problem::{ApiError, Done};
-use crate::api::{Api, LOCAL_USER, grants};
+use crate::api::{Api, grants};
 use crate::clock::Moment;
 use crate::files::Key;
 use crate::identity::{Action, Caller, Object, ScopePath, Verdict, may};
-use crate::ledger::{EndpointRow, LedgerError};
-use crate::model::{Endpoint, EndpointLocation, Role, Verb};
+use crate::ledger::EndpointRow;
+use crate::model::{Endpoint, EndpointLocation, Verb};
 use crate::worker::EndOrder;
 use crate::worker::files::FilesOrder;
 use std::time::Duration;
@@ -38,6 +38,7 @@ pub fn key(caller: &Caller, endpoint: &Endpoint) -> Key {
 /// The order of the worker with this key.
 pub fn make(api: &Api, caller: &Caller, row: &EndpointRow, key: &Key) -> Done<FilesOrder> {
     let endpoint = &row.endpoint;
+    api.check_open(endpoint)?;
     let expires = api.now().after(GRANTED);
     let expires: Moment = caller.expires.map_or(expires, |ends| ends.min(expires));
     let token = match (&endpoint.location, &row.sealed_token) {
@@ -47,17 +48,13 @@ pub fn make(api: &Api, caller: &Caller, row: &EndpointRow, key: &Key) -> Done<Fi
         _ => None,
     };
     let mut end = EndOrder::at_endpoint(&endpoint.location, "", endpoint.read_only, token);
+    if matches!(end, EndOrder::Ssh { .. }) && key.within != ScopePath::root().to_string() {
+        let rule = "scope-path-behind-ssh";
+        return Err(api.refused(caller, Verb::Read, rule, ApiError::forbidden(rule)));
+    }
     if let EndOrder::Node { far_only, .. } = &mut end {
         // Whoever added it was let in by an admin's right, or only to other hosts.
-        *far_only = !is_admins(api, &endpoint.owner)?;
+        *far_only = !api.is_admin(&endpoint.owner)?;
     }
     Ok(FilesOrder { name: endpoint.name.clone(), end, within: key.within.clone(), rights: key.rights.clone() })
-}
-
-fn is_admins(api: &Api, owner: &str) -> Result<bool, ApiError> {
-    match api.ledger.user(owner) {
-        Ok(row) => Ok(row.user.enabled && row.user.role == Role::Admin),
-        Err(LedgerError::Missing) => Ok(owner == LOCAL_USER),
-        Err(error) => Err(error.into()),
-    }
 }

@@ -58,12 +58,7 @@ impl hyper::body::Body for Pieces {
 
 /// The body of an answer: the `first` part, if it was taken already, and all that follows; `length` bytes, where that
 /// was said. `place` is given back at the end. A reader that goes ends the work.
-pub(super) fn relay(
-    mut conversation: Conversation,
-    first: Option<Part>,
-    length: Option<u64>,
-    place: Share,
-) -> Body {
+pub(super) fn relay(mut conversation: Conversation, first: Option<Part>, length: Option<u64>, place: Share) -> Body {
     let (pieces, taken) = mpsc::channel(PIECES);
     let is_whole = Arc::new(AtomicBool::new(false));
     let said = Arc::clone(&is_whole);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
+use crate::api::Api;
 use crate::api::admit::{Known, is_still_known};
 use crate::api::problem::{ApiError, Done};
 use crate::api::stream::{Pieces, channel};
-use crate::api::Api;
 use crate::files::FilesError;
 
 /// How often it is looked whether the reader is still let in.

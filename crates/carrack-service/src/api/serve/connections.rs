@@ -20,7 +20,7 @@ use super::{Peer, Serving};
 use crate::api::problem::ApiError;
 use crate::model::ProblemCode;
 
-/// Connections in all, and of one address or account.
+/// Connections in all, and of one network or account.
 const CONNECTIONS_MAX: usize = 2048;
 const CONNECTIONS_OF_ONE: usize = 256;
 /// Connections beyond these that are told so at the same time; further ones are cut off.
@@ -35,8 +35,8 @@ const HEADERS_MAX: usize = 64;
 pub(super) enum Origin {
     /// An account of this host, over the Unix socket.
     Account(u32),
-    /// An address.
-    Address(IpAddr),
+    /// The network of an address.
+    Network(IpAddr),
 }
 
 /// The connections under way.
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn connections_of_one_address_leave_room_for_others() {
         let connections = Arc::<Connections>::default();
-        let origin = |last| Origin::Address(IpAddr::from([192, 0, 2, last]));
+        let origin = |last| Origin::Network(IpAddr::from([192, 0, 2, last]));
         let mut places: Vec<Place> = (0..CONNECTIONS_OF_ONE).filter_map(|_| connections.admit(origin(1))).collect();
         assert_eq!(places.len(), CONNECTIONS_OF_ONE);
         assert!(connections.admit(origin(1)).is_none());

@@ -23,6 +23,7 @@ use self::connections::{Connections, Origin};
 use self::drivers::Drivers;
 use self::patient::Patient;
 use super::{Api, Certificate, CertificateError, Peer, router};
+use crate::identity::network;
 
 /// Threads that answer requests. Whatever blocks is done by others.
 const THREADS: usize = 2;
@@ -288,7 +289,7 @@ fn take(serving: &Arc<Serving>, by: &Weak<Drivers>, config: &Arc<rustls::ServerC
 
 async fn meet(serving: &Arc<Serving>, config: Arc<rustls::ServerConfig>, handed: HandedOver) -> io::Result<()> {
     let address = handed.peer.ip().to_canonical();
-    let Some(_place) = serving.connections.admit(Origin::Address(address)) else {
+    let Some(_place) = serving.connections.admit(Origin::Network(network(address))) else {
         return turn_away(serving, config, handed).await;
     };
     let mut socket = TcpStream::from_std(handed.socket)?;

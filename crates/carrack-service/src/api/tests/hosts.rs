@@ -45,6 +45,13 @@ fn request_for_another_host_is_refused_whatever_it_asks_for() {
     // What no page can send: a token, and a change without the name of a page.
     assert_eq!(by_port("GET /api/v1/whoami", &[&evil, &token]).0, 200);
     assert_eq!(by_port("POST /api/v1/login", &[&evil]).0, 415, "it was looked at");
+    // What a page can send, as its requests are of its own origin: any header, but no token that is one.
+    for made_up in ["Authorization: x", "Authorization: Bearer x", "Authorization: Basic eDp4"] {
+        for line in ["GET /", "GET /api/v1/whoami"] {
+            assert_eq!(by_port(line, &[&evil, made_up]).0, 421, "{line} {made_up}");
+        }
+    }
+    assert_eq!(by_port("POST /api/v1/login", &[&evil, &origin, &token]).0, 421, "a login looks at no token");
     // Whoever only looks whether the service lives; and the socket, where the account says who calls.
     assert_eq!(by_port("GET /healthz", &[&evil]).0, 200);
     assert_eq!(ask(UnixStream::connect(rig.socket()).unwrap(), "GET /api/v1/whoami", &[&evil]).0, 200);

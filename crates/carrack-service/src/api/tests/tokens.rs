@@ -267,3 +267,73 @@ fn metrics_are_for_admins_tokens_with_their_verb_and_name_nobody() {
     assert!(denied.starts_with("HTTP/1.1 403 "), "{denied}");
     assert_eq!(status(rig.with_token(&token).get::<Listed<Task>>("/tasks")), 403);
 }
+
+#[test]
+fn token_makes_nothing_that_allows_more_or_lasts_longer_than_itself() {
+    let rig = Rig::start();
+    rig.user("bob", Role::User);
+    let local = rig.local();
+    let make = |client: &crate::client::Client, new: &Value| -> Result<MadeToken, ClientError> {
+        client.call(&Call::post("/tokens").body(new)?)?.json()
+    };
+    let soon = Moment::from(std::time::SystemTime::now()).after(std::time::Duration::from_secs(3600));
+    let later = soon.after(std::time::Duration::from_secs(1));
+    let verbs = json!(["admin", "view", "read"]);
+    let scope = json!({"verbs": verbs, "ceilings": {"bytes": 10}});
+    let narrow = make(&local, &json!({"label": "narrow", "scope": scope, "expires": soon})).unwrap();
+    let narrow = rig.with_token(&narrow.token);
+    let least = |verbs: &[&str]| json!({"verbs": verbs, "ceilings": {"bytes": 10}});
+    for (new, what) in [
+        (json!({"label": "x", "expires": soon}), "no scope"),
+        (json!({"label": "x", "expires": soon, "scope": least(&["read", "write"])}), "another verb"),
+        (json!({"label": "x", "expires": later, "scope": least(&["read"])}), "longer"),
+        (json!({"label": "x", "expires": soon, "scope": {"verbs": ["read"], "ceilings": {"bytes": 11}}}), "more bytes"),
+        (json!({"label": "x", "expires": soon, "scope": least(&["read"]), "user": "bob"}), "another user"),
+    ] {
+        assert_eq!(status(make(&narrow, &new)), 403, "{what}");
+    }
+    let made = make(&narrow, &json!({"label": "x", "scope": least(&["read", "view"])})).unwrap();
+    assert_eq!(made.row.expires, Some(soon), "it ends with the token that made it");
+    // Nothing lets anybody in by another way.
+    for call in [
+        Call::post("/users/local/links"),
+        Call::post("/users/bob/links"),
+        Call::post("/password").body(&json!({"old": "x", "new": "a long enough one"})).unwrap(),
+        Call::post("/users").body(&json!({"name": "eve", "role": "admin", "password": "a long enough one"})).unwrap(),
+        Call::patch("/users/bob").body(&json!({"role": "admin"})).unwrap(),
+        Call::patch("/users/bob").body(&json!({"password": "a long enough one"})).unwrap(),
+        Call::patch("/users/bob").body(&json!({"account": 1234})).unwrap(),
+        Call::patch("/users/bob").body(&json!({"enabled": true})).unwrap(),
+    ] {
+        assert_eq!(status(narrow.call(&call)), 403, "{call:?}");
+    }
+    narrow.call(&Call::patch("/users/bob").body(&json!({"enabled": false})).unwrap()).unwrap();
+}
+
+#[test]
+fn endpoint_of_this_host_is_closed_while_its_owner_is_no_admin() {
+    let rig = Rig::start();
+    let eve = rig.user("eve", Role::Admin);
+    let bob = rig.user("bob", Role::User);
+    let mut here = endpoint("here", &["*"]);
+    here.location = crate::model::EndpointLocation::Local { root: "/".into() };
+    add_endpoint(&eve, &here).unwrap();
+    let look = Call::post("/listings").body(&json!({"endpoint": "here", "path": "/"})).unwrap();
+    let is_closed = |called: Result<_, ClientError>| {
+        let Err(ClientError::Problem(problem)) = called else { return false };
+        problem.status == 403 && problem.detail.contains("endpoint-owner-no-admin")
+    };
+    let role = |role: &str| Call::patch("/users/eve").body(&json!({"role": role})).unwrap();
+    rig.local().call(&role("user")).unwrap();
+    for client in [&eve, &bob] {
+        for call in [&look, &Call::post("/endpoints/here/test")] {
+            assert!(is_closed(client.call(call).map(drop)), "{call:?}");
+        }
+    }
+    // An admin takes it over; its former owner cannot take it back.
+    let owner = |name: &str| Call::patch("/endpoints/here").body(&json!({"owner": name})).unwrap();
+    assert_eq!(status(eve.call(&owner("eve"))), 403);
+    assert_eq!(status(rig.local().call(&owner("nobody"))), 400);
+    rig.local().call(&owner("local")).unwrap();
+    assert!(!is_closed(bob.call(&look).map(drop)));
+}

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, Transaction, params, params_from_iter};
 use super::{Done, count, integer, limit};
 use crate::clock::Moment;
 use crate::ledger::Retention;
-use crate::ledger::audit::{AUDIT_LINES_MOST, AuditFilter, NewAuditLine};
+use crate::ledger::audit::{AUDIT_LINES_MOST, AuditFilter, NewAuditLine, STRANGERS_LINES_MOST};
 use crate::model::AuditLine;
 
 pub fn insert(transaction: &Transaction<'_>, lines: &[NewAuditLine]) -> Done<()> {
@@ -63,12 +63,22 @@ fn read(row: &Row<'_>) -> rusqlite::Result<AuditLine> {
     })
 }
 
+/// Lines of refusals of whom nobody knows, and all others.
+const STRANGERS: &str = "(via = '' AND status >= 400)";
+const OTHERS: &str = "NOT (via = '' AND status >= 400)";
+
 /// Removes what is old, and what is more than is kept.
 pub fn forget(transaction: &Transaction<'_>, retention: &Retention) -> Done<()> {
     transaction.execute(
         "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE time < ? ORDER BY time, id LIMIT ?)",
         params![retention.events_before.0, limit(retention.limit)],
     )?;
-    transaction.execute("DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?", [limit(AUDIT_LINES_MOST)])?;
+    for (which, most) in [(STRANGERS, STRANGERS_LINES_MOST), (OTHERS, AUDIT_LINES_MOST)] {
+        let sql = format!(
+            "DELETE FROM audit WHERE {which} AND id <=
+             (SELECT id FROM audit WHERE {which} ORDER BY id DESC LIMIT 1 OFFSET ?)"
+        );
+        transaction.execute(&sql, [limit(most)])?;
+    }
     Ok(())
 }

@@ -55,6 +55,7 @@ pub fn run(means: Means) -> u8 {
     if let Err(error) = keep_out_of_cores() {
         return complain(format!("secrets cannot be kept out of core dumps: {error}"));
     }
+    crate::worker::go_first();
     // No program that it starts, as ssh, asks anything at the service's terminal. It fails where it is so already.
     let _ = setsid();
     serve(means).map_or_else(complain, |()| 0)
@@ -72,6 +73,7 @@ pub fn serve(means: Means) -> Result<(), String> {
     let context = Context { stop: stop.clone(), ..means.context };
     let mut input = BufReader::new(means.stream);
     let Some((order, _)) = frame::read::<FilesOrder>(&mut input).map_err(told)? else { return Ok(()) };
+    crate::worker::give_up_rights([&order.end]);
     let end = End::open(&order, &means.reach, &context).map(Arc::new);
     let end = end.map_err(|failure| of_endpoint(failure, &order.name, b""));
     drop(order);

@@ -76,7 +76,7 @@ impl Tasks {
     pub fn local(&self, root: &str, path: &str) -> EndOrder {
         let root = self.sandbox.path(root);
         std::fs::create_dir_all(&root).unwrap();
-        EndOrder::Local { root: Some(root.to_str().unwrap().into()), path: path.into(), read_only: false }
+        EndOrder::Local { root: Some(root.to_str().unwrap().into()), path: path.into(), read_only: false, within: None }
     }
 
     /// Starts an attempt, as often as it takes until an earlier one's worker has gone.
