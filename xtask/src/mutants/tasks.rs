@@ -138,4 +138,22 @@ pub const MUTATIONS: &[Mutation] = &[
         ],
         LEDGER,
     ),
+    mutation(
+        "a task that has ended keeps no time beside its estimate",
+        "crates/carrack-service/src/ledger/rules.rs",
+        ["        estimate.took_seconds = took;", "        estimate.took_seconds = took.filter(|took| *took < 0.0);"],
+        LEDGER,
+    ),
+    mutation(
+        "an estimate that was told is made anew while the task runs",
+        "crates/carrack-service/src/service/settle.rs",
+        ["if told || task.fence != 1", "if told && task.fence != 1"],
+        "-p carrack-service --lib estimate_is_made_once",
+    ),
+    mutation(
+        "the start of the next task counts workers that are kept for others",
+        "crates/carrack-service/src/schedule/forecast.rs",
+        ["workers.saturating_sub(view.rules.reserve())", "workers.saturating_sub(view.rules.reserve() / 1000)"],
+        "-p carrack-service --lib schedule::plan_tests::",
+    ),
 ];

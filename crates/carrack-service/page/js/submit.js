@@ -99,7 +99,7 @@ export function Submit({ endpoints, again, close, done }) {
     return { line: submitLine(task), preview: await call("POST", "/tasks", { query: { dry_run: true, ...size }, body: task }) };
   }, setSeen);
   // The same identifier again is the same task: a repeated click, or an answer that was lost, submits nothing twice.
-  const submit = useAction((form) => call("POST", "/tasks", { query: { submission_id: id }, body: asked(form) }), done);
+  const submit = useAction((form) => call("POST", "/tasks", { query: { submission_id: id, ...size }, body: asked(form) }), done);
   const read = (/** @type {Event} */ event) => /** @type {HTMLFormElement} */ (/** @type {HTMLElement} */ (event.currentTarget).closest("form"));
   const [title, act, warning] = before ? AGAIN[kind] ?? AGAIN.copy : ["New task", "Submit", ""];
   return html`<${Dialog} title=${title} close=${close}><form ref=${form} onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); void submit.go(read(event)); }}

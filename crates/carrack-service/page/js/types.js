@@ -18,12 +18,15 @@
  * @property {boolean} [fail_on_quota_errors] @property {string[]} [notify] @property {string|null} [timer]
  */
 /** @typedef {{cause: string, why: string, since: string, next_try?: string|null, hint?: string|null}} Blocked */
+/** @typedef {{made: string, earliest_start?: string|null, latest_start?: string|null, seconds_least?: number|null,
+ *   seconds_most?: number|null, why: string, took_seconds?: number|null}} Estimate */
 /**
  * @typedef {object} Task
  * @property {string} id @property {string} state @property {string} owner @property {NewTask} request
  * @property {Progress} progress @property {string} submitted @property {string|null} [started]
  * @property {string|null} [ended] @property {Blocked|null} [blocked] @property {Failure|null} [failure]
  * @property {number} version @property {number} fence @property {number|null} [position]
+ * @property {Estimate|null} [estimate]
  * @property {boolean} pause_wanted @property {boolean} cancel_wanted
  */
 /** @typedef {{id: number, time: string, kind: string, owner: string, task?: string|null, subject?: string|null,

@@ -1,23 +1,11 @@
 //! What the API needs of the rest of the service.
 
-use std::time::Duration;
-
 use crate::clock::Moment;
 use crate::journal::ItemQuery;
 use crate::model::{
-    Endpoint, EndpointTest, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule, Windowed,
+    Endpoint, EndpointTest, Estimate, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule,
+    Windowed,
 };
-
-/// What a task may expect that is not submitted yet.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Promise {
-    /// When it would begin, where that can be told.
-    pub start: Option<Moment>,
-    /// How long it would take, at least and at most, where that can be told.
-    pub time: Option<(Duration, Duration)>,
-    /// From what that is known, or why it is not.
-    pub why: String,
-}
 
 /// What a task would move, as whoever submits it has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,8 +25,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Puts on a task what is in memory only: its place in the queue, when it is expected to begin, why it waits.
     fn complete(&self, task: &mut Task);
 
-    /// What a task may expect that is not submitted yet. The request was checked. `size`: where somebody has counted.
-    fn promise(&self, request: &NewTask, size: Option<TaskSize>) -> Promise;
+    /// What is expected of a task that is submitted now. The request was checked. `size`: where somebody has counted.
+    fn estimate(&self, request: &NewTask, size: Option<TaskSize>, now: Moment) -> Estimate;
 
     /// The first run of a timer that is made now.
     ///

@@ -55,7 +55,7 @@ use tokio::sync::{Semaphore, watch};
 
 pub use self::admit::Peer;
 use self::audit::Audit;
-pub use self::backend::{Backend, Promise, TaskSize};
+pub use self::backend::{Backend, TaskSize};
 use self::hands::{Hands, Undone};
 use self::metrics::Metrics;
 use self::nodes::Found;

@@ -2,8 +2,8 @@
 
 use axum::http::{HeaderMap, StatusCode};
 
-use super::Api;
 use super::problem::{ApiError, Done};
+use super::{Api, TaskSize};
 use crate::identity::{Caller, RequestFault, SCOPE_LACKS_VERB, check_request};
 use crate::ledger::{LedgerError, Submission, Submitted};
 use crate::model::{KnownBy, NewTask, ProblemCode, Verb, new_id};
@@ -93,15 +93,23 @@ impl Api {
         request
     }
 
-    /// Accepts a task of this caller.
-    pub(super) fn accept(&self, caller: &Caller, request: NewTask, id: Option<String>) -> Done<Submitted> {
+    /// Accepts a task of this caller. `size`: where they have counted what there is to move.
+    pub(super) fn accept(
+        &self,
+        caller: &Caller,
+        request: NewTask,
+        id: Option<String>,
+        size: Option<TaskSize>,
+    ) -> Done<Submitted> {
         let endpoints = self.check_task(caller, &request)?;
+        let estimate = self.backend.estimate(&request, size, self.now());
         let submission = Submission {
             id: new_id(),
             owner: caller.user.clone(),
             submission_id: id,
             request: Self::stamped(caller, request),
             endpoints,
+            estimate: Some(estimate),
         };
         let mut submitted = self.ledger.submit(&submission, self.now()).map_err(|error| match error {
             LedgerError::Conflict(why) => ApiError::new(StatusCode::CONFLICT, ProblemCode::SubmissionDiffers, why)

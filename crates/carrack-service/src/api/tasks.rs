@@ -1,7 +1,6 @@
 //! Routes of tasks.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -20,7 +19,7 @@ use crate::clock::Moment;
 use crate::identity::{Caller, Object, places};
 use crate::ledger::{LedgerError, NewEvent, Page, TaskChange, TaskFilter, TaskGuard, TaskWindow};
 use crate::model::{
-    DryRun, EventKind, Listed, NewTask, Problem, Task, TaskClone, TaskCount, TaskRetry, TaskSort, TaskState,
+    DryRun, EventKind, Listed, NewTask, Problem, Progress, Task, TaskClone, TaskCount, TaskRetry, TaskSort, TaskState,
     TaskUpdate, Verb, Windowed,
 };
 
@@ -30,11 +29,12 @@ use crate::model::{
 #[into_params(parameter_in = Query)]
 pub(super) struct SubmitQuery {
     /// By what a repetition of the same submission is known, instead of the header `Idempotency-Key`.
+    #[param(min_length = 1, max_length = 128, pattern = "^[!-~]+$")]
     submission_id: Option<String>,
     /// Check it and tell what may be expected; keep nothing.
     dry_run: Option<bool>,
-    /// With `dry_run`: bytes that the task would move, as `POST /endpoints/{name}/files/du` counts them. Without them
-    /// no time is told.
+    /// Bytes that the task would move, as `POST /endpoints/{name}/files/du` counts them. Without them the time that it
+    /// takes is told once its first worker has counted the sources.
     bytes: Option<u64>,
     /// With `bytes`: files, links and directories; 1 where it is left out.
     items: Option<u64>,
@@ -59,24 +59,17 @@ pub(super) async fn submit(
     Body(request): Body<NewTask>,
 ) -> Done<Response> {
     let id = submission_id(&headers, query.submission_id)?;
+    let size = query.bytes.map(|bytes| TaskSize { bytes, items: query.items.unwrap_or(1) });
     if query.dry_run == Some(true) {
         let tried = api.run(move |api| {
             api.check_task(&known.caller, &request)?;
-            let size = query.bytes.map(|bytes| TaskSize { bytes, items: query.items.unwrap_or(1) });
-            let promise = api.backend.promise(&request, size);
-            let seconds = |time: Duration| time.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX);
-            let [expected_seconds_least, expected_seconds_most] = match promise.time {
-                Some((least, most)) => [Some(least.as_secs()), Some(seconds(most))],
-                None => [None, None],
-            };
-            let expected_start = promise.start;
-            let why = promise.why;
-            Ok(DryRun { valid: true, expected_start, expected_seconds_least, expected_seconds_most, why })
+            let estimate = api.backend.estimate(&request, size, api.now());
+            Ok(DryRun::of(estimate))
         });
         return tried.await.map(|tried| Json(tried).into_response());
     }
     let noted = known.noted.clone();
-    let submitted = api.run(move |api| api.accept(&known.caller, request, id)).await?;
+    let submitted = api.run(move |api| api.accept(&known.caller, request, id, size)).await?;
     noted.about(&submitted.task.id);
     let version = etag(submitted.task.version);
     if submitted.duplicate {
@@ -510,7 +503,10 @@ pub(super) async fn clone(
             check_passed(&task, api.now(), "carrack task clone")?;
         }
         let deadline = deadline.unwrap_or(task.request.deadline);
-        api.accept(&known.caller, NewTask { deadline, ..bare(&task.request) }, None)
+        // It moves as much as the first, unless the sources have changed.
+        let Progress { bytes_total: bytes, items_total: items, scan_complete, .. } = task.progress;
+        let size = scan_complete.then_some(TaskSize { bytes, items });
+        api.accept(&known.caller, NewTask { deadline, ..bare(&task.request) }, None, size)
     });
     let task = submitted.await?.task;
     Ok((StatusCode::CREATED, etag(task.version), Json(task)).into_response())

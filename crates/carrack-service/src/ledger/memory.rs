@@ -100,7 +100,7 @@ impl Rows {
     }
 
     fn submit(&mut self, submission: &Submission, now: Moment) -> Answer<Submitted> {
-        let Submission { id, owner, submission_id, request, endpoints } = submission;
+        let Submission { id, owner, submission_id, request, endpoints, .. } = submission;
         let key = submission_id.clone().map(|submission_id| (owner.clone(), submission_id));
         if let Some(place) = key.as_ref().and_then(|key| self.submissions.get(key)) {
             let row = self.tasks.get(place).ok_or(LedgerError::Missing)?;
@@ -109,7 +109,7 @@ impl Rows {
         if self.task_places.contains_key(id) {
             return Err(LedgerError::Taken);
         }
-        let task = rules::accepted(id, owner, request, now);
+        let task = rules::accepted(submission, now);
         let endpoints: BTreeSet<String> = endpoints.iter().cloned().collect();
         let row = TaskRow {
             task: task.clone(),

@@ -21,8 +21,8 @@ use self::audit::{AuditFilter, NewAuditLine};
 use self::tally::{OverviewQuery, OverviewRows};
 use crate::clock::Moment;
 use crate::model::{
-    AuditLine, Blocked, Endpoint, Event, EventKind, Fence, NewTask, Progress, Task, TaskFailure, TaskSort, TaskState,
-    Timer, TokenRow, User,
+    AuditLine, Blocked, Endpoint, Estimate, Event, EventKind, Fence, NewTask, Progress, Task, TaskFailure, TaskSort,
+    TaskState, Timer, TokenRow, User,
 };
 
 /// Why the ledger did not do what it was asked.
@@ -73,6 +73,8 @@ pub struct Submission {
     pub request: NewTask,
     /// Names of the endpoints that it uses, each once.
     pub endpoints: Vec<String>,
+    /// What whoever submits it was told to expect.
+    pub estimate: Option<Estimate>,
 }
 
 /// How a submission was answered.
@@ -143,6 +145,8 @@ pub struct TaskChange {
     pub blocked: Option<Option<Blocked>>,
     /// What it has done.
     pub progress: Option<Progress>,
+    /// What is expected of it.
+    pub estimate: Option<Estimate>,
     /// Why it failed; `Some(None)`: it did not.
     pub failure: Option<Option<TaskFailure>>,
     /// Attempts in a row that got nowhere.

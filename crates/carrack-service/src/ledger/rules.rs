@@ -13,10 +13,11 @@ use crate::model::{Blocked, BlockedCause, Endpoint, EventKind, NewTask, Progress
 pub const RESTORE_STEP: u64 = 1 << 32;
 
 /// A task as it is when it is accepted.
-pub fn accepted(id: &str, owner: &str, request: &NewTask, now: Moment) -> Task {
+pub fn accepted(submission: &Submission, now: Moment) -> Task {
+    let Submission { id, owner, request, estimate, .. } = submission;
     Task {
-        id: id.to_owned(),
-        owner: owner.to_owned(),
+        id: id.clone(),
+        owner: owner.clone(),
         request: request.clone(),
         state: TaskState::Queued,
         pause_wanted: false,
@@ -27,6 +28,7 @@ pub fn accepted(id: &str, owner: &str, request: &NewTask, now: Moment) -> Task {
         fence: 0,
         futile_attempts: 0,
         progress: Progress::default(),
+        estimate: estimate.clone(),
         failure: None,
         submitted: now,
         started: None,
@@ -37,7 +39,7 @@ pub fn accepted(id: &str, owner: &str, request: &NewTask, now: Moment) -> Task {
 
 /// The event of an acceptance.
 pub fn submitted_event(submission: &Submission) -> NewEvent {
-    let Submission { id, owner, submission_id, request, endpoints } = submission;
+    let Submission { id, owner, submission_id, request, endpoints, estimate } = submission;
     NewEvent {
         kind: EventKind::Submitted,
         owner: owner.clone(),
@@ -50,6 +52,7 @@ pub fn submitted_event(submission: &Submission) -> NewEvent {
             "endpoints": endpoints,
             "submission_id": submission_id,
             "timer": request.timer,
+            "estimate": estimate,
         }),
     }
 }
@@ -147,6 +150,7 @@ pub fn change(task: &mut Task, guard: &TaskGuard, change: &TaskChange, now: Mome
         cancel_wanted,
         blocked,
         progress,
+        estimate,
         failure,
         futile_attempts,
         label,
@@ -168,6 +172,10 @@ pub fn change(task: &mut Task, guard: &TaskGuard, change: &TaskChange, now: Mome
     set(&mut task.cancel_wanted, cancel_wanted);
     set(&mut task.blocked, blocked);
     set(&mut task.progress, progress);
+    set(&mut task.estimate, estimate.map(Some));
+    if task.state.has_ended() {
+        note_what_it_took(task);
+    }
     set(&mut task.failure, failure);
     set(&mut task.futile_attempts, futile_attempts);
     set(&mut task.request.label, label);
@@ -203,8 +211,19 @@ pub fn reopen(task: &mut Task, now: Moment, deadline: Option<Option<Moment>>) ->
     task.failure = None;
     task.futile_attempts = 0;
     task.ended = None;
+    if let Some(estimate) = &mut task.estimate {
+        estimate.took_seconds = None;
+    }
     task.version += 1;
     Ok(())
+}
+
+/// Puts what a task took beside what was expected of it.
+fn note_what_it_took(task: &mut Task) {
+    let took = task.started.zip(task.ended).map(|(started, ended)| ended.since(started).as_secs_f64());
+    if let Some(estimate) = &mut task.estimate {
+        estimate.took_seconds = took;
+    }
 }
 
 /// Ends a task whose row cannot be read.

@@ -4,8 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    EndpointDefaults, EndpointLimits, EndpointLocation, ItemState, NewTask, Problem, Role, Scope, Secret, Task,
-    TaskFailure, TaskState, TimerSchedule, TokenRow, Verb, option_schema, word_enum,
+    EndpointDefaults, EndpointLimits, EndpointLocation, Estimate, ItemState, NewTask, Problem, Role, Scope, Secret,
+    Task, TaskFailure, TaskState, TimerSchedule, TokenRow, Verb, option_schema, text_schema, word_enum,
 };
 use crate::clock::Moment;
 
@@ -35,16 +35,33 @@ pub struct TaskCount {
 pub struct DryRun {
     /// The task would be accepted.
     pub valid: bool,
+    /// When it would begin at the earliest; where that can be told.
+    #[serde(default)]
+    pub earliest_start: Option<Moment>,
     /// When it would begin at the latest, by the tasks that wait; where that can be told.
     pub expected_start: Option<Moment>,
     /// How long it would take at least, as a rule; where that can be told.
     #[serde(default)]
     pub expected_seconds_least: Option<u64>,
-    /// How long it would take at most, as a rule: three times the least and a second, or less.
+    /// How long it would take at most, as a rule: three times the least and three, or less.
     #[serde(default)]
     pub expected_seconds_most: Option<u64>,
     /// From what that is known, or why it is not.
     pub why: String,
+}
+
+impl DryRun {
+    /// What would be told of a task that would be accepted.
+    pub fn of(estimate: Estimate) -> Self {
+        Self {
+            valid: true,
+            earliest_start: estimate.earliest_start,
+            expected_start: estimate.latest_start,
+            expected_seconds_least: estimate.seconds_least,
+            expected_seconds_most: estimate.seconds_most,
+            why: estimate.why,
+        }
+    }
 }
 
 /// One thing that a test of an endpoint has looked at.
@@ -77,6 +94,7 @@ pub struct NewGrant {
     /// `read`, `write`, `delete`.
     pub verbs: Vec<Verb>,
     /// Where, below the endpoint's root; begins with `/`.
+    #[schema(schema_with = text_schema::path)]
     pub path: String,
     /// For how long, 1 to 86400; an hour, where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +122,7 @@ pub struct MadeGrant {
 pub struct TaskUpdate {
     /// What its owner calls it.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(schema_with = text_schema::label)]
     pub label: Option<Option<String>>,
     /// When it fails, if it has not ended.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
@@ -255,8 +273,8 @@ impl ActedTask {
 pub struct TaskItem {
     /// The pair of the task that it is of, from 0.
     pub pair: u32,
-    /// Relative to the destination (to the source, where a task deletes). Bytes that are no UTF-8 are written `\xHH`,
-    /// a backslash `\\`.
+    /// Relative to the destination (to the source, where a task deletes). All of a pair's source, such as one that is
+    /// missing, has that source's whole path. Bytes that are no UTF-8 are written `\xHH`, a backslash `\\`.
     pub path: String,
     /// `file`, `directory`, `symlink` or `special`.
     pub kind: String,

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::word_enum;
+use super::{text_schema, word_enum};
 use crate::clock::Moment;
 
 word_enum! {
@@ -67,6 +67,7 @@ pub struct FileFailure {
 #[serde(deny_unknown_fields)]
 pub struct NewDirectory {
     /// The directory, below the endpoint's root; begins with `/`.
+    #[schema(schema_with = text_schema::path)]
     pub path: String,
     /// Make those above it as well; then one that exists is no failure.
     #[serde(default)]
@@ -78,8 +79,10 @@ pub struct NewDirectory {
 #[serde(deny_unknown_fields)]
 pub struct FileRename {
     /// Its path below the endpoint's root; begins with `/`.
+    #[schema(schema_with = text_schema::path)]
     pub from: String,
     /// Its new path.
+    #[schema(schema_with = text_schema::path)]
     pub to: String,
     /// Replace a file that has the new path. A directory is never replaced.
     #[serde(default)]
@@ -112,6 +115,7 @@ pub struct NewListing {
     /// The endpoint.
     pub endpoint: String,
     /// The directory, below the endpoint's root; begins with `/`.
+    #[schema(schema_with = text_schema::path)]
     pub path: String,
 }
 
@@ -170,6 +174,7 @@ pub struct FileWindow {
 #[serde(deny_unknown_fields)]
 pub struct UsageRequest {
     /// Below the endpoint's root; each begins with `/`.
+    #[schema(schema_with = text_schema::paths)]
     pub paths: Vec<String>,
 }
 
@@ -208,6 +213,7 @@ pub struct PathFailure {
 #[serde(deny_unknown_fields)]
 pub struct SumRequest {
     /// The file, below the endpoint's root; begins with `/`.
+    #[schema(schema_with = text_schema::path)]
     pub path: String,
     /// `blake3`, which it is where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

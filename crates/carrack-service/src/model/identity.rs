@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-use super::word_enum;
+use super::{text_schema, word_enum};
 use crate::clock::Moment;
 
 word_enum! {
@@ -54,6 +54,7 @@ pub struct Scope {
     pub endpoints: Vec<String>,
     /// Only this path of the one endpoint and what is below it, compared by component.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = text_schema::path_or_null)]
     pub path: Option<String>,
     /// How much it may be used for.
     pub ceilings: Ceilings,

@@ -7,7 +7,8 @@ use carrack_core::pin;
 
 /// The port of a node where none is written.
 const DEFAULT_PORT: u16 = 7420;
-const LOCATION_BYTES_MAX: usize = 16 << 10;
+/// Bytes of a location, and of a path below an endpoint's root.
+pub(super) const LOCATION_BYTES_MAX: usize = 16 << 10;
 
 /// Where a source or a destination of a task is. Bytes of a path that are no text stand as `%HH`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ mod address;
 mod bench;
 mod documents;
 mod endpoint;
+mod estimate;
 mod event;
 mod files;
 mod identity;
@@ -17,6 +18,7 @@ mod overview;
 mod problem;
 mod secret;
 mod task;
+mod text_schema;
 mod timer;
 mod upload;
 mod words;
@@ -29,6 +31,7 @@ pub use documents::{
     TaskActs, TaskClone, TaskCount, TaskItem, TaskRetry, TaskSelection, TaskUpdate, UserUpdate, Whoami,
 };
 pub use endpoint::{Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, RateWindow};
+pub use estimate::Estimate;
 pub use event::{Event, EventKind};
 pub use files::{
     DiskUsage, FileDigest, FileEntry, FileFailure, FileKind, FileListing, FileProperties, FileRename, FileWindow,

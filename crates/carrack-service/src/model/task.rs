@@ -7,7 +7,7 @@ use carrack_core::request::{CongestionControl, Digests, Durability, Encrypt, Exi
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Ceilings, option_schema, word_enum};
+use super::{Ceilings, Estimate, option_schema, text_schema, word_enum};
 use crate::clock::Moment;
 
 word_enum! {
@@ -70,9 +70,11 @@ impl TaskState {
 #[serde(deny_unknown_fields)]
 pub struct Pair {
     /// What is copied, moved or deleted.
+    #[schema(schema_with = text_schema::location)]
     pub source: String,
     /// Where it goes; without meaning for a task that deletes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = text_schema::location_or_null)]
     pub destination: Option<String>,
 }
 
@@ -162,11 +164,13 @@ pub struct NewTask {
     /// What it does.
     pub kind: TaskKind,
     /// From where to where; at least one.
+    #[schema(min_items = 1, max_items = 10000)]
     pub pairs: Vec<Pair>,
     /// How it copies.
     pub options: TaskOptions,
     /// What its owner calls it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = text_schema::label)]
     pub label: Option<String>,
     /// When it fails, if it has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,6 +187,7 @@ pub struct NewTask {
     pub fail_on_quota_errors: bool,
     /// BLAKE3 digests that files must have, in hexadecimal, by the path relative to the destination.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(schema_with = text_schema::digests)]
     pub expect_digests: BTreeMap<String, String>,
     /// Ends that are told about by the log and the events.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -228,6 +233,9 @@ pub struct Task {
     pub futile_attempts: u32,
     /// What it has done.
     pub progress: Progress,
+    /// What was expected of it, beside what it took. None: nothing was told so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
     /// Why it ended as it did, where it did not succeed.
     pub failure: Option<TaskFailure>,
     /// When it was submitted.

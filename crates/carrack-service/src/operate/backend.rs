@@ -9,14 +9,15 @@ use carrack_engine::Context;
 
 use super::endpoint_test::{self, ExamineEndpoint, Means};
 use super::item::document;
-use crate::api::{Backend, Promise, TaskSize};
+use crate::api::{Backend, TaskSize};
 use crate::clock::Moment;
 use crate::journal::{Cursor, Item, ItemFilter, ItemIndex, ItemQuery, items};
 use crate::ledger::Ledger;
 use crate::model::{
-    Endpoint, EndpointTest, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule, Windowed,
+    Endpoint, EndpointTest, Estimate, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule,
+    Windowed,
 };
-use crate::schedule::{Outlook, RUNS_LEAST, Range, Size, timer};
+use crate::schedule::{Outlook, Size, timer};
 use crate::service::{Waker, links_of};
 use crate::worker::look;
 
@@ -82,26 +83,9 @@ impl Backend for Whole {
         self.outlook.apply(task);
     }
 
-    fn promise(&self, request: &NewTask, size: Option<TaskSize>) -> Promise {
+    fn estimate(&self, request: &NewTask, size: Option<TaskSize>, now: Moment) -> Estimate {
         let size = size.map(|TaskSize { bytes, items }| Size { bytes, items });
-        let promise = self.outlook.promise(&links_of(request), size);
-        let waiting = match promise.queued {
-            0 => "no task waits at present".to_owned(),
-            1 => "one task waits at present".to_owned(),
-            count => format!("{count} tasks wait at present"),
-        };
-        let known = match promise.known {
-            0 => "no task between these endpoints has succeeded so far".to_owned(),
-            1 => "one task between these endpoints has succeeded".to_owned(),
-            count => format!("the last {count} tasks between these endpoints succeeded"),
-        };
-        let why = match (promise.time, size) {
-            (Some(_), _) => format!("by the last {} tasks between these endpoints; {waiting}", promise.known),
-            (None, Some(_)) => format!("{known}: from {RUNS_LEAST} on the time can be told; {waiting}"),
-            (None, None) => format!("{known}; how much there is to move was not said; {waiting}"),
-        };
-        let time = promise.time.map(|Range { least, most }| (least, most));
-        Promise { start: promise.queue_ends, time, why }
+        self.outlook.promise(&links_of(request), size, now).estimate(size, now)
     }
 
     fn first_run(&self, schedule: &TimerSchedule, now: Moment) -> Result<Moment, String> {

@@ -9,10 +9,10 @@ use crate::journal::Item;
 use crate::model::{NewTask, TaskItem, TaskLocation};
 use crate::worker::ends::decode;
 
-/// An item as the API shows it. One without a path of its own, such as a source that is missing, has the name of its
-/// pair's source.
+/// An item as the API shows it. One without a path of its own, such as a source that is missing, has the whole path of
+/// its pair's source.
 pub fn document(item: &Item, request: Option<&NewTask>) -> TaskItem {
-    let own = if item.path.is_empty() { request.and_then(|request| source_name(request, item.pair)) } else { None };
+    let own = if item.path.is_empty() { request.and_then(|request| source_path(request, item.pair)) } else { None };
     TaskItem {
         pair: item.pair,
         path: text(own.as_ref().unwrap_or(&item.path)),
@@ -24,8 +24,8 @@ pub fn document(item: &Item, request: Option<&NewTask>) -> TaskItem {
     }
 }
 
-/// The last name of what a pair copies, moves or deletes.
-fn source_name(request: &NewTask, pair: u32) -> Option<Vec<u8>> {
+/// The path of what a pair copies, moves or deletes, from the endpoint's root.
+fn source_path(request: &NewTask, pair: u32) -> Option<Vec<u8>> {
     let pair = request.pairs.get(usize::try_from(pair).ok()?)?;
     let (TaskLocation::Endpoint { path, .. }
     | TaskLocation::Local { path }
@@ -34,8 +34,7 @@ fn source_name(request: &NewTask, pair: u32) -> Option<Vec<u8>> {
     else {
         return None;
     };
-    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-    decode(name, Side::Source).ok().filter(|name| !name.is_empty())
+    decode(path.trim_end_matches('/'), Side::Source).ok().filter(|path| !path.is_empty())
 }
 
 /// A path as text: bytes that are no UTF-8 as `\xHH`, a backslash doubled.
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn item_without_a_path_has_the_name_of_its_source() {
+    fn item_without_a_path_has_the_whole_path_of_its_source() {
         use carrack_core::report::ItemKind;
         let pair = |source: &str| serde_json::json!({ "source": source, "destination": "@b:/" });
         let pairs = ["@a:/run/mis%20sing", "@a:/dir/", "/x/y", "@a:/"].map(pair);
@@ -71,7 +70,7 @@ mod tests {
             failure: None,
         };
         let names: Vec<_> = (0..5).map(|pair| document(&item(pair, b""), Some(&request)).path).collect();
-        assert_eq!(names, ["mis sing", "dir", "y", "", ""]);
+        assert_eq!(names, ["/run/mis sing", "/dir", "/x/y", "", ""]);
         assert_eq!(document(&item(0, b"own"), Some(&request)).path, "own");
     }
 

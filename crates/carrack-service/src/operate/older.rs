@@ -64,6 +64,7 @@ mod tests {
             submission_id: None,
             request: NewTask { pairs: vec![pair], ..NewTask::default() },
             endpoints: Vec::new(),
+            estimate: None,
         };
         ledger.submit(&submission, Moment(0)).unwrap();
         let tasks = tempfile::tempdir().unwrap();

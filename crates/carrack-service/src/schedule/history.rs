@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::estimate::{Range, Run, Size, estimate};
+use super::estimate::{RUNS_LEAST, Range, Run, Size, estimate};
 use super::link::Link;
 
 /// Tasks remembered of each link.
@@ -45,6 +45,17 @@ impl History {
         let mut times: Vec<Duration> = self.links.get(link)?.tasks.iter().map(|run| run.took).collect();
         times.sort_unstable();
         times.get(times.len() / 2).copied()
+    }
+
+    /// How long a task of any size takes on these links, one after the other: as long as the shortest and the longest
+    /// of the last. `None` where too few are known of one of them.
+    pub fn usual_range(&self, links: &[Link]) -> Option<Range> {
+        let sum = links.iter().try_fold(Range::default(), |sum, link| {
+            let times = || self.links.get(link).into_iter().flat_map(|past| &past.tasks).map(|run| run.took);
+            let (least, most) = times().min().zip(times().max()).filter(|_| self.known(link) >= RUNS_LEAST)?;
+            Some(Range { least: sum.least.saturating_add(least), most: sum.most.saturating_add(most) })
+        });
+        sum.filter(|_| !links.is_empty())
     }
 
     /// How long a task of this size takes on this link. `None` where too few tasks are known of it.

@@ -39,4 +39,4 @@ pub use patience::Patience;
 pub use plan::plan;
 pub use shares::Shares;
 pub use timetable::{RateNow, TimetableError, rate_now};
-pub use view::{Decision, EndpointState, Entry, Place, Plan, Rules, Stands, View};
+pub use view::{Decision, EndpointState, Entry, Free, NextStart, Place, Plan, Rules, Stands, View};

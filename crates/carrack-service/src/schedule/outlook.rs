@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
 
-use super::estimate::{Range, Size};
+use super::estimate::{RUNS_LEAST, Range, Size};
 use super::history::History;
 use super::link::Link;
-use super::view::Place;
+use super::view::{NextStart, Place};
 use crate::clock::Moment;
-use crate::model::{Blocked, BlockedCause, Task, TaskState};
+use crate::model::{Blocked, BlockedCause, Estimate, Task, TaskState};
 
 /// What is known of the tasks that wait, as of the last plan. Shared with the API.
 #[derive(Debug, Default)]
@@ -22,6 +23,9 @@ struct Inner {
     places: HashMap<String, Waiting>,
     history: History,
     queued: u64,
+    /// When a task that comes next can begin, counted from the last plan.
+    next: NextStart,
+    planned: Moment,
 }
 
 #[derive(Debug)]
@@ -40,10 +44,49 @@ pub struct Promise {
     pub time: Option<Range>,
     /// Tasks that are known of the pair that is known least.
     pub known: usize,
-    /// When the last of those that wait is expected to begin. None: nothing waits, or that cannot be told.
-    pub queue_ends: Option<Moment>,
+    /// When it begins at the earliest. None: that cannot be told.
+    pub earliest_start: Option<Moment>,
+    /// When it begins at the latest, if no task that comes later goes before it. None: that cannot be told.
+    pub latest_start: Option<Moment>,
     /// Bytes a second that tasks of the same pair moved.
     pub usual_rate: Option<f64>,
+}
+
+impl Promise {
+    /// The promise as it is told and kept, for a task of this size.
+    pub fn estimate(&self, size: Option<Size>, now: Moment) -> Estimate {
+        let seconds = |time: Duration| time.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX);
+        Estimate {
+            made: now,
+            bytes: size.map(|size| size.bytes),
+            items: size.map(|size| size.items),
+            earliest_start: self.earliest_start,
+            latest_start: self.latest_start,
+            seconds_least: self.time.map(|time| time.least.as_secs()),
+            seconds_most: self.time.map(|time| seconds(time.most)),
+            why: self.why(size),
+            took_seconds: None,
+        }
+    }
+
+    /// From what it is known, or why it is not.
+    fn why(&self, size: Option<Size>) -> String {
+        let waiting = match self.queued {
+            0 => "no task waits at present".to_owned(),
+            1 => "one task waits at present".to_owned(),
+            count => format!("{count} tasks wait at present"),
+        };
+        let known = match self.known {
+            0 => "no task between these endpoints has succeeded so far".to_owned(),
+            1 => "one task between these endpoints has succeeded".to_owned(),
+            count => format!("the last {count} tasks between these endpoints succeeded"),
+        };
+        match (self.time, size) {
+            (Some(_), _) => format!("by the last {} tasks between these endpoints; {waiting}", self.known),
+            (None, Some(_)) => format!("{known}: from {RUNS_LEAST} on the time can be told; {waiting}"),
+            (None, None) => format!("{known}; how much there is to move was not said; {waiting}"),
+        }
+    }
 }
 
 impl Outlook {
@@ -64,7 +107,7 @@ impl Outlook {
     }
 
     /// What a task of this size may expect, by what its links did before.
-    pub fn promise(&self, links: &[Link], size: Option<Size>) -> Promise {
+    pub fn promise(&self, links: &[Link], size: Option<Size>, now: Moment) -> Promise {
         let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
         let count = links.len().max(1) as u64;
         let time = size.filter(|_| !links.is_empty()).and_then(|Size { bytes, items }| {
@@ -75,17 +118,18 @@ impl Outlook {
             })
         });
         let known = links.iter().map(|link| inner.history.known(link)).min().unwrap_or(0);
-        let starts: Option<Vec<Moment>> = inner.places.values().map(|place| place.expected_start).collect();
-        let queue_ends = starts.and_then(|starts| starts.into_iter().max());
+        let start = |wait: Duration| inner.planned.after(wait).max(now);
+        let earliest_start = inner.next.earliest.begins(links).map(start);
+        let latest_start = inner.next.latest.begins(links).map(start);
         let rates: Option<Vec<f64>> = links.iter().map(|link| inner.history.usual_rate(link)).collect();
         let usual_rate =
             rates.filter(|rates| !rates.is_empty()).map(|rates| rates.iter().sum::<f64>() / rates.len() as f64);
-        Promise { queued: inner.queued, time, known, queue_ends, usual_rate }
+        Promise { queued: inner.queued, time, known, earliest_start, latest_start, usual_rate }
     }
 
     /// Takes over a plan. Since when a task waits for the same thing is kept. Tasks that wait for something else than
     /// before are returned, with what it is.
-    pub fn update(&self, places: &[Place], now: Moment) -> Vec<(String, Blocked)> {
+    pub fn update(&self, places: &[Place], next: NextStart, now: Moment) -> Vec<(String, Blocked)> {
         let mut changed = Vec::new();
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut inner.places);
@@ -105,6 +149,7 @@ impl Outlook {
             inner.places.insert(place.task.clone(), Waiting { position: place.position, expected_start, blocked });
         }
         inner.queued = places.len() as u64;
+        (inner.next, inner.planned) = (next, now);
         changed
     }
 

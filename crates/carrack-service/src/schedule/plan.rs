@@ -67,6 +67,7 @@ fn queue(view: &View<'_>, room: &Room<'_>, blocked: Vec<(&Entry, Obstacle)>, pla
         ordered.push(entry);
     }
     let starts = forecast::starts(view, &room.running, &ordered);
+    plan.next = forecast::next_start(view, &room.running, &ordered);
     for (n, (entry, starts_in)) in ordered.into_iter().zip(starts).enumerate() {
         let Some(obstacle) = obstacles.get(entry.id.as_str()) else { continue };
         let (cause, why) = match (obstacle.cause, n) {

@@ -34,7 +34,8 @@ impl Scene {
     fn add(&mut self, id: &str, owner: &str, link: (&str, &str), stands: Stands) -> &mut Entry {
         let submitted = Moment(self.tasks.len() as i64);
         let links = vec![Link::new(link.0, link.1)];
-        self.tasks.push(Entry { id: id.to_owned(), owner: owner.to_owned(), priority: 4, submitted, links, stands });
+        let (id, owner) = (id.to_owned(), owner.to_owned());
+        self.tasks.push(Entry { id, owner, priority: 4, submitted, links, takes: None, stands });
         self.tasks.last_mut().unwrap()
     }
 
@@ -223,4 +224,46 @@ fn plan_of_ten_thousand_tasks_is_quick_and_complete() {
     assert_eq!(plan.decisions.len() + plan.queue.len(), 10_000);
     let positions: Vec<u64> = plan.queue.iter().filter_map(|place| place.position).collect();
     assert_eq!(positions, (1..=9_984).collect::<Vec<_>>());
+}
+
+#[test]
+fn plan_tells_when_the_next_task_can_begin_at_the_earliest_and_at_the_latest() {
+    let mut scene = Scene::new(2);
+    let link = |from, to| [Link::new(from, to)];
+    let next = |scene: &Scene, links: &[Link]| {
+        let NextStart { earliest, latest } = scene.plan().next;
+        [earliest, latest].map(|free| free.begins(links).map(|wait| wait.as_secs()))
+    };
+    assert_eq!(next(&scene, &link("@x", "@y")), [Some(0), Some(0)]);
+    let range = |least, most| Some(Range { least: SECOND * least, most: SECOND * most });
+    scene.runs("r", "ann", ("@x", "@y"), SECOND * 10);
+    scene.tasks[0].takes = range(30, 90);
+    // One of two workers is free, but kept for owners who run nothing.
+    assert_eq!(next(&scene, &link("@x", "@y")), [Some(0), Some(80)]);
+    scene.runs("s", "bob", ("@v", "@w"), SECOND);
+    scene.tasks[1].takes = range(61, 61);
+    assert_eq!(next(&scene, &link("@x", "@y")), [Some(20), Some(80)]);
+    scene.waits("w", "ann", ("@x", "@y")).takes = range(100, 200);
+    assert_eq!(next(&scene, &link("@x", "@y")), [Some(20), Some(280)]);
+    // An endpoint that carries one transfer at a time.
+    scene.limit("w", 1);
+    scene.runs("t", "eve", ("@v", "@w"), SECOND);
+    scene.rules.workers = 9;
+    assert_eq!(next(&scene, &link("@x", "@y")), [Some(0), Some(0)]);
+    assert_eq!(next(&scene, &link("@v", "@w")), [Some(60), None], "both must end: it carries more than it may");
+    scene.limit("w", 2);
+    assert_eq!(next(&scene, &link("@v", "@w")), [Some(0), Some(60)]);
+    // What takes longer than was expected ends nobody knows when.
+    scene.tasks[1].stands = Stands::Running { ran: SECOND * 62, remaining: None, leaves: false };
+    assert_eq!(next(&scene, &link("@v", "@w")), [Some(0), None]);
+    // A pair that carries as many as it may.
+    scene.rules.per_link = 1;
+    assert_eq!(next(&scene, &link("@x", "@y")), [Some(20), Some(280)]);
+    // Closed hours, sick links and maintenance.
+    scene.endpoints.insert("z".to_owned(), EndpointState { transfers: None, closed_for: Some(SECOND * 3600) });
+    assert_eq!(next(&scene, &link("@q", "@z")), [Some(3600), Some(3600)]);
+    scene.sick.insert(Link::new("@q", "@r"), (SECOND * 40, 5));
+    assert_eq!(next(&scene, &link("@q", "@r")), [Some(40), None]);
+    scene.rules.maintenance = Some("disks are exchanged".to_owned());
+    assert_eq!(next(&scene, &link("@x", "@y")), [None, None]);
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::estimate::Range;
 use super::history::History;
 use super::link::Link;
 use super::shares::Shares;
@@ -76,6 +77,8 @@ pub struct Entry {
     pub submitted: Moment,
     /// What it uses, each once.
     pub links: Vec<Link>,
+    /// How long it takes from begin to end. None: that is not known.
+    pub takes: Option<Range>,
     /// Where it stands.
     pub stands: Stands,
 }
@@ -144,6 +147,36 @@ pub struct Place {
     pub next_try: Option<Duration>,
 }
 
+/// When a task that is submitted next can begin, by what it uses.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NextStart {
+    /// If it goes before all that wait, and what runs ends soon.
+    pub earliest: Free,
+    /// If all that wait go before it, and take long.
+    pub latest: Free,
+}
+
+/// Time until places become free; `Duration::MAX` where that cannot be told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Free {
+    /// Until a worker is free.
+    pub worker: Duration,
+    /// Until endpoints that are not free now carry one transfer more, by their names.
+    pub endpoints: BTreeMap<String, Duration>,
+    /// Until links that are not free now carry one transfer more.
+    pub links: BTreeMap<Link, Duration>,
+}
+
+impl Free {
+    /// Time until a task on these links can begin. `None`: that cannot be told.
+    pub fn begins(&self, links: &[Link]) -> Option<Duration> {
+        let endpoints = links.iter().flat_map(Link::endpoints).filter_map(|name| self.endpoints.get(name));
+        let places = endpoints.chain(links.iter().filter_map(|link| self.links.get(link)));
+        let begins = places.fold(self.worker, |latest, free| latest.max(*free));
+        (begins < Duration::MAX).then_some(begins)
+    }
+}
+
 /// What follows from a view.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
@@ -151,6 +184,8 @@ pub struct Plan {
     pub decisions: Vec<Decision>,
     /// The tasks that wait, in order.
     pub queue: Vec<Place>,
+    /// When a task that is submitted next can begin.
+    pub next: NextStart,
     /// When a plan may look different though nothing else has happened.
     pub look_again: Option<Duration>,
 }

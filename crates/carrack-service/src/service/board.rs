@@ -7,8 +7,8 @@ use super::attempt::{Attempt, ordinal};
 use super::orders::links_of;
 use crate::clock::Moment;
 use crate::ledger::{Answer, EventFilter, Ledger, LedgerError};
-use crate::model::{BlockedCause, Event, EventKind, Fence, Task, TaskState};
-use crate::schedule::{Entry, Link, Stands};
+use crate::model::{BlockedCause, Estimate, Event, EventKind, Fence, Task, TaskState};
+use crate::schedule::{Entry, Link, Range, Stands};
 
 /// Events that are read at once.
 const EVENTS_AT_ONCE: usize = 1_000;
@@ -68,7 +68,7 @@ impl Known {
     }
 
     /// As the plan sees it; `None` where it is paused.
-    pub fn entry(&self, times: Times, usual_time: Option<Duration>) -> Option<Entry> {
+    pub fn entry(&self, times: Times, usual_time: Option<Duration>, usual_range: Option<Range>) -> Option<Entry> {
         let stands = match (self.task.state, &self.attempt) {
             (TaskState::Active | TaskState::Cancelling, attempt) => {
                 let ran = attempt.as_ref().map_or(Duration::ZERO, |attempt| times.steady.saturating_sub(attempt.since));
@@ -86,7 +86,11 @@ impl Known {
         let Task { id, owner, submitted, request, .. } = &self.task;
         let (id, owner, submitted) = (id.clone(), owner.clone(), *submitted);
         let priority = request.priority.unwrap_or(4);
-        Some(Entry { id, owner, priority, submitted, links: self.links.clone(), stands })
+        let seconds = self.task.estimate.as_ref().and_then(Estimate::seconds);
+        let estimated =
+            seconds.map(|(least, most)| Range { least: Duration::from_secs(least), most: Duration::from_secs(most) });
+        let takes = estimated.or(usual_range);
+        Some(Entry { id, owner, priority, submitted, links: self.links.clone(), takes, stands })
     }
 
     fn needs_confirmation(&self) -> bool {

@@ -357,7 +357,8 @@ impl Dispatcher {
             .values()
             .filter_map(|known| {
                 let usual_time = known.links.iter().map(|link| self.history.usual_time(link)).sum();
-                known.entry(times, usual_time)
+                let usual_range = self.history.usual_range(&known.links);
+                known.entry(times, usual_time, usual_range)
             })
             .collect();
         let endpoints = self.endpoint_states(times);
@@ -370,7 +371,7 @@ impl Dispatcher {
             shares: &self.shares,
             history: &self.history,
         };
-        let Plan { decisions, queue, look_again } = plan(&view);
+        let Plan { decisions, queue, next, look_again } = plan(&view);
         let mut done = Ok(());
         for decision in decisions {
             done = done.and(match decision {
@@ -382,7 +383,7 @@ impl Dispatcher {
             // What was decided is not all done.
             self.news = true;
         }
-        let changed = self.outlook.update(&queue, times.wall);
+        let changed = self.outlook.update(&queue, next, times.wall);
         let events: Vec<_> = changed
             .into_iter()
             .filter_map(|(id, blocked)| {

@@ -9,7 +9,7 @@ use super::attempt::{Attempt, event};
 use crate::clock::Moment;
 use crate::journal::{AttemptEnd, EndKind};
 use crate::ledger::{NewEvent, TaskChange};
-use crate::model::{Blocked, BlockedCause, EventKind, Progress, Task, TaskFailure, TaskState};
+use crate::model::{Blocked, BlockedCause, Estimate, EventKind, Progress, Task, TaskFailure, TaskState};
 use crate::schedule::Patience;
 
 /// What becomes of a task, and what its links have shown.
@@ -104,7 +104,12 @@ impl Builder<'_> {
             Some(failure) => format!("{}: {}", state.name(), failure.why),
             None => state.name().to_owned(),
         };
-        let detail = json!({ "state": state.name(), "failure": failure, "attempts": self.task.fence, "notify": self.task.request.notify });
+        let took_seconds = self.task.started.map(|started| self.circumstances.now.since(started).as_secs_f64());
+        let estimate = self.task.estimate.clone().map(|estimate| Estimate { took_seconds, ..estimate });
+        let detail = json!({
+            "state": state.name(), "failure": failure, "attempts": self.task.fence,
+            "notify": self.task.request.notify, "estimate": estimate,
+        });
         let change = TaskChange { state: Some(state), failure: Some(failure), ..TaskChange::default() };
         let events = vec![event(self.task, EventKind::Ended, text, detail)];
         Outcome { change, events, retry_in: None, link: LinkNews::Nothing, died: false }

@@ -10,7 +10,8 @@ use super::dispatcher::{Dispatcher, Turned};
 use super::outcome::{Circumstances, LinkNews, Outcome, outcome};
 use crate::journal::EndCounts;
 use crate::ledger::{Answer, LedgerError, TaskChange, TaskGuard};
-use crate::model::{EventKind, Progress, Task, TaskState};
+use crate::model::{Estimate, EventKind, Progress, Task, TaskState};
+use crate::schedule::{Outlook, Size};
 
 /// Progress is written once in this time, or less often where many tasks run: each write waits for the disk.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -95,7 +96,12 @@ impl Dispatcher {
             events.push(event(task, EventKind::Progress, progress_text(progress), detail));
         }
         let told_progress = is_due && progress.is_some();
-        let change = TaskChange { progress, ..TaskChange::default() };
+        let estimate = progress.as_ref().and_then(|counted| counted_estimate(&self.outlook, task, counted, times));
+        if let Some(estimate) = &estimate {
+            let detail = json!({ "estimate": estimate });
+            events.push(event(task, EventKind::Decision, estimate_text(estimate), detail));
+        }
+        let change = TaskChange { progress, estimate, ..TaskChange::default() };
         let guard = TaskGuard { states: RUNNING.to_vec(), fence: Some(attempt.fence), version: None };
         let task = self.ledger.change_task(id, &guard, &change, &events, times.wall)?;
         let Some(known) = self.board.tasks.get_mut(id) else { return Ok(()) };
@@ -179,6 +185,17 @@ impl Dispatcher {
     }
 }
 
+/// What is expected of a task whose first worker has just counted the sources. `None`: that was told before, or is still
+/// not known.
+fn counted_estimate(outlook: &Outlook, task: &Task, counted: &Progress, times: Times) -> Option<Estimate> {
+    let told = task.estimate.as_ref().is_some_and(|estimate| estimate.bytes.is_some());
+    if told || task.fence != 1 || !counted.scan_complete {
+        return None;
+    }
+    let size = Size { bytes: counted.bytes_total, items: counted.items_total };
+    Some(outlook.promise(&super::links_of(&task.request), Some(size), times.wall).estimate(Some(size), times.wall))
+}
+
 fn is_worth_saving(attempt: &Attempt, times: Times, every: Duration) -> bool {
     let is_due = attempt.saved_at.is_none_or(|at| times.steady.saturating_sub(at) >= every);
     is_due && (attempt.sample.is_some() || !attempt.events.is_empty())
@@ -191,6 +208,13 @@ fn counted(counts: EndCounts) -> serde_json::Value {
         "storage_wait_seconds": Duration::from_micros(counts.storage_wait_us).as_secs_f64(),
         "retransmits": counts.retransmits,
     })
+}
+
+fn estimate_text(estimate: &Estimate) -> String {
+    match estimate.seconds() {
+        Some((least, most)) => format!("expected to take {least} to {most} s: {}", estimate.why),
+        None => format!("how long it takes is not known: {}", estimate.why),
+    }
 }
 
 fn progress_text(progress: &Progress) -> String {

@@ -102,6 +102,8 @@ fn run(
         submission_id: Some(submission_id(&timer.id, next.runs)),
         endpoints: endpoints_of(&request),
         request,
+        // Its first worker counts what there is to move.
+        estimate: None,
     };
     let next = Timer { last_task: Some(id.clone()), ..next };
     let text = match missed {

@@ -127,6 +127,57 @@ fn task_is_paused_and_goes_on_and_outlives_the_service() {
 }
 
 #[test]
+fn task_keeps_its_estimate_and_shows_beside_it_what_it_took() {
+    let sandbox = Sandbox::new();
+    let _service = Service::start(&sandbox, &[]);
+    for name in ["from", "to"] {
+        fs::create_dir(sandbox.path(name)).unwrap();
+        sandbox.ok(["endpoint", "add", name, name]);
+    }
+    let sizes = [3, 900_000, 30, 20_000_000, 300_000, 5_000_000];
+    let mut told = Vec::new();
+    for (number, size) in sizes.into_iter().enumerate() {
+        sandbox.write(format!("from/{number}/file"), vec![b'x'; size]);
+        sandbox.write(format!("from/{number}/second"), "beside it");
+        let words = [format!("@from:/{number}"), "@to:/".to_owned()];
+        let promise = object(&sandbox, &["task", "submit", "--dry-run", &words[0], &words[1]]);
+        let submitted = sandbox.ok(["task", "submit", "--estimate", "--wait", "--timeout=120s", &words[0], &words[1]]);
+        let id = submitted.stdout.trim().to_owned();
+        let task = object(&sandbox, &["task", "show", &id]);
+        let estimate = &task["estimate"];
+        assert_eq!((&estimate["bytes"], &estimate["items"]), (&(size as u64 + 9).into(), &3.into()), "{task}");
+        // Nothing runs and nothing waits.
+        assert_eq!(promise["earliest_start"], promise["expected_start"], "{promise}");
+        assert!(promise["expected_start"].is_string() && estimate["latest_start"].is_string(), "{promise} {task}");
+        let range = ["least", "most"].map(|end| estimate[format!("seconds_{end}")].as_f64());
+        let promised = ["least", "most"].map(|end| promise[format!("expected_seconds_{end}")].as_f64());
+        assert_eq!(range, promised, "{promise} {task}");
+        let took = estimate["took_seconds"].as_f64().unwrap();
+        let shown = sandbox.ok(["task", "show", &id]).stdout;
+        assert!(shown.contains("  took: "), "{shown}");
+        match range {
+            [Some(least), Some(most)] => {
+                assert!(number >= 3 && least <= most && most <= 3.0 * least + 3.0, "{task}");
+                let is_kept = least <= took && took <= most;
+                assert_eq!(shown.contains(", as was expected"), is_kept, "{shown}\n{task}");
+            }
+            _ => assert!(number < 3 && shown.contains("estimate: not known; made at "), "{shown}\n{task}"),
+        }
+        let events = sandbox.ok(["task", "events", &id, "--json"]).stdout;
+        assert!(events.contains(&format!("\"took_seconds\":{took}")), "{took} is not in {events}");
+        told.push((id, estimate.clone()));
+    }
+    // What was told stays as it was, whatever tasks have ended since; a clone counts as its task did.
+    for (id, estimate) in &told {
+        assert_eq!(object(&sandbox, &["task", "show", id])["estimate"], *estimate);
+    }
+    let clone = sandbox.ok(["task", "clone", &told[0].0]).stdout;
+    let clone = object(&sandbox, &["task", "show", clone.trim()]);
+    assert_eq!(clone["estimate"]["bytes"], 12, "{clone}");
+    assert!(clone["estimate"]["seconds_most"].is_u64(), "{clone}");
+}
+
+#[test]
 fn tasks_are_submitted_through_ssh_without_a_login() {
     let sandbox = Sandbox::new();
     let _service = Service::start(&sandbox, &[]);
@@ -164,11 +215,11 @@ fn what_was_mistyped_is_told_at_once() {
     submitted.failed_with(2, &["lab/run", "@NAME:/PATH"]);
     assert_eq!(sandbox.ok(["task", "list"]).stdout, "");
     // A source that is missing is named.
-    let failed = sandbox.run(["task", "submit", "--wait", "@lab:/none", "@lab:/x"]);
+    let failed = sandbox.run(["task", "submit", "--wait", "@lab:/run/none", "@lab:/x"]);
     assert_eq!(failed.code, 1, "{}", failed.stderr);
     let id = failed.stdout.lines().next().unwrap().split(' ').next().unwrap().to_owned();
     let items = sandbox.ok(["task", "items", &id, "--csv"]).stdout;
-    assert!(items.lines().nth(1).is_some_and(|line| line.contains(",none,")), "{items}");
+    assert!(items.lines().nth(1).is_some_and(|line| line.contains(",/run/none,")), "{items}");
 }
 
 #[test]

@@ -94,8 +94,14 @@ export const OptionFields = ({ known, kind }) => known.groups.map((group, at) =>
   return options.length > 0 && html`<details open=${at === 0 && kind !== "delete"} key=${group.title}><summary>${group.title}</summary><div class="two">${options.map((option) => html`<${Field} key=${option.name} option=${option} />`)}</div></details>`;
 });
 
-/** What to expect of a task. @param {{of: {expected_start?: string|null, expected_seconds_least?: number|null, expected_seconds_most?: number|null, why?: string|null}}} props */
-export const Expected = ({ of }) => html`<p>${of.expected_seconds_least != null && of.expected_seconds_most != null ? `It takes ${range(of.expected_seconds_least, of.expected_seconds_most)}` : "How long it takes is not known"}${of.expected_start && html`, and begins by <${Time} at=${of.expected_start} />`}. <span class="quiet">${of.why}</span></p>`;
+/** When a task begins. @param {{earliest?: string|null, latest?: string|null}} props */
+export const Begins = ({ earliest, latest }) => !earliest && !latest ? "When it begins is not known."
+  : !latest ? html`It begins at <${Time} at=${earliest} /> at the earliest; how late is not known.`
+  : !earliest || earliest === latest ? html`It begins by <${Time} at=${latest} />.`
+  : html`It begins between <${Time} at=${earliest} /> and <${Time} at=${latest} />.`;
+
+/** What to expect of a task. @param {{of: {earliest_start?: string|null, expected_start?: string|null, expected_seconds_least?: number|null, expected_seconds_most?: number|null, why?: string|null}}} props */
+export const Expected = ({ of }) => html`<p>${of.expected_seconds_least != null && of.expected_seconds_most != null ? `It takes ${range(of.expected_seconds_least, of.expected_seconds_most)}` : "How long it takes is not known"}. <${Begins} earliest=${of.earliest_start} latest=${of.expected_start} /> <span class="quiet">${of.why}</span></p>`;
 
 /** Files, folders and bytes below some paths, counted at their endpoint; `done` is told the end.
  * @param {{place: Place, paths: string[], done?: (found: any) => void}} props */
@@ -167,7 +173,7 @@ export function TaskSheet({ kind, targets, to, close, done }) {
     const schedule = scheduleOf(form.current);
     if (schedule) return { timer: await call("POST", "/timers", { body: { label: task.label ?? null, schedule, task } }) };
     // The same identifier again is the same task: a repeated click, or an answer that was lost, submits nothing twice.
-    return { task: await call("POST", "/tasks", { query: { submission_id: id }, body: task }) };
+    return { task: await call("POST", "/tasks", { query: { submission_id: id, ...size }, body: task }) };
   }, (made) => { if (made) done(made, into); });
   const [verb, act] = VERBS[kind];
   const read = () => { if (form.current && known) setSaid(optionsOf(form.current, known, kind)); };

@@ -3,10 +3,11 @@ import { html, useMemo, useState } from "../ui.js";
 import { all, call } from "../api.js";
 import { useLive } from "../store.js";
 import { Command, Confirm, Copy, Dialog, Name, Progress, Segments, State, Time, Trouble, useAction } from "../parts.js";
-import { between, bytes, count, duration, percentText, plural, rate, title } from "../format.js";
+import { between, bytes, count, duration, percentText, plural, range, rate, title } from "../format.js";
 import { Plot } from "../plot.js";
 import { submitLine } from "../command.js";
 import { Submit } from "../submit.js";
+import { Begins } from "../files/sheet.js";
 import { share, tone } from "./tasks.js";
 import { Failures, Items } from "./items.js";
 
@@ -58,13 +59,23 @@ function Shown({ task, put, events, eventsComplete, problem, known, go }) {
         <div><dt>Items</dt><dd>${count(progress.items_done)}<small>of ${count(progress.items_total)}${progress.items_skipped ? `, ${count(progress.items_skipped)} skipped` : ""}${failed ? html`, <span class="bad">${count(failed)} failed</span>` : ""}</small></dd></div>
         <div><dt>${ended ? "Mean rate" : "Rate"}</dt><dd>${ended ? rate(progress.rates?.all) : task.state === "ACTIVE" ? rate(progress.rates?.now) : "–"}<small>${task.state === "ACTIVE" ? `${rate(progress.rates?.five_minutes)} in 5 min` : ""}</small></dd></div>
         <div><dt>${ended ? "Took" : "Left"}</dt><dd>${ended ? between(task.started ?? task.submitted, task.ended ?? "") : task.state === "ACTIVE" && progress.eta_seconds != null ? duration(progress.eta_seconds) : "–"}<small>${plural(task.fence, "attempt")}, ${plural(progress.faults ?? 0, "fault")}</small></dd></div>
-      </dl>${progress.limited_by && html`<p class="small quiet">Limited by ${progress.limited_by}</p>`}</section>
+      </dl><${Estimated} task=${task} />${progress.limited_by && html`<p class="small quiet">Limited by ${progress.limited_by}</p>`}</section>
     ${failures.value && failed > 0 && html`<${Failures} items=${failures.value.items} complete=${failures.value.complete} />`}
     ${line.times.length > 1 && html`<${Plot} label="Over time" ...${line} />`}
     <div class="columns"><${Events} events=${events} complete=${eventsComplete} /><${Facts} task=${task} /></div>
     <${Items} id=${task.id} revision=${revision} />
     <section class="sheet" aria-label="At the command line"><div class="part-head"><h2>The same at the command line</h2></div><div class="pad stack">
       <${Command} line=${submitLine(request)} /><${Command} line=${`carrack task watch ${task.id}`} /></div></section>`;
+}
+
+/** What was expected of a task, beside what it took. @param {{task: Task}} props */
+function Estimated({ task: { estimate, state, fence } }) {
+  if (!estimate) return null;
+  const { seconds_least: least, seconds_most: most, took_seconds: took } = estimate;
+  const known = least != null && most != null;
+  const beside = took == null || !known ? "" : took > most ? ", longer than was expected" : took < least ? ", less than was expected" : ", as was expected";
+  return html`<p class="small quiet" aria-label="Estimate">Estimate: ${known ? range(least, most) : "not known"}${took != null && html`; <strong>took ${duration(took)}${beside}</strong>`}.
+    ${state === "QUEUED" && fence === 0 && html` <${Begins} earliest=${estimate.earliest_start} latest=${estimate.latest_start} />`} Made at <${Time} at=${estimate.made} />: ${estimate.why}</p>`;
 }
 
 /** Whether the scheduler or the tuner has decided something. @param {CarrackEvent} event */

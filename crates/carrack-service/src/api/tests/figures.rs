@@ -8,8 +8,8 @@ use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
 use crate::client::{Call, Client, ClientError};
 use crate::ledger::{TaskChange, TaskGuard};
 use crate::model::{
-    AuditLine, DryRun, EndpointLocation, ItemState, Listed, LoginRequest, NewEndpoint, NewUser, NodeStatus, Overview,
-    Progress, Rates, Role, Scope, Secret, Task, TaskItem, TaskState, Verb, Windowed,
+    AuditLine, DryRun, EndpointLocation, Event, ItemState, Listed, LoginRequest, NewEndpoint, NewUser, NodeStatus,
+    Overview, Progress, Rates, Role, Scope, Secret, Task, TaskItem, TaskState, Verb, Windowed,
 };
 
 fn status(client: &Client, call: &Call) -> u16 {
@@ -204,6 +204,24 @@ fn dry_run_tells_a_time_for_a_size_alone() {
     assert_eq!(span(tried("")), (None, None));
     assert_eq!(span(tried("&bytes=60")), (Some(60), Some(61)));
     assert_eq!(span(tried("&bytes=60&items=40")), (Some(60), Some(100)));
+}
+
+#[test]
+fn submission_keeps_what_was_told_of_a_size_that_was_counted() {
+    let rig = Rig::start();
+    let submitted = |query: &str| -> Task {
+        let call = Call::post(format!("/tasks?{query}")).body(&copy("/a", "/b")).unwrap();
+        rig.local().call(&call).unwrap().json().unwrap()
+    };
+    let uncounted = submitted("").estimate.unwrap();
+    assert_eq!((uncounted.bytes, uncounted.seconds()), (None, None));
+    let counted = submitted("bytes=60&items=40");
+    let estimate = counted.estimate.clone().unwrap();
+    assert_eq!((estimate.bytes, estimate.items, estimate.seconds()), (Some(60), Some(40), Some((60, 100))));
+    let shown: Task = rig.local().get(&format!("/tasks/{}", counted.id)).unwrap();
+    assert_eq!(shown.estimate, counted.estimate);
+    let events: Listed<Event> = rig.local().get(&format!("/tasks/{}/events", counted.id)).unwrap();
+    assert_eq!(events.items[0].detail["estimate"]["seconds_most"], 100, "{events:?}");
 }
 
 #[test]

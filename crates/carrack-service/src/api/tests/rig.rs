@@ -5,14 +5,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use carrack_core::tuning::Tuning;
 use carrack_engine::Stop;
 use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, NodeLog};
 use tempfile::TempDir;
 
-use crate::api::{self, Api, ApiHandle, Backend, Certificate, Parts, Patience, Promise, ServeConfig, TaskSize};
+use crate::api::{self, Api, ApiHandle, Backend, Certificate, Parts, Patience, ServeConfig, TaskSize};
 use crate::bench::Benches;
 use crate::bench::tests::measures_nothing;
 use crate::client::{Call, Called, Client, Target};
@@ -24,8 +23,8 @@ use crate::journal::ItemQuery;
 use crate::ledger::Ledger;
 use crate::ledger::memory::MemoryLedger;
 use crate::model::{
-    Endpoint, EndpointLocation, EndpointTest, ItemState, Listed, MadeToken, NewEndpoint, NewTask, NewToken, NewUser,
-    Pair, Role, Scope, Secret, Task, TaskItem, Timer, TimerSchedule, Windowed,
+    Endpoint, EndpointLocation, EndpointTest, Estimate, ItemState, Listed, MadeToken, NewEndpoint, NewTask, NewToken,
+    NewUser, Pair, Role, Scope, Secret, Task, TaskItem, Timer, TimerSchedule, Windowed,
 };
 
 /// What stands for the loop.
@@ -49,9 +48,16 @@ impl Backend for FakeBackend {
         Ok(())
     }
 
-    fn promise(&self, _: &NewTask, size: Option<TaskSize>) -> Promise {
-        let time = size.map(|size| (Duration::from_secs(size.bytes), Duration::from_secs(size.bytes + size.items)));
-        Promise { start: None, time, why: "nothing is known of this pair".into() }
+    fn estimate(&self, _: &NewTask, size: Option<TaskSize>, now: Moment) -> Estimate {
+        Estimate {
+            made: now,
+            bytes: size.map(|size| size.bytes),
+            items: size.map(|size| size.items),
+            seconds_least: size.map(|size| size.bytes),
+            seconds_most: size.map(|size| size.bytes + size.items),
+            why: "nothing is known of this pair".into(),
+            ..Estimate::default()
+        }
     }
 
     fn first_run(&self, schedule: &TimerSchedule, now: Moment) -> Result<Moment, String> {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{ANY, all_events, at, first, note, submission};
+use super::{ANY, all_events, at, estimate, first, note, submission};
 use crate::clock::Moment;
 use crate::ledger::memory::MemoryLedger;
 use crate::ledger::sqlite::SqliteLedger;
@@ -85,6 +85,7 @@ fn carry_out(ledger: &dyn Ledger, call: &Call, now: Moment) -> String {
         Call::Submit { task, submission: id, label } => {
             let mut submitted = Submission { submission_id: id.map(|id| format!("s{id}")), ..submission(&name(*task)) };
             submitted.request.label = label.then(|| "night".to_owned());
+            submitted.estimate = label.then(estimate);
             said(ledger.submit(&submitted, now))
         }
         Call::Claim { task } => said(ledger.claim(&name(*task), now, &note(&name(*task), "begins"))),

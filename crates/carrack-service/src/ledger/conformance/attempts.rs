@@ -2,9 +2,9 @@
 
 use std::thread;
 
-use super::{ANY, Rule, accept, all_events, at, begin, end, note, rules};
+use super::{ANY, Rule, accept, all_events, at, begin, end, estimate, note, rules};
 use crate::ledger::{Ledger, LedgerError, TaskChange, TaskGuard};
-use crate::model::{Blocked, BlockedCause, Progress, Rates, Task, TaskFailure, TaskState};
+use crate::model::{Blocked, BlockedCause, Estimate, Progress, Rates, Task, TaskFailure, TaskState};
 
 pub const RULES: &[Rule] = rules! {
     claim_begins_an_attempt
@@ -16,6 +16,7 @@ pub const RULES: &[Rule] = rules! {
     change_of_an_older_attempt_is_fenced
     change_of_an_attempt_to_come_conflicts
     change_needs_its_states_and_its_version
+    change_that_ends_a_task_puts_what_it_took_beside_the_estimate
     change_refused_leaves_nothing
     change_of_a_missing_task_is_missing
     change_never_begins_an_attempt
@@ -245,6 +246,22 @@ fn change_needs_its_states_and_its_version(ledger: &dyn Ledger) {
     ledger.change_task("t1", &both, &label, &[], at(2)).unwrap();
     // What the first of two has changed, the second does not overwrite.
     assert!(is_conflict(&refused(ledger, &both, &label)));
+}
+
+fn change_that_ends_a_task_puts_what_it_took_beside_the_estimate(ledger: &dyn Ledger) {
+    begin(ledger, "t1");
+    let kept = change(ledger, &TaskChange { estimate: Some(estimate()), ..TaskChange::default() });
+    assert_eq!(kept.estimate, Some(estimate()));
+    let took = |took_seconds| Some(Estimate { took_seconds, ..estimate() });
+    assert_eq!(change(ledger, &only(TaskState::Failed)).estimate, took(Some(49.0)));
+    assert_eq!(ledger.task("t1").unwrap().estimate, took(Some(49.0)));
+    // The next attempt takes longer than the first.
+    let again = ledger.reopen("t1", at(51), None, &note("t1", "again")).unwrap();
+    assert_eq!(again.estimate, took(None));
+    ledger.claim("t1", at(52), &note("t1", "begins")).unwrap();
+    let end = TaskChange { state: Some(TaskState::Succeeded), ..TaskChange::default() };
+    let ended = ledger.change_task("t1", &ANY, &end, &[], at(61)).unwrap();
+    assert_eq!((ended.estimate, ledger.task("t1").unwrap().started), (took(Some(60.0)), Some(at(1))));
 }
 
 fn change_refused_leaves_nothing(ledger: &dyn Ledger) {

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::{EventFilter, Ledger, NewEvent, Page, Submission, TaskFilter, TaskGuard};
 use crate::clock::Moment;
-use crate::model::{Event, EventKind, NewTask, Pair, Task, TaskState};
+use crate::model::{Estimate, Event, EventKind, NewTask, Pair, Task, TaskState};
 
 /// A rule that is broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +95,22 @@ fn submission(id: &str) -> Submission {
         submission_id: None,
         request: request(),
         endpoints: vec!["here".to_owned(), "there".to_owned()],
+        estimate: None,
+    }
+}
+
+/// What somebody was told to expect.
+fn estimate() -> Estimate {
+    Estimate {
+        made: at(2),
+        bytes: Some(1 << 40),
+        items: Some(7),
+        earliest_start: Some(at(3)),
+        latest_start: Some(at(30)),
+        seconds_least: Some(10),
+        seconds_most: Some(30),
+        why: "by the last 3 tasks".to_owned(),
+        took_seconds: None,
     }
 }
 

@@ -5,7 +5,9 @@ use std::thread;
 
 use carrack_core::options::Streams;
 
-use super::{ANY, Rule, accept, all_events, at, begin, behind, end, first, ids, listed, request, rules, submission};
+use super::{
+    ANY, Rule, accept, all_events, at, begin, behind, end, estimate, first, ids, listed, request, rules, submission,
+};
 use crate::ledger::{Ledger, LedgerError, Submission, TaskChange, TaskFilter};
 use crate::model::{
     Blocked, BlockedCause, EventKind, NewTask, Notice, Progress, Task, TaskFailure, TaskKind, TaskOptions, TaskState,
@@ -54,7 +56,8 @@ fn again(id: &str) -> Submission {
 }
 
 fn submission_is_kept_as_it_was_made(ledger: &dyn Ledger) {
-    let submitted = ledger.submit(&Submission { request: with_all(), ..submission("t1") }, at(3)).unwrap();
+    let made = Submission { request: with_all(), estimate: Some(estimate()), ..submission("t1") };
+    let submitted = ledger.submit(&made, at(3)).unwrap();
     let expected = Task {
         id: "t1".to_owned(),
         owner: "ada".to_owned(),
@@ -68,6 +71,7 @@ fn submission_is_kept_as_it_was_made(ledger: &dyn Ledger) {
         fence: 0,
         futile_attempts: 0,
         progress: Progress::default(),
+        estimate: Some(estimate()),
         failure: None,
         submitted: at(3),
         started: None,

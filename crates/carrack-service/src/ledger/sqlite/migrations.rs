@@ -34,6 +34,7 @@ pub const ALL: &[Migration] = &[
     Migration { number: 3, name: "tally", sql: include_str!("../migrations/0003_tally.sql") },
     Migration { number: 4, name: "audit", sql: include_str!("../migrations/0004_audit.sql") },
     Migration { number: 5, name: "queue", sql: include_str!("../migrations/0005_queue.sql") },
+    Migration { number: 6, name: "estimate", sql: include_str!("../migrations/0006_estimate.sql") },
 ];
 
 /// Why a schema was not brought up to date.

@@ -13,7 +13,8 @@ use crate::model::{NewTask, Task, TaskSort, TaskState};
 
 pub const COLUMNS: &str =
     "id, owner, request, label, deadline, priority, state, pause_wanted, cancel_wanted, blocked, fence,
-    futile_attempts, progress, failure, submitted, started, ended, version";
+    futile_attempts, progress, failure, submitted, started, ended, version,
+    estimate";
 
 /// A task as it was read.
 pub struct Found {
@@ -25,7 +26,7 @@ pub struct Found {
 }
 
 pub fn submit(transaction: &Transaction<'_>, submission: &Submission, now: Moment) -> Done<Submitted> {
-    let Submission { id, owner, submission_id, request, endpoints } = submission;
+    let Submission { id, owner, submission_id, request, endpoints, .. } = submission;
     if let Some(submission_id) = submission_id {
         let sql = format!("SELECT {COLUMNS} FROM task WHERE owner = ? AND submission_id = ?");
         if let Some(found) = transaction.query_row(&sql, [owner, submission_id], whole).optional()? {
@@ -33,12 +34,12 @@ pub fn submit(transaction: &Transaction<'_>, submission: &Submission, now: Momen
             return Ok(rules::repeated(found.task, &submitted, submission)?);
         }
     }
-    let task = rules::accepted(id, owner, request, now);
+    let task = rules::accepted(submission, now);
     let added = transaction.execute(
         "INSERT INTO task (id, owner, submission_id, request, kind, label, label_folded, deadline, priority, timer,
             state, pause_wanted, cancel_wanted, blocked, fence, futile_attempts, progress, failure, submitted, started,
-            ended, version)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, FALSE, FALSE, NULL, ?, 0, ?, NULL, ?, NULL, NULL, ?)
+            ended, version, estimate)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, FALSE, FALSE, NULL, ?, 0, ?, NULL, ?, NULL, NULL, ?, ?)
          ON CONFLICT DO NOTHING",
         params![
             id,
@@ -55,7 +56,8 @@ pub fn submit(transaction: &Transaction<'_>, submission: &Submission, now: Momen
             integer(task.fence),
             document(&task.progress)?,
             now.0,
-            integer(task.version)
+            integer(task.version),
+            task.estimate.as_ref().map(document).transpose()?
         ],
     )?;
     if added == 0 {
@@ -212,7 +214,7 @@ pub fn open(connection: &Connection) -> Done<Open> {
          FROM task WHERE ended IS NULL ORDER BY seq"
     );
     let mut statement = connection.prepare(&sql)?;
-    let rows = statement.query_map((), |row| Ok((read(row, false)?, row.get::<_, String>(18)?)))?;
+    let rows = statement.query_map((), |row| Ok((read(row, false)?, row.get::<_, String>(19)?)))?;
     let (mut open, mut unreadable) = (Vec::new(), Vec::new());
     for row in rows {
         let (found, endpoints) = row?;
@@ -329,7 +331,7 @@ fn store(transaction: &Transaction<'_>, task: &Task) -> Done<()> {
     transaction.execute(
         "UPDATE task SET label = ?, label_folded = ?, deadline = ?, priority = ?, state = ?, pause_wanted = ?,
             cancel_wanted = ?, blocked = ?, fence = ?, futile_attempts = ?, progress = ?, failure = ?, started = ?,
-            ended = ?, version = ? WHERE id = ?",
+            ended = ?, version = ?, estimate = ? WHERE id = ?",
         params![
             task.request.label,
             task.request.label.as_deref().map(rules::folded),
@@ -346,6 +348,7 @@ fn store(transaction: &Transaction<'_>, task: &Task) -> Done<()> {
             task.started.map(|time| time.0),
             task.ended.map(|time| time.0),
             integer(task.version),
+            task.estimate.as_ref().map(document).transpose()?,
             task.id
         ],
     )?;
@@ -402,6 +405,8 @@ fn read(row: &Row<'_>, with_submitted: bool) -> rusqlite::Result<Found> {
         futile_attempts: row.get(11)?,
         // The next sample of the worker replaces it.
         progress: text(12)?.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
+        // An estimate that cannot be read is as good as none.
+        estimate: text(18)?.and_then(|text| serde_json::from_str(text).ok()),
         failure: text(13)?.and_then(|text| serde_json::from_str(text).ok()),
         submitted: Moment(row.get(14)?),
         started: moment(row.get(15)?),

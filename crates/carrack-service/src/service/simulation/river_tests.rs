@@ -11,9 +11,9 @@ use super::world::{Work, lock};
 use crate::clock::Clock;
 use crate::ledger::{EventFilter, Ledger, NewEvent, Submission, TaskChange, TaskGuard, endpoints_of};
 use crate::model::{
-    Event, EventKind, NewTask, Overlap, Pair, Task, TaskState, Timer, TimerSchedule, TimerState, new_id,
+    Estimate, Event, EventKind, NewTask, Overlap, Pair, Task, TaskState, Timer, TimerSchedule, TimerState, new_id,
 };
-use crate::schedule::Rules;
+use crate::schedule::{Link, Rules};
 use crate::service::Settings;
 
 impl Script {
@@ -25,7 +25,14 @@ impl Script {
 
     fn add_request(&mut self, owner: &str, request: NewTask) -> String {
         let endpoints = endpoints_of(&request);
-        let submission = Submission { id: new_id(), owner: owner.to_owned(), submission_id: None, endpoints, request };
+        let submission = Submission {
+            id: new_id(),
+            owner: owner.to_owned(),
+            submission_id: None,
+            endpoints,
+            request,
+            estimate: None,
+        };
         self.ledger.submit(&submission, self.clock.now()).unwrap().task.id
     }
 
@@ -388,6 +395,69 @@ fn outlook_tells_position_and_expected_start_of_what_waits() {
         "{:?}",
         seen[2]
     );
+}
+
+#[test]
+fn estimate_is_made_once_the_sources_are_counted_and_stands_beside_what_it_took() {
+    let mut script = Script::new(1);
+    let mut run = |count| {
+        let id = script.add("ann", &items(count), ("n0", "n1"));
+        script.until(&id, TaskState::Succeeded, 3 * count + 20);
+        let told =
+            script.events(&id, EventKind::Decision).into_iter().find(|event| event.detail["estimate"].is_object());
+        let ended = script.events(&id, EventKind::Ended).remove(0);
+        (script.task(&id), told.unwrap(), ended)
+    };
+    for (number, count) in [10, 40, 20].into_iter().enumerate() {
+        let (task, told, _) = run(count);
+        let estimate = task.estimate.unwrap();
+        assert_eq!((estimate.seconds(), estimate.items), (None, Some(count)), "{estimate:?}");
+        let known = ["no task between", "one task between", "the last 2 tasks between"][number];
+        assert!(estimate.why.starts_with(known) && told.text.contains("not known"), "{estimate:?}, {told:?}");
+    }
+    let (task, told, ended) = run(30);
+    let estimate = task.estimate.clone().unwrap();
+    let (least, most) = estimate.seconds().unwrap();
+    assert!(0 < least && least <= most && most <= least * 3 + 3, "{estimate:?}");
+    let took = task.ended.unwrap().since(task.started.unwrap()).as_secs_f64();
+    assert_eq!((estimate.took_seconds, estimate.was_kept()), (Some(took), Some(true)), "{estimate:?}");
+    assert_eq!(ended.detail["estimate"], serde_json::to_value(&estimate).unwrap());
+    // It stays as it was told.
+    let first = serde_json::from_value(told.detail["estimate"].clone()).ok();
+    assert_eq!(first, Some(Estimate { took_seconds: None, ..estimate }));
+}
+
+#[test]
+fn start_of_the_next_task_is_a_range_by_what_runs_and_waits() {
+    let mut script = Script::new(1);
+    script.settings.rules.workers = 1;
+    script.mend();
+    let link = [Link::new("@n0", "@n1")];
+    let promised = |script: &Script| {
+        let now = script.clock.now();
+        let promise = script.dispatcher.as_ref().unwrap().outlook().promise(&link, None, now);
+        [promise.earliest_start, promise.latest_start].map(|start| start.map(|at| at.since(now).as_secs()))
+    };
+    script.seconds(2);
+    assert_eq!(promised(&script), [Some(0), Some(0)]);
+    let first = script.add("ann", &items(20), ("n0", "n1"));
+    script.seconds(2);
+    assert_eq!(promised(&script)[1], None, "how long it takes is not known");
+    script.until(&first, TaskState::Succeeded, 60);
+    for count in [20, 21] {
+        let id = script.add("ann", &items(count), ("n0", "n1"));
+        script.until(&id, TaskState::Succeeded, 80);
+    }
+    let tasks: Vec<String> = (0..3).map(|_| script.add("ann", &items(20), ("n0", "n1"))).collect();
+    script.seconds(2);
+    let [earliest, latest] = promised(&script);
+    let asked = script.clock.elapsed();
+    script.until(&tasks[0], TaskState::Succeeded, 60);
+    let first_ended = (script.clock.elapsed() - asked).as_secs();
+    script.until(&tasks[2], TaskState::Succeeded, 120);
+    let all_ended = (script.clock.elapsed() - asked).as_secs();
+    assert!(earliest.is_some_and(|earliest| earliest <= first_ended), "{earliest:?}, then {first_ended}");
+    assert!(latest.is_some_and(|latest| all_ended <= latest && latest < 3 * all_ended), "{latest:?}, then {all_ended}");
 }
 
 fn event(id: &str) -> NewEvent {

@@ -250,6 +250,7 @@ impl Script {
             submission_id: Some(tried.id.clone()),
             endpoints: endpoints_of(&tried.request),
             request: tried.request.clone(),
+            estimate: None,
         };
         if let Ok(submitted) = api.submit(&submission, now) {
             let task = submitted.task.id;

@@ -322,10 +322,12 @@ impl TaskWorld {
             (0..pair.work.items).filter(|item| around.files.get(&place(*item)) == Some(&pair.source)).count() as u64
         };
         let items_done = process.pairs.iter().enumerate().map(there).sum();
+        let items_total: u64 = process.pairs.iter().map(|pair| pair.work.items).sum();
         Progress {
-            items_total: process.pairs.iter().map(|pair| pair.work.items).sum(),
+            items_total,
             items_done,
             items_failed: process.failed.values().sum(),
+            bytes_total: items_total * 1000,
             bytes_moved: items_done * 1000,
             scan_complete: true,
             ..Progress::default()

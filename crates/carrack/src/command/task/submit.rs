@@ -17,7 +17,7 @@ use crate::exit;
 use crate::managed::service::Service;
 use crate::managed::show;
 use crate::output::lines::Lines;
-use crate::output::{format, human, say};
+use crate::output::{human, say};
 
 const SUBMISSION_ID: Value<String> = Value::new(
     "submission-id",
@@ -27,6 +27,8 @@ const SUBMISSION_ID: Value<String> = Value::new(
 );
 const DRY_RUN: Switch =
     Switch::short('n', "dry-run", "Say what would be done, and how long it may take; submit nothing");
+const ESTIMATE: Switch =
+    Switch::new("estimate", "Count the sources first, so that how long the task may take is told from the beginning");
 const WAIT: Switch = Switch::new("wait", "Wait for the end, and exit as `carrack task wait` does");
 
 /// What clap knows of it.
@@ -35,7 +37,13 @@ pub fn command() -> Command {
         .about("Submit a task; its identifier is printed")
         .override_usage("carrack task submit [OPTIONS] SRC... DST\n       carrack task submit [OPTIONS] --batch FILE")
         .args(submission::args())
-        .args([SUBMISSION_ID.arg(), DRY_RUN.arg(), WAIT.arg().conflicts_with(DRY_RUN.name), TIMEOUT.arg()])
+        .args([
+            SUBMISSION_ID.arg(),
+            DRY_RUN.arg(),
+            ESTIMATE.arg(),
+            WAIT.arg().conflicts_with(DRY_RUN.name),
+            TIMEOUT.arg(),
+        ])
         .after_help(
             "A location is @NAME:/PATH, at an endpoint. Whoever runs the service may also name paths of its host,\n\
              carrack://HOST/PATH and USER@HOST:PATH.",
@@ -47,12 +55,13 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let json = flags.has(&JSON);
     let request = submission::new_task(flags)?;
     let service = Service::open(flags)?;
-    if flags.has(&DRY_RUN) {
-        let size = count(&service, &request).map(|(bytes, items)| (bytes.to_string(), items.to_string()));
-        let mut query = vec![("dry_run", "true")];
-        if let Some((bytes, items)) = &size {
-            query.extend([("bytes", bytes.as_str()), ("items", items.as_str())]);
-        }
+    let is_dry = flags.has(&DRY_RUN);
+    let size = if is_dry || flags.has(&ESTIMATE) { count(&service, &request) } else { None };
+    let size = size.map(|(bytes, items)| (bytes.to_string(), items.to_string()));
+    let sizes: Vec<(&str, &str)> =
+        size.iter().flat_map(|(bytes, items)| [("bytes", bytes.as_str()), ("items", items.as_str())]).collect();
+    if is_dry {
+        let query: Vec<_> = [("dry_run", "true")].into_iter().chain(sizes).collect();
         let call = Call::post(with_query("/tasks", &query));
         let promise: DryRun = service.call(&service.with(call, &request)?)?;
         return tell_promise(&promise, json);
@@ -62,7 +71,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         // Whatever is lost on the way, a call that is repeated below makes no second task.
         None => carrack_service::model::new_id(),
     };
-    let call = service.with(Call::post("/tasks").header("Idempotency-Key", id), &request)?;
+    let call = service.with(Call::post(with_query("/tasks", &sizes)).header("Idempotency-Key", id), &request)?;
     let (task, is_duplicate): (Task, bool) = service.once(&call)?;
     let mut out = Lines::stdout(json);
     if json {
@@ -108,14 +117,14 @@ fn tell_promise(promise: &DryRun, json: bool) -> Result<u8, CommandError> {
     if json {
         out.json(&told::object("task-promise", promise));
     } else {
-        let start = promise.expected_start.map(|at| format!(", would begin at {}", show::time(at))).unwrap_or_default();
-        let told = |seconds| format::duration(std::time::Duration::from_secs(seconds));
-        let time = promise
-            .expected_seconds_least
-            .zip(promise.expected_seconds_most)
-            .map(|(least, most)| format!(", would take {} to {}", told(least), told(most)));
+        let start = show::start_words(promise.earliest_start, promise.expected_start)
+            .map_or_else(|| ", when it would begin is not known".to_owned(), |start| format!(", would begin {start}"));
+        let time = promise.expected_seconds_least.zip(promise.expected_seconds_most).map_or_else(
+            || ", how long it would take is not known".to_owned(),
+            |range| format!(", would take {}", show::takes(range)),
+        );
         let accepted = if promise.valid { "accepted" } else { "refused" };
-        let text = format!("the task would be {accepted}{start}{}: {}", time.unwrap_or_default(), promise.why);
+        let text = format!("the task would be {accepted}{start}{time}: {}", promise.why);
         out.line(human::safe(&text).as_bytes());
     }
     out.finish()?;

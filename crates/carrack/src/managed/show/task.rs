@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carrack_service::clock::Moment;
 use carrack_service::model::{ActedTask, Pair, Progress, Task, TaskKind, TaskState};
 
 use super::{maybe_time, shortened, time};
@@ -47,6 +48,7 @@ pub fn task_lines(task: &Task) -> Vec<String> {
         line(request.kind.name(), format!("and {} more", format::count((request.pairs.len() - PAIRS_SHOWN) as u64)));
     }
     waiting(task, &mut line);
+    estimate(task, &mut line);
     let progress = &task.progress;
     line("items", items_words(progress));
     if request.kind != TaskKind::Delete {
@@ -108,6 +110,45 @@ fn waiting(task: &Task, line: &mut impl FnMut(&str, String)) {
     if let Some(hint) = &blocked.hint {
         line("hint", hint.clone());
     }
+}
+
+/// What was expected, beside what it took.
+fn estimate(task: &Task, line: &mut impl FnMut(&str, String)) {
+    let Some(estimate) = &task.estimate else { return };
+    let told = match estimate.seconds() {
+        Some(range) => takes(range),
+        None => "not known".to_owned(),
+    };
+    line("estimate", format!("{told}; made at {}: {}", time(estimate.made), estimate.why));
+    if task.state == TaskState::Queued && task.fence == 0 && task.expected_start.is_none() {
+        let start = start_words(estimate.earliest_start, estimate.latest_start);
+        line("begin", start.unwrap_or_else(|| "not known".to_owned()));
+    }
+    let Some(took) = estimate.took_seconds else { return };
+    let beside = match estimate.was_kept() {
+        None => "",
+        Some(true) => ", as was expected",
+        Some(false) if estimate.seconds_most.is_some_and(|most| took > most as f64) => ", longer than was expected",
+        Some(false) => ", less than was expected",
+    };
+    line("took", format!("{}{beside}", format::duration(Duration::from_secs_f64(took.max(0.0)))));
+}
+
+/// How long something takes.
+pub fn takes((least, most): (u64, u64)) -> String {
+    let [least, most] = [least, most].map(|seconds| format::duration(Duration::from_secs(seconds)));
+    if least == most { least } else { format!("{least} to {most}") }
+}
+
+/// When something begins. None: that cannot be told at all.
+pub fn start_words(earliest: Option<Moment>, latest: Option<Moment>) -> Option<String> {
+    Some(match (earliest, latest) {
+        (Some(earliest), Some(latest)) if earliest == latest => format!("at {}", time(earliest)),
+        (Some(earliest), Some(latest)) => format!("between {} and {}", time(earliest), time(latest)),
+        (Some(earliest), None) => format!("at {} at the earliest, how late is not known", time(earliest)),
+        (None, Some(latest)) => format!("by {}", time(latest)),
+        (None, None) => return None,
+    })
 }
 
 /// What became of one of many tasks.
@@ -187,8 +228,7 @@ pub fn progress_line(task: &Task) -> String {
 
 #[cfg(test)]
 pub mod tests {
-    use carrack_service::clock::Moment;
-    use carrack_service::model::{Blocked, BlockedCause, NewTask, TaskFailure};
+    use carrack_service::model::{Blocked, BlockedCause, Estimate, NewTask, TaskFailure};
 
     use super::*;
 
@@ -217,6 +257,7 @@ pub mod tests {
                 bytes_moved: 1 << 20,
                 ..Progress::default()
             },
+            estimate: None,
             failure: None,
             submitted: Moment(1_795_420_800_000_000),
             started: None,
@@ -253,6 +294,39 @@ pub mod tests {
         );
         let row = task_row(&task);
         assert_eq!([&row[1][..], &row[2], &row[4]], ["QUEUED", "1,200/5,000+", "run42"]);
+    }
+
+    #[test]
+    fn task_shows_its_estimate_beside_what_it_took() {
+        let moment = |seconds: i64| Some(Moment(1_795_420_800_000_000 + seconds * 1_000_000));
+        let estimate = Estimate {
+            made: Moment(1_795_420_800_000_000),
+            earliest_start: moment(0),
+            latest_start: moment(60),
+            seconds_least: Some(60),
+            seconds_most: Some(150),
+            why: "by the last 3 tasks between these endpoints".into(),
+            ..Estimate::default()
+        };
+        let shown = |estimate: &Estimate, state, fence| {
+            task_lines(&Task { estimate: Some(estimate.clone()), state, fence, ..task() }).join("\n")
+        };
+        let text = shown(&estimate, TaskState::Queued, 0);
+        let made = "estimate: 1 min 00 s to 2 min 30 s; made at 2026-11-23T08:00:00Z: by the last 3 tasks between";
+        assert!(text.contains(made), "{text}");
+        assert!(text.contains("begin: between 2026-11-23T08:00:00Z and 2026-11-23T08:01:00Z"), "{text}");
+        for (took, words) in [
+            (100.0, "took: 1 min 40 s, as was expected"),
+            (200.0, "took: 3 min 20 s, longer than was expected"),
+            (5.0, "took: 5.0 s, less than was expected"),
+        ] {
+            let ended = Estimate { took_seconds: Some(took), ..estimate.clone() };
+            let text = shown(&ended, TaskState::Succeeded, 1);
+            assert!(text.contains(words) && text.contains(made) && !text.contains("begin:"), "{text}");
+        }
+        let unknown = Estimate { seconds_most: None, latest_start: None, took_seconds: Some(7.0), ..estimate };
+        let text = shown(&unknown, TaskState::Succeeded, 1);
+        assert!(text.contains("estimate: not known; made at") && text.contains("took: 7.0 s\n"), "{text}");
     }
 
     #[test]

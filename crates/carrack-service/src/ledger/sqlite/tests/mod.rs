@@ -77,6 +77,7 @@ fn submission(id: &str) -> Submission {
         submission_id: Some(format!("submission of {id}")),
         request: NewTask { pairs: vec![pair], ..NewTask::default() },
         endpoints: vec!["here".to_owned(), "there".to_owned()],
+        estimate: None,
     }
 }
 
