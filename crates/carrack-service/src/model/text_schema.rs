@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn location_pattern_takes_what_the_service_takes() {
         let (hex, base) = ("aB".repeat(32), "b".repeat(42));
-        let pins = [format!("{hex}"), format!("{hex}0"), format!("{base}A"), format!("{base}B"), format!("{base}A=")];
+        let pins = [hex.clone(), format!("{hex}0"), format!("{base}A"), format!("{base}B"), format!("{base}A=")];
         for pin in pins {
             let text = format!("carrack://n/a#sha256:{pin}");
             assert_eq!(takes(location(), &text), is_location(&text), "{text:?}");

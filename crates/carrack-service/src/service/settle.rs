@@ -185,8 +185,8 @@ impl Dispatcher {
     }
 }
 
-/// What is expected of a task whose first worker has just counted the sources. `None`: that was told before, or is still
-/// not known.
+/// What is expected of a task whose first worker has just counted the sources. `None`: that was told before, or they
+/// are not counted yet.
 fn counted_estimate(outlook: &Outlook, task: &Task, counted: &Progress, times: Times) -> Option<Estimate> {
     let told = task.estimate.as_ref().is_some_and(|estimate| estimate.bytes.is_some());
     if told || task.fence != 1 || !counted.scan_complete {

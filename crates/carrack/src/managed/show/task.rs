@@ -318,7 +318,7 @@ pub mod tests {
         for (took, words) in [
             (100.0, "took: 1 min 40 s, as was expected"),
             (200.0, "took: 3 min 20 s, longer than was expected"),
-            (5.0, "took: 5.0 s, less than was expected"),
+            (5.0, "took: 5.00 s, less than was expected"),
         ] {
             let ended = Estimate { took_seconds: Some(took), ..estimate.clone() };
             let text = shown(&ended, TaskState::Succeeded, 1);
@@ -326,7 +326,7 @@ pub mod tests {
         }
         let unknown = Estimate { seconds_most: None, latest_start: None, took_seconds: Some(7.0), ..estimate };
         let text = shown(&unknown, TaskState::Succeeded, 1);
-        assert!(text.contains("estimate: not known; made at") && text.contains("took: 7.0 s\n"), "{text}");
+        assert!(text.contains("estimate: not known; made at") && text.contains("took: 7.00 s\n"), "{text}");
     }
 
     #[test]
