@@ -113,7 +113,7 @@ impl Host {
         let request = NewTask { pairs: vec![pair], token: token.map(str::to_owned), ..NewTask::default() };
         let id = format!("task of {from} by {token:?}");
         let (owner, endpoints) = ("ann".to_owned(), Vec::new());
-        let submission = Submission { id, owner, submission_id: None, request, endpoints };
+        let submission = Submission { id, owner, submission_id: None, request, endpoints, estimate: None };
         self.ledger.submit(&submission, self.orders.clock.now()).unwrap().task
     }
 
