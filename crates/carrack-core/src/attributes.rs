@@ -2,8 +2,9 @@
 //!
 //! Permissions and the modification time are fields of their own: every item has them, and every version of the
 //! protocol carries them. All else, such as an owner, extended attributes or access control lists, is an [`Attribute`]:
-//! a kind with a number, and a value in the form that this kind prescribes. This version makes none and keeps none: it
-//! carries them to the destination, which reports them as not kept.
+//! a kind with a number, and a value in the form that this kind prescribes. This version knows some kinds and keeps
+//! none of them. A source tells which of them an item has; the destination looks at what the copy has got and reports
+//! what was not kept.
 
 use std::fmt;
 
@@ -55,10 +56,64 @@ impl Attributes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttributeKind(pub u16);
 
-impl fmt::Display for AttributeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+impl AttributeKind {
+    /// The owner: its number, 4 bytes, the highest first.
+    pub const OWNER: Self = Self(1);
+    /// The group: its number, as for the owner.
+    pub const GROUP: Self = Self(2);
+    /// Set-user-id, set-group-id and sticky bits: one byte, of the values 4, 2 and 1.
+    pub const SPECIAL_BITS: Self = Self(3);
+    /// A file has more names than this one. No bytes.
+    pub const HARD_LINK: Self = Self(4);
+    /// An access control list. No bytes: there is one, and it does not travel.
+    pub const ACL: Self = Self(5);
+    /// Capabilities of a program. No bytes, as for an access control list.
+    pub const CAPABILITIES: Self = Self(6);
+    /// Extended attributes of other names. No bytes, as for an access control list.
+    pub const EXTENDED: Self = Self(7);
+
+    /// The name of a kind that this version knows, as programs read it.
+    pub fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::OWNER => "owner",
+            Self::GROUP => "group",
+            Self::SPECIAL_BITS => "special-bits",
+            Self::HARD_LINK => "hard-link",
+            Self::ACL => "acl",
+            Self::CAPABILITIES => "capabilities",
+            Self::EXTENDED => "extended-attributes",
+            _ => return None,
+        })
     }
+}
+
+impl AttributeKind {
+    /// The kind of a name, or of a number in its place.
+    pub fn named(name: &str) -> Option<Self> {
+        let number = name.parse().ok().map(Self);
+        (1..=7).map(Self).find(|kind| kind.name() == Some(name)).or(number)
+    }
+}
+
+impl fmt::Display for AttributeKind {
+    /// The name, or `kind` and the number.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "kind {}", self.0),
+        }
+    }
+}
+
+/// What a copy has of attributes that every file system shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyFacts {
+    /// The number of the owner.
+    pub owner: u32,
+    /// The number of the group.
+    pub group: u32,
+    /// Permission bits (07777).
+    pub mode: u32,
 }
 
 /// One attribute of an item: its kind and its bytes.
@@ -68,6 +123,35 @@ pub struct Attribute {
     pub kind: AttributeKind,
     /// The value, in the form that the kind prescribes.
     pub value: Box<[u8]>,
+}
+
+impl Attribute {
+    /// An owner or a group.
+    pub fn number(kind: AttributeKind, number: u32) -> Self {
+        Self { kind, value: Box::new(number.to_be_bytes()) }
+    }
+
+    /// The set-user-id, set-group-id and sticky bits of a mode.
+    pub fn special_bits(mode: u32) -> Self {
+        Self { kind: AttributeKind::SPECIAL_BITS, value: Box::new([(mode >> 9 & 0o7) as u8]) }
+    }
+
+    /// Something that an item has and that does not travel. Costs no allocation.
+    pub fn present(kind: AttributeKind) -> Self {
+        Self { kind, value: Box::default() }
+    }
+
+    /// Whether a copy that has come out like this has it. Another host's value may be anything.
+    fn is_kept(&self, copy: &CopyFacts) -> bool {
+        match self.kind {
+            AttributeKind::OWNER => self.value[..] == copy.owner.to_be_bytes(),
+            AttributeKind::GROUP => self.value[..] == copy.group.to_be_bytes(),
+            AttributeKind::SPECIAL_BITS => {
+                matches!(self.value[..], [bits] if u32::from(bits) & !(copy.mode >> 9) == 0)
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Attributes of one item, one of each kind at most, in the order of their kinds. None of them costs no allocation.
@@ -122,6 +206,16 @@ impl OtherAttributes {
         Self(self.iter().filter(|attribute| !other.0.contains(attribute)).cloned().collect())
     }
 
+    /// The kinds of those that a copy does not have that has come out like this.
+    pub fn not_kept(&self, copy: &CopyFacts) -> impl Iterator<Item = AttributeKind> {
+        self.iter().filter(|attribute| !attribute.is_kept(copy)).map(|attribute| attribute.kind)
+    }
+
+    /// The kinds.
+    pub fn kinds(&self) -> impl Iterator<Item = AttributeKind> {
+        self.iter().map(|attribute| attribute.kind)
+    }
+
     /// Bytes that they take where they travel; at most [`limits::ATTRIBUTE_BYTES`].
     pub fn encoded_bytes(&self) -> usize {
         self.0.iter().map(|attribute| Self::HEAD_BYTES + attribute.value.len()).sum()
@@ -154,6 +248,38 @@ mod tests {
         let left = one.without(&OtherAttributes::new(changed).unwrap());
         assert_eq!(left, OtherAttributes::new(of(&[1, 3])).unwrap());
         assert!(one.without(&one).is_empty());
+    }
+
+    #[test]
+    fn attributes_that_a_copy_shows_are_kept_and_all_others_are_not() {
+        let of = |list| OtherAttributes::new(list).unwrap();
+        let full = of(vec![
+            Attribute::number(AttributeKind::OWNER, 1000),
+            Attribute::number(AttributeKind::GROUP, 100),
+            Attribute::special_bits(0o6755),
+            Attribute::present(AttributeKind::HARD_LINK),
+            Attribute::present(AttributeKind::ACL),
+        ]);
+        let unkept = |owner, group, mode| full.not_kept(&CopyFacts { owner, group, mode }).map(|kind| kind.0).collect();
+        let (all, all_but_shown): (Vec<u16>, Vec<u16>) = (unkept(0, 0, 0o755), unkept(1000, 100, 0o7755));
+        assert_eq!((all, all_but_shown), (vec![1, 2, 3, 4, 5], vec![4, 5]));
+        // One of two bits is not both; an owner's number is no group's.
+        let some: [Vec<u16>; 2] = [unkept(1000, 100, 0o4755), unkept(100, 1000, 0o6755)];
+        assert_eq!(some, [vec![3, 4, 5], vec![1, 2, 4, 5]]);
+    }
+
+    #[test]
+    fn values_of_no_known_form_are_not_kept() {
+        let shown = CopyFacts { owner: 0, group: 0, mode: 0o7777 };
+        for kind in 1..=7 {
+            for value in [&[][..], &[0], &[0; 3], &[0; 5], &[0xff; 4]] {
+                let one = vec![Attribute { kind: AttributeKind(kind), value: Box::from(value) }];
+                let unkept = OtherAttributes::new(one).unwrap().not_kept(&shown).count();
+                // A copy with all special bits has the ones that a byte of 0 names.
+                let is_kept = kind == 3 && value == [0];
+                assert_eq!(unkept == 0, is_kept, "{kind} {value:?}");
+            }
+        }
     }
 
     #[test]

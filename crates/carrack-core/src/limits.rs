@@ -127,6 +127,10 @@ pub const PLACES_TOLD: usize = 200;
 pub const UNSYNCED_PATHS_BYTES: usize = 256 << 10;
 /// Number of these paths.
 pub const UNSYNCED_PATHS: usize = 8192;
+/// Directories whose permissions were not kept, as a receiver names them, in bytes; the rest are counted.
+pub const UNKEPT_DIRECTORIES_BYTES: usize = 256 << 10;
+/// Number of these directories.
+pub const UNKEPT_DIRECTORIES: usize = 4096;
 /// Unfinished files outside a selection that a receiver names; the rest are counted.
 pub const UNFINISHED_PATHS: usize = 20;
 /// Failures that a report keeps in words; the rest are counted.

@@ -24,6 +24,18 @@ pub mod threads;
 pub mod throttle;
 pub mod watch;
 
+/// Gives something an extended attribute, of a link to the link itself; false where its file system keeps none of them.
+pub fn set_xattr(path: &std::path::Path, name: &str, value: &[u8]) -> bool {
+    match rustix::fs::lsetxattr(path, name, value, rustix::fs::XattrFlags::empty()) {
+        Ok(()) => true,
+        Err(rustix::io::Errno::NOTSUP) => {
+            println!("skipped: {} keeps no {name}", path.display());
+            false
+        }
+        Err(error) => panic!("{}: {name}: {error}", path.display()),
+    }
+}
+
 /// Whether file systems can be mounted here. If not, why is printed, for the test that is passed over.
 pub fn can_mount(what: &str) -> bool {
     let can = carrack_sys::host::user_id() == 0;

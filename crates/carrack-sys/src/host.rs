@@ -240,6 +240,12 @@ pub fn user_id() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// The groups whose rights this process has, the effective one first.
+pub fn group_ids() -> Vec<u32> {
+    let others = rustix::process::getgroups().unwrap_or_default();
+    std::iter::once(rustix::process::getegid()).chain(others).map(rustix::process::Gid::as_raw).collect()
+}
+
 /// Asks a process that this one started to end; one that has ended already is no error.
 pub fn terminate(pid: u32) {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);

@@ -2,6 +2,8 @@
 
 use super::{COLLECT, DISK, ENGINE, FAULTS, Mutation, STORES, mutation};
 
+const UNKEPT: &str = "-p carrack --test system attributes::";
+
 pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "another inode is taken for the same source",
@@ -224,6 +226,42 @@ pub const MUTATIONS: &[Mutation] = &[
         "crates/carrack-engine/src/storage/posix/unkept.rs",
         ["if !others.is_empty() {", "if others.is_empty() {"],
         "-p carrack-engine --test hostile attributes::",
+    ),
+    mutation(
+        "an owner that the copy does not have counts as kept",
+        "crates/carrack-core/src/attributes.rs",
+        [
+            "AttributeKind::OWNER => self.value[..] == copy.owner.to_be_bytes(),",
+            "AttributeKind::OWNER => self.value.len() == copy.owner.to_be_bytes().len(),",
+        ],
+        UNKEPT,
+    ),
+    mutation(
+        "extended attributes of small files are not looked for",
+        "crates/carrack-engine/src/storage/posix/source.rs",
+        [
+            "others: self.uncarried.of_file(&self.stat, &self.file) }",
+            "others: self.uncarried.of_stat(&self.stat) }",
+        ],
+        UNKEPT,
+    ),
+    mutation(
+        "extended attributes of what an earlier session published are not looked for",
+        "crates/carrack-engine/src/storage/posix/walk.rs",
+        ["freshness == Freshness::Cached && stat.size", "stat.size"],
+        UNKEPT,
+    ),
+    mutation(
+        "one's own files are said to lose their owner",
+        "crates/carrack-engine/src/storage/posix/uncarried.rs",
+        ["if stat.uid != self.user {", "if stat.uid != 0 {"],
+        UNKEPT,
+    ),
+    mutation(
+        "directories whose permissions were refused are not named",
+        "crates/carrack-engine/src/storage/posix/unkept.rs",
+        ["if found.kind == Kind::Dir {", "if found.kind == Kind::Symlink {"],
+        "-p carrack --test system destination::directories_whose_permissions_were_refused",
     ),
     mutation(
         "it does not matter where the destination's path leads at the end",

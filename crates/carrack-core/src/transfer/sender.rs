@@ -332,7 +332,7 @@ impl Sender {
     /// Counts what [`Self::tellable`] has left out of an item that is at the destination.
     fn note_untold(&mut self, path: impl FnOnce() -> Vec<u8>, attributes: &Attributes) {
         if !self.config.options.version.has_attributes() {
-            UnkeptAttributes::note(&mut self.unkept_attributes, path, &attributes.others);
+            UnkeptAttributes::note(&mut self.unkept_attributes, path, attributes.others.kinds());
         }
     }
 

@@ -2,7 +2,7 @@
 //! its name and its bytes. A difference is another wire, which a peer of that version does not understand.
 //! `CARRACK_GOLDEN=write cargo test -p carrack-core golden` writes the file anew.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::ids::{BundleId, ItemId, StreamId};
 use crate::pace::limit::StageTimes;
 use crate::report::{
     Counts, Faults, Hop, ItemKind, ItemReport, Outcome, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes,
-    Unsynced,
+    UnkeptDirectories, Unsynced,
 };
 use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use crate::timeline::{
@@ -400,14 +400,19 @@ fn ends() -> Vec<Line> {
     let four =
         Ended { unkept_permissions: Some(permissions), counts: Counts { leftovers: 20, ..counts }, ..two.clone() };
     let four = Ended { unkept_times: Some(times), ..four };
-    let kinds = BTreeSet::from([AttributeKind(7), AttributeKind(300)]);
-    let attributes = UnkeptAttributes { count: 24, path: b"d/f".to_vec(), kinds };
-    let attributes = Ended { unkept_attributes: Some(attributes), ..one.clone() };
+    // Version 4 did not count each kind.
+    let [attributes, counted] = [[0, 0], [23, 2]].map(|[one_kind, other]| {
+        let kinds = BTreeMap::from([(AttributeKind(7), one_kind), (AttributeKind(300), other)]);
+        let unkept = UnkeptAttributes { count: 24, path: b"d/f".to_vec(), kinds };
+        Ended { unkept_attributes: Some(unkept), ..one.clone() }
+    });
     let four = Ended { parts_reread: 21, bytes_reread: 22, files_not_read_back: 23, ..four };
     let unsynced = Unsynced { count: 25, paths: vec![b"d/f".to_vec(), b"d/g".to_vec()] };
     let unsynced = Ended { unsynced, durable: false, failure: Some(no_space()), ..Ended::default() };
     let unfinished = Unfinished { count: 2, paths: vec![b"d/h".to_vec()] };
     let unfinished = Ended { unfinished, ..Ended::default() };
+    let directories = UnkeptDirectories { count: 26, paths: vec![b"d".to_vec(), b"e/f".to_vec()] };
+    let directories = Ended { unkept_directories: directories, ..Ended::default() };
     let failed = Ended { failure: Some(no_space()), durable: false, ..one.clone() };
     vec![
         tell(1, "tell Ended", Tell::Ended(Box::new(one))),
@@ -417,6 +422,8 @@ fn ends() -> Vec<Line> {
         tell(4, "tell Ended-attributes", Tell::Ended(Box::new(attributes))),
         tell(6, "tell Ended-unsynced", Tell::Ended(Box::new(unsynced))),
         tell(6, "tell Ended-unfinished", Tell::Ended(Box::new(unfinished))),
+        tell(6, "tell Ended-attributes", Tell::Ended(Box::new(counted))),
+        tell(6, "tell Ended-directories", Tell::Ended(Box::new(directories))),
     ]
 }
 

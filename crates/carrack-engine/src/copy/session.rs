@@ -70,6 +70,7 @@ impl Copying<'_> {
         self.report.failures.clear();
         (self.report.unkept_permissions, self.report.unkept_times) = (None, None);
         self.report.unkept_attributes = None;
+        self.report.unkept_directories = Default::default();
         if self.request.options.dry_run {
             self.report.counts = Counts::default();
         }

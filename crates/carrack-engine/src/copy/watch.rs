@@ -280,6 +280,7 @@ impl Copying<'_> {
             }
         } else {
             report.unkept_permissions = ended.unkept_permissions;
+            report.unkept_directories = ended.unkept_directories;
             report.unkept_times = ended.unkept_times;
             add(&mut report.parts_reread, ended.parts_reread);
             add(&mut report.bytes_reread, ended.bytes_reread);
@@ -312,10 +313,7 @@ fn first_of(first: Option<Failure>, second: Option<Failure>) -> Option<Failure> 
 fn unkept_attributes(report: &mut Report, told: Option<UnkeptAttributes>) {
     let Some(told) = told else { return };
     match &mut report.unkept_attributes {
-        Some(so_far) => {
-            add(&mut so_far.count, told.count);
-            so_far.kinds.extend(told.kinds);
-        }
+        Some(so_far) => so_far.add(told),
         None => report.unkept_attributes = Some(told),
     }
 }

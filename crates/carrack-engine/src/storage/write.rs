@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::report::{ItemKind, Unfinished, Unkept, UnkeptAttributes, Unsynced};
+use carrack_core::report::{ItemKind, Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories, Unsynced};
 use carrack_core::request::Digests;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::SLICE_BYTES;
@@ -102,6 +102,8 @@ pub struct NewDirectory {
 pub struct UnkeptSoFar {
     /// Permissions that differ from those that were wanted.
     pub permissions: Option<Unkept<u32>>,
+    /// The directories among these.
+    pub directories: UnkeptDirectories,
     /// Modification times that differ from those that were wanted.
     pub times: Option<Unkept<Time>>,
     /// Attributes of further kinds.
@@ -120,7 +122,7 @@ impl UnkeptSoFar {
         if let Some(wanted) = wanted.mtime {
             note(&mut self.times, path, wanted, kept.mtime.unwrap_or_default());
         }
-        UnkeptAttributes::note(&mut self.attributes, || path.to_vec(), &wanted.others.without(&kept.others));
+        UnkeptAttributes::note(&mut self.attributes, || path.to_vec(), wanted.others.without(&kept.others).kinds());
     }
 }
 

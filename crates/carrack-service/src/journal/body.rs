@@ -1,6 +1,8 @@
 //! Records as bytes, and back. Numbers of fields and kinds keep their meaning; new ones are added at the end, and
 //! readers pass over kinds that they do not know.
 
+use std::collections::BTreeMap;
+
 use carrack_core::report::ItemKind;
 use prost::Message;
 
@@ -101,6 +103,8 @@ struct RawProgress {
     limited_by: Option<String>,
     #[prost(uint64, tag = "17")]
     items_remembered: u64,
+    #[prost(btree_map = "string, uint64", tag = "18")]
+    unkept: BTreeMap<String, u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -392,6 +396,7 @@ fn raw_progress(progress: &Progress) -> RawProgress {
         eta_seconds: progress.eta_seconds,
         limited_by: progress.limited_by.as_deref().map(cut),
         items_remembered: progress.items_remembered,
+        unkept: progress.unkept.clone(),
     }
 }
 
@@ -412,5 +417,6 @@ fn progress(raw: RawProgress) -> Progress {
         eta_seconds: raw.eta_seconds,
         limited_by: raw.limited_by,
         items_remembered: raw.items_remembered,
+        unkept: raw.unkept,
     }
 }

@@ -33,6 +33,7 @@ fn records() -> Vec<Record> {
         rates,
         eta_seconds: Some(6),
         limited_by: Some("the network".into()),
+        unkept: [("owner".to_owned(), 3), ("acl".to_owned(), u64::MAX)].into(),
         ..Progress::default()
     };
     let time = Moment(1_700_000_000_000_000);

@@ -311,6 +311,10 @@ pub struct Progress {
     pub eta_seconds: Option<u64>,
     /// What holds it back, in words.
     pub limited_by: Option<String>,
+    /// How many items at the destination did not keep something that their sources have, by what it is: `permissions`,
+    /// `times`, `owner`, `group`, `special-bits`, `hard-link`, `acl`, `capabilities`, `extended-attributes`, or the
+    /// number of another kind. Of copies that came to their end; an item that was copied again counts again.
+    pub unkept: BTreeMap<String, u64>,
 }
 
 /// Rates in bytes a second.

@@ -16,6 +16,7 @@ use super::ends::{OpenEnd, copy_options};
 use super::failures::{can_pass, is_source_error};
 use super::history::{PairHistory, Rest, Told};
 use super::look;
+use super::pass::{Counted, unkept};
 use super::removal;
 use crate::journal::{EndCounts, Item};
 use crate::model::{EventKind, ItemState, Progress, TaskKind};
@@ -183,7 +184,7 @@ impl Copying<'_, '_> {
             Event::Note(text) => teller.event(EventKind::Note, text, json!({})),
             Event::RateFell(fall) => teller.limited(fall.limit),
             Event::SessionLost { failure, attempt, pause } => {
-                teller.recovered(1, 0);
+                teller.counted_in_all(Counted { faults: 1, ..Counted::default() });
                 self.landed_before = self.landed;
                 let detail = json!({ "attempt": attempt, "pause_seconds": pause.as_secs_f64() });
                 teller.event(
@@ -198,7 +199,7 @@ impl Copying<'_, '_> {
                 }
             }
             Event::StreamEnded { failure: Some(failure) } => {
-                teller.recovered(1, 0);
+                teller.counted_in_all(Counted { faults: 1, ..Counted::default() });
                 teller.event(
                     EventKind::Note,
                     format!("a data connection was lost: {}", self.attempt.called.name(failure)),
@@ -287,7 +288,7 @@ impl Copying<'_, '_> {
         let faults = &report.faults;
         let repaired = faults.digest_mismatches + faults.blocks_rotten + faults.items_again;
         self.attempt.teller.limited(report.limit);
-        self.attempt.teller.recovered(repaired, resent);
+        self.attempt.teller.counted_in_all(Counted { faults: repaired, bytes_resent: resent, unkept: unkept(report) });
     }
 }
 

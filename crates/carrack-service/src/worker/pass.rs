@@ -1,6 +1,8 @@
 //! What a pass over a pair of a task counts.
 
-use carrack_core::report::ItemKind;
+use std::collections::BTreeMap;
+
+use carrack_core::report::{ItemKind, Report};
 
 use crate::journal::Item;
 use crate::model::{ItemState, Progress, TaskFailure};
@@ -103,6 +105,56 @@ pub fn add(sum: &mut Progress, more: &Progress) {
     sum.bytes_moved += more.bytes_moved;
     sum.bytes_verified += more.bytes_verified;
     sum.bytes_skipped += more.bytes_skipped;
+}
+
+/// What all attempts of a task have counted beside their items.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    /// Faults that were recovered.
+    pub faults: u64,
+    /// Bytes that had landed and were sent again.
+    pub bytes_resent: u64,
+    /// Items that did not keep something, by what it is.
+    pub unkept: BTreeMap<String, u64>,
+}
+
+impl Counted {
+    /// As earlier attempts told it.
+    pub fn of(progress: &Progress) -> Self {
+        let Progress { faults, bytes_resent, unkept, .. } = progress;
+        Self { faults: *faults, bytes_resent: *bytes_resent, unkept: unkept.clone() }
+    }
+
+    /// Adds what a copy has counted.
+    pub fn add(&mut self, more: Self) {
+        self.faults += more.faults;
+        self.bytes_resent += more.bytes_resent;
+        for (what, items) in more.unkept {
+            let sum = self.unkept.entry(what).or_default();
+            *sum = sum.saturating_add(items);
+        }
+    }
+
+    /// Tells it.
+    pub fn tell(&self, progress: &mut Progress) {
+        (progress.faults, progress.bytes_resent) = (self.faults, self.bytes_resent);
+        progress.unkept.clone_from(&self.unkept);
+    }
+}
+
+/// What a copy did not keep, by what it is. Of a copy that failed nothing is told: the next one finds its items again.
+pub fn unkept(report: &Report) -> BTreeMap<String, u64> {
+    let mut unkept = BTreeMap::new();
+    if report.error.is_some() {
+        return unkept;
+    }
+    let mut note = |what: String, items: u64| (items > 0).then(|| unkept.insert(what, items));
+    note("permissions".to_owned(), report.unkept_permissions.as_ref().map_or(0, |unkept| unkept.count));
+    note("times".to_owned(), report.unkept_times.as_ref().map_or(0, |unkept| unkept.count));
+    for (kind, items) in report.unkept_attributes.iter().flat_map(|unkept| &unkept.kinds) {
+        note(kind.name().map_or_else(|| kind.0.to_string(), ToOwned::to_owned), *items);
+    }
+    unkept
 }
 
 /// An item that was done and is not there any more, or that had failed before, for the pass that follows.

@@ -18,6 +18,7 @@ use super::limit::{Limit, Over};
 use super::lock::Lock;
 use super::look;
 use super::order::{Order, PairOrder};
+use super::pass::Counted;
 use super::teller::{Teller, now};
 use super::{copying, removal};
 use crate::journal::{EndKind, Item, Record, Recovered, Writer};
@@ -182,7 +183,8 @@ impl Attempt<'_> {
             self.tell_unseen();
             look::digests_compared(&self.order.directory);
             // What is not there any more was sent again.
-            self.teller.recovered(0, self.open_bytes);
+            let resent = Counted { bytes_resent: self.open_bytes, ..Counted::default() };
+            self.teller.counted_in_all(resent);
         }
         self.end()
     }

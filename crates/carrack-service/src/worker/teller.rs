@@ -17,7 +17,7 @@ use carrack_engine::{Stop, StopReason, threads};
 use super::failures::told;
 use super::history::{History, PairHistory, Told};
 use super::limit::{Limit as TimeLimit, Over};
-use super::pass::{Pass, add, failed_item};
+use super::pass::{Counted, Pass, add, failed_item};
 use crate::clock::Moment;
 use crate::journal::{AttemptEnd, EndCounts, EndKind, Item, JournalError, PairEnd, Record, Sample, Withdrawn, Writer};
 use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};
@@ -53,9 +53,7 @@ struct Telling {
     over: Option<Over>,
     /// A pair was given up before all of it was found again.
     lost_pair: bool,
-    /// Bytes that had landed and were sent again, and faults that were recovered, by all attempts.
-    bytes_resent: u64,
-    faults: u64,
+    in_all: Counted,
     streams: u32,
     source: Option<EndCounts>,
     destination: Option<EndCounts>,
@@ -120,8 +118,7 @@ impl Teller {
             limit,
             over: None,
             lost_pair: false,
-            bytes_resent: history.progress.bytes_resent,
-            faults: history.progress.faults,
+            in_all: Counted::of(&history.progress),
             streams: 0,
             source: None,
             destination: None,
@@ -291,11 +288,9 @@ impl Teller {
         state.current = Some((pair, Pass::of_sources(before)));
     }
 
-    /// Counts faults that were recovered, and bytes that were sent again.
-    pub fn recovered(&self, faults: u64, bytes_resent: u64) {
-        let mut state = self.lock();
-        state.faults += faults;
-        state.bytes_resent += bytes_resent;
+    /// Counts what a copy tells beside its items.
+    pub fn counted_in_all(&self, more: Counted) {
+        self.lock().in_all.add(more);
     }
 
     /// Changes what the pass under way counts.
@@ -487,7 +482,7 @@ impl Telling {
             pair.iter().for_each(|pair| add(&mut sum, pair));
         }
         sum.limited_by.clone_from(&self.limited_by);
-        (sum.bytes_resent, sum.faults) = (self.bytes_resent, self.faults);
+        self.in_all.tell(&mut sum);
         sum.items_remembered = self.remembered.iter().sum();
         sum
     }

@@ -16,6 +16,7 @@ mod name;
 mod stat;
 #[cfg(test)]
 mod tests;
+mod xattrs;
 
 pub use entries::{DirEntry, Entries};
 pub use file_system::{ChangeTimes, FileSystem, file_system};
@@ -23,6 +24,7 @@ pub use mounts::{Mounts, PlaceWithin};
 use stat::StatSource;
 pub(crate) use stat::only_mtime;
 pub use stat::{FileTime, Kind, Stat, stat_file, stat_file_uncached, stat_path};
+pub use xattrs::extended_attributes;
 
 use crate::retry;
 use beneath::PASS;

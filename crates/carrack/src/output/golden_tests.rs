@@ -1,7 +1,7 @@
 //! Golden files of what cannot be had from the program at will: every event and report as text and as JSON, and
 //! the table of error codes.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,7 @@ use carrack_core::pace::streams::{Change, Reason};
 use carrack_core::report::{
     Counts, EndFacts, ErrorCode, Event, Failure, Faults, FileDigests, Hop, ItemFailure, ItemKind, ItemReport,
     LinkReport, Outcome, PathTrace, ProgramSent, Progress, RateFall, Report, SessionEnds, Side, StreamsFrom,
-    Unfinished, Unkept, UnkeptAttributes,
+    Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories,
 };
 use carrack_core::request::{Durability, Encrypt, Existing, LinkKind, MainDigest, Verify};
 use carrack_core::timeline::{Fact, StartStep, StepTaken};
@@ -132,8 +132,9 @@ fn reports() -> Vec<(&'static str, Report)> {
         ..Report::default()
     };
     let unkept_times = Unkept { count: 1, path: Vec::new(), wanted: Time::new(1, 2), kept: Time::new(1, 0) };
-    let kinds = BTreeSet::from([AttributeKind(7), AttributeKind(300)]);
-    let unkept_attributes = UnkeptAttributes { count: 3, path: b"a".to_vec(), kinds };
+    let kinds = BTreeMap::from([1, 2, 3, 4, 5, 6, 7, 300].map(|kind| (AttributeKind(kind), u64::from(kind))));
+    let unkept_attributes = UnkeptAttributes { count: 301, path: b"a".to_vec(), kinds };
+    let unkept_directories = UnkeptDirectories { count: 3, paths: vec![b"d".to_vec(), b"\xff".to_vec()] };
     let everything = Report {
         counts: Counts {
             symlinks: 1,
@@ -169,6 +170,7 @@ fn reports() -> Vec<(&'static str, Report)> {
         unkept_permissions: Some(Unkept { count: 2, path: b"a".to_vec(), wanted: 0o640, kept: 0o755 }),
         unkept_times: Some(unkept_times),
         unkept_attributes: Some(unkept_attributes),
+        unkept_directories,
         parts_reread: 1,
         bytes_reread: 1024,
         files_not_read_back: 3,
@@ -259,6 +261,7 @@ fn golden_reports() {
             human::report(&report, false),
             human::unfinished(&report, &place).into_iter().collect(),
             human::left_out(&report).into_iter().collect(),
+            human::unkept_directories(&report),
             human::failures(&report),
         ];
         lines.iter().flatten().for_each(|line| writeln!(text, "{line}").expect("text"));

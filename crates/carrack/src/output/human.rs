@@ -1,7 +1,7 @@
 //! What a person is told: events and the report of a copy as lines of text. Only text is made here; `Screen` and `Log`
 //! put it somewhere.
 
-use carrack_core::attributes::Time;
+use carrack_core::attributes::{AttributeKind, Time};
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
@@ -134,6 +134,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         lines.extend(report.limit.map(|limit| limited(limit, report)));
         lines.extend(resumed(report));
         lines.extend(unkept(report));
+        lines.extend(report.unkept_attributes.as_ref().map(unkept_attributes));
         lines.extend(reread(report));
         lines.extend(recovered(report));
         lines.extend(report.durable.map(|durable| match durable {
@@ -325,29 +326,75 @@ fn resumed(report: &Report) -> Option<String> {
     (files > 0 || bytes > 0).then(|| format!("resumed: {there} were there from an earlier attempt"))
 }
 
-/// What the destination did not keep of permissions, times and other attributes, with the first of each.
+/// What the destination did not keep of permissions and times, with the first of each.
 fn unkept(report: &Report) -> Option<String> {
-    fn part<T>(kind: &str, unkept: &Unkept<T>, shown: impl Fn(&T) -> String) -> String {
-        let path = if unkept.path.is_empty() { b"." } else { &unkept.path[..] };
-        let (items, path) = (counted(unkept.count, "item", "items"), display_bytes(path));
-        format!("{kind} of {items} (first {path}: {} became {})", shown(&unkept.wanted), shown(&unkept.kept))
+    fn part<T>(kind: &str, unkept: &Unkept<T>, among: &str, shown: impl Fn(&T) -> String) -> String {
+        let (items, path) = (counted(unkept.count, "item", "items"), place(&unkept.path));
+        format!("{kind} of {items}{among} (first {path}: {} became {})", shown(&unkept.wanted), shown(&unkept.kept))
     }
     let mode = |mode: &u32| format!("{mode:04o}");
-    let permissions = report.unkept_permissions.as_ref().map(|unkept| part("permissions", unkept, mode));
+    let directories = report.unkept_directories.count;
+    let among = format!(", {} of them", counted(directories, "directory", "directories"));
+    let among = if directories > 0 { &among } else { "" };
+    let permissions = report.unkept_permissions.as_ref().map(|unkept| part("permissions", unkept, among, mode));
     let time = |time: &Time| format::rfc3339_nanos(time.seconds, time.nanos);
-    let times = report.unkept_times.as_ref().map(|unkept| part("times", unkept, time));
-    let attributes = report.unkept_attributes.as_ref().map(unkept_attributes);
-    let parts: Vec<String> = permissions.into_iter().chain(times).chain(attributes).collect();
+    let times = report.unkept_times.as_ref().map(|unkept| part("times", unkept, "", time));
+    let parts: Vec<String> = permissions.into_iter().chain(times).collect();
     (!parts.is_empty()).then(|| format!("not kept by the destination: {}", parts.join(", ")))
 }
 
-/// Attributes beside permissions and times. Only a newer program has names for kinds that this one does not know.
+/// A path below the destination; empty for that itself.
+fn place(path: &[u8]) -> String {
+    display_bytes(if path.is_empty() { b"." } else { path }).to_string()
+}
+
+/// Owners, access control lists and whatever else was not kept beside permissions and times.
 fn unkept_attributes(unkept: &UnkeptAttributes) -> String {
-    let path = if unkept.path.is_empty() { b"." } else { &unkept.path[..] };
-    let (items, path) = (counted(unkept.count, "item", "items"), display_bytes(path));
-    let kinds: Vec<String> = unkept.kinds.iter().map(ToString::to_string).collect();
-    let word = if kinds.len() == 1 { "kind" } else { "kinds" };
-    format!("attributes of {items} (first {path}: {word} {})", kinds.join(" "))
+    let told = if unkept.kinds.values().all(|items| *items > 0) {
+        let parts: Vec<String> = unkept.kinds.iter().map(|(kind, items)| unkept_kind(*kind, *items)).collect();
+        parts.join(", ")
+    } else {
+        let kinds: Vec<String> = unkept.kinds.keys().map(ToString::to_string).collect();
+        format!("attributes of {} ({})", counted(unkept.count, "item", "items"), kinds.join(", "))
+    };
+    format!("not kept: {told}; first {}", place(&unkept.path))
+}
+
+/// How many items did not keep something, by the name that a task has for it.
+#[cfg(feature = "service")]
+pub fn unkept_named(what: &str, items: u64) -> String {
+    match AttributeKind::named(what) {
+        Some(kind) => unkept_kind(kind, items),
+        // Permissions, times, and what a newer service counts.
+        None => format!("{} of {}", safe(what), counted(items, "item", "items")),
+    }
+}
+
+fn unkept_kind(kind: AttributeKind, items: u64) -> String {
+    let of = |what: &str| format!("{what} of {}", counted(items, "item", "items"));
+    match kind {
+        AttributeKind::OWNER => counted(items, "owner", "owners"),
+        AttributeKind::GROUP => counted(items, "group", "groups"),
+        AttributeKind::SPECIAL_BITS => of("set-id or sticky bits"),
+        AttributeKind::HARD_LINK => counted(items, "hard link", "hard links"),
+        AttributeKind::ACL => counted(items, "ACL", "ACLs"),
+        AttributeKind::CAPABILITIES => of("capabilities"),
+        AttributeKind::EXTENDED => of("extended attributes"),
+        // Only a newer program has a name for it.
+        other => of(&format!("attributes of {other}")),
+    }
+}
+
+/// Directories whose permissions were not kept, by name.
+pub fn unkept_directories(report: &Report) -> Vec<String> {
+    let told = &report.unkept_directories;
+    let mut lines: Vec<String> =
+        told.paths.iter().map(|path| format!("permissions not kept: {}", place(path))).collect();
+    let more = told.count.saturating_sub(told.paths.len() as u64);
+    if more > 0 {
+        lines.push(format!("permissions not kept: {}", counted(more, "more directory", "more directories")));
+    }
+    lines
 }
 
 fn reread(report: &Report) -> Option<String> {

@@ -78,6 +78,34 @@ fn unkept_metadata_is_told_with_an_example() {
 }
 
 #[test]
+fn attributes_that_were_not_kept_are_counted_by_kind() {
+    use carrack_core::attributes::AttributeKind;
+    let told = |kinds: &[(u16, u64)]| {
+        let kinds = kinds.iter().map(|(kind, items)| (AttributeKind(*kind), *items)).collect();
+        unkept_attributes(&UnkeptAttributes { count: 1200, path: b"d/\x1b".to_vec(), kinds })
+    };
+    assert_eq!(told(&[(1, 3), (4, 1), (5, 2)]), "not kept: 3 owners, 1 hard link, 2 ACLs; first d/\\x1b");
+    let rest = "not kept: 1 owner, 1,200 groups, set-id or sticky bits of 1 item, 2 hard links, 1 ACL, capabilities of 1 item, \
+                extended attributes of 2 items, attributes of kind 700 of 3 items; first d/\\x1b";
+    assert_eq!(told(&[(1, 1), (2, 1200), (3, 1), (4, 2), (5, 1), (6, 1), (7, 2), (700, 3)]), rest);
+    // An older end does not count each kind.
+    assert_eq!(told(&[(1, 0), (700, 0)]), "not kept: attributes of 1,200 items (owner, kind 700); first d/\\x1b");
+}
+
+#[test]
+fn directories_whose_permissions_were_not_kept_are_counted_and_named() {
+    use carrack_core::report::{Unkept, UnkeptDirectories};
+    let permissions = Unkept { count: 4, path: b"f".to_vec(), wanted: 0o640, kept: 0o755 };
+    let directories = UnkeptDirectories { count: 3, paths: vec![b"d".to_vec(), Vec::new()] };
+    let unkept = Report { unkept_permissions: Some(permissions), unkept_directories: directories, ..finished() };
+    let line = "not kept by the destination: permissions of 4 items, 3 directories of them (first f: 0640 became 0755)";
+    assert!(report(&unkept, false).iter().any(|told| told == line), "{:?}", report(&unkept, false));
+    let named = ["d", ".", "1 more directory"].map(|name| format!("permissions not kept: {name}"));
+    assert_eq!(unkept_directories(&unkept), named);
+    assert!(unkept_directories(&finished()).is_empty());
+}
+
+#[test]
 fn xxh128_is_not_taken_for_more_than_it_is() {
     let clear = LinkReport { cipher: "none".into(), ..link_report(LinkKind::Direct) };
     let said = |digest, verify, durable| {

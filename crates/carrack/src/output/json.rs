@@ -8,6 +8,7 @@
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
+use carrack_core::attributes::AttributeKind;
 use carrack_core::pace::limit::Limit;
 use carrack_core::pace::streams::Change;
 use carrack_core::report::{
@@ -158,13 +159,17 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
                 self::unkept(unkept, |time| json!(format::rfc3339_nanos(time.seconds, time.nanos)))
             }),
             "attributes": report.unkept_attributes.as_ref().map(unkept_attributes),
+            "directories": {
+                "count": report.unkept_directories.count,
+                "paths": paths(&report.unkept_directories.paths),
+            },
         },
         "parts_reread": report.parts_reread,
         "bytes_reread": report.bytes_reread,
         "files_not_read_back": report.files_not_read_back,
         "unfinished": {
             "count": report.unfinished.count,
-            "paths": report.unfinished.paths.iter().map(|path| with_path(json!({}), path)).collect::<Vec<_>>(),
+            "paths": paths(&report.unfinished.paths),
         },
         "durability": report.durability.map(Durability::name),
         "durable": report.durable,
@@ -184,10 +189,18 @@ fn unkept<T>(unkept: &Unkept<T>, shown: impl Fn(&T) -> Value) -> Value {
     with_path(fields, &unkept.path)
 }
 
-/// How many items had attributes that were not kept, the first of them, and the numbers of the kinds.
+fn paths(paths: &[Vec<u8>]) -> Vec<Value> {
+    paths.iter().map(|path| with_path(json!({}), path)).collect()
+}
+
+/// How many items had attributes that were not kept, the first of them, the numbers of the kinds, and how many items
+/// each kind stands for.
 fn unkept_attributes(unkept: &UnkeptAttributes) -> Value {
-    let kinds: Vec<u16> = unkept.kinds.iter().map(|kind| kind.0).collect();
-    with_path(json!({ "count": unkept.count, "kinds": kinds }), &unkept.path)
+    let kinds: Vec<u16> = unkept.kinds.keys().map(|kind| kind.0).collect();
+    let name = |kind: &AttributeKind| kind.name().map_or_else(|| kind.0.to_string(), ToOwned::to_owned);
+    let counted = unkept.kinds.iter().filter(|(_, items)| **items > 0);
+    let counts: Map<String, Value> = counted.map(|(kind, items)| (name(kind), json!(items))).collect();
+    with_path(json!({ "count": unkept.count, "kinds": kinds, "counts": counts }), &unkept.path)
 }
 
 /// A failure's fields: its text, what to try, and the parts that the text is made of, as far as they are known.

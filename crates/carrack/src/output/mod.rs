@@ -215,6 +215,7 @@ impl Output {
         }
         if self.options.verbose > 0 {
             human::left_out(report).iter().for_each(|line| self.tell(&mut state, time, line));
+            human::unkept_directories(report).iter().for_each(|line| self.tell(&mut state, time, line));
         }
         for line in human::failures(report) {
             state.screen.say(&line);

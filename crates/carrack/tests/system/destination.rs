@@ -134,7 +134,7 @@ fn assert_modes(below: &Path, modes: &[(&str, u32)]) {
 }
 
 /// A directory of the sandbox, and all below it, given to the user without rights.
-fn give(sandbox: &Sandbox, name: &str) {
+pub fn give(sandbox: &Sandbox, name: &str) {
     let owner = "65534:65534";
     crate::support::tool(std::process::Command::new("chown").args(["-R", owner]).arg(sandbox.path(name)));
 }
@@ -451,4 +451,41 @@ fn file_in_the_place_of_a_directory_is_told_once_with_how_many_items_it_cost() {
     let mut paths: Vec<&str> = paths.collect();
     paths.sort_unstable();
     assert_eq!(paths, ["d", "d/a", "d/b", "d/e", "d/e/c", "d/e/g"]);
+}
+
+/// Directories that somebody else owns: a user without rights may write there, and not change their permissions.
+#[test]
+fn directories_whose_permissions_were_refused_are_counted_and_named() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    open_to_all(&sandbox);
+    let names: Vec<String> = (0..300).map(|number| format!("d{number:03}")).collect();
+    for name in &names {
+        sandbox.write(format!("src/{name}/f"), "content");
+    }
+    give(&sandbox, "src");
+    fs::create_dir(sandbox.path("out")).unwrap();
+    give(&sandbox, "out");
+    for name in &names {
+        fs::create_dir(sandbox.path("out").join(name)).unwrap();
+        fs::set_permissions(sandbox.path("out").join(name), Permissions::from_mode(0o777)).unwrap();
+    }
+    let ran = under(&sandbox, &NOBODY, &["src/", "out", "-v"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let told = "permissions of 300 items, 300 directories of them (first d";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let mut named: Vec<&str> =
+        ran.stderr.lines().filter_map(|line| line.strip_prefix("permissions not kept: ")).collect();
+    named.sort_unstable();
+    assert_eq!(named, names);
+    let told = under(&sandbox, &NOBODY, &["src/", "out", "--json"]).summary()["unkept"]["directories"].clone();
+    let mut paths: Vec<&str> =
+        told["paths"].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect();
+    paths.sort_unstable();
+    assert_eq!((told["count"].as_u64(), paths), (Some(300), names.iter().map(String::as_str).collect()));
+    // Without -v they are counted alone.
+    let ran = under(&sandbox, &NOBODY, &["src/", "out"]);
+    assert!(!ran.stderr.contains("permissions not kept: "), "{}", ran.stderr);
 }

@@ -100,7 +100,7 @@ fn attributes_are_not_told_to_a_receiver_of_a_version_before_and_counted_where_t
         // The file, the link, the directory and the one whose contents are copied; not what was
         // refused, and not what has none.
         assert_eq!((unkept.count, &unkept.path[..]), (4, &b"a"[..]));
-        assert_eq!(unkept.kinds.iter().map(|kind| kind.0).collect::<Vec<_>>(), [7, 300]);
+        assert_eq!(unkept.kinds.iter().map(|(kind, items)| (kind.0, *items)).collect::<Vec<_>>(), [(7, 4), (300, 4)]);
     }
 }
 

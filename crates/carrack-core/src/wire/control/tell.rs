@@ -15,7 +15,8 @@ use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::pace::limit::StageTimes;
 use crate::report::{
-    Counts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes, Unsynced,
+    Counts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories,
+    Unsynced,
 };
 use crate::timeline::Sample;
 use crate::wire::Version;
@@ -221,6 +222,8 @@ pub struct Ended {
     pub unkept_permissions: Option<Unkept<u32>>,
     /// Modification times that the destination did not keep. Told by the receiver, from version 4 on.
     pub unkept_times: Option<Unkept<Time>>,
+    /// Directories among the items whose permission bits the destination did not keep (6). Told by the receiver.
+    pub unkept_directories: UnkeptDirectories,
     /// Attributes of further kinds that were not kept (4): told by the receiver, and by the sender where the
     /// receiver is of a version before.
     pub unkept_attributes: Option<UnkeptAttributes>,

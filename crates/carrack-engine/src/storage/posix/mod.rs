@@ -18,6 +18,7 @@ pub mod store;
 mod syncs;
 pub mod times;
 pub mod tree;
+mod uncarried;
 mod unkept;
 pub mod walk;
 pub mod watch;

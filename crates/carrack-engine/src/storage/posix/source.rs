@@ -20,6 +20,7 @@ use super::past_cache::ReadAhead;
 use super::place::Place;
 use super::settle::{SourceClocks, settle};
 use super::times::time_of;
+use super::uncarried::Uncarried;
 use crate::error::{failure, io_failure, system_failure};
 use crate::storage::read::{Reader, grew_to};
 
@@ -31,6 +32,8 @@ pub struct PosixSource {
     pub grounds: Grounds,
     /// What is known of their clocks.
     pub clocks: Arc<SourceClocks>,
+    /// Says what items have that does not travel.
+    pub uncarried: Arc<Uncarried>,
 }
 
 /// What a source is.
@@ -43,7 +46,7 @@ pub enum RootKind {
 
 impl From<RootKind> for PosixSource {
     fn from(kind: RootKind) -> Self {
-        Self { kind, grounds: Grounds::default(), clocks: Arc::default() }
+        Self { kind, grounds: Grounds::default(), clocks: Arc::default(), uncarried: Arc::default() }
     }
 }
 
@@ -99,7 +102,8 @@ impl PosixSource {
         // It was opened so that a FIFO in its place could not hang us; it is a file, and files are read waiting.
         file::clear_nonblock(&file).map_err(|error| io_failure(Side::Source, "open", &error))?;
         let ahead = ReadAhead::new(tuning, &file, stat.size);
-        Ok(OpenSource { file, stat, ground, opened: now, prefix: None, ahead })
+        let uncarried = Arc::clone(&self.uncarried);
+        Ok(OpenSource { file, stat, ground, opened: now, prefix: None, ahead, uncarried })
     }
 }
 
@@ -115,6 +119,7 @@ pub struct OpenSource {
     /// It may grow: so many bytes of it are copied, as many as it had when it was listed.
     prefix: Option<u64>,
     ahead: ReadAhead,
+    uncarried: Arc<Uncarried>,
 }
 
 impl OpenSource {
@@ -172,7 +177,7 @@ impl Reader for OpenSource {
     /// Of what may have grown the time is that of the listing: whoever compares times later sees that there is more.
     fn attributes(&self, item: &ScannedItem) -> Attributes {
         let mtime = if self.prefix.is_some() { item.attributes.mtime } else { Some(time_of(self.stat.mtime)) };
-        Attributes { mode: self.stat.mode, mtime, others: item.attributes.others.clone() }
+        Attributes { mode: self.stat.mode, mtime, others: self.uncarried.of_file(&self.stat, &self.file) }
     }
 
     fn fingerprint(&self) -> Option<Fingerprint> {

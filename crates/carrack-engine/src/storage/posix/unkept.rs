@@ -1,12 +1,13 @@
-//! What file systems do not keep of permissions and times: FAT and SMB know no permissions, ext4 no year 2500. It is
-//! looked at after it was set, counted, and told at the end; it fails nothing.
+//! What a copy does not keep. File systems refuse or round permissions and times: FAT and SMB know no permissions, ext4
+//! no year 2500. Owners, groups and whatever else an item has beside its content are never set; a copy may have them by
+//! chance. All of it is looked at after the item was made, counted, and told at the end; it fails nothing.
 
 use std::io;
 use std::sync::Mutex;
 
-use carrack_core::attributes::{OtherAttributes, Time};
-use carrack_core::report::{self, UnkeptAttributes};
-use carrack_sys::dir::Stat;
+use carrack_core::attributes::{OtherAttributes, CopyFacts, Time};
+use carrack_core::report::{self, UnkeptAttributes, UnkeptDirectories};
+use carrack_sys::dir::{Kind, Stat};
 
 use super::times::time_of;
 use crate::storage::write::UnkeptSoFar;
@@ -29,6 +30,7 @@ pub struct ToKeep<'a> {
 #[derive(Default)]
 pub struct UnkeptTally {
     permissions: Mutex<Option<report::Unkept<u32>>>,
+    directories: Mutex<UnkeptDirectories>,
     times: Mutex<Option<report::Unkept<Time>>>,
     attributes: Mutex<Option<UnkeptAttributes>>,
 }
@@ -44,12 +46,16 @@ impl UnkeptTally {
         let kept = time_of(found.mtime);
         if let Some(mode) = mode.filter(|mode| mode & MODE_MASK != found.mode & MODE_MASK) {
             note(&self.permissions, path(), mode & MODE_MASK, found.mode & MODE_MASK);
+            if found.kind == Kind::Dir {
+                lock(&self.directories).note(&path());
+            }
         }
         if let Some(mtime) = mtime.filter(|mtime| *mtime != kept) {
             note(&self.times, path(), mtime, kept);
         }
         if !others.is_empty() {
-            UnkeptAttributes::note(&mut lock(&self.attributes), path, others);
+            let shown = CopyFacts { owner: found.uid, group: found.gid, mode: found.mode };
+            UnkeptAttributes::note(&mut lock(&self.attributes), path, others.not_kept(&shown));
         }
     }
 
@@ -57,6 +63,7 @@ impl UnkeptTally {
     pub fn so_far(&self) -> UnkeptSoFar {
         UnkeptSoFar {
             permissions: lock(&self.permissions).clone(),
+            directories: lock(&self.directories).clone(),
             times: lock(&self.times).clone(),
             attributes: lock(&self.attributes).clone(),
         }

@@ -6,17 +6,18 @@
 
 use std::io;
 
-use carrack_core::attributes::Attributes;
+use carrack_core::attributes::{Attributes, OtherAttributes};
 use carrack_core::limits;
 use carrack_core::path::{join, split_name};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::selection::Selected;
 use carrack_core::transfer::{Fingerprint, ScannedItem};
+use carrack_core::tuning::Tuning;
 use carrack_sys::dir::{Dir, DirEntry, Kind, Links, Stat};
 use carrack_sys::host::clock_seconds;
 
 use super::descriptors::patiently;
-use super::identity::{Ground, Grounds};
+use super::identity::Ground;
 use super::names::is_own;
 use super::source::{PosixSource, RootKind};
 use super::times::time_of;
@@ -24,6 +25,10 @@ use crate::error::{code_of, failure, io_failure};
 use crate::storage::read::{Found, Freshness, OpenOptions, Reader, Source, There, Walk};
 use crate::storage::workers::MetadataWorkers;
 
+/// A file of more bytes is offered by what the walk has found, so the walk lists its extended attributes. Those of a
+/// smaller one are listed when it is open to be read, which is many times quicker.
+const LISTED_ABOVE: u64 = 64 << 10;
+const _: () = assert!(LISTED_ABOVE <= Tuning::DEFAULT.bundled_file_bytes_max);
 /// Entries that are looked at before the first of them is handed on, where several are looked at together.
 const LOOKED_AT_ONCE: usize = 256;
 
@@ -43,11 +48,14 @@ impl Source for PosixSource {
 
     fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {
         match &self.kind {
-            RootKind::Directory(directory) => Walking { walk, root: directory, grounds: &self.grounds, each }.run(),
+            RootKind::Directory(directory) => Walking { walk, root: directory, source: self, each }.run(),
             RootKind::Entry(parent, name, links) => {
                 let now = clock_seconds();
                 let found = match walk.freshness.stat(parent, name, *links) {
-                    Ok(stat) => Found::Item(scanned(walk.number, Vec::new(), &stat, ground_of(self, parent), now)),
+                    Ok(stat) => {
+                        let looked = LookedAt { now, others: named_alone(self, parent, name, *links, &stat), stat };
+                        Found::Item(scanned(walk.number, Vec::new(), looked, ground_of(self, parent)))
+                    }
                     Err(error) => Found::Failure(walk.item(b"", ItemKind::File), stat_failure(&error)),
                 };
                 each(found);
@@ -120,27 +128,61 @@ fn ground_of(root: &PosixSource, directory: &Dir) -> Option<Ground> {
 /// something of another kind.
 pub fn look_again(root: &PosixSource, item: &ScannedItem) -> Result<ScannedItem, Failure> {
     let now = clock_seconds();
-    let stat = match &root.kind {
+    let looked = match &root.kind {
         RootKind::Directory(top) => {
             let (parent, name) = split_name(&item.path);
-            patiently(|| top.open_dir(parent, Links::Refuse))
-                .and_then(|directory| Ok((directory.stat_at(name)?, ground_of(root, &directory))))
+            patiently(|| top.open_dir(parent, Links::Refuse)).and_then(|directory| {
+                let stat = directory.stat_at(name)?;
+                let others = others_of(root, Freshness::Cached, &stat, &directory, name);
+                Ok((LookedAt { now, stat, others }, ground_of(root, &directory)))
+            })
         }
-        RootKind::Entry(parent, name, links) => parent.stat(name, *links).map(|stat| (stat, ground_of(root, parent))),
+        RootKind::Entry(parent, name, links) => parent.stat(name, *links).map(|stat| {
+            let others = named_alone(root, parent, name, *links, &stat);
+            (LookedAt { now, stat, others }, ground_of(root, parent))
+        }),
     };
-    let (stat, ground) = stat.map_err(|error| match error.kind() {
+    let (looked, ground) = looked.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished while it was read"),
         _ => io_failure(Side::Source, "stat", &error),
     })?;
-    let found = scanned(item.root, item.path.clone(), &stat, ground, now);
+    let found = scanned(item.root, item.path.clone(), looked, ground);
     if found.kind != item.kind {
         return Err(failure(ErrorCode::SourceChanged, Side::Source, "is something else than when it was listed"));
     }
     Ok(found)
 }
 
-/// As an item of a transfer, looked at when the clock said `now`.
-fn scanned(root: u32, path: Vec<u8>, stat: &Stat, ground: Option<Ground>, now: i64) -> ScannedItem {
+/// What an entry is.
+struct LookedAt {
+    /// When it was looked at, in seconds.
+    now: i64,
+    stat: Stat,
+    /// What it has that does not travel.
+    others: OtherAttributes,
+}
+
+/// What an entry of a directory has that does not travel; its extended attributes are not listed where whoever sends it
+/// does so.
+fn others_of(source: &PosixSource, freshness: Freshness, stat: &Stat, directory: &Dir, name: &[u8]) -> OtherAttributes {
+    // What may be there from an earlier session is never opened: the receiver is asked by what the walk has found.
+    let is_opened = freshness == Freshness::Cached && stat.size <= LISTED_ABOVE;
+    match stat.kind {
+        Kind::Dir => source.uncarried.of_entry(stat, directory, name),
+        Kind::File if !is_opened => source.uncarried.of_entry(stat, directory, name),
+        _ => source.uncarried.of_stat(stat),
+    }
+}
+
+/// What a file has that does not travel, of a source that is one file; its name may be a path through links.
+fn named_alone(source: &PosixSource, parent: &Dir, name: &[u8], links: Links, stat: &Stat) -> OtherAttributes {
+    let opened = (stat.kind == Kind::File).then(|| parent.open_read(name, links).ok()).flatten();
+    opened.map_or_else(|| source.uncarried.of_stat(stat), |file| source.uncarried.of_file(stat, &file))
+}
+
+/// As an item of a transfer.
+fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -> ScannedItem {
+    let LookedAt { now, stat, others } = looked;
     let (kind, size) = match stat.kind {
         Kind::File => (ItemKind::File, Some(stat.size)),
         Kind::Dir => (ItemKind::Directory, None),
@@ -151,10 +193,10 @@ fn scanned(root: u32, path: Vec<u8>, stat: &Stat, ground: Option<Ground>, now: i
     // worth asking for its holes.
     let sparse = kind == ItemKind::File && stat.blocks_512.saturating_mul(512) < stat.size - stat.size / 8;
     let changed = Some(time_of(stat.ctime));
-    let attributes = Attributes::new(stat.mode, time_of(stat.mtime));
+    let attributes = Attributes { others, ..Attributes::new(stat.mode, time_of(stat.mtime)) };
     let file = Some((stat.device, stat.inode));
     let lasts = matches!(kind, ItemKind::File | ItemKind::Symlink);
-    let fingerprint = ground.filter(|_| lasts).and_then(|ground| ground.fingerprint(stat, now));
+    let fingerprint = ground.filter(|_| lasts).and_then(|ground| ground.fingerprint(&stat, now));
     ScannedItem { root, path, kind, size, attributes, sparse, changed, file, fingerprint }
 }
 
@@ -167,29 +209,37 @@ fn stat_failure(error: &io::Error) -> Failure {
     }
 }
 
-/// What an entry is, and when it was looked at, in seconds.
-type Looked = (i64, io::Result<Stat>);
-
-fn look_at(workers: Option<&MetadataWorkers>, freshness: Freshness, directory: &Dir, name: &[u8]) -> Looked {
+fn look_at(source: &PosixSource, walk: Looking<'_>, directory: &Dir, name: &[u8]) -> io::Result<LookedAt> {
     let now = clock_seconds();
-    let stat = || freshness.stat(directory, name, Links::Refuse);
-    (now, workers.map_or_else(stat, |workers| workers.call(|job| job.measure(|_| stat()))))
+    let stat = || walk.freshness.stat(directory, name, Links::Refuse);
+    let others = |stat| LookedAt { now, others: others_of(source, walk.freshness, &stat, directory, name), stat };
+    match walk.workers {
+        None => stat().map(others),
+        Some(workers) => workers.call(|job| job.measure(|_| stat()).map(others)),
+    }
+}
+
+/// How a walk looks at entries.
+#[derive(Clone, Copy)]
+struct Looking<'a> {
+    freshness: Freshness,
+    workers: Option<&'a MetadataWorkers>,
 }
 
 struct Walking<'a> {
     walk: &'a Walk<'a>,
     root: &'a Dir,
-    grounds: &'a Grounds,
+    source: &'a PosixSource,
     each: &'a mut dyn FnMut(Found) -> bool,
 }
 
 impl Walking<'_> {
     fn run(&mut self) {
-        match self.root.stat_self() {
-            Ok(stat) if !(self.each)(Found::Item(scanned(self.walk.number, Vec::new(), &stat, None, 0))) => {
+        if let Ok(stat) = self.root.stat_self() {
+            let looked = LookedAt { now: 0, others: self.source.uncarried.of_directory(&stat, self.root), stat };
+            if !(self.each)(Found::Item(scanned(self.walk.number, Vec::new(), looked, None))) {
                 return;
             }
-            _ => {}
         }
         let mut waiting: Vec<Vec<u8>> = vec![Vec::new()];
         let mut trail = Trail::default();
@@ -214,7 +264,7 @@ impl Walking<'_> {
 
     fn directory(&mut self, path: &[u8], waiting: &mut Vec<Vec<u8>>, trail: &mut Trail) -> io::Result<bool> {
         let directory = patiently(|| self.root.open_dir(path, Links::Refuse))?;
-        let ground = self.grounds.of(trail.enter(path, &directory)?.device, &directory);
+        let ground = self.source.grounds.of(trail.enter(path, &directory)?.device, &directory);
         let mut entries = patiently(|| directory.entries())?;
         let mut batch = Vec::new();
         while entries.next_batch(&mut batch)? {
@@ -232,16 +282,20 @@ impl Walking<'_> {
         Ok(true)
     }
 
+    fn looking(&self) -> Looking<'_> {
+        Looking { freshness: self.walk.freshness, workers: self.walk.workers }
+    }
+
     /// Looks at entries that are wanted, several at once, where that is worth it; else at none.
-    fn look_ahead(&self, directory: &Dir, path: &[u8], entries: &[DirEntry]) -> Vec<Option<Looked>> {
+    fn look_ahead(&self, directory: &Dir, path: &[u8], entries: &[DirEntry]) -> Vec<Option<io::Result<LookedAt>>> {
         let Some(workers) = self.walk.workers.filter(|workers| workers.are_several()) else { return Vec::new() };
         let wanted = |entry: &DirEntry| {
             let place = || join(self.walk.target, &join(path, &entry.name));
             self.walk.selection.is_none_or(|selection| selection.covers(&place()) != Selected::No)
         };
         let wanted: Vec<Option<&[u8]>> = entries.iter().map(|entry| wanted(entry).then_some(&entry.name[..])).collect();
-        let freshness = self.walk.freshness;
-        workers.each(&wanted, |name| name.map(|name| look_at(Some(workers), freshness, directory, name)))
+        let (source, looking) = (self.source, self.looking());
+        workers.each(&wanted, |name| name.map(|name| look_at(source, looking, directory, name)))
     }
 
     fn entry(
@@ -249,7 +303,7 @@ impl Walking<'_> {
         (directory, ground): (&Dir, Ground),
         path: &[u8],
         entry: &DirEntry,
-        looked: Option<Looked>,
+        looked: Option<io::Result<LookedAt>>,
         waiting: &mut Vec<Vec<u8>>,
     ) -> bool {
         let full = join(path, &entry.name);
@@ -262,15 +316,13 @@ impl Walking<'_> {
             let message = format!("is deeper than {} bytes of path: not entered", limits::PATH_BYTES);
             return self.fail(path, ItemKind::Directory, failure(ErrorCode::NameTooLong, Side::Source, message));
         }
-        let look = || look_at(self.walk.workers, self.walk.freshness, directory, &entry.name);
-        let (now, found) = looked.unwrap_or_else(look);
-        match found {
-            Ok(stat) if is_own(&entry.name, stat.kind) => {
+        match looked.unwrap_or_else(|| look_at(self.source, self.looking(), directory, &entry.name)) {
+            Ok(looked) if is_own(&entry.name, looked.stat.kind) => {
                 self.walk.covers(&full);
                 (self.each)(Found::Own)
             }
-            Ok(stat) => {
-                let item = scanned(self.walk.number, full, &stat, Some(ground), now);
+            Ok(looked) => {
+                let item = scanned(self.walk.number, full, looked, Some(ground));
                 let covers = self.walk.covers(&item.path);
                 if covers != Selected::Wanted && item.kind != ItemKind::Directory {
                     return true;

@@ -199,6 +199,7 @@ impl ReceiveRun {
             unfinished: if outcome.is_ok() { self.destination.unfinished() } else { Unfinished::default() },
             failure: outcome.err(),
             unkept_permissions: unkept.permissions,
+            unkept_directories: unkept.directories,
             unkept_times: unkept.times,
             unkept_attributes: unkept.attributes,
             ..Ended::default()

@@ -66,6 +66,7 @@ fn progress() -> Progress {
         rates: Rates { now: 1.5, five_minutes: 0.1, all: 1e12 },
         eta_seconds: Some(9),
         limited_by: Some("the disk of the destination".to_owned()),
+        unkept: [("owner".to_owned(), 10), ("700".to_owned(), 1)].into(),
     }
 }
 

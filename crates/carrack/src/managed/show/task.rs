@@ -58,6 +58,10 @@ pub fn task_lines(task: &Task) -> Vec<String> {
     if let Some(limited) = &progress.limited_by {
         line("limited by", limited.clone());
     }
+    if !progress.unkept.is_empty() {
+        let told = progress.unkept.iter().map(|(what, items)| human::unkept_named(what, *items));
+        line("not kept", told.collect::<Vec<_>>().join(", "));
+    }
     line("attempts", format!("{}, {} recovered", task.fence, format::counted(progress.faults, "fault", "faults")));
     line("submitted", time(task.submitted));
     if task.started.is_some() {

@@ -283,6 +283,20 @@ pub struct Ended {
     /// Unfinished files of an earlier attempt that were not asked for, and stay (6, told by the receiver).
     #[prost(message, optional, boxed, tag = "36")]
     pub unfinished: Option<Box<RawUnfinished>>,
+    /// Directories among those whose permission bits were not kept (6, told by the receiver).
+    #[prost(message, optional, boxed, tag = "37")]
+    pub unkept_directories: Option<Box<RawUnkeptDirectories>>,
+}
+
+/// See [`crate::report::UnkeptDirectories`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct RawUnkeptDirectories {
+    /// So many.
+    #[prost(uint64, tag = "1")]
+    pub count: u64,
+    /// Their paths, as far as they fit.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub paths: Vec<Vec<u8>>,
 }
 
 /// See [`crate::report::Unfinished`].
@@ -308,6 +322,9 @@ pub struct RawUnkeptAttributes {
     /// Numbers of the kinds.
     #[prost(uint32, repeated, tag = "3")]
     pub kinds: Vec<u32>,
+    /// How many items each of them stands for, in the same order (6).
+    #[prost(uint64, repeated, tag = "4")]
+    pub counts: Vec<u64>,
 }
 
 /// See [`crate::report::Unkept`]; permission bits stand in the place of seconds.

@@ -12,7 +12,8 @@ use crate::limits;
 use crate::pace::limit::StageTimes;
 use crate::path::check_relative;
 use crate::report::{
-    Counts, Faults, ItemKind, ItemReport, Outcome, Progress, Unfinished, Unkept, UnkeptAttributes, Unsynced,
+    Counts, Faults, ItemKind, ItemReport, Outcome, Progress, Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories,
+    Unsynced,
 };
 use crate::wire::control::raw;
 use crate::wire::values::checked_identity;
@@ -364,6 +365,7 @@ impl From<raw::Ended> for Ended {
             files_not_read_back: raw.files_not_read_back,
             unsynced: Unsynced { count: raw.unsynced, paths: raw.unsynced_paths },
             unfinished: raw.unfinished.map(|told| (*told).into()).unwrap_or_default(),
+            unkept_directories: raw.unkept_directories.map(|told| (*told).into()).unwrap_or_default(),
         }
     }
 }
@@ -401,6 +403,7 @@ impl From<Ended> for raw::Ended {
             unsynced: said.unsynced.count,
             unsynced_paths: said.unsynced.paths,
             unfinished: (said.unfinished.count > 0).then(|| Box::new(said.unfinished.into())),
+            unkept_directories: (said.unkept_directories.count > 0).then(|| Box::new(said.unkept_directories.into())),
         }
     }
 }
@@ -421,16 +424,35 @@ impl From<Unkept<Time>> for raw::RawUnkept {
 
 impl From<UnkeptAttributes> for Box<raw::RawUnkeptAttributes> {
     fn from(unkept: UnkeptAttributes) -> Self {
-        let kinds = unkept.kinds.into_iter().map(|kind| kind.0.into()).collect();
-        Self::new(raw::RawUnkeptAttributes { count: unkept.count, path: unkept.path, kinds })
+        let (kinds, mut counts): (_, Vec<u64>) =
+            unkept.kinds.into_iter().map(|(kind, items)| (u32::from(kind.0), items)).unzip();
+        if counts.iter().all(|items| *items == 0) {
+            counts.clear();
+        }
+        Self::new(raw::RawUnkeptAttributes { count: unkept.count, path: unkept.path, kinds, counts })
     }
 }
 
 impl From<Box<raw::RawUnkeptAttributes>> for UnkeptAttributes {
     fn from(raw: Box<raw::RawUnkeptAttributes>) -> Self {
         // Another host may say anything: what is no number of a kind is none.
-        let kinds = raw.kinds.into_iter().filter_map(|kind| u16::try_from(kind).ok().map(AttributeKind));
+        let counts = raw.counts.into_iter().chain(std::iter::repeat(0));
+        let kinds = raw.kinds.into_iter().zip(counts);
+        let kinds = kinds.filter_map(|(kind, items)| u16::try_from(kind).ok().map(|kind| (AttributeKind(kind), items)));
         Self { count: raw.count, path: shown(raw.path), kinds: kinds.take(limits::ATTRIBUTES).collect() }
+    }
+}
+
+impl From<raw::RawUnkeptDirectories> for UnkeptDirectories {
+    fn from(raw: raw::RawUnkeptDirectories) -> Self {
+        let paths = raw.paths.into_iter().take(limits::UNKEPT_DIRECTORIES).map(shown);
+        Self { count: raw.count, paths: paths.collect() }
+    }
+}
+
+impl From<UnkeptDirectories> for raw::RawUnkeptDirectories {
+    fn from(told: UnkeptDirectories) -> Self {
+        Self { count: told.count, paths: told.paths }
     }
 }
 
