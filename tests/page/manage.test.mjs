@@ -294,6 +294,44 @@ test("overview's curves end where its figures stand, and its last bar is drawn w
   for (const { id } of [moves, pauses]) await world.api("POST", `/tasks/${id}/cancel`);
 }));
 
+test("endpoint that nothing reaches is down, and the other end of its tasks is not, also after a restart", () => visit(world, { user: "local", at: "#/endpoints" }, async (page, guard) => {
+  // Nothing listens there.
+  await world.api("POST", "/endpoints", { name: "dead", location: { kind: "node", host: "127.0.0.1", port: 1, path: "/", fingerprint: null } });
+  const card = (name) => page.getByRole("region", { name: `Endpoint ${name}` }), chip = (name, word) => card(name).locator(".chip", { hasText: word }).waitFor();
+  await chip("dead", "Idle");
+  await card("dead").getByText("never so far").waitFor();
+  world.write("lab/h/a.dat", "a");
+  const waits = await world.submit("@lab:/h/", "@dead:/h/", { label: "for a dead node" });
+  await chip("dead", "Down");
+  await card("dead").getByText("connect-failed").waitFor();
+  await card("dead").getByText("1 open task").waitFor();
+  assert.equal(await card("dead").getByRole("link", { name: "its task" }).getAttribute("href"), `#/tasks/${waits.id}`);
+  // A source that is not there is the task's mistake, and shows that the endpoint answers.
+  const absent = await world.submit("@lab:/absent", "@archive:/absent", { label: "is not there" });
+  await world.reached(absent.id, "FAILED");
+  const { health } = await world.api("GET", "/endpoints/lab");
+  assert.deepEqual([health.state, health.last_fault], ["ok", null], JSON.stringify(health));
+  await chip("lab", "OK");
+  const listed = world.run("endpoint", "list");
+  assert.match(listed, /^dead +down /m);
+  assert.match(listed, /^lab +ok /m);
+  assert.match(world.run("endpoint", "show", "dead"), /health: down\n +last reached: never\n(.*\n)* +last fault: .*, connect-failed: .*\n/);
+  await accessible(page, "endpoints, one of them down");
+  await button(page, "Test archive").click();
+  await card("archive").getByText(/: passed$/).waitFor();
+  guard.expect(/./);
+  await world.kill();
+  await world.serve();
+  await page.reload();
+  await card("archive").getByText(/: passed$/).waitFor();
+  await chip("dead", "Down");
+  await page.goto(`${world.origin}/#/node/archive`);
+  await page.getByRole("region", { name: "Test of archive" }).getByText("The test passed").waitFor();
+  await world.api("POST", `/tasks/${waits.id}/cancel`);
+  await world.reached(waits.id, "CANCELLED");
+  await world.api("DELETE", "/endpoints/dead");
+}));
+
 test("node shows what runs, how full its storage is, and what the tests of its endpoints find", () => visit(world, { user: "local", at: "#/endpoints" }, async (page) => {
   fs.mkdirSync(world.path("kept"));
   await world.api("POST", "/endpoints", { name: "kept", location: { kind: "local", root: world.path("kept") } });

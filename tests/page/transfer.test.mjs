@@ -131,6 +131,26 @@ test("clone of a delete shows what is there today and deletes nothing unasked", 
   for (const file of kept) assert.ok(!fs.existsSync(file));
 }));
 
+test("forms do not offer to replace older files alone, and a task that does stays so", () => visit(world, { user: "local" }, async (page) => {
+  const { id } = await world.submit("random:4M", "null:", { label: "only older", options: { existing: "older" } });
+  await world.reached(id, "SUCCEEDED");
+  const words = (dialog) => dialog.locator("select[name='options.existing'] option").evaluateAll((all) => all.map((one) => one.value));
+  await button(page, "New task").click();
+  const form = page.getByRole("dialog");
+  await until("the options are there", async () => (await words(form)).includes("keep"));
+  assert.ok(!(await words(form)).includes("older"));
+  await page.keyboard.press("Escape");
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  // Nothing was there before: all was sent.
+  await page.locator(".figures > div").filter({ has: page.getByText("Moved", { exact: true }) }).getByText(/^4\.0 MiB/).waitFor();
+  await button(page, "Clone").click();
+  await until("the options are filled in", async () => await form.getByLabel("Label").inputValue() === "only older");
+  await until("it stays", async () => await form.locator("select[name='options.existing']").inputValue() === "older");
+  await page.keyboard.press("Escape");
+  await page.goto(`${world.origin}/#/tasks`);
+  await page.getByRole("grid", { name: "Tasks" }).getByRole("row").filter({ hasText: "only older" }).getByText("1 of 1").waitFor();
+}));
+
 test("command line and items show marks of direction, controls and bytes that are no text", () => visit(world, { user: "local" }, async (page) => {
   const name = "rtl-\u202egpj.exe";
   world.write(`lab/odd/${name}`, randomBytes(10));
@@ -188,14 +208,28 @@ test("partial and paused tasks say how much of them is done", () => visit(world,
 
 test("viewer lands on figures of all tasks, without a refusal", async () => {
   world.addUser("wall", "viewer");
+  const { id } = await world.submit("random:1T", "null:", { label: "of somebody else", options: { rate_limit: 1 << 20 } });
+  await world.reached(id, "ACTIVE");
+  await until("it moves", async () => (await world.api("GET", `/tasks/${id}`)).progress.rates.now > 0);
   await visit(world, {}, async (page) => {
     await page.goto(world.link("wall"));
     await page.getByRole("heading", { level: 1, name: "Overview of all tasks" }).waitFor();
     await page.getByText("Moved", { exact: true }).waitFor();
     assert.equal(await page.getByRole("alert").count(), 0);
     assert.equal(await page.getByText("No task is active.").count(), 0);
+    // The figures beside those of all are of all, too.
+    const { ended } = await world.api("GET", "/overview"), judged = ended.filter((one) => one.state !== "CANCELLED").reduce((sum, one) => sum + one.tasks, 0);
+    const figure = (name) => page.locator(".totals > div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd");
+    assert.match(await figure("Rate now").innerText(), /^[1-9][\d.]* [KM]iB\/s$/);
+    assert.equal(await figure("Running").innerText(), "1");
+    assert.match(await figure("Succeeded").innerText(), judged ? new RegExp(`of ${judged} task`) : /no task has ended/);
     await accessible(page, "the first view of a viewer");
+    await page.goto(`${world.origin}/#/node`);
+    await figure("Rate now").getByText(/^[1-9][\d.]* [KM]iB\/s$/).waitFor();
+    assert.equal(await figure("Running").innerText(), "1");
+    assert.equal(await page.getByText("No transfer runs.").count(), 0);
   });
+  await world.api("POST", `/tasks/${id}/cancel`);
 });
 
 test("timer submits its task by itself and another user sees neither", () => visit(world, { user: "ada", at: "#/timers" }, async (page, guard) => {

@@ -65,4 +65,31 @@ pub const MUTATIONS: &[Mutation] = &[
         ["self.queue.entry((edge, owner)).or_default().add(shift, 1);", "let _ = (owner, shift);"],
         "-p carrack-service --lib ledger::",
     ),
+    mutation(
+        "a task that fails counts against both of its endpoints",
+        "crates/carrack-service/src/ledger/health.rs",
+        [
+            "let Some(name) = failure.endpoint.clone().filter(|name| names.contains(name)) else { continue };",
+            "let Some(name) = names.first().cloned() else { continue };",
+        ],
+        "-p carrack-service --lib ledger::memory",
+    ),
+    mutation(
+        "an endpoint that nobody reaches is not down",
+        "crates/carrack-service/src/model/endpoint_health.rs",
+        ["if unreached && !later(contact, time) {", "if unreached && later(contact, time) {"],
+        "-p carrack-service --lib endpoint_health",
+    ),
+    mutation(
+        "a fault is told with the words of another's task",
+        "crates/carrack-service/src/api/endpoint_health.rs",
+        ["Ok(known) => sees(caller, &known),", "Ok(_) => true,"],
+        "-p carrack-service --lib api::tests::figures",
+    ),
+    mutation(
+        "what was known of an endpoint holds for its new place",
+        "crates/carrack-service/src/ledger/rules.rs",
+        ["before.0.location != after.0.location || before.1", "before.1"],
+        "-p carrack-service --lib ledger::memory",
+    ),
 ];

@@ -5,6 +5,17 @@ import { onEvent, onGap } from "./live.js";
 /** Changes that come within this time cause one more reading, in milliseconds. */
 const CALM = 400;
 
+/** Does something again and again while the page is looked at. @param {number} pause in milliseconds; 0: never @param {() => void} act */
+export function useEvery(pause, act) {
+  const latest = useRef(act);
+  latest.current = act;
+  useEffect(() => {
+    if (!pause) return undefined;
+    const timer = setInterval(() => { if (!document.hidden) latest.current(); }, pause);
+    return () => clearInterval(timer);
+  }, [pause]);
+}
+
 /**
  * Reads by `load`, and again after events for which `matters` is true, or when events may have been missed.
  * @template T

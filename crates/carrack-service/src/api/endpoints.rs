@@ -64,7 +64,9 @@ pub(super) async fn list(
                 may(&known.caller, &Action { verb: Verb::View, object }).verdict == Verdict::Allowed
             }));
             if is_last || seen.len() > limit {
-                return Ok(paged(seen, limit, |endpoint| endpoint.name.clone()));
+                let mut page = paged(seen, limit, |endpoint| endpoint.name.clone());
+                api.tell_health(&known.caller, None, &mut page.items)?;
+                return Ok(page);
             }
         }
     });
@@ -105,13 +107,14 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
             has_token: sealed_token.is_some(),
             added: api.now(),
             version: 1,
+            health: None,
         };
         let event = event(caller, &endpoint, "an endpoint was added");
         let name = endpoint.name.clone();
         known.noted.about(&name);
         api.ledger.add_endpoint(&EndpointRow { endpoint, sealed_token }, &event)?;
         api.wrote();
-        Ok(api.ledger.endpoint(&name)?.endpoint)
+        api.with_health(caller, api.ledger.endpoint(&name)?.endpoint)
     });
     let endpoint = added.await?;
     Ok((StatusCode::CREATED, etag(endpoint.version), Json(endpoint)).into_response())
@@ -156,7 +159,11 @@ pub(super) fn changeable(api: &Api, caller: &Caller, name: &str) -> Done<Endpoin
     )
 )]
 pub(super) async fn show(State(api): State<Arc<Api>>, known: Known, PathOf(name): PathOf<String>) -> Done<Response> {
-    let endpoint = api.run(move |api| visible(api, &known.caller, &name).map(|row| row.endpoint)).await?;
+    let shown = api.run(move |api| {
+        let endpoint = visible(api, &known.caller, &name)?.endpoint;
+        api.with_health(&known.caller, endpoint)
+    });
+    let endpoint = shown.await?;
     Ok((etag(endpoint.version), Json(endpoint)).into_response())
 }
 
@@ -191,12 +198,11 @@ pub(super) async fn update(
         match api.ledger.change_endpoint(&row, &event, api.now()) {
             Ok(endpoint) => {
                 api.files.end_where("the endpoint was changed", |key| key.endpoint == name);
-                api.found.forget(&name);
                 if endpoint.location != place {
                     api.benches.forget(&name);
                 }
                 api.wrote();
-                Ok(endpoint)
+                api.with_health(caller, endpoint)
             }
             Err(LedgerError::Conflict(why)) => match api.ledger.endpoint(&name)?.endpoint.version {
                 later if later != now && version.is_some() => Err(ApiError::version_differs(later)),
@@ -268,7 +274,6 @@ pub(super) async fn remove(
         let event = event(&known.caller, &row.endpoint, "an endpoint was removed");
         api.ledger.remove_endpoint(&name, &event, api.now())?;
         api.files.end_where("the endpoint was removed", |key| key.endpoint == name);
-        api.found.forget(&name);
         api.benches.forget(&name);
         api.wrote();
         Ok(StatusCode::NO_CONTENT)
@@ -303,7 +308,10 @@ pub(super) async fn test(
         let token = row.sealed_token.as_ref().map(|sealed| api.seal.unseal(&name, sealed)).transpose();
         let token = token.map_err(|error| ApiError::conflict(error.to_string()))?;
         let test = api.backend.test_endpoint(&row.endpoint, token.as_ref());
-        api.found.keep(&name, api.now(), &test);
+        // What was found is told, also where it cannot be kept.
+        if let Err(error) = api.ledger.note_test(&name, &test, api.now()) {
+            tracing::warn!(endpoint = %name, "what a test has found is not kept: {error}");
+        }
         Ok(test)
     });
     tested.await.map(Json)

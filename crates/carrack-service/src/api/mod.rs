@@ -11,6 +11,7 @@ mod backend;
 mod bench;
 mod bodies;
 mod documents;
+mod endpoint_health;
 mod endpoints;
 mod events;
 mod extract;

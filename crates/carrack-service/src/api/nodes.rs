@@ -16,12 +16,9 @@ use carrack_engine::threads;
 use super::Api;
 use super::admit::Known;
 use super::problem::Done;
-use crate::clock::Moment;
 use crate::identity::{Action, Object, Verdict, may};
 use crate::ledger::Page;
-use crate::model::{
-    Endpoint, EndpointLocation, EndpointTest, KeptTest, Listed, NodeStatus, Problem, StorageStatus, TaskState, Verb,
-};
+use crate::model::{Endpoint, EndpointLocation, KeptTest, Listed, NodeStatus, Problem, StorageStatus, TaskState, Verb};
 use crate::worker::ends::decode;
 
 /// A file system that does not answer by then is told so; others do not wait for it.
@@ -29,10 +26,9 @@ const STORAGE_PATIENCE: Duration = Duration::from_secs(2);
 /// Endpoints that are looked at.
 const ENDPOINTS_MOST: usize = 1000;
 
-/// What was found out before.
+/// What is being found out.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    tests: Mutex<BTreeMap<String, (Moment, EndpointTest)>>,
     /// What file systems have been asked, by root, and have not answered. Nobody asks a second time meanwhile.
     asked: Arc<Mutex<BTreeMap<PathBuf, Arc<Question>>>>,
 }
@@ -105,25 +101,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Found {
-    /// Keeps what a test has found, in place of what the one before has.
-    pub fn keep(&self, endpoint: &str, now: Moment, test: &EndpointTest) {
-        lock(&self.tests).insert(endpoint.to_owned(), (now, test.clone()));
-    }
-
-    /// Forgets an endpoint that is gone, or is somewhere else.
-    pub fn forget(&self, endpoint: &str) {
-        lock(&self.tests).remove(endpoint);
-    }
-
-    fn of(&self, endpoints: &[Endpoint]) -> Vec<KeptTest> {
-        let tests = lock(&self.tests);
-        let kept = endpoints.iter().filter_map(|endpoint| {
-            let (time, test) = tests.get(&endpoint.name)?.clone();
-            Some(KeptTest { endpoint: endpoint.name.clone(), time, test })
-        });
-        kept.collect()
-    }
-
     /// How much the file system of each root holds, all asked at once. Roots are told as endpoints have them.
     fn storage(&self, roots: Vec<(String, String)>) -> Vec<StorageStatus> {
         let ask = |(endpoint, root): (String, String)| {
@@ -150,8 +127,8 @@ impl Found {
     }
 }
 
-/// Lists nodes: the one beside the service, with what the caller's tasks move there (of all, for admins), the storage
-/// of the endpoints on the service's host, and what the last test of each endpoint has found since the service started.
+/// Lists nodes: the one beside the service, with what the caller's tasks move there (of all, for admins and viewers),
+/// the storage of the endpoints on the service's host, and what the last test of each endpoint has found.
 /// `POST /endpoints/{name}/test` makes another.
 #[utoipa::path(
     get, path = "/nodes", tag = "service",
@@ -170,9 +147,11 @@ pub(super) async fn list(State(api): State<Arc<Api>>, known: Known) -> Done<Json
         };
         let mut endpoints = api.ledger.endpoints(&Page { after: None, limit: ENDPOINTS_MOST })?;
         endpoints.retain(sees);
+        let of_all = Action { verb: Verb::View, object: Object::Figures { of_all: true } };
+        let sees_all = may(caller, &of_all).verdict == Verdict::Allowed;
         let (mut running, mut rate) = (0, 0.0);
         for (task, _) in api.ledger.open_tasks()? {
-            if task.state == TaskState::Active && (caller.is_admin() || task.owner == caller.user) {
+            if task.state == TaskState::Active && (sees_all || task.owner == caller.user) {
                 running += 1;
                 rate += task.progress.rates.now;
             }
@@ -181,6 +160,12 @@ pub(super) async fn list(State(api): State<Arc<Api>>, known: Known) -> Done<Json
             EndpointLocation::Local { root } => Some((endpoint.name.clone(), root.clone())),
             EndpointLocation::Node { .. } | EndpointLocation::Ssh { .. } => None,
         };
+        let mut health = api.ledger.health(None, Some(&caller.user))?;
+        let kept = endpoints.iter().filter_map(|endpoint| {
+            let (time, test) = health.remove(&endpoint.name)?.test?;
+            Some(KeptTest { endpoint: endpoint.name.clone(), time, test })
+        });
+        let tests = kept.collect();
         let node = api.node.get();
         let status = NodeStatus {
             name: "this host".to_owned(),
@@ -190,7 +175,7 @@ pub(super) async fn list(State(api): State<Arc<Api>>, known: Known) -> Done<Json
             running,
             rate,
             storage: api.found.storage(endpoints.iter().filter_map(local).collect()),
-            tests: api.found.of(&endpoints),
+            tests,
         };
         Ok(Listed { items: vec![status], next: None })
     });

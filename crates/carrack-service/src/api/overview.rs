@@ -99,7 +99,7 @@ pub(super) async fn show(
         let caller = &*known.caller;
         api.check(caller, Verb::View, Object::Figures { of_all: false })?;
         let query = time.query(api.now(), caller)?;
-        let OverviewRows { moved, waiting, running, pairs, failures, mut slowest, mut stuck } =
+        let OverviewRows { moved, waiting, running, rate, sums, pairs, failures, mut slowest, mut stuck } =
             api.ledger.overview(&query)?;
         slowest.iter_mut().chain(&mut stuck).for_each(|task| api.backend.complete(task));
         let mut states: BTreeMap<&str, u64> = BTreeMap::new();
@@ -117,6 +117,15 @@ pub(super) async fn show(
             moved,
             waiting,
             running,
+            rate,
+            ended: [
+                (TaskState::Succeeded, sums.succeeded),
+                (TaskState::Partial, sums.partial),
+                (TaskState::Failed, sums.failed),
+                (TaskState::Cancelled, sums.cancelled),
+            ]
+            .map(|(state, tasks)| StateCount { state, tasks })
+            .to_vec(),
             states: TaskState::ALL.iter().map(count).collect(),
             pairs,
             failures,

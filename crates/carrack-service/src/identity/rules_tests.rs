@@ -19,6 +19,7 @@ fn endpoint(name: &str, owner: &str, users: &[&str], read_only: bool) -> Endpoin
         has_token: false,
         added: Moment(0),
         version: 1,
+        health: None,
     }
 }
 

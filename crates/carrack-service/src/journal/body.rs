@@ -65,6 +65,8 @@ struct RawFailure {
     retryable: bool,
     #[prost(string, repeated, tag = "5")]
     hints: Vec<String>,
+    #[prost(string, optional, tag = "6")]
+    endpoint: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -369,12 +371,13 @@ fn raw_failure(failure: &TaskFailure) -> RawFailure {
         why: cut(&failure.why),
         retryable: failure.retryable,
         hints: failure.hints.iter().take(8).map(|hint| cut(hint)).collect(),
+        endpoint: failure.endpoint.as_deref().map(cut),
     }
 }
 
 fn failure(raw: RawFailure) -> TaskFailure {
-    let RawFailure { code, side, why, retryable, hints } = raw;
-    TaskFailure { code, side, why, retryable, hints }
+    let RawFailure { code, side, why, retryable, hints, endpoint } = raw;
+    TaskFailure { code, side, endpoint, why, retryable, hints }
 }
 
 fn raw_progress(progress: &Progress) -> RawProgress {

@@ -16,6 +16,7 @@ fn item(path: &[u8], state: ItemState) -> Item {
     let failure = (state == ItemState::Failed).then(|| TaskFailure {
         code: "permission-denied".into(),
         side: "source".into(),
+        endpoint: Some("lab".to_owned()),
         why: "open: permission denied".into(),
         retryable: false,
         hints: vec!["ask".into()],

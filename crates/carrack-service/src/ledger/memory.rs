@@ -8,15 +8,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use carrack_core::grant::GrantId;
 
-use self::row::{TaskRow, order};
+use self::row::{TaskRow, latest, order};
 use super::audit::{AuditFilter, AuditLines, NewAuditLine};
+use super::health::{self, HealthRow, Healths};
 use super::tally::{self, Before, OverviewQuery, OverviewRows, Shift, TASKS_MOST, Tallies, Tally};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
     TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow, endpoints_of, rules,
 };
 use crate::clock::Moment;
-use crate::model::{AuditLine, Endpoint, Event, Task, TaskSort, TaskState, Timer, TimerState, TokenRow, User};
+use crate::model::{
+    AuditLine, Endpoint, EndpointTest, Event, Task, TaskSort, TaskState, Timer, TimerState, TokenRow, User,
+};
 
 /// A ledger that is gone with its process.
 #[derive(Default)]
@@ -38,6 +41,7 @@ struct Rows {
     events: BTreeMap<u64, Event>,
     last_event: u64,
     endpoints: BTreeMap<String, EndpointRow>,
+    health: Healths,
     users: BTreeMap<String, UserRow>,
     /// By the order in which they were added.
     tokens: BTreeMap<u64, (TokenRow, [u8; 32])>,
@@ -85,6 +89,9 @@ impl Rows {
     }
 
     fn count(&mut self, before: Before, task: &Task, events: &[NewEvent], now: Moment) {
+        let mut signs = health::of_change(&before, task, events, now);
+        signs.retain(|endpoint, _| self.endpoints.contains_key(endpoint));
+        self.health.add(signs, now);
         if let Some(tally) = Tally::of_change(before, task, events, now) {
             self.tallies.add(tally);
         }
@@ -174,11 +181,6 @@ impl MemoryLedger {
     }
 }
 
-/// The rows before a place, the latest first.
-fn latest<T>(rows: &BTreeMap<u64, T>, before: Option<u64>) -> impl Iterator<Item = &T> {
-    rows.range(..before.unwrap_or(u64::MAX)).rev().map(|(_, row)| row)
-}
-
 fn one(event: &NewEvent) -> &[NewEvent] {
     std::slice::from_ref(event)
 }
@@ -232,13 +234,17 @@ impl Ledger for MemoryLedger {
         let is_of = |wanted: &Option<String>, task: &Task| wanted.as_ref().is_none_or(|owner| *owner == task.owner);
         let mut at_present = Shift::default();
         let open = rows.open.iter().filter_map(|place| rows.tasks.get(place)).map(|row| &row.task);
-        open.filter(|task| is_of(&query.curves_of, task)).for_each(|task| at_present.add(Shift::of(task.state), 1));
+        let mut rate = 0.0;
+        for task in open.filter(|task| is_of(&query.curves_of, task)) {
+            at_present.add(Shift::of(task.state), 1);
+            rate += if task.state == TaskState::Active { task.progress.rates.now } else { 0.0 };
+        }
         let own = || tasks().filter(|task| is_of(&query.rows_of, task));
         let mut slowest: Vec<&Task> = own().filter(|task| tally::may_be_slow(task, query)).collect();
         slowest.sort_by(|one, other| one.progress.rates.all.total_cmp(&other.progress.rates.all));
         let stuck = own().filter(|task| tally::is_stuck(task, query.now)).take(TASKS_MOST).cloned().collect();
         let slowest = slowest.into_iter().take(TASKS_MOST).cloned().collect();
-        Ok(OverviewRows { slowest, stuck, ..rows.tallies.rows(query, at_present) })
+        Ok(OverviewRows { rate, slowest, stuck, ..rows.tallies.rows(query, at_present) })
     }
 
     fn note(&self, lines: &[NewAuditLine]) -> Answer<()> {
@@ -338,10 +344,14 @@ impl Ledger for MemoryLedger {
         let open: Vec<String> = open.map(|row| row.task.id.clone()).collect();
         let kept = rows.endpoints.get_mut(name).ok_or(LedgerError::Missing)?;
         rules::endpoint_may_change(&kept.endpoint, &row.endpoint, &open)?;
+        let (before, sealed) = (kept.endpoint.clone(), kept.sealed_token.clone());
         *kept = row.clone();
         kept.endpoint.version += 1;
         kept.endpoint.has_token = row.sealed_token.is_some();
         let endpoint = kept.endpoint.clone();
+        if rules::endpoint_begins_anew((&before, &sealed), (&endpoint, &row.sealed_token)) {
+            rows.health.remove(name);
+        }
         rows.record(one(event), now);
         Ok(endpoint)
     }
@@ -358,7 +368,24 @@ impl Ledger for MemoryLedger {
             return used("timer", &timer.id);
         }
         rows.endpoints.remove(name).ok_or(LedgerError::Missing)?;
+        rows.health.remove(name);
         rows.record(one(event), now);
+        Ok(())
+    }
+
+    fn health(&self, endpoint: Option<&str>, owner: Option<&str>) -> Answer<BTreeMap<String, HealthRow>> {
+        let rows = self.rows();
+        let open = rows.open.iter().filter_map(|place| rows.tasks.get(place));
+        let open = open.filter(|row| owner.is_none_or(|owner| owner == row.task.owner));
+        Ok(rows.health.list(endpoint, open.flat_map(|row| &row.endpoints)))
+    }
+
+    fn note_test(&self, endpoint: &str, test: &EndpointTest, now: Moment) -> Answer<()> {
+        let mut rows = self.rows();
+        if !rows.endpoints.contains_key(endpoint) {
+            return Err(LedgerError::Missing);
+        }
+        rows.health.note_test(endpoint, test, now);
         Ok(())
     }
 

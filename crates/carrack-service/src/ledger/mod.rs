@@ -8,21 +8,24 @@
 pub mod audit;
 #[cfg(test)]
 mod conformance;
+pub mod health;
 pub mod memory;
 pub mod rules;
 pub mod sqlite;
 pub mod tally;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use carrack_core::grant::GrantId;
 
 use self::audit::{AuditFilter, NewAuditLine};
+use self::health::HealthRow;
 use self::tally::{OverviewQuery, OverviewRows};
 use crate::clock::Moment;
 use crate::model::{
-    AuditLine, Blocked, Endpoint, Estimate, Event, EventKind, Fence, NewTask, Progress, Task, TaskFailure, TaskSort,
-    TaskState, Timer, TokenRow, User,
+    AuditLine, Blocked, Endpoint, EndpointTest, Estimate, Event, EventKind, Fence, NewTask, Progress, Task,
+    TaskFailure, TaskSort, TaskState, Timer, TokenRow, User,
 };
 
 /// Why the ledger did not do what it was asked.
@@ -327,6 +330,16 @@ pub trait Ledger: Send + Sync + 'static {
     /// # Errors
     /// [`LedgerError::Missing`]; [`LedgerError::Conflict`] that names what uses it.
     fn remove_endpoint(&self, name: &str, event: &NewEvent, now: Moment) -> Answer<()>;
+
+    /// How endpoints do, by their names: one of them, or all; with the open tasks of an owner, or of all. What nobody
+    /// has used is left out. Changes of tasks tell it, and tests; a new place or another token begins anew.
+    fn health(&self, endpoint: Option<&str>, owner: Option<&str>) -> Answer<BTreeMap<String, HealthRow>>;
+
+    /// Keeps what a test of an endpoint has found, in place of what the one before has.
+    ///
+    /// # Errors
+    /// [`LedgerError::Missing`].
+    fn note_test(&self, endpoint: &str, test: &EndpointTest, now: Moment) -> Answer<()>;
 
     /// Adds a user.
     ///

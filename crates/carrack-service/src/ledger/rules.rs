@@ -136,6 +136,12 @@ pub fn endpoint_may_change(before: &Endpoint, after: &Endpoint, open: &[String])
     Err(LedgerError::Conflict(why))
 }
 
+/// Whether an endpoint that is changed is another one than before, as far as its health goes: it is elsewhere, shows
+/// another token, or allows something else.
+pub fn endpoint_begins_anew(before: (&Endpoint, &Option<Vec<u8>>), after: (&Endpoint, &Option<Vec<u8>>)) -> bool {
+    before.0.location != after.0.location || before.1 != after.1 || before.0.read_only != after.0.read_only
+}
+
 /// Changes a task where the guard holds.
 ///
 /// # Errors
@@ -240,6 +246,7 @@ pub fn unreadable(why: &str) -> TaskFailure {
     TaskFailure {
         code: ErrorCode::Internal.name().to_owned(),
         side: Side::Command.name().to_owned(),
+        endpoint: None,
         why: format!("its row in the ledger cannot be read: {why}"),
         retryable: false,
         hints: vec!["submit it again".to_owned()],

@@ -59,6 +59,10 @@ pub struct OverviewRows {
     pub waiting: Vec<u64>,
     /// Tasks that ran at the end of each step: active, or being cancelled.
     pub running: Vec<u64>,
+    /// Bytes a second of the tasks that are active at present.
+    pub rate: f64,
+    /// What was moved, and how tasks ended, over the whole time.
+    pub sums: Sums,
     /// The most bytes first.
     pub pairs: Vec<PairFigures>,
     /// The most frequent first.
@@ -75,17 +79,23 @@ pub struct Before {
     bytes: u64,
     busy: u64,
     /// None: it was not there.
-    state: Option<TaskState>,
+    pub state: Option<TaskState>,
+    items: u64,
 }
 
 impl Before {
     /// Before a task is accepted.
-    pub const ACCEPTED: Self = Self { bytes: 0, busy: 0, state: None };
+    pub const ACCEPTED: Self = Self { bytes: 0, busy: 0, state: None, items: 0 };
 
     /// Before this task is changed.
     pub fn of(task: &Task) -> Self {
         let Progress { bytes_moved, .. } = task.progress;
-        Self { bytes: bytes_moved, busy: busy(&task.progress), state: Some(task.state) }
+        Self { bytes: bytes_moved, busy: busy(&task.progress), state: Some(task.state), items: items(&task.progress) }
+    }
+
+    /// Whether the task has moved more by now.
+    pub fn has_got_on(&self, after: &Task) -> bool {
+        after.progress.bytes_moved > self.bytes || items(&after.progress) > self.items
     }
 }
 
@@ -113,6 +123,11 @@ impl Shift {
         self.waiting = self.waiting.saturating_add(other.waiting.saturating_mul(times));
         self.running = self.running.saturating_add(other.running.saturating_mul(times));
     }
+}
+
+/// Items that are at the destination.
+fn items(progress: &Progress) -> u64 {
+    progress.items_done.saturating_add(progress.items_skipped)
 }
 
 /// Microseconds in which a worker moved bytes.
@@ -375,6 +390,7 @@ impl Tallies {
             let Some(step) = step(*minute).filter(|step| *step < query.steps) else { continue };
             if is_of(&query.curves_of, owner) {
                 rows.moved[step] += sums.bytes;
+                rows.sums.add(*sums);
             }
             if is_of(&query.rows_of, owner) {
                 pairs.entry((source.clone(), destination.clone())).or_default().add(*sums);

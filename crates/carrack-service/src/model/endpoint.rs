@@ -4,7 +4,7 @@ use carrack_core::request::{Encrypt, Verify};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::option_schema;
+use super::{EndpointHealth, option_schema};
 use crate::clock::Moment;
 
 /// Where an endpoint's root is.
@@ -112,6 +112,9 @@ pub struct Endpoint {
     pub added: Moment,
     /// Grows with every change: the entity tag.
     pub version: u64,
+    /// How it does. It is no part of what is changed: `version` does not grow with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<EndpointHealth>,
 }
 
 impl Endpoint {

@@ -5,6 +5,7 @@ mod address;
 mod bench;
 mod documents;
 mod endpoint;
+mod endpoint_health;
 mod estimate;
 mod event;
 mod files;
@@ -31,6 +32,7 @@ pub use documents::{
     TaskActs, TaskClone, TaskCount, TaskItem, TaskRetry, TaskSelection, TaskUpdate, UserUpdate, Whoami,
 };
 pub use endpoint::{Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, RateWindow};
+pub use endpoint_health::{EndpointFault, EndpointHealth, EndpointTested, HealthState};
 pub use estimate::Estimate;
 pub use event::{Event, EventKind};
 pub use files::{

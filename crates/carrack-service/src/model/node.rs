@@ -23,7 +23,7 @@ pub struct NodeStatus {
     pub rate: f64,
     /// File systems of the endpoints that are its directories.
     pub storage: Vec<StorageStatus>,
-    /// The last test of each endpoint, as far as there was one since the service started.
+    /// The last test of each endpoint, as far as there was one.
     pub tests: Vec<KeptTest>,
 }
 

@@ -21,6 +21,10 @@ pub struct Overview {
     pub waiting: Vec<u64>,
     /// Tasks that ran at the end of each step: active, or being cancelled.
     pub running: Vec<u64>,
+    /// Bytes a second of the tasks that are active at present.
+    pub rate: f64,
+    /// Tasks that ended in this time, by state.
+    pub ended: Vec<StateCount>,
     /// Tasks at present, by state.
     pub states: Vec<StateCount>,
     /// Pairs of places between which something was moved or ended, the most bytes first. A task with several pairs

@@ -336,6 +336,9 @@ pub struct TaskFailure {
     pub code: String,
     /// Where: `source`, `destination`, `command` …
     pub side: String,
+    /// The endpoint where it happened; none: it happened at none, or elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
     /// In words.
     pub why: String,
     /// Whether another attempt can help.

@@ -415,7 +415,7 @@ impl Dispatcher {
             Ok(_) => {}
             Err(NoOrder::Ledger(error)) => return Err(error),
             Err(NoOrder::Failure(failure)) => {
-                return self.move_to(id, TaskState::Failed, EventKind::Ended, Some(failure), times, turned);
+                return self.move_to(id, TaskState::Failed, EventKind::Ended, Some(*failure), times, turned);
             }
         }
         let waited = times.wall.since(task.submitted).as_secs();
@@ -469,7 +469,7 @@ impl Dispatcher {
             Ok(order) => order,
             Err(NoOrder::Ledger(error)) => return Err(error),
             Err(NoOrder::Failure(failure)) => {
-                return self.move_to(id, TaskState::Failed, EventKind::Ended, Some(failure), times, turned);
+                return self.move_to(id, TaskState::Failed, EventKind::Ended, Some(*failure), times, turned);
             }
         };
         let started = self.workers.start(&order);

@@ -80,7 +80,7 @@ pub(super) enum NoOrder {
     /// The ledger did not answer: try again.
     Ledger(LedgerError),
     /// The task fails.
-    Failure(TaskFailure),
+    Failure(Box<TaskFailure>),
 }
 
 impl From<LedgerError> for NoOrder {
@@ -413,7 +413,8 @@ fn climbs(path: &str) -> bool {
 
 fn failed(code: ErrorCode, side: Side, why: String, hint: &str) -> NoOrder {
     let (code, side) = (code.name().to_owned(), side.name().to_owned());
-    NoOrder::Failure(TaskFailure { code, side, why, retryable: false, hints: vec![hint.to_owned()] })
+    let hints = vec![hint.to_owned()];
+    NoOrder::Failure(Box::new(TaskFailure { code, side, endpoint: None, why, retryable: false, hints }))
 }
 
 #[cfg(test)]

@@ -74,6 +74,7 @@ impl Host {
                 has_token: sealed_token.is_some(),
                 added: now,
                 version: 1,
+                health: None,
             };
             host.ledger.add_endpoint(&EndpointRow { endpoint, sealed_token }, &event()).unwrap();
         }

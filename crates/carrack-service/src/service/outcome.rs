@@ -217,5 +217,5 @@ pub(super) fn deadline_failure(task: &Task) -> TaskFailure {
 /// A failure of the service's own that no other attempt mends.
 pub(super) fn failure_of(code: ErrorCode, why: String) -> TaskFailure {
     let (code, side) = (code.name().to_owned(), Side::Command.name().to_owned());
-    TaskFailure { code, side, why, retryable: false, hints: Vec::new() }
+    TaskFailure { code, side, endpoint: None, why, retryable: false, hints: Vec::new() }
 }

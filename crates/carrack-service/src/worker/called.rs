@@ -67,7 +67,8 @@ impl Called {
             (Some(_), None) => format!("{}: {named}", display_bytes(path)),
             _ => named.message_of(path),
         };
-        TaskFailure { why, ..told(failure, path, reached) }
+        let endpoint = self.end_of(failure).map(|end| end.endpoint.clone());
+        TaskFailure { why, endpoint, ..told(failure, path, reached) }
     }
 
     /// The end that a failure is of. One that is named decides: what fails on one side may be the other end's.
@@ -192,7 +193,11 @@ mod tests {
             (Side::Command, None, Some("/state/journal"), "", "/state/journal: gone"),
             (Side::Command, Some(whole), None, "", "@lab:/run/: gone"),
         ] {
-            assert_eq!(called.told(&failure(side, end, path), item.as_bytes(), false).why, expected);
+            let told = called.told(&failure(side, end, path), item.as_bytes(), false);
+            assert_eq!(told.why, expected);
+            // The sentence and the endpoint that it is of are told alike.
+            let named = expected.split_once('@').map(|(_, name)| name.split([':', ' ']).next().unwrap_or_default());
+            assert_eq!(told.endpoint.as_deref(), named, "{expected}");
         }
         let outer = failure(Side::Destination, None, Some("/in/a")).caused_by(failure(Side::Source, Some(whole), None));
         assert_eq!(called.name(outer).message(), "@archive:/in/a: gone: @lab:/run/: gone");

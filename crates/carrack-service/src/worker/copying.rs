@@ -186,7 +186,9 @@ impl Copying<'_, '_> {
             Event::SessionLost { failure, attempt, pause } => {
                 teller.counted_in_all(Counted { faults: 1, ..Counted::default() });
                 self.landed_before = self.landed;
-                let detail = json!({ "attempt": attempt, "pause_seconds": pause.as_secs_f64() });
+                // The attempt has not failed by it: it is no `failure`.
+                let lost = self.attempt.told(&failure, b"");
+                let detail = json!({ "attempt": attempt, "pause_seconds": pause.as_secs_f64(), "lost": lost });
                 teller.event(
                     EventKind::Fault,
                     format!("a session was lost: {}", self.attempt.called.name(failure)),

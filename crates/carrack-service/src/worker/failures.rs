@@ -25,6 +25,7 @@ pub fn told(failure: &Failure, path: &[u8], reached: bool) -> TaskFailure {
     TaskFailure {
         code: failure.code.name().to_owned(),
         side: failure.side.name().to_owned(),
+        endpoint: None,
         why: failure.message_of(path),
         retryable: can_pass(failure, reached),
         hints: Vec::new(),

@@ -71,17 +71,22 @@ export function fill(form, known, request) {
     const field = /** @type {HTMLInputElement|null} */ (form.elements.namedItem(`${option.at}.${option.name}`));
     const value = (option.at === "task" ? request : request.options ?? {})[option.name];
     if (!field || value == null) continue;
-    if (option.kind === "flag") field.checked = Boolean(value);
-    else field.value = String(value);
+    if (option.kind === "flag") { field.checked = Boolean(value); continue; }
+    // What a form does not offer stays as the task has it.
+    if (field instanceof HTMLSelectElement && ![...field.options].some((one) => one.value === String(value))) field.append(new Option(String(value)));
+    field.value = String(value);
   }
 }
+
+/** Choices that no form offers. By its time alone a file is taken for one that is there: stale ones stay. @type {Record<string, string[]>} */
+const KEPT_BACK = { existing: ["older"] };
 
 /** @param {{option: Option}} props */
 function Field({ option }) {
   const name = `${option.at}.${option.name}`, usual = option.default == null || option.kind === "flag" ? "" : String(option.default);
   const left = usual ? `Usual: ${usual}` : "As the service finds best";
   if (option.kind === "flag") return html`<label class="check wide-field"><input type="checkbox" name=${name} defaultChecked=${Boolean(option.default)} /><span>${option.label} <small class="help">${option.help}</small></span></label>`;
-  const field = option.kind === "choice" ? html`<select name=${name}><option value="">${left}</option>${(option.choices ?? []).map(({ value, meaning }) => html`<option value=${value}>${value}: ${meaning}</option>`)}</select>`
+  const field = option.kind === "choice" ? html`<select name=${name}><option value="">${left}</option>${(option.choices ?? []).filter(({ value }) => !KEPT_BACK[option.name]?.includes(value)).map(({ value, meaning }) => html`<option value=${value}>${value}: ${meaning}</option>`)}</select>`
     : option.kind === "number" ? html`<input name=${name} type="number" min=${option.minimum} max=${option.maximum} placeholder=${usual || "automatic"} />`
     : option.kind === "moment" ? html`<input name=${name} type="datetime-local" />`
     : html`<input name=${name} spellcheck=${false} maxlength=${option.kind === "text" ? option.maximum : undefined} placeholder=${usual || (option.kind === "bytes" ? "like 64M" : option.kind === "duration" ? "like 2h" : "")} />`;

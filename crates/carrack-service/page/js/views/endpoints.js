@@ -1,9 +1,9 @@
 // Endpoints: the named places, and what a test of each finds.
-import { html, useMemo, useState } from "../ui.js";
+import { html, useState } from "../ui.js";
 import { all, call } from "../api.js";
 import { useLive } from "../store.js";
-import { Confirm, Copy, Dialog, Empty, Mark, Name, Search, Trouble, useAction } from "../parts.js";
-import { count, plural, rate } from "../format.js";
+import { Confirm, Copy, Dialog, Empty, Mark, Name, Search, Time, Trouble, useAction } from "../parts.js";
+import { plural, rate } from "../format.js";
 
 /** @param {any} at */
 const address = (at) => at.kind === "local" ? at.root
@@ -11,14 +11,16 @@ const address = (at) => at.kind === "local" ? at.root
 /** @type {Record<string, string>} */
 const KINDS = { local: "directory of the service's host", node: "node", ssh: "host behind ssh" };
 
-/** Tasks that are looked at to say how an endpoint does. */
-const LATEST = 500;
+/** @typedef {{state: "ok"|"idle"|"degraded"|"down", last_contact: string|null, last_success: string|null, open_tasks: number, last_test: {time: string, ok: boolean}|null,
+ *   last_fault: {time: string, code: string, why: string|null, task: string|null}|null}} Health */
+/** @type {Record<Health["state"], ["good"|"warn"|"bad"|"", "good"|"wait"|"warn"|"bad", string]>} */
+const HEALTH = { ok: ["good", "good", "OK"], idle: ["", "wait", "Idle"], degraded: ["warn", "warn", "Degraded"], down: ["bad", "bad", "Down"] };
+/** Events after which an endpoint may do otherwise than before. */
+const TURNS = ["endpoint-changed", "started", "fault", "ended", "submitted"];
 
 /** @param {{known: import("../types.js").Whoami}} props */
 export function Endpoints({ known }) {
-  const list = useLive((signal) => all("/endpoints", {}, 5000, signal), [], (event) => event.kind === "endpoint-changed");
-  const tasks = useLive((signal) => call("GET", "/tasks", { query: { limit: LATEST }, signal }), [], (event) => event.kind === "ended" || event.kind === "started" || event.kind === "submitted");
-  const health = useMemo(() => healthOf(tasks.value?.items ?? []), [tasks.value]);
+  const list = useLive((signal) => all("/endpoints", {}, 5000, signal), [], (event) => TURNS.includes(event.kind));
   const [opened, setOpened] = useState(false);
   const [text, setText] = useState("");
   const items = /** @type {any[]} */ (list.value?.items ?? []);
@@ -29,55 +31,36 @@ export function Endpoints({ known }) {
     ${list.loading && html`<p class="quiet">Loading…</p>`}
     ${list.value && fits.length === 0 && html`<div class="sheet">${items.length ? html`<${Empty} title="No endpoint fits"><button onClick=${() => setText("")}>Show all endpoints</button><//>`
       : html`<${Empty} title="No endpoints yet">An endpoint is a named place: a directory of this host, a node, or a host behind ssh.<//>`}</div>`}
-    <div class="cards">${fits.map((endpoint) => html`<${Card} key=${endpoint.name} endpoint=${endpoint} health=${health.get(endpoint.name)} known=${known} again=${list.again} />`)}</div>
+    <div class="cards">${fits.map((endpoint) => html`<${Card} key=${endpoint.name} endpoint=${endpoint} known=${known} again=${list.again} />`)}</div>
     ${opened && html`<${Add} close=${() => setOpened(false)} done=${() => { setOpened(false); list.again(); }} />`}`;
 }
 
-/** @typedef {{open: number, good: number, bad: number, last: import("../types.js").Task|null}} Health */
-
-/** How the latest tasks of each endpoint went. @param {import("../types.js").Task[]} tasks */
-function healthOf(tasks) {
-  /** @type {Map<string, Health>} */
-  const found = new Map();
-  for (const task of tasks) {
-    const names = new Set((task.request.pairs ?? []).flatMap((pair) => [pair.source, pair.destination]).map((place) => /^@([^:/]+)/.exec(place ?? "")?.[1]).filter((name) => name !== undefined));
-    for (const name of names) {
-      const health = found.get(name) ?? { open: 0, good: 0, bad: 0, last: null };
-      if (!task.ended) health.open += 1;
-      else if (task.state === "SUCCEEDED") health.good += 1;
-      else if (task.state !== "CANCELLED") { health.bad += 1; health.last ??= task; }
-      found.set(name, health);
-    }
-  }
-  return found;
+/** From what it is known how an endpoint does. @param {{health: Health}} props */
+function Doing({ health: { last_contact, last_fault, last_test, open_tasks } }) {
+  return html`<dt>Reached</dt><dd>${last_contact ? html`<${Time} at=${last_contact} />` : "never so far"}</dd>
+    ${last_fault && html`<dt>Last fault</dt><dd><${Time} at=${last_fault.time} />: <strong>${last_fault.code}</strong>${last_fault.why && html`, <${Name}>${last_fault.why}<//>`}${last_fault.task && html` <a href=${`#/tasks/${last_fault.task}`}>its task</a>`}</dd>`}
+    ${last_test && html`<dt>Last test</dt><dd><${Time} at=${last_test.time} />: ${last_test.ok ? "passed" : "found faults"}</dd>`}
+    <dt>Tasks</dt><dd>${open_tasks ? plural(open_tasks, "open task") : "none is open"}</dd>`;
 }
 
-/** @param {{health: Health|undefined}} props */
-function Doing({ health }) {
-  const { open, good, bad, last } = health ?? { open: 0, good: 0, bad: 0, last: null };
-  if (!open && !good && !bad) return html`<span class="quiet">no task yet</span>`;
-  return html`${open > 0 && html`${plural(open, "open task")}${good + bad > 0 ? "; " : ""}`}${good + bad > 0 && html`${count(good)} of the latest ${count(good + bad)} succeeded`}
-    ${last && html`, <a href=${`#/tasks/${last.id}`}>the last that did not</a>`}`;
-}
-
-/** @param {{endpoint: any, health: Health|undefined, known: import("../types.js").Whoami, again: () => void}} props */
-function Card({ endpoint, health, known, again }) {
+/** @param {{endpoint: any, known: import("../types.js").Whoami, again: () => void}} props */
+function Card({ endpoint, known, again }) {
   const [found, setFound] = useState(/** @type {any} */ (null));
   const [asked, setAsked] = useState("");
-  const test = useAction(() => call("POST", `/endpoints/${encodeURIComponent(endpoint.name)}/test`), setFound);
+  const test = useAction(() => call("POST", `/endpoints/${encodeURIComponent(endpoint.name)}/test`), (/** @type {any} */ told) => { setFound(told); again(); });
   const { limits, defaults } = endpoint, mine = known.role === "admin" || endpoint.owner === known.user;
   const limited = [limits.transfers != null && `${plural(limits.transfers, "transfer")} at once`, limits.streams != null && plural(limits.streams, "stream"), limits.rate != null && rate(limits.rate)].filter(Boolean);
   const rules = [defaults?.verify && `verify ${defaults.verify}`, defaults?.encrypt && `encrypt ${defaults.encrypt}`].filter(Boolean);
-  const tone = !health || health.good + health.bad === 0 ? "" : health.bad === 0 ? "good" : health.good > health.bad ? "warn" : "bad";
+  const health = /** @type {Health} */ (endpoint.health), [tone, mark, word] = HEALTH[health.state];
   return html`<section class="sheet card" aria-label=${`Endpoint ${endpoint.name}`}><div class="card-head"><h2>@${endpoint.name}</h2>
-      <span class="bar-of-buttons">${endpoint.read_only && html`<span class="chip">read only</span>`}${tone && html`<span class=${`chip ${tone}`}><${Mark} of=${/** @type {"good"|"warn"|"bad"} */ (tone)} />${tone === "good" ? "Works" : tone === "warn" ? "Some fail" : "Fails"}</span>`}</span></div>
+      <span class="bar-of-buttons">${endpoint.read_only && html`<span class="chip">read only</span>`}<span class=${`chip ${tone}`}><${Mark} of=${mark} />${word}</span></span></div>
     ${endpoint.description && html`<p>${endpoint.description}</p>`}
     <dl class="facts small"><dt>Is</dt><dd>${KINDS[endpoint.location.kind]}</dd><dt>At</dt><dd class="mono"><${Name}>${address(endpoint.location)}<//></dd>
       ${endpoint.location.fingerprint && html`<dt>Key</dt><dd><code class="clip" title=${endpoint.location.fingerprint}>${endpoint.location.fingerprint}</code></dd>`}
       <dt>Owner</dt><dd>${endpoint.owner}</dd>${endpoint.users.length > 0 && html`<dt>Used by</dt><dd>${endpoint.users.includes("*") ? "everybody" : endpoint.users.join(", ")}</dd>`}
       <dt>Limits</dt><dd>${limited.length ? limited.join(", ") : "none"}${(limits.timetable ?? []).map((/** @type {any} */ row) => html`<br />${row.from} to ${row.until}: ${row.rate ? rate(row.rate) : "nothing begins"}`)}</dd>
       ${rules.length > 0 && html`<dt>Rules</dt><dd>${rules.join(", ")}</dd>`}
-      <dt>Tasks</dt><dd><${Doing} health=${health} /></dd></dl>
+      <${Doing} health=${health} /></dl>
     <div class="bar-of-buttons">${known.role !== "viewer" && html`<button disabled=${test.busy} aria-label=${`Test ${endpoint.name}`} onClick=${() => test.go()}>${test.busy ? "Testing…" : "Test"}</button>`}
       <a class="button" href=${`#/tasks?endpoint=${encodeURIComponent(endpoint.name)}`} aria-label=${`Tasks of ${endpoint.name}`}>Tasks</a>
       <a class="button" href=${`#/node/${encodeURIComponent(endpoint.name)}`} aria-label=${`Storage and findings of ${endpoint.name}`}>Storage and findings</a>

@@ -1,7 +1,7 @@
 // The node beside the service: what it moves now, the storage of its endpoints, and what the last test of each found.
 import { html, useMemo, useRef } from "../ui.js";
 import { all, call } from "../api.js";
-import { useLive } from "../store.js";
+import { useEvery, useLive } from "../store.js";
 import { Empty, Name, Progress, State, Time, Trouble, useAction } from "../parts.js";
 import { Plot } from "../plot.js";
 import { bytes, count, duration, now, percent, rate, shown, title } from "../format.js";
@@ -18,6 +18,8 @@ import { share, tone } from "./tasks.js";
 const HOUR = 3_600_000, STEPS = 61;
 /** Storage and figures are read again after something ran, but no sooner than this, in milliseconds. */
 const CALM = 5000;
+/** How often they are read again for whoever is told of no events. */
+const SECONDS = 10;
 /** A file system that is fuller than this is marked, in percent. */
 const TIGHT = 85, FULL = 95;
 
@@ -37,6 +39,9 @@ export function NodeView({ known, list, id }) {
     if (event.kind !== "progress" || !listed) return event.task != null;
     return { ...listed, items: listed.items.map((/** @type {Task} */ task) => task.id === event.task && event.detail.progress ? { ...task, progress: event.detail.progress } : task) };
   });
+  // A viewer is told figures of all tasks, and none of the tasks themselves: no event comes of them.
+  const isViewer = known.role === "viewer";
+  useEvery(isViewer ? SECONDS * 1000 : 0, node.again);
   const again = () => { node.again(); active.again(); list.again(); };
   const problem = node.problem ?? active.problem ?? list.problem;
   const head = html`<div class="view-head"><h1>Node</h1>${id && html`<a class="button" href="#/node">All endpoints of the node's service</a>`}</div>
@@ -45,7 +50,7 @@ export function NodeView({ known, list, id }) {
   const endpoints = /** @type {any[]} */ (list.value.items).filter((endpoint) => !id || endpoint.name === id);
   const local = endpoints.filter((endpoint) => endpoint.location.kind === "local");
   const { node: here, figures } = node.value;
-  return html`${head}${!id && html`<${About} node=${here} active=${active.value.items} figures=${figures} /><${Running} tasks=${active.value.items} />`}
+  return html`${head}${!id && html`<${About} node=${here} active=${isViewer ? null : active.value.items} figures=${figures} />${!isViewer && html`<${Running} tasks=${active.value.items} />`}`}
     ${id && endpoints.length === 0 ? html`<div class="sheet"><${Empty} title="No such endpoint"><a href="#/endpoints">All endpoints</a><//></div>` : html`
     <${Space} storage=${here.storage.filter((one) => !id || one.endpoint === id)} />
     <section class="stack" aria-label="Findings"><h2>What the last test of each endpoint found</h2>
@@ -54,10 +59,10 @@ export function NodeView({ known, list, id }) {
     ${local.length > 0 && html`<section class="stack" aria-label="Measurements"><h2>What the storage can do, as it was measured</h2>${local.map((endpoint) => html`<${Measured} key=${endpoint.name} endpoint=${endpoint} known=${known} />`)}</section>`}`}`;
 }
 
-/** @param {{node: Node, active: Task[], figures: import("./overview.js").Figures}} props */
+/** @param {{node: Node, active: Task[]|null, figures: import("./overview.js").Figures}} props */
 function About({ node, active, figures }) {
   const curve = useMemo(() => overTime(figures, { label: "Transfers", lines: [{ label: "Running", unit: "count", values: figures.running }] }), [figures]);
-  return html`<dl class="sheet totals"><div><dt>Rate now</dt><dd>${rate(active.reduce((sum, task) => sum + (task.progress.rates?.now ?? 0), 0))}</dd></div><div><dt>Running</dt><dd>${count(active.length)}</dd></div>
+  return html`<dl class="sheet totals"><div><dt>Rate now</dt><dd>${rate(active ? active.reduce((sum, task) => sum + (task.progress.rates?.now ?? 0), 0) : node.rate)}</dd></div><div><dt>Running</dt><dd>${count(active ? active.length : node.running)}</dd></div>
       <div><dt>Moved in the last hour</dt><dd>${bytes(figures.moved.reduce((sum, one) => sum + one, 0))}</dd></div></dl>
     <section class="sheet pad" aria-label="This node"><dl class="facts small"><dt>Name</dt><dd>${shown(node.name)}</dd><dt>Listens at</dt><dd class="mono">${node.address ?? "no address: no node with a token runs beside the service"}</dd>
       ${node.fingerprint && html`<dt>Key</dt><dd><code class="clip" title=${node.fingerprint}>${node.fingerprint}</code></dd>`}<dt>Version</dt><dd>${node.program}</dd></dl></section>
@@ -93,5 +98,5 @@ function Tested({ endpoint, known, kept, again }) {
   return html`<section class="sheet card" aria-label=${`Test of ${endpoint}`}><div class="card-head"><h3>@${endpoint}</h3>
       ${known.role !== "viewer" && html`<button disabled=${test.busy} aria-label=${`Test ${endpoint}`} onClick=${() => test.go()}>${test.busy ? "Testing…" : "Test"}</button>`}</div>
     <${Trouble} problem=${test.problem} />
-    ${kept ? html`<p class="small quiet">Tested <${Time} at=${kept.time} /></p><${Found} found=${kept.test} />` : html`<p class="small quiet">Not tested since the service started.</p>`}</section>`;
+    ${kept ? html`<p class="small quiet">Tested <${Time} at=${kept.time} /></p><${Found} found=${kept.test} />` : html`<p class="small quiet">Not tested yet.</p>`}</section>`;
 }

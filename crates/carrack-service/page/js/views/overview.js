@@ -1,7 +1,7 @@
 // For whoever looks after it: what moves and waits, what was moved in a time, which pairs work, what went wrong and when.
 import { html, useMemo, useRef, useState } from "../ui.js";
 import { call } from "../api.js";
-import { useLive } from "../store.js";
+import { useEvery, useLive } from "../store.js";
 import { Progress, Segments, State, Time, Trouble } from "../parts.js";
 import { Plot } from "../plot.js";
 import { bytes, count, duration, now, percent, percentText, plural, rate, title } from "../format.js";
@@ -11,13 +11,15 @@ import { share, tone } from "./tasks.js";
 /**
  * @typedef {object} Figures
  * @property {string} from @property {string} to @property {number} step_seconds @property {number[]} moved
- * @property {number[]} waiting @property {number[]} running @property {{state: string, tasks: number}[]} states
+ * @property {number[]} waiting @property {number[]} running @property {number} rate @property {{state: string, tasks: number}[]} ended @property {{state: string, tasks: number}[]} states
  * @property {{source: string, destination: string, bytes: number, rate: number|null, succeeded: number, partial: number, failed: number, cancelled: number, success: number|null}[]} pairs
  * @property {{code: string, side: string, count: number, steps: number[]}[]} failures @property {Task[]} slowest @property {Task[]} stuck
  */
 const SHOWN = 8, HOUR = 3_600_000, DAY = 24 * HOUR;
 /** Figures are read again after an end, but no sooner than this, in milliseconds. */
 const CALM = 5000;
+/** How often they are read again for whoever is told of no events. */
+const SECONDS = 10;
 /** @type {Record<string, [number, number]>} how long, and in how many steps */
 const SPANS = { day: [DAY, 24], week: [7 * DAY, 28], month: [30 * DAY, 30] };
 
@@ -32,6 +34,8 @@ export function Overview({ known }) {
   }, [over], (event) => (event.kind === "ended" || event.kind === "submitted" || event.kind === "started") && performance.now() - read.current > CALM);
   // A viewer is told figures of all tasks, and none of the tasks themselves.
   const isViewer = known.role === "viewer";
+  // No event comes of the tasks of others.
+  useEvery(isViewer ? SECONDS * 1000 : 0, figures.again);
   const open = useLive(async (signal) => {
     if (isViewer) return { active: [], waiting: [] };
     const of = (/** @type {string} */ state) => call("GET", "/tasks", { query: { state, limit: 200 }, signal });
@@ -59,13 +63,13 @@ export function overTime(figures, below) {
 
 /** @param {{figures: Figures, active: Task[], waiting: Task[], isViewer: boolean}} props */
 function Shown({ figures, active, waiting, isViewer }) {
-  const now = active.reduce((sum, task) => sum + (task.progress.rates?.now ?? 0), 0);
+  const now = isViewer ? figures.rate : active.reduce((sum, task) => sum + (task.progress.rates?.now ?? 0), 0);
   const inState = (/** @type {string[]} */ ...states) => figures.states.filter((one) => states.includes(one.state)).reduce((sum, one) => sum + one.tasks, 0);
-  const sum = (/** @type {"succeeded"|"partial"|"failed"} */ what) => figures.pairs.reduce((all, pair) => all + pair[what], 0);
-  const good = sum("succeeded"), judged = good + sum("partial") + sum("failed");
+  const ended = (/** @type {string[]} */ ...states) => figures.ended.filter((one) => states.includes(one.state)).reduce((sum, one) => sum + one.tasks, 0);
+  const good = ended("SUCCEEDED"), judged = ended("SUCCEEDED", "PARTIAL", "FAILED");
   const curve = useMemo(() => overTime(figures, { label: "Tasks", lines: [{ label: "Running", unit: "count", values: figures.running }, { label: "Waiting", unit: "count", values: figures.waiting }] }), [figures]);
-  return html`<dl class="sheet totals">${!isViewer && html`<div><dt>Rate now</dt><dd>${rate(now)}</dd></div>`}<div><dt>Running</dt><dd>${count(inState("ACTIVE", "CANCELLING"))}</dd></div><div><dt>Waiting</dt><dd>${count(inState("QUEUED", "STAGING", "PAUSED"))}</dd></div>
-      <div><dt>Moved</dt><dd>${bytes(figures.moved.reduce((all, one) => all + one, 0))}</dd></div>${!isViewer && html`<div><dt>Succeeded</dt><dd>${judged ? percentText(percent(good, judged)) : "–"}<small>${judged ? `of ${plural(judged, "task")}` : "no task has ended"}</small></dd></div>`}</dl>
+  return html`<dl class="sheet totals"><div><dt>Rate now</dt><dd>${rate(now)}</dd></div><div><dt>Running</dt><dd>${count(inState("ACTIVE", "CANCELLING"))}</dd></div><div><dt>Waiting</dt><dd>${count(inState("QUEUED", "STAGING", "PAUSED"))}</dd></div>
+      <div><dt>Moved</dt><dd>${bytes(figures.moved.reduce((all, one) => all + one, 0))}</dd></div><div><dt>Succeeded</dt><dd>${judged ? percentText(percent(good, judged)) : "–"}<small>${judged ? `of ${plural(judged, "task")}` : "no task has ended"}</small></dd></div></dl>
     <${Plot} label="Throughput and queue" ...${curve} />
     ${!isViewer && html`<div class="columns"><${Queue} title="Active" empty="No task is active." tasks=${active} more="running" />
       <${Queue} title="Waiting" empty="No task waits." tasks=${waiting} more="waiting" /></div>

@@ -54,7 +54,7 @@ function Shown({ task, put, events, eventsComplete, problem, known, go }) {
     <section class="sheet pad big" aria-label="Progress"><${Progress} share=${done} tone=${tone(task.state)} label="Progress" />
       <dl class="figures">
         <div><dt>Done</dt><dd>${done === null ? "counting…" : percentText(done)}<small>${ended || progress.scan_complete ? "" : "of what is listed so far"}</small></dd></div>
-        <div><dt>Moved</dt><dd>${bytes((progress.bytes_moved ?? 0) + (progress.bytes_skipped ?? 0))}<small>of ${bytes(progress.bytes_total)}${progress.bytes_skipped ? `, ${bytes(progress.bytes_skipped)} there before` : ""}</small></dd></div>
+        <div><dt>Moved</dt><dd>${bytes(progress.bytes_moved)}<small>of ${bytes(progress.bytes_total)}${progress.bytes_skipped ? `, ${bytes(progress.bytes_skipped)} there before` : ""}</small></dd></div>
         <div><dt>Verified</dt><dd>${bytes(progress.bytes_verified)}<small>${progress.bytes_resent ? `${bytes(progress.bytes_resent)} sent again` : "nothing sent again"}</small></dd></div>
         <div><dt>Items</dt><dd>${count(progress.items_done)}<small>of ${count(progress.items_total)}${progress.items_skipped ? `, ${count(progress.items_skipped)} skipped` : ""}${failed ? html`, <span class="bad">${count(failed)} failed</span>` : ""}</small></dd></div>
         <div><dt>${ended ? "Mean rate" : "Rate"}</dt><dd>${ended ? rate(progress.rates?.all) : task.state === "ACTIVE" ? rate(progress.rates?.now) : "–"}<small>${task.state === "ACTIVE" ? `${rate(progress.rates?.five_minutes)} in 5 min` : ""}</small></dd></div>

@@ -96,7 +96,9 @@ const COLUMNS = [
     const done = share(task);
     return html`<${Progress} share=${done} tone=${tone(task.state)} label=${`Progress of ${title(task)}`} /><span>${done === null ? "…" : percentText(done)}</span>`; } },
   { title: "Rate", sort: "rate", cls: "num mid", cell: (task) => task.state === "ACTIVE" ? rate(task.progress.rates?.now) : html`<span class="quiet">–</span>` },
-  { title: "Items", cls: "num wide", cell: (task) => count(task.progress.items_total) },
+  { title: "Items done", cls: "num wide", cell: (task) => {
+    const { items_done, items_skipped, items_total } = task.progress, done = (items_done ?? 0) + (items_skipped ?? 0);
+    return html`${count(done)}<span class="quiet"> of ${count(items_total)}</span>`; } },
   { title: "Bytes", sort: "bytes", cls: "num wide", cell: (task) => bytes(task.progress.bytes_total) },
   { title: "Submitted", sort: "created", cls: "num widest", cell: (task) => html`<${Time} at=${task.submitted} />` },
   { title: "Ends", cls: "num wide", cell: (task) => task.ended ? html`<${Time} at=${task.ended} />` : task.state === "ACTIVE" && task.progress.eta_seconds != null

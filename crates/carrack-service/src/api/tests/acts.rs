@@ -28,6 +28,7 @@ fn end(rig: &Rig, id: &str, state: TaskState, code: &str) {
     let failure = TaskFailure {
         code: code.into(),
         side: "destination".into(),
+        endpoint: None,
         why: "no".into(),
         retryable: false,
         hints: Vec::new(),

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
 use crate::client::{Call, Client, ClientError};
-use crate::ledger::{TaskChange, TaskGuard};
+use crate::ledger::{NewEvent, TaskChange, TaskGuard};
 use crate::model::{
-    AuditLine, DryRun, EndpointLocation, Event, ItemState, Listed, LoginRequest, NewEndpoint, NewUser, NodeStatus,
-    Overview, Progress, Rates, Role, Scope, Secret, Task, TaskItem, TaskState, Verb, Windowed,
+    AuditLine, DryRun, Endpoint, EndpointLocation, Event, EventKind, HealthState, ItemState, Listed, LoginRequest,
+    NewEndpoint, NewUser, NodeStatus, Overview, Progress, Rates, Role, Scope, Secret, StateCount, Task, TaskItem,
+    TaskState, Verb, Windowed,
 };
 
 fn status(client: &Client, call: &Call) -> u16 {
@@ -98,6 +99,10 @@ fn overview_is_of_ones_own_tasks_and_of_all_for_admins_and_in_part_for_viewers()
     let overview = |client: &Client| client.get::<Overview>("/overview?steps=24").unwrap();
     let moved = |overview: &Overview| overview.moved.iter().sum::<u64>();
     let (all, own, none, part) = (overview(&rig.local()), overview(&ann), overview(&bob), overview(&eve));
+    for told in [&all, &own, &part] {
+        assert_eq!(told.ended[0], StateCount { state: TaskState::Succeeded, tasks: 1 });
+    }
+    assert_eq!(none.ended[0].tasks, 0);
     for full in [&all, &own] {
         assert_eq!((moved(full), full.pairs.len(), full.slowest.len()), (5 << 20, 1, 1), "{full:?}");
         assert_eq!(full.pairs[0].source, "@annlab");
@@ -191,6 +196,81 @@ fn nodes_tell_storage_and_the_last_tests_of_what_the_caller_sees() {
     local.call(&Call::delete("/endpoints/here")).unwrap();
     add_endpoint(&local, &NewEndpoint { name: "here".into(), ..here }).unwrap();
     assert_eq!(node(&local).tests, [], "another endpoint of that name was never tested");
+}
+
+#[test]
+fn endpoints_tell_how_they_do_and_of_whose_tasks_only_to_who_may_see_them() {
+    let rig = Rig::start();
+    let (local, ann, bob) = (rig.local(), rig.user("ann", Role::User), rig.user("bob", Role::User));
+    add_endpoint(&ann, &endpoint("lab", &["bob"])).unwrap();
+    let health = |client: &Client| {
+        let shown = client.get::<Endpoint>("/endpoints/lab").unwrap().health.unwrap();
+        let listed: Listed<Endpoint> = client.get("/endpoints").unwrap();
+        assert_eq!(listed.items[0].health.as_ref(), Some(&shown));
+        shown
+    };
+    let new = health(&ann);
+    assert_eq!((new.state, new.last_contact, new.last_fault, new.open_tasks), (HealthState::Idle, None, None, 0));
+    let task = submit(&bob, &copy("@lab:/secret", "@lab:/b")).unwrap();
+    let failure = json!({
+        "code": "connect-failed", "side": "link", "endpoint": "lab", "why": "no way to /secret", "retryable": true,
+    });
+    let detail = json!({ "failure": failure });
+    let fault = NewEvent {
+        kind: EventKind::Fault,
+        owner: "bob".into(),
+        task: Some(task.id.clone()),
+        subject: None,
+        text: "it failed".into(),
+        detail,
+    };
+    let now = rig.ledger.task(&task.id).unwrap().submitted;
+    rig.ledger.change_task(&task.id, &TaskGuard::default(), &TaskChange::default(), &[fault], now).unwrap();
+    for (client, open, why) in
+        [(&local, 1, Some("no way to /secret")), (&bob, 1, Some("no way to /secret")), (&ann, 0, None)]
+    {
+        let told = health(client);
+        assert_eq!((told.state, told.open_tasks), (HealthState::Down, open));
+        let fault = told.last_fault.unwrap();
+        assert_eq!((fault.code.as_str(), fault.unreached, fault.why.as_deref()), ("connect-failed", true, why));
+        assert_eq!(fault.task.is_some(), why.is_some());
+    }
+    // Its test says the contrary, and is kept by the ledger.
+    ann.call(&Call::post("/endpoints/lab/test")).unwrap();
+    let tested = health(&ann);
+    assert_eq!((tested.state, tested.last_test.map(|test| test.ok)), (HealthState::Ok, Some(true)));
+    let kept = rig.ledger.health(Some("lab"), None).unwrap();
+    assert!(kept["lab"].test.is_some() && kept["lab"].success >= Some(now), "{kept:?}");
+}
+
+#[test]
+fn viewers_are_told_the_rate_of_all_tasks() {
+    let rig = Rig::start();
+    let (ann, bob, eve) = (rig.user("ann", Role::User), rig.user("bob", Role::User), rig.user("eve", Role::Viewer));
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let task = submit(&ann, &copy("@lab:/a", "@lab:/b")).unwrap();
+    let now = rig.ledger.task(&task.id).unwrap().submitted;
+    let note = |kind| NewEvent {
+        kind,
+        owner: "ann".into(),
+        task: Some(task.id.clone()),
+        subject: None,
+        text: "it begins".into(),
+        detail: json!({}),
+    };
+    rig.ledger.claim(&task.id, now, &note(EventKind::Started)).unwrap();
+    let progress = Some(Progress { rates: Rates { now: 5e6, ..Rates::default() }, ..Progress::default() });
+    let change = TaskChange { progress, ..TaskChange::default() };
+    rig.ledger.change_task(&task.id, &TaskGuard::default(), &change, &[], now).unwrap();
+    let rates = |client: &Client| {
+        let overview: Overview = client.get("/overview").unwrap();
+        let node = client.get::<Listed<NodeStatus>>("/nodes").unwrap().items.remove(0);
+        (overview.rate, node.rate, node.running)
+    };
+    for client in [&ann, &eve, &rig.local()] {
+        assert_eq!(rates(client), (5e6, 5e6, 1));
+    }
+    assert_eq!(rates(&bob), (0.0, 0.0, 0));
 }
 
 #[test]

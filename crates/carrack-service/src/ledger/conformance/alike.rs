@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use super::health::fails;
+use super::places::{event, row};
 use super::{ANY, all_events, at, estimate, first, note, submission};
 use crate::clock::Moment;
 use crate::ledger::memory::MemoryLedger;
@@ -102,7 +104,9 @@ fn carry_out(ledger: &dyn Ledger, call: &Call, now: Moment) -> String {
                 }),
                 ..TaskChange::default()
             };
-            said(ledger.change_task(&name(*task), &guard, &change, &[note(&name(*task), "changed")], now))
+            let code = ["connect-failed", "no-space", "not-found"][usize::from(*task % 3)];
+            let event = if wants.1 { fails(&name(*task), code, Some("here")) } else { note(&name(*task), "changed") };
+            said(ledger.change_task(&name(*task), &guard, &change, &[event], now))
         }
         Call::Reopen { task } => said(ledger.reopen(&name(*task), now, None, &note(&name(*task), "again"))),
         Call::Record { task } => said(ledger.record(&[note(&name(*task), "told")], now)),
@@ -139,11 +143,15 @@ proptest! {
         let directory = tempfile::tempdir().unwrap();
         let sqlite = SqliteLedger::open(&directory.path().join("ledger.db"), at(0)).unwrap();
         let memory = MemoryLedger::new();
+        for ledger in [&sqlite as &dyn Ledger, &memory] {
+            ledger.add_endpoint(&row("here", 0), &event("added")).unwrap();
+        }
         for (second, call) in (0..).zip(&calls) {
             let answers = [carry_out(&sqlite, call, at(second)), carry_out(&memory, call, at(second))];
             prop_assert_eq!(&answers[0], &answers[1], "{:?} as call {}", call, second);
             prop_assert_eq!(said(sqlite.count_tasks()), said(memory.count_tasks()));
             prop_assert_eq!(said(sqlite.open_tasks()), said(memory.open_tasks()));
+            prop_assert_eq!(said(sqlite.health(None, None)), said(memory.health(None, None)));
         }
         prop_assert_eq!(all_events(&sqlite), all_events(&memory));
         prop_assert_eq!(said(sqlite.event_range()), said(memory.event_range()));

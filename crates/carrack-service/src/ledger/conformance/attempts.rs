@@ -43,6 +43,7 @@ fn failure() -> TaskFailure {
     TaskFailure {
         code: "silence".to_owned(),
         side: "link".to_owned(),
+        endpoint: None,
         why: "nothing was heard for 30 s".to_owned(),
         retryable: true,
         hints: vec!["wait".to_owned()],

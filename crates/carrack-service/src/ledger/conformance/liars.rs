@@ -1,17 +1,20 @@
 //! The suite notices a ledger that lies: each of these breaks one promise.
 
+use std::collections::BTreeMap;
+
 use carrack_core::grant::GrantId;
 
 use super::check_those;
 use crate::clock::Moment;
 use crate::ledger::audit::{AuditFilter, NewAuditLine};
+use crate::ledger::health::HealthRow;
 use crate::ledger::memory::MemoryLedger;
 use crate::ledger::tally::{OverviewQuery, OverviewRows};
 use crate::ledger::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
     TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow,
 };
-use crate::model::{AuditLine, Endpoint, Event, Task, TaskState, Timer, TokenRow, User};
+use crate::model::{AuditLine, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, User};
 
 /// A promise that is broken.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,6 +68,8 @@ impl Ledger for Liar {
         endpoint(name: &str) -> EndpointRow;
         endpoints(page: &Page) -> Vec<Endpoint>;
         change_endpoint(row: &EndpointRow, event: &NewEvent, now: Moment) -> Endpoint;
+        health(endpoint: Option<&str>, owner: Option<&str>) -> BTreeMap<String, HealthRow>;
+        note_test(endpoint: &str, test: &EndpointTest, now: Moment) -> ();
         add_user(row: &UserRow) -> ();
         user(name: &str) -> UserRow;
         user_of_account(account: u32) -> Option<UserRow>;

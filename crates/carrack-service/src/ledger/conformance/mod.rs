@@ -6,6 +6,7 @@ mod attempts;
 mod crowd;
 mod events;
 mod figures;
+mod health;
 mod identity;
 mod liars;
 mod places;
@@ -46,6 +47,7 @@ const RULES: &[&[Rule]] = &[
     timers::RULES,
     crowd::RULES,
     figures::RULES,
+    health::RULES,
 ];
 
 /// Tries a ledger by every rule, each with one of its own, and tells which are broken.

@@ -34,7 +34,7 @@ fn location(number: usize) -> EndpointLocation {
     }
 }
 
-fn row(name: &str, number: usize) -> EndpointRow {
+pub fn row(name: &str, number: usize) -> EndpointRow {
     let window = RateWindow { from: "22:00".to_owned(), until: "06:00".to_owned(), rate: 1 << 40 };
     let limits = EndpointLimits { transfers: Some(3), streams: Some(8), rate: None, timetable: vec![window] };
     EndpointRow {
@@ -51,12 +51,13 @@ fn row(name: &str, number: usize) -> EndpointRow {
             has_token: number == 1,
             added: at(2),
             version: 1,
+            health: None,
         },
         sealed_token: (number == 1).then(|| vec![0, 255, 7]),
     }
 }
 
-fn event(text: &str) -> NewEvent {
+pub fn event(text: &str) -> NewEvent {
     NewEvent {
         kind: EventKind::EndpointChanged,
         owner: "ada".to_owned(),

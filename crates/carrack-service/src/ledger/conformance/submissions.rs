@@ -173,6 +173,7 @@ fn tasks_are_listed_by_each_filter(ledger: &dyn Ledger) {
     let failure = |code: &str| TaskFailure {
         code: code.to_owned(),
         side: "source".to_owned(),
+        endpoint: None,
         why: "no-space".to_owned(),
         retryable: false,
         hints: Vec::new(),

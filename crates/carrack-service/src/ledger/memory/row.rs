@@ -1,5 +1,7 @@
 //! A task in memory: which filters it passes, and before which other ones it stands.
 
+use std::collections::BTreeMap;
+
 use crate::ledger::{TaskFilter, rules};
 use crate::model::{NewTask, Task, TaskSort, TaskState};
 
@@ -39,4 +41,9 @@ pub fn order(sort: TaskSort, one: &Task, other: &Task) -> std::cmp::Ordering {
         TaskSort::Bytes => one.progress.bytes_moved.cmp(&other.progress.bytes_moved),
         TaskSort::Rate => one.progress.rates.all.total_cmp(&other.progress.rates.all),
     }
+}
+
+/// The rows before a place, the latest first.
+pub fn latest<T>(rows: &BTreeMap<u64, T>, before: Option<u64>) -> impl Iterator<Item = &T> {
+    rows.range(..before.unwrap_or(u64::MAX)).rev().map(|(_, row)| row)
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use super::{Done, count, document, events, integer, limit, parsed};
+use super::{Done, count, document, events, health, integer, limit, parsed};
 use crate::clock::Moment;
 use crate::ledger::{EndpointRow, LedgerError, NewEvent, Page, rules};
 use crate::model::Endpoint;
@@ -33,7 +33,7 @@ pub fn list(connection: &Connection, page: &Page) -> Done<Vec<Endpoint>> {
 }
 
 pub fn change(transaction: &Transaction<'_>, row: &EndpointRow, event: &NewEvent, now: Moment) -> Done<Endpoint> {
-    let known = find(transaction, &row.endpoint.name)?.endpoint;
+    let EndpointRow { endpoint: known, sealed_token } = find(transaction, &row.endpoint.name)?;
     let before = known.version;
     if before != row.endpoint.version {
         return Err(LedgerError::Conflict(format!("endpoint {} has changed meanwhile", row.endpoint.name)).into());
@@ -45,6 +45,9 @@ pub fn change(transaction: &Transaction<'_>, row: &EndpointRow, event: &NewEvent
         "UPDATE endpoint SET document = ?, sealed_token = ?, version = ? WHERE name = ?",
         params![document(&endpoint)?, row.sealed_token, integer(endpoint.version), endpoint.name],
     )?;
+    if rules::endpoint_begins_anew((&known, &sealed_token), (&endpoint, &row.sealed_token)) {
+        health::forget(transaction, &endpoint.name)?;
+    }
     events::insert(transaction, std::slice::from_ref(event), now)?;
     Ok(endpoint)
 }
@@ -73,6 +76,7 @@ pub fn remove(transaction: &Transaction<'_>, name: &str, event: &NewEvent, now: 
     if transaction.execute("DELETE FROM endpoint WHERE name = ?", [name])? == 0 {
         return Err(LedgerError::Missing.into());
     }
+    health::forget(transaction, name)?;
     events::insert(transaction, std::slice::from_ref(event), now)
 }
 

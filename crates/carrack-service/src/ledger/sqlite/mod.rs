@@ -11,6 +11,7 @@ mod endpoints;
 mod error;
 mod events;
 mod file_system;
+mod health;
 mod identity;
 mod migrations;
 mod open;
@@ -19,6 +20,7 @@ mod tally;
 mod tasks;
 mod timers;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -30,13 +32,14 @@ use carrack_core::grant::GrantId;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, ffi};
 
 use super::audit::{AuditFilter, NewAuditLine};
+use super::health::HealthRow;
 use super::tally::{OverviewQuery, OverviewRows};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
     TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow, rules,
 };
 use crate::clock::Moment;
-use crate::model::{AuditLine, Endpoint, Event, Task, TaskState, Timer, TokenRow, User};
+use crate::model::{AuditLine, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, User};
 pub use error::{OpenError, OpenErrorKind};
 
 /// Connections that read at the same time.
@@ -371,6 +374,14 @@ impl Ledger for SqliteLedger {
 
     fn remove_endpoint(&self, name: &str, event: &NewEvent, now: Moment) -> Answer<()> {
         self.write(|transaction| endpoints::remove(transaction, name, event, now))
+    }
+
+    fn health(&self, endpoint: Option<&str>, owner: Option<&str>) -> Answer<BTreeMap<String, HealthRow>> {
+        self.read(|connection| health::list(connection, endpoint, owner))
+    }
+
+    fn note_test(&self, endpoint: &str, test: &EndpointTest, now: Moment) -> Answer<()> {
+        self.write(|transaction| health::note_test(transaction, endpoint, test, now))
     }
 
     fn add_user(&self, row: &UserRow) -> Answer<()> {

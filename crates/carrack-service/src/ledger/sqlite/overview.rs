@@ -19,6 +19,8 @@ pub fn overview(connection: &Connection, query: &OverviewQuery) -> Done<Overview
         moved: moved(connection, query)?,
         waiting,
         running,
+        rate: rate(connection, query)?,
+        sums: sums(connection, query)?,
         pairs: pairs(connection, query)?,
         failures: causes(connection, query)?,
         slowest: slowest(connection, query)?,
@@ -47,6 +49,30 @@ fn moved(connection: &Connection, query: &OverviewQuery) -> Done<Vec<u64>> {
         }
     }
     Ok(moved)
+}
+
+/// Over all pairs.
+fn sums(connection: &Connection, query: &OverviewQuery) -> Done<Sums> {
+    let sql = format!(
+        "SELECT total(bytes), total(busy), total(succeeded), total(partial), total(failed), total(cancelled)
+         FROM tally WHERE {THEN}"
+    );
+    let values = named_params! { ":from": query.from.0, ":to": query.to().0, ":owner": query.curves_of };
+    let sums = connection.query_row(&sql, values, |row| {
+        // A float becomes the nearest integer there is.
+        let at = |column: usize| row.get::<_, f64>(column).map(|sum| sum as u64);
+        let (bytes, busy, succeeded, partial, failed, cancelled) = (at(0)?, at(1)?, at(2)?, at(3)?, at(4)?, at(5)?);
+        Ok(Sums { bytes, busy, succeeded, partial, failed, cancelled })
+    });
+    Ok(sums?)
+}
+
+fn rate(connection: &Connection, query: &OverviewQuery) -> Done<f64> {
+    let sql = format!(
+        "SELECT total({}) FROM task WHERE ended IS NULL AND state = 'ACTIVE' AND (?1 IS NULL OR owner = ?1)",
+        number("rates.now")
+    );
+    Ok(connection.query_row(&sql, [&query.curves_of], |row| row.get(0))?)
 }
 
 fn pairs(connection: &Connection, query: &OverviewQuery) -> Done<Vec<crate::model::PairFigures>> {

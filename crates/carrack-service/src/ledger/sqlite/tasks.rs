@@ -3,7 +3,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, params_from_iter};
 
-use super::{Done, audit, count, document, events, integer, limit, tally};
+use super::{Done, audit, count, document, events, health, integer, limit, tally};
 use crate::clock::Moment;
 use crate::ledger::tally::{Before, Tally};
 use crate::ledger::{
@@ -318,9 +318,12 @@ pub fn put(transaction: &Transaction<'_>, before: Before, task: &Task, events: &
     tell(transaction, before, task, events, now)
 }
 
-/// Writes the events of a change, and counts it.
+/// Writes the events of a change, counts it, and notes what it shows of endpoints.
 fn tell(transaction: &Transaction<'_>, before: Before, task: &Task, events: &[NewEvent], now: Moment) -> Done<()> {
     events::insert(transaction, events, now)?;
+    for (endpoint, sign) in crate::ledger::health::of_change(&before, task, events, now) {
+        health::add(transaction, &endpoint, &sign, now)?;
+    }
     Tally::of_change(before, task, events, now).map_or(Ok(()), |tally| tally::add(transaction, &tally))
 }
 

@@ -1,6 +1,7 @@
 //! A ledger that fails: at a chosen call, before or after it was done, for good (the service was killed there) or once;
 //! or because it is full.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -8,13 +9,14 @@ use carrack_core::grant::GrantId;
 
 use crate::clock::Moment;
 use crate::ledger::audit::{AuditFilter, NewAuditLine};
+use crate::ledger::health::HealthRow;
 use crate::ledger::memory::MemoryLedger;
 use crate::ledger::tally::{OverviewQuery, OverviewRows};
 use crate::ledger::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
     TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow,
 };
-use crate::model::{AuditLine, Endpoint, Event, Task, TaskState, Timer, TokenRow, User};
+use crate::model::{AuditLine, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, User};
 
 /// What goes wrong. Shared with the script.
 #[derive(Debug, Default)]
@@ -87,6 +89,8 @@ hand_on! {
     "writes" fn add_endpoint(row: &EndpointRow, event: &NewEvent) -> ();
     "reads" fn endpoint(name: &str) -> EndpointRow;
     "reads" fn endpoints(page: &Page) -> Vec<Endpoint>;
+    "reads" fn health(endpoint: Option<&str>, owner: Option<&str>) -> BTreeMap<String, HealthRow>;
+    "writes" fn note_test(endpoint: &str, test: &EndpointTest, now: Moment) -> ();
     "writes" fn change_endpoint(row: &EndpointRow, event: &NewEvent, now: Moment) -> Endpoint;
     "writes" fn remove_endpoint(name: &str, event: &NewEvent, now: Moment) -> ();
     "writes" fn add_user(row: &UserRow) -> ();

@@ -574,6 +574,7 @@ fn endpoint(name: &str, transfers: Option<u32>, added: Moment) -> EndpointRow {
         has_token: false,
         added,
         version: 1,
+        health: None,
     };
     EndpointRow { endpoint, sealed_token: None }
 }

@@ -212,7 +212,7 @@ impl World {
 
 fn failure(code: &str, why: &str, retryable: bool) -> Option<TaskFailure> {
     let (code, side, why) = (code.to_owned(), "link".to_owned(), why.to_owned());
-    Some(TaskFailure { code, side, why, retryable, hints: vec![] })
+    Some(TaskFailure { code, side, endpoint: None, why, retryable, hints: vec![] })
 }
 
 impl TaskWorld {

@@ -1,18 +1,20 @@
 //! Endpoints.
 
-use carrack_service::model::{Endpoint, EndpointLimits};
+use carrack_service::clock::Moment;
+use carrack_service::model::{Endpoint, EndpointFault, EndpointHealth, EndpointLimits};
 
 use super::{shortened, time};
 use crate::cli::task_location::shown_endpoint_location;
 use crate::output::{format, human};
 
 /// Headings of [`endpoint_row`].
-pub const ENDPOINT_HEADINGS: [&str; 4] = ["ENDPOINT", "OWNER", "MAY", "LOCATION"];
+pub const ENDPOINT_HEADINGS: [&str; 5] = ["ENDPOINT", "HEALTH", "OWNER", "MAY", "LOCATION"];
 
 /// An endpoint in a list.
-pub fn endpoint_row(endpoint: &Endpoint) -> [String; 4] {
+pub fn endpoint_row(endpoint: &Endpoint) -> [String; 5] {
     [
         human::safe(&endpoint.name),
+        endpoint.health.as_ref().map_or("-", |health| health.state.name()).to_owned(),
         human::safe(&endpoint.owner),
         may(endpoint).to_owned(),
         shortened(&shown_endpoint_location(&endpoint.location), 100),
@@ -21,6 +23,27 @@ pub fn endpoint_row(endpoint: &Endpoint) -> [String; 4] {
 
 fn may(endpoint: &Endpoint) -> &'static str {
     if endpoint.read_only { "read" } else { "write" }
+}
+
+/// How an endpoint does, and from what that is known.
+fn health_lines(health: &EndpointHealth) -> Vec<String> {
+    let EndpointHealth { state, last_contact, last_success, last_fault, last_test, open_tasks } = health;
+    let when = |moment: &Option<Moment>| moment.map_or_else(|| "never".to_owned(), time);
+    let mut lines = vec![
+        format!("  health: {}", state.name()),
+        format!("  last reached: {}", when(last_contact)),
+        format!("  last success: {}", when(last_success)),
+    ];
+    if let Some(EndpointFault { time: at, code, why, task, .. }) = last_fault {
+        let why = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        let task = task.as_ref().map_or_else(String::new, |task| format!(" (task {task})"));
+        lines.push(format!("  last fault: {}, {code}{why}{task}", time(*at)));
+    }
+    if let Some(test) = last_test {
+        lines.push(format!("  last test: {}, {}", time(test.time), if test.ok { "passed" } else { "found faults" }));
+    }
+    lines.push(format!("  open tasks: {open_tasks}"));
+    lines
 }
 
 /// An endpoint in full.
@@ -66,5 +89,8 @@ pub fn endpoint_lines(endpoint: &Endpoint) -> Vec<String> {
         line("description", endpoint.description.clone());
     }
     line("added", time(endpoint.added));
+    if let Some(health) = &endpoint.health {
+        lines.extend(health_lines(health));
+    }
     lines.iter().map(|line| human::safe(line)).collect()
 }

@@ -32,6 +32,7 @@ mod tests {
         let failure = TaskFailure {
             code: "permission-denied".into(),
             side: "source".into(),
+            endpoint: None,
             why: "open: Permission denied, \"no\"".into(),
             retryable: false,
             hints: Vec::new(),

@@ -338,6 +338,7 @@ pub mod tests {
         let failure = TaskFailure {
             code: "no-space".into(),
             side: "destination".into(),
+            endpoint: None,
             why: "disk full".into(),
             retryable: false,
             hints: vec!["free some".into()],
