@@ -239,10 +239,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "extended attributes of small files are not looked for",
         "crates/carrack-engine/src/storage/posix/source.rs",
-        [
-            "others: self.uncarried.of_file(&self.stat, &self.file) }",
-            "others: self.uncarried.of_stat(&self.stat) }",
-        ],
+        ["others: self.uncarried.of_file(&self.stat, &self.file) }", "others: self.uncarried.of_stat(&self.stat) }"],
         UNKEPT,
     ),
     mutation(

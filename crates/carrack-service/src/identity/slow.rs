@@ -1,7 +1,7 @@
 //! Guessing is made slow: after a few failures of one user from one network, further tries are refused for a while that
 //! doubles. A crowd of networks has a bound for each user, too; networks from which the user has logged in before are
-//! outside it, so that a crowd does not lock the user out there. The tables are bounded; what has been quiet for longest
-//! is forgotten first.
+//! outside it, so that a crowd does not lock the user out there. The tables are bounded; what has been quiet for
+//! longest is forgotten first.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -5,7 +5,7 @@
 use std::io;
 use std::sync::Mutex;
 
-use carrack_core::attributes::{OtherAttributes, CopyFacts, Time};
+use carrack_core::attributes::{CopyFacts, OtherAttributes, Time};
 use carrack_core::report::{self, UnkeptAttributes, UnkeptDirectories};
 use carrack_sys::dir::{Kind, Stat};
 
