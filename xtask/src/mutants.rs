@@ -2,6 +2,7 @@
 //! and a quick test that is named beside it must then fail. A mutation whose text is no longer found is an error, so
 //! that the list cannot rot.
 
+mod borders;
 mod core;
 mod engine;
 mod grants;
@@ -65,6 +66,7 @@ const STORES: &str = "-p carrack-engine --test stores";
 
 /// By what they are about.
 const MUTATIONS: &[&[Mutation]] = &[
+    borders::MUTATIONS,
     core::MUTATIONS,
     engine::MUTATIONS,
     grants::MUTATIONS,

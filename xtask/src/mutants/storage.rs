@@ -135,8 +135,8 @@ pub const MUTATIONS: &[Mutation] = &[
         "hidden names of other copies are copied",
         "crates/carrack-engine/src/storage/posix/walk.rs",
         [
-            "Ok(stat) if is_own(&entry.name, stat.kind) => {",
-            "Ok(stat) if is_own(&entry.name, stat.kind) && full.is_empty() => {",
+            "Ok(looked) if is_own(&entry.name, looked.stat.kind) => {",
+            "Ok(looked) if is_own(&entry.name, looked.stat.kind) && full.is_empty() => {",
         ],
         "-p carrack --test system torn::markers",
     ),

@@ -243,22 +243,17 @@ impl Orders {
         }
     }
 
-    /// What the token that a request came by allows; none: it came by none that narrows it.
+    /// What the token that a request came by allows; none: it came by none that narrows it. What was accepted before a
+    /// token expired is carried to its end.
     fn scope(&self, request: &NewTask) -> Result<Option<Scope>, NoOrder> {
         let Some(id) = &request.token else { return Ok(None) };
-        let ended = |why: &str| {
-            let why = format!("the token that the task was submitted with {why}");
-            Err(failed(
-                ErrorCode::PermissionDenied,
-                Side::Command,
-                why,
-                "clone the task with another token, or logged in",
-            ))
-        };
         match self.ledger.token(id) {
-            Ok((row, _, _)) if row.expires.is_some_and(|expires| expires <= self.clock.now()) => ended("has expired"),
             Ok((row, _, _)) => Ok(row.scope),
-            Err(LedgerError::Missing) => ended("was revoked"),
+            Err(LedgerError::Missing) => {
+                let why = "the token that the task was submitted with was revoked".to_owned();
+                let hint = "clone the task with another token, or logged in";
+                Err(failed(ErrorCode::PermissionDenied, Side::Command, why, hint))
+            }
             Err(error) => Err(error.into()),
         }
     }

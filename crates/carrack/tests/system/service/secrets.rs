@@ -181,3 +181,46 @@ fn service_writes_and_shows_no_secret() {
     let ended = service.child.wait().unwrap();
     assert!(ended.signal().is_some() && !ended.core_dumped(), "{ended}");
 }
+
+#[test]
+fn token_for_a_path_reaches_nothing_else_by_a_link_in_a_task() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "far", &[]);
+    let service = Service::start(&sandbox, &[]);
+    add_node(&sandbox, "far", &node);
+    fs::create_dir_all(sandbox.path("here")).unwrap();
+    sandbox.ok(["endpoint", "add", "here", sandbox.path("here").to_str().unwrap()]);
+    sandbox.ok(["service", "user", "add", "ada"]);
+    let url = format!("https://{}", service.told("service https://"));
+    for name in ["here", "far"] {
+        sandbox.ok(["endpoint", "edit", name, "--users", "ada"]);
+        let root = sandbox.path(name);
+        sandbox.write(root.join("other/secret"), "canary");
+        sandbox.write(root.join("other/kept"), "kept");
+        sandbox.write(root.join("sub/file"), "open");
+        std::os::unix::fs::symlink("../other", root.join("sub/link")).unwrap();
+        let create = ["service", "token", "create", "--user", "ada", "--label", "test", "--verbs"];
+        let scope = ["tasks,read,write,delete,view", "--endpoint", name, "--path", "/sub"];
+        let token = sandbox.write("ada.token", sandbox.ok(create.iter().chain(&scope)).stdout.trim());
+        let ada = |words: &[&str]| {
+            let mut command = sandbox.carrack();
+            command.env("HOME", sandbox.path(format!("ada-{name}"))).args(words).args(["--service", &url]);
+            crate::support::ran(command.stdin(fs::File::open(&token).unwrap()).output_in_time().unwrap())
+        };
+        assert_eq!(ada(&["login", "--token"]).code, 0);
+        let place = |path: &str| format!("@{name}:/sub/{path}");
+        let state = |words: &[&str]| {
+            let submitted = ada(words);
+            assert_eq!(submitted.code, 0, "{words:?}: {}", submitted.stderr);
+            sandbox.run(["task", "wait", submitted.stdout.trim(), "--timeout=120s"]);
+            object(&sandbox, &["task", "show", submitted.stdout.trim()])["state"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(state(&["task", "submit", &place("file"), &place("copy")]), "SUCCEEDED", "{name}");
+        for (from, to) in [("link/secret", "got"), ("file", "link/put"), ("link/", "all/")] {
+            assert_ne!(state(&["task", "submit", &place(from), &place(to)]), "SUCCEEDED", "{name} {from} {to}");
+        }
+        assert_ne!(state(&["task", "submit", "--kind=delete", &place("link/kept")]), "SUCCEEDED", "{name}");
+        assert_eq!(fs::read(root.join("other/kept")).unwrap(), b"kept");
+        assert!(!root.join("other/put").exists() && !root.join("sub/got").exists() && !root.join("sub/all").exists());
+    }
+}

@@ -1,0 +1,104 @@
+//! What callers of the service may do, how much of it they may take, and what is looked at again.
+
+use super::{Mutation, mutation};
+
+const SHARES: &str = "-p carrack-service --lib api::shares";
+const BODIES: &str = "-p carrack-service --lib api::tests::bodies";
+const TOKENS: &str = "-p carrack-service --lib api::tests::tokens";
+const ORDERS: &str = "-p carrack-service --lib service::orders";
+
+pub(super) const MUTATIONS: &[Mutation] = &[
+    mutation(
+        "one caller holds all that there is",
+        "crates/carrack-service/src/api/shares.rs",
+        ["if own > left {", "if own > self.total {"],
+        SHARES,
+    ),
+    mutation(
+        "a large body is read before anybody looks who sends it",
+        "crates/carrack-service/src/api/bodies.rs",
+        ["declared.is_none_or(|length| length > SMALL_BYTES)", "declared.is_none_or(|length| length < SMALL_BYTES)"],
+        BODIES,
+    ),
+    mutation(
+        "a document says as much as it likes",
+        "crates/carrack-service/src/api/bodies.rs",
+        [".count() > VALUES_MAX", ".count() > usize::MAX - VALUES_MAX"],
+        BODIES,
+    ),
+    mutation(
+        "any header with credentials makes a request for another host right",
+        "crates/carrack-service/src/api/host.rs",
+        ["!is_open(method, path) && bearer(headers).is_some()", "headers.contains_key(header::AUTHORIZATION)"],
+        "-p carrack-service --lib api::tests::hosts",
+    ),
+    mutation(
+        "a token makes one that lasts longer",
+        "crates/carrack-service/src/api/tokens.rs",
+        ["ends_before && is_within", "(ends_before || is_within) && is_within"],
+        TOKENS,
+    ),
+    mutation(
+        "a scope is within a narrower one",
+        "crates/carrack-service/src/identity/rules.rs",
+        ["other.lacks(&scope.verbs).is_empty()", "(scope.verbs.is_empty() || at_place)"],
+        "-p carrack-service --lib identity::rules",
+    ),
+    mutation(
+        "a token with a scope makes logins",
+        "crates/carrack-service/src/api/mod.rs",
+        ["if !caller.is_scoped() && (caller.via", "if caller.is_scoped() || (caller.via"],
+        TOKENS,
+    ),
+    mutation(
+        "an endpoint of this host stays open though its owner is no admin",
+        "crates/carrack-service/src/api/mod.rs",
+        ["|| self.is_admin(&endpoint.owner)? {", "|| self.is_admin(&endpoint.owner).is_ok() {"],
+        TOKENS,
+    ),
+    mutation(
+        "tasks use an endpoint of this host though its owner is no admin",
+        "crates/carrack-service/src/service/orders.rs",
+        ["if !is_admins && endpoint.location.is_of_service() {", "if !is_admins && name.is_empty() {"],
+        ORDERS,
+    ),
+    mutation(
+        "a task reaches what its token is not for",
+        "crates/carrack-service/src/service/orders.rs",
+        ["*within = wanted.within.map(ToString::to_string)", "*within = None"],
+        ORDERS,
+    ),
+    mutation(
+        "a viewer's tasks go on",
+        "crates/carrack-service/src/service/orders.rs",
+        [
+            "Ok(row) if row.user.enabled && row.user.role == Role::Viewer",
+            "Ok(row) if !row.user.enabled && row.user.role == Role::Viewer",
+        ],
+        ORDERS,
+    ),
+    mutation(
+        "what a task may do is looked at once",
+        "crates/carrack-service/src/service/orders.rs",
+        ["self.check_again(task, &caller, scope)?;", "drop(self.check_again(task, &caller, scope));"],
+        ORDERS,
+    ),
+    mutation(
+        "each refusal of a stranger is a line of the audit",
+        "crates/carrack-service/src/api/audit.rs",
+        ["now.saturating_sub(refusals.since) >= WINDOW", "now.saturating_sub(refusals.since) < WINDOW"],
+        "-p carrack-service --lib api::audit",
+    ),
+    mutation(
+        "a crowd of networks guesses as often as it likes",
+        "crates/carrack-service/src/identity/slow.rs",
+        ["own.max(of_crowd)", "own.max(of_crowd.filter(|_| user.is_empty()))"],
+        "-p carrack-service --lib identity::slow",
+    ),
+    mutation(
+        "programs that a worker starts gain rights",
+        "crates/carrack-service/src/worker/yields.rs",
+        ["set_no_new_privs(true)", "set_no_new_privs(false)"],
+        "-p carrack-service --lib worker::yields",
+    ),
+];
