@@ -252,7 +252,7 @@ pub const MUTATIONS: &[Mutation] = &[
         "one's own files are said to lose their owner",
         "crates/carrack-engine/src/storage/posix/uncarried.rs",
         ["if stat.uid != self.user {", "if stat.uid != 0 {"],
-        UNKEPT,
+        "-p carrack-engine --lib storage::posix::uncarried",
     ),
     mutation(
         "directories whose permissions were refused are not named",

@@ -217,8 +217,12 @@ fn what_is_not_kept_is_counted_of_files_that_an_earlier_attempt_has_published() 
         now > std::os::unix::fs::MetadataExt::ctime(&changed) as u64 + 3
     });
     sandbox.write("in/z/last", tree::bytes(8 << 20, 2));
-    let running =
-        crate::support::running::Running::start(sandbox.carrack().args(["in/", "out", "--bwlimit=2M", "--streams=1"]));
+    let running = crate::support::running::Running::start(sandbox.carrack().args([
+        "in/",
+        "out",
+        "--bwlimit=500K",
+        "--block=64K",
+    ]));
     crate::support::wait_until("what is small is there", || sandbox.path("out/note").exists());
     crate::support::process::signal(running.id(), "KILL");
     running.end();

@@ -168,7 +168,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("f");
         std::fs::write(&path, b"").unwrap();
-        let own = Stat { mode: 0o644, ..stat_path(&path, true).unwrap() };
+        // Of a user who is not root, whoever runs this.
+        let own = Stat { mode: 0o644, uid: 4321, ..stat_path(&path, true).unwrap() };
         let someone = Uncarried { user: own.uid, groups: vec![7, own.gid], without: AtomicU64::new(u64::MAX) };
         assert!(someone.of_stat(&own).is_empty(), "one's own file has nothing that is lost");
         let others = Stat { uid: own.uid + 1, gid: own.gid + 1, mode: 0o6644, links: 2, ..own };
