@@ -12,7 +12,7 @@ use carrack_engine::{Stop, StopReason, threads};
 
 use super::WindowAsk;
 use super::end::End;
-use super::rows::{ENTRIES_MAX, Rows};
+use super::rows::{BYTES_MAX, Rows};
 use super::told;
 use super::view::{Sorted, View};
 use crate::model::{FileFailure, FileWindow, ListingState, ListingStatus, SortField, Verb, text_of};
@@ -127,12 +127,12 @@ impl Listings {
         }
     }
 
-    /// Drops the listing that was not asked for the longest, but this one, where all together have too many entries.
+    /// Drops the listing that was not asked for the longest, but this one, where all together take too much memory.
     /// False: there is none.
     fn make_room(&self, but: &Arc<Listing>) -> bool {
         let mut all = lock(&self.all);
-        let sum: usize = all.values().map(|listing| listing.rows().len()).sum();
-        if sum < ENTRIES_MAX {
+        let sum: usize = all.values().map(|listing| listing.rows().bytes()).sum();
+        if sum < BYTES_MAX {
             return true;
         }
         let others = all.iter().filter(|(_, listing)| !Arc::ptr_eq(listing, but) && listing.rows().len() > 0);
@@ -216,7 +216,7 @@ impl Listing {
     fn finish(&self, outcome: Result<Read, Failure>) {
         let failure = match outcome {
             Ok(Read::Whole) => None,
-            Ok(Read::Full) => Some(too_many()),
+            Ok(Read::Full) => Some(too_many(self.rows().len())),
             Err(failure) => Some(told::failure(&failure)),
         };
         self.rows_mut().shrink();
@@ -311,10 +311,10 @@ impl Listing {
     }
 }
 
-fn too_many() -> FileFailure {
+fn too_many(entries: usize) -> FileFailure {
     FileFailure {
         code: "too-many".to_owned(),
-        message: format!("the directory has more than {ENTRIES_MAX} entries: these are the first"),
+        message: format!("the directory has more entries than can be listed: these are the first {entries}"),
         hints: vec!["carrack ls lists all of them".to_owned()],
     }
 }

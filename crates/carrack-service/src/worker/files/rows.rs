@@ -7,8 +7,11 @@ use carrack_engine::files::ListEntry;
 use super::told;
 use crate::model::{FileEntry, text_of};
 
-/// Entries of all listings of one worker.
-pub const ENTRIES_MAX: usize = 4_000_000;
+/// What all listings of one worker take: some two million entries with short names. The directory's owner chooses how
+/// long names, targets of links and errors are.
+pub const BYTES_MAX: usize = 176 << 20;
+/// What an entry takes beside its name: its row, and its places in the orders that are kept and made.
+const ENTRY_BYTES: usize = 64;
 
 /// The entries of one directory, in the order of the file system.
 #[derive(Default)]
@@ -17,6 +20,8 @@ pub struct Rows {
     names: Vec<u8>,
     /// What few entries have.
     extras: Vec<Extra>,
+    /// Of the extras.
+    extra_bytes: usize,
 }
 
 struct Row {
@@ -42,16 +47,23 @@ impl Rows {
         self.rows.len()
     }
 
+    /// What they take in memory.
+    pub fn bytes(&self) -> usize {
+        self.rows.len() * ENTRY_BYTES + self.names.len() + self.extra_bytes
+    }
+
     /// Adds an entry. False: there is no room for it.
     pub fn push(&mut self, entry: &ListEntry) -> bool {
         let place = (u32::try_from(self.names.len()), u16::try_from(entry.path.len()));
         let (Ok(name_at), Ok(name_bytes)) = place else { return false };
-        if self.rows.len() >= ENTRIES_MAX {
+        if self.bytes() >= BYTES_MAX {
             return false;
         }
         let mut extra = 0;
         if entry.error.is_some() || !entry.link_target.is_empty() {
             let error = entry.error.as_ref().map(|failure| failure.message_of(&entry.path).into_boxed_str());
+            self.extra_bytes +=
+                size_of::<Extra>() + entry.link_target.len() + error.as_ref().map_or(0, |error| error.len());
             self.extras.push(Extra { link_target: entry.link_target.clone().into_boxed_slice(), error });
             // No more than there are entries.
             extra = u32::try_from(self.extras.len()).unwrap_or(0);
@@ -113,5 +125,33 @@ impl Rows {
             link_target: extra.filter(|_| row.kind == ItemKind::Symlink).map(|extra| text_of(&extra.link_target)),
             error: extra.and_then(|extra| extra.error.as_deref()).map(str::to_owned),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carrack_core::failure::{ErrorCode, Failure, Side};
+
+    use super::*;
+
+    #[test]
+    fn rows_are_bounded_by_what_they_take_and_not_by_their_number() {
+        let long = vec![b'x'; 4000];
+        let failure = Failure::new(ErrorCode::InputOutput, Side::Source, "y".repeat(1000));
+        let mut rows = Rows::default();
+        let entry = |number: u32| ListEntry {
+            path: [&number.to_be_bytes()[..], &[b'n'; 250]].concat(),
+            kind: ItemKind::Symlink,
+            size: 0,
+            mode: 0,
+            mtime: Time::default(),
+            link_target: long.clone(),
+            error: Some(failure.clone()),
+            allocated: None,
+            twin: None,
+        };
+        let took = (0..1_000_000).take_while(|number| rows.push(&entry(*number))).count();
+        assert!(took < BYTES_MAX / 5000 && took > BYTES_MAX / 6000, "{took}");
+        assert!(rows.bytes() >= BYTES_MAX && rows.bytes() < BYTES_MAX + 10_000);
     }
 }
