@@ -27,10 +27,11 @@ use crate::model::{AuditLine, Listed, Problem, Verb};
 /// Lines that wait to be written. Beyond, they are only counted: whoever floods the service does not fill its memory.
 const WAITING_MOST: usize = 10_000;
 
-/// Refusals of strangers of one network within this time are one line, and a number.
+/// Refusals of strangers of one network, for one name, are one line and a number within this time.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Networks that are told apart within that time.
-const NETWORKS_MOST: usize = 256;
+/// Names of one network, and networks with their names, that are told apart within that time.
+const NAMES_MOST: usize = 8;
+const STRANGERS_MOST: usize = 256;
 /// Those beyond.
 const FURTHER: &str = "further networks";
 
@@ -38,11 +39,11 @@ const FURTHER: &str = "further networks";
 #[derive(Debug, Default)]
 pub(super) struct Audit(Mutex<Waiting>);
 
-/// Refusals of strangers, by their networks.
+/// Refusals of strangers, by their networks and the names that they tried.
 #[derive(Debug, Default)]
-struct Strangers(HashMap<String, Refusals>);
+struct Strangers(HashMap<(String, String), Refusals>);
 
-/// Those of one network since one of them had a line of its own.
+/// Those of one network and name since one of them had a line of its own.
 #[derive(Debug)]
 struct Refusals {
     line: NewAuditLine,
@@ -54,15 +55,21 @@ impl Strangers {
     /// The lines to be kept for a refusal, at this time of a steady clock.
     fn refused(&mut self, network: Option<IpAddr>, line: NewAuditLine, now: Duration) -> Vec<NewAuditLine> {
         let mut lines = self.over(now);
-        let name = network.map_or_else(|| "this host".to_owned(), |network| network.to_string());
-        let is_further = self.0.len() >= NETWORKS_MOST && !self.0.contains_key(&name);
-        let name = if is_further { FURTHER.to_owned() } else { name };
-        match self.0.get_mut(&name) {
+        let network = network.map_or_else(|| "this host".to_owned(), |network| network.to_string());
+        let (mut key, mut line) = ((network, line.user.clone()), line);
+        if !self.0.contains_key(&key) && self.0.keys().filter(|known| known.0 == key.0).count() >= NAMES_MOST {
+            key.1.clear();
+        }
+        if !self.0.contains_key(&key) && self.0.len() >= STRANGERS_MOST {
+            key = (FURTHER.to_owned(), String::new());
+            line.from = Some(FURTHER.to_owned());
+        }
+        match self.0.get_mut(&key) {
             Some(refusals) => refusals.more += 1,
             None => {
-                let from = if is_further { Some(name.clone()) } else { line.from.clone() };
                 lines.push(line.clone());
-                self.0.insert(name, Refusals { line: NewAuditLine { from, ..line }, since: now, more: 0 });
+                let line = NewAuditLine { user: key.1.clone(), ..line };
+                self.0.insert(key, Refusals { line, since: now, more: 0 });
             }
         }
         lines
@@ -72,8 +79,7 @@ impl Strangers {
     fn over(&mut self, now: Duration) -> Vec<NewAuditLine> {
         let ended = self.0.extract_if(|_, refusals| now.saturating_sub(refusals.since) >= WINDOW);
         let counted = ended.filter(|(_, refusals)| refusals.more > 0);
-        let told = |(_, Refusals { line, more, .. }): (String, Refusals)| NewAuditLine {
-            user: String::new(),
+        let told = |(_, Refusals { line, more, .. }): (_, Refusals)| NewAuditLine {
             object: Some(format!("{more} more within {} s", WINDOW.as_secs())),
             ..line
         };
@@ -257,12 +263,20 @@ mod tests {
         for number in 0..100_000 {
             kept += strangers.refused(network(number % 1000), line(), Duration::from_secs(1)).len();
         }
-        assert_eq!(kept, NETWORKS_MOST + 1);
+        assert_eq!(kept, STRANGERS_MOST + 1);
         let told = strangers.refused(network(7), line(), Duration::from_secs(61));
-        let counted: u64 =
-            told.iter().filter_map(|line| line.object.as_ref()?.split(' ').next()?.parse::<u64>().ok()).sum::<u64>();
-        assert_eq!((told.len(), counted + kept as u64), (NETWORKS_MOST + 2, 100_000));
+        let number = |line: &NewAuditLine| line.object.as_ref()?.split(' ').next()?.parse::<u64>().ok();
+        let counted: u64 = told.iter().filter_map(number).sum();
+        assert_eq!((told.len(), counted + kept as u64), (STRANGERS_MOST + 2, 100_000));
         assert!(told.iter().any(|line| line.from.as_deref() == Some(FURTHER)));
+        // Names that one network makes up leave the others their lines.
+        let of_names = |strangers: &mut Strangers, name: u32| {
+            let line = NewAuditLine { user: format!("name {name}"), ..line() };
+            strangers.refused(network(1), line, Duration::from_secs(200)).len()
+        };
+        let kept: usize = (0..10_000).map(|name| of_names(&mut strangers, name)).sum();
+        assert!(kept <= NAMES_MOST + 3, "{kept}");
+        assert_eq!(strangers.refused(network(2), line(), Duration::from_secs(201)).len(), 1);
     }
 
     #[test]
