@@ -36,6 +36,7 @@ pub const ALL: &[Migration] = &[
     Migration { number: 5, name: "queue", sql: include_str!("../migrations/0005_queue.sql") },
     Migration { number: 6, name: "estimate", sql: include_str!("../migrations/0006_estimate.sql") },
     Migration { number: 7, name: "health", sql: include_str!("../migrations/0007_health.sql") },
+    Migration { number: 8, name: "strangers", sql: include_str!("../migrations/0008_strangers.sql") },
 ];
 
 /// Why a schema was not brought up to date.

@@ -1,5 +1,6 @@
 //! The ledger in SQLite passes the suite, and keeps what it acknowledged.
 
+mod audit;
 mod backup;
 mod full;
 mod held;
