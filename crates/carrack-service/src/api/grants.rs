@@ -148,6 +148,13 @@ pub(super) fn of_worker(
     if let Some(sealed) = &row.sealed_token {
         let own = api.seal.unseal(name, sealed).map_err(|error| ApiError::conflict(error.to_string()))?;
         if claims_to_be_grant(own.reveal()) {
+            // No grant is made of a grant: within it a link could lead out of the path that the caller's token is for.
+            if caller.scope.as_ref().is_some_and(|scope| scope.path.is_some()) {
+                let why = format!(
+                    "what the service has for the node of @{name} is a grant, and a token for a path needs one of its own"
+                );
+                return Err(ApiError::conflict(why).hint("give the endpoint the node's token"));
+            }
             return Ok(own);
         }
     }

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::rig::{Rig, add_endpoint, endpoint};
+use super::slow::wait_until;
 use crate::api::bodies::BUDGET;
 use crate::model::{Role, Whoami};
 
@@ -70,11 +71,7 @@ fn bodies_of_one_user_leave_memory_for_others_and_give_theirs_back() {
     // Somebody else has room at once, for a large one, too.
     assert_eq!(status(&mut send(&rig, route, 4 << 20, Some(&of_bob))), 100);
     drop(open);
-    let began = std::time::Instant::now();
-    while rig.api().bodies.left() < BUDGET && began.elapsed() < Duration::from_secs(30) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert_eq!(rig.api().bodies.left(), BUDGET);
+    wait_until("all is given back", || rig.api().bodies.left() == BUDGET);
     assert_eq!(ann.get::<Whoami>("/whoami").unwrap().user, "ann");
 }
 

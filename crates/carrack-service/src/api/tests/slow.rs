@@ -35,7 +35,7 @@ fn rest(socket: &mut UnixStream) -> String {
     }
 }
 
-fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+pub(super) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !so() {
         assert!(began.elapsed() < LONG, "waited for nothing: {what}");

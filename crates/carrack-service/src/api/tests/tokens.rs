@@ -337,3 +337,21 @@ fn endpoint_of_this_host_is_closed_while_its_owner_is_no_admin() {
     rig.local().call(&owner("local")).unwrap();
     assert!(!is_closed(bob.call(&look).map(drop)));
 }
+
+#[test]
+fn token_for_a_path_opens_no_node_by_a_grant_that_allows_more() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    let mut lab = endpoint("lab", &[]);
+    lab.token = Some(crate::model::Secret::new("carrack1.claims.mac"));
+    add_endpoint(&ann, &lab).unwrap();
+    let look = Call::post("/listings").body(&json!({"endpoint": "lab", "path": "/sub"})).unwrap();
+    let verbs = [Verb::Read, Verb::View];
+    let of_path = rig.with_token(&rig.token("ann", Some(scope(&verbs, Some("/sub")))).token);
+    let Err(ClientError::Problem(problem)) = of_path.call(&look) else { panic!("it was opened") };
+    assert_eq!(problem.status, 409);
+    assert!(problem.detail.contains("is a grant") && !problem.hints.is_empty(), "{problem:?}");
+    let of_all = rig.with_token(&rig.token("ann", Some(scope(&verbs, None))).token);
+    let other = of_all.call(&look);
+    assert!(!matches!(other, Err(ClientError::Problem(problem)) if problem.detail.contains("is a grant")));
+}

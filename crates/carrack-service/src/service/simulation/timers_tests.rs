@@ -123,3 +123,21 @@ fn timer_that_cannot_be_read_ends_once() {
     let events = script.ledger.events(&EventFilter::default(), 1000).unwrap();
     assert_eq!(events.iter().filter(|event| event.kind == EventKind::TimerEnded).count(), 1);
 }
+
+#[test]
+fn timer_whose_token_was_revoked_runs_no_more_and_says_why() {
+    let mut script = Script::new(3);
+    add(&script, "nightly", every(20));
+    let mut timer = script.ledger.timer("nightly").unwrap();
+    timer.task.token = Some("revoked".to_owned());
+    let (kind, owner) = (EventKind::Updated, "ann".to_owned());
+    let event = NewEvent { kind, owner, task: None, subject: None, text: String::new(), detail: json!({}) };
+    script.ledger.change_timer(&timer, None, &event, script.clock.now()).unwrap();
+    for _ in 0..5 {
+        script.second();
+    }
+    let timer = script.ledger.timer("nightly").unwrap();
+    assert_eq!((timer.state, timer.runs, tasks(&script).len()), (TimerState::Ended, 0, 0));
+    let events = script.ledger.events(&EventFilter::default(), 1000).unwrap();
+    assert!(events.iter().any(|event| event.text.contains("made with was revoked")), "{events:?}");
+}
