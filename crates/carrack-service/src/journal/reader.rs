@@ -141,17 +141,21 @@ impl Reader {
             }
             self.offset = MAGIC.len() as u64;
         }
-        let head = self.have(file, HEAD_BYTES)?;
-        let length = head.first_chunk().map(|bytes| u32::from_le_bytes(*bytes) as usize);
-        if let Some(length) = length.filter(|length| head.len() == HEAD_BYTES && *length <= BODY_BYTES_MAX) {
-            let without_items = self.without_items;
-            let standing = standing(self.have(file, HEAD_BYTES + length + TAIL_BYTES)?, without_items);
-            if matches!(standing, Standing::Record(..)) {
-                return Ok(standing);
+        loop {
+            let head = self.have(file, HEAD_BYTES)?;
+            let length = head.first_chunk().map(|bytes| u32::from_le_bytes(*bytes) as usize);
+            if let Some(length) = length.filter(|length| head.len() == HEAD_BYTES && *length <= BODY_BYTES_MAX) {
+                let without_items = self.without_items;
+                let standing = standing(self.have(file, HEAD_BYTES + length + TAIL_BYTES)?, without_items);
+                if matches!(standing, Standing::Record(..)) {
+                    return Ok(standing);
+                }
             }
+            if !self.has_come_since(file)? {
+                return Ok(Standing::Nothing);
+            }
+            self.buffer.clear();
         }
-        self.check_torn(file)?;
-        Ok(Standing::Nothing)
     }
 
     /// The next so many bytes; fewer at the file's end.
@@ -176,25 +180,29 @@ impl Reader {
         Ok(&self.buffer[from..self.buffer.len().min(from + count)])
     }
 
-    /// Whether the bytes at `offset` are the torn end of the file.
+    /// Whether a whole record stands at `offset` by now: the worker may have written it since it was looked for.
+    /// Otherwise the bytes there are the torn end of the file.
     ///
     /// # Errors
-    /// If a whole record stands behind them.
-    fn check_torn(&mut self, file: &File) -> Result<(), JournalError> {
+    /// If a whole record stands behind bytes that are none.
+    fn has_come_since(&mut self, file: &File) -> Result<bool, JournalError> {
         let length = file.metadata().map_err(JournalError::call("stat", &self.path))?.len();
         if length <= self.searched.max(self.offset) {
-            return Ok(());
+            return Ok(false);
         }
         let portion = usize::try_from(length - self.offset).unwrap_or(SEARCH_BYTES).min(SEARCH_BYTES);
         let mut bytes = vec![0; portion];
         let read = read_at_most(file, &mut bytes, self.offset).map_err(JournalError::call("read", &self.path))?;
         bytes.truncate(read);
-        let found = (1..read).any(|start| matches!(standing(&bytes[start..], false), Standing::Record(..)));
-        if found {
+        let is_record = |start: usize| matches!(standing(&bytes[start..], false), Standing::Record(..));
+        if is_record(0) {
+            return Ok(true);
+        }
+        if (1..read).any(is_record) {
             return Err(JournalError::Damaged { path: self.path.clone(), offset: self.offset });
         }
         self.searched = length;
-        Ok(())
+        Ok(false)
     }
 }
 

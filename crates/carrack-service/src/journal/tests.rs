@@ -153,6 +153,28 @@ fn journal_damaged_in_the_middle_says_where_and_its_rest_is_kept_aside() {
 }
 
 #[test]
+fn journal_that_grows_while_it_is_read_is_not_taken_for_damaged() {
+    const BATCHES: usize = 20_000;
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().to_owned();
+    let writing = std::thread::spawn(move || {
+        let mut writer = Writer::open(&recover(&directory, &mut |_| {}).unwrap()).unwrap();
+        for _ in 0..BATCHES {
+            for _ in 0..3 {
+                writer.append(&Record::Reached).unwrap();
+            }
+            writer.flush().unwrap();
+        }
+    });
+    let mut reader = Reader::open(home.path());
+    let mut read = 0;
+    while read < 3 * BATCHES {
+        read += usize::from(reader.next_record().unwrap().is_some());
+    }
+    writing.join().unwrap();
+}
+
+#[test]
 fn journal_of_something_else_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join(JOURNAL), b"CRKJRNL2 and more").unwrap();

@@ -137,6 +137,21 @@ impl Tasks {
         assert!(attempt.end.is_none(), "it has ended: {:?}", attempt.end);
     }
 
+    /// Until something is so, while a task's worker goes on.
+    #[track_caller]
+    pub fn follow_until(&mut self, task: &str, what: &str, mut is_so: impl FnMut() -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !is_so() {
+            assert!(Instant::now() < until, "waited for nothing: {what}; {:?}", self.records(task).last());
+            for told in self.supervisor.poll().into_iter().filter(|told| told.task == task) {
+                if let What::Gone { why, .. } = told.what {
+                    panic!("the worker of {task} has gone before {what}: {why:?} {:?}", self.records(task).last());
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// The process of the attempt that began last.
     pub fn process(&self, task: &str) -> u32 {
         let mut process = None;

@@ -48,22 +48,11 @@ fn worker_that_moves_leaves_a_source_that_has_changed_and_what_came_later() {
     tasks.follow_until_moved("one", 1);
     // The small ones come first or last: what is there already is changed, and the rest of the copy takes long.
     let copied = tasks.sandbox.path("to/a");
-    crate::support::wait_until("a small file is there", || {
-        tasks.supervisor.poll();
-        copied.exists()
-    });
+    tasks.follow_until("one", "a small file is there", || copied.exists());
     tasks.sandbox.write("from/run/a", tree::bytes(1000, 9));
     tasks.sandbox.write("from/run/sub/later", "new");
-    let mut end = None;
-    crate::support::wait_until("the attempt has ended", || {
-        for told in tasks.supervisor.poll() {
-            if let carrack_service::supervise::What::Record(carrack_service::journal::Record::Ended(told)) = told.what {
-                end = Some(told);
-            }
-        }
-        end.is_some()
-    });
-    let end = end.unwrap();
+    let attempt = tasks.follow("one", |_| false);
+    let end = attempt.ended();
     assert_eq!((end.kind, end.progress.items_done, end.progress.items_failed), (EndKind::Done, 3, 1), "{end:?}");
     assert_eq!(tasks.paths("one", ItemState::Failed), ["a"]);
     assert_eq!(std::fs::read(tasks.sandbox.path("from/run/a")).unwrap(), tree::bytes(1000, 9));
@@ -81,23 +70,12 @@ fn worker_that_moves_keeps_a_source_whose_copy_is_gone_and_says_so() {
     order.options.rate_limit = Some(RateBound::new(2 * MIB as u64));
     tasks.start(&order);
     let copied = tasks.sandbox.path("to/a");
-    crate::support::wait_until("a small file is there", || {
-        tasks.supervisor.poll();
-        copied.exists()
-    });
+    tasks.follow_until("one", "a small file is there", || copied.exists());
     std::fs::remove_file(&copied).unwrap();
-    let mut end = None;
-    crate::support::wait_until("the attempt has ended", || {
-        for told in tasks.supervisor.poll() {
-            if let carrack_service::supervise::What::Record(carrack_service::journal::Record::Ended(told)) = told.what {
-                end = Some(told);
-            }
-        }
-        end.is_some()
-    });
-    let end = end.unwrap();
+    let attempt = tasks.follow("one", |_| false);
+    let end = attempt.ended();
     assert_eq!((end.kind, end.progress.items_failed), (EndKind::Done, 1), "{end:?}");
-    let failure = end.failure.unwrap();
+    let failure = end.failure.as_ref().unwrap();
     assert!(failure.why.contains("gone from the destination") && failure.side == "destination", "{failure:?}");
     assert!(tasks.sandbox.path("from/run/a").exists() && !tasks.sandbox.path("from/run/large").exists());
 }
