@@ -292,7 +292,26 @@ impl Files {
         dry_run: bool,
         each: &mut dyn FnMut(ListEntry),
     ) -> Result<u64, Failure> {
-        let ask = control::Collect { path: path.to_vec(), older, dry_run };
+        let ask = control::Collect { path: path.to_vec(), older, dry_run, marker: None };
+        self.pages(Ask::Collect(ask), b"", each)
+    }
+
+    /// Removes what the copy with this marker key has left in a directory and below it, and how much it was. With
+    /// `dry_run` only names the unfinished files that its marker tells of, as they would be called when they are whole.
+    /// Sizes are bytes that they take. Nothing of a session under way is touched.
+    ///
+    /// # Errors
+    /// When the directory cannot be read; that the end's program is too old to be asked.
+    pub fn collect_of(
+        &mut self,
+        path: &[u8],
+        marker: control::MarkerKey,
+        dry_run: bool,
+        each: &mut dyn FnMut(ListEntry),
+    ) -> Result<u64, Failure> {
+        let end = self.end.as_ref().ok_or_else(over)?;
+        end.check_version(Version::collects_of_one, "it cannot collect what one copy has left")?;
+        let ask = control::Collect { path: path.to_vec(), older: Duration::ZERO, dry_run, marker: Some(marker) };
         self.pages(Ask::Collect(ask), b"", each)
     }
 

@@ -56,7 +56,10 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a task that is paused counts as running over time",
         "crates/carrack-service/src/ledger/tally.rs",
-        ["Queued | TaskState::Staging | TaskState::Paused =>", "Queued | TaskState::Staging =>"],
+        [
+            "TaskState::Staging | TaskState::Paused => Self { waiting: 1, running: 0 },\n            TaskState::Active |",
+            "TaskState::Staging => Self { waiting: 1, running: 0 },\n            TaskState::Paused | TaskState::Active |",
+        ],
         "-p carrack-service --lib ledger::sqlite::tests::queue",
     ),
     mutation(

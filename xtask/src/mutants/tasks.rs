@@ -10,6 +10,33 @@ const ACTS: &str = "-p carrack-service --lib api::tests::acts::";
 
 pub const MUTATIONS: &[Mutation] = &[
     mutation(
+        "leftovers of a task that goes on are removed",
+        "crates/carrack-service/src/api/files/leftovers.rs",
+        ["if remove && !task.state.has_ended() {", "if false {"],
+        "-p carrack-service --lib api::tests::tasks::leftovers",
+    ),
+    mutation(
+        "what one copy has left is collected with what others have",
+        "crates/carrack-engine/src/storage/posix/collect.rs",
+        ["if self.rules.only.is_none_or(|key| is_marker_of(key, &name)) {", "{"],
+        "-p carrack-engine --lib storage::posix::collect::tests::leftovers_of_one_copy",
+    ),
+    mutation(
+        "parts that no marker of the copy speaks for are collected with its own",
+        "crates/carrack-engine/src/storage/posix/collect.rs",
+        ["None => self.rules.only.is_none() && self", "None => self"],
+        "-p carrack-engine --lib storage::posix::collect::tests::leftovers_of_one_copy",
+    ),
+    mutation(
+        "a grant to read has leftovers removed",
+        "crates/carrack-engine/src/agent/grants.rs",
+        [
+            "Ask::Collect(Collect { marker: Some(_), .. }) => self.check_right(Right::Write),",
+            "Ask::Collect(Collect { marker: Some(_), .. }) => Ok(()),",
+        ],
+        "-p carrack-engine --test hostile grants::grant_allows_its_verbs",
+    ),
+    mutation(
         "what was done at another place counts",
         "crates/carrack-service/src/worker/history.rs",
         [

@@ -132,7 +132,7 @@ fn asks() -> Vec<Line> {
     let make = |path: &[u8], parents| Ask::MakeDirectory(MakeDirectory { path: path.to_vec(), parents });
     let hello = Hello { oldest: 1, newest: 4, program: "0.1.0".into(), token: "t0ken".into() };
     let about = EvidenceAbout { peer: Some("192.0.2.1".parse().unwrap()), directory: b"d".to_vec(), connections: 2 };
-    let collect = Collect { path: b"c".to_vec(), older: Duration::from_secs(604_800), dry_run: true };
+    let collect = Collect { path: b"c".to_vec(), older: Duration::from_secs(604_800), dry_run: true, marker: None };
     let read = ReadFile { path: b"r".to_vec(), offset: 5, length: 1 << 40, identity: None };
     vec![
         ask(1, "ask Hello", Ask::Hello(hello)),
@@ -163,7 +163,8 @@ fn asks() -> Vec<Line> {
         ask(1, "ask Bye", Ask::Bye),
         ask(2, "ask Select", Ask::Select(selected())),
         ask(5, "ask Expect", Ask::Expect(vec![(b"p/q".to_vec(), [7; 32]), (b"\xff".to_vec(), [8; 32])])),
-        ask(2, "ask Collect", Ask::Collect(collect)),
+        ask(2, "ask Collect", Ask::Collect(collect.clone())),
+        ask(7, "ask Collect-marker", Ask::Collect(Collect { marker: Some(counting(100)), ..collect })),
         ask(3, "ask Retire", Ask::Retire(5)),
         ask(5, "ask Retire-wake", Ask::Wake(5)),
         ask(5, "ask Clock", Ask::Clock),

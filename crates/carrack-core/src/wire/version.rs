@@ -18,6 +18,7 @@
 //!    digests files must have (`Expect`).
 //! 6. Ends read ranges of files over the control connection (`Read`), and rename only to names that nothing has
 //!    (`Rename.no_replace`).
+//! 7. Ends collect what one copy has left, known by the key of its marker (`Collect.marker`).
 
 use std::fmt;
 
@@ -43,10 +44,12 @@ impl Version {
     pub const V5: Self = Self(5);
     /// Version 6.
     pub const V6: Self = Self(6);
+    /// Version 7.
+    pub const V7: Self = Self(7);
     /// The oldest that is still spoken.
     pub const OLDEST: Self = Self::V1;
     /// The newest version that this program speaks.
-    pub const NEWEST: Self = Self::V6;
+    pub const NEWEST: Self = Self::V7;
 
     /// From its number on the wire; `None` for one that is not spoken here.
     pub fn from_number(number: u32) -> Option<Self> {
@@ -184,6 +187,11 @@ impl Version {
         self >= Self::V6
     }
 
+    /// Ends collect what one copy has left, and nothing else.
+    pub fn collects_of_one(self) -> bool {
+        self >= Self::V7
+    }
+
     /// A receiver writes zeros where a hole is announced. One that resumes and is of a version before 4 takes what an
     /// earlier session left there for zeros.
     pub fn zeroes_holes(self) -> bool {
@@ -211,9 +219,9 @@ mod tests {
     #[test]
     fn versions_that_are_not_spoken_have_no_number_here() {
         let found: Vec<u32> = (0..10).filter_map(Version::from_number).map(Version::number).collect();
-        assert_eq!(found, [1, 2, 3, 4, 5, 6]);
+        assert_eq!(found, [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(Version::from_number(u32::MAX), None);
-        assert_eq!((PROTOCOL_VERSION_MIN, PROTOCOL_VERSION), (1, 6));
+        assert_eq!((PROTOCOL_VERSION_MIN, PROTOCOL_VERSION), (1, 7));
     }
 
     #[test]

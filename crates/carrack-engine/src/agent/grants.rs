@@ -11,7 +11,7 @@ use carrack_core::credential::Token;
 use carrack_core::grant::{Ceiling, Claims, GrantError, GrantId, GrantKey, Right, claims_to_be_grant};
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
-use carrack_core::wire::control::{Ask, Role};
+use carrack_core::wire::control::{Ask, Collect, Role};
 use carrack_sys::dir::Dir;
 use carrack_sys::host::clock_seconds;
 use carrack_sys::threads;
@@ -232,6 +232,8 @@ impl GrantInForce {
                 Role::Send(_) => Right::Read,
                 Role::Receive(_) => Right::Write,
             }),
+            // Whoever may copy with that key may have its leftovers removed.
+            Ask::Collect(Collect { marker: Some(_), .. }) => self.check_right(Right::Write),
             Ask::Collect(_) => Err(self.refuse("collect leftovers")),
             Ask::Evidence(_) => Err(self.refuse("ask what the host is made of")),
             // Of a path that is covered every grant may know whether something is there: each use of it begins so.

@@ -424,6 +424,7 @@ pub fn collect(
         older_seconds: collect.older.as_secs(),
         now: carrack_sys::host::clock_seconds(),
         dry_run: collect.dry_run,
+        only: collect.marker,
     };
     let mut removed = 0;
     // Each leftover is told as it goes, also one that could not be removed: it stops none of the others.

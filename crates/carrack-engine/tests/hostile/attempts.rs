@@ -159,7 +159,8 @@ fn collecting_and_selecting_outside() {
     // Empty, as a marker whose session ended at once: what holds anything else is nobody's marker.
     std::fs::write(sandbox.root().join(LEFTOVER), b"").unwrap();
     let mut session = Session::start(&sandbox.root());
-    let collect = |path: &str| Ask::Collect(Collect { path: path.into(), older_seconds: 0, dry_run: false });
+    let collect =
+        |path: &str| Ask::Collect(Collect { path: path.into(), older_seconds: 0, dry_run: false, marker: Vec::new() });
     for path in ["..", "../outside", "/../outside", "a/../../outside", "absolute/..", "relative/private", "absolute"] {
         let failure = sandbox.around(|_| session.request(collect(path))).expect_err(path);
         assert!(!failure.message().is_empty(), "{path}");

@@ -122,7 +122,7 @@ fn told(result: Result<Tell, Failure>) -> (ErrorCode, Option<Reason>) {
 #[test]
 fn grant_allows_its_verbs_and_no_other() {
     let _watch = Watch::start();
-    let asks: [(Right, fn() -> Ask); 9] = [
+    let asks: [(Right, fn() -> Ask); 10] = [
         (Right::Read, || list("foo")),
         (Right::Read, || sum("foo/a")),
         (Right::Read, || read("foo/a")),
@@ -130,6 +130,7 @@ fn grant_allows_its_verbs_and_no_other() {
         (Right::Write, || make("foo/made", false)),
         (Right::Write, || rename("foo/a", "foo/renamed")),
         (Right::Write, || receive("foo/in")),
+        (Right::Write, || Ask::Collect(Collect { path: bytes("foo"), marker: vec![7; 8], ..Collect::default() })),
         (Right::Delete, || remove("foo/b")),
         (Right::Delete, || remove("foo")),
     ];

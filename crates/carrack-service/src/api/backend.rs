@@ -6,6 +6,7 @@ use crate::model::{
     Endpoint, EndpointTest, Estimate, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule,
     Windowed,
 };
+use crate::worker::markers::PairMarker;
 
 /// What a task would move, as whoever submits it has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +70,12 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// Why that cannot be kept, in words.
     fn recheck(&self, task: &str) -> Result<(), String>;
+
+    /// By which keys a task has marked what it left at the destinations of its pairs.
+    ///
+    /// # Errors
+    /// Why they cannot be read, in words.
+    fn markers(&self, task: &str) -> Result<Vec<PairMarker>, String>;
 
     /// Tries an endpoint: reaches it, shows its token, makes and removes a file, looks at its clock and its storage.
     fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest;

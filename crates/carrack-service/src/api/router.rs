@@ -37,6 +37,7 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(tasks::clone))
         .routes(routes!(options::of_tasks))
         .routes(routes!(items::list))
+        .routes(routes!(files::leftovers, files::remove_leftovers))
         .routes(routes!(events::list_of_task))
         .routes(routes!(events::list))
         .routes(routes!(endpoints::list, endpoints::add))

@@ -11,6 +11,7 @@ mod event;
 mod files;
 mod identity;
 mod item_csv;
+mod leftovers;
 mod location;
 mod node;
 mod option_schema;
@@ -41,6 +42,7 @@ pub use files::{
 };
 pub use identity::{Ceilings, Role, Scope, TokenRow, User, Verb};
 pub use item_csv::ITEM_CSV_HEADINGS;
+pub use leftovers::{TaskLeftover, TaskLeftovers, UnknownLeftovers};
 pub use location::{TaskLocation, percent};
 pub use node::{KeptTest, NodeStatus, StorageStatus};
 pub use options::{

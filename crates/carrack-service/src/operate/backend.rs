@@ -20,6 +20,7 @@ use crate::model::{
 use crate::schedule::{Outlook, Size, timer};
 use crate::service::{Waker, links_of};
 use crate::worker::look;
+use crate::worker::markers::{self, PairMarker};
 
 /// An index that is not whole after this time is told as it is, and goes on with the next request.
 const INDEX_PATIENCE: Duration = Duration::from_secs(2);
@@ -129,6 +130,11 @@ impl Backend for Whole {
     fn recheck(&self, task: &str) -> Result<(), String> {
         let directory = self.tasks.join(task);
         look::ask_for_digests(&directory).map_err(|error| format!("{}: {error}", directory.display()))
+    }
+
+    fn markers(&self, task: &str) -> Result<Vec<PairMarker>, String> {
+        let directory = self.tasks.join(task);
+        markers::all(&directory).map_err(|error| format!("{}: {error}", directory.display()))
     }
 
     fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest {

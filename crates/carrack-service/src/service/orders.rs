@@ -18,7 +18,7 @@ use crate::model::{
     TaskOptions,
 };
 use crate::schedule::{Link, Size};
-use crate::worker::{Credentials, EndOrder, EndpointRoot, Order, PairOrder, Secret};
+use crate::worker::{EndOrder, EndpointRoot, Order, PairOrder, Secret};
 
 /// Opens the tokens of endpoints.
 pub trait Unseal: Send + Sync {
@@ -295,17 +295,12 @@ impl Orders {
         let side = wanted.side;
         let location = TaskLocation::parse(text)
             .map_err(|why| failed(ErrorCode::Usage, side, why, "clone the task with another location"))?;
-        let raw = match location {
-            TaskLocation::Endpoint { name, path } => {
+        let raw = match EndOrder::at_location(location) {
+            Ok(raw) => raw,
+            Err((name, path)) => {
                 let (end, root) = self.endpoint(caller, &name, &path, wanted, rate, options)?;
                 return Ok((end, Some(root)));
             }
-            TaskLocation::Local { path } => EndOrder::Local { root: None, path, read_only: false, within: None },
-            TaskLocation::Node { host, port, fingerprint, path } => {
-                EndOrder::Node { host, port, fingerprint, path, credentials: Credentials::default(), far_only: false }
-            }
-            TaskLocation::Ssh { user, host, path } => EndOrder::Ssh { user, host, path },
-            TaskLocation::Synthetic { text } => EndOrder::Synthetic { text },
         };
         if !caller.is_admin {
             let why = format!("only an admin may use a location that names no endpoint: {text}");

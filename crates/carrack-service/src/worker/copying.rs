@@ -16,6 +16,7 @@ use super::ends::{OpenEnd, copy_options};
 use super::failures::{can_pass, is_source_error};
 use super::history::{PairHistory, Rest, Told};
 use super::look;
+use super::markers;
 use super::pass::{Counted, unkept};
 use super::removal;
 use crate::journal::{EndCounts, Item};
@@ -101,7 +102,10 @@ impl Copying<'_, '_> {
         let failed = std::mem::take(&mut self.history.failed);
         let again = self.again;
         options.only = if again { Some(selected(&failed)) } else { self.wanted() };
-        options.marker_key = Some(self.marker_key(again.then_some(&failed[..])));
+        let marker = self.marker_key(again.then_some(&failed[..]));
+        markers::keep(&self.attempt.order.directory, (self.pair, marker))
+            .map_err(|error| Failure::new(ErrorCode::InputOutput, Side::Command, error.to_string()))?;
+        options.marker_key = Some(marker);
         options.expected = expected_of(&self.attempt.order.expect_digests);
         options.source = source.options.clone();
         options.destination = destination.options.clone();

@@ -18,6 +18,7 @@ pub(crate) mod history;
 pub(crate) mod limit;
 pub mod lock;
 pub(crate) mod look;
+pub(crate) mod markers;
 mod order;
 mod pass;
 mod places;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Moment;
-use crate::model::{Ceilings, EndpointLocation, Fence, Secret, TaskKind, TaskOptions};
+use crate::model::{Ceilings, EndpointLocation, Fence, Secret, TaskKind, TaskLocation, TaskOptions};
 
 /// One attempt of a task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -166,6 +166,22 @@ impl EndOrder {
             Self::Ssh { user, host, path } => vec!["ssh".into(), or_none(user), host.clone(), path.clone()],
             Self::Synthetic { text } => vec!["synthetic".into(), text.clone()],
         }
+    }
+
+    /// A location that is no endpoint's.
+    ///
+    /// # Errors
+    /// The endpoint's name and the path below its root, where it is one's.
+    pub fn at_location(location: TaskLocation) -> Result<Self, (String, String)> {
+        Ok(match location {
+            TaskLocation::Local { path } => Self::Local { root: None, path, read_only: false, within: None },
+            TaskLocation::Node { host, port, fingerprint, path } => {
+                Self::Node { host, port, fingerprint, path, credentials: Credentials::default(), far_only: false }
+            }
+            TaskLocation::Ssh { user, host, path } => Self::Ssh { user, host, path },
+            TaskLocation::Synthetic { text } => Self::Synthetic { text },
+            TaskLocation::Endpoint { name, path } => return Err((name, path)),
+        })
     }
 
     /// A path at an endpoint. It begins with `/`, or is empty for the root itself; `token` is what a node is shown.

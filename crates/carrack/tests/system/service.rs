@@ -6,6 +6,7 @@ mod documents;
 mod downloads;
 mod files;
 mod judge;
+mod leftovers;
 mod login;
 mod operation;
 mod secrets;

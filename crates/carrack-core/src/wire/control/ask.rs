@@ -306,6 +306,9 @@ pub struct Collect {
     pub older: Duration,
     /// Report what would be removed, and remove nothing.
     pub dry_run: bool,
+    /// Only what the copy with this marker key has left in `path`, however old it is (version 7). With `dry_run` the
+    /// unfinished files that its marker tells of are named, by the names that they would get.
+    pub marker: Option<MarkerKey>,
 }
 
 /// What evidence is gathered about, beside the host itself.
@@ -451,6 +454,12 @@ mod tests {
         };
         assert_eq!((key(0), key(8)), (Ok(None), Ok(Some([1; 8]))));
         assert!(key(7).is_err() && key(9).is_err());
+        let collect = |bytes: usize| {
+            checked(raw::Ask::Collect(raw::Collect { marker: vec![1; bytes], ..raw::Collect::default() }))
+        };
+        let found = collect(8).unwrap();
+        assert!(matches!(found, Ask::Collect(Collect { marker: Some(key), .. }) if key == [1; 8]), "{found:?}");
+        assert!(collect(7).is_err() && collect(9).is_err());
     }
 
     #[test]

@@ -257,10 +257,10 @@ mod tests {
         let welcome = |version, bytes: usize| {
             checked(raw::Tell::Welcome(raw::Welcome { version, machine: vec![1; bytes], ..raw::Welcome::default() }))
         };
-        for version in 1..=6 {
+        for version in 1..=7 {
             assert!(welcome(version, 0).is_ok() && welcome(version, 32).is_ok());
         }
-        for (version, bytes) in [(0, 0), (7, 0), (u32::MAX, 0), (4, 31), (4, 33), (4, 1)] {
+        for (version, bytes) in [(0, 0), (8, 0), (u32::MAX, 0), (4, 31), (4, 33), (4, 1)] {
             assert!(welcome(version, bytes).is_err(), "version {version}, {bytes} bytes");
         }
     }

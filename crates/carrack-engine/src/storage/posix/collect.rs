@@ -13,13 +13,14 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 
-use carrack_core::path::join;
+use carrack_core::limits;
+use carrack_core::path::{join, split_name};
 use carrack_core::transfer::marker::Tag;
 use carrack_sys::dir::{Dir, DirEntry, Kind, Links, Stat};
 use carrack_sys::file;
 
-use super::marker::{Abandoned, Looked, look};
-use super::names::{is_marker, tag_of};
+use super::marker::{Abandoned, Looked, left_of, look};
+use super::names::{is_marker, is_marker_of, tag_of};
 use super::walk::Trail;
 
 /// Without a marker a part file stays for at least so long, in seconds: a small one of a session under way may wait for
@@ -48,13 +49,16 @@ pub struct Rules {
     pub now: i64,
     /// Report what would be removed, and remove nothing.
     pub dry_run: bool,
+    /// Only what the copy with this marker key has left, however old it is.
+    pub only: Option<[u8; limits::MARKER_KEY_BYTES]>,
 }
 
 impl Rules {
     /// By the time of the last change of any kind: a part file's modification time may be its source's already.
     fn is_old(&self, stat: &Stat, at_least: u64) -> bool {
         let age = self.now.saturating_sub(stat.ctime.seconds);
-        u64::try_from(age).is_ok_and(|age| age >= self.older_seconds.max(at_least))
+        // The clock of a file system on another host may be ahead of this one's.
+        self.only.is_some() || u64::try_from(age).is_ok_and(|age| age >= self.older_seconds.max(at_least))
     }
 }
 
@@ -92,6 +96,9 @@ struct Collector<'a, E> {
 /// # Errors
 /// Those of `each`, which end it.
 pub fn collect<E>(top: &Dir, rules: Rules, each: Each<'_, E>) -> Result<(), E> {
+    if let (Some(key), true) = (rules.only, rules.dry_run) {
+        return unfinished(top, key, each);
+    }
     let mut walk = Collector { top, rules, verdicts: Vec::new(), held: Vec::new(), each };
     let (mut waiting, mut trail) = (vec![Vec::new()], Trail::default());
     while let Some(path) = waiting.pop() {
@@ -112,6 +119,19 @@ pub fn collect<E>(top: &Dir, rules: Rules, each: Each<'_, E>) -> Result<(), E> {
         }
     }
     walk.markers()
+}
+
+/// Tells of the unfinished files that the markers of a key know, by the names that they would get. Without a walk:
+/// small ones of a session that was killed are known by their names alone, and hold no block that anybody could go on from.
+fn unfinished<E>(top: &Dir, key: [u8; limits::MARKER_KEY_BYTES], each: Each<'_, E>) -> Result<(), E> {
+    for part in left_of(top, key) {
+        let parent = top.open_dir(split_name(&part.path).0, Links::Refuse);
+        // Otherwise it is gone, or was never made.
+        if let Ok(stat) = parent.and_then(|parent| parent.stat_at(&part.part_name)) {
+            each(Collected { path: part.path, stat, result: Ok(()) })?;
+        }
+    }
+    Ok(())
 }
 
 /// Names in a directory that are markers or part files, markers first; directories below it are put aside.
@@ -163,7 +183,9 @@ impl<E> Collector<'_, E> {
         for name in found {
             let Ok(stat) = directory.stat_at(&name) else { continue };
             if is_marker(&name) {
-                self.marker(path, directory, name, stat)?;
+                if self.rules.only.is_none_or(|key| is_marker_of(key, &name)) {
+                    self.marker(path, directory, name, stat)?;
+                }
             } else if let Some(tag) = tag_of(&name)
                 && self.may_go(tag, &stat)
                 && let Some(idle) = Idle::of(directory, &name)
@@ -218,7 +240,8 @@ impl<E> Collector<'_, E> {
         let mut said = self.verdicts.iter().filter_map(|(_, verdicts)| verdicts.get(&tag)).peekable();
         match said.peek() {
             Some(_) => said.all(|verdict| *verdict == Verdict::Go),
-            None => self.rules.is_old(stat, UNMARKED_AGE_MIN),
+            // What no marker of the key speaks for is another's.
+            None => self.rules.only.is_none() && self.rules.is_old(stat, UNMARKED_AGE_MIN),
         }
     }
 
@@ -243,8 +266,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    use carrack_core::request::Durability;
-    use carrack_core::transfer::marker::Chain;
+    use carrack_core::request::{Digests, Durability};
+    use carrack_core::transfer::marker::{Chain, PartRecord};
     use carrack_core::tuning::Tuning;
 
     use super::*;
@@ -271,7 +294,11 @@ mod tests {
     /// Collects as if so much time had passed, and tells the paths.
     fn run(directory: &Path, older_seconds: u64, later: u64, dry_run: bool) -> Vec<String> {
         let now = carrack_sys::host::clock_seconds() + later as i64;
-        let (mut gone, rules) = (Vec::new(), Rules { older_seconds, now, dry_run });
+        run_by(directory, Rules { older_seconds, now, dry_run, only: None })
+    }
+
+    fn run_by(directory: &Path, rules: Rules) -> Vec<String> {
+        let mut gone = Vec::new();
         let top = Dir::open_ambient(directory).unwrap();
         collect(&top, rules, &mut |one| {
             one.result.unwrap();
@@ -299,6 +326,45 @@ mod tests {
         assert_eq!(run(directory.path(), HOUR, 2 * HOUR, false), told);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
         assert_eq!(std::fs::read_dir(directory.path().join("deep/er")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn leftovers_of_one_copy_go_and_no_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mine, others) = (marker(directory.path(), 1), marker(directory.path(), 2));
+        let large = part(&mine, "large", "-1");
+        for name in [&large, &part(&mine, "small", ""), &part(&others, "a", "-1"), ".b.carrack-0123456789ab.part"] {
+            put(directory.path(), &format!("deep/{name}"));
+        }
+        let record = |number, path: &[u8], part_name: &str| PartRecord {
+            number,
+            path: path.to_vec(),
+            part_name: part_name.into(),
+            size: 9,
+            block_bytes: 1 << 20,
+            digests: Digests::BLAKE3,
+        };
+        assert!(mine.part(record(1, b"deep/large", &large)));
+        // Was never made; and is none of its own.
+        assert!(mine.part(record(2, b"deep/gone", &part(&mine, "gone", "-2"))));
+        assert!(mine.part(record(3, b"deep/a", &part(&others, "a", "-1"))));
+        let by = |key: u8, dry_run| {
+            run_by(directory.path(), Rules { older_seconds: 0, now: 0, dry_run, only: Some([key; 8]) })
+        };
+        assert_eq!(by(1, true), Vec::<String>::new(), "a marker that is held");
+        for journal in [&mine, &others] {
+            journal.keep();
+            journal.finish(false);
+        }
+        let tag = String::from_utf8(mine.tag().to_vec()).unwrap();
+        drop(mine);
+        assert_eq!((by(1, true), by(3, true)), (vec!["deep/large".to_owned()], Vec::new()));
+        let gone = by(1, false);
+        assert_eq!(gone.len(), 3, "{gone:?}");
+        assert!(gone.iter().all(|path| path.contains(&tag) || path.ends_with(".marker")), "{gone:?}");
+        assert_eq!(by(1, true), Vec::<String>::new());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "the other's marker, and a directory");
+        assert_eq!(std::fs::read_dir(directory.path().join("deep")).unwrap().count(), 2);
     }
 
     #[test]

@@ -4,6 +4,10 @@
 //! The lock is held for as long as the session lives, and owns the tag in the names of part files. A marker that cannot
 //! be written costs resume, never the transfer: what is not written down is sent again.
 
+mod found;
+
+pub use found::{Abandoned, Looked, hold, left_of, look};
+
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
@@ -23,6 +27,7 @@ use carrack_core::tuning::Tuning;
 use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_file};
 use carrack_sys::{file, host};
 
+use self::found::forget;
 use super::directories::remove_unseen;
 use super::names::{PartKind, marker_name, new_tag, part_kind, tag_of};
 use crate::storage::properties::MarkerRequest;
@@ -521,78 +526,6 @@ impl Journal {
             let others = (1..=MARKERS).map(|number| marker_name(self.key, number)).filter(|name| *name != self.name);
             others.for_each(|name| _ = forget(&self.root, &name));
         }
-    }
-}
-
-/// Takes the lock of a marker that is there and that nobody holds. To be given back by [`file::unlock`]: a program that
-/// is being started holds what this process has open for a moment longer.
-pub fn hold(root: &Dir, name: &[u8]) -> Option<File> {
-    match take(root, name, false) {
-        Ok(Taken::Ours(file, _)) => Some(file),
-        _ => None,
-    }
-}
-
-/// Removes a marker that nobody holds, with the part files that it tells of; its tag, where it has one.
-fn forget(root: &Dir, name: &[u8]) -> Option<Tag> {
-    let file = hold(root, name)?;
-    let found = replay(&file).ok().flatten();
-    if let Some(found) = &found {
-        remove_parts(root, found.tag, found.parts.values().map(|left| &left.part));
-    }
-    let _ = remove_unseen(root, name);
-    found.map(|found| found.tag)
-}
-
-/// A marker that nobody holds, for whoever collects what is left over; held until this is dropped.
-pub struct Abandoned {
-    file: File,
-    /// What is known of the file.
-    pub stat: Stat,
-    /// Of its part files; `None` where the marker cannot be read.
-    pub tag: Option<Tag>,
-}
-
-/// What became of looking at a marker.
-pub enum Looked {
-    /// Nobody holds it.
-    Abandoned(Abandoned),
-    /// A session is under way.
-    Live(Option<Tag>),
-    /// It is not a marker that may be touched.
-    Foreign,
-}
-
-/// Looks whether a marker is held.
-///
-/// # Errors
-/// Those of the system.
-pub fn look(dir: &Dir, name: &[u8]) -> io::Result<Looked> {
-    Ok(match take(dir, name, false)? {
-        Taken::Ours(file, stat) => {
-            let tag = replay(&file)?.map(|found| found.tag);
-            Looked::Abandoned(Abandoned { file, stat, tag })
-        }
-        Taken::Held => {
-            Looked::Live(dir.open_read(name, Links::Refuse).and_then(|file| replay(&file))?.map(|found| found.tag))
-        }
-        Taken::Unusable => Looked::Foreign,
-    })
-}
-
-impl Abandoned {
-    /// Removes the marker from its directory, still locked.
-    ///
-    /// # Errors
-    /// Those of the system; `NotFound` where the name is another file's by now.
-    pub fn remove(self, dir: &Dir, name: &[u8]) -> io::Result<()> {
-        let now = dir.stat_at(name)?;
-        if (now.device, now.inode) != (self.stat.device, self.stat.inode) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let removed = dir.unlink(name);
-        drop(self.file);
-        removed
     }
 }
 

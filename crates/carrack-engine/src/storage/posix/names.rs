@@ -33,6 +33,11 @@ pub fn is_marker(name: &[u8]) -> bool {
     key.is_some_and(|(key, number)| key.iter().all(u8::is_ascii_hexdigit) && matches!(number, [] | [b'-', b'2'..=b'9']))
 }
 
+/// Whether a marker of this key is called so.
+pub fn is_marker_of(key: [u8; limits::MARKER_KEY_BYTES], name: &[u8]) -> bool {
+    is_marker(name) && name.starts_with(&marker_name(key, 1)[..MARKER_START.len() + 2 * limits::MARKER_KEY_BYTES])
+}
+
 /// The tag in a part file's name; `None` if no part file is called so.
 pub fn tag_of(name: &[u8]) -> Option<Tag> {
     tag_and_number(name).map(|(tag, _)| tag)

@@ -2,6 +2,7 @@
 //! hears of the request; the worker's own order lets it do no more than the caller may.
 
 mod content;
+mod leftovers;
 mod listings;
 mod operations;
 mod order;
@@ -12,6 +13,7 @@ mod totals;
 mod uploads;
 
 pub(super) use content::{__path_archive, __path_content, archive, content};
+pub(super) use leftovers::{__path_leftovers, __path_remove_leftovers, leftovers, remove_leftovers};
 pub(super) use listings::{__path_add, __path_names, __path_remove, __path_show, add, names, remove, show};
 pub(super) use operations::{
     __path_make_directory, __path_properties, __path_rename, make_directory, properties, rename,

@@ -35,6 +35,25 @@ pub fn key(caller: &Caller, endpoint: &Endpoint) -> Key {
     }
 }
 
+/// The key of a worker at a location that is no endpoint's.
+pub fn key_of_location(caller: &Caller, location: &str) -> Key {
+    Key {
+        user: caller.user.clone(),
+        token: caller.token.clone(),
+        expires: caller.expires,
+        rights: vec![Verb::Write],
+        within: ScopePath::root().to_string(),
+        endpoint: location.to_owned(),
+        owner: caller.user.clone(),
+        version: (Moment(0), 0),
+    }
+}
+
+/// The order of the worker with this key, at a location that is no endpoint's.
+pub fn at_location(end: EndOrder, key: &Key) -> FilesOrder {
+    FilesOrder { name: key.endpoint.clone(), end, within: key.within.clone(), rights: key.rights.clone() }
+}
+
 /// The order of the worker with this key.
 pub fn make(api: &Api, caller: &Caller, row: &EndpointRow, key: &Key) -> Done<FilesOrder> {
     let endpoint = &row.endpoint;

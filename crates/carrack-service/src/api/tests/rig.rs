@@ -26,6 +26,7 @@ use crate::model::{
     Endpoint, EndpointCheck, EndpointLocation, EndpointTest, Estimate, ItemState, Listed, MadeToken, NewEndpoint,
     NewTask, NewToken, NewUser, Pair, Role, Scope, Secret, Task, TaskItem, Timer, TimerSchedule, Windowed,
 };
+use crate::worker::markers::PairMarker;
 
 /// What stands for the loop.
 #[derive(Default)]
@@ -33,6 +34,8 @@ pub struct FakeBackend {
     pub woken: AtomicU64,
     pub items: Mutex<Vec<TaskItem>>,
     pub trouble: Mutex<Option<String>>,
+    /// What any task has marked.
+    pub markers: Mutex<Vec<PairMarker>>,
     /// The endpoints that were tested, with the secrets that were shown.
     pub tested: Mutex<Vec<(String, Option<Secret>)>>,
 }
@@ -94,6 +97,10 @@ impl Backend for FakeBackend {
         let from = usize::try_from(offset).unwrap();
         let items = wanted.iter().skip(from).take(limit).map(|item| (*item).clone()).collect();
         Ok(Windowed { items, offset, total: wanted.len() as u64, complete: true })
+    }
+
+    fn markers(&self, _: &str) -> Result<Vec<PairMarker>, String> {
+        Ok(self.markers.lock().unwrap().clone())
     }
 
     fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest {

@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 
 use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
-use crate::client::{Call, ClientError};
+use crate::client::{Call, Client, ClientError};
 use crate::model::{
-    DryRun, Endpoint, EndpointLocation, Listed, NewTask, ProblemCode, Role, Secret, Task, TaskItem, TaskState,
+    DryRun, Endpoint, EndpointLocation, Listed, NewTask, ProblemCode, Role, Scope, Secret, Task, TaskItem,
+    TaskLeftovers, TaskState, Verb,
 };
 
 fn problem<T: std::fmt::Debug>(called: Result<T, ClientError>) -> crate::model::Problem {
@@ -288,6 +289,32 @@ fn pause_of_a_task_that_has_ended_is_a_conflict() {
     let cancelled = TaskChange { state: Some(TaskState::Cancelled), ..TaskChange::default() };
     rig.ledger.change_task(&task.id, &TaskGuard::default(), &cancelled, &[], rig.api().now()).unwrap();
     assert_eq!(problem(ann.call(&pause)).status, 409);
+}
+
+#[test]
+fn leftovers_are_removed_of_a_task_that_has_ended_by_whoever_may_end_it() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    *rig.backend.markers.lock().unwrap() = vec![(0, [7; 8]), (9, [8; 8])];
+    let task = submit(&ann, &copy("@lab:/a", "@lab:/b")).unwrap();
+    let path = format!("/tasks/{}/leftovers", task.id);
+    let remove = |client: &Client| client.call(&Call::delete(&path));
+    let refused = problem(remove(&ann));
+    assert_eq!((refused.status, refused.code), (409, ProblemCode::Conflict), "{refused:?}");
+    assert!(refused.detail.contains("is QUEUED") && refused.hints[0].contains("task cancel"), "{refused:?}");
+    assert_eq!(problem(remove(&rig.user("bob", Role::User))).status, 404);
+    ann.call(&Call::post(format!("/tasks/{}/cancel", task.id))).unwrap();
+    let looks = Scope { verbs: vec![Verb::View], ..Scope::default() };
+    let looks = rig.with_token(&rig.token("ann", Some(looks)).token);
+    assert_eq!(problem(remove(&looks)).status, 403);
+    // Nobody answers there: whoever asks is told so.
+    let left: TaskLeftovers = remove(&ann).unwrap().json().unwrap();
+    assert_eq!((left.files, left.unknown.len()), (0, 1), "{left:?}");
+    assert_eq!(left.unknown[0].destination, "@lab:/b");
+    // A token that may not write at the endpoint learns nothing of it.
+    let left: TaskLeftovers = looks.get(&path).unwrap();
+    assert!(left.files == 0 && left.unknown[0].why.contains("its scope lacks write"), "{left:?}");
 }
 
 #[test]

@@ -140,11 +140,30 @@ pub enum Ask {
         /// The directory of the upload's spool.
         spool: PathBuf,
     },
+    /// Names what a task has left at places, or removes it. The answer's body is a [`crate::model::TaskLeftovers`].
+    Leftovers {
+        /// Where.
+        places: Vec<LeftAt>,
+        /// Remove it.
+        remove: bool,
+    },
     /// Makes an archive. The answer's parts are its bytes; they come as [`Ask::Take`] allows.
     Archive {
         /// What is in it.
         paths: Vec<String>,
     },
+}
+
+/// A destination of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeftAt {
+    /// As the task was submitted with it.
+    pub destination: String,
+    /// Its path.
+    pub path: String,
+    /// Keys of the markers that the task has used there, in hexadecimal.
+    pub markers: Vec<String>,
 }
 
 /// A range of a file.

@@ -11,6 +11,7 @@ mod archive;
 mod content;
 mod end;
 pub mod frame;
+mod leftovers;
 mod listing;
 mod message;
 mod natural;
@@ -25,5 +26,5 @@ mod totals;
 mod upload;
 mod view;
 
-pub use message::{Ask, ContentFacts, FilesOrder, FromWorker, Range, Tell, ToWorker, WindowAsk};
+pub use message::{Ask, ContentFacts, FilesOrder, FromWorker, LeftAt, Range, Tell, ToWorker, WindowAsk};
 pub use serve::{Means, run, serve};

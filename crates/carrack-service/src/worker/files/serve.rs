@@ -17,7 +17,7 @@ use super::end::End;
 use super::listing::Listings;
 use super::reply::{Credit, Output, Reply};
 use super::{Ask, FilesOrder, ToWorker, frame, told};
-use super::{archive, content, operations, totals, upload};
+use super::{archive, content, leftovers, operations, totals, upload};
 use crate::model::keep_out_of_cores;
 
 /// Requests that one worker carries out at once. The service asks for fewer.
@@ -207,6 +207,7 @@ impl Session {
                 reply.done(b"")
             }
             Ask::Usage { paths } => totals::usage(end, stop, paths, reply),
+            Ask::Leftovers { places, remove } => reply.done_with(&leftovers::leftovers(end, stop, places, *remove)?),
             Ask::Sum { path } => reply.done_with(&totals::sum(end, stop, path)?),
             Ask::Properties { path } => reply.done_with(&operations::properties(end, stop, path)?),
         }

@@ -2,12 +2,12 @@
 
 use carrack_service::client::Call;
 use carrack_service::clock::Moment;
-use carrack_service::model::{Task, TaskAct, TaskActed, TaskActs, TaskClone, TaskRetry, TaskUpdate};
+use carrack_service::model::{Task, TaskAct, TaskActed, TaskActs, TaskClone, TaskLeftovers, TaskRetry, TaskUpdate};
 use clap::Command;
 
 use super::super::reach::JSON;
 use super::submission::{DEADLINE, LABEL, PRIORITY};
-use super::{TASKS, path_of, select, tasks, told};
+use super::{TASKS, path_of, select, tasks, told, wait};
 use crate::cli::flag::Switch;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
@@ -22,6 +22,8 @@ const NO_LABEL: Switch = Switch::new("no-label", "Take the label away");
 const NO_DEADLINE: Switch = Switch::new("no-deadline", "Take the deadline away");
 const RECHECK: Switch =
     Switch::new("recheck", "Read what counts as done at the destination, and compare its digests, too");
+const CLEAN: Switch =
+    Switch::new("clean", "Remove the unfinished files, too, that they have left; also of tasks that have ended");
 const DRY_RUN: Switch = Switch::short('n', "dry-run", "Say which tasks they are; do nothing");
 
 /// What clap knows of them.
@@ -43,7 +45,7 @@ pub fn commands() -> [Command; 6] {
         many("pause", "Have tasks wait; a transfer under way ends where it is"),
         many("resume", "Have paused tasks go on where they stopped"),
         many("retry", "Try what failed once more, of tasks that have ended").args(deadline()).arg(RECHECK.arg()),
-        many("cancel", "End tasks; what was copied stays"),
+        many("cancel", "End tasks; what was copied stays").arg(CLEAN.arg()),
         clone,
         update,
     ]
@@ -61,18 +63,20 @@ pub fn act(action: &str, flags: &Flags) -> Result<u8, CommandError> {
         TaskAct::Retry => (deadline(flags)?, flags.has(&RECHECK)),
         _ => (None, false),
     };
-    let dry_run = flags.has(&DRY_RUN);
+    let (dry_run, clean) = (flags.has(&DRY_RUN), act == TaskAct::Cancel && flags.has(&CLEAN));
     let ids = tasks(flags, &TASKS)?;
     // Whoever names tasks means these: no variable of the environment adds others.
     if let (true, Some(filter)) = (ids.is_empty(), select::filter(flags)?) {
         let (limit, cursor) = (Some(TASKS_AT_ONCE), None);
-        return many(flags, TaskActs { act, filter, dry_run, deadline, recheck, limit, cursor });
+        return many(flags, TaskActs { act, filter, dry_run, deadline, recheck, limit, cursor }, clean);
     }
     let (service, json) = (Service::open(flags)?, flags.has(&JSON));
-    let mut out = Lines::stdout(json);
+    let (mut out, mut code) = (Lines::stdout(json), exit::DONE);
     for id in ids {
         let task: Task = if dry_run {
             service.get(&path_of(&id, ""))?
+        } else if let Some(ended) = clean.then(|| ended(&service, &id)).transpose()?.flatten() {
+            ended
         } else {
             let call = Call::post(path_of(&id, &format!("/{action}")));
             let call = if act == TaskAct::Retry { service.with(call, &TaskRetry { deadline, recheck })? } else { call };
@@ -83,19 +87,44 @@ pub fn act(action: &str, flags: &Flags) -> Result<u8, CommandError> {
         } else {
             say(&format!("{id} {}{}", show::progress_line(&task), pending(&task)));
         }
+        if clean && !dry_run {
+            code = code.max(remove_leftovers(&service, json, &mut out, &id)?);
+        }
     }
     out.finish()?;
-    Ok(exit::DONE)
+    Ok(code)
+}
+
+/// A task, if it has ended.
+fn ended(service: &Service, id: &str) -> Result<Option<Task>, CommandError> {
+    let task: Task = service.get(&path_of(id, ""))?;
+    Ok(Some(task).filter(|task| task.state.has_ended()))
+}
+
+/// Waits for the end of a task that was cancelled, removes what it has left, and answers with the exit code.
+fn remove_leftovers(service: &Service, json: bool, out: &mut Lines, id: &str) -> Result<u8, CommandError> {
+    if wait::for_end_of(service, id)?.is_none() {
+        return Ok(exit::INTERRUPTED);
+    }
+    let removed: TaskLeftovers = service.call(&Call::delete(path_of(id, "/leftovers")))?;
+    if json {
+        out.json(&told::object("task-leftovers-removed", &removed));
+    } else {
+        show::removed_lines(id, &removed).iter().for_each(|line| say(line));
+    }
+    out.check()?;
+    Ok(if removed.unknown.is_empty() { exit::DONE } else { exit::PARTIAL })
 }
 
 /// Tasks of one call: the API's most.
 const TASKS_AT_ONCE: usize = 1000;
 
 /// The same to all tasks that were described, page by page.
-fn many(flags: &Flags, mut acts: TaskActs) -> Result<u8, CommandError> {
+fn many(flags: &Flags, mut acts: TaskActs, clean: bool) -> Result<u8, CommandError> {
     let (service, json) = (Service::open(flags)?, flags.has(&JSON));
     let mut out = Lines::stdout(json);
-    let (mut meant, mut done) = (0, 0);
+    let (mut meant, mut done, mut code) = (0, 0, exit::DONE);
+    let mut ended = Vec::new();
     loop {
         let call = service.with(Call::post("/tasks/acts"), &acts)?;
         let acted: TaskActed = service.call(&call)?;
@@ -108,10 +137,15 @@ fn many(flags: &Flags, mut acts: TaskActs) -> Result<u8, CommandError> {
             }
         }
         out.check()?;
+        let cancelled = acted.items.into_iter().filter(|task| clean && !acts.dry_run && task.why.is_none());
+        ended.extend(cancelled.map(|task| task.id));
         acts.cursor = acted.next;
         if acts.cursor.is_none() {
             break;
         }
+    }
+    for id in ended {
+        code = code.max(remove_leftovers(&service, json, &mut out, &id)?);
     }
     out.finish()?;
     match (acts.dry_run, meant) {
@@ -119,7 +153,7 @@ fn many(flags: &Flags, mut acts: TaskActs) -> Result<u8, CommandError> {
         (true, _) => say(&format!("{} would be meant; nothing was done", counted(meant, "task", "tasks"))),
         (false, _) => say(&format!("{}: {done} of {}", acts.act.name(), counted(meant, "task", "tasks"))),
     }
-    Ok(if acts.dry_run || done == meant { exit::DONE } else { exit::PARTIAL })
+    Ok(if acts.dry_run || done == meant { code } else { exit::PARTIAL })
 }
 
 /// Runs `clone`.

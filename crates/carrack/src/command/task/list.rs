@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 
 use carrack_service::client::with_query;
-use carrack_service::model::{Event, ITEM_CSV_HEADINGS, ItemState, Task, TaskItem};
+use carrack_service::model::{Event, ITEM_CSV_HEADINGS, ItemState, Task, TaskItem, TaskLeftovers, TaskState};
 use clap::{ArgAction, Command};
 
 use super::super::reach::JSON;
@@ -105,9 +105,24 @@ pub fn show(flags: &Flags) -> Result<u8, CommandError> {
     for id in tasks(flags, &TASKS)? {
         let task: Task = service.get(&path_of(&id, ""))?;
         told::task(&mut out, json, &task);
+        if task.state.has_ended() && task.state != TaskState::Succeeded {
+            leftovers(&service, json, &mut out, &id);
+        }
+        out.check()?;
     }
     out.finish()?;
     Ok(exit::DONE)
+}
+
+/// Tells what a task has left unfinished. Where the service cannot say that, it says why, and the task is shown all
+/// the same.
+fn leftovers(service: &Service, json: bool, out: &mut Lines, id: &str) {
+    let left: Result<TaskLeftovers, _> = service.get(&path_of(id, "/leftovers"));
+    match left {
+        Ok(left) if json => out.json(&told::object("task-leftovers", &left)),
+        Ok(left) => show::leftover_lines(id, &left).iter().for_each(|line| out.line(line.as_bytes())),
+        Err(why) => say(&format!("what task {id} has left unfinished is not known: {why}")),
+    }
 }
 
 /// Runs `items`.

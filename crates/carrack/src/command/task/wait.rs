@@ -86,6 +86,14 @@ pub fn until_ended(
     Ok(worst)
 }
 
+/// Waits until a task has ended; `None` if a signal came first.
+///
+/// # Errors
+/// What the service says no to.
+pub fn for_end_of(service: &Service, id: &str) -> Result<Option<Task>, CommandError> {
+    wait_for(service, id, None, LOOK, &mut |_| Ok(()))
+}
+
 fn tell_why(task: &Task) {
     if let Some(failure) = &task.failure {
         say(&format!("  {}: {}", failure.side, failure.why));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrack_service::clock::Moment;
-use carrack_service::model::{ActedTask, Pair, Progress, Task, TaskKind, TaskState};
+use carrack_service::model::{ActedTask, Pair, Progress, Task, TaskKind, TaskLeftovers, TaskState};
 
 use super::{maybe_time, shortened, time};
 use crate::output::{format, human};
@@ -79,6 +79,48 @@ pub fn task_lines(task: &Task) -> Vec<String> {
     }
     lines.iter().map(|line| human::safe(line)).collect()
 }
+
+/// What a task has left unfinished, below the lines of the task.
+pub fn leftover_lines(id: &str, left: &TaskLeftovers) -> Vec<String> {
+    let mut lines = Vec::new();
+    if left.files > 0 {
+        lines.push(format!("  unfinished: {}", leftover_words(left)));
+        lines.extend(leftover_names(left, "  unfinished: "));
+        lines.push(format!("  hint: carrack task retry {id} goes on from there"));
+        lines.push(format!("  hint: carrack task cancel --clean {id} removes what is unfinished"));
+    }
+    let unknown = left.unknown.iter().map(|one| format!("  unfinished: not known at {}: {}", one.destination, one.why));
+    lines.extend(unknown);
+    lines.iter().map(|line| human::safe(line)).collect()
+}
+
+/// What was removed of a task's unfinished files.
+pub fn removed_lines(id: &str, removed: &TaskLeftovers) -> Vec<String> {
+    let mut lines = vec![match removed.files {
+        0 => format!("{id} has left nothing unfinished"),
+        _ => format!("{id}: removed {}", leftover_words(removed)),
+    }];
+    lines.extend(leftover_names(removed, "  removed: "));
+    lines.extend(removed.unknown.iter().map(|one| format!("  not removed at {}: {}", one.destination, one.why)));
+    lines.iter().map(|line| human::safe(line)).collect()
+}
+
+fn leftover_words(left: &TaskLeftovers) -> String {
+    format!("{}, {}", format::counted(left.files, "file", "files"), format::size(left.bytes))
+}
+
+fn leftover_names(left: &TaskLeftovers, before: &str) -> Vec<String> {
+    let named = left.items.iter().take(LEFTOVERS_SHOWN);
+    let mut lines: Vec<String> = named.map(|item| format!("{before}{} of {}", item.path, item.destination)).collect();
+    let others = left.files - lines.len() as u64;
+    if others > 0 {
+        lines.push(format!("{before}and {} more", format::count(others)));
+    }
+    lines
+}
+
+/// Of unfinished files, as many are shown; `--json` has a thousand.
+const LEFTOVERS_SHOWN: usize = 10;
 
 /// Of a batch, as many pairs are shown; `--json` has all.
 const PAIRS_SHOWN: usize = 10;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Ask, Begin, Collect, Dial, EvidenceAbout, Hello, List, Listen, MakeDirectory, Origin, Ports, ReadFile, ReceiveRole,
-    Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
+    Ask, Begin, Collect, Dial, EvidenceAbout, Hello, List, Listen, MakeDirectory, MarkerKey, Origin, Ports, ReadFile,
+    ReceiveRole, Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
 };
 use crate::ids::StreamId;
 use crate::limits;
@@ -80,6 +80,7 @@ impl Ask {
                 path: bounded(collect.path)?,
                 older: Duration::from_secs(collect.older_seconds),
                 dry_run: collect.dry_run,
+                marker: marker_key(collect.marker)?,
             }),
             raw::Ask::Retire(retire) if retire.wake > 0 => Self::Wake(retire.wake),
             raw::Ask::Retire(retire) => Self::Retire(retire.count),
@@ -130,8 +131,9 @@ impl From<Ask> for raw::Ask {
                 let raw = |(path, blake3): (Vec<u8>, [u8; 32])| raw::ExpectedDigest { path, blake3: blake3.to_vec() };
                 Self::Expect(raw::Expected { list: expected.into_iter().map(raw).collect() })
             }
-            Ask::Collect(Collect { path, older, dry_run }) => {
-                Self::Collect(raw::Collect { path, older_seconds: older.as_secs(), dry_run })
+            Ask::Collect(Collect { path, older, dry_run, marker }) => {
+                let marker = marker.map(|key| key.to_vec()).unwrap_or_default();
+                Self::Collect(raw::Collect { path, older_seconds: older.as_secs(), dry_run, marker })
             }
             Ask::Retire(count) => Self::Retire(raw::Retire { count, wake: 0 }),
             Ask::Wake(wake) => Self::Retire(raw::Retire { count: 0, wake }),
@@ -291,6 +293,12 @@ impl Role {
     }
 }
 
+/// A marker's key; no bytes stand for none.
+fn marker_key(bytes: Vec<u8>) -> Result<Option<MarkerKey>, ProtocolError> {
+    let wrong = |key: Vec<u8>| ProtocolError::violation(format!("the peer sent a marker's key of {} bytes", key.len()));
+    Some(bytes).filter(|key| !key.is_empty()).map(|key| key.try_into().map_err(wrong)).transpose()
+}
+
 pub(super) fn refused_sources() -> ProtocolError {
     ProtocolError::violation("the peer asked for sources that it may not ask for")
 }
@@ -303,14 +311,11 @@ impl TryFrom<raw::ReceiveRole> for ReceiveRole {
     type Error = ProtocolError;
 
     fn try_from(role: raw::ReceiveRole) -> Result<Self, ProtocolError> {
-        let wrong =
-            |key: Vec<u8>| ProtocolError::violation(format!("the peer sent a marker's key of {} bytes", key.len()));
-        let marker = Some(role.marker).filter(|key| !key.is_empty());
         Ok(Self {
             sink: Sink::from_number(role.sink).ok_or_else(|| refused_sink(role.sink))?,
             targets: all(role.targets, target)?,
             directory: bounded(role.directory)?,
-            marker: marker.map(|key| key.try_into().map_err(wrong)).transpose()?,
+            marker: marker_key(role.marker)?,
             anew: role.anew,
             partial: role.partial,
             source_clock: role.source_clock,

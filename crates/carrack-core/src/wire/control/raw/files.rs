@@ -216,6 +216,9 @@ pub struct Collect {
     /// Report what would be removed, and remove nothing.
     #[prost(bool, tag = "3")]
     pub dry_run: bool,
+    /// Only what the copy with this marker key has left, whenever that was (version 7).
+    #[prost(bytes = "vec", tag = "4")]
+    pub marker: Vec<u8>,
 }
 
 /// A range of a file.

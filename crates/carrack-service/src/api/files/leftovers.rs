@@ -1,0 +1,151 @@
+//! Routes of what a task has left at its destinations: unfinished files are named, or removed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use data_encoding::HEXLOWER;
+
+use super::{audit, lease, order};
+use crate::api::Api;
+use crate::api::admit::Known;
+use crate::api::extract::PathOf;
+use crate::api::problem::{ApiError, Done};
+use crate::files::Lease;
+use crate::identity::{Caller, ScopePath};
+use crate::model::{Pair, Problem, ProblemCode, Task, TaskLeftovers, TaskLocation, UnknownLeftovers, Verb};
+use crate::worker::EndOrder;
+use crate::worker::files::{Ask, LeftAt};
+use crate::worker::markers::PairMarker;
+
+/// How long an endpoint may take to say what is left there.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Names the unfinished files that a task has left at its destinations. A retry goes on from them.
+#[utoipa::path(
+    get, path = "/tasks/{id}/leftovers", tag = "tasks", params(("id" = String, Path, description = "The task.")),
+    responses(
+        (status = 200, description = "What is left.", body = TaskLeftovers),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn leftovers(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    PathOf(id): PathOf<String>,
+) -> Done<Json<TaskLeftovers>> {
+    look(api, known, id, false).await.map(Json)
+}
+
+/// Removes the unfinished files that a task has left at its destinations, with what it keeps there to go on from. Only
+/// of a task that has ended; a retry then begins those files anew.
+#[utoipa::path(
+    delete, path = "/tasks/{id}/leftovers", tag = "tasks", params(("id" = String, Path, description = "The task.")),
+    responses(
+        (status = 200, description = "What was removed.", body = TaskLeftovers),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::api) async fn remove_leftovers(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    PathOf(id): PathOf<String>,
+) -> Done<Json<TaskLeftovers>> {
+    look(api, known, id, true).await.map(Json)
+}
+
+fn no_answer(endpoint: &str) -> ApiError {
+    let why = format!("endpoint {endpoint} has not answered within {} s", PATIENCE.as_secs());
+    ApiError::new(StatusCode::BAD_GATEWAY, ProblemCode::Unreachable, why)
+}
+
+/// What one file worker is asked for, if there is one.
+struct Asked {
+    endpoint: String,
+    places: Vec<LeftAt>,
+    lease: Done<Lease>,
+}
+
+async fn look(api: Arc<Api>, known: Known, id: String, remove: bool) -> Done<TaskLeftovers> {
+    let caller = Arc::clone(&known.caller);
+    let asked = api.run(move |api| {
+        let task = api.task_of(&caller, &id, if remove { Verb::Tasks } else { Verb::View })?;
+        if remove && !task.state.has_ended() {
+            let why = format!("task {id} is {}: it may still go on from what it has left", task.state.name());
+            return Err(ApiError::conflict(why).hint(format!("end it first: carrack task cancel {id}")));
+        }
+        let markers = api.backend.markers(&id).map_err(ApiError::internal)?;
+        Ok(asked(api, &caller, &task, &markers))
+    });
+    let mut found = TaskLeftovers::default();
+    for Asked { endpoint, places, lease } in asked.await? {
+        let answer = answer(lease, places.clone(), remove);
+        let answer = match remove {
+            true => answer.await,
+            // Whoever looks at a task does not wait for a host that is down.
+            false => tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| Err(no_answer(&endpoint))),
+        };
+        match answer {
+            Ok(more) => {
+                if remove {
+                    places.iter().filter_map(|place| ScopePath::parse(&place.path).ok()).for_each(|path| {
+                        audit(&known.caller, &endpoint, "remove-leftovers", &path, Ok(()));
+                    });
+                }
+                found.append(more);
+            }
+            // What is known of the others is told all the same.
+            Err(error) => {
+                let why = error.problem().detail;
+                let unknown = places.into_iter().map(|LeftAt { destination, .. }| destination);
+                found.unknown.extend(unknown.map(|destination| UnknownLeftovers { destination, why: why.clone() }));
+            }
+        }
+    }
+    Ok(found)
+}
+
+async fn answer(lease: Done<Lease>, places: Vec<LeftAt>, remove: bool) -> Done<TaskLeftovers> {
+    let told = lease?.ask(Ask::Leftovers { places, remove }, b"")?.answer().await?;
+    serde_json::from_slice(&told).map_err(ApiError::internal)
+}
+
+/// Destinations by the worker that looks at them: of an endpoint there is one.
+fn asked(api: &Api, caller: &Caller, task: &Task, markers: &[PairMarker]) -> Vec<Asked> {
+    let mut at_endpoints: BTreeMap<String, Vec<LeftAt>> = BTreeMap::new();
+    let mut asked = Vec::new();
+    for (number, Pair { destination, .. }) in task.request.pairs.iter().enumerate() {
+        let of_pair = markers.iter().filter(|(pair, _)| *pair as usize == number);
+        let markers: Vec<String> = of_pair.map(|(_, key)| HEXLOWER.encode(key)).collect();
+        let Some(destination) = destination.as_ref().filter(|_| !markers.is_empty()) else { continue };
+        match TaskLocation::parse(destination).map(EndOrder::at_location) {
+            Ok(Err((name, path))) => {
+                let place = LeftAt { destination: destination.clone(), path, markers };
+                at_endpoints.entry(name).or_default().push(place);
+            }
+            // Nothing is kept there.
+            Ok(Ok(EndOrder::Synthetic { .. })) | Err(_) => {}
+            Ok(Ok(end)) => {
+                let place = LeftAt { destination: destination.clone(), path: "/".to_owned(), markers };
+                let key = order::key_of_location(caller, destination);
+                let lease = match caller.is_admin() && !caller.is_scoped() {
+                    true => api.files.lease(&key, || Ok(order::at_location(end, &key))),
+                    false => Err(ApiError::forbidden("raw-location")),
+                };
+                asked.push(Asked { endpoint: "-".to_owned(), places: vec![place], lease });
+            }
+        }
+    }
+    asked.extend(at_endpoints.into_iter().map(|(endpoint, places)| {
+        let paths: Result<Vec<_>, _> = places.iter().map(|place| super::path("destination", &place.path)).collect();
+        let lease = paths.and_then(|paths| {
+            let wanted: Vec<_> = paths.iter().map(|path| (Verb::Write, path)).collect();
+            lease(api, caller, &endpoint, &wanted)
+        });
+        Asked { endpoint, places, lease }
+    }));
+    asked
+}
