@@ -376,6 +376,35 @@ fn contents_of_a_read_only_directory_are_copied_again_and_again_by_a_user_withou
     }
 }
 
+/// As in /tmp: others' names stay theirs, and the system says no more than that it is not permitted.
+#[test]
+fn sticky_directory_is_told_as_the_cause() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    open_to_all(&sandbox);
+    sandbox.write("f", "new");
+    sandbox.write("out/f", "old");
+    sandbox.write("out/own", "own");
+    give(&sandbox, "f");
+    give(&sandbox, "out/own");
+    fs::set_permissions(sandbox.path("out"), Permissions::from_mode(0o1777)).unwrap();
+    let cause = "the directory is sticky (chmod +t), and what has the name belongs to another user";
+    for (arguments, code) in [
+        (&["f", "out"][..], 23),
+        (&["rm", "out/f"], 11),
+        (&["mv", "out/f", "out/g"], 11),
+        (&["mv", "out/own", "out/f"], 11),
+    ] {
+        let ran = under(&sandbox, &NOBODY, arguments);
+        ran.failed_with(code, &[cause]);
+        assert!(!ran.stderr.contains("not permitted"), "{arguments:?}: {}", ran.stderr);
+    }
+    assert_eq!(fs::read(sandbox.path("out/f")).unwrap(), b"old");
+    assert_eq!(under(&sandbox, &NOBODY, &["mv", "out/own", "out/g"]).code, 0);
+}
+
 /// Whatever the user's umask takes away, what is copied has the source's permissions.
 #[test]
 fn umask_of_everything_changes_nothing() {

@@ -236,6 +236,38 @@ fn start_up_file_that_ends_the_shell_is_named_as_a_cause() {
     ran.failed_with(10, &["exit code 1", "start-up file of the shell (.bashrc, .zshenv, .cshrc)"]);
 }
 
+/// Whatever the connection has carried by then, whoever reads of it learns which host it was and that it ended.
+#[test]
+fn ssh_that_ends_early_is_told_as_a_lost_connection() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    let far = Sshd::start(&sandbox);
+    let ssh = far.rsh.strip_prefix("--rsh=").unwrap();
+    for bytes in [0, 1, 40, 75, 100, 200] {
+        // What it has brought by then is handed on, and then it is killed.
+        let script = format!(
+            "#!/usr/bin/env python3\n\
+            import os, shlex, signal, subprocess, sys\n\
+            ssh = subprocess.Popen(shlex.split({ssh:?}) + sys.argv[1:], stdout=subprocess.PIPE)\n\
+            left = {bytes}\n\
+            while left > 0 and (more := os.read(ssh.stdout.fileno(), left)):\n    \
+                os.write(1, more)\n    \
+                left -= len(more)\n\
+            ssh.kill()\n\
+            os.kill(os.getpid(), signal.SIGKILL)\n"
+        );
+        let path = sandbox.write("cut", script);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let rsh = format!("--rsh={}", path.display());
+        let ran = sandbox.run([&rsh, "--retries=0", "file", &at(&sandbox, "far", "there")]);
+        ran.failed_with(10, &["far: "]);
+        let said = &ran.stderr;
+        assert!(said.contains("ended") || said.contains("lost"), "{bytes}: {said}");
+        assert!(!said.contains("fill whole buffer"), "{bytes}: {said}");
+    }
+    assert!(!sandbox.path("there").exists());
+}
+
 #[test]
 fn host_may_be_named_in_any_way_that_ssh_understands() {
     let sandbox = Sandbox::in_memory();

@@ -122,7 +122,8 @@ pub fn collect<E>(top: &Dir, rules: Rules, each: Each<'_, E>) -> Result<(), E> {
 }
 
 /// Tells of the unfinished files that the markers of a key know, by the names that they would get. Without a walk:
-/// small ones of a session that was killed are known by their names alone, and hold no block that anybody could go on from.
+/// small ones of a session that was killed are known by their names alone, and hold no block that anybody could go on
+/// from.
 fn unfinished<E>(top: &Dir, key: [u8; limits::MARKER_KEY_BYTES], each: Each<'_, E>) -> Result<(), E> {
     for part in left_of(top, key) {
         let parent = top.open_dir(split_name(&part.path).0, Links::Refuse);

@@ -46,7 +46,11 @@ fn retry_copies_again_what_was_deleted_or_altered_since() {
     let order = partly_done(&mut tasks);
     let files: Vec<_> = tree::walk(&tasks.sandbox.path("to/run")).into_iter().filter(|path| path.is_file()).collect();
     fs::remove_file(&files[0]).unwrap();
+    // Of the same size, and of a time that is told apart by its whole seconds alone.
+    let before = fs::metadata(&files[1]).unwrap().modified().unwrap();
     fs::write(&files[1], vec![b'x'; 2000]).unwrap();
+    let altered = fs::File::options().write(true).open(&files[1]).unwrap();
+    altered.set_times(fs::FileTimes::new().set_modified(before + Duration::from_secs(1))).unwrap();
     let untouched = fs::metadata(&files[2]).unwrap();
     let attempt = tasks.run(&order);
     let progress = &attempt.done().progress;
