@@ -296,6 +296,8 @@ pub struct Reach {
     pub ports: Option<(u16, u16)>,
     /// The address that data connections to it go to, instead of the one that the control connection used.
     pub data_address: Option<String>,
+    /// The address of a node whose name has been looked up: it is connected to, and the name is not looked up again.
+    pub node_address: Option<IpAddr>,
     /// The address of this host that connections to it leave from and, if the end is this host, that data connections
     /// are accepted on. `None` lets the system choose. ssh makes its own connection and is not concerned.
     pub local_address: Option<IpAddr>,
@@ -322,6 +324,7 @@ impl Default for Reach {
             push: Push::Never,
             ports: None,
             data_address: None,
+            node_address: None,
             local_address: None,
             connect_timeout: tuning::CONNECT_TIMEOUT,
         }

@@ -36,6 +36,15 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
+/// A word for a shell: quoted where it has to be.
+pub fn shell_word(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%,".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// Words as a sentence lists them: `group, each or none`.
 pub fn list<W: Word>(words: &[W]) -> String {
     let names: Vec<&str> = words.iter().map(|word| word.name()).collect();

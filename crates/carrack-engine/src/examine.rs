@@ -303,7 +303,10 @@ fn addresses(dialer: &End, listener: &mut End, options: &EndOptions, told_port: 
 fn whereabouts(place: ExaminedPlace<'_>) -> Vec<SocketAddr> {
     match place.location {
         Location::Ssh { host, .. } => ssh::addresses(host, &place.options.reach),
-        Location::Node { node, .. } => look_up(&format!("{}:{}", bracketed(&node.host), node.port)).unwrap_or_default(),
+        Location::Node { node, .. } => match place.options.reach.node_address {
+            Some(address) => vec![SocketAddr::new(address, node.port)],
+            None => look_up(&format!("{}:{}", bracketed(&node.host), node.port)).unwrap_or_default(),
+        },
         _ => Vec::new(),
     }
 }

@@ -96,6 +96,33 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         "-p carrack-service --lib identity::slow",
     ),
     mutation(
+        "an address of this host that a translator makes of another is far",
+        "crates/carrack-service/src/model/address.rs",
+        ["|| translated(address).is_some_and(|inner| is_near(inner.into(), is_own))", ""],
+        "-p carrack-service --lib model::address",
+    ),
+    mutation(
+        "whatever address this host has itself is far",
+        "crates/carrack-service/src/model/address.rs",
+        ["is_special(address) || is_own(address) ||", "is_special(address) ||"],
+        "-p carrack-service --lib model::address",
+    ),
+    mutation(
+        "the address that was judged is not the one that is connected to",
+        "crates/carrack-service/src/worker/ends.rs",
+        [
+            "opened.options.reach.node_address = Some(far_address(host, *port, side)?);",
+            "far_address(host, *port, side)?;",
+        ],
+        "-p carrack-service --lib worker::ends",
+    ),
+    mutation(
+        "a name is looked up again though its address was judged",
+        "crates/carrack-engine/src/control/node_client.rs",
+        ["Some(address) => address.to_string(),", "Some(_) => node.host.clone(),"],
+        "-p carrack-engine --test hostile reading::node_whose_name",
+    ),
+    mutation(
         "programs that a worker starts gain rights",
         "crates/carrack-service/src/worker/yields.rs",
         ["set_no_new_privs(true)", "set_no_new_privs(false)"],

@@ -1,5 +1,7 @@
 //! What puts a file system together from several disks: ZFS, arrays of the kernel, Lustre.
 
+use carrack_core::words::shell_word;
+
 use super::{Check, Rule, Told, View};
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, OneOperator};
 use crate::known::{Known, Unknown};
@@ -81,10 +83,7 @@ fn checksum(view: &View<'_>) -> Known<Vec<Told>> {
     }
     let told = Told::failure("off").about(mount.source).costs("damage by a disk is read as if it were data");
     Ok(vec![
-        told.command(format!(
-            "zfs set checksum=on {}   # for what is written from then on",
-            super::quoted(mount.source)
-        )),
+        told.command(format!("zfs set checksum=on {}   # for what is written from then on", shell_word(mount.source))),
     ])
 }
 
@@ -102,7 +101,7 @@ fn record(view: &View<'_>) -> Known<Vec<Told>> {
     let told = told.costs(format!("{:.0} records where one would do", LEAST / bytes.max(512.0)));
     Ok(vec![told.command(format!(
         "zfs set recordsize=1M {}   # for files that are written from then on",
-        super::quoted(mount.source)
+        shell_word(mount.source)
     ))])
 }
 
@@ -130,7 +129,7 @@ fn atime(view: &View<'_>) -> Known<Vec<Told>> {
         return Ok(vec![Told::ok("a read is no write").about(mount.source)]);
     }
     let told = Told::warning("on").about(mount.source).costs("a write for each file that is read");
-    Ok(vec![told.command(format!("zfs set atime=off {}", super::quoted(mount.source)))])
+    Ok(vec![told.command(format!("zfs set atime=off {}", shell_word(mount.source)))])
 }
 
 fn ashift(view: &View<'_>) -> Known<Vec<Told>> {
@@ -166,7 +165,7 @@ fn pool(view: &View<'_>) -> Known<Vec<Told>> {
         let told = told.costs("reads are put together from the other disks, and one more failure may lose data");
         all.push(told.command(format!(
             "zpool status -x {name}   # then: zpool replace {name} OLD NEW",
-            name = super::quoted(name)
+            name = shell_word(name)
         )));
     }
     let full: f64 = view.facts.pool("capacity")?.trim_end_matches('%').parse().unwrap_or(0.0);
@@ -242,7 +241,7 @@ fn stripes(view: &View<'_>) -> Known<Vec<Told>> {
     }
     let told = Told::warning(format!("{count} stripes")).about(directory);
     let told = told.costs(format!("each file is limited to what {} of the servers give", count.max(1)));
-    Ok(vec![told.command(format!("lfs setstripe -c 4 {}   # for new files", super::quoted(directory)))])
+    Ok(vec![told.command(format!("lfs setstripe -c 4 {}   # for new files", shell_word(directory)))])
 }
 
 #[cfg(test)]

@@ -202,13 +202,3 @@ impl Rule {
 fn ip(address: &str) -> &'static str {
     if address.contains(':') { "ip -6" } else { "ip" }
 }
-
-/// A path as a word for a shell.
-fn quoted(path: &str) -> String {
-    let plain = |one: char| one.is_ascii_alphanumeric() || "/._-".contains(one);
-    if !path.is_empty() && path.chars().all(plain) {
-        path.to_owned()
-    } else {
-        format!("'{}'", path.replace('\'', "'\\''"))
-    }
-}

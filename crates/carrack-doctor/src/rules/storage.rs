@@ -1,5 +1,7 @@
 //! The storage of the directory concerned: room, mount options, what lies below it, and its rate against the network's.
 
+use carrack_core::words::shell_word;
+
 use super::{Check, Rule, Told, View, tcp};
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, OneOperator, Ours};
 use crate::known::{Known, Unknown};
@@ -175,7 +177,7 @@ fn barriers(view: &View<'_>) -> Known<Vec<Told>> {
         told.about(mount.point).costs("files that were synced can be lost, or hold old data, when the power fails");
     Ok(vec![match found[..] {
         ["data=writeback"] => told.advice("remove data=writeback from /etc/fstab, and mount it again"),
-        _ => told.command(format!("mount -o remount,barrier {}   # and in /etc/fstab", super::quoted(mount.point))),
+        _ => told.command(format!("mount -o remount,barrier {}   # and in /etc/fstab", shell_word(mount.point))),
     }])
 }
 
@@ -206,7 +208,7 @@ fn atime(view: &View<'_>) -> Known<Vec<Told>> {
     }
     let told =
         Told::warning("every read notes its time").about(mount.point).costs("a write for each file that is read");
-    Ok(vec![told.command(format!("mount -o remount,noatime {}   # and in /etc/fstab", super::quoted(mount.point)))])
+    Ok(vec![told.command(format!("mount -o remount,noatime {}   # and in /etc/fstab", shell_word(mount.point)))])
 }
 
 fn scheduler(view: &View<'_>) -> Known<Vec<Told>> {
@@ -300,5 +302,5 @@ fn rate(view: &View<'_>, direction: &str) -> Known<Vec<Told>> {
     let cost =
         format!("copies {direction} no more than {} of the network's {}", units::rate(measured), units::rate(wanted));
     let told = Told::warning(value).about(directory).costs(cost);
-    Ok(vec![told.command(format!("carrack bench disk {}", super::quoted(directory)))])
+    Ok(vec![told.command(format!("carrack bench disk {}", shell_word(directory)))])
 }

@@ -56,7 +56,11 @@ pub fn connect(
     let shown = token::choose(node, &options.credential, expected.was_pinned)?;
     let deadline = options.reach.connect_deadline(Instant::now());
     let named = |failure: Failure| failure.at_end(node.to_string());
-    let host = if node.host.contains(':') { format!("[{}]", node.host) } else { node.host.clone() };
+    let host = match options.reach.node_address {
+        Some(address) => address.to_string(),
+        None => node.host.clone(),
+    };
+    let host = if host.contains(':') { format!("[{host}]") } else { host };
     let addresses = [format!("{host}:{}", node.port)];
     let (socket, address) = connect_any(options.reach.local_address, &addresses, deadline).map_err(|error| {
         if error.get_ref().is_some_and(|inner| inner.is::<OtherFamily>()) {

@@ -5,8 +5,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use carrack_core::limits;
+use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Failure, Reason};
-use carrack_core::request::EndOptions;
+use carrack_core::request::{EndOptions, Reach};
 use carrack_core::wire::control::raw::*;
 use carrack_engine::Context;
 use carrack_engine::files::{Files, ReadEvent, ReadRange};
@@ -52,6 +53,30 @@ fn part(bytes: usize) -> Tell {
 
 fn done() -> Tell {
     Tell::Done(Counted { count: 20 })
+}
+
+/// Whoever has judged an address is not led elsewhere by what the name is by then.
+#[test]
+fn node_whose_name_was_looked_up_is_connected_to_at_that_address() {
+    let _watch = Watch::start();
+    let node = FakeNode::start(|node| {
+        while let Some((request, ask)) = node.next() {
+            let Some(told) = node.honest(&ask) else { return };
+            node.tell(request, told);
+        }
+    });
+    // No name server is asked for a name with an empty part.
+    let mut named = node.node.clone();
+    named.host = "no..host".to_owned();
+    let location = Location::Node { node: named, path: b"/".to_vec() };
+    let reach = Reach { node_address: Some("127.0.0.1".parse().unwrap()), ..Reach::default() };
+    let open = |reach| {
+        let options = EndOptions { reach, ..EndOptions::default() };
+        Files::open(&location, &options, &Context::default(), &|_| {}).map(drop).map_err(|failure| failure.code)
+    };
+    assert_eq!(open(Reach::default()), Err(ErrorCode::HostUnknown));
+    assert_eq!(open(reach), Ok(()));
+    node.join();
 }
 
 #[test]

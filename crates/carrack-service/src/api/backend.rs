@@ -78,7 +78,8 @@ pub trait Backend: Send + Sync + 'static {
     fn markers(&self, task: &str) -> Result<Vec<PairMarker>, String>;
 
     /// Tries an endpoint: reaches it, shows its token, makes and removes a file, looks at its clock and its storage.
-    fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest;
+    /// `far_only`: nothing of this host is connected to.
+    fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>, far_only: bool) -> EndpointTest;
 
     /// Why the service cannot take on work at present.
     ///

@@ -137,8 +137,8 @@ impl Backend for Whole {
         markers::all(&directory).map_err(|error| format!("{}: {error}", directory.display()))
     }
 
-    fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest {
-        let means = Means { context: &self.context, reach: &self.reach, examine: &self.examine };
+    fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>, far_only: bool) -> EndpointTest {
+        let means = Means { context: &self.context, reach: &self.reach, examine: &self.examine, far_only };
         endpoint_test::test(endpoint, token, &means)
     }
 

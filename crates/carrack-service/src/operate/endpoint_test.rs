@@ -8,6 +8,7 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::Location;
 use carrack_core::report::{ItemKind, LinkReport, Report};
 use carrack_core::request::{CopyOptions, CopyRequest, EndOptions, LinkKind, Reach};
+use carrack_core::words::shell_word;
 use carrack_engine::files::Files;
 use carrack_engine::{Context, Copy};
 
@@ -32,13 +33,18 @@ pub struct Means<'a> {
     pub reach: &'a Reach,
     /// How hosts are examined.
     pub examine: &'a ExamineEndpoint,
+    /// Nothing of this host is connected to.
+    pub far_only: bool,
 }
 
 /// Tests an endpoint.
 pub fn test(endpoint: &Endpoint, token: Option<&Secret>, means: &Means<'_>) -> EndpointTest {
-    let Means { context, reach, examine } = means;
+    let Means { context, reach, examine, far_only } = means;
     let mut checks = Checks { endpoint, checks: Vec::new() };
-    let order = EndOrder::at_endpoint(&endpoint.location, "", endpoint.read_only, token.cloned());
+    let mut order = EndOrder::at_endpoint(&endpoint.location, "", endpoint.read_only, token.cloned());
+    if let EndOrder::Node { far_only: of_order, .. } = &mut order {
+        *of_order = *far_only;
+    }
     let end = match ends::open(&order, Side::Source, reach) {
         Ok(end) => end,
         Err(failure) => {
@@ -98,6 +104,8 @@ impl Checks<'_> {
             EndpointLocation::Node { host, path, .. } => (host.clone(), path.clone()),
             EndpointLocation::Ssh { host, path, .. } => (host.clone(), path.clone()),
         };
+        // What users have typed stands in a line that somebody else carries out.
+        let word = shell_word(&directory);
         let is_node = matches!(self.endpoint.location, EndpointLocation::Node { .. });
         Some(match code {
             ErrorCode::AuthenticationFailed if is_node => {
@@ -114,14 +122,14 @@ impl Checks<'_> {
                 format!("on {host}: carrack serve --root DIR; and open its port in the firewall")
             }
             ErrorCode::ConnectFailed | ErrorCode::AgentMissing | ErrorCode::AgentRefused => {
-                format!("as the account that runs the service: ssh {host} true")
+                format!("as the account that runs the service: ssh -- {} true", shell_word(&host))
             }
-            ErrorCode::NotFound => format!("on {host}: mkdir -p {directory}"),
-            ErrorCode::PermissionDenied => format!("on {host}: chmod u+rwx {directory} (as its owner)"),
+            ErrorCode::NotFound => format!("on {host}: mkdir -p -- {word}"),
+            ErrorCode::PermissionDenied => format!("on {host}: chmod u+rwx -- {word} (as its owner)"),
             ErrorCode::NodeReadOnly => {
                 format!("carrack endpoint edit {name} --read-only, or serve it without --read-only")
             }
-            ErrorCode::NoSpace | ErrorCode::QuotaExceeded => format!("on {host}: free some space below {directory}"),
+            ErrorCode::NoSpace | ErrorCode::QuotaExceeded => format!("on {host}: free some space below {word}"),
             _ => return None,
         })
     }
@@ -145,8 +153,9 @@ impl Checks<'_> {
             let instead = instead.map_or_else(|| "/DIR".to_owned(), |path| shown(&path));
             let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
             let fix = format!(
-                "carrack endpoint edit {} --location 'carrack://{host}:{port}{instead}{pin}'",
-                self.endpoint.name
+                "carrack endpoint edit {} --location {}",
+                self.endpoint.name,
+                shell_word(&format!("carrack://{host}:{port}{instead}{pin}"))
             );
             let told = format!("{} is a symbolic link, to {}: no grant leads through one", shown(&at), text(&target));
             self.told("path", Some(false), told, Some(fix));

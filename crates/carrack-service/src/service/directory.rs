@@ -5,6 +5,12 @@ use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A service that was killed while it began a worker holds the directory until that worker runs its own program.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Between two attempts to take it.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Where a service keeps everything. While this is there, no other service opens the same directory.
 #[derive(Debug)]
@@ -58,10 +64,14 @@ impl Directory {
         let mut open = File::options();
         let lock =
             open.create(true).truncate(false).write(true).mode(0o600).open(&lock_path).map_err(system(&lock_path))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { path, _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(DirectoryError::InUse(path)),
-            Err(TryLockError::Error(error)) => Err(DirectoryError::System(lock_path, error)),
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { path, _lock: lock }),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => return Err(DirectoryError::InUse(path)),
+                Err(TryLockError::Error(error)) => return Err(DirectoryError::System(lock_path, error)),
+            }
         }
     }
 
@@ -127,8 +137,19 @@ mod tests {
         let path = temporary.path().join("a/b");
         let directory = Directory::open(&path).unwrap();
         assert!(matches!(Directory::open(&path), Err(DirectoryError::InUse(_))));
+        // Whoever comes while it is given up waits for it.
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let next = std::thread::spawn({
+            let path = path.clone();
+            move || {
+                begun.send(()).unwrap();
+                Directory::open(&path)
+            }
+        });
+        has_begun.recv().unwrap();
+        std::thread::park_timeout(20 * PAUSE);
         drop(directory);
-        let directory = Directory::open(&path).unwrap();
+        let directory = next.join().unwrap().unwrap();
         for file in [directory.path().to_owned(), directory.tasks(), directory.path().join("service.lock")] {
             assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o077, 0, "{}", file.display());
         }

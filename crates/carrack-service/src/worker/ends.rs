@@ -68,8 +68,10 @@ pub fn open(end: &EndOrder, side: Side, reach: &Reach) -> Result<OpenEnd, Failur
                 parse_pin(format!("sha256:{text}").as_bytes()).map_err(|why| usage(side, why))
             });
             let pin = pin.transpose()?;
-            let host = if *far_only { far_host(host, *port, pin.is_some(), side)? } else { host.clone() };
-            let node = NodeAddress { host, port: *port, pin };
+            if *far_only {
+                opened.options.reach.node_address = Some(far_address(host, *port, side)?);
+            }
+            let node = NodeAddress { host: host.clone(), port: *port, pin };
             if let Some(token) = &credentials.token {
                 let token = Token::new(token.reveal().as_bytes());
                 let token = token.map_err(|why| usage(side, format!("the node's token cannot be used: {why}")))?;
@@ -87,9 +89,8 @@ pub fn open(end: &EndOrder, side: Side, reach: &Reach) -> Result<OpenEnd, Failur
 }
 
 /// Looks a host up, and refuses one at an address of this host: the name may lead elsewhere than when the endpoint was
-/// added. Where a key proves the node its address takes the name's place, so that what was looked at here is what is
-/// connected to.
-fn far_host(host: &str, port: u16, is_pinned: bool, side: Side) -> Result<String, Failure> {
+/// added. The address that was looked at is the one that is connected to.
+fn far_address(host: &str, port: u16, side: Side) -> Result<IpAddr, Failure> {
     let refused = |code, why: String| Err(Failure::new(code, side, why).at_end(host));
     let found: Vec<IpAddr> = match host.parse() {
         Ok(address) => vec![address],
@@ -98,16 +99,14 @@ fn far_host(host: &str, port: u16, is_pinned: bool, side: Side) -> Result<String
             Err(error) => return refused(ErrorCode::HostUnknown, format!("the name cannot be looked up: {error}")),
         },
     };
-    if let Some(near) = found.iter().find(|address| is_of_this_host(address.to_canonical())) {
+    if let Some(near) = found.iter().find(|address| is_of_this_host(**address)) {
         let why = format!(
             "{near} is an address of the service's own host, where only an admin can add an endpoint, and its owner is none"
         );
         return refused(ErrorCode::PermissionDenied, why);
     }
     match found.first() {
-        // Of several the resolver puts another first every now and then.
-        Some(address) if is_pinned => Ok(address.to_string()),
-        Some(_) => Ok(host.to_owned()),
+        Some(address) => Ok(*address),
         None => refused(ErrorCode::HostUnknown, "the name has no address".to_owned()),
     }
 }
@@ -237,7 +236,7 @@ mod tests {
     use super::*;
     use crate::worker::order::Credentials;
 
-    fn opened(host: &str, far_only: bool) -> Result<Location, ErrorCode> {
+    fn opened(host: &str, far_only: bool) -> Result<OpenEnd, ErrorCode> {
         let end = EndOrder::Node {
             host: host.to_owned(),
             port: 7420,
@@ -246,17 +245,20 @@ mod tests {
             credentials: Credentials::default(),
             far_only,
         };
-        open(&end, Side::Source, &Reach::default()).map(|end| end.location).map_err(|why| why.code)
+        open(&end, Side::Source, &Reach::default()).map_err(|why| why.code)
     }
 
     #[test]
     fn address_of_this_host_is_refused_when_the_worker_connects() {
         // By name, too: what it was when the endpoint was added does not matter.
         for near in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "169.254.169.254", "0.0.0.0", "localhost"] {
-            assert_eq!(opened(near, true), Err(ErrorCode::PermissionDenied), "{near}");
-            assert!(opened(near, false).is_ok(), "{near}");
+            assert_eq!(opened(near, true).err(), Some(ErrorCode::PermissionDenied), "{near}");
+            assert_eq!(opened(near, false).unwrap().options.reach.node_address, None, "{near}");
         }
-        let Ok(Location::Node { node, .. }) = opened("192.0.2.7", true) else { panic!("it is far away") };
+        // What was looked at is what is connected to, and its name stays.
+        let far = opened("192.0.2.7", true).unwrap_or_else(|why| panic!("it is far away: {why:?}"));
+        assert_eq!(far.options.reach.node_address, Some("192.0.2.7".parse().unwrap()));
+        let Location::Node { node, .. } = far.location else { panic!("it is a node") };
         assert_eq!((node.host.as_str(), node.port), ("192.0.2.7", 7420));
     }
 

@@ -137,15 +137,6 @@ const FIRST_SECOND: i64 = -62_167_219_200;
 /// 9999-12-31T23:59:59Z, in seconds since 1970.
 const LAST_SECOND: i64 = 253_402_300_799;
 
-/// A word for a shell: quoted where it has to be.
-pub fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%,".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ use carrack_core::report::{
     Unfinished, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Existing, LinkKind, MainDigest, Verify};
+use carrack_core::words::shell_word;
 use data_encoding::HEXLOWER;
 
 use super::format::{self, count, counted};
@@ -164,7 +165,7 @@ pub fn unfinished(report: &Report, destination: &CopyTarget) -> Option<String> {
             "left: {files} of an earlier copy that this one left out ({}{more}); the same command without --files-from and without flags \
              that keep files goes on with {them}, `carrack gc --older-than 0s {}` removes {them}",
             shown.join(", "),
-            format::quoted(&place)
+            shell_word(&place)
         )
     })
 }

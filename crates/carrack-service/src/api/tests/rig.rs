@@ -103,7 +103,7 @@ impl Backend for FakeBackend {
         Ok(self.markers.lock().unwrap().clone())
     }
 
-    fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>) -> EndpointTest {
+    fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>, _: bool) -> EndpointTest {
         self.tested.lock().unwrap().push((endpoint.name.clone(), token.cloned()));
         let check = EndpointCheck { name: "root".into(), ok: Some(true), told: "good".into(), fix: None };
         EndpointTest { ok: true, checks: vec![check] }

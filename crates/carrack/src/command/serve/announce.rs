@@ -7,10 +7,10 @@ use std::time::SystemTime;
 
 use carrack_core::path::display_bytes;
 use carrack_core::pin::format_pin;
+use carrack_core::words::shell_word;
 use serde_json::json;
 
 use crate::cli::DEFAULT_PORT;
-use crate::output::format::quoted;
 use crate::output::lines::Lines;
 use crate::output::{self, json as objects};
 
@@ -95,7 +95,7 @@ fn lines(facts: &Announcement, anonymous: bool, host: &str) -> Vec<String> {
     let fingerprint = format!("#{}", format_pin(&facts.fingerprint));
     let shown = |path: &Path| display_bytes(path.as_os_str().as_bytes()).to_string();
     let (token, flag) = match &facts.token_file {
-        Some(file) => (shown(file), format!(" --token-file {}", quoted(&shown(file)))),
+        Some(file) => (shown(file), format!(" --token-file {}", shell_word(&shown(file)))),
         None if anonymous => ("none asked for: whoever reaches the port may come in".to_owned(), String::new()),
         None => ("none".to_owned(), String::new()),
     };
@@ -120,7 +120,7 @@ fn lines(facts: &Announcement, anonymous: bool, host: &str) -> Vec<String> {
     }
     if let Some(service) = &facts.service {
         let socket = shown(&service.socket);
-        let named = if service.is_default { String::new() } else { format!(" --service {}", quoted(&socket)) };
+        let named = if service.is_default { String::new() } else { format!(" --service {}", shell_word(&socket)) };
         lines.push(format!("service state {}", shown(&service.state)));
         lines.push(format!("service socket {socket}"));
         lines.push(format!("service {}", service_address(host, facts.address.port(), service)));
@@ -228,8 +228,8 @@ mod tests {
         for (address, host) in [("::", "box"), ("0.0.0.0", "box"), ("::1", "[::1]"), ("10.0.0.1", "10.0.0.1")] {
             assert_eq!(host_to_type(address.parse().expect("an address"), "box"), host);
         }
-        assert_eq!(quoted("a'b"), "'a'\\''b'");
-        assert_eq!(quoted(""), "''");
+        assert_eq!(shell_word("a'b"), "'a'\\''b'");
+        assert_eq!(shell_word(""), "''");
     }
 
     #[test]
