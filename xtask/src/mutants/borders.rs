@@ -123,6 +123,24 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         "-p carrack-engine --test hostile reading::node_whose_name",
     ),
     mutation(
+        "root carries out a note of whoever owns its home",
+        "crates/carrack/src/doctor/change.rs",
+        ["carrack_sys::host::user_id() == 0 && !fix::is_roots_alone(&own)", "false"],
+        "-p carrack --test system doctor::fix::root_carries_out",
+    ),
+    mutation(
+        "a note that others may write is read",
+        "crates/carrack/src/doctor/fix/machine.rs",
+        ["if facts.uid() != carrack_sys::host::user_id() || facts.mode() & 0o022 != 0 {", "if false {"],
+        "-p carrack --bin carrack doctor::fix::machine",
+    ),
+    mutation(
+        "a note sets any parameter",
+        "crates/carrack/src/doctor/fix/mod.rs",
+        ["find(|setting| !is_ours(setting))", "find(|_| false)"],
+        "-p carrack --bin carrack doctor::fix::tests::note_that",
+    ),
+    mutation(
         "programs that a worker starts gain rights",
         "crates/carrack-service/src/worker/yields.rs",
         ["set_no_new_privs(true)", "set_no_new_privs(false)"],

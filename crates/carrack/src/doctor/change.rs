@@ -23,9 +23,15 @@ use crate::output::lines::Lines;
 /// The storage is written for so long, to see what a fix has brought.
 const STORAGE_TIME: Duration = Duration::from_secs(3);
 
-/// This host, with its notes in the user's state directory.
+/// Where root keeps its notes if its state directory can be another's: `sudo` may keep the user's HOME.
+const NOTES_OF_ROOT: &str = "/var/lib/carrack/doctor";
+
+/// This host, with its notes in the user's state directory. Root carries out no note that somebody else could have
+/// written.
 pub fn this_host() -> ThisHost {
-    ThisHost::new("/", state_directory().join("doctor"))
+    let own = state_directory().join("doctor");
+    let is_others = carrack_sys::host::user_id() == 0 && !fix::is_roots_alone(&own);
+    ThisHost::new("/", if is_others { NOTES_OF_ROOT.into() } else { own })
 }
 
 /// How `--fix` was asked for.
@@ -78,11 +84,12 @@ pub fn fix(
     let label = options.label.clone().unwrap_or_else(time_label);
     let rungs = Rungs::of(request, &wanted);
     let before = [rungs.measure(request, context, observer)?, rungs.measure(request, context, observer)?];
-    let Fixed { changed, absent } = fix::apply(&mut this_host(), &label, now(), &wanted)?;
+    let Fixed { changed, absent, refused } = fix::apply(&mut this_host(), &label, now(), &wanted)?;
     let mut notes = skipped;
     notes.extend(
         absent.iter().map(|name| format!("{name} is not a parameter of this kernel, or not of this container")),
     );
+    notes.extend(refused.iter().map(|(name, why)| format!("{name} is left as it is: it cannot be set here: {why}")));
     notes.extend(overruled(situation, &changed));
     let after = [rungs.measure(request, context, observer)?, rungs.measure(request, context, observer)?];
     let gains = rungs.gains(&before, &after);
@@ -177,7 +184,8 @@ pub fn tell(action: &str, change: &HostChange, out: &mut Lines, as_json: bool) {
         return out.json(&with_type::object("state", SystemTime::now(), object(action, change)));
     }
     let mut line = |text: String| out.line(text.as_bytes());
-    let shown = |text: &str| display_bytes(text.as_bytes()).to_string();
+    // The kernel shows numbers with tabs between them.
+    let shown = |text: &str| display_bytes(text.replace('\t', " ").as_bytes()).to_string();
     for (name, before, now) in &change.settings {
         line(format!("{}: {} -> {}", shown(name), shown(before), shown(now)));
     }
@@ -217,8 +225,14 @@ fn object(action: &str, change: &HostChange) -> Value {
 /// As [`fix::undo`].
 pub fn undo(machine: &mut dyn HostSettings, label: &str) -> Result<HostChange, CommandError> {
     // Then and now change places: what stood there is there again.
+    let state = fix::state(machine, label)?;
+    let notes = fix::changed_since(machine, &state).into_iter().map(|(name, set, now)| {
+        let [set, now] = [set, now].map(|value| display_bytes(value.replace('\t', " ").as_bytes()).to_string());
+        format!("{name} was changed by somebody else since: the fix had set it to {set}, and it was {now}")
+    });
+    let notes = notes.collect();
     let settings = fix::undo(machine, label)?.into_iter().map(|(name, then, now)| (name, now, then)).collect();
-    Ok(HostChange { label: label.to_owned(), settings, ..HostChange::default() })
+    Ok(HostChange { label: label.to_owned(), settings, notes, ..HostChange::default() })
 }
 
 /// What is not now as it was when a state was saved.

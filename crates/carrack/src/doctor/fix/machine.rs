@@ -1,11 +1,12 @@
 //! What a fix reads and writes: kernel parameters, the files that set them at boot, and our own notes.
 
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use carrack_engine::secrets::write_whole;
-use carrack_sys::dir::Dir;
+use carrack_sys::dir::{Dir, Links};
 
 /// Whatever a fix touches. Every change that outlives the process is one call.
 pub trait HostSettings {
@@ -143,7 +144,17 @@ impl HostSettings for ThisHost {
     }
 
     fn note(&self, label: &str) -> io::Result<String> {
-        std::fs::read_to_string(self.note_file(label)?)
+        let name = self.note_file(label)?;
+        let name = name.file_name().unwrap_or_default();
+        let mut file = Dir::open_ambient(&self.notes)?.open_read(name.as_bytes(), Links::Refuse)?;
+        let facts = file.metadata()?;
+        if facts.uid() != carrack_sys::host::user_id() || facts.mode() & 0o022 != 0 {
+            let why = "somebody else could have written the note: it belongs to another user, or others may write it";
+            return Err(io::Error::other(why));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        Ok(text)
     }
 
     fn set_note(&mut self, label: &str, text: Option<&str>) -> io::Result<()> {
@@ -153,6 +164,18 @@ impl HostSettings for ThisHost {
             None => remove(&file).and_then(|()| sync(&self.notes)),
         }
     }
+}
+
+/// Whether only root can have made what is at this path: it and all directories above belong to root, and nobody else
+/// may write them. What is not there yet is made by whoever asks.
+pub fn is_roots_alone(path: &Path) -> bool {
+    path.ancestors().all(|above| match std::fs::symlink_metadata(above) {
+        Ok(facts) => {
+            let is_closed = facts.mode() & 0o022 == 0 || facts.mode() & 0o1000 != 0;
+            facts.uid() == 0 && is_closed && !facts.is_symlink()
+        }
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    })
 }
 
 fn sync(directory: &Path) -> io::Result<()> {
@@ -196,5 +219,29 @@ mod tests {
         assert_eq!((host.labels().unwrap(), host.note("first").unwrap()), (vec!["first".to_owned()], "{}".to_owned()));
         host.set_note("first", None).unwrap();
         assert!(host.labels().unwrap().is_empty());
+    }
+
+    #[test]
+    fn note_that_somebody_else_could_have_written_is_not_read() {
+        let root = tempfile::tempdir().unwrap();
+        let notes = root.path().join("notes");
+        let mut host = ThisHost::new(root.path(), &notes);
+        host.set_note("one", Some("{}")).unwrap();
+        let file = notes.join("one.json");
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        assert!(host.note("one").unwrap_err().to_string().contains("somebody else"));
+        std::fs::rename(&file, root.path().join("real")).unwrap();
+        std::os::unix::fs::symlink(root.path().join("real"), &file).unwrap();
+        assert!(host.note("one").is_err());
+        if carrack_sys::host::user_id() != 0 {
+            return;
+        }
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, "{}").unwrap();
+        assert!(host.note("one").is_ok() && is_roots_alone(&notes) && is_roots_alone(&notes.join("none/yet")));
+        std::os::unix::fs::chown(&file, Some(65534), None).unwrap();
+        assert!(host.note("one").unwrap_err().to_string().contains("somebody else"));
+        std::os::unix::fs::chown(root.path(), Some(65534), None).unwrap();
+        assert!(!is_roots_alone(&notes) && !is_roots_alone(&notes.join("none/yet")));
     }
 }

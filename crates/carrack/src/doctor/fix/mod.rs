@@ -13,7 +13,7 @@ use std::io;
 
 use carrack_doctor::{Finding, Fix, HostSide, Severity};
 
-pub use machine::{DROP_IN, HostSettings, ThisHost};
+pub use machine::{DROP_IN, HostSettings, ThisHost, is_roots_alone};
 pub use note::SavedState;
 
 use crate::error::CommandError;
@@ -26,6 +26,8 @@ const PAIRS: &[(&str, &str)] =
     &[("vm.dirty_bytes", "vm.dirty_ratio"), ("vm.dirty_background_bytes", "vm.dirty_background_ratio")];
 /// Parameters that decide in which queue packets wait: they are set only on request.
 const QUEUEING: &[&str] = &["net.core.default_qdisc"];
+/// How the names of the parameters begin that a rule has set. A note sets no others.
+const OURS: &[&str] = &["net.core.", "net.ipv4.tcp_", "vm.dirty_"];
 const HEAD: &str = "# Written by carrack doctor --fix. carrack doctor --undo LABEL takes it back.\n";
 const LABEL_BYTES: usize = 64;
 
@@ -57,6 +59,8 @@ pub struct Fixed {
     pub changed: Vec<(String, String, String)>,
     /// Parameters that this kernel, or this container, does not have.
     pub absent: Vec<String>,
+    /// Parameters that may not be written here, as in a container, and why.
+    pub refused: Vec<(String, String)>,
 }
 
 /// Saves the state under the label, writes the drop-in, and sets the parameters.
@@ -88,7 +92,7 @@ pub fn apply(
     let state = saved(machine, label, time, settings)?;
     machine.set_note(label, Some(&state.to_json())).map_err(|error| failed("keep the state", &error))?;
     match carry_out(machine, &state) {
-        Ok(changed) => Ok(Fixed { changed, ..fixed }),
+        Ok((changed, refused)) => Ok(Fixed { changed, refused, ..fixed }),
         Err(error) => {
             // Whoever may not write one parameter has written none, or can write back those that it has.
             let error = match restore(machine, &state) {
@@ -119,20 +123,44 @@ fn saved(machine: &dyn HostSettings, label: &str, time: i64, wanted: Vec<Setting
     Ok(SavedState { label: label.to_owned(), number, time, before, wanted, drop_in })
 }
 
-fn carry_out(
-    machine: &mut dyn HostSettings,
-    state: &SavedState,
-) -> Result<Vec<(String, String, String)>, CommandError> {
-    let text = drop_in(state.drop_in.as_deref(), &state.wanted);
-    machine.set_drop_in(Some(&text)).map_err(|error| failed(&format!("write /{DROP_IN}"), &error))?;
-    let mut changed = Vec::new();
+/// Parameters that were changed, with their values before and after; and those that may not be written, with why.
+type CarriedOut = (Vec<(String, String, String)>, Vec<(String, String)>);
+
+fn carry_out(machine: &mut dyn HostSettings, state: &SavedState) -> Result<CarriedOut, CommandError> {
+    let write = |machine: &mut dyn HostSettings, settings: &[Setting]| {
+        let text = drop_in(state.drop_in.as_deref(), settings);
+        machine.set_drop_in(Some(&text)).map_err(|error| failed(&format!("write /{DROP_IN}"), &error))
+    };
+    write(machine, &state.wanted)?;
+    let (mut changed, mut refused) = (Vec::new(), Vec::new());
+    let mut first = None;
     for (name, value) in &state.wanted {
-        machine.set_parameter(name, value).map_err(|error| failed(&format!("set {name} to {value}"), &error))?;
+        match machine.set_parameter(name, value) {
+            Ok(()) => {}
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) =>
+            {
+                refused.push((name.clone(), error.to_string()));
+                first = first.or_else(|| Some(failed(&format!("set {name} to {value}"), &error)));
+                continue;
+            }
+            Err(error) => return Err(failed(&format!("set {name} to {value}"), &error)),
+        }
         let now = machine.parameter(name).map_err(|error| failed(&format!("read {name}"), &error))?;
         let before = state.before.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         changed.push((name.clone(), before.unwrap_or_default(), now));
     }
-    Ok(changed)
+    match first {
+        // Whoever may not write one may write none.
+        Some(error) if changed.is_empty() => return Err(error),
+        Some(_) => {
+            let is_set = |setting: &&Setting| !refused.iter().any(|(name, _)| *name == setting.0);
+            let set: Vec<Setting> = state.wanted.iter().filter(is_set).cloned().collect();
+            write(machine, &set)?;
+        }
+        None => {}
+    }
+    Ok((changed, refused))
 }
 
 /// The drop-in with these settings in the place of older ones.
@@ -164,6 +192,13 @@ fn states(machine: &dyn HostSettings) -> Result<Vec<SavedState>, CommandError> {
 pub fn state(machine: &dyn HostSettings, label: &str) -> Result<SavedState, CommandError> {
     match machine.note(label) {
         Ok(text) => SavedState::parse(&text)
+            .and_then(|state| {
+                let is_ours = |(name, _): &&Setting| OURS.iter().any(|ours| name.starts_with(ours));
+                match state.before.iter().chain(&state.wanted).find(|setting| !is_ours(setting)) {
+                    Some((name, _)) => Err(format!("no fix sets {name:?}")),
+                    None => Ok(state),
+                }
+            })
             .map_err(|why| CommandError::usage(format!("the state with the label {label:?} cannot be read: {why}"))),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
             let labels = machine.labels().unwrap_or_default();
@@ -197,6 +232,19 @@ pub fn difference(
         all.push((format!("/{DROP_IN}"), told(&state.drop_in), told(&now)));
     }
     Ok(all)
+}
+
+/// Parameters that are neither as the fix has set them nor as they were before it: name, as set, now. What cannot be
+/// read is told by whoever sets it back.
+pub fn changed_since(machine: &dyn HostSettings, state: &SavedState) -> Vec<(String, String, String)> {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let others = state.wanted.iter().filter_map(|(name, set)| {
+        let now = machine.parameter(name).ok()?;
+        let before = state.before.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value);
+        let is_known = [set, before].iter().any(|value| words(value) == words(&now));
+        (!is_known).then(|| (name.clone(), set.clone(), now))
+    });
+    others.collect()
 }
 
 /// Restores what there was before a fix, and forgets its note.

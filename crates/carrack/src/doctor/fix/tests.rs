@@ -6,7 +6,7 @@ use std::io;
 use carrack_doctor::{EvidenceClass, Finding, Fix, HostSide, Severity};
 
 use super::machine::HostSettings;
-use super::{apply, difference, is_label, plan, state, undo};
+use super::{apply, changed_since, difference, is_label, plan, state, undo};
 
 /// A machine in memory. Its kernel clears one of a pair when the other is set, and takes no zero for either.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,8 @@ struct Model {
     left: Option<usize>,
     /// A parameter that refuses to be set.
     refuses: Option<String>,
+    /// A parameter that nobody may set.
+    forbids: Option<String>,
     changes: usize,
 }
 
@@ -63,6 +65,9 @@ impl HostSettings for Model {
             "vm.dirty_ratio" => Some("vm.dirty_bytes"),
             _ => None,
         };
+        if self.forbids.as_deref() == Some(name) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         if self.refuses.as_deref() == Some(name) || (partner.is_some() && value == "0") {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -125,6 +130,34 @@ fn fix_sets_everything_and_undo_restores_it() {
     assert_eq!((machine.dump(), machine.notes.len()), (before, 0));
     let none = undo(&mut machine, "one").unwrap_err();
     assert!(none.to_string().contains("no state") && none.hints[0].contains("there is none"), "{none:?}");
+}
+
+#[test]
+fn fix_sets_what_it_may_and_undo_tells_what_others_have_changed_since() {
+    let mut machine = Model { forbids: Some("net.ipv4.tcp_congestion_control".into()), ..Model::new() };
+    let before = machine.dump();
+    let fixed = apply(&mut machine, "one", 7, &wanted()).unwrap();
+    assert_eq!(fixed.changed.len(), 2, "{fixed:?}");
+    assert_eq!(fixed.refused[0].0, "net.ipv4.tcp_congestion_control");
+    assert!(!machine.drop_in.clone().unwrap().contains("congestion"), "{:?}", machine.drop_in);
+    assert_eq!(changed_since(&machine, &state(&machine, "one").unwrap()), []);
+    machine.parameters.insert("net.ipv4.tcp_rmem".into(), "4096\t1\t2".into());
+    let since = changed_since(&machine, &state(&machine, "one").unwrap());
+    assert_eq!(since, [("net.ipv4.tcp_rmem".into(), "4096 131072 268435456".into(), "4096\t1\t2".into())]);
+    undo(&mut machine, "one").unwrap();
+    assert_eq!((machine.dump(), machine.notes.len()), (before, 0));
+}
+
+#[test]
+fn note_that_sets_what_no_fix_does_is_not_carried_out() {
+    let mut machine = Model::new();
+    apply(&mut machine, "one", 7, &wanted()).unwrap();
+    let forged = machine.notes["one"].replace("net.ipv4.tcp_congestion_control", "kernel.core_pattern");
+    machine.notes.insert("one".into(), forged);
+    let before = machine.dump();
+    let refused = undo(&mut machine, "one").unwrap_err();
+    assert!(refused.to_string().contains("no fix sets \"kernel.core_pattern\""), "{refused:?}");
+    assert_eq!(machine.dump(), before);
 }
 
 #[test]

@@ -135,6 +135,25 @@ fn fix_sets_what_was_planted_and_undo_restores_all_of_it() {
     assert!(!Path::new("/etc/sysctl.d/99-zz-carrack.conf").exists(), "this machine's own files were touched");
 }
 
+/// `sudo` may keep a user's HOME: what the user could have put there is no note of root's.
+#[test]
+fn root_carries_out_no_note_that_somebody_else_could_have_written() {
+    let Some(scene) = Scene::new() else { return };
+    let before = scene.dump();
+    // It exits by what it has found before.
+    scene.run(&["--fix", "--label=of-another", "--quiet"]);
+    let fixed = scene.dump();
+    assert_ne!(fixed, before);
+    let state = scene.sandbox.path("home/.local/state");
+    let give = |user: u32| std::os::unix::fs::chown(&state, Some(user), None).unwrap();
+    give(65534);
+    scene.run(&["--undo=of-another"]).failed_with(2, &["no state has the label"]);
+    assert_eq!(scene.dump(), fixed);
+    give(0);
+    assert_eq!(scene.run(&["--undo=of-another"]).code, 0);
+    assert_eq!(scene.dump(), before);
+}
+
 #[test]
 fn fix_killed_at_any_point_is_undone() {
     let Some(scene) = Scene::new() else { return };
