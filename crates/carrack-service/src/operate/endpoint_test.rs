@@ -122,10 +122,10 @@ impl Checks<'_> {
                 format!("on {host}: carrack serve --root DIR; and open its port in the firewall")
             }
             ErrorCode::ConnectFailed | ErrorCode::AgentMissing | ErrorCode::AgentRefused => {
-                format!("as the account that runs the service: ssh -- {} true", shell_word(&host))
+                format!("as the account that runs the service: ssh {} true", shell_word(&host))
             }
-            ErrorCode::NotFound => format!("on {host}: mkdir -p -- {word}"),
-            ErrorCode::PermissionDenied => format!("on {host}: chmod u+rwx -- {word} (as its owner)"),
+            ErrorCode::NotFound => format!("on {host}: mkdir -p {word}"),
+            ErrorCode::PermissionDenied => format!("on {host}: chmod u+rwx {word} (as its owner)"),
             ErrorCode::NodeReadOnly => {
                 format!("carrack endpoint edit {name} --read-only, or serve it without --read-only")
             }
