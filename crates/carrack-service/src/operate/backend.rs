@@ -133,8 +133,7 @@ impl Backend for Whole {
     }
 
     fn markers(&self, task: &str) -> Result<Vec<PairMarker>, String> {
-        let directory = self.tasks.join(task);
-        markers::all(&directory).map_err(|error| format!("{}: {error}", directory.display()))
+        markers::all(&self.tasks.join(task))
     }
 
     fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>, far_only: bool) -> EndpointTest {

@@ -8,6 +8,7 @@ use super::called::Called;
 use super::ends::OpenEnd;
 use super::history::History;
 use super::limit::Over;
+use super::markers::Markers;
 use super::order::Order;
 use super::places;
 use super::teller::Teller;
@@ -25,6 +26,8 @@ pub struct Attempt<'a> {
     pub teller: Teller,
     /// How hosts are reached.
     pub reach: Reach,
+    /// By which keys its passes have marked what they leave.
+    pub markers: Markers,
     /// Bytes at the destinations by passes that earlier attempts have not brought to their end, and that have not been
     /// found there again.
     pub open_bytes: u64,

@@ -16,7 +16,6 @@ use super::ends::{OpenEnd, copy_options};
 use super::failures::{can_pass, is_source_error};
 use super::history::{PairHistory, Rest, Told};
 use super::look;
-use super::markers;
 use super::pass::{Counted, unkept};
 use super::removal;
 use crate::journal::{EndCounts, Item};
@@ -103,8 +102,8 @@ impl Copying<'_, '_> {
         let again = self.again;
         options.only = if again { Some(selected(&failed)) } else { self.wanted() };
         let marker = self.marker_key(again.then_some(&failed[..]));
-        markers::keep(&self.attempt.order.directory, (self.pair, marker))
-            .map_err(|error| Failure::new(ErrorCode::InputOutput, Side::Command, error.to_string()))?;
+        let kept = self.attempt.markers.keep((self.pair, marker));
+        kept.map_err(|why| Failure::new(ErrorCode::InputOutput, Side::Command, why))?;
         options.marker_key = Some(marker);
         options.expected = expected_of(&self.attempt.order.expect_digests);
         options.source = source.options.clone();

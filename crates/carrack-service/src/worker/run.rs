@@ -17,6 +17,7 @@ use super::history::History;
 use super::limit::{Limit, Over};
 use super::lock::Lock;
 use super::look;
+use super::markers::Markers;
 use super::order::{Order, PairOrder};
 use super::pass::Counted;
 use super::teller::{Teller, now};
@@ -135,6 +136,7 @@ fn begin<'a>(order: &'a Order, lock: &Lock, context: Context, reach: Reach) -> R
     let teller =
         Teller::start((journal, failed), &history, order.pairs.len(), Limit::of(order), context.stop.clone(), &began)?;
     tell_recovered(&teller, &recovered);
+    let markers = Markers::load(&order.directory)?;
     let reached = history.reached;
     let ended: u64 = history.pairs.values().map(|pair| pair.progress.bytes_moved).sum();
     let open_bytes = history.progress.bytes_moved.saturating_sub(ended);
@@ -144,6 +146,7 @@ fn begin<'a>(order: &'a Order, lock: &Lock, context: Context, reach: Reach) -> R
         history,
         teller,
         reach,
+        markers,
         open_bytes,
         reached,
         called: Called::default(),

@@ -117,10 +117,11 @@ async fn answer(lease: Done<Lease>, places: Vec<LeftAt>, remove: bool) -> Done<T
 fn asked(api: &Api, caller: &Caller, task: &Task, markers: &[PairMarker]) -> Vec<Asked> {
     let mut at_endpoints: BTreeMap<String, Vec<LeftAt>> = BTreeMap::new();
     let mut asked = Vec::new();
-    for (number, Pair { destination, .. }) in task.request.pairs.iter().enumerate() {
-        let of_pair = markers.iter().filter(|(pair, _)| *pair as usize == number);
-        let markers: Vec<String> = of_pair.map(|(_, key)| HEXLOWER.encode(key)).collect();
-        let Some(destination) = destination.as_ref().filter(|_| !markers.is_empty()) else { continue };
+    let mut of_pairs: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    markers.iter().for_each(|(pair, key)| of_pairs.entry(*pair).or_default().push(HEXLOWER.encode(key)));
+    for (number, markers) in of_pairs {
+        let pair = task.request.pairs.get(number as usize);
+        let Some(Pair { destination: Some(destination), .. }) = pair else { continue };
         match TaskLocation::parse(destination).map(EndOrder::at_location) {
             Ok(Err((name, path))) => {
                 let place = LeftAt { destination: destination.clone(), path, markers };

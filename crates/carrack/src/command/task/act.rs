@@ -23,7 +23,7 @@ const NO_DEADLINE: Switch = Switch::new("no-deadline", "Take the deadline away")
 const RECHECK: Switch =
     Switch::new("recheck", "Read what counts as done at the destination, and compare its digests, too");
 const CLEAN: Switch =
-    Switch::new("clean", "Remove the unfinished files, too, that they have left; also of tasks that have ended");
+    Switch::new("clean", "Also remove the unfinished files that they have left, even of tasks that have ended");
 const DRY_RUN: Switch = Switch::short('n', "dry-run", "Say which tasks they are; do nothing");
 
 /// What clap knows of them.
