@@ -34,8 +34,8 @@ test: ## everything that must hold before a change goes in; the tests come last
 	CARRACK_SLIM=$(SLIM) cargo test --workspace --exclude carrack-face --locked --no-run
 	node tests/page/node_modules/typescript/bin/tsc -p crates/carrack-service/page
 	node --test --test-reporter=spec tests/page/*.test.mjs
-	@# One more than there are processors: most tests wait for most of their time.
-	RUST_TEST_THREADS=$$(($$(nproc) + 1)) CARRACK_SLIM=$(SLIM) cargo test --workspace --exclude carrack-face --locked
+	@# One more than there are processors: most tests wait for most of their time. All are run, whatever fails.
+	RUST_TEST_THREADS=$$(($$(nproc) + 1)) CARRACK_SLIM=$(SLIM) cargo test --workspace --exclude carrack-face --locked --no-fail-fast
 
 bench: ## measure this host
 	bash bench/run.sh

@@ -121,6 +121,10 @@ pub fn router(api: &Arc<Api>, patience: Duration, names: &[String]) -> Router {
         .with_state(Arc::clone(api))
 }
 
+/// A handler that waits for others tells what it knows by then: in time, before the request is given up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnswerWithin(pub Duration);
+
 /// How long the body is to be, as its sender says.
 fn declared(request: &Request) -> Option<u64> {
     request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
@@ -135,7 +139,8 @@ async fn bounded(State(patience): State<Duration>, request: Request, next: Next)
         let detail = "the request's body is larger than the service takes";
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ProblemCode::TooLarge, detail).into_response()
     } else {
-        let (request, leftover) = Leftover::of(request);
+        let (mut request, leftover) = Leftover::of(request);
+        request.extensions_mut().insert(AnswerWithin(patience / 4 * 3));
         match tokio::time::timeout(patience, next.run(request)).await {
             Ok(response) => {
                 leftover.take_in(TASK_BYTES).await;

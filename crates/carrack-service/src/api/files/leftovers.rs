@@ -5,23 +5,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use data_encoding::HEXLOWER;
+use tokio::time::Instant;
 
 use super::{audit, lease, order};
 use crate::api::Api;
 use crate::api::admit::Known;
 use crate::api::extract::PathOf;
 use crate::api::problem::{ApiError, Done};
-use crate::files::Lease;
+use crate::api::router::AnswerWithin;
+use crate::files::{Conversation, Lease};
 use crate::identity::{Caller, ScopePath};
 use crate::model::{Pair, Problem, ProblemCode, Task, TaskLeftovers, TaskLocation, UnknownLeftovers, Verb};
 use crate::worker::EndOrder;
 use crate::worker::files::{Ask, LeftAt};
 use crate::worker::markers::PairMarker;
 
-/// How long an endpoint may take to say what is left there.
+/// How long endpoints may take to say what is left there: whoever looks at a task does not wait for a host that is
+/// down.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Names the unfinished files that a task has left at its destinations. A retry goes on from them.
@@ -35,9 +38,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(in crate::api) async fn leftovers(
     State(api): State<Arc<Api>>,
     known: Known,
+    Extension(AnswerWithin(most)): Extension<AnswerWithin>,
     PathOf(id): PathOf<String>,
 ) -> Done<Json<TaskLeftovers>> {
-    look(api, known, id, false).await.map(Json)
+    look(api, known, id, false, PATIENCE.min(most)).await.map(Json)
 }
 
 /// Removes the unfinished files that a task has left at its destinations, with what it keeps there to go on from. Only
@@ -52,13 +56,15 @@ pub(in crate::api) async fn leftovers(
 pub(in crate::api) async fn remove_leftovers(
     State(api): State<Arc<Api>>,
     known: Known,
+    Extension(AnswerWithin(most)): Extension<AnswerWithin>,
     PathOf(id): PathOf<String>,
 ) -> Done<Json<TaskLeftovers>> {
-    look(api, known, id, true).await.map(Json)
+    look(api, known, id, true, most).await.map(Json)
 }
 
-fn no_answer(endpoint: &str) -> ApiError {
-    let why = format!("endpoint {endpoint} has not answered within {} s", PATIENCE.as_secs());
+fn no_answer(endpoint: &str, patience: Duration, remove: bool) -> ApiError {
+    let rest = if remove { ": what it has removed stays removed, so ask again" } else { "" };
+    let why = format!("endpoint {endpoint} has not answered within {} s{rest}", patience.as_secs());
     ApiError::new(StatusCode::BAD_GATEWAY, ProblemCode::Unreachable, why)
 }
 
@@ -69,7 +75,15 @@ struct Asked {
     lease: Done<Lease>,
 }
 
-async fn look(api: Arc<Api>, known: Known, id: String, remove: bool) -> Done<TaskLeftovers> {
+impl Asked {
+    fn ask(mut self, remove: bool) -> (Self, Done<Conversation>) {
+        let ask = Ask::Leftovers { places: self.places.clone(), remove };
+        let lease = std::mem::replace(&mut self.lease, Err(ApiError::not_found()));
+        (self, lease.and_then(|lease| Ok(lease.ask(ask, b"")?)))
+    }
+}
+
+async fn look(api: Arc<Api>, known: Known, id: String, remove: bool, patience: Duration) -> Done<TaskLeftovers> {
     let caller = Arc::clone(&known.caller);
     let asked = api.run(move |api| {
         let task = api.task_of(&caller, &id, if remove { Verb::Tasks } else { Verb::View })?;
@@ -80,15 +94,19 @@ async fn look(api: Arc<Api>, known: Known, id: String, remove: bool) -> Done<Tas
         let markers = api.backend.markers(&id).map_err(ApiError::internal)?;
         Ok(asked(api, &caller, &task, &markers))
     });
+    let until = Instant::now() + patience;
+    // All are asked before one is waited for: those that are up answer meanwhile.
+    let asked: Vec<_> = asked.await?.into_iter().map(|asked| asked.ask(remove)).collect();
     let mut found = TaskLeftovers::default();
-    for Asked { endpoint, places, lease } in asked.await? {
-        let answer = answer(lease, places.clone(), remove);
-        let answer = match remove {
-            true => answer.await,
-            // Whoever looks at a task does not wait for a host that is down.
-            false => tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| Err(no_answer(&endpoint))),
+    for (Asked { endpoint, places, .. }, answer) in asked {
+        let answer = match answer {
+            Ok(answer) => match tokio::time::timeout_at(until, answer.answer()).await {
+                Ok(told) => told.map_err(ApiError::from),
+                Err(_) => Err(no_answer(&endpoint, patience, remove)),
+            },
+            Err(error) => Err(error),
         };
-        match answer {
+        match answer.and_then(|told| serde_json::from_slice(&told).map_err(ApiError::internal)) {
             Ok(more) => {
                 if remove {
                     places.iter().filter_map(|place| ScopePath::parse(&place.path).ok()).for_each(|path| {
@@ -106,11 +124,6 @@ async fn look(api: Arc<Api>, known: Known, id: String, remove: bool) -> Done<Tas
         }
     }
     Ok(found)
-}
-
-async fn answer(lease: Done<Lease>, places: Vec<LeftAt>, remove: bool) -> Done<TaskLeftovers> {
-    let told = lease?.ask(Ask::Leftovers { places, remove }, b"")?.answer().await?;
-    serde_json::from_slice(&told).map_err(ApiError::internal)
 }
 
 /// Destinations by the worker that looks at them: of an endpoint there is one.

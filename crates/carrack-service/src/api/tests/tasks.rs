@@ -2,13 +2,15 @@
 
 use std::io::{BufRead, BufReader};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
+use crate::api::Patience;
 use crate::client::{Call, Client, ClientError};
 use crate::model::{
-    DryRun, Endpoint, EndpointLocation, Listed, NewTask, ProblemCode, Role, Scope, Secret, Task, TaskItem,
+    DryRun, Endpoint, EndpointLocation, Listed, NewEndpoint, NewTask, ProblemCode, Role, Scope, Secret, Task, TaskItem,
     TaskLeftovers, TaskState, Verb,
 };
 
@@ -293,9 +295,17 @@ fn pause_of_a_task_that_has_ended_is_a_conflict() {
 
 #[test]
 fn leftovers_are_removed_of_a_task_that_has_ended_by_whoever_may_end_it() {
-    let rig = Rig::start();
+    // A node that takes a connection, and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let rig = Rig::patient(Patience { request: Duration::from_secs(4), ..Patience::default() });
     let ann = rig.user("ann", Role::User);
-    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let location = EndpointLocation::Node {
+        host: "127.0.0.1".into(),
+        port: silent.local_addr().unwrap().port(),
+        fingerprint: Some("ab".repeat(32)),
+        path: "/".into(),
+    };
+    add_endpoint(&rig.local(), &NewEndpoint { location, ..endpoint("lab", &["ann"]) }).unwrap();
     *rig.backend.markers.lock().unwrap() = vec![(0, [7; 8]), (9, [8; 8])];
     let task = submit(&ann, &copy("@lab:/a", "@lab:/b")).unwrap();
     let path = format!("/tasks/{}/leftovers", task.id);
@@ -308,10 +318,13 @@ fn leftovers_are_removed_of_a_task_that_has_ended_by_whoever_may_end_it() {
     let looks = Scope { verbs: vec![Verb::View], ..Scope::default() };
     let looks = rig.with_token(&rig.token("ann", Some(looks)).token);
     assert_eq!(problem(remove(&looks)).status, 403);
-    // Nobody answers there: whoever asks is told so.
-    let left: TaskLeftovers = remove(&ann).unwrap().json().unwrap();
-    assert_eq!((left.files, left.unknown.len()), (0, 1), "{left:?}");
-    assert_eq!(left.unknown[0].destination, "@lab:/b");
+    // Nobody answers there: whoever asks is told so, before the request is given up.
+    for told in [remove(&ann), ann.call(&Call::get(&path))] {
+        let left: TaskLeftovers = told.unwrap().json().unwrap();
+        assert_eq!((left.files, left.unknown.len()), (0, 1), "{left:?}");
+        assert_eq!(left.unknown[0].destination, "@lab:/b");
+        assert!(left.unknown[0].why.starts_with("endpoint lab has not answered within 3 s"), "{left:?}");
+    }
     // A token that may not write at the endpoint learns nothing of it.
     let left: TaskLeftovers = looks.get(&path).unwrap();
     assert!(left.files == 0 && left.unknown[0].why.contains("its scope lacks write"), "{left:?}");
