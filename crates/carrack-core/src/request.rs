@@ -281,6 +281,17 @@ pub struct EndOptions {
     pub reach: Reach,
     /// What it is shown, if it is a node.
     pub credential: Credential,
+    /// What its agent keeps to, if ssh starts it there; `None`: it goes wherever the login may.
+    pub confinement: Option<Confinement>,
+}
+
+/// Where an agent stays for its whole session. Its paths begin at the root, and no link leads out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Confinement {
+    /// A directory of the agent's host, as the login names it: a leading `~/` is its home.
+    pub root: Vec<u8>,
+    /// The one path below the root that may be used, and what is below that. It leads through no link. Empty for all.
+    pub within: Vec<u8>,
 }
 
 /// How a host is reached and data connections to it are made.

@@ -21,7 +21,7 @@ use crate::report::{
     Counts, Faults, Hop, ItemKind, ItemReport, Outcome, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes,
     UnkeptDirectories, Unsynced,
 };
-use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
+use crate::request::{Confinement, CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use crate::timeline::{
     self, DeviceCounts, DeviceSample, InterfaceCounts, InterfaceSample, Pressure, ProcessorState, ProcessorTime, Queue,
     QueueFill, Sample, StageTime, StartStep, StepTime, StreamSample, TcpCounts, TcpState, ThreadTime, Throttled, Work,
@@ -130,12 +130,15 @@ fn asks() -> Vec<Line> {
     let range = Ports { low: 4000, high: 4999 };
     let sum = |digests| Ask::Sum(Sum { path: b"s".to_vec(), digests });
     let make = |path: &[u8], parents| Ask::MakeDirectory(MakeDirectory { path: path.to_vec(), parents });
-    let hello = Hello { oldest: 1, newest: 4, program: "0.1.0".into(), token: "t0ken".into() };
+    let hello = Hello { oldest: 1, newest: 4, program: "0.1.0".into(), token: "t0ken".into(), ..Hello::default() };
+    let kept = Confinement { root: b"~/data".to_vec(), within: b"run/7".to_vec() };
+    let confined = Hello { oldest: 7, newest: 7, confinement: Some(kept), ..Hello::default() };
     let about = EvidenceAbout { peer: Some("192.0.2.1".parse().unwrap()), directory: b"d".to_vec(), connections: 2 };
     let collect = Collect { path: b"c".to_vec(), older: Duration::from_secs(604_800), dry_run: true, marker: None };
     let read = ReadFile { path: b"r".to_vec(), offset: 5, length: 1 << 40, identity: None };
     vec![
         ask(1, "ask Hello", Ask::Hello(hello)),
+        ask(7, "ask Hello-confined", Ask::Hello(confined)),
         ask(1, "ask Inspect", Ask::Inspect(paths())),
         ask(1, "ask Listen", ports(None)),
         ask(1, "ask Listen-ports", ports(Some(range))),
@@ -319,17 +322,20 @@ fn welcomes() -> Vec<Line> {
         machine: None,
         system: String::new(),
         clock_us: None,
+        root: None,
     };
     let clocked = Welcome { version: Version::V2, clock_seconds: 1_700_000_000, ..welcome.clone() };
     let known = Welcome { version: Version::V4, machine: Some(counting(60)), ..clocked.clone() };
     let named = Welcome { version: Version::V5, system: "Linux 6.8.0".into(), ..known.clone() };
     let clock = Welcome { clock_us: Some(9), ..named.clone() };
+    let kept = Welcome { version: Version::V7, root: Some((9, 1 << 40)), ..clock.clone() };
     vec![
         tell(1, "tell Welcome", Tell::Welcome(welcome)),
         tell(2, "tell Welcome", Tell::Welcome(clocked)),
         tell(4, "tell Welcome", Tell::Welcome(known)),
         tell(5, "tell Welcome", Tell::Welcome(named)),
         tell(5, "tell Welcome-clock", Tell::Welcome(clock)),
+        tell(7, "tell Welcome-root", Tell::Welcome(kept)),
     ]
 }
 

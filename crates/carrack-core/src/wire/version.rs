@@ -48,6 +48,8 @@ impl Version {
     pub const V7: Self = Self(7);
     /// The oldest that is still spoken.
     pub const OLDEST: Self = Self::V1;
+    /// The first in which an agent keeps to a directory that the greeting names.
+    pub const KEEPS_TO_A_ROOT: Self = Self::V7;
     /// The newest version that this program speaks.
     pub const NEWEST: Self = Self::V7;
 

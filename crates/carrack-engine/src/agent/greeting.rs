@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::request::Confinement;
 use carrack_core::wire::control::{Ask, Hello, Tell, Welcome};
 use carrack_core::wire::mux::{Channel, HEADER_BYTES, decode_header};
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, ProtocolError, Version};
@@ -15,17 +16,36 @@ use crate::data::hello::Wire;
 use crate::error::{failure, io_failure, protocol_failure};
 use crate::net::mux::{MuxWriter, ReadError, write_frame};
 use crate::storage::identity::machine;
+use crate::storage::place::Place;
 
-/// The first exchange: versions, and the token where one is wanted. Nothing else is read from the connection before.
-/// Tells the grant, where that was shown instead of the token: the session may do no more than it says.
+/// What a greeting leaves of an [`Environment`].
+#[derive(Default)]
+pub struct Greeted {
+    /// It was shown instead of the token: the session may do no more than it says.
+    grant: Option<Arc<GrantInForce>>,
+    /// What the session keeps to.
+    place: Option<Place>,
+}
+
+impl Environment {
+    /// Leaves only what the client may do that has greeted so.
+    pub fn restrict(&mut self, greeted: Greeted) {
+        let Greeted { grant, place } = greeted;
+        if let (Some(grant), Place::Beneath(root)) = (&grant, &self.place) {
+            self.place = grant.place(Arc::clone(root));
+        }
+        self.grant = grant;
+        self.place = place.unwrap_or_else(|| self.place.clone());
+    }
+}
+
+/// The first exchange: versions, the token where one is wanted, what the session keeps to. Nothing else is read from
+/// the connection before.
 ///
 /// # Errors
-/// When the connection ends, breaks the protocol, or does not show the token; the peer has been told.
-pub fn greet(
-    input: &mut impl Read,
-    writer: &MuxWriter,
-    environment: &Environment,
-) -> Result<Option<Arc<GrantInForce>>, Failure> {
+/// When the connection ends, breaks the protocol, does not show the token, or names a root that cannot be kept to; the
+/// peer has been told.
+pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environment) -> Result<Greeted, Failure> {
     let (request, hello) = read_hello(input).map_err(|error| match error {
         ReadError::Connection(error) => io_failure(Side::Link, "first message", &error),
         ReadError::Protocol(error) => protocol_failure(Side::Link, &error).during("first message"),
@@ -33,7 +53,7 @@ pub fn greet(
     let answer = check_hello(&hello, environment);
     // A refusal is told before the connection ends, or the command could only say that it ended.
     let tell = match &answer {
-        Ok((version, _)) => Tell::Welcome(Welcome {
+        Ok((version, greeted)) => Tell::Welcome(Welcome {
             version: *version,
             program: env!("CARGO_PKG_VERSION").into(),
             host_id: carrack_sys::host::host_id(),
@@ -46,11 +66,12 @@ pub fn greet(
             congestion: carrack_sys::host::default_congestion_control(),
             // Last: the command takes it for the moment at which the answer left.
             clock_us: Some(environment.clock_us()),
+            root: greeted.place.as_ref().and_then(Place::root),
         }),
         Err(failure) => Tell::Failed(failure.clone()),
     };
     writer.send(Channel::CONTROL, &tell.encode(request)).map_err(|error| io_failure(Side::Link, "welcome", &error))?;
-    answer.map(|(_, grant)| grant)
+    answer.map(|(_, greeted)| greeted)
 }
 
 /// A node is known by its key, and need not say more of its host to whoever asks.
@@ -112,7 +133,23 @@ fn read_hello(input: &mut impl Read) -> Result<(u64, Hello), ReadError> {
     }
 }
 
-fn check_hello(hello: &Hello, environment: &Environment) -> Result<(Version, Option<Arc<GrantInForce>>), Failure> {
+/// Opens what the session is to keep to.
+fn confined(kept: &Confinement, environment: &Environment) -> Result<Place, Failure> {
+    let refused =
+        |error: &io::Error| io_failure(Side::Source, "open the endpoint's root", error).at_path(kept.root.clone());
+    match &environment.place {
+        place @ Place::Anywhere { .. } => {
+            let root = Arc::new(place.dir(&kept.root).map_err(|error| refused(&error))?);
+            Ok(if kept.within.is_empty() { Place::Beneath(root) } else { Place::Granted(root, kept.within.clone()) })
+        }
+        // Whoever serves it has said what it keeps to.
+        Place::Beneath(_) | Place::Granted(..) | Place::Stored(..) => {
+            Err(failure(ErrorCode::Usage, Side::Link, "this side has a root of its own, and takes no other"))
+        }
+    }
+}
+
+fn check_hello(hello: &Hello, environment: &Environment) -> Result<(Version, Greeted), Failure> {
     // The token comes first: strangers learn neither how busy a node is nor what it runs.
     let grant = match &environment.token {
         Some(token) => token.admit(&hello.token)?,
@@ -133,5 +170,6 @@ fn check_hello(hello: &Hello, environment: &Environment) -> Result<(Version, Opt
         return Err(failure(ErrorCode::VersionMismatch, Side::Link, message));
     }
     // A command that is newer than this program also speaks this one's newest version: the ranges overlap.
-    Ok((Version::from_number(hello.newest).unwrap_or(Version::NEWEST), grant))
+    let place = hello.confinement.as_ref().map(|kept| confined(kept, environment)).transpose()?;
+    Ok((Version::from_number(hello.newest).unwrap_or(Version::NEWEST), Greeted { grant, place }))
 }

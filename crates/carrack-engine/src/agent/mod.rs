@@ -88,14 +88,6 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Leaves only what a client may do that has shown this; [`greet`] tells it.
-    pub fn restrict(&mut self, grant: Option<Arc<GrantInForce>>) {
-        if let (Some(grant), Place::Beneath(root)) = (&grant, &self.place) {
-            self.place = grant.place(Arc::clone(root));
-        }
-        self.grant = grant;
-    }
-
     /// What the agent's clock says, in microseconds.
     fn clock_us(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
@@ -203,9 +195,7 @@ impl Agent {
 
     /// The directory that its paths begin at and cannot leave, if there is one: device and inode.
     pub fn root(&self) -> Option<(u64, u64)> {
-        let (Place::Beneath(root) | Place::Granted(root, _)) = &self.environment.place else { return None };
-        // An open directory can always be looked at.
-        Some(root.stat_self().map_or((0, 0), |stat| (stat.device, stat.inode)))
+        self.environment.place.root()
     }
 
     /// The name of the store that its paths are in, if they are in no file system.

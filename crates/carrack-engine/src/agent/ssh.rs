@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use carrack_core::failure::{Failure, Side};
 
-use super::{Agent, DataPort, Environment};
+use super::{Agent, DataPort, Environment, greet};
 use crate::control::ssh;
 use crate::error::io_failure;
 use crate::net::mux::MuxWriter;
@@ -41,7 +41,7 @@ impl FarSide {
         let (mut input, mut output) = (self.input, self.output);
         ssh::announce(&mut output, &self.nonce)
             .map_err(|error| io_failure(Side::Link, "announce the agent", &error))?;
-        let environment = Environment {
+        let mut environment = Environment {
             place: Place::Anywhere { home: self.home },
             read_only: false,
             own: None,
@@ -63,9 +63,10 @@ impl FarSide {
             }
             abandoned();
         };
-        let agent = Agent::new(MuxWriter::new(output, Box::new(abort)), environment);
+        let writer = MuxWriter::new(output, Box::new(abort));
+        environment.restrict(greet(&mut input, &writer, &environment)?);
+        let agent = Agent::new(writer, environment);
         let _ = served.set(Arc::downgrade(&agent));
-        agent.greet(&mut input)?;
         agent.keep_alive_and_run(input, &agent.writer, &agent.environment.tuning);
         Ok(())
     }

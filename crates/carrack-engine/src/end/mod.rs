@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use carrack_core::credential::{Shown, Token};
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Failure, ProgramSent, Side};
-use carrack_core::request::{EndOptions, Reach};
+use carrack_core::request::{Confinement, EndOptions, Reach};
 use carrack_core::timeline::StartStep;
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, Hello, Tell, Welcome};
@@ -87,6 +87,8 @@ pub struct End {
     looked_up: Option<mpsc::Receiver<Vec<SocketAddr>>>,
     /// What to do if a node refuses the token that it was shown, or that it was shown none.
     withheld: Option<Box<Failure>>,
+    /// It was told to keep to a directory.
+    is_confined: bool,
     tuning: Arc<Tuning>,
 }
 
@@ -177,9 +179,10 @@ impl End {
             early: Vec::new(),
             looked_up: None,
             withheld: shown.withheld,
+            is_confined: options.confinement.is_some(),
             tuning: Arc::clone(&context.tuning),
         };
-        end.greet(shown.token.as_ref())?;
+        end.greet(shown.token.as_ref(), options.confinement.as_ref())?;
         Ok(end)
     }
 
@@ -228,12 +231,15 @@ impl End {
         Ok(("this host".into(), writer, Reached::Here(agent, Some(thread))))
     }
 
-    fn greet(&mut self, token: Option<&Token>) -> Result<(), Failure> {
+    fn greet(&mut self, token: Option<&Token>, confinement: Option<&Confinement>) -> Result<(), Failure> {
+        // One that does not know of it would go anywhere.
+        let oldest = confinement.map_or(PROTOCOL_VERSION_MIN, |_| Version::KEEPS_TO_A_ROOT.number());
         let hello = Hello {
-            oldest: PROTOCOL_VERSION_MIN,
+            oldest,
             newest: PROTOCOL_VERSION,
             program: env!("CARGO_PKG_VERSION").into(),
             token: token.map(|token| token.reveal().to_owned()).unwrap_or_default(),
+            confinement: confinement.cloned(),
         };
         self.ask(Ask::Hello(hello)).map(|_| ())
     }
@@ -269,6 +275,7 @@ impl End {
         let id = self.id;
         let answer = inbox.wait(Some(deadline), note, &|incoming| incoming.end == id && incoming.request == 1)?;
         match answer.tell? {
+            Tell::Welcome(welcome) if self.is_confined != welcome.root.is_some() => Err(self.unexpected()),
             Tell::Welcome(welcome) => {
                 self.welcome = welcome;
                 self.greeted.1 = Instant::now();
@@ -277,7 +284,7 @@ impl End {
                 }
                 self.writer.keep_alive(&self.tuning).map_err(|error| system_failure(Side::Command, &error))
             }
-            Tell::Failed(refusal) => Err(self.refused(refusal)),
+            Tell::Failed(refusal) => Err(self.refused(self.placed(refusal))),
             _ => Err(self.unexpected()),
         }
     }
@@ -429,10 +436,8 @@ impl End {
         if let Reached::Here(agent, _) = &self.reached {
             name.extend(agent.store_name().unwrap_or_default().bytes());
         }
-        // In this process one path is another below another directory.
-        if let Reached::Here(agent, _) = &self.reached
-            && let Some((device, inode)) = agent.root()
-        {
+        // One path is another below another directory.
+        if let Some((device, inode)) = self.root() {
             name.extend([device, inode].iter().flat_map(|number| number.to_le_bytes()));
         }
         name
@@ -458,8 +463,17 @@ impl End {
     fn paths(&self) -> Paths<'_> {
         match &self.reached {
             Reached::Node(address, pin, _) => Paths::Node(*pin, address.port()),
-            Reached::Here(agent, _) => Paths::of(agent.store_name(), agent.root()),
-            Reached::Ssh(_) => Paths::Host,
+            Reached::Here(agent, _) => Paths::of(agent.store_name(), self.root()),
+            Reached::Ssh(_) => Paths::of(None, self.root()),
+        }
+    }
+
+    /// The directory that its paths begin at, of an end that is no node: device and inode.
+    fn root(&self) -> Option<(u64, u64)> {
+        match &self.reached {
+            Reached::Here(agent, _) => agent.root(),
+            Reached::Ssh(_) => self.welcome.root,
+            Reached::Node(..) => None,
         }
     }
 

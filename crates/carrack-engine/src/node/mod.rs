@@ -311,7 +311,7 @@ impl Node {
         let (mut reader, out) = thread.split(socket, tls)?;
         let (leave, gone) = (out.end(), out.end());
         let writer = MuxWriter::new(Box::new(out), Box::new(move || leave.end()));
-        let grant = agent::greet(&mut reader, &writer, &environment).map_err(|refusal| {
+        let greeted = agent::greet(&mut reader, &writer, &environment).map_err(|refusal| {
             let why = io::Error::new(io::ErrorKind::PermissionDenied, refusal.message());
             self.log.tell(&end(Some(refusal), SessionWork::default()));
             // Until it has heard why, or has had the time to, it counts among those that have proved nothing.
@@ -319,7 +319,7 @@ impl Node {
             gone.wait_gone();
             why
         })?;
-        environment.restrict(grant);
+        environment.restrict(greeted);
         // Who has not shown a token is no session, and takes nobody's place.
         let session = CountedSession::begin(self);
         drop(arrival.stranger);

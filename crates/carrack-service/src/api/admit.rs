@@ -16,7 +16,7 @@ use super::{Api, LOCAL_USER};
 use crate::clock::Moment;
 use crate::identity::{Caller, ShownToken};
 use crate::ledger::LedgerError;
-use crate::model::{KnownBy, ProblemCode, Role};
+use crate::model::{KnownBy, ProblemCode, Role, User};
 
 /// The cookie of a session. Browsers keep the prefix's promise: set by this host alone, over TLS, for every path.
 pub(super) const COOKIE: &str = "__Host-carrack";
@@ -224,7 +224,8 @@ pub(super) async fn is_still_known(api: &Arc<Api>, caller: &Arc<Caller>) -> bool
     let caller = Arc::clone(caller);
     let known = api.run(move |api| {
         let Some(token) = &caller.token else {
-            return Ok(caller.runs_service || api.ledger.user(&caller.user)?.user.enabled);
+            let is_same = |user: &User| user.enabled && user.role == caller.role;
+            return Ok(caller.runs_service || is_same(&api.ledger.user(&caller.user)?.user));
         };
         let (row, _, user) = api.ledger.token(token)?;
         let now: Moment = api.now();

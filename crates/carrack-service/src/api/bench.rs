@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use carrack_core::failure::Side;
+use carrack_core::words::shell_word;
 
 use super::Api;
 use super::admit::Known;
@@ -55,11 +56,14 @@ pub(super) async fn start(State(api): State<Arc<Api>>, known: Known, PathOf(name
         let endpoint = changeable(api, caller, &name)?.endpoint;
         let path = ScopePath::root();
         api.check(caller, Verb::Write, Object::Endpoint { endpoint: &endpoint, path: Some(&path) })?;
+        api.check_open(&endpoint)?;
         let root = match &endpoint.location {
             EndpointLocation::Local { root } => root,
             EndpointLocation::Node { host, path, .. } | EndpointLocation::Ssh { host, path, .. } => {
                 let detail = format!("@{name} is at {host}: the service measures only directories of its own host");
-                return Err(ApiError::conflict(detail).hint(format!("on {host}: carrack bench disk {path}")));
+                return Err(
+                    ApiError::conflict(detail).hint(format!("on {host}: carrack bench disk {}", shell_word(path)))
+                );
             }
         };
         let root = decode(root, Side::Source).map_err(|failure| ApiError::malformed(failure.message()))?;

@@ -133,6 +133,24 @@ pub(super) fn event(caller: &Caller, endpoint: &Endpoint, text: &str) -> NewEven
     }
 }
 
+/// Ends file workers that stand on what was changed: all of them, or those of users who may not use the endpoint any
+/// more.
+fn end_workers(api: &Api, before: &EndpointRow, after: &EndpointRow) {
+    let stands_on = |row: &EndpointRow| {
+        let Endpoint { location, read_only, uploads, owner, .. } = row.endpoint.clone();
+        (location, read_only, uploads, owner, row.sealed_token.clone())
+    };
+    let all = stands_on(before) != stands_on(after);
+    let is_open_to = |user: &str| {
+        let Endpoint { owner, users, .. } = &after.endpoint;
+        // Who cannot be looked up is asked anew.
+        owner == user || users.iter().any(|one| one == "*" || one == user) || api.is_admin(user).unwrap_or(false)
+    };
+    api.files.end_where("the endpoint was changed", |key| {
+        key.endpoint == after.endpoint.name && (all || !is_open_to(&key.user))
+    });
+}
+
 /// An endpoint that the caller may see, with the sealed token.
 pub(super) fn visible(api: &Api, caller: &Caller, name: &str) -> Done<EndpointRow> {
     // First what does not depend on the endpoint: whether there is one must not show in the answer.
@@ -192,13 +210,13 @@ pub(super) async fn update(
         if version.is_some_and(|version| version != now) {
             return Err(ApiError::version_differs(now));
         }
-        let place = row.endpoint.location.clone();
+        let before = row.clone();
         apply(api, caller, &mut row, update)?;
         let event = event(caller, &row.endpoint, "an endpoint was changed");
         match api.ledger.change_endpoint(&row, &event, api.now()) {
             Ok(endpoint) => {
-                api.files.end_where("the endpoint was changed", |key| key.endpoint == name);
-                if endpoint.location != place {
+                end_workers(api, &before, &row);
+                if endpoint.location != before.endpoint.location {
                     api.benches.forget(&name);
                 }
                 api.wrote();
@@ -297,10 +315,13 @@ pub(super) async fn test(
 ) -> Done<Json<EndpointTest>> {
     let tested = api.run(move |api| {
         api.check(&known.caller, Verb::Read, Object::Nothing)?;
-        let row = api.ledger.endpoint(&name)?;
+        let mut row = api.ledger.endpoint(&name)?;
         let path = ScopePath::root();
         let object = Object::Endpoint { endpoint: &row.endpoint, path: Some(&path) };
         api.check(&known.caller, Verb::Read, object)?;
+        // The file that a test leaves for a moment is written and removed by the right of whoever asks for it.
+        let may_leave = |verb| may(&known.caller, &Action { verb, object }).verdict == Verdict::Allowed;
+        row.endpoint.read_only = ![Verb::Write, Verb::Delete].into_iter().all(may_leave);
         if let EndpointLocation::Node { host, .. } = &row.endpoint.location {
             check_address(api, &known.caller, host)?;
         }

@@ -54,9 +54,6 @@ impl ApiError {
             "scope-other-path" | "scope-one-endpoint" | "scope-path-of-several" => {
                 error.hint("use a token whose scope allows it, or log in")
             }
-            "scope-path-behind-ssh" => {
-                error.hint("a token for a path opens no endpoint behind ssh: use one for the whole endpoint")
-            }
             "scope-wider" => {
                 error.hint("a token makes no token that allows more, or lasts longer, than itself: log in")
             }

@@ -81,7 +81,11 @@ impl Api {
         if request.deadline.is_some_and(|deadline| deadline <= self.now()) {
             return Err(ApiError::malformed("the deadline is over already"));
         }
-        Ok(checked?)
+        let endpoints = checked?;
+        for name in &endpoints {
+            self.check_open(&self.ledger.endpoint(name)?.endpoint)?;
+        }
+        Ok(endpoints)
     }
 
     /// A request with what the service itself knows of it: by which token it came, and how much that may do.

@@ -55,14 +55,18 @@ pub fn test(endpoint: &Endpoint, token: Option<&Secret>, means: &Means<'_>) -> E
     let unconfined = *context;
     let context = Context { local: end.place.clone(), ..unconfined.clone() };
     let Some(root) = checks.root(&end, &context) else { return checks.finish() };
-    // Facts of a directory of this host are the whole host's to tell.
-    let location = match &endpoint.location {
-        EndpointLocation::Local { root } => Location::Local(root.clone().into_bytes()),
-        _ => end.location.clone(),
+    // Facts of a directory of a host are the whole host's to tell.
+    let (location, options) = match (&endpoint.location, &end.options.confinement) {
+        (EndpointLocation::Local { root }, _) => (Location::Local(root.clone().into_bytes()), end.options.clone()),
+        (_, Some(kept)) => {
+            let options = EndOptions { confinement: None, ..end.options.clone() };
+            (end.location.with_path(kept.root.clone()), options)
+        }
+        (_, None) => (end.location.clone(), end.options.clone()),
     };
-    checks.checks.extend(examine(&location, &end.options, unconfined));
+    checks.checks.extend(examine(&location, &options, unconfined));
     if endpoint.read_only {
-        checks.unknown("write", "the endpoint is for reading only: nothing was written");
+        checks.unknown("write", "nothing was written: the endpoint is for reading only, or is so for whoever asks");
         return checks.finish();
     }
     checks.data(&end, &context, root);

@@ -1,6 +1,6 @@
 //! The dispatcher: ledger, schedule and workers, in turns.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +30,8 @@ const STILL_HELD_PAUSE: Duration = Duration::from_millis(500);
 /// A turn follows after this time at the latest: while workers run, and while none does.
 const TURN_EVERY_RUNNING: Duration = Duration::from_millis(200);
 const TURN_EVERY_IDLE: Duration = Duration::from_secs(1);
+/// It is looked once in this time whether running tasks may go on.
+const RIGHTS_EVERY: Duration = Duration::from_secs(1);
 /// Where nothing has changed, the schedule is looked at once in this time: while workers run, and while none does. It
 /// takes at most one part in `PLAN_SHARE` of a processor.
 const PLAN_EVERY_RUNNING: Duration = Duration::from_secs(1);
@@ -122,6 +124,8 @@ pub struct Dispatcher {
     news: bool,
     /// When the next plan is made, whatever has changed.
     plan_at: Duration,
+    /// When it is looked next whether running tasks may go on.
+    rights_at: Duration,
     /// No worker is started any more.
     draining: bool,
 }
@@ -152,6 +156,7 @@ impl Dispatcher {
             forgot_at,
             news: true,
             plan_at: Duration::ZERO,
+            rights_at: Duration::ZERO,
             draining: false,
         }
     }
@@ -219,7 +224,7 @@ impl Dispatcher {
         let read = self.read(times);
         self.hear(times);
         read?;
-        self.stop_disbarred();
+        self.stop_disbarred(times);
         // What is refused of one task or by one step keeps no other from being done.
         let settled = self.settle(times, turned);
         let wishes = self.carry_out_wishes(times, turned);
@@ -316,19 +321,22 @@ impl Dispatcher {
         }
     }
 
-    /// Tells workers to end whose users have been disabled or removed. The next attempt is then refused, with the
-    /// reason.
-    fn stop_disbarred(&mut self) {
+    /// Tells workers to end whose task could not start any more: the user, the token or an endpoint is not what it was.
+    /// The next attempt is then refused, with the reason.
+    fn stop_disbarred(&mut self, times: Times) {
+        if times.steady < self.rights_at {
+            return;
+        }
+        self.rights_at = times.steady + RIGHTS_EVERY;
+        let is_disbarred = |known: &Known| {
+            // A ledger that does not answer says nothing against anybody.
+            matches!(self.orders.check_going_on(&known.task, &known.links), Err(NoOrder::Failure(_)))
+        };
         let runs = |known: &&Known| known.attempt.as_ref().is_some_and(|attempt| !attempt.leaves);
-        let owners: BTreeSet<&str> =
-            self.board.tasks.values().filter(runs).map(|known| known.task.owner.as_str()).collect();
-        // A ledger that does not answer says nothing against anybody.
-        let is_disbarred = |owner: &&str| matches!(self.orders.may_run(owner), Err(NoOrder::Failure(_)));
-        let disbarred: BTreeSet<&str> = owners.into_iter().filter(is_disbarred).collect();
-        let of_them =
-            |(id, known): (&String, &Known)| disbarred.contains(known.task.owner.as_str()).then(|| id.clone());
-        let stopped: Vec<String> = self.board.tasks.iter().filter_map(of_them).collect();
-        for id in stopped {
+        let running = self.board.tasks.iter().filter(|(_, known)| runs(known));
+        let disbarred: Vec<String> =
+            running.filter(|(_, known)| is_disbarred(known)).map(|(id, _)| id.clone()).collect();
+        for id in disbarred {
             self.stop(&id);
         }
     }

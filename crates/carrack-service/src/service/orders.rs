@@ -208,9 +208,23 @@ impl Orders {
         })
     }
 
-    /// Whether a user's tasks may run at present.
-    pub fn may_run(&self, owner: &str) -> Result<(), NoOrder> {
-        self.caller(owner).map(drop)
+    /// Whether a task that runs over these links may go on. The next attempt says more of why it may not.
+    pub fn check_going_on(&self, task: &Task, links: &[Link]) -> Result<(), NoOrder> {
+        let (caller, kind) = (self.caller(&task.owner)?, task.request.kind);
+        self.scope(&task.request)?;
+        for Link { source, destination } in links {
+            let ends = [
+                (source, Side::Source, kind != TaskKind::Copy),
+                (destination, Side::Destination, kind != TaskKind::Delete),
+            ];
+            for (end, side, changes) in ends {
+                match end.strip_prefix('@') {
+                    Some(name) => drop(self.usable(&caller, name, side, changes)?),
+                    None => may_use_raw(&caller, end, side)?,
+                }
+            }
+        }
+        Ok(())
     }
 
     fn caller(&self, owner: &str) -> Result<Caller, NoOrder> {
@@ -302,11 +316,42 @@ impl Orders {
                 return Ok((end, Some(root)));
             }
         };
-        if !caller.is_admin {
-            let why = format!("only an admin may use a location that names no endpoint: {text}");
-            return Err(failed(ErrorCode::PermissionDenied, side, why, "add an endpoint, and write @NAME:/path"));
-        }
+        may_use_raw(caller, text, side)?;
         Ok((raw, None))
+    }
+
+    /// An endpoint that a caller may use so, and whether it is an admin's.
+    fn usable(&self, caller: &Caller, name: &str, side: Side, changes: bool) -> Result<(EndpointRow, bool), NoOrder> {
+        let missing = || {
+            let why = format!("there is no endpoint {name}");
+            failed(ErrorCode::NotFound, side, why, "add the endpoint, or clone the task with another one")
+        };
+        let row = match self.ledger.endpoint(name) {
+            Err(LedgerError::Missing) => return Err(missing()),
+            answer => answer?,
+        };
+        let endpoint = &row.endpoint;
+        let may_use =
+            endpoint.owner == caller.name || endpoint.users.iter().any(|user| user == "*" || *user == caller.name);
+        if !may_use && !caller.is_admin {
+            // As if it were not there: who has no right to it does not learn that it exists.
+            return Err(missing());
+        }
+        if endpoint.read_only && changes {
+            let why = format!("endpoint {name} is read-only");
+            return Err(failed(ErrorCode::NodeReadOnly, side, why, "whoever owns the endpoint can allow changes"));
+        }
+        // Whoever added it was let in by an admin's right, or only to other hosts.
+        let is_admins = match self.caller(&endpoint.owner) {
+            Ok(owner) => owner.is_admin,
+            Err(NoOrder::Failure(_)) => false,
+            Err(error) => return Err(error),
+        };
+        if !is_admins && endpoint.location.is_of_service() {
+            let hint = "an admin can take it over: carrack endpoint edit";
+            return Err(failed(ErrorCode::PermissionDenied, side, endpoint.why_closed(), hint));
+        }
+        Ok((row, is_admins))
     }
 
     fn endpoint(
@@ -319,28 +364,8 @@ impl Orders {
         options: &mut TaskOptions,
     ) -> Result<(EndOrder, EndpointRoot), NoOrder> {
         let side = wanted.side;
-        let missing = || {
-            failed(
-                ErrorCode::NotFound,
-                side,
-                format!("there is no endpoint {name}"),
-                "add the endpoint, or clone the task with another one",
-            )
-        };
-        let EndpointRow { endpoint, sealed_token } = match self.ledger.endpoint(name) {
-            Err(LedgerError::Missing) => return Err(missing()),
-            answer => answer?,
-        };
-        let may_use =
-            endpoint.owner == caller.name || endpoint.users.iter().any(|user| user == "*" || *user == caller.name);
-        if !may_use && !caller.is_admin {
-            // As if it were not there: who has no right to it does not learn that it exists.
-            return Err(missing());
-        }
-        if endpoint.read_only && wanted.changes() {
-            let why = format!("endpoint {name} is read-only");
-            return Err(failed(ErrorCode::NodeReadOnly, side, why, "whoever owns the endpoint can allow changes"));
-        }
+        let (row, is_admins) = self.usable(caller, name, side, wanted.changes())?;
+        let EndpointRow { endpoint, sealed_token } = row;
         if climbs(path) {
             let why = format!("a path at endpoint {name} may have no component ..");
             return Err(failed(ErrorCode::OutsideRoot, side, why, "write the path without .."));
@@ -363,29 +388,24 @@ impl Orders {
             }
             _ => None,
         };
-        // Whoever added it was let in by an admin's right, or only to other hosts.
-        let is_admins = self.caller(&endpoint.owner).is_ok_and(|owner| owner.is_admin);
-        if !is_admins && endpoint.location.is_of_service() {
-            let why = endpoint.why_closed();
-            return Err(failed(
-                ErrorCode::PermissionDenied,
-                side,
-                why,
-                "an admin can take it over: carrack endpoint edit",
-            ));
-        }
         let mut end = EndOrder::at_endpoint(&endpoint.location, path, endpoint.read_only, token);
         match &mut end {
-            EndOrder::Local { within, .. } => *within = wanted.within.map(ToString::to_string),
-            EndOrder::Node { far_only, .. } => *far_only = !is_admins,
-            EndOrder::Ssh { .. } if wanted.within.is_some() => {
-                let why = format!("a token for a path opens no endpoint behind ssh, as {name} is");
-                return Err(failed(ErrorCode::PermissionDenied, side, why, "use a token for the whole endpoint"));
+            EndOrder::Local { within, .. } | EndOrder::Ssh { within, .. } => {
+                *within = wanted.within.map(ToString::to_string);
             }
-            EndOrder::Ssh { .. } | EndOrder::Synthetic { .. } => {}
+            EndOrder::Node { far_only, .. } => *far_only = !is_admins,
+            EndOrder::Synthetic { .. } => {}
         }
         Ok((end, EndpointRoot::of(name, &endpoint.location)))
     }
+}
+
+fn may_use_raw(caller: &Caller, location: &str, side: Side) -> Result<(), NoOrder> {
+    if caller.is_admin {
+        return Ok(());
+    }
+    let why = format!("only an admin may use a location that names no endpoint: {location}");
+    Err(failed(ErrorCode::PermissionDenied, side, why, "add an endpoint, and write @NAME:/path"))
 }
 
 fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {

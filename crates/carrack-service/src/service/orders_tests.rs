@@ -137,7 +137,7 @@ fn task_whose_owner_has_become_a_viewer_does_not_start() {
     assert!(host.order(&task).is_ok());
     host.change("ann", |user| user.role = Role::Viewer);
     refused(host.order(&task), "viewer");
-    assert!(host.orders.may_run("ann").is_err());
+    assert!(host.orders.check_going_on(&task, &links_of(&task.request)).is_err());
 }
 
 #[test]
@@ -166,7 +166,12 @@ fn task_by_a_token_for_a_path_is_confined_to_it() {
     let claims = key.open(credentials.token.as_ref().unwrap().reveal(), 0).unwrap();
     assert_eq!(claims.prefix, b"base/sub");
     let of_ssh = host.token("ssh", None);
-    refused(host.order(&host.task("@ssh:/sub/a", "@ssh:/sub/b", Some(&of_ssh))), "behind ssh");
+    let order = host.order(&host.task("@ssh:/sub/a", "@ssh:/sub/b", Some(&of_ssh))).unwrap();
+    for end in order.pairs[0].ends() {
+        let EndOrder::Ssh { root, path, within, .. } = end else { panic!("{end:?}") };
+        assert_eq!((root.as_deref(), within.as_deref()), (Some("/data"), Some("/sub")));
+        assert!(path.starts_with("/sub/"), "{path}");
+    }
     // Looked at again: what the token is not for.
     refused(host.order(&host.task("@node:/other", "@node:/sub/b", Some(&of_node))), "not run this task any more");
 }

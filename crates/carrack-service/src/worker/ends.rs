@@ -7,12 +7,15 @@ use carrack_core::location::{Location, NodeAddress, SshHost};
 use carrack_core::options::{BlockSize, RateBound, Streams};
 use carrack_core::path::{bare, split_name};
 use carrack_core::pin::parse_pin;
-use carrack_core::request::{CopyOptions, Durability, Encrypt, EndOptions, Existing, MainDigest, Reach, Verify};
+use carrack_core::request::{
+    Confinement, CopyOptions, Durability, Encrypt, EndOptions, Existing, MainDigest, Reach, Verify,
+};
 use carrack_engine::Place;
 use std::ffi::OsStr;
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::order::{EndOrder, Order, PairOrder};
 use crate::model::{TaskKind, is_of_this_host};
@@ -41,24 +44,17 @@ fn usage(side: Side, why: impl Into<String>) -> Failure {
 pub fn open(end: &EndOrder, side: Side, reach: &Reach) -> Result<OpenEnd, Failure> {
     let mut opened = OpenEnd {
         location: Location::Null,
-        options: EndOptions { reach: reach.clone(), credential: Credential::None },
+        options: EndOptions { reach: reach.clone(), credential: Credential::None, confinement: None },
         place: Place::anywhere(),
         read_only: false,
     };
     match end {
-        EndOrder::Local { root, path, read_only, within } => {
+        EndOrder::Local { root, path, read_only, .. } => {
             if let Some(root) = root {
                 let root = decode(root, side)?;
                 opened.place = Place::beneath(Path::new(OsStr::from_bytes(&root))).map_err(|error| {
                     carrack_engine::io_failure(side, "open the endpoint's root", &error).at_path("/")
                 })?;
-            }
-            if let Some(within) = within {
-                let within = decode(within.trim_matches('/'), side)?;
-                opened.place = match opened.place {
-                    Place::Beneath(root) => Place::Granted(root, within),
-                    _ => return Err(usage(side, "a path within an endpoint, and no endpoint")),
-                };
             }
             (opened.location, opened.read_only) = (Location::Local(decode(path, side)?), *read_only);
         }
@@ -79,13 +75,38 @@ pub fn open(end: &EndOrder, side: Side, reach: &Reach) -> Result<OpenEnd, Failur
             }
             opened.location = Location::Node { node, path: decode(path, side)? };
         }
-        EndOrder::Ssh { user, host, path } => {
+        EndOrder::Ssh { user, host, root, path, .. } => {
             let host = SshHost { user: user.clone(), host: host.clone() };
             opened.location = Location::Ssh { host, path: decode(path, side)? };
+            if let Some(root) = root {
+                opened.options.confinement = Some(Confinement { root: decode(root, side)?, within: Vec::new() });
+            }
         }
         EndOrder::Synthetic { text } => opened.location = synthetic(text, side)?,
     }
+    if let EndOrder::Local { within: Some(within), .. } | EndOrder::Ssh { within: Some(within), .. } = end {
+        opened.keep_within(decode(within.trim_matches('/'), side)?, side)?;
+    }
     Ok(opened)
+}
+
+impl OpenEnd {
+    /// Leaves of an endpoint what is below this path: whoever may write elsewhere below its root must not lead the
+    /// caller there by a link. A node's grant says the same to the node.
+    ///
+    /// # Errors
+    /// If the end is no endpoint's.
+    pub fn keep_within(&mut self, within: Vec<u8>, side: Side) -> Result<(), Failure> {
+        if within.is_empty() || matches!(self.location, Location::Node { .. }) {
+            return Ok(());
+        }
+        match (&mut self.options.confinement, &self.place) {
+            (Some(kept), _) => kept.within = within,
+            (None, Place::Beneath(root)) => self.place = Place::Granted(Arc::clone(root), within),
+            _ => return Err(usage(side, "a path within an endpoint, and no endpoint")),
+        }
+        Ok(())
+    }
 }
 
 /// Looks a host up, and refuses one at an address of this host: the name may lead elsewhere than when the endpoint was

@@ -92,8 +92,8 @@ impl EndpointRoot {
     pub fn of(name: &str, location: &EndpointLocation) -> Self {
         let base = match location {
             // Below the root, paths are the endpoint's own.
-            EndpointLocation::Local { .. } => "",
-            EndpointLocation::Node { path, .. } | EndpointLocation::Ssh { path, .. } => path,
+            EndpointLocation::Local { .. } | EndpointLocation::Ssh { .. } => "",
+            EndpointLocation::Node { path, .. } => path,
         };
         Self { name: name.to_owned(), base: base.to_owned() }
     }
@@ -138,8 +138,14 @@ pub enum EndOrder {
         user: Option<String>,
         /// A name or an alias of `ssh_config`.
         host: String,
-        /// There.
+        /// As of a local end; none: wherever the login may go.
+        #[serde(default)]
+        root: Option<String>,
+        /// Below the root; bytes that are no text as in a URL.
         path: String,
+        /// As of a local end.
+        #[serde(default)]
+        within: Option<String>,
     },
     /// A sink that forgets, or made-up bytes, as `null:`, `zero:1G` and `random:1G` say it.
     Synthetic {
@@ -163,7 +169,10 @@ impl EndOrder {
             Self::Node { host, port, fingerprint, path, .. } => {
                 vec!["node".into(), host.clone(), port.to_string(), or_none(fingerprint), path.clone()]
             }
-            Self::Ssh { user, host, path } => vec!["ssh".into(), or_none(user), host.clone(), path.clone()],
+            Self::Ssh { user, host, root, path, .. } => {
+                let whole = root.as_ref().map_or_else(|| path.clone(), |root| below(root, path));
+                vec!["ssh".into(), or_none(user), host.clone(), whole]
+            }
             Self::Synthetic { text } => vec!["synthetic".into(), text.clone()],
         }
     }
@@ -178,7 +187,7 @@ impl EndOrder {
             TaskLocation::Node { host, port, fingerprint, path } => {
                 Self::Node { host, port, fingerprint, path, credentials: Credentials::default(), far_only: false }
             }
-            TaskLocation::Ssh { user, host, path } => Self::Ssh { user, host, path },
+            TaskLocation::Ssh { user, host, path } => Self::Ssh { user, host, root: None, path, within: None },
             TaskLocation::Synthetic { text } => Self::Synthetic { text },
             TaskLocation::Endpoint { name, path } => return Err((name, path)),
         })
@@ -198,9 +207,13 @@ impl EndOrder {
                 credentials: Credentials { token },
                 far_only: false,
             },
-            EndpointLocation::Ssh { user, host, path: base } => {
-                Self::Ssh { user: user.clone(), host: host.clone(), path: below(base, path) }
-            }
+            EndpointLocation::Ssh { user, host, path: base } => Self::Ssh {
+                user: user.clone(),
+                host: host.clone(),
+                root: Some(base.clone()),
+                path: below("", path),
+                within: None,
+            },
         }
     }
 }
@@ -255,18 +268,28 @@ mod tests {
 
     #[test]
     fn path_at_an_endpoint_stands_below_its_root() {
-        let ssh = |path: &str| EndpointLocation::Ssh { user: None, host: "h".into(), path: path.into() };
+        let node =
+            |path: &str| EndpointLocation::Node { host: "h".into(), port: 7420, fingerprint: None, path: path.into() };
         for (base, path, whole) in [
             ("/data", "/a/", "/data/a/"),
             ("/data/", "/a", "/data/a"),
             ("/data", "", "/data"),
             ("/", "/a", "/a"),
             ("/", "", "/"),
-            ("~/data", "/", "~/data/"),
         ] {
-            let order = EndOrder::at_endpoint(&ssh(base), path, false, None);
-            assert!(matches!(&order, EndOrder::Ssh { path, .. } if path == whole), "{base} {path}: {order:?}");
+            let order = EndOrder::at_endpoint(&node(base), path, false, None);
+            assert!(matches!(&order, EndOrder::Node { path, .. } if path == whole), "{base} {path}: {order:?}");
         }
+        let ssh = EndpointLocation::Ssh { user: None, host: "h".into(), path: "~/data".into() };
+        let order = EndOrder::at_endpoint(&ssh, "/a", false, None);
+        assert!(
+            matches!(&order, EndOrder::Ssh { root: Some(root), path, .. } if root == "~/data" && path == "/a"),
+            "{order:?}"
+        );
+        // A pair that an older service has begun is the same one.
+        let raw = TaskLocation::Ssh { user: None, host: "h".into(), path: "~/data/a".into() };
+        let raw = EndOrder::at_location(raw).unwrap_or_else(|_| panic!("it is no endpoint's"));
+        assert_eq!(PairOrder::new(order, None).place(), PairOrder::new(raw, None).place());
         let local = EndpointLocation::Local { root: "/data".into() };
         let order = EndOrder::at_endpoint(&local, "", true, None);
         assert!(

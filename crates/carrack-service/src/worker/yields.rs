@@ -34,7 +34,7 @@ mod tests {
     #[test]
     fn worker_gives_up_rights_unless_it_needs_ssh() {
         let local = EndOrder::Local { root: None, path: "/".into(), read_only: false, within: None };
-        let ssh = EndOrder::Ssh { user: None, host: "lab".into(), path: "/".into() };
+        let ssh = EndOrder::Ssh { user: None, host: "lab".into(), root: None, path: "/".into(), within: None };
         for (ends, expected) in [(vec![&local, &ssh], false), (vec![&local, &local], true)] {
             let told = std::thread::scope(|scope| {
                 let work = || {

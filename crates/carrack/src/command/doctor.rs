@@ -235,7 +235,7 @@ fn request(flags: &Flags, near: Location, far: Option<Location>) -> Result<Docto
     let (first, second) = credentials(flags, std::slice::from_ref(&near), &second)?;
     let reach = Reach { ports: flags.get(&PORTS)?, data_address: flags.get(&DATA_ADDRESS)?, ..reach::reach(flags)? };
     let reach = Reach { push: slim::push(reach.push), ..reach };
-    let end = |credential| EndOptions { credential, reach: reach.clone() };
+    let end = |credential| EndOptions { credential, reach: reach.clone(), ..EndOptions::default() };
     let wish = Wish {
         rate: flags.get(&RATE)?.flatten().map(|rate| rate as f64),
         streams: flags.get(&STREAMS)?,

@@ -182,6 +182,7 @@ pub fn options(order: &LoadOrder) -> CopyOptions {
     let end = EndOptions {
         credential: token.clone().map_or(Credential::None, Credential::Value),
         reach: Reach { connect_timeout: order.connect_timeout, local_address: order.local_address, ..Reach::default() },
+        ..EndOptions::default()
     };
     CopyOptions {
         streams: *streams,

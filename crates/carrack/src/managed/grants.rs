@@ -230,7 +230,8 @@ impl Granted {
     /// Shows it to the node: its sessions go on until this grant ends.
     fn show(&self, token: Token) -> Result<(), Failure> {
         let location = Location::Node { node: self.node.clone(), path: Vec::new() };
-        let options = EndOptions { reach: self.reach.clone(), credential: Credential::Value(token) };
+        let options =
+            EndOptions { reach: self.reach.clone(), credential: Credential::Value(token), ..EndOptions::default() };
         Files::open(&location, &options, &(self.context)(), &|_| {}).map(drop)
     }
 }

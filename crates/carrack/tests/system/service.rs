@@ -1,6 +1,7 @@
 //! The service of managed transfers, by the command line alone: from nothing to tasks that are finished and verified.
 
 mod bench;
+mod confined;
 mod crossed;
 mod documents;
 mod downloads;
@@ -9,6 +10,7 @@ mod judge;
 mod leftovers;
 mod login;
 mod operation;
+mod rights;
 mod secrets;
 mod uploads;
 

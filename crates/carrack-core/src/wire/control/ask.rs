@@ -10,7 +10,7 @@ use super::options::{SessionKey, TransferOptions};
 use crate::fingerprint::Fingerprint;
 use crate::ids::StreamId;
 use crate::limits;
-use crate::request::Digests;
+use crate::request::{Confinement, Digests};
 use crate::wire::mux::Channel;
 use crate::words::words;
 
@@ -69,7 +69,7 @@ pub enum Ask {
 }
 
 /// Which versions the command speaks.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Hello {
     /// The number of the oldest.
     pub oldest: u32,
@@ -79,6 +79,8 @@ pub struct Hello {
     pub program: String,
     /// A node's bearer token; empty where none is shown.
     pub token: String,
+    /// What the agent keeps to for the whole session. From version 7 on, and to agents that ssh starts alone.
+    pub confinement: Option<Confinement>,
 }
 
 impl fmt::Debug for Hello {
@@ -498,7 +500,17 @@ mod tests {
 
     #[test]
     fn token_is_not_printed() {
-        let hello = Hello { oldest: 1, newest: Version::NEWEST.number(), program: "0".into(), token: "t0ken".into() };
+        let hello = Hello { oldest: 1, program: "0".into(), token: "t0ken".into(), ..Hello::default() };
         assert!(!format!("{:?}", Ask::Hello(hello)).contains("t0ken"));
+        // A root that is a path, and a path within it that is one; no path within nothing.
+        let confined = |root: &[u8], within: &[u8]| {
+            let hello = raw::Hello { root: root.to_vec(), within: within.to_vec(), ..raw::Hello::default() };
+            checked(raw::Ask::Hello(hello)).is_ok()
+        };
+        assert!(confined(b"~/data", b"") && confined(b"/data", b"run/7") && confined(b"", b""));
+        for (root, within) in [(&b""[..], &b"run"[..]), (b"/", b"../up"), (b"/", b"/run"), (b"/", b"a/../b")] {
+            assert!(!confined(root, within), "{root:?} {within:?}");
+        }
+        assert!(!confined(&[b'/'; limits::PATH_BYTES + 1], b""));
     }
 }

@@ -239,6 +239,12 @@ pub struct Hello {
     /// A node's bearer token.
     #[prost(string, tag = "4")]
     pub token: String,
+    /// The directory that the agent keeps to; empty for none (7).
+    #[prost(bytes = "vec", tag = "5")]
+    pub root: Vec<u8>,
+    /// The path below it that may be used; empty for all of it (7).
+    #[prost(bytes = "vec", tag = "6")]
+    pub within: Vec<u8>,
 }
 
 /// The agent's answer to `Hello`.
@@ -279,6 +285,20 @@ pub struct Welcome {
     /// What the agent's clock says, as in `Clock` (5).
     #[prost(uint64, optional, tag = "14")]
     pub clock_us: Option<u64>,
+    /// The directory that it keeps to, because the greeting names one (7).
+    #[prost(message, optional, tag = "15")]
+    pub root: Option<Root>,
+}
+
+/// A directory by its numbers.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Root {
+    /// The device that it is on.
+    #[prost(uint64, tag = "1")]
+    pub device: u64,
+    /// Its inode there.
+    #[prost(uint64, tag = "2")]
+    pub inode: u64,
 }
 
 /// An agent's clock.

@@ -96,6 +96,9 @@ pub struct Welcome {
     pub system: String,
     /// Microseconds since the agent began. From version 5 on; `None` before.
     pub clock_us: Option<u64>,
+    /// The directory that it keeps to for the whole session, by device and inode: the greeting names one. From version
+    /// 7 on.
+    pub root: Option<(u64, u64)>,
 }
 
 /// What a file is that is about to be read.

@@ -80,6 +80,13 @@ impl Place {
         Ok(Self::Beneath(Arc::new(Dir::open_ambient(directory)?)))
     }
 
+    /// The directory that its paths begin at and cannot leave, if there is one: device and inode.
+    pub(crate) fn root(&self) -> Option<(u64, u64)> {
+        let (Self::Beneath(root) | Self::Granted(root, _)) = self else { return None };
+        // An open directory can always be looked at.
+        Some(root.stat_self().map_or((0, 0), |stat| (stat.device, stat.inode)))
+    }
+
     /// The path as this place takes it: below a root without its leading slashes, with `.` for nothing.
     pub(crate) fn normal(&self, path: &[u8]) -> Vec<u8> {
         match self {

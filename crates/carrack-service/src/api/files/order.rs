@@ -1,6 +1,6 @@
 //! The order of a file worker: an endpoint, and no more than its caller may do there.
 
-use crate::api::problem::{ApiError, Done};
+use crate::api::problem::Done;
 use crate::api::{Api, grants};
 use crate::clock::Moment;
 use crate::files::Key;
@@ -67,10 +67,6 @@ pub fn make(api: &Api, caller: &Caller, row: &EndpointRow, key: &Key) -> Done<Fi
         _ => None,
     };
     let mut end = EndOrder::at_endpoint(&endpoint.location, "", endpoint.read_only, token);
-    if matches!(end, EndOrder::Ssh { .. }) && key.within != ScopePath::root().to_string() {
-        let rule = "scope-path-behind-ssh";
-        return Err(api.refused(caller, Verb::Read, rule, ApiError::forbidden(rule)));
-    }
     if let EndOrder::Node { far_only, .. } = &mut end {
         // Whoever added it was let in by an admin's right, or only to other hosts.
         *far_only = !api.is_admin(&endpoint.owner)?;

@@ -13,6 +13,7 @@ mod grants;
 mod hosts;
 mod listings;
 mod logins;
+mod matrix;
 mod openapi;
 mod pages;
 mod port;

@@ -7,7 +7,7 @@ use carrack_core::failure::{Blame, ErrorCode, Failure, Side};
 use carrack_core::path::join;
 use carrack_core::request::Reach;
 use carrack_engine::files::Files;
-use carrack_engine::{Context, Place, Stop, StopReason};
+use carrack_engine::{Context, Stop, StopReason};
 
 use super::super::called::of_endpoint;
 use super::FilesOrder;
@@ -60,11 +60,7 @@ impl End {
         let usage = |why: String| Failure::new(ErrorCode::Usage, Side::Command, why);
         let within = ScopePath::parse(&order.within).map_err(|error| usage(error.to_string()))?;
         let mut end = ends::open(&order.end, Side::Source, reach)?;
-        end.place = match end.place {
-            // Whoever may write elsewhere below the root must not lead this caller there by a link.
-            Place::Beneath(root) if within != ScopePath::root() => Place::Granted(root, within.bytes()),
-            place => place,
-        };
+        end.keep_within(within.bytes(), Side::Source)?;
         let context = Context { local: end.place.clone(), ..context.clone() };
         Ok(Self {
             name: order.name.clone(),

@@ -107,7 +107,8 @@ pub fn measure(
     tell: &mut dyn TellRow,
 ) -> Result<(Measurement, bool), Failure> {
     let (began, started) = (Instant::now(), carrack_sys::host::clock_seconds());
-    let end = EndOptions { credential: request.credential.clone(), reach: request.reach.clone() };
+    let end =
+        EndOptions { credential: request.credential.clone(), reach: request.reach.clone(), ..EndOptions::default() };
     let server = match &request.server {
         LoadServerKind::Node(place) => LoadServer::at_node(place, &end, context, &mut |text| tell.note(text))?,
         LoadServerKind::Other(other) => LoadServer::Other { server: other.clone(), end: end.clone() },

@@ -130,7 +130,7 @@ fn choice(flags: &Flags) -> Result<NetChoice, CommandError> {
 fn options(flags: &Flags, (source, destination): (Credential, Credential)) -> Result<CopyOptions, CommandError> {
     let reach = Reach { ports: flags.get(&PORTS)?, data_address: flags.get(&DATA_ADDRESS)?, ..reach(flags)? };
     let reach = Reach { push: slim::push(reach.push), ..reach };
-    let end = |credential| EndOptions { credential, reach: reach.clone() };
+    let end = |credential| EndOptions { credential, reach: reach.clone(), ..EndOptions::default() };
     let default = CopyOptions::default();
     Ok(CopyOptions {
         congestion: flags.get(&CONGESTION)?,

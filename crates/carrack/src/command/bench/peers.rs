@@ -137,7 +137,7 @@ fn request(flags: &Flags) -> Result<PeersRequest, CommandError> {
         rsyncd: flags.get(&RSYNCD)?,
         gridftp: flags.get(&GRIDFTP)?,
         xrootd: flags.get(&XROOTD)?,
-        end: EndOptions { credential, reach },
+        end: EndOptions { credential, reach, ..EndOptions::default() },
         carrack_words,
         token_words: word_of(flags, &TOKEN_FILE),
         carrack_does,

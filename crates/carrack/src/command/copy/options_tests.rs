@@ -37,7 +37,7 @@ fn defaults_are_what_nothing_typed_means() {
     assert_eq!(request.sources, [Location::Local(b"a".to_vec()), Location::Local(b"b".to_vec())]);
     assert!(request.destination.is_remote());
     let reach = Reach { push: Push::Itself(carrack_sys::host::own_program), ..Reach::default() };
-    let end = EndOptions { reach, credential: tokens::search(false) };
+    let end = EndOptions { reach, credential: tokens::search(false), ..EndOptions::default() };
     let expected = CopyOptions { source: end.clone(), destination: end, ..CopyOptions::default() };
     assert_eq!(format!("{:?}", request.options), format!("{expected:?}"));
     assert_eq!(output.stats, Duration::from_secs(5));

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -168,9 +168,7 @@ impl Reader {
         let environment = format!("XDG_STATE_HOME={}", state.display());
         let setup = Setup { name: "localhost", environment: &environment, ..Setup::default() };
         let sshd = Sshd::with(&self.sandbox, &setup);
-        let ssh = format!("#!/bin/sh\nexec /usr/bin/{} \"$@\"\n", sshd.rsh.trim_start_matches("--rsh="));
-        let path = self.sandbox.write("bin/ssh", ssh);
-        fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+        sshd.put_on_path(&self.sandbox);
         sshd
     }
 }

@@ -32,13 +32,7 @@ impl Scene {
         let sandbox = Sandbox::new();
         let node = Node::start(&sandbox, "root", &[]);
         let sshd = Sshd::start(&sandbox);
-        let ssh = format!("#!/bin/sh\nexec /usr/bin/{} \"$@\"\n", sshd.rsh.trim_start_matches("--rsh="));
-        let path = sandbox.write("bin/ssh", ssh);
-        fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
-        let mut command = sandbox.carrack();
-        let path = format!("{}:{}", sandbox.path("bin").display(), std::env::var("PATH").unwrap_or_default());
-        command.env("PATH", path).args(["serve", "--listen", "127.0.0.1:0"]);
-        let service = Service::run(&sandbox, &mut command);
+        let service = Service::with_ssh(&sandbox, &sshd);
         let root = sandbox.path("root");
         let root = root.to_str().unwrap();
         sandbox.ok(["endpoint", "add", "here", root]);
@@ -62,7 +56,7 @@ impl Scene {
         }
     }
 
-    fn post(&self, path: &str, body: &Value) -> Result<Value, (u16, String)> {
+    pub(super) fn post(&self, path: &str, body: &Value) -> Result<Value, (u16, String)> {
         self.call(&Call::post(path).body(body).unwrap())
     }
 
@@ -189,7 +183,7 @@ fn directory_that_is_removed_or_may_not_be_read_fails_as_a_listing_and_nothing_e
     // A link that leads out of the root is followed by nobody.
     scene.sandbox.write("outside/secret", "x");
     symlink("../outside", scene.sandbox.path("root/out")).unwrap();
-    for endpoint in ["here", "node"] {
+    for endpoint in ENDPOINTS {
         assert_eq!(scene.whole(endpoint, "/out")["state"], "failed", "{endpoint}");
         let made = scene.post(&format!("/endpoints/{endpoint}/files/mkdir"), &json!({ "path": "/out/new" }));
         assert!(made.is_err(), "{endpoint}");

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::log::Log;
 use super::process::{signal, workers};
+use super::sshd::Sshd;
 use super::{Ran, Sandbox};
 
 /// A running `carrack serve` with its service; it and its workers are ended when dropped.
@@ -23,6 +24,13 @@ impl Service {
     pub fn start(sandbox: &Sandbox, more: &[&str]) -> Self {
         let mut command = sandbox.carrack();
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(more);
+        Self::run(sandbox, &mut command)
+    }
+
+    /// One whose ssh reaches this server.
+    pub fn with_ssh(sandbox: &Sandbox, sshd: &Sshd) -> Self {
+        let mut command = sandbox.carrack();
+        command.env("PATH", sshd.put_on_path(sandbox)).args(["serve", "--listen", "127.0.0.1:0"]);
         Self::run(sandbox, &mut command)
     }
 

@@ -9,7 +9,7 @@ use super::{
 use crate::ids::StreamId;
 use crate::limits;
 use crate::path::{PathError, check_relative};
-use crate::request::MainDigest;
+use crate::request::{Confinement, MainDigest};
 use crate::wire::control::options::{SessionKey, TransferOptions, digests};
 use crate::wire::control::raw;
 use crate::wire::mux::Channel;
@@ -37,8 +37,9 @@ impl Ask {
     fn check(ask: raw::Ask) -> Result<Self, ProtocolError> {
         Ok(match ask {
             raw::Ask::Hello(hello) => {
-                let raw::Hello { oldest, newest, program, token } = hello;
-                Self::Hello(Hello { oldest, newest, program: peer_text(&program), token })
+                let raw::Hello { oldest, newest, program, token, root, within } = hello;
+                let confinement = confinement(root, within)?;
+                Self::Hello(Hello { oldest, newest, program: peer_text(&program), token, confinement })
             }
             raw::Ask::Inspect(paths) if paths.paths.len() > limits::INSPECTED_PATHS => {
                 let what = format!("the peer asked about {} paths at once", paths.paths.len());
@@ -98,8 +99,9 @@ impl From<Ask> for raw::Ask {
     fn from(ask: Ask) -> Self {
         let paths = |paths| raw::Paths { paths };
         match ask {
-            Ask::Hello(Hello { oldest, newest, program, token }) => {
-                Self::Hello(raw::Hello { oldest, newest, program, token })
+            Ask::Hello(Hello { oldest, newest, program, token, confinement }) => {
+                let Confinement { root, within } = confinement.unwrap_or_default();
+                Self::Hello(raw::Hello { oldest, newest, program, token, root, within })
             }
             Ask::Inspect(inspected) => Self::Inspect(paths(inspected)),
             Ask::Listen(listen) => Self::Listen(listen.into()),
@@ -390,6 +392,16 @@ fn all<A, B>(list: Vec<A>, check: impl Fn(A) -> Result<B, ProtocolError>) -> Res
 /// A path as typed.
 fn bounded(path: Vec<u8>) -> Result<Vec<u8>, ProtocolError> {
     if path.len() > limits::PATH_BYTES { Err(ProtocolError::path(&path, PathError::TooLong)) } else { Ok(path) }
+}
+
+/// No root is no confinement: a path alone would be kept nowhere.
+fn confinement(root: Vec<u8>, within: Vec<u8>) -> Result<Option<Confinement>, ProtocolError> {
+    match (root.is_empty(), within.is_empty()) {
+        (true, true) => Ok(None),
+        (true, false) => Err(ProtocolError::violation("the peer named a path within no directory")),
+        (false, true) => Ok(Some(Confinement { root: bounded(root)?, within })),
+        (false, false) => Ok(Some(Confinement { root: bounded(root)?, within: relative(within)? })),
+    }
 }
 
 /// A path below a destination.

@@ -153,6 +153,7 @@ impl TryFrom<raw::Welcome> for Welcome {
             machine,
             system: peer_text(&welcome.system),
             clock_us: welcome.clock_us,
+            root: welcome.root.map(|raw::Root { device, inode }| (device, inode)),
         })
     }
 }
@@ -171,6 +172,7 @@ impl From<Welcome> for raw::Welcome {
             machine: welcome.machine.map(|machine| machine.to_vec()).unwrap_or_default(),
             system: welcome.system,
             clock_us: welcome.clock_us,
+            root: welcome.root.map(|(device, inode)| raw::Root { device, inode }),
         }
     }
 }
