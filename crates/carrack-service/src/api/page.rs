@@ -179,6 +179,25 @@ mod tests {
         assert_eq!(named, found);
     }
 
+    /// What was fetched from elsewhere is what it was when somebody looked at it.
+    #[test]
+    fn page_libraries_are_those_of_the_manifest() {
+        let vendor = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("page/vendor");
+        let manifest = std::fs::read_to_string(vendor.join("manifest.json")).unwrap();
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+        let packages = manifest["packages"].as_array().unwrap();
+        let mut known: Vec<&str> = Vec::new();
+        for file in packages.iter().flat_map(|package| package["files"].as_array().unwrap()) {
+            let name = file["to"].as_str().unwrap();
+            let digest = crate::identity::digest::sha256(&std::fs::read(vendor.join(name)).unwrap());
+            assert_eq!(file["sha256"], data_encoding::HEXLOWER.encode(&digest), "{name}");
+            known.push(name);
+        }
+        let served = FILES.iter().filter_map(|file| file.path.strip_prefix("vendor/"));
+        let unknown: Vec<_> = served.filter(|name| !known.contains(name)).collect();
+        assert!(unknown.is_empty(), "the manifest does not have {unknown:?}");
+    }
+
     #[test]
     fn page_is_small_when_packed() {
         let bytes: usize = ready().iter().map(|ready| ready.packed.len()).sum();

@@ -1,6 +1,7 @@
 //! Where the API is reached: a Unix socket, and the node's port by two kinds of doors: TLS that names HTTP/1.1, and
 //! HTTP in the clear from this host or from a listed proxy.
 
+mod account;
 mod connections;
 mod drivers;
 mod patient;
@@ -298,7 +299,8 @@ async fn meet(serving: &Arc<Serving>, config: Arc<rustls::ServerConfig>, handed:
         let guest = Arc::clone(&guest);
         Arc::new(move || guest.admit())
     };
-    let is_proxy = serving.proxies.contains(&address);
+    let account = || account::of_connection(handed.peer, socket.local_addr().ok()?);
+    let is_proxy = account::is_proxy(&serving.proxies, handed.peer, account, serving.api.account);
     let proxies = serving.proxies.clone();
     let peer = move |headers: &axum::http::HeaderMap| {
         let told = if is_proxy { connections::forwarded(headers, &proxies) } else { None };
