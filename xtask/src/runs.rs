@@ -16,6 +16,8 @@ const SWEEPS: &[(&str, &str, (&str, &str))] = &[
     ("options", "service::crossed::", ("CARRACK_CROSSED", "all")),
     ("judge", "service::judge::", ("CARRACK_JUDGE", "300")),
     ("race", "disk::directory_swapped", ("CARRACK_RACE_SECONDS", "60")),
+    ("confined", "service::confined::", ("CARRACK_RACE_SECONDS", "60")),
+    ("rights", "service::rights::", ("CARRACK_RIGHTS_SECONDS", "5")),
 ];
 
 /// `sim [--seeds N] [--first K]`: so many single transfers, and so many rows of sessions.

@@ -150,7 +150,7 @@ fn control_seeds() {
         segment: 0,
         tell_connected: false,
     };
-    let hello = Hello { oldest: 1, newest: 1, program: "0.1.0".into(), token: "secret".into() };
+    let hello = Hello { oldest: 1, newest: 1, program: "0.1.0".into(), token: "secret".into(), ..Hello::default() };
     let ports = Some(Ports { low: 1, high: 9 });
     let read = ReadFile { path: b"a/f".to_vec(), offset: u64::MAX, length: 1 << 40, identity: None };
     let asks = [

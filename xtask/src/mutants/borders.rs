@@ -5,6 +5,9 @@ use super::{Mutation, mutation};
 const SHARES: &str = "-p carrack-service --lib api::shares";
 const BODIES: &str = "-p carrack-service --lib api::tests::bodies";
 const TOKENS: &str = "-p carrack-service --lib api::tests::tokens";
+const CONFINED: &str = "-p carrack --test system service::confined";
+const RIGHTS: &str = "-p carrack --test system service::rights";
+const MATRIX: &str = "-p carrack-service --lib api::tests::matrix";
 const ORDERS: &str = "-p carrack-service --lib service::orders";
 
 pub(super) const MUTATIONS: &[Mutation] = &[
@@ -121,6 +124,72 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         "crates/carrack-engine/src/control/node_client.rs",
         ["Some(address) => address.to_string(),", "Some(_) => node.host.clone(),"],
         "-p carrack-engine --test hostile reading::node_whose_name",
+    ),
+    mutation(
+        "an agent behind ssh is told of no root",
+        "crates/carrack-service/src/worker/ends.rs",
+        ["opened.options.confinement = Some(Confinement", "let _ = Some(Confinement"],
+        CONFINED,
+    ),
+    mutation(
+        "a token for a path reaches all of an endpoint behind ssh",
+        "crates/carrack-engine/src/agent/greeting.rs",
+        ["Ok(if kept.within.is_empty() {", "Ok(if !kept.root.is_empty() {"],
+        CONFINED,
+    ),
+    mutation(
+        "a task that runs goes on whatever has changed",
+        "crates/carrack-service/src/service/dispatcher.rs",
+        ["self.stop_disbarred(times);", ""],
+        RIGHTS,
+    ),
+    mutation(
+        "who may not use an endpoint any more keeps what is open",
+        "crates/carrack-service/src/api/endpoints.rs",
+        ["(all || !is_open_to(&key.user))", "all"],
+        RIGHTS,
+    ),
+    mutation(
+        "the storage of a closed endpoint is measured",
+        "crates/carrack-service/src/api/bench.rs",
+        ["api.check_open(&endpoint)?;", ""],
+        MATRIX,
+    ),
+    mutation(
+        "a task at a closed endpoint is accepted",
+        "crates/carrack-service/src/api/submit.rs",
+        ["self.check_open(&self.ledger.endpoint(name)?.endpoint)?;", ""],
+        MATRIX,
+    ),
+    mutation(
+        "who may read has a test write",
+        "crates/carrack-service/src/api/endpoints.rs",
+        ["![Verb::Write, Verb::Delete].into_iter().all(may_leave)", "false"],
+        "-p carrack-service --lib api::tests::tasks",
+    ),
+    mutation(
+        "any account of the host is its proxy",
+        "crates/carrack-service/src/api/serve/account.rs",
+        ["account().is_some_and(is_trusted)", "account().is_none_or(|_| true)"],
+        "-p carrack-service --lib serve::account",
+    ),
+    mutation(
+        "listings take what each may, all together",
+        "crates/carrack-service/src/worker/files/rows.rs",
+        ["self.all.load(Ordering::Relaxed) >= BYTES_MAX", "self.bytes >= BYTES_MAX"],
+        "-p carrack-service --lib worker::files",
+    ),
+    mutation(
+        "as many trees are read at once as anybody asks for",
+        "crates/carrack-service/src/worker/files/gate.rs",
+        ["while *inside >= self.most {", "while *inside > self.most + 100 {"],
+        "-p carrack-service --lib worker::files::gate",
+    ),
+    mutation(
+        "a follower of events whose role has changed goes on",
+        "crates/carrack-service/src/api/admit.rs",
+        ["user.enabled && user.role == caller.role && row.expires", "user.enabled && row.expires"],
+        RIGHTS,
     ),
     mutation(
         "root carries out a note of whoever owns its home",

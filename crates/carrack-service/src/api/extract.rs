@@ -1,6 +1,7 @@
 //! What handlers take out of a request; whatever is wrong with it becomes a problem document.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -11,6 +12,10 @@ use serde::de::DeserializeOwned;
 use super::documents::Document;
 use super::problem::{ApiError, Done};
 use super::{Api, bodies};
+
+/// A handler that waits for others tells what it knows by then: in time, before the request is given up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnswerWithin(pub Duration);
 
 /// A body of JSON.
 pub(super) struct Body<T>(pub T);

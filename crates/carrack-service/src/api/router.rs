@@ -14,6 +14,7 @@ use utoipa_axum::routes;
 
 use super::admit::Known;
 use super::documents::TASK_BYTES;
+use super::extract::AnswerWithin;
 use super::host::OwnNames;
 use super::leftover::Leftover;
 use super::problem::ApiError;
@@ -120,10 +121,6 @@ pub fn router(api: &Arc<Api>, patience: Duration, names: &[String]) -> Router {
         .layer(middleware::from_fn_with_state(OwnNames::of(names), host::check))
         .with_state(Arc::clone(api))
 }
-
-/// A handler that waits for others tells what it knows by then: in time, before the request is given up.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AnswerWithin(pub Duration);
 
 /// How long the body is to be, as its sender says.
 fn declared(request: &Request) -> Option<u64> {

@@ -330,8 +330,8 @@ mod tests {
     use super::*;
     use crate::failure::ErrorCode;
     use crate::path::check_relative;
+    use crate::wire::ProtocolError;
     use crate::wire::control::raw;
-    use crate::wire::{ProtocolError, Version};
 
     fn checked(ask: raw::Ask) -> Result<Ask, ProtocolError> {
         Ask::decode(&raw::ToAgent { request: 1, ask: Some(ask) }.to_bytes()).unwrap().1

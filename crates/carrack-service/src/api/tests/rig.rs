@@ -105,8 +105,9 @@ impl Backend for FakeBackend {
 
     fn test_endpoint(&self, endpoint: &Endpoint, token: Option<&Secret>, _: bool) -> EndpointTest {
         self.tested.lock().unwrap().push((endpoint.name.clone(), token.cloned()));
-        let check = EndpointCheck { name: "root".into(), ok: Some(true), told: "good".into(), fix: None };
-        EndpointTest { ok: true, checks: vec![check] }
+        let check = |name: &str| EndpointCheck { name: name.into(), ok: Some(true), told: "good".into(), fix: None };
+        let names = if endpoint.read_only { &["root"][..] } else { &["root", "write"] };
+        EndpointTest { ok: true, checks: names.iter().map(|name| check(name)).collect() }
     }
 
     fn health(&self) -> Result<(), String> {

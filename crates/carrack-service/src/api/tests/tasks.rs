@@ -10,8 +10,8 @@ use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
 use crate::api::Patience;
 use crate::client::{Call, Client, ClientError};
 use crate::model::{
-    DryRun, Endpoint, EndpointLocation, Listed, NewEndpoint, NewTask, ProblemCode, Role, Scope, Secret, Task, TaskItem,
-    TaskLeftovers, TaskState, Verb,
+    DryRun, Endpoint, EndpointLocation, EndpointTest, Listed, NewEndpoint, NewTask, ProblemCode, Role, Scope, Secret,
+    Task, TaskItem, TaskLeftovers, TaskState, Verb,
 };
 
 fn problem<T: std::fmt::Debug>(called: Result<T, ClientError>) -> crate::model::Problem {
@@ -359,6 +359,20 @@ fn ledger_that_another_program_holds_makes_the_service_unready_and_says_when_to_
     }
     other.execute_batch("ROLLBACK").unwrap();
     assert!(ask("GET /readyz", "").starts_with("http/1.1 200"));
+}
+
+#[test]
+fn test_of_an_endpoint_leaves_a_file_there_only_by_a_right_to_write_and_to_delete() {
+    let rig = Rig::start();
+    let ann = rig.user("ann", Role::User);
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    let verbs = [Verb::Read, Verb::Write, Verb::Delete];
+    for (may, writes) in [(&verbs[..], true), (&verbs[..1], false), (&verbs[..2], false)] {
+        let scope = Scope { verbs: may.to_vec(), ..Scope::default() };
+        let client = rig.with_token(&rig.token("ann", Some(scope)).token);
+        let test: EndpointTest = client.call(&Call::post("/endpoints/lab/test")).unwrap().json().unwrap();
+        assert_eq!(test.checks.iter().any(|check| check.name == "write"), writes, "{may:?}: {test:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Listings: directories that are read by a thread of their own, while windows of what is there already are answered.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use carrack_engine::{Stop, StopReason, threads};
 
 use super::WindowAsk;
 use super::end::End;
+use super::gate::Gate;
 use super::rows::{BYTES_MAX, Rows};
 use super::told;
 use super::view::{Sorted, View};
@@ -29,6 +30,13 @@ const BATCH: usize = 512;
 const SHOWN_AFTER: Duration = Duration::from_millis(50);
 /// Entries that wait for somebody to finish a view; then the reader waits.
 const BATCH_MAX: usize = 16_384;
+/// Directories that are read at once: each has a conversation of its own, with what that has under way. Others wait for
+/// their turn.
+const READ_AT_ONCE: usize = 3;
+/// Listings that are kept.
+const KEPT_MAX: usize = 32;
+/// How long it may take until what was dropped is free.
+const FREED_IN: Duration = Duration::from_secs(2);
 /// Sorted orders and views that are kept of each listing.
 const SORTED_KEPT: usize = 2;
 const VIEWS_KEPT: usize = 3;
@@ -36,10 +44,18 @@ const VIEWS_KEPT: usize = 3;
 const REST: u32 = 4;
 
 /// The listings of a worker, by their numbers.
-#[derive(Default)]
 pub struct Listings {
     all: Mutex<HashMap<String, Arc<Listing>>>,
     uses: AtomicU64,
+    /// What their entries take, of those too that were dropped and are still read.
+    bytes: Arc<AtomicUsize>,
+    reading: Gate,
+}
+
+impl Default for Listings {
+    fn default() -> Self {
+        Self { all: Mutex::default(), uses: AtomicU64::new(0), bytes: Arc::default(), reading: Gate::new(READ_AT_ONCE) }
+    }
 }
 
 struct Listing {
@@ -97,17 +113,18 @@ impl Listings {
     ) -> Result<ListingStatus, Failure> {
         let at = end.path(path, Verb::Read)?;
         let listing = Arc::new(Listing {
-            rows: RwLock::default(),
+            rows: RwLock::new(Rows::counted(&self.bytes)),
             status: Mutex::new(Status { state: ListingState::Reading, failure: None }),
             changed: Condvar::new(),
             views: Mutex::default(),
             stop: whole.child(),
             used: AtomicU64::new(self.uses.fetch_add(1, Ordering::Relaxed)),
         });
-        lock(&self.all).insert(id.to_owned(), Arc::clone(&listing));
+        self.keep(id, &listing);
         let (reader, end, listings) = (Arc::clone(&listing), Arc::clone(end), Arc::clone(self));
         let read = move || {
-            let outcome = reader.read(&end, &at, &|| listings.make_room(&reader));
+            let outcome = listings.reading.enter(&reader.stop);
+            let outcome = outcome.and_then(|_turn| reader.read(&end, &at, &|| listings.make_room(&reader)));
             let outcome = outcome.map_err(|failure| end.named(failure));
             reader.finish(outcome);
         };
@@ -120,6 +137,19 @@ impl Listings {
         Ok(listing.status())
     }
 
+    /// Keeps a listing. Where there are too many, the one that was not asked for the longest is dropped.
+    fn keep(&self, id: &str, listing: &Arc<Listing>) {
+        let mut all = lock(&self.all);
+        all.insert(id.to_owned(), Arc::clone(listing));
+        if all.len() > KEPT_MAX {
+            let oldest = all.iter().min_by_key(|(_, listing)| listing.used.load(Ordering::Relaxed));
+            let oldest = oldest.map(|(id, _)| id.clone());
+            if let Some(dropped) = oldest.and_then(|id| all.remove(&id)) {
+                dropped.stop.request(StopReason::Cancel);
+            }
+        }
+    }
+
     /// Drops a listing.
     pub fn close(&self, listing: &str) {
         if let Some(listing) = lock(&self.all).remove(listing) {
@@ -127,18 +157,34 @@ impl Listings {
         }
     }
 
-    /// Drops the listing that was not asked for the longest, but this one, where all together take too much memory.
-    /// False: there is none.
+    /// Drops listings that were not asked for the longest, but this one, as long as all together take too much memory,
+    /// and waits until that is free. False: there is none, or this one was dropped itself.
     fn make_room(&self, but: &Arc<Listing>) -> bool {
-        let mut all = lock(&self.all);
-        let sum: usize = all.values().map(|listing| listing.rows().bytes()).sum();
-        if sum < BYTES_MAX {
-            return true;
+        let began = Instant::now();
+        while self.bytes.load(Ordering::Relaxed) >= BYTES_MAX {
+            let mut all = lock(&self.all);
+            if but.stop.requested().is_some() {
+                return false;
+            }
+            let others = all.iter().filter(|(_, listing)| !Arc::ptr_eq(listing, but) && listing.rows().len() > 0);
+            let oldest = others.min_by_key(|(_, listing)| listing.used.load(Ordering::Relaxed));
+            let dropped = oldest.map(|(id, _)| id.clone()).and_then(|id| all.remove(&id));
+            drop(all);
+            let is_free = dropped.as_ref().is_some_and(|dropped| {
+                dropped.stop.request(StopReason::Cancel);
+                // Nobody reads it, and nobody looks at it.
+                Arc::strong_count(dropped) == 1
+            });
+            if dropped.is_none() && (began.elapsed() > FREED_IN || but.rows().bytes() >= BYTES_MAX) {
+                return false;
+            }
+            if !is_free {
+                // What was dropped is about to end.
+                drop(dropped);
+                self.reading.wait();
+            }
         }
-        let others = all.iter().filter(|(_, listing)| !Arc::ptr_eq(listing, but) && listing.rows().len() > 0);
-        let oldest = others.min_by_key(|(_, listing)| listing.used.load(Ordering::Relaxed)).map(|(id, _)| id.clone());
-        let dropped = oldest.and_then(|id| all.remove(&id));
-        dropped.map(|listing| listing.stop.request(StopReason::Cancel)).is_some()
+        true
     }
 
     /// A part of a listing, as it is wanted.
@@ -206,7 +252,8 @@ impl Listing {
                 && path.rsplit(|byte| *byte == b'/').next() == Some(rows.name(0));
             drop(rows);
             if is_itself {
-                *self.rows_mut() = Rows::default();
+                let mut rows = self.rows_mut();
+                *rows = rows.emptied();
                 return Err(no_directory());
             }
             Ok(Read::Whole)
@@ -219,7 +266,6 @@ impl Listing {
             Ok(Read::Full) => Some(too_many(self.rows().len())),
             Err(failure) => Some(told::failure(&failure)),
         };
-        self.rows_mut().shrink();
         let mut status = lock(&self.status);
         status.state = if failure.is_some() { ListingState::Failed } else { ListingState::Complete };
         status.failure = failure;

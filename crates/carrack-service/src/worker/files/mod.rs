@@ -11,6 +11,7 @@ mod archive;
 mod content;
 mod end;
 pub mod frame;
+mod gate;
 mod leftovers;
 mod listing;
 mod message;

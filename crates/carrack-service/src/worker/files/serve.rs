@@ -14,6 +14,7 @@ use rustix::process::setsid;
 
 use super::super::called::of_endpoint;
 use super::end::End;
+use super::gate::Gate;
 use super::listing::Listings;
 use super::reply::{Credit, Output, Reply};
 use super::{Ask, FilesOrder, ToWorker, frame, told};
@@ -22,6 +23,11 @@ use crate::model::keep_out_of_cores;
 
 /// Requests that one worker carries out at once. The service asks for fewer.
 const REQUESTS_MAX: usize = 64;
+/// Of these, trees that are counted; others wait for their turn.
+const COUNTS_AT_ONCE: usize = 3;
+/// Of these, archives and files that are downloaded. They last as long as their readers like: others are refused.
+const ARCHIVES_AT_ONCE: usize = 4;
+const FILES_AT_ONCE: usize = 12;
 /// How often it is looked whether the process is to end: a signal wakes nobody.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -41,6 +47,9 @@ struct Session {
     listings: Arc<Listings>,
     /// Requests under way, by number.
     running: Mutex<HashMap<u64, Request>>,
+    counts: Gate,
+    archives: Gate,
+    files: Gate,
     stop: Stop,
 }
 
@@ -77,7 +86,15 @@ pub fn serve(means: Means) -> Result<(), String> {
     let end = End::open(&order, &means.reach, &context).map(Arc::new);
     let end = end.map_err(|failure| of_endpoint(failure, &order.name, b""));
     drop(order);
-    let session = Arc::new(Session { end, listings: Arc::default(), running: Mutex::default(), stop: stop.clone() });
+    let session = Arc::new(Session {
+        end,
+        listings: Arc::default(),
+        running: Mutex::default(),
+        counts: Gate::new(COUNTS_AT_ONCE),
+        archives: Gate::new(ARCHIVES_AT_ONCE),
+        files: Gate::new(FILES_AT_ONCE),
+        stop: stop.clone(),
+    });
     let watching = stop.clone();
     let watch = move || {
         while watching.requested().is_none() {
@@ -179,8 +196,14 @@ impl Session {
         match ask {
             // Taken before.
             Ask::Cancel | Ask::Take { .. } => Ok(()),
-            Ask::Content { path, range } => content::content(end, stop, path, range, reply),
-            Ask::Archive { paths } => archive::archive(end, stop, paths, reply),
+            Ask::Content { path, range } => {
+                let _turn = self.files.try_enter("downloads")?;
+                content::content(end, stop, path, range, reply)
+            }
+            Ask::Archive { paths } => {
+                let _turn = self.archives.try_enter("archives")?;
+                archive::archive(end, stop, paths, reply)
+            }
             Ask::PutBlock { spool, block, offset, digest } => {
                 upload::put_block(spool, *block, *offset, digest, &body)?;
                 reply.done(b"")
@@ -206,7 +229,10 @@ impl Session {
                 self.listings.close(listing);
                 reply.done(b"")
             }
-            Ask::Usage { paths } => totals::usage(end, stop, paths, reply),
+            Ask::Usage { paths } => {
+                let _turn = self.counts.enter(stop)?;
+                totals::usage(end, stop, paths, reply)
+            }
             Ask::Leftovers { places, remove } => reply.done_with(&leftovers::leftovers(end, stop, places, *remove)?),
             Ask::Sum { path } => reply.done_with(&totals::sum(end, stop, path)?),
             Ask::Properties { path } => reply.done_with(&operations::properties(end, stop, path)?),

@@ -1,7 +1,7 @@
 //! A private `sshd`: keys, configuration, home and cache of its own, all in the sandbox.
 
 use std::fmt::Write as _;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -56,10 +56,11 @@ impl Sshd {
     }
 
     /// Puts an `ssh` that reaches it into the sandbox. Tells the `PATH` by which that is found.
+    #[cfg(feature = "service")]
     pub fn put_on_path(&self, sandbox: &Sandbox) -> String {
         let ssh = format!("#!/bin/sh\nexec /usr/bin/{} \"$@\"\n", self.rsh.trim_start_matches("--rsh="));
         let path = sandbox.write("bin/ssh", ssh);
-        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         format!("{}:{}", sandbox.path("bin").display(), std::env::var("PATH").unwrap_or_default())
     }
 
