@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Memory and answers under hostile strangers, users and nodes.
 
-    python3 bench/managed_memory.py [target/release/carrack]     four minutes; as root, so that a stranger's account can be taken
+    python3 bench/managed_memory.py [target/release/carrack]     five minutes; as root, so that a stranger's account can be taken
 
 Each attack lasts for SECONDS. Meanwhile an honest user asks ten times a second, by turns who they are, for their tasks and for a small
 directory. Shown are the slowest of these answers, and the highest resident memory (VmHWM) of each kind of process in the attack. Exit code
@@ -87,18 +87,23 @@ def flood(connect, head, body_bytes, until):
             time.sleep(0.01)
 
 
+def side_by_side(work, arguments, longest):
+    """Threads that do the same with these arguments each, and then the end of this process."""
+    threads = [threading.Thread(target=work, args=each, daemon=True) for each in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(longest)
+    os._exit(0)
+
+
 def floods(account, count, make, head, body_bytes):
     """`count` of them in a process of this account."""
     if account:
         os.setgid(account)
         os.setuid(account)
     until = time.monotonic() + SECONDS
-    threads = [threading.Thread(target=flood, args=(make, head, body_bytes, until), daemon=True) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECONDS + 5)
-    os._exit(0)
+    side_by_side(flood, [(make, head, body_bytes, until)] * count, SECONDS + 5)
 
 
 def by_tcp(port):
@@ -141,12 +146,7 @@ def asks(path, token, requests, until):
 def users(path, token, requests, count):
     """`count` threads of such a user, in a process."""
     until = time.monotonic() + SECONDS
-    threads = [threading.Thread(target=asks, args=(path, token, requests, until), daemon=True) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECONDS + 8)
-    os._exit(0)
+    side_by_side(asks, [(path, token, requests, until)] * count, SECONDS + 8)
 
 
 def commands(carrack, environment, lists):
@@ -156,12 +156,7 @@ def commands(carrack, environment, lists):
         while time.monotonic() < until:
             subprocess.run([str(carrack), *words], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL, check=False, timeout=SECONDS * 8)
-    threads = [threading.Thread(target=run, args=(words,), daemon=True) for words in lists]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(SECONDS * 8)
-    os._exit(0)
+    side_by_side(run, [(words,) for words in lists], SECONDS * 8)
 
 
 def honest(path, token, until, out):

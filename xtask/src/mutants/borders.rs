@@ -128,7 +128,11 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     mutation(
         "an agent behind ssh is told of no root",
         "crates/carrack-service/src/worker/ends.rs",
-        ["opened.options.confinement = Some(Confinement", "let _ = Some(Confinement"],
+        [
+            "path: decode(path, side)? };\n            if let Some(root) = root {",
+            "path: decode(&format!(\"{}{path}\", root.as_deref().unwrap_or_default()), side)? };\n            \
+             if let Some(root) = None::<&String> {",
+        ],
         CONFINED,
     ),
     mutation(
@@ -170,7 +174,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     mutation(
         "any account of the host is its proxy",
         "crates/carrack-service/src/api/serve/account.rs",
-        ["account().is_some_and(is_trusted)", "account().is_none_or(|_| true)"],
+        ["account.is_some_and(is_trusted)", "account.is_none_or(|_| true)"],
         "-p carrack-service --lib serve::account",
     ),
     mutation(
@@ -190,6 +194,27 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         "crates/carrack-service/src/api/admit.rs",
         ["user.enabled && user.role == caller.role && row.expires", "user.enabled && row.expires"],
         RIGHTS,
+    ),
+    mutation(
+        "a follower of events by the socket goes on whatever their role is",
+        "crates/carrack-service/src/api/admit.rs",
+        [
+            "let is_same = |user: &User| user.enabled && user.role == caller.role;",
+            "let is_same = |user: &User| user.enabled;",
+        ],
+        "-p carrack-service --lib api::tests::events",
+    ),
+    mutation(
+        "an agent need not say that it keeps to a root",
+        "crates/carrack-engine/src/end/mod.rs",
+        ["if self.is_confined != welcome.root.is_some()", "if !self.is_confined && welcome.root.is_some()"],
+        "-p carrack-engine --test hostile reading::end_that_does_not",
+    ),
+    mutation(
+        "a client moves a node's root",
+        "crates/carrack-engine/src/agent/greeting.rs",
+        ["place @ Place::Anywhere { .. } => {", "place => {"],
+        "-p carrack-engine --test hostile command::greeting_moves",
     ),
     mutation(
         "root carries out a note of whoever owns its home",

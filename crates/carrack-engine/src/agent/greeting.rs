@@ -35,7 +35,9 @@ impl Environment {
             self.place = grant.place(Arc::clone(root));
         }
         self.grant = grant;
-        self.place = place.unwrap_or_else(|| self.place.clone());
+        if let Some(place) = place {
+            self.place = place;
+        }
     }
 }
 
@@ -64,9 +66,9 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
             peer_address: environment.peer_address.clone(),
             clock_seconds: carrack_sys::host::clock_seconds(),
             congestion: carrack_sys::host::default_congestion_control(),
+            root: greeted.place.as_ref().and_then(Place::root),
             // Last: the command takes it for the moment at which the answer left.
             clock_us: Some(environment.clock_us()),
-            root: greeted.place.as_ref().and_then(Place::root),
         }),
         Err(failure) => Tell::Failed(failure.clone()),
     };
@@ -169,7 +171,7 @@ fn check_hello(hello: &Hello, environment: &Environment) -> Result<(Version, Gre
         );
         return Err(failure(ErrorCode::VersionMismatch, Side::Link, message));
     }
-    // A command that is newer than this program also speaks this one's newest version: the ranges overlap.
     let place = hello.confinement.as_ref().map(|kept| confined(kept, environment)).transpose()?;
+    // A command that is newer than this program also speaks this one's newest version: the ranges overlap.
     Ok((Version::from_number(hello.newest).unwrap_or(Version::NEWEST), Greeted { grant, place }))
 }

@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 
 use carrack_core::report::{ErrorCode, Failure, Reason};
+use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_core::wire::control::raw::*;
 use carrack_engine::testing::net::dial_rule::DialRule;
 
@@ -212,6 +213,23 @@ fn null_sink_beside_a_name_is_a_measurement() {
     // The device itself is a destination like others.
     let mut session = Session::at_node(std::path::Path::new("/dev"), dials());
     session.request(receive("null", 2)).unwrap();
+}
+
+/// Whoever serves a directory has said what is kept to, and no client says another.
+#[test]
+fn greeting_moves_no_root_that_an_agent_has() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let mut session = Session::strange(&sandbox.root());
+    let greeting = Ask::Hello(Hello {
+        oldest: PROTOCOL_VERSION,
+        newest: PROTOCOL_VERSION,
+        root: b"/".to_vec(),
+        ..Hello::default()
+    });
+    let failure: Failure = session.request(greeting).expect_err("another root");
+    assert!(failure.code == ErrorCode::Usage && failure.message().contains("a root of its own"), "{failure:?}");
+    sandbox.assert_untouched();
 }
 
 #[test]

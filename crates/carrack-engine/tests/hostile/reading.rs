@@ -7,7 +7,7 @@ use std::time::Duration;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Failure, Reason};
-use carrack_core::request::{EndOptions, Reach};
+use carrack_core::request::{Confinement, EndOptions, Reach};
 use carrack_core::wire::control::raw::*;
 use carrack_engine::Context;
 use carrack_engine::files::{Files, ReadEvent, ReadRange};
@@ -77,6 +77,34 @@ fn node_whose_name_was_looked_up_is_connected_to_at_that_address() {
     assert_eq!(open(Reach::default()), Err(ErrorCode::HostUnknown));
     assert_eq!(open(reach), Ok(()));
     node.join();
+}
+
+/// An agent that says nothing of the root that it was told, and one that keeps to a root unasked.
+#[test]
+fn end_that_does_not_keep_to_what_it_was_told_is_left() {
+    let _watch = Watch::start();
+    for (told, keeps, is_right) in
+        [(true, false, false), (false, true, false), (true, true, true), (false, false, true)]
+    {
+        let node = FakeNode::start(move |node| {
+            while let Some((request, ask)) = node.next() {
+                match node.honest(&ask) {
+                    Some(Tell::Welcome(welcome)) => {
+                        let root = keeps.then_some(Root { device: 1, inode: 2 });
+                        node.tell(request, Tell::Welcome(Welcome { root, ..welcome }));
+                    }
+                    Some(other) => node.tell(request, other),
+                    None => return,
+                }
+            }
+        });
+        let confinement = told.then(|| Confinement { root: b"/data".to_vec(), within: Vec::new() });
+        let options = EndOptions { confinement, ..EndOptions::default() };
+        let opened = Files::open(&node.at("/f"), &options, &Context::default(), &|_| {}).map(drop);
+        let expected = if is_right { Ok(()) } else { Err(ErrorCode::ProtocolViolation) };
+        assert_eq!(opened.map_err(|failure| failure.code), expected, "told {told}, keeps {keeps}");
+        node.join();
+    }
 }
 
 #[test]

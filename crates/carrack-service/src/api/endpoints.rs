@@ -136,14 +136,14 @@ pub(super) fn event(caller: &Caller, endpoint: &Endpoint, text: &str) -> NewEven
 /// Ends file workers that stand on what was changed: all of them, or those of users who may not use the endpoint any
 /// more.
 fn end_workers(api: &Api, before: &EndpointRow, after: &EndpointRow) {
-    let stands_on = |row: &EndpointRow| {
-        let Endpoint { location, read_only, uploads, owner, .. } = row.endpoint.clone();
-        (location, read_only, uploads, owner, row.sealed_token.clone())
-    };
+    fn stands_on(row: &EndpointRow) -> impl PartialEq + '_ {
+        let Endpoint { location, read_only, uploads, owner, .. } = &row.endpoint;
+        (location, read_only, uploads, owner, &row.sealed_token)
+    }
     let all = stands_on(before) != stands_on(after);
     let is_open_to = |user: &str| {
         let Endpoint { owner, users, .. } = &after.endpoint;
-        // Who cannot be looked up is asked anew.
+        // The worker of somebody who cannot be looked up ends: it can be had again.
         owner == user || users.iter().any(|one| one == "*" || one == user) || api.is_admin(user).unwrap_or(false)
     };
     api.files.end_where("the endpoint was changed", |key| {
@@ -299,7 +299,8 @@ pub(super) async fn remove(
     removed.await
 }
 
-/// Tries an endpoint: reaches it, shows its token, makes and removes a file, looks at its clock and its storage.
+/// Tries an endpoint: reaches it, shows its token, looks at its clock and its storage. A caller who may write and
+/// delete there has it make a file, read it back and remove it, too.
 #[utoipa::path(
     post, path = "/endpoints/{name}/test", tag = "endpoints",
     params(("name" = String, Path, description = "The endpoint.")),

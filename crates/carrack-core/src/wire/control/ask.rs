@@ -502,7 +502,10 @@ mod tests {
     fn token_is_not_printed() {
         let hello = Hello { oldest: 1, program: "0".into(), token: "t0ken".into(), ..Hello::default() };
         assert!(!format!("{:?}", Ask::Hello(hello)).contains("t0ken"));
-        // A root that is a path, and a path within it that is one; no path within nothing.
+    }
+
+    #[test]
+    fn path_within_a_root_is_below_it_and_stands_not_alone() {
         let confined = |root: &[u8], within: &[u8]| {
             let hello = raw::Hello { root: root.to_vec(), within: within.to_vec(), ..raw::Hello::default() };
             checked(raw::Ask::Hello(hello)).is_ok()

@@ -15,7 +15,7 @@ use crate::api::Api;
 use crate::api::admit::Known;
 use crate::api::extract::{AnswerWithin, PathOf};
 use crate::api::problem::{ApiError, Done};
-use crate::files::{Conversation, Lease};
+use crate::files::Lease;
 use crate::identity::{Caller, ScopePath};
 use crate::model::{Pair, Problem, ProblemCode, Task, TaskLeftovers, TaskLocation, UnknownLeftovers, Verb};
 use crate::worker::EndOrder;
@@ -62,7 +62,7 @@ pub(in crate::api) async fn remove_leftovers(
 }
 
 fn no_answer(endpoint: &str, patience: Duration, remove: bool) -> ApiError {
-    let rest = if remove { ": what it has removed stays removed, so ask again" } else { "" };
+    let rest = if remove { "; what it has removed stays removed: ask again for the rest" } else { "" };
     let why = format!("endpoint {endpoint} has not answered within {} s{rest}", patience.as_secs());
     ApiError::new(StatusCode::BAD_GATEWAY, ProblemCode::Unreachable, why)
 }
@@ -72,14 +72,6 @@ struct Asked {
     endpoint: String,
     places: Vec<LeftAt>,
     lease: Done<Lease>,
-}
-
-impl Asked {
-    fn ask(mut self, remove: bool) -> (Self, Done<Conversation>) {
-        let ask = Ask::Leftovers { places: self.places.clone(), remove };
-        let lease = std::mem::replace(&mut self.lease, Err(ApiError::not_found()));
-        (self, lease.and_then(|lease| Ok(lease.ask(ask, b"")?)))
-    }
 }
 
 async fn look(api: Arc<Api>, known: Known, id: String, remove: bool, patience: Duration) -> Done<TaskLeftovers> {
@@ -95,17 +87,21 @@ async fn look(api: Arc<Api>, known: Known, id: String, remove: bool, patience: D
     });
     let until = Instant::now() + patience;
     // All are asked before one is waited for: those that are up answer meanwhile.
-    let asked: Vec<_> = asked.await?.into_iter().map(|asked| asked.ask(remove)).collect();
+    let ask = |Asked { endpoint, places, lease }| {
+        let ask = Ask::Leftovers { places: places.clone(), remove };
+        (endpoint, places, lease.and_then(|lease| Ok(lease.ask(ask, b"")?)))
+    };
+    let asked: Vec<_> = asked.await?.into_iter().map(ask).collect();
     let mut found = TaskLeftovers::default();
-    for (Asked { endpoint, places, .. }, answer) in asked {
-        let answer = match answer {
-            Ok(answer) => match tokio::time::timeout_at(until, answer.answer()).await {
+    for (endpoint, places, conversation) in asked {
+        let told = match conversation {
+            Ok(conversation) => match tokio::time::timeout_at(until, conversation.answer()).await {
                 Ok(told) => told.map_err(ApiError::from),
                 Err(_) => Err(no_answer(&endpoint, patience, remove)),
             },
             Err(error) => Err(error),
         };
-        match answer.and_then(|told| serde_json::from_slice(&told).map_err(ApiError::internal)) {
+        match told.and_then(|told| serde_json::from_slice(&told).map_err(ApiError::internal)) {
             Ok(more) => {
                 if remove {
                     places.iter().filter_map(|place| ScopePath::parse(&place.path).ok()).for_each(|path| {

@@ -299,8 +299,12 @@ async fn meet(serving: &Arc<Serving>, config: Arc<rustls::ServerConfig>, handed:
         let guest = Arc::clone(&guest);
         Arc::new(move || guest.admit())
     };
-    let account = || account::of_connection(handed.peer, socket.local_addr().ok()?);
-    let is_proxy = account::is_proxy(&serving.proxies, handed.peer, account, serving.api.account);
+    let (client, server) = (handed.peer, socket.local_addr()?);
+    let account = match serving.proxies.contains(&address) && address.is_loopback() {
+        true => serving.api.run(move |_| Ok(account::of_connection(client, server))).await.unwrap_or(None),
+        false => None,
+    };
+    let is_proxy = account::is_proxy(&serving.proxies, address, account, serving.api.account);
     let proxies = serving.proxies.clone();
     let peer = move |headers: &axum::http::HeaderMap| {
         let told = if is_proxy { connections::forwarded(headers, &proxies) } else { None };

@@ -1,12 +1,41 @@
 //! Events: the stream and the list say the same, and the stream ends with the right to read it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
+use crate::api::admit::is_still_known;
 use crate::client::{Call, ClientError};
-use crate::model::{Event, Listed, Role};
+use crate::identity::Caller;
+use crate::model::{Event, KnownBy, Listed, Role};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An account of the host whose user has another role by now sees what that role may, and asks anew.
+#[test]
+fn reader_by_the_socket_is_let_in_as_long_as_their_role_is_the_same() {
+    let rig = Rig::start();
+    rig.user("ann", Role::Admin);
+    let reader = |role| {
+        Arc::new(Caller {
+            user: "ann".to_owned(),
+            role,
+            scope: None,
+            via: KnownBy::Socket,
+            token: None,
+            expires: None,
+            runs_service: false,
+        })
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let is_known = |role| runtime.block_on(is_still_known(rig.api(), &reader(role)));
+    assert!(is_known(Role::Admin) && !is_known(Role::User));
+    let change = |body: serde_json::Value| rig.local().call(&Call::patch("/users/ann").body(&body).unwrap()).unwrap();
+    change(serde_json::json!({ "role": "user" }));
+    assert!(!is_known(Role::Admin) && is_known(Role::User));
+    change(serde_json::json!({ "enabled": false }));
+    assert!(!is_known(Role::User));
+}
 
 #[test]
 fn stream_and_list_of_events_are_the_same() {

@@ -33,8 +33,6 @@ const BATCH_MAX: usize = 16_384;
 /// Directories that are read at once: each has a conversation of its own, with what that has under way. Others wait for
 /// their turn.
 const READ_AT_ONCE: usize = 3;
-/// Listings that are kept.
-const KEPT_MAX: usize = 32;
 /// How long it may take until what was dropped is free.
 const FREED_IN: Duration = Duration::from_secs(2);
 /// Sorted orders and views that are kept of each listing.
@@ -120,7 +118,7 @@ impl Listings {
             stop: whole.child(),
             used: AtomicU64::new(self.uses.fetch_add(1, Ordering::Relaxed)),
         });
-        self.keep(id, &listing);
+        lock(&self.all).insert(id.to_owned(), Arc::clone(&listing));
         let (reader, end, listings) = (Arc::clone(&listing), Arc::clone(end), Arc::clone(self));
         let read = move || {
             let outcome = listings.reading.enter(&reader.stop);
@@ -135,19 +133,6 @@ impl Listings {
         })?;
         listing.wait(OPEN_PATIENCE);
         Ok(listing.status())
-    }
-
-    /// Keeps a listing. Where there are too many, the one that was not asked for the longest is dropped.
-    fn keep(&self, id: &str, listing: &Arc<Listing>) {
-        let mut all = lock(&self.all);
-        all.insert(id.to_owned(), Arc::clone(listing));
-        if all.len() > KEPT_MAX {
-            let oldest = all.iter().min_by_key(|(_, listing)| listing.used.load(Ordering::Relaxed));
-            let oldest = oldest.map(|(id, _)| id.clone());
-            if let Some(dropped) = oldest.and_then(|id| all.remove(&id)) {
-                dropped.stop.request(StopReason::Cancel);
-            }
-        }
     }
 
     /// Drops a listing.

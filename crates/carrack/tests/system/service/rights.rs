@@ -38,7 +38,10 @@ struct Change {
     ends: &'static [&'static str],
 }
 
-const OF_FILES: &[&str] = &["running", "queued", "paused", "timer", "upload", "listing", "download", "archive"];
+const EVERYTHING: &[&str] =
+    &["running", "queued", "paused", "timer", "upload", "listing", "download", "archive", "events", "grant"];
+/// What stands on an endpoint. A grant for it goes on until its own end.
+const AT_ENDPOINT: &[&str] = &["running", "queued", "paused", "timer", "upload", "listing", "download", "archive"];
 
 const CHANGES: [Change; 9] = [
     Change {
@@ -47,36 +50,29 @@ const CHANGES: [Change; 9] = [
         path: "/users/ada",
         body: Some(r#"{"role": "viewer"}"#),
         // A viewer may see events, but who follows them asks anew: the role is another one.
-        ends: &["running", "queued", "paused", "timer", "upload", "listing", "download", "archive", "events", "grant"],
+        ends: EVERYTHING,
     },
     Change {
         name: "the user is disabled",
         method: "patch",
         path: "/users/ada",
         body: Some(r#"{"enabled": false}"#),
-        ends: &["running", "queued", "paused", "timer", "upload", "listing", "download", "archive", "events", "grant"],
+        ends: EVERYTHING,
     },
-    Change {
-        name: "the token is revoked",
-        method: "delete",
-        path: "/tokens/TOKEN",
-        body: None,
-        ends: &["running", "queued", "paused", "timer", "upload", "listing", "download", "archive", "events", "grant"],
-    },
-    // A grant that was made goes on until its own end, ten minutes later at most.
+    Change { name: "the token is revoked", method: "delete", path: "/tokens/TOKEN", body: None, ends: EVERYTHING },
     Change {
         name: "the endpoint is shared no more",
         method: "patch",
         path: "/endpoints/here",
         body: Some(r#"{"users": []}"#),
-        ends: OF_FILES,
+        ends: AT_ENDPOINT,
     },
     Change {
         name: "the endpoint is closed, for its owner is no admin",
         method: "patch",
         path: "/endpoints/here",
         body: Some(r#"{"owner": "bob"}"#),
-        ends: OF_FILES,
+        ends: AT_ENDPOINT,
     },
     Change {
         name: "the endpoint is for reading only",
@@ -84,7 +80,7 @@ const CHANGES: [Change; 9] = [
         path: "/endpoints/here",
         body: Some(r#"{"read_only": true}"#),
         // Who reads asks anew, too: by which rights the worker was started is not told apart.
-        ends: OF_FILES,
+        ends: AT_ENDPOINT,
     },
     Change {
         name: "the endpoint is given to another admin",
@@ -310,6 +306,7 @@ fn cross(change: &Change) -> Vec<String> {
             wrong.push(format!("{}: {thing} goes on", change.name));
         }
     }
+    // That something has not ended shows only after a while.
     std::thread::sleep(GOES_ON_FOR.saturating_sub(changed.elapsed()));
     for thing in stays {
         if thing == "timer" {
