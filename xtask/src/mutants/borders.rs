@@ -240,4 +240,34 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         ["set_no_new_privs(true)", "set_no_new_privs(false)"],
         "-p carrack-service --lib worker::yields",
     ),
+    mutation(
+        "each task of a token has the token's ceilings anew",
+        "crates/carrack-service/src/service/orders.rs",
+        ["ceilings: self.ceilings_left(task)?,", "ceilings: task.request.ceilings,"],
+        ORDERS,
+    ),
+    mutation(
+        "tasks of one token with ceilings run side by side",
+        "crates/carrack-service/src/schedule/plan.rs",
+        ["is_some_and(|token| self.tokens.contains(token))", "is_some_and(|_| false)"],
+        "-p carrack-service --lib schedule::plan_tests",
+    ),
+    mutation(
+        "what tasks do does not count for their token",
+        "crates/carrack-service/src/ledger/tally.rs",
+        ["filter(|_| more != TokenUse::default())", "filter(|_| false)"],
+        "-p carrack-service --lib passes_the_suite",
+    ),
+    mutation(
+        "ceilings of a token do not hold for files",
+        "crates/carrack-service/src/api/mod.rs",
+        ["filter(|_| ceilings.are_counted())", "filter(|_| false)"],
+        TOKENS,
+    ),
+    mutation(
+        "a request about files takes longer than its token allows",
+        "crates/carrack-service/src/files/pool.rs",
+        ["self.worker.key.run_time.and_then(", "None::<Duration>.and_then("],
+        "-p carrack-service --lib files::tests",
+    ),
 ];

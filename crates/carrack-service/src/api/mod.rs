@@ -74,7 +74,7 @@ use crate::identity::{
     may_anywhere,
 };
 use crate::ledger::{Ledger, LedgerError};
-use crate::model::{Endpoint, KnownBy, LoginLink, ProblemCode, Role, Secret, User, Verb};
+use crate::model::{Endpoint, KnownBy, LoginLink, ProblemCode, Role, Secret, TokenUse, User, Verb};
 
 /// The user who is the account that runs the service.
 pub const LOCAL_USER: &str = "local";
@@ -341,6 +341,22 @@ impl Api {
         let detail = endpoint.why_closed();
         let error = ApiError::new(StatusCode::FORBIDDEN, ProblemCode::Forbidden, format!("{detail} ({rule})"));
         Err(error.hint(format!("an admin can take it over: carrack endpoint edit {} --owner NAME", endpoint.name)))
+    }
+
+    /// Counts what a caller is about to do at an endpoint, where their token says how much that may be.
+    fn count_use(&self, caller: &Caller, more: TokenUse) -> Done<()> {
+        let ceilings = caller.ceilings();
+        let Some(token) = caller.token.as_ref().filter(|_| ceilings.are_counted()) else { return Ok(()) };
+        match self.ledger.count_use(token, &more, &ceilings)? {
+            None => Ok(()),
+            Some(most) => {
+                let rule = "scope-ceiling";
+                self.metrics.refused(rule);
+                let detail = format!("the token allows {most} in all, and no more is left ({rule})");
+                let error = ApiError::new(StatusCode::FORBIDDEN, ProblemCode::Forbidden, detail);
+                Err(error.hint("make another token: what a token has used is not given back"))
+            }
+        }
     }
 
     /// Whether a user is an admin, and let in.

@@ -135,8 +135,14 @@ impl Link {
         }
     }
 
-    /// Sends a request. `held` is dropped with its answer.
-    pub fn ask(self: &Arc<Self>, ask: Ask, body: &[u8], held: Box<dyn Send>) -> Result<Conversation, FilesError> {
+    /// Sends a request, which ends at `until`. `held` is dropped with its answer.
+    pub fn ask(
+        self: &Arc<Self>,
+        ask: Ask,
+        body: &[u8],
+        until: Option<Instant>,
+        held: Box<dyn Send>,
+    ) -> Result<Conversation, FilesError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let lost = |error: io::Error| FilesError::Lost(error.to_string());
         let mut frame = encode_head(&ToWorker { id, ask }, body.len()).map_err(lost)?;
@@ -150,7 +156,13 @@ impl Link {
         drop(state);
         // A writer that has ended is told by the reader, whose stream has ended too.
         let _ = self.requests.send(frame);
-        Ok(Conversation { id, link: Arc::clone(self), parts, ended: false, _held: held })
+        Ok(Conversation { id, link: Arc::clone(self), parts, until, ended: false, _held: held })
+    }
+
+    /// Gives a request up. Nobody waits for its answer any more.
+    fn give_up(&self, id: u64) {
+        self.state().waiting.remove(&id);
+        self.cancel(id);
     }
 
     /// Tells the worker to give a request up.
@@ -260,6 +272,7 @@ pub struct Conversation {
     id: u64,
     link: Arc<Link>,
     parts: mpsc::Receiver<Result<Part, FilesError>>,
+    until: Option<Instant>,
     ended: bool,
     _held: Box<dyn Send>,
 }
@@ -268,12 +281,22 @@ impl Conversation {
     /// The next part, once it is there; `None` behind the last.
     ///
     /// # Errors
-    /// [`FilesError::Failed`] and [`FilesError::Lost`]; nothing follows either.
+    /// [`FilesError::Failed`], [`FilesError::Lost`] and [`FilesError::OverTime`]; nothing follows any of them.
     pub async fn next(&mut self) -> Result<Option<Part>, FilesError> {
         if self.ended {
             return Ok(None);
         }
-        let told = self.parts.recv().await;
+        let told = match self.until {
+            None => self.parts.recv().await,
+            Some(until) => {
+                let Ok(told) = tokio::time::timeout_at(until.into(), self.parts.recv()).await else {
+                    self.link.give_up(self.id);
+                    self.ended = true;
+                    return Err(FilesError::OverTime);
+                };
+                told
+            }
+        };
         let told = told.unwrap_or_else(|| Err(FilesError::Lost("its answer was not taken in time".to_owned())));
         self.ended = told.as_ref().map_or(true, |part| part.is_last);
         told.map(Some)
@@ -335,7 +358,6 @@ impl Drop for Conversation {
         if self.ended {
             return;
         }
-        self.link.state().waiting.remove(&self.id);
-        self.link.cancel(self.id);
+        self.link.give_up(self.id);
     }
 }

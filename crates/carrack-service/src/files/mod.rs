@@ -31,6 +31,8 @@ pub enum FilesError {
     Stopping,
     /// The worker could not be started, or has ended before it answered: in words.
     Lost(String),
+    /// It has taken as long as the caller's token allows one request.
+    OverTime,
     /// The worker could not do it.
     Failed(FileFailure),
 }
@@ -41,6 +43,7 @@ impl fmt::Display for FilesError {
             Self::Busy => f.write_str("as many requests about files are under way as there may be"),
             Self::Stopping => f.write_str("the service ends"),
             Self::Lost(why) => write!(f, "the process that serves the files has ended: {why}"),
+            Self::OverTime => f.write_str("the request has taken as long as the token allows (scope-ceiling)"),
             Self::Failed(failure) => f.write_str(&failure.message),
         }
     }

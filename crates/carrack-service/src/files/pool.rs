@@ -33,6 +33,8 @@ pub struct Key {
     pub token: Option<String>,
     /// When that ends.
     pub expires: Option<Moment>,
+    /// How long one request may take.
+    pub run_time: Option<Duration>,
     /// What they may do.
     pub rights: Vec<Verb>,
     /// Where: a path below the endpoint's root.
@@ -114,7 +116,8 @@ impl Lease {
         usage.leases += 1;
         drop(usage);
         let lease = Self { worker: Arc::clone(&self.worker), is_request: true };
-        self.worker.link.ask(ask, body, Box::new(lease))
+        let until = self.worker.key.run_time.and_then(|time| Instant::now().checked_add(time));
+        self.worker.link.ask(ask, body, until, Box::new(lease))
     }
 
     /// Keeps the worker, as long as others do not need its place more.

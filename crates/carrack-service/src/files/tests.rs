@@ -46,6 +46,7 @@ fn key(user: &str, endpoint: &str) -> Key {
         user: user.into(),
         token: None,
         expires: None,
+        run_time: None,
         rights: vec![Verb::Read, Verb::Write],
         within: "/".into(),
         endpoint: endpoint.into(),
@@ -103,6 +104,22 @@ fn pool_lends_one_worker_to_requests_with_one_key() {
         pool.stop();
         assert_eq!(one.ask(make("/b"), b"").err(), Some(FilesError::Lost("the service ends".into())));
         assert_eq!(lease(&pool, &key("ann", "lab"), &directory).err(), Some(FilesError::Stopping));
+    });
+}
+
+#[test]
+fn request_ends_when_it_has_taken_as_long_as_it_may() {
+    let directory = tempfile::tempdir().unwrap();
+    run(async {
+        let pool = pool(Silent);
+        let bounded = Key { run_time: Some(Duration::from_millis(50)), ..key("ann", "lab") };
+        let lease = lease(&pool, &bounded, &directory).unwrap();
+        let mut asked = lease.ask(make("/a"), b"").unwrap();
+        let told = tokio::time::timeout(Duration::from_secs(20), asked.next()).await;
+        assert_eq!(told, Ok(Err(FilesError::OverTime)));
+        assert_eq!(asked.next().await, Ok(None));
+        // The worker has others to serve.
+        assert!(lease.is_alive());
     });
 }
 

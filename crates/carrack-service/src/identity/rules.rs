@@ -7,7 +7,7 @@
 
 use super::scope_path::ScopePath;
 use crate::clock::Moment;
-use crate::model::{Endpoint, KnownBy, Role, Scope, Verb};
+use crate::model::{Ceilings, Endpoint, KnownBy, Role, Scope, Verb};
 
 /// Somebody who has proved who they are.
 #[derive(Clone, Debug)]
@@ -37,6 +37,11 @@ impl Caller {
     /// Whether a token narrows down what they may do.
     pub fn is_scoped(&self) -> bool {
         self.scope.is_some()
+    }
+
+    /// How much the token allows.
+    pub fn ceilings(&self) -> Ceilings {
+        self.scope.as_ref().map(|scope| scope.ceilings).unwrap_or_default()
     }
 }
 

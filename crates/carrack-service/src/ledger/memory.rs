@@ -2,172 +2,32 @@
 //! one that lasts, and passes the same suite.
 
 mod row;
+mod rows;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use carrack_core::grant::GrantId;
 
 use self::row::{TaskRow, latest, order};
-use super::audit::{AuditFilter, AuditLines, NewAuditLine};
-use super::health::{self, HealthRow, Healths};
-use super::tally::{self, Before, OverviewQuery, OverviewRows, Shift, TASKS_MOST, Tallies, Tally};
+use self::rows::Rows;
+use super::audit::{AuditFilter, NewAuditLine};
+use super::health::HealthRow;
+use super::tally::{self, OverviewQuery, OverviewRows, Shift, TASKS_MOST};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
     TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow, endpoints_of, rules,
 };
 use crate::clock::Moment;
 use crate::model::{
-    AuditLine, Endpoint, EndpointTest, Event, Task, TaskSort, TaskState, Timer, TimerState, TokenRow, User,
+    AuditLine, Ceilings, Endpoint, EndpointTest, Event, Task, TaskSort, TaskState, Timer, TimerState, TokenRow,
+    TokenUse, User,
 };
 
 /// A ledger that is gone with its process.
 #[derive(Default)]
 pub struct MemoryLedger {
     rows: Mutex<Rows>,
-}
-
-/// Each method either changes all that it says or nothing: what can fail comes first.
-#[derive(Default)]
-struct Rows {
-    /// By the order of acceptance.
-    tasks: BTreeMap<u64, TaskRow>,
-    /// Where a task is in `tasks`.
-    task_places: BTreeMap<String, u64>,
-    submissions: BTreeMap<(String, String), u64>,
-    /// Those that have not ended.
-    open: BTreeSet<u64>,
-    last_task: u64,
-    events: BTreeMap<u64, Event>,
-    last_event: u64,
-    endpoints: BTreeMap<String, EndpointRow>,
-    health: Healths,
-    users: BTreeMap<String, UserRow>,
-    /// By the order in which they were added.
-    tokens: BTreeMap<u64, (TokenRow, [u8; 32])>,
-    last_token: u64,
-    /// Grants that are not taken any more, and until when.
-    revoked: BTreeMap<GrantId, Moment>,
-    tallies: Tallies,
-    audit: AuditLines,
-    /// By the order in which they were added.
-    timers: BTreeMap<u64, Timer>,
-    last_timer: u64,
-}
-
-impl Rows {
-    fn place(&self, id: &str) -> Answer<u64> {
-        self.task_places.get(id).copied().ok_or(LedgerError::Missing)
-    }
-
-    fn task(&self, id: &str) -> Answer<&TaskRow> {
-        self.tasks.get(&self.place(id)?).ok_or(LedgerError::Missing)
-    }
-
-    /// Has a rule change a task.
-    fn change(
-        &mut self,
-        id: &str,
-        rule: impl FnOnce(&mut Task) -> Answer<()>,
-        events: &[NewEvent],
-        now: Moment,
-    ) -> Answer<Task> {
-        let place = self.place(id)?;
-        let row = self.tasks.get_mut(&place).ok_or(LedgerError::Missing)?;
-        let mut task = row.task.clone();
-        let before = Before::of(&task);
-        rule(&mut task)?;
-        row.task = task.clone();
-        self.count(before, &task, events, now);
-        if task.state.has_ended() {
-            self.open.remove(&place);
-        } else {
-            self.open.insert(place);
-        }
-        self.record(events, now);
-        Ok(task)
-    }
-
-    fn count(&mut self, before: Before, task: &Task, events: &[NewEvent], now: Moment) {
-        let mut signs = health::of_change(&before, task, events, now);
-        signs.retain(|endpoint, _| self.endpoints.contains_key(endpoint));
-        self.health.add(signs, now);
-        if let Some(tally) = Tally::of_change(before, task, events, now) {
-            self.tallies.add(tally);
-        }
-    }
-
-    fn record(&mut self, events: &[NewEvent], now: Moment) {
-        for event in events.iter().cloned() {
-            self.last_event += 1;
-            let NewEvent { kind, owner, task, subject, text, detail } = event;
-            let event = Event { id: self.last_event, time: now, kind, owner, task, subject, text, detail };
-            self.events.insert(self.last_event, event);
-        }
-    }
-
-    fn submit(&mut self, submission: &Submission, now: Moment) -> Answer<Submitted> {
-        let Submission { id, owner, submission_id, request, endpoints, .. } = submission;
-        let key = submission_id.clone().map(|submission_id| (owner.clone(), submission_id));
-        if let Some(place) = key.as_ref().and_then(|key| self.submissions.get(key)) {
-            let row = self.tasks.get(place).ok_or(LedgerError::Missing)?;
-            return rules::repeated(row.task.clone(), &row.submitted, submission);
-        }
-        if self.task_places.contains_key(id) {
-            return Err(LedgerError::Taken);
-        }
-        let task = rules::accepted(submission, now);
-        let endpoints: BTreeSet<String> = endpoints.iter().cloned().collect();
-        let row = TaskRow {
-            task: task.clone(),
-            submitted: request.clone(),
-            submission_id: submission_id.clone(),
-            endpoints: endpoints.into_iter().collect(),
-        };
-        self.last_task += 1;
-        let place = self.last_task;
-        self.tasks.insert(place, row);
-        self.task_places.insert(id.clone(), place);
-        self.open.insert(place);
-        if let Some(key) = key {
-            self.submissions.insert(key, place);
-        }
-        self.count(Before::ACCEPTED, &task, &[], now);
-        self.record(&[rules::submitted_event(submission)], now);
-        Ok(Submitted { task, duplicate: false })
-    }
-
-    fn forget_task(&mut self, place: u64) -> Option<String> {
-        let row = self.tasks.remove(&place)?;
-        let Task { id, owner, .. } = row.task;
-        self.task_places.remove(&id);
-        if let Some(submission_id) = row.submission_id {
-            self.submissions.remove(&(owner, submission_id));
-        }
-        self.events.retain(|_, event| event.task.as_ref() != Some(&id));
-        Some(id)
-    }
-
-    fn timer_place(&self, id: &str) -> Answer<u64> {
-        let place = self.timers.iter().find(|(_, timer)| timer.id == id);
-        place.map(|(place, _)| *place).ok_or(LedgerError::Missing)
-    }
-
-    fn token_place(&self, id: &str) -> Option<u64> {
-        self.tokens.iter().find(|(_, (row, _))| row.id == id).map(|(place, _)| *place)
-    }
-
-    fn remove_sessions(&mut self, user: &str) -> u64 {
-        let before = self.tokens.len();
-        self.tokens.retain(|_, (row, _)| row.user != user || !row.is_session);
-        u64::try_from(before - self.tokens.len()).unwrap_or(u64::MAX)
-    }
-
-    /// Whether the account is another user's.
-    fn is_account_taken(&self, user: &User) -> bool {
-        let others = self.users.values().filter(|other| other.user.name != user.name);
-        user.account.is_some() && others.map(|other| other.user.account).any(|account| account == user.account)
-    }
 }
 
 impl MemoryLedger {
@@ -460,8 +320,23 @@ impl Ledger for MemoryLedger {
         Ok(())
     }
 
+    fn token_use(&self, id: &str) -> Answer<TokenUse> {
+        Ok(self.rows().token_use.get(id).copied().unwrap_or_default())
+    }
+
+    fn count_use(&self, id: &str, more: &TokenUse, most: &Ceilings) -> Answer<Option<String>> {
+        let mut rows = self.rows();
+        let used = rows.token_use.entry(id.to_owned()).or_default();
+        let over = used.and(more).over(most);
+        if over.is_none() {
+            *used = used.and(more);
+        }
+        Ok(over)
+    }
+
     fn remove_token(&self, id: &str) -> Answer<()> {
         let mut rows = self.rows();
+        rows.token_use.remove(id);
         let place = rows.token_place(id).ok_or(LedgerError::Missing)?;
         rows.tokens.remove(&place);
         Ok(())

@@ -24,8 +24,8 @@ use self::health::HealthRow;
 use self::tally::{OverviewQuery, OverviewRows};
 use crate::clock::Moment;
 use crate::model::{
-    AuditLine, Blocked, Endpoint, EndpointTest, Estimate, Event, EventKind, Fence, NewTask, Progress, Task,
-    TaskFailure, TaskSort, TaskState, Timer, TokenRow, User,
+    AuditLine, Blocked, Ceilings, Endpoint, EndpointTest, Estimate, Event, EventKind, Fence, NewTask, Progress, Task,
+    TaskFailure, TaskSort, TaskState, Timer, TokenRow, TokenUse, User,
 };
 
 /// Why the ledger did not do what it was asked.
@@ -384,7 +384,15 @@ pub trait Ledger: Send + Sync + 'static {
     /// Notes that a token was shown.
     fn token_used(&self, id: &str, now: Moment) -> Answer<()>;
 
-    /// Removes a token.
+    /// What has been done by a token with ceilings so far: by its tasks, of which the ledger counts what they have
+    /// done, and by what [`Ledger::count_use`] has taken.
+    fn token_use(&self, id: &str) -> Answer<TokenUse>;
+
+    /// Takes more, if all together stays within the ceilings. Else nothing is taken, and it is told which ceiling is in
+    /// the way.
+    fn count_use(&self, id: &str, more: &TokenUse, most: &Ceilings) -> Answer<Option<String>>;
+
+    /// Removes a token, and what is known of its use.
     ///
     /// # Errors
     /// [`LedgerError::Missing`].

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{NewEvent, endpoint_of};
 use crate::clock::Moment;
-use crate::model::{EventKind, FailureFigures, PairFigures, Progress, Task, TaskLocation, TaskState};
+use crate::model::{EventKind, FailureFigures, PairFigures, Progress, Task, TaskLocation, TaskState, TokenUse};
 
 /// What is counted is counted by minutes.
 pub const MINUTE: i64 = 60_000_000;
@@ -81,16 +81,30 @@ pub struct Before {
     /// None: it was not there.
     pub state: Option<TaskState>,
     items: u64,
+    used: TokenUse,
 }
 
 impl Before {
     /// Before a task is accepted.
-    pub const ACCEPTED: Self = Self { bytes: 0, busy: 0, state: None, items: 0 };
+    pub const ACCEPTED: Self =
+        Self { bytes: 0, busy: 0, state: None, items: 0, used: TokenUse { entries: 0, bytes: 0, deletions: 0 } };
 
     /// Before this task is changed.
     pub fn of(task: &Task) -> Self {
         let Progress { bytes_moved, .. } = task.progress;
-        Self { bytes: bytes_moved, busy: busy(&task.progress), state: Some(task.state), items: items(&task.progress) }
+        Self {
+            bytes: bytes_moved,
+            busy: busy(&task.progress),
+            state: Some(task.state),
+            items: items(&task.progress),
+            used: task.used(),
+        }
+    }
+
+    /// What the task has done since, and by which token, where that token has ceilings.
+    pub fn used_since<'a>(&self, after: &'a Task) -> Option<(&'a str, TokenUse)> {
+        let more = after.used().beyond(&self.used);
+        after.counted_token().filter(|_| more != TokenUse::default()).map(|token| (token, more))
     }
 
     /// Whether the task has moved more by now.

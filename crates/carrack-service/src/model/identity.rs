@@ -93,7 +93,8 @@ fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Stri
     })
 }
 
-/// How much may be done with a token. What is left out is not limited.
+/// How much may be done with a token: by all its tasks and all its requests about files together, as far as it is not
+/// time. What is left out is not limited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ceilings {
@@ -106,7 +107,7 @@ pub struct Ceilings {
     /// Items that are deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletions: Option<u64>,
-    /// Seconds of one session.
+    /// Seconds of one attempt of a task, and of one request about files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_seconds: Option<u64>,
 }
@@ -115,6 +116,72 @@ impl Ceilings {
     /// Whether nothing is limited.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether something is limited that is counted over all that a token does.
+    pub fn are_counted(&self) -> bool {
+        Self { run_seconds: None, ..*self } != Self::default()
+    }
+
+    /// What is left of them after so much.
+    #[must_use]
+    pub fn after(&self, used: &TokenUse) -> Self {
+        let left = |most: Option<u64>, used| most.map(|most| most.saturating_sub(used));
+        Self {
+            entries: left(self.entries, used.entries),
+            bytes: left(self.bytes, used.bytes),
+            deletions: left(self.deletions, used.deletions),
+            run_seconds: self.run_seconds,
+        }
+    }
+}
+
+/// What has been done by a token, as its ceilings count it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenUse {
+    /// Files, links and directories that were made, or renamed.
+    pub entries: u64,
+    /// Bytes of contents that were moved, or read.
+    pub bytes: u64,
+    /// Items that were deleted.
+    pub deletions: u64,
+}
+
+impl TokenUse {
+    /// So many items that are made, and bytes that go with them.
+    pub fn of(entries: u64, bytes: u64) -> Self {
+        Self { entries, bytes, deletions: 0 }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(&self, more: &Self) -> Self {
+        Self {
+            entries: self.entries.saturating_add(more.entries),
+            bytes: self.bytes.saturating_add(more.bytes),
+            deletions: self.deletions.saturating_add(more.deletions),
+        }
+    }
+
+    /// What is more than `other`.
+    #[must_use]
+    pub fn beyond(&self, other: &Self) -> Self {
+        Self {
+            entries: self.entries.saturating_sub(other.entries),
+            bytes: self.bytes.saturating_sub(other.bytes),
+            deletions: self.deletions.saturating_sub(other.deletions),
+        }
+    }
+
+    /// The first ceiling that this is above, in words.
+    pub fn over(&self, most: &Ceilings) -> Option<String> {
+        let ceilings = [
+            (self.entries, most.entries, "items"),
+            (self.bytes, most.bytes, "bytes"),
+            (self.deletions, most.deletions, "deletions"),
+        ];
+        let mut over = ceilings.into_iter().filter_map(|(used, most, what)| Some((used, most?, what)));
+        over.find(|(used, most, _)| used > most).map(|(_, most, what)| format!("{most} {what}"))
     }
 }
 

@@ -40,7 +40,7 @@ pub use files::{
     DiskUsage, FileDigest, FileEntry, FileFailure, FileKind, FileListing, FileProperties, FileRename, FileWindow,
     ListingState, ListingStatus, NewDirectory, NewListing, PathFailure, SortField, SumRequest, UsageRequest, text_of,
 };
-pub use identity::{Ceilings, Role, Scope, TokenRow, User, Verb};
+pub use identity::{Ceilings, Role, Scope, TokenRow, TokenUse, User, Verb};
 pub use item_csv::ITEM_CSV_HEADINGS;
 pub use leftovers::{TaskLeftover, TaskLeftovers, UnknownLeftovers};
 pub use location::{TaskLocation, percent};

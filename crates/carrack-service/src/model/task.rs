@@ -7,7 +7,7 @@ use carrack_core::request::{CongestionControl, Digests, Durability, Encrypt, Exi
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Ceilings, Estimate, option_schema, text_schema, word_enum};
+use super::{Ceilings, Estimate, TokenUse, option_schema, text_schema, word_enum};
 use crate::clock::Moment;
 
 word_enum! {
@@ -275,6 +275,23 @@ pub struct Blocked {
     pub next_try: Option<Moment>,
     /// What somebody can do about it.
     pub hint: Option<String>,
+}
+
+impl Task {
+    /// What it has done so far, as the ceilings of its token count it.
+    pub fn used(&self) -> TokenUse {
+        let Progress { items_done, bytes_moved, .. } = self.progress;
+        match self.request.kind {
+            TaskKind::Copy => TokenUse::of(items_done, bytes_moved),
+            TaskKind::Move => TokenUse { deletions: items_done, ..TokenUse::of(items_done, bytes_moved) },
+            TaskKind::Delete => TokenUse { deletions: items_done, ..TokenUse::default() },
+        }
+    }
+
+    /// The token whose ceilings count what it does over all that the token does.
+    pub fn counted_token(&self) -> Option<&str> {
+        self.request.token.as_deref().filter(|_| self.request.ceilings.are_counted())
+    }
 }
 
 /// What a task has done. Bytes are of files' contents.

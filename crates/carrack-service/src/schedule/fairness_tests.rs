@@ -35,8 +35,16 @@ impl Crowd {
         let id = format!("{:05}", self.jobs.len());
         let stands = Stands::Waiting { retry_in: Duration::ZERO };
         let submitted = Moment(self.now as i64 * 1_000_000 + self.jobs.len() as i64);
-        let entry =
-            Entry { id, owner: owner.to_owned(), priority: 4, submitted, links: vec![link], takes: None, stands };
+        let entry = Entry {
+            id,
+            owner: owner.to_owned(),
+            priority: 4,
+            submitted,
+            links: vec![link],
+            token: None,
+            takes: None,
+            stands,
+        };
         self.jobs.push(Job { entry, left: seconds, waited: None });
         self.jobs.len() - 1
     }

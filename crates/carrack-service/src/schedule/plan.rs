@@ -111,6 +111,7 @@ struct Room<'a> {
     owners: BTreeMap<&'a str, u32>,
     endpoints: BTreeMap<&'a str, u32>,
     links: BTreeMap<&'a Link, u32>,
+    tokens: BTreeSet<&'a str>,
 }
 
 impl<'a> Room<'a> {
@@ -122,6 +123,7 @@ impl<'a> Room<'a> {
             owners: BTreeMap::new(),
             endpoints: BTreeMap::new(),
             links: BTreeMap::new(),
+            tokens: BTreeSet::new(),
         };
         for entry in view.tasks.iter().filter(|entry| matches!(entry.stands, Stands::Running { .. })) {
             room.take(entry);
@@ -133,6 +135,7 @@ impl<'a> Room<'a> {
         self.running.push(entry);
         self.workers += 1;
         *self.owners.entry(&entry.owner).or_default() += 1;
+        self.tokens.extend(entry.token.as_deref());
         for endpoint in endpoints(entry) {
             *self.endpoints.entry(endpoint).or_default() += 1;
         }
@@ -188,6 +191,11 @@ impl<'a> Room<'a> {
 
     fn no_room(&self, entry: &Entry, running: u32) -> Option<Obstacle> {
         let full = |cause, why, taken| Some(Obstacle { cause, why, next_try: None, taken });
+        if entry.token.as_deref().is_some_and(|token| self.tokens.contains(token)) {
+            let why =
+                "another task of its token runs, and the token's ceilings are for all of them together".to_owned();
+            return full(BlockedCause::Turn, why, Taken::Nothing);
+        }
         for endpoint in endpoints(entry) {
             let carries = self.endpoints.get(endpoint).copied().unwrap_or(0);
             if let Some(limit) = self.view.endpoints.get(endpoint).and_then(|state| state.transfers)

@@ -35,7 +35,7 @@ impl Scene {
         let submitted = Moment(self.tasks.len() as i64);
         let links = vec![Link::new(link.0, link.1)];
         let (id, owner) = (id.to_owned(), owner.to_owned());
-        self.tasks.push(Entry { id, owner, priority: 4, submitted, links, takes: None, stands });
+        self.tasks.push(Entry { id, owner, priority: 4, submitted, links, token: None, takes: None, stands });
         self.tasks.last_mut().unwrap()
     }
 
@@ -55,6 +55,18 @@ impl Scene {
     fn limit(&mut self, endpoint: &str, transfers: u32) {
         self.endpoints.insert(endpoint.to_owned(), EndpointState { transfers: Some(transfers), closed_for: None });
     }
+}
+
+#[test]
+fn tasks_of_a_token_with_ceilings_run_one_after_the_other() {
+    let mut scene = Scene::new(8);
+    for id in ["one", "two", "three"] {
+        scene.waits(id, "ann", ("@a", "@b")).token = (id != "three").then(|| "counted".to_owned());
+    }
+    let plan = scene.plan();
+    assert_eq!(started(&plan), ["one", "three"]);
+    let waits = plan.queue.iter().find(|place| place.task == "two").unwrap();
+    assert!(waits.cause == BlockedCause::Turn && waits.why.contains("token"), "{waits:?}");
 }
 
 fn started(plan: &Plan) -> Vec<&str> {

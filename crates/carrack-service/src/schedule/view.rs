@@ -77,6 +77,9 @@ pub struct Entry {
     pub submitted: Moment,
     /// What it uses, each once.
     pub links: Vec<Link>,
+    /// The token whose ceilings count what it does: tasks of one run one after the other, each within what those before
+    /// it have left.
+    pub token: Option<String>,
     /// How long it takes from begin to end. None: that is not known.
     pub takes: Option<Range>,
     /// Where it stands.

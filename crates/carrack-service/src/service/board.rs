@@ -90,7 +90,8 @@ impl Known {
         let estimated =
             seconds.map(|(least, most)| Range { least: Duration::from_secs(least), most: Duration::from_secs(most) });
         let takes = estimated.or(usual_range);
-        Some(Entry { id, owner, priority, submitted, links: self.links.clone(), takes, stands })
+        let token = self.task.counted_token().map(str::to_owned);
+        Some(Entry { id, owner, priority, submitted, links: self.links.clone(), token, takes, stands })
     }
 
     fn needs_confirmation(&self) -> bool {

@@ -14,8 +14,8 @@ use crate::clock::{Clock, Moment};
 use crate::identity::{self, RequestFault, ScopePath, Seal, check_rights};
 use crate::ledger::{EndpointRow, Ledger, LedgerError};
 use crate::model::{
-    EndpointLocation, Fence, KnownBy, NewTask, Pair, Progress, Role, Scope, Task, TaskFailure, TaskKind, TaskLocation,
-    TaskOptions,
+    self, EndpointLocation, Fence, KnownBy, NewTask, Pair, Progress, Role, Scope, Task, TaskFailure, TaskKind,
+    TaskLocation, TaskOptions,
 };
 use crate::schedule::{Link, Size};
 use crate::worker::{EndOrder, EndpointRoot, Order, PairOrder, Secret};
@@ -203,9 +203,16 @@ impl Orders {
             skip_source_errors: task.request.skip_source_errors,
             fail_on_quota_errors: task.request.fail_on_quota_errors,
             expect_digests: task.request.expect_digests.clone(),
-            ceilings: task.request.ceilings,
+            ceilings: self.ceilings_left(task)?,
             nice: 0,
         })
+    }
+
+    /// What the token that a task came by still allows it: what it has done itself counts again.
+    fn ceilings_left(&self, task: &Task) -> Result<model::Ceilings, LedgerError> {
+        let ceilings = task.request.ceilings;
+        let Some(token) = task.counted_token() else { return Ok(ceilings) };
+        Ok(ceilings.after(&self.ledger.token_use(token)?.beyond(&task.used())))
     }
 
     /// Whether a task that runs over these links may go on. The next attempt says more of why it may not.

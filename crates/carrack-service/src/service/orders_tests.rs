@@ -8,8 +8,8 @@ use serde_json::json;
 use super::*;
 use crate::clock::SystemClock;
 use crate::ledger::memory::MemoryLedger;
-use crate::ledger::{NewEvent, Submission, UserRow};
-use crate::model::{Endpoint, EventKind, TokenRow, User, Verb};
+use crate::ledger::{NewEvent, Submission, TaskChange, TaskGuard, UserRow};
+use crate::model::{Ceilings, Endpoint, EventKind, TokenRow, TokenUse, User, Verb};
 
 const TOKEN: &str = "the-node's-own-token";
 
@@ -108,6 +108,24 @@ impl Host {
         row.id
     }
 
+    /// One token of ann's for everything, made once.
+    fn counted(&self) -> String {
+        if self.ledger.token("counted").is_err() {
+            let row = TokenRow {
+                id: "counted".to_owned(),
+                user: "ann".to_owned(),
+                label: String::new(),
+                scope: None,
+                made: self.orders.clock.now(),
+                expires: None,
+                used: None,
+                is_session: false,
+            };
+            self.ledger.add_token(&row, &[0; 32]).unwrap();
+        }
+        "counted".to_owned()
+    }
+
     fn task(&self, from: &str, to: &str, token: Option<&str>) -> Task {
         let pair = Pair { source: from.to_owned(), destination: Some(to.to_owned()) };
         let request = NewTask { pairs: vec![pair], token: token.map(str::to_owned), ..NewTask::default() };
@@ -189,4 +207,26 @@ fn endpoint_of_the_service_is_closed_while_its_owner_is_no_admin() {
     row.endpoint.owner = "ann".to_owned();
     host.ledger.change_endpoint(&row, &event(), host.orders.clock.now()).unwrap();
     assert!(host.order(&host.task("@here:/a/b", "@node:/b", None)).is_ok());
+}
+
+#[test]
+fn task_gets_what_its_token_has_left_after_all_its_tasks_and_files() {
+    let host = Host::new();
+    let ceilings = Ceilings { bytes: Some(100), run_seconds: Some(9), ..Ceilings::default() };
+    let submit = |id: &str| {
+        let pair = Pair { source: "@here:/a".to_owned(), destination: Some("@here:/b".to_owned()) };
+        let request = NewTask { pairs: vec![pair], token: None, ceilings, ..NewTask::default() };
+        let request = NewTask { token: Some(host.counted()), ..request };
+        let (id, owner, endpoints) = (id.to_owned(), "ann".to_owned(), Vec::new());
+        let submission = Submission { id, owner, submission_id: None, request, endpoints, estimate: None };
+        host.ledger.submit(&submission, host.orders.clock.now()).unwrap().task
+    };
+    let (one, two) = (submit("one"), submit("two"));
+    let progress = Some(Progress { bytes_moved: 40, ..Progress::default() });
+    let change = TaskChange { progress, ..TaskChange::default() };
+    let one = host.ledger.change_task(&one.id, &TaskGuard::default(), &change, &[], host.orders.clock.now()).unwrap();
+    host.ledger.count_use("counted", &TokenUse::of(0, 25), &ceilings).unwrap();
+    // What a task has done itself is not taken from it twice.
+    assert_eq!(host.order(&one).unwrap().ceilings, Ceilings { bytes: Some(75), ..ceilings });
+    assert_eq!(host.order(&two).unwrap().ceilings, Ceilings { bytes: Some(35), ..ceilings });
 }

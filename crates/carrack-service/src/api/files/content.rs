@@ -19,7 +19,7 @@ use crate::api::problem::{ApiError, Done};
 use crate::api::{Api, STREAMS_OF_A_DOWNLOAD};
 use crate::files::{Conversation, Lease};
 use crate::identity::ScopePath;
-use crate::model::{Problem, ProblemCode, Verb, text_of};
+use crate::model::{Problem, ProblemCode, TokenUse, Verb, text_of};
 use crate::worker::files::{Ask, ContentFacts, Range};
 
 /// Paths of one archive.
@@ -99,6 +99,8 @@ pub(in crate::api) async fn content(
     if method == Method::HEAD || length == 0 {
         return Ok(response);
     }
+    let caller = Arc::clone(&known.caller);
+    api.run(move |api| api.count_use(&caller, TokenUse::of(0, length))).await?;
     let (again, conversation) = open(&lease, &at, &Range { offset, length, identity: facts.identity }).await?;
     if again.size != facts.size {
         return Err(ApiError::conflict("the file changes just now").hint("try again"));
@@ -189,7 +191,12 @@ pub(in crate::api) async fn archive(
     let (caller, endpoint, asked) = (Arc::clone(&known.caller), name.clone(), paths.clone());
     let lease = api.run(move |api| {
         let wanted: Vec<_> = asked.iter().map(|path| (Verb::Read, path)).collect();
-        lease(api, &caller, &endpoint, &wanted)
+        let lease = lease(api, &caller, &endpoint, &wanted)?;
+        if caller.ceilings().bytes.is_some() {
+            let error = ApiError::forbidden("scope-ceiling");
+            return Err(error.hint("the token counts bytes, and nobody knows before how many an archive has"));
+        }
+        Ok(lease)
     });
     let ask = Ask::Archive { paths: paths.iter().map(ToString::to_string).collect() };
     let mut conversation = lease.await?.ask(ask, b"")?;

@@ -77,6 +77,7 @@ impl From<FilesError> for ApiError {
             FilesError::Lost(_) => {
                 Self::new(StatusCode::BAD_GATEWAY, ProblemCode::WorkerLost, detail).hint("try again")
             }
+            FilesError::OverTime => Self::new(StatusCode::FORBIDDEN, ProblemCode::Forbidden, detail),
             FilesError::Failed(failure) => of_failure(failure),
         }
     }

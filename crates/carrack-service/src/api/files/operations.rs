@@ -15,7 +15,7 @@ use crate::api::admit::Known;
 use crate::api::extract::{Body, PathOf, QueryOf};
 use crate::api::problem::{ApiError, Done};
 use crate::files::{Answer, Conversation, FilesError};
-use crate::model::{FileEntry, FileProperties, FileRename, NewDirectory, Problem, Verb, text_of};
+use crate::model::{FileEntry, FileProperties, FileRename, NewDirectory, Problem, TokenUse, Verb, text_of};
 use crate::worker::files::Ask;
 
 /// Makes a directory at an endpoint.
@@ -35,7 +35,11 @@ pub(in crate::api) async fn make_directory(
 ) -> Done<StatusCode> {
     let at = path("path", &new.path)?;
     let (caller, endpoint, wanted) = (Arc::clone(&known.caller), name.clone(), at.clone());
-    let lease = api.run(move |api| lease(api, &caller, &endpoint, &[(Verb::Write, &wanted)])).await?;
+    let lease = api.run(move |api| {
+        let lease = lease(api, &caller, &endpoint, &[(Verb::Write, &wanted)])?;
+        api.count_use(&caller, TokenUse::of(1, 0)).map(|()| lease)
+    });
+    let lease = lease.await?;
     let ask = Ask::MakeDirectory { path: at.to_string(), parents: new.parents };
     let made = carry_out(lease.ask(ask, b""), move |made| audit(&known.caller, &name, "mkdir", &at, made));
     made.await.map(|()| StatusCode::NO_CONTENT)
@@ -65,7 +69,9 @@ pub(in crate::api) async fn rename(
         if replace {
             rights.push((Verb::Delete, &ends.1));
         }
-        lease(api, &caller, &endpoint, &rights)
+        let lease = lease(api, &caller, &endpoint, &rights)?;
+        let more = TokenUse { deletions: u64::from(replace), ..TokenUse::of(1, 0) };
+        api.count_use(&caller, more).map(|()| lease)
     });
     let ask = Ask::Rename { from: from.to_string(), to: to.to_string(), replace };
     let renamed = carry_out(lease.await?.ask(ask, b""), move |renamed| {
@@ -128,6 +134,6 @@ async fn carry_out(
 }
 
 /// The answer of a request that has one part.
-async fn one(asked: Result<Conversation, FilesError>) -> Result<Answer, FilesError> {
+pub(super) async fn one(asked: Result<Conversation, FilesError>) -> Result<Answer, FilesError> {
     asked?.answer().await
 }

@@ -1,5 +1,7 @@
 //! The order of a file worker: an endpoint, and no more than its caller may do there.
 
+use std::time::Duration;
+
 use crate::api::problem::Done;
 use crate::api::{Api, grants};
 use crate::clock::Moment;
@@ -9,7 +11,6 @@ use crate::ledger::EndpointRow;
 use crate::model::{Endpoint, EndpointLocation, Verb};
 use crate::worker::EndOrder;
 use crate::worker::files::FilesOrder;
-use std::time::Duration;
 
 /// How long a worker's grant holds. A worker lives shorter, as long as its caller does not use it for a whole day.
 const GRANTED: Duration = Duration::from_secs(86_400);
@@ -27,6 +28,7 @@ pub fn key(caller: &Caller, endpoint: &Endpoint) -> Key {
         user: caller.user.clone(),
         token: caller.token.clone(),
         expires: caller.expires,
+        run_time: run_time(caller),
         rights: [Verb::Read, Verb::Write, Verb::Delete].into_iter().filter(is_allowed).collect(),
         within: within.to_string(),
         endpoint: endpoint.name.clone(),
@@ -35,12 +37,17 @@ pub fn key(caller: &Caller, endpoint: &Endpoint) -> Key {
     }
 }
 
+fn run_time(caller: &Caller) -> Option<Duration> {
+    caller.ceilings().run_seconds.map(Duration::from_secs)
+}
+
 /// The key of a worker at a location that is no endpoint's.
 pub fn key_of_location(caller: &Caller, location: &str) -> Key {
     Key {
         user: caller.user.clone(),
         token: caller.token.clone(),
         expires: caller.expires,
+        run_time: run_time(caller),
         rights: vec![Verb::Write],
         within: ScopePath::root().to_string(),
         endpoint: location.to_owned(),

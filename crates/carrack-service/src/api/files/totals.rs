@@ -14,7 +14,7 @@ use crate::api::extract::{Body, PathOf};
 use crate::api::problem::{ApiError, Done};
 use crate::files::FilesError;
 use crate::identity::ScopePath;
-use crate::model::{Problem, SumRequest, UsageRequest, Verb};
+use crate::model::{FileEntry, Problem, SumRequest, TokenUse, UsageRequest, Verb};
 use crate::worker::files::Ask;
 
 /// Paths of one request.
@@ -82,6 +82,12 @@ pub(in crate::api) async fn sum(
     let at = path("path", &request.path)?;
     let (caller, wanted) = (Arc::clone(&known.caller), at.clone());
     let lease = api.run(move |api| lease(api, &caller, &name, &[(Verb::Read, &wanted)])).await?;
+    if known.caller.ceilings().bytes.is_some() {
+        let told = super::operations::one(lease.ask(Ask::Properties { path: at.to_string() }, b"")).await?;
+        let size = serde_json::from_slice::<FileEntry>(&told).map_err(ApiError::internal)?.size;
+        let caller = Arc::clone(&known.caller);
+        api.run(move |api| api.count_use(&caller, TokenUse::of(0, size))).await?;
+    }
     let mut summed = lease.ask(Ask::Sum { path: at.to_string() }, b"")?;
     stream::lines(api, known, |pieces| async move {
         let told = loop {

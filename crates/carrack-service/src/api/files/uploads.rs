@@ -21,7 +21,7 @@ use crate::api::problem::{ApiError, Done};
 use crate::api::{Api, bodies};
 use crate::files::{Conversation, FilesError, FoundUpload, Lease, Publishing, Refused};
 use crate::identity::{Caller, Object, ScopePath};
-use crate::model::{FileEntry, FileFailure, NewUpload, Problem, ProblemCode, Upload, UploadState, Verb};
+use crate::model::{FileEntry, FileFailure, NewUpload, Problem, ProblemCode, TokenUse, Upload, UploadState, Verb};
 use crate::worker::files::Ask;
 use crate::worker::files::spool::{SpoolEnd, SpoolRequest};
 
@@ -69,6 +69,7 @@ pub(in crate::api) async fn upload(
     let begun = api.run(move |api| {
         let (user, id) = (request.user.clone(), request.id());
         if is_new {
+            api.count_use(&caller, TokenUse::of(1, request.upload.size))?;
             api.uploads.begin(request).map_err(refused)?;
             audit(&caller, &endpoint, "upload", &at, Ok(()));
         } else {

@@ -40,6 +40,8 @@ enum Need {
     Again,
     /// This verb at the endpoint.
     At(Verb),
+    /// To read at the endpoint, and a token that counts no bytes.
+    Archive,
     /// This verb at the whole endpoint.
     AtRoot(Verb),
     /// This verb, on what the caller has begun: nobody else knows it, whatever they may.
@@ -86,8 +88,8 @@ fn need(method: &str, path: &str) -> Option<Need> {
         ("patch" | "delete", "/endpoints/{name}") => Settings,
         ("post", "/endpoints/{name}/bench") => Measure,
         ("post", "/endpoints/{name}/test") => AtRoot(Verb::Read),
-        ("get", "/endpoints/{name}/files/archive" | "/endpoints/{name}/files/content") => At(Verb::Read),
-        ("get", "/endpoints/{name}/files/properties") => At(Verb::Read),
+        ("get", "/endpoints/{name}/files/archive") => Archive,
+        ("get", "/endpoints/{name}/files/content" | "/endpoints/{name}/files/properties") => At(Verb::Read),
         ("post", "/endpoints/{name}/files/du" | "/endpoints/{name}/files/sum") => At(Verb::Read),
         ("post", "/endpoints/{name}/files/mkdir" | "/endpoints/{name}/files/rename") => At(Verb::Write),
         ("post", "/endpoints/{name}/grants") => At(Verb::Read),
@@ -162,6 +164,10 @@ impl Who {
             Need::Again => is_row && self.has(Verb::View) && self.may(Need::Copy, place),
             Need::At(Verb::View) => sees && self.has(Verb::View),
             Need::At(verb) => sees && self.has(verb) && self.is_at_sub() && !is_closed,
+            Need::Archive => {
+                let counts = self.scope.as_ref().is_some_and(|scope| scope.ceilings.bytes.is_some());
+                self.may(Need::At(Verb::Read), place) && !counts
+            }
             Need::AtRoot(verb) => {
                 let is_whole = self.scope.as_ref().is_none_or(|scope| scope.path.is_none());
                 sees && self.has(verb) && is_whole && !is_closed

@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
 use crate::client::{Call, ClientError};
 use crate::clock::Moment;
-use crate::model::{Ceilings, Listed, MadeToken, NewToken, Role, Scope, Task, TaskState, TokenRow, Verb, Whoami};
+use crate::model::{
+    Ceilings, EndpointLocation, Listed, MadeToken, NewEndpoint, NewToken, Role, Scope, Task, TaskState, TokenRow, Verb,
+    Whoami,
+};
 
 fn status<T: std::fmt::Debug>(called: Result<T, ClientError>) -> u16 {
     match called {
@@ -354,4 +357,46 @@ fn token_for_a_path_opens_no_node_by_a_grant_that_allows_more() {
     let of_all = rig.with_token(&rig.token("ann", Some(scope(&verbs, None))).token);
     let other = of_all.call(&look);
     assert!(!matches!(other, Err(ClientError::Problem(problem)) if problem.detail.contains("is a grant")));
+}
+
+#[test]
+fn ceilings_of_a_token_hold_for_files_over_all_requests() {
+    let rig = Rig::start();
+    let root = rig.directory.path().join("tree");
+    std::fs::create_dir_all(&root).unwrap();
+    std::fs::write(root.join("file"), vec![b'x'; 60]).unwrap();
+    let location = EndpointLocation::Local { root: root.to_str().unwrap().to_owned() };
+    add_endpoint(&rig.local(), &NewEndpoint { location, uploads: true, ..endpoint("here", &["ann"]) }).unwrap();
+    rig.user("ann", Role::User);
+    let ceilings = Ceilings { entries: Some(2), bytes: Some(100), deletions: Some(0), ..Ceilings::default() };
+    let verbs = vec![Verb::Read, Verb::Write, Verb::Delete];
+    let client = rig.with_token(&rig.token("ann", Some(Scope { verbs, ceilings, ..Scope::default() })).token);
+    let post = |what: &str, body: serde_json::Value| match client
+        .call(&Call::post(format!("/endpoints/here/{what}")).body(&body).unwrap())
+    {
+        Ok(answer) => (answer.status, String::new()),
+        Err(ClientError::Problem(problem)) => (problem.status, problem.detail),
+        Err(error) => panic!("{error}"),
+    };
+    let refused = |told: (u16, String), most: &str| {
+        assert!(told.0 == 403 && told.1.contains(most) && told.1.contains("scope-ceiling"), "{most}: {told:?}");
+    };
+    let read = || match client.call(&Call::get("/endpoints/here/files/content?path=/file")) {
+        Ok(answer) => (answer.status, String::new()),
+        Err(ClientError::Problem(problem)) => (problem.status, problem.detail),
+        Err(error) => panic!("{error}"),
+    };
+    refused(post("files/rename", json!({ "from": "/file", "to": "/b", "replace": true })), "0 deletions");
+    assert_eq!(post("files/mkdir", json!({ "path": "/one" })).0, 204);
+    assert_eq!(read().0, 200);
+    refused(read(), "100 bytes");
+    refused(post("files/sum", json!({ "path": "/file" })), "100 bytes");
+    let upload =
+        |size: u64| json!({ "path": "/up", "size": size, "block_bytes": 4 << 20, "blocks": ["ab".repeat(32)] });
+    refused(post("uploads", upload(41)), "100 bytes");
+    assert_eq!(post("uploads", upload(40)).0, 201);
+    refused(post("files/mkdir", json!({ "path": "/two" })), "2 items");
+    assert!(!root.join("two").exists() && root.join("file").exists());
+    let archive = client.call(&Call::get("/endpoints/here/files/archive?path=/one"));
+    assert!(matches!(archive, Err(ClientError::Problem(problem)) if problem.status == 403));
 }

@@ -2,8 +2,8 @@
 
 use super::{Rule, at, rules};
 use crate::clock::Moment;
-use crate::ledger::{Ledger, LedgerError, UserRow};
-use crate::model::{Ceilings, Role, Scope, TokenRow, User, Verb};
+use crate::ledger::{Ledger, LedgerError, Submission, TaskChange, TaskGuard, UserRow};
+use crate::model::{Ceilings, NewTask, Pair, Progress, Role, Scope, Task, TaskKind, TokenRow, TokenUse, User, Verb};
 
 pub const RULES: &[Rule] = rules! {
     user_is_kept_as_it_was_added
@@ -16,6 +16,7 @@ pub const RULES: &[Rule] = rules! {
     token_use_is_noted_to_the_minute
     token_removed_is_gone
     tokens_are_told_by_user_the_latest_first
+    use_of_a_token_is_counted_over_its_tasks_and_files_up_to_its_ceilings
     sessions_are_removed_of_one_user
     revoked_grants_are_kept_until_they_expire_or_are_restored
 };
@@ -45,6 +46,44 @@ fn token(id: &str, user: &str, is_session: bool) -> TokenRow {
         used: None,
         is_session,
     }
+}
+
+fn use_of_a_token_is_counted_over_its_tasks_and_files_up_to_its_ceilings(ledger: &dyn Ledger) {
+    let most = Ceilings { bytes: Some(100), deletions: Some(1), ..Ceilings::default() };
+    let submit = |id: &str, kind| {
+        let pair = Pair { source: "@a:/x".to_owned(), destination: Some("@b:/x".to_owned()) };
+        let request =
+            NewTask { kind, pairs: vec![pair], token: Some("t".to_owned()), ceilings: most, ..NewTask::default() };
+        let (id, owner, endpoints) = (id.to_owned(), "ada".to_owned(), Vec::new());
+        let submission = Submission { id, owner, submission_id: None, request, endpoints, estimate: None };
+        ledger.submit(&submission, at(1)).unwrap().task
+    };
+    let moved = |task: &Task, items_done, bytes_moved| {
+        let progress = Some(Progress { items_done, bytes_moved, ..Progress::default() });
+        let change = TaskChange { progress, ..TaskChange::default() };
+        ledger.change_task(&task.id, &TaskGuard::default(), &change, &[], at(2)).unwrap();
+    };
+    assert_eq!(ledger.token_use("t").unwrap(), TokenUse::default());
+    let (copy, other) = (submit("copy", TaskKind::Copy), submit("move", TaskKind::Move));
+    moved(&copy, 1, 30);
+    moved(&copy, 2, 50);
+    // What an attempt begins anew counts again.
+    moved(&copy, 0, 0);
+    moved(&copy, 1, 10);
+    assert_eq!(ledger.token_use("t").unwrap(), TokenUse::of(3, 60));
+    moved(&other, 1, 20);
+    assert_eq!(ledger.token_use("t").unwrap(), TokenUse { deletions: 1, ..TokenUse::of(4, 80) });
+    // Files: what does not fit is not taken.
+    assert_eq!(ledger.count_use("t", &TokenUse::of(1, 21), &most).unwrap().as_deref(), Some("100 bytes"));
+    assert_eq!(ledger.count_use("t", &TokenUse::of(7, 20), &most).unwrap(), None);
+    let deleted = TokenUse { deletions: 1, ..TokenUse::default() };
+    assert_eq!(ledger.count_use("t", &deleted, &most).unwrap().as_deref(), Some("1 deletions"));
+    assert_eq!(ledger.token_use("t").unwrap(), TokenUse { deletions: 1, ..TokenUse::of(11, 100) });
+    assert_eq!(ledger.token_use("another").unwrap(), TokenUse::default());
+    ledger.add_user(&row("ada", None)).unwrap();
+    ledger.add_token(&token("t", "ada", false), &[1; 32]).unwrap();
+    ledger.remove_token("t").unwrap();
+    assert_eq!(ledger.token_use("t").unwrap(), TokenUse::default());
 }
 
 fn user_is_kept_as_it_was_added(ledger: &dyn Ledger) {

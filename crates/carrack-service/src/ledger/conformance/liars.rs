@@ -14,7 +14,9 @@ use crate::ledger::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
     TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow,
 };
-use crate::model::{AuditLine, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, User};
+use crate::model::{
+    AuditLine, Ceilings, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, TokenUse, User,
+};
 
 /// A promise that is broken.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,6 +80,8 @@ impl Ledger for Liar {
         add_token(row: &TokenRow, digest: &[u8; 32]) -> ();
         token(id: &str) -> (TokenRow, [u8; 32], User);
         tokens(user: &str) -> Vec<TokenRow>;
+        token_use(id: &str) -> TokenUse;
+        count_use(id: &str, more: &TokenUse, most: &Ceilings) -> Option<String>;
         remove_sessions(user: &str) -> u64;
         revoke_grants(id: &GrantId, until: Moment, now: Moment) -> ();
         restore_grants(id: &GrantId) -> ();

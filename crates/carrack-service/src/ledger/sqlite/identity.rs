@@ -3,10 +3,10 @@
 use carrack_core::grant::GrantId;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use super::{Done, count, document, parsed};
+use super::{Done, count, document, integer, parsed};
 use crate::clock::Moment;
 use crate::ledger::{LedgerError, UserRow};
-use crate::model::{Role, TokenRow, User};
+use crate::model::{Ceilings, Role, TokenRow, TokenUse, User};
 
 const USER: &str = "SELECT name, role, account, enabled, added, password FROM user";
 const TOKEN: &str = "SELECT id, user, label, scope, made, expires, used, is_session, digest FROM token";
@@ -111,7 +111,36 @@ pub fn note_use(transaction: &Transaction<'_>, id: &str, minute: Moment) -> Done
     Ok(())
 }
 
+/// What has been done by a token.
+pub fn token_use(connection: &Connection, id: &str) -> Done<TokenUse> {
+    let row = "SELECT entries, bytes, deletions FROM token_use WHERE token = ?";
+    let read = |row: &Row<'_>| {
+        Ok(TokenUse { entries: count(row.get(0)?), bytes: count(row.get(1)?), deletions: count(row.get(2)?) })
+    };
+    Ok(connection.query_row(row, [id], read).optional()?.unwrap_or_default())
+}
+
+/// Adds to it.
+pub fn add_use(transaction: &Transaction<'_>, id: &str, more: &TokenUse) -> Done<()> {
+    let TokenUse { entries, bytes, deletions } = token_use(transaction, id)?.and(more);
+    transaction.execute(
+        "INSERT INTO token_use (token, entries, bytes, deletions) VALUES (?, ?, ?, ?) ON CONFLICT (token) DO UPDATE
+            SET entries = excluded.entries, bytes = excluded.bytes, deletions = excluded.deletions",
+        params![id, integer(entries), integer(bytes), integer(deletions)],
+    )?;
+    Ok(())
+}
+
+pub fn count_use(transaction: &Transaction<'_>, id: &str, more: &TokenUse, most: &Ceilings) -> Done<Option<String>> {
+    let over = token_use(transaction, id)?.and(more).over(most);
+    if over.is_none() {
+        add_use(transaction, id, more)?;
+    }
+    Ok(over)
+}
+
 pub fn remove_token(transaction: &Transaction<'_>, id: &str) -> Done<()> {
+    transaction.execute("DELETE FROM token_use WHERE token = ?", [id])?;
     if transaction.execute("DELETE FROM token WHERE id = ?", [id])? == 0 {
         return Err(LedgerError::Missing.into());
     }

@@ -37,6 +37,7 @@ pub const ALL: &[Migration] = &[
     Migration { number: 6, name: "estimate", sql: include_str!("../migrations/0006_estimate.sql") },
     Migration { number: 7, name: "health", sql: include_str!("../migrations/0007_health.sql") },
     Migration { number: 8, name: "strangers", sql: include_str!("../migrations/0008_strangers.sql") },
+    Migration { number: 9, name: "token_use", sql: include_str!("../migrations/0009_token_use.sql") },
 ];
 
 /// Why a schema was not brought up to date.

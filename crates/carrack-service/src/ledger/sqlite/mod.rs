@@ -39,7 +39,9 @@ use super::{
     TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow, rules,
 };
 use crate::clock::Moment;
-use crate::model::{AuditLine, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, User};
+use crate::model::{
+    AuditLine, Ceilings, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, TokenUse, User,
+};
 pub use error::{OpenError, OpenErrorKind};
 
 /// Connections that read at the same time.
@@ -422,6 +424,14 @@ impl Ledger for SqliteLedger {
             return Ok(());
         }
         self.write(|transaction| identity::note_use(transaction, id, minute))
+    }
+
+    fn token_use(&self, id: &str) -> Answer<TokenUse> {
+        self.read(|connection| identity::token_use(connection, id))
+    }
+
+    fn count_use(&self, id: &str, more: &TokenUse, most: &Ceilings) -> Answer<Option<String>> {
+        self.write(|transaction| identity::count_use(transaction, id, more, most))
     }
 
     fn remove_token(&self, id: &str) -> Answer<()> {

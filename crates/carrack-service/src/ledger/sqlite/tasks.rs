@@ -3,7 +3,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, params_from_iter};
 
-use super::{Done, audit, count, document, events, health, integer, limit, tally};
+use super::{Done, audit, count, document, events, health, identity, integer, limit, tally};
 use crate::clock::Moment;
 use crate::ledger::tally::{Before, Tally};
 use crate::ledger::{
@@ -323,6 +323,9 @@ fn tell(transaction: &Transaction<'_>, before: Before, task: &Task, events: &[Ne
     events::insert(transaction, events, now)?;
     for (endpoint, sign) in crate::ledger::health::of_change(&before, task, events, now) {
         health::add(transaction, &endpoint, &sign, now)?;
+    }
+    if let Some((token, more)) = before.used_since(task) {
+        identity::add_use(transaction, token, &more)?;
     }
     Tally::of_change(before, task, events, now).map_or(Ok(()), |tally| tally::add(transaction, &tally))
 }

@@ -16,7 +16,9 @@ use crate::ledger::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
     TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow,
 };
-use crate::model::{AuditLine, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, User};
+use crate::model::{
+    AuditLine, Ceilings, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, TokenUse, User,
+};
 
 /// What goes wrong. Shared with the script.
 #[derive(Debug, Default)]
@@ -102,6 +104,8 @@ hand_on! {
     "reads" fn token(id: &str) -> (TokenRow, [u8; 32], User);
     "reads" fn tokens(user: &str) -> Vec<TokenRow>;
     "writes" fn token_used(id: &str, now: Moment) -> ();
+    "reads" fn token_use(id: &str) -> TokenUse;
+    "writes" fn count_use(id: &str, more: &TokenUse, most: &Ceilings) -> Option<String>;
     "writes" fn remove_token(id: &str) -> ();
     "writes" fn remove_sessions(user: &str) -> u64;
     "writes" fn revoke_grants(id: &GrantId, until: Moment, now: Moment) -> ();

@@ -42,11 +42,12 @@ const PATH: Value<String> =
     Value::new("path", "PATH", |text| Ok(text.to_owned()), "Only at this path of the one endpoint, and below it");
 const EXPIRES: Value<Moment> =
     Value::new("expires", "TIME", parse_until, "When it ends: 30d from now, or a time [default: never]");
-const ENTRIES: Value<u64> = Value::new("most-entries", "N", parse_count, "At most so many files and directories");
-const BYTES: Value<u64> = Value::new("most-bytes", "SIZE", parse_size, "At most so many bytes");
-const DELETIONS: Value<u64> = Value::new("most-deletions", "N", parse_count, "At most so many deletions");
+const ENTRIES: Value<u64> =
+    Value::new("most-entries", "N", parse_count, "At most so many files and directories, in all");
+const BYTES: Value<u64> = Value::new("most-bytes", "SIZE", parse_size, "At most so many bytes, in all");
+const DELETIONS: Value<u64> = Value::new("most-deletions", "N", parse_count, "At most so many deletions, in all");
 const RUN_TIME: Value<std::time::Duration> =
-    Value::new("most-time", "TIME", parse_timeout, "No session longer than TIME");
+    Value::new("most-time", "TIME", parse_timeout, "No attempt of a task, and no request, longer than TIME");
 
 /// What clap knows of it.
 pub fn command() -> Command {

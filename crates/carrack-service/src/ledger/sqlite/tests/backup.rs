@@ -231,7 +231,7 @@ fn restore_of_what_is_no_whole_backup_leaves_the_ledger() {
     let whole = fs::read(&good).unwrap();
     let newer = file(&place, "newer");
     fs::copy(&good, &newer).unwrap();
-    Connection::open(&newer).unwrap().execute_batch("INSERT INTO migration VALUES (9, 'x', 'y', 0, '9')").unwrap();
+    Connection::open(&newer).unwrap().execute_batch("INSERT INTO migration VALUES (999, 'x', 'y', 0, '9')").unwrap();
     let mut flipped = whole.clone();
     flipped[4096..8192].iter_mut().for_each(|byte| *byte = !*byte);
     for (content, kind) in [
