@@ -25,8 +25,8 @@ use crate::identity::{Caller, Object, ScopePath, ScopePathError};
 use crate::ledger::{EndpointRow, LedgerError};
 use crate::model::{Endpoint, EndpointLocation, MadeGrant, NewGrant, Problem, Scope, Secret, Verb, percent};
 
-const SECONDS: u64 = 3600;
-const SECONDS_MAX: u64 = 86_400;
+/// How long a grant holds at most: another node cannot be told that a right has ended.
+const SECONDS_MAX: u64 = 600;
 
 /// Makes a token for one path of an endpoint's node. It allows what was asked for and what the caller may do, and ends
 /// by itself. For a directory of the service's host, the node beside the service takes it. For a host behind ssh only
@@ -49,9 +49,10 @@ pub(super) async fn add(
         let caller = &*known.caller;
         let path = ScopePath::parse(&new.path).map_err(|error| ApiError::malformed(format!("path: {error}")))?;
         let rights = rights(&new.verbs)?;
-        let seconds = new.seconds.unwrap_or(SECONDS);
+        let seconds = new.seconds.unwrap_or(SECONDS_MAX);
         if !(1..=SECONDS_MAX).contains(&seconds) {
-            return Err(ApiError::malformed(format!("seconds: 1 to {SECONDS_MAX}")));
+            let hint = "ask again before it ends: sessions with the earlier one go on";
+            return Err(ApiError::malformed(format!("seconds: 1 to {SECONDS_MAX}")).hint(hint));
         }
         // First what does not depend on the endpoint: whether there is one must not show in the answer.
         for verb in &new.verbs {

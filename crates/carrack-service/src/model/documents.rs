@@ -96,7 +96,7 @@ pub struct NewGrant {
     /// Where, below the endpoint's root; begins with `/`.
     #[schema(schema_with = text_schema::path)]
     pub path: String,
-    /// For how long, 1 to 86400; an hour, where it is left out.
+    /// For how long, 1 to 600; ten minutes, where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
 }

@@ -97,7 +97,7 @@ fn grant_is_as_narrow_as_the_token_that_asks_for_it() {
     ] {
         assert_eq!(status(grant(&narrow, "lab", &wanted(verbs, path))), expected, "{verbs:?} {path}");
     }
-    for seconds in [0, 86_401, u64::MAX] {
+    for seconds in [0, 601, u64::MAX] {
         let wanted = NewGrant { seconds: Some(seconds), ..wanted(&[Verb::Read], "/run/a") };
         assert_eq!(status(grant(&narrow, "lab", &wanted)), 400, "{seconds}");
     }
