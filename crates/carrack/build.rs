@@ -1,9 +1,9 @@
-//! Puts the commit into the program, so that `carrack --version` names exactly one source text, and the slim program
-//! that it sends to hosts which have none.
+//! Puts the commit into the program, so that `carrack --version` names exactly one source text, and the programs that
+//! it sends to hosts which have none.
 //!
 //! `CARRACK_COMMIT` overrides what git says, for builds from an archive. Without either the commit is "unknown".
-//! `CARRACK_SLIM` is the absolute path of the slim program, built before with `--no-default-features`; without it
-//! this program carries none.
+//! `CARRACK_AGENTS` is the absolute path of a directory of slim programs, built before with `--no-default-features`
+//! (`cargo xtask agents`); without it this program carries none.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,54 +16,57 @@ fn main() {
         _ => commit_of_git().unwrap_or_else(|| "unknown".to_owned()),
     };
     println!("cargo::rustc-env=CARRACK_BUILD_COMMIT={commit}");
-    println!("cargo::rustc-check-cfg=cfg(slim_inside)");
     #[cfg(feature = "slim-inside")]
-    slim::pack();
+    agents::write();
 }
 
-/// The slim program, compressed, and what is known of it, as source text for `src/slim.rs`.
 #[cfg(feature = "slim-inside")]
-mod slim {
-    use std::io::Write;
-    use std::path::Path;
+#[path = "src/agents/pack.rs"]
+mod pack;
 
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
+/// The programs for other hosts, compressed, and what is known of them, as source text for `src/agents`.
+#[cfg(feature = "slim-inside")]
+mod agents {
+    use std::fmt::Write as _;
+    use std::path::{Path, PathBuf};
 
-    /// Nothing where nobody names a program. One that cannot be had ends the build.
-    pub fn pack() {
-        println!("cargo::rerun-if-env-changed=CARRACK_SLIM");
-        let Some(path) = std::env::var("CARRACK_SLIM").ok().filter(|path| !path.is_empty()) else { return };
-        println!("cargo::rerun-if-changed={path}");
-        let program = std::fs::read(&path).unwrap_or_else(|error| panic!("CARRACK_SLIM: {path}: {error}"));
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        let packed = encoder.write_all(&program).and_then(|()| encoder.finish()).expect("memory takes all");
-        let source = format!(
-            "/// Packed by the build script.\npub static PROGRAM: SlimProgram = SlimProgram {{ gzip: include_bytes!(\"slim.gz\"), \
-             size: {}, blake3: {:?}, cksum: {}, unpack }};\n",
-            program.len(),
-            blake3::hash(&program).as_bytes(),
-            cksum(&program),
-        );
-        let directory = std::env::var("OUT_DIR").expect("cargo names it");
-        for (name, content) in [("slim.gz", &packed[..]), ("slim.rs", source.as_bytes())] {
-            std::fs::write(Path::new(&directory).join(name), content).expect("cargo's directory takes it");
+    use super::pack::{Packed, pack};
+
+    /// None where nobody names a directory of them. One that cannot be had ends the build.
+    pub fn write() {
+        println!("cargo::rerun-if-env-changed=CARRACK_AGENTS");
+        let mut source = "pub const AGENTS: &[Row] = &[\n".to_owned();
+        for path in programs() {
+            let named = path.display();
+            println!("cargo::rerun-if-changed={named}");
+            let program = std::fs::read(&path).unwrap_or_else(|error| panic!("CARRACK_AGENTS: {named}: {error}"));
+            let packed = pack(&program).unwrap_or_else(|why| panic!("CARRACK_AGENTS: {named}: {why}"));
+            let Packed { machine, glibc, gzip, size, blake3, cksum, protocol } = &packed;
+            assert!(protocol.is_some(), "CARRACK_AGENTS: {named}: it is no carrack");
+            let name = format!("{machine}-{cksum}.gz");
+            put(&name, gzip);
+            let bytes = format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}\"))");
+            let _ = writeln!(source, "    ({machine:?}, {glibc:?}, {bytes}, {size}, {blake3:?}, {cksum}),");
         }
-        println!("cargo::rustc-cfg=slim_inside");
+        source += "];\n";
+        put("agents.rs", source.as_bytes());
     }
 
-    /// What POSIX's `cksum` says: bit by bit, for one file in a build.
-    fn cksum(bytes: &[u8]) -> u32 {
-        let length = bytes.len().to_le_bytes();
-        let significant = length.len() - length.iter().rev().take_while(|byte| **byte == 0).count();
-        let mut sum = 0_u32;
-        for byte in bytes.iter().chain(&length[..significant]) {
-            sum ^= u32::from(*byte) << 24;
-            for _ in 0..8 {
-                sum = (sum << 1) ^ if sum >> 31 == 1 { 0x04c1_1db7 } else { 0 };
-            }
-        }
-        !sum
+    fn put(name: &str, content: &[u8]) {
+        let directory = std::env::var("OUT_DIR").expect("cargo names it");
+        std::fs::write(Path::new(&directory).join(name), content).expect("cargo's directory takes it");
+    }
+
+    /// In the order of their names.
+    fn programs() -> Vec<PathBuf> {
+        let Some(directory) = std::env::var_os("CARRACK_AGENTS").filter(|path| !path.is_empty()) else {
+            return Vec::new();
+        };
+        println!("cargo::rerun-if-changed={}", directory.display());
+        let entries = std::fs::read_dir(&directory).unwrap_or_else(|error| panic!("CARRACK_AGENTS: {error}"));
+        let mut programs: Vec<PathBuf> = entries.map(|entry| entry.expect("it is read").path()).collect();
+        programs.sort();
+        programs
     }
 }
 

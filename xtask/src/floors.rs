@@ -38,7 +38,7 @@ const HOUSE: &[Folder] = &[
             &["credential"],
             &["expected", "location"],
             &["failure"],
-            &["attributes", "path", "tuning"],
+            &["agents", "attributes", "path", "tuning"],
             &["evidence"],
             &["fingerprint", "ids", "limits", "pin", "unicode"],
             &["words"],

@@ -3,6 +3,7 @@
 //! Each check returns findings, printed as `path:line: what`; any finding makes the exit code 1.
 //! A chore that cannot be carried out at all says why on stderr and exits with 2.
 
+mod agents;
 mod deny;
 mod faults;
 mod floors;
@@ -28,6 +29,7 @@ usage: cargo xtask <chore>
   layers             which crate and which module may use which
   tidy               lengths of files, width of documents, headers, whitespace, banned words, tests named in docs
   packages           how many third-party packages each build of the program links; licences, bans, sources
+  agents [--plain]   build the slim program for other hosts into target/agents; --plain: against this host's C library
   man DIR            write the manual pages into DIR
   completions DIR    write the shells' completions into DIR
 
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::check(&root),
         ["packages"] => packages::check(&root),
         ["instructions"] => instructions::check(&root),
+        ["agents", ref options @ ..] => agents::build(&root, options).map(|()| Vec::new()),
         ["man", dir] => mans::pages(dir).map(|()| Vec::new()),
         ["completions", dir] => mans::completions(dir).map(|()| Vec::new()),
         ["sim", ref options @ ..] => runs::simulate(&root, options).map(|()| Vec::new()),

@@ -9,6 +9,7 @@
 // What clippy.toml forbids the product.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros))]
 
+pub mod agents;
 pub mod attributes;
 pub mod credential;
 pub mod digest;

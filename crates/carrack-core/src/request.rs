@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use crate::agents::AgentProgram;
 use crate::credential::Credential;
 use crate::expected::ExpectedDigests;
 use crate::limits;
@@ -349,28 +350,8 @@ pub enum Push {
     Never,
     /// The program that copies, as it is: its own file's bytes, which this reads when they are needed.
     Itself(fn() -> std::io::Result<Vec<u8>>),
-    /// A smaller program that the running one carries.
-    Slim(&'static SlimProgram),
-}
-
-/// A program for other hosts of the same system and kind of processor, compressed.
-pub struct SlimProgram {
-    /// The program, in gzip's format.
-    pub gzip: &'static [u8],
-    /// Length of the program, unpacked, in bytes.
-    pub size: u64,
-    /// BLAKE3 of the program, unpacked.
-    pub blake3: [u8; 32],
-    /// What POSIX's `cksum` says of the program, unpacked.
-    pub cksum: u32,
-    /// Unpacks it, for a host that has no `gzip`; `None` if it is damaged.
-    pub unpack: fn(&[u8]) -> Option<Vec<u8>>,
-}
-
-impl std::fmt::Debug for SlimProgram {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SlimProgram").field("size", &self.size).finish_non_exhaustive()
-    }
+    /// The first of these that starts there.
+    Agents(&'static [AgentProgram]),
 }
 
 words! {

@@ -12,6 +12,12 @@ pub fn state_directory() -> PathBuf {
     base_directory("XDG_STATE_HOME", ".local/state")
 }
 
+/// `$XDG_DATA_HOME/carrack` or `~/.local/share/carrack`.
+#[cfg(feature = "slim-inside")]
+pub fn data_directory() -> PathBuf {
+    base_directory("XDG_DATA_HOME", ".local/share")
+}
+
 fn base_directory(variable: &str, below_home: &str) -> PathBuf {
     let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     // One that is relative would lead into whatever directory the command is run in.

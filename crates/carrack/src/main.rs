@@ -6,6 +6,7 @@
 // What clippy.toml forbids the product.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+mod agents;
 #[cfg(feature = "terminal")]
 mod bench;
 mod cli;
@@ -22,7 +23,6 @@ mod far_scratch;
 #[cfg(feature = "service")]
 mod managed;
 mod output;
-mod slim;
 mod tokens;
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 
 use std::fmt::Write as _;
 
+use carrack_core::agents::HostKind;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::Reach;
 use carrack_core::wire::PROTOCOL_VERSION;
@@ -21,8 +22,10 @@ use crate::error::failure;
 
 /// What the program is called with to be an agent.
 pub const AGENT: &str = "agent";
-/// No agent there: the program is to be sent. System and kind of processor follow, and [`GZIP`].
+/// No agent there: a program is to be sent. Its hash follows, and [`GZIP`].
 pub const NEED_LINE: &str = "carrack-need";
+/// No agent there, and none of the programs starts there. System, kind of processor and C library follow.
+pub const UNFIT_LINE: &str = "carrack-unfit";
 /// Ends [`NEED_LINE`] where the far side unpacks what is sent.
 pub const GZIP: &str = "gzip";
 /// No agent there, and none may be sent.
@@ -56,17 +59,29 @@ const OLD: &str = "old() { for f in push.????????; do \
 
 /// Leaves `$z`, the number of bytes that come compressed, empty where `gzip` is missing, or does not
 /// give back what it was given.
-const UNPACKS: &str = "[ \"$(echo $n | gzip -c 2>/dev/null | gzip -dc 2>/dev/null)\" = $n ] || z=; ";
+const UNPACKS: &str = "[ -z \"$z\" ] || [ \"$(echo $n | gzip -c 2>/dev/null | gzip -dc 2>/dev/null)\" = $n ] || z=; ";
 
 /// What comes, as it is to be kept. `head` takes the announced bytes and no more.
 const TAKE: &str = "take() { if [ \"$z\" ]; then head -c $z | gzip -dc; else head -c $s; fi; }; ";
 
-/// The line. `verb` is what the program is called with there; a program that does not know it does not fit. `program`
-/// is what is sent where there is none; `None` where none may be.
+/// What the host is, `$y`, and which C library it has, `$l`: `glibc 2.17`, `musl`, or empty where it does not tell.
+const HOST: &str = "y=\"$(uname -s) $(uname -m)\"; \
+     l=$(getconf GNU_LIBC_VERSION 2>/dev/null) || l=$(ldd --version 2>&1 | head -n 1); \
+     case $l in glibc*) ;; *GNU*|*GLIBC*) l=\"glibc ${l##* }\";; musl*) l=musl;; *) l=;; esac; ";
+
+/// Whether the C library is glibc 2 of at least the second number `$1`. One that does not tell is tried.
+const FITS: &str = "fits() { case $l in \"\") ;; \"glibc 2.\"*) [ ${l#glibc 2.} -ge $1 ] 2>/dev/null || [ $? = 2 ];; \
+     *) false;; esac; }; ";
+
+/// Takes the first program that fits.
+const PICK: &str = "pick() { [ \"$h\" ] || { h=agent-$1; s=$2; k=\"$3 $2\"; z=$4; }; }; ";
+
+/// The line. `verb` is what the program is called with there; a program that does not know it does not fit. `programs`
+/// are those of which one is sent where there is none; empty where none may be.
 ///
 /// # Errors
 /// When the path given for the program cannot stand in it.
-pub fn script(verb: &str, nonce: &str, reach: &Reach, program: Option<&Program>) -> Result<String, Failure> {
+pub fn script(verb: &str, nonce: &str, reach: &Reach, programs: &[Program]) -> Result<String, Failure> {
     // First, one more process: where there can be none, the shell says so, and is heard.
     let mut script = format!(
         "(:) || exit 71; n={nonce}; hi() {{ [ \"$(\"$@\" --hello $n --supports {PROTOCOL_VERSION} </dev/null)\" = $n ]; }}; \
@@ -76,17 +91,24 @@ pub fn script(verb: &str, nonce: &str, reach: &Reach, program: Option<&Program>)
         let _ = write!(script, "c={}; by; ", quoted(path)?);
     }
     script += "c=$(command -v carrack 2>/dev/null) && by; ";
-    let Some(program) = program else {
+    if programs.is_empty() {
         let _ = write!(script, "echo; echo {MISSING_LINE} $n; exit 127");
         return Ok(script);
-    };
-    let Program { hash, size, cksum, .. } = program;
-    let compressed = program.gzip_size().map(|size| size.to_string()).unwrap_or_default();
+    }
+    script += HOST;
+    script += FITS;
+    script += PICK;
+    script += "h=; ";
+    for program in programs {
+        let Program { hash, size, cksum, kind, .. } = program;
+        let HostKind { system, machine, .. } = kind;
+        let fits = kind.glibc.map(|minor| format!("fits {minor} && ")).unwrap_or_default();
+        let packed = program.gzip_size().map(|size| size.to_string()).unwrap_or_default();
+        let _ = write!(script, "[ \"$y\" = \"{system} {machine}\" ] && {fits}pick {hash} {size} {cksum} {packed}; ");
+    }
+    let _ = write!(script, "[ \"$h\" ] || {{ echo; echo {UNFIT_LINE} $n $y $l; exit 127; }}; ");
     let short = &nonce[..nonce.len().min(8)];
-    let _ = write!(
-        script,
-        "h=agent-{hash}; s={size}; z={compressed}; k=\"{cksum} {size}\"; t=push.{short}; u=$(id -u); w=$PWD; o=; g=; m=; "
-    );
+    let _ = write!(script, "t=push.{short}; u=$(id -u); w=$PWD; o=; g=; m=; ");
     script += OWN;
     script += AT;
     script += SAME;
@@ -109,10 +131,8 @@ pub fn script(verb: &str, nonce: &str, reach: &Reach, program: Option<&Program>)
     script += "[ \"$g\" ] || { d=$(mktemp -d \"${TMPDIR:-/tmp}/carrack.XXXXXX\" 2>&1) && \
          { r=$(room 2>&1) && at \"$d\" && g=1 && o=--once || rmdir \"$d\"; } || m=\"$m$d\"; }; ";
     script += "[ \"$g\" ] && { m=; ";
-    if program.gzip_size().is_some() {
-        script += UNPACKS;
-    }
-    let _ = write!(script, "echo; echo {NEED_LINE} $n $(uname -s) $(uname -m) ${{z:+{GZIP}}}; ");
+    script += UNPACKS;
+    let _ = write!(script, "echo; echo {NEED_LINE} $n ${{h#agent-}} ${{z:+{GZIP}}}; ");
     let _ = write!(
         script,
         "take 1<>$t && {{ same $t || {{ echo $d: it did not come whole >&2; false; }}; }} && \
@@ -143,18 +163,27 @@ fn quoted(path: &str) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+    use std::sync::Arc;
+
+    use carrack_core::agents::AgentProgram;
 
     use super::*;
-    use carrack_core::request::SlimProgram;
 
-    static SLIM: SlimProgram =
-        SlimProgram { gzip: b"packed", size: 70, blake3: [0xab; 32], cksum: 1, unpack: |_| None };
+    fn agent(system: &'static str, machine: &'static str, glibc: Option<u32>) -> Program {
+        let kind = HostKind { system: system.into(), machine: machine.into(), glibc };
+        let gzip = Arc::new(|| Ok(b"packed"[..].into()));
+        let hash = blake3::hash(format!("{kind}").as_bytes());
+        let (size, cksum, unpack) = (70, 1, |_: &[u8]| None);
+        let agent = AgentProgram { kind, gzip_size: 6, gzip, size, blake3: *hash.as_bytes(), cksum, unpack };
+        Program::agent(Box::leak(Box::new(agent)))
+    }
 
     #[test]
     fn script_survives_any_login_shell() {
         let reach = Reach { remote_path: Some("~/bin/my \"carrack\" $x".into()), ..Reach::default() };
-        for program in [None, Some(Program::itself(b"binary".to_vec())), Some(Program::slim(&SLIM))] {
-            let script = script(AGENT, "abc", &reach, program.as_ref()).unwrap();
+        let several = vec![agent("Linux", "x86_64", Some(17)), agent("Linux", "aarch64", None)];
+        for programs in [vec![], vec![Program::itself(b"binary".to_vec())], several] {
+            let script = script(AGENT, "abc", &reach, &programs).unwrap();
             assert!(!script.contains(['\'', '!', '\n']), "{script}");
             assert!(script.contains("c=\"$HOME/bin/my \\\"carrack\\\" \\$x\""), "{script}");
             let parsed = Command::new("sh").args(["-n", "-c", &script]).status().unwrap();
@@ -165,10 +194,55 @@ mod tests {
 
     #[test]
     fn script_names_nothing_that_was_not_compared_run_and_synced() {
-        let program = Program::itself(b"binary".to_vec());
-        let script = script(AGENT, "abc", &Reach::default(), Some(&program)).unwrap();
+        let programs = [Program::itself(b"binary".to_vec())];
+        let script = script(AGENT, "abc", &Reach::default(), &programs).unwrap();
         let place = |words: &str| script.find(words).unwrap_or_else(|| panic!("{words} is missing: {script}"));
         let steps = ["take 1<>$t", "same $t", "hi ./$t agent --sync", "mv -f $t $h", "&& go; rm -f $t"].map(place);
         assert!(steps.is_sorted(), "{script}");
+    }
+
+    /// The first line that a host prints which says this of itself.
+    fn asked(uname: &str, getconf: &str, ldd: &str) -> String {
+        let programs =
+            [agent("Linux", "x86_64", Some(17)), agent("Linux", "x86_64", None), agent("Linux", "aarch64", Some(28))];
+        let known: Vec<(String, HostKind)> = programs.iter().map(|of| (of.hash.clone(), of.kind.clone())).collect();
+        let line = script(AGENT, "abc", &Reach::default(), &programs).unwrap();
+        let cache = tempfile::tempdir().unwrap();
+        let tools = format!(
+            "uname() {{ case $1 in -s) echo {};; *) echo {};; esac; }}; getconf() {{ {getconf}; }}; ldd() {{ {ldd}; }}; ",
+            uname.split(' ').next().unwrap(),
+            uname.split(' ').next_back().unwrap()
+        );
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{tools}{line}")]).env("XDG_CACHE_HOME", cache.path()).env("PATH", "/usr/bin:/bin");
+        let said = shell.stdin(std::process::Stdio::null()).output().unwrap();
+        let said = String::from_utf8(said.stdout).unwrap();
+        let line = said.lines().find(|line| line.contains(" abc")).unwrap_or_else(|| panic!("{said}"));
+        let line = line.replace(" abc", "");
+        known.iter().fold(line, |line, (hash, kind)| line.replace(hash.as_str(), &kind.to_string()))
+    }
+
+    #[test]
+    fn script_asks_for_what_starts_there() {
+        let (old, new) = ("echo glibc 2.12", "echo glibc 2.35");
+        let none = "return 127";
+        let ubuntu = "echo \"ldd (Ubuntu GLIBC 2.35-0ubuntu3.1) 2.35\"; echo more";
+        let musl = "echo \"musl libc (x86_64)\" >&2; return 1";
+        for (uname, getconf, ldd, expected) in [
+            ("Linux x86_64", new, none, "carrack-need Linux x86_64 (glibc 2.17) gzip"),
+            ("Linux x86_64", "echo glibc 2.17", none, "carrack-need Linux x86_64 (glibc 2.17) gzip"),
+            ("Linux x86_64", old, none, "carrack-need Linux x86_64 gzip"),
+            ("Linux x86_64", none, musl, "carrack-need Linux x86_64 gzip"),
+            ("Linux aarch64", new, none, "carrack-need Linux aarch64 (glibc 2.28) gzip"),
+            ("Linux aarch64", none, ubuntu, "carrack-need Linux aarch64 (glibc 2.28) gzip"),
+            ("Linux aarch64", "echo glibc 2.34.9000", none, "carrack-need Linux aarch64 (glibc 2.28) gzip"),
+            ("Linux aarch64", none, none, "carrack-need Linux aarch64 (glibc 2.28) gzip"),
+            ("Linux aarch64", old, none, "carrack-unfit Linux aarch64 glibc 2.12"),
+            ("Linux aarch64", none, musl, "carrack-unfit Linux aarch64 musl"),
+            ("Linux riscv64", new, none, "carrack-unfit Linux riscv64 glibc 2.35"),
+            ("Darwin x86_64", none, none, "carrack-unfit Darwin x86_64"),
+        ] {
+            assert_eq!(asked(uname, getconf, ldd), expected, "{uname}: {getconf}: {ldd}");
+        }
     }
 }

@@ -1,11 +1,13 @@
-//! The program that an ssh host without an agent is sent: what it is known by there, and its bytes as they travel.
+//! The programs that an ssh host without an agent may be sent: what each is known by there, and its bytes as they
+//! travel.
 
 use std::borrow::Cow;
 use std::io;
 
+use carrack_core::agents::{AgentProgram, HostKind};
 use carrack_core::location::SshHost;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
-use carrack_core::request::{Push, SlimProgram};
+use carrack_core::request::Push;
 use data_encoding::HEXLOWER;
 
 use crate::error::{describe, failure};
@@ -18,67 +20,75 @@ pub struct Program {
     pub cksum: u32,
     /// Its length, in bytes.
     pub size: u64,
+    /// Where it starts.
+    pub kind: HostKind,
     content: Content,
 }
 
 enum Content {
     /// This program's own file.
     Itself(Vec<u8>),
-    Slim(&'static SlimProgram),
+    Agent(&'static AgentProgram),
 }
 
 impl Program {
-    /// What `push` asks for; `None` where nothing may be sent.
+    /// What `push` asks for: nothing where nothing may be sent.
     ///
     /// # Errors
     /// When this program's own file cannot be read.
-    pub fn new(push: Push, host: &SshHost) -> Result<Option<Self>, Failure> {
+    pub fn of(push: Push, host: &SshHost) -> Result<Vec<Self>, Failure> {
         match push {
-            Push::Never => Ok(None),
-            Push::Itself(read) => own_file(host, read).map(|bytes| Some(Self::itself(bytes))),
-            Push::Slim(program) => Ok(Some(Self::slim(program))),
+            Push::Never => Ok(Vec::new()),
+            Push::Itself(read) => own_file(host, read).map(|bytes| vec![Self::itself(bytes)]),
+            Push::Agents(agents) => Ok(agents.iter().map(Self::agent).collect()),
         }
     }
 
     pub(super) fn itself(bytes: Vec<u8>) -> Self {
         let hash = hash(blake3::hash(&bytes).as_bytes());
-        Self { hash, cksum: posix_checksum(&bytes), size: bytes.len() as u64, content: Content::Itself(bytes) }
+        let (cksum, size, kind) = (posix_checksum(&bytes), bytes.len() as u64, HostKind::own());
+        Self { hash, cksum, size, kind, content: Content::Itself(bytes) }
     }
 
-    pub(super) fn slim(program: &'static SlimProgram) -> Self {
-        let hash = hash(&program.blake3);
-        Self { hash, cksum: program.cksum, size: program.size, content: Content::Slim(program) }
+    pub(super) fn agent(agent: &'static AgentProgram) -> Self {
+        let AgentProgram { kind, size, cksum, blake3, .. } = agent;
+        Self { hash: hash(blake3), cksum: *cksum, size: *size, kind: kind.clone(), content: Content::Agent(agent) }
     }
 
-    /// Whether it is the slim program.
+    /// Whether it is a slim program.
     pub fn is_slim(&self) -> bool {
-        matches!(self.content, Content::Slim(_))
+        matches!(self.content, Content::Agent(_))
     }
 
     /// How many bytes travel where the far side can unpack them; `None` where it is not there compressed.
     pub fn gzip_size(&self) -> Option<u64> {
         match &self.content {
             Content::Itself(_) => None,
-            Content::Slim(program) => Some(program.gzip.len() as u64),
+            Content::Agent(agent) => Some(agent.gzip_size),
         }
     }
 
     /// The bytes that travel: compressed, or as they are kept.
     ///
     /// # Errors
-    /// When what this program carries is damaged.
+    /// When what this program carries is damaged, or what was added to it cannot be read.
     pub fn bytes(&self, compressed: bool) -> Result<Cow<'_, [u8]>, Failure> {
-        match &self.content {
-            Content::Itself(bytes) => Ok(bytes.into()),
-            Content::Slim(program) if compressed => Ok(program.gzip.into()),
-            Content::Slim(program) => (program.unpack)(program.gzip)
-                .filter(|bytes| bytes.len() as u64 == self.size)
-                .map(Cow::Owned)
-                .ok_or_else(|| {
-                    let message = "the program for other hosts that this one carries is damaged";
-                    failure(ErrorCode::AgentMissing, Side::Command, message).for_reason(Reason::OwnFileDamaged)
-                }),
+        let agent = match &self.content {
+            Content::Itself(bytes) => return Ok(bytes.into()),
+            Content::Agent(agent) => agent,
+        };
+        let gzip = (agent.gzip)().map_err(|error| {
+            let message = format!("the agent for {} cannot be read: {}", self.kind, describe(&error));
+            failure(ErrorCode::AgentMissing, Side::Command, message).for_reason(Reason::OwnFileUnreadable)
+        })?;
+        if compressed && gzip.len() as u64 == agent.gzip_size {
+            return Ok(gzip);
         }
+        let unpacked = (agent.unpack)(&gzip).filter(|bytes| bytes.len() as u64 == self.size && !compressed);
+        unpacked.map(Cow::Owned).ok_or_else(|| {
+            let message = format!("the agent for {} that this program has is damaged", self.kind);
+            failure(ErrorCode::AgentMissing, Side::Command, message).for_reason(Reason::OwnFileDamaged)
+        })
     }
 }
 

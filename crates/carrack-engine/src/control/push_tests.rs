@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use carrack_core::agents::{AgentProgram, HostKind};
 use carrack_core::location::SshHost;
 use carrack_core::report::{ErrorCode, Failure, ProgramSent};
-use carrack_core::request::{Push, Reach, SlimProgram};
+use carrack_core::request::{Push, Reach};
 
 use super::program::Program;
 use super::ssh;
@@ -59,9 +60,9 @@ impl Far {
     }
 
     /// Brings up an agent; tells what was sent, and how many bytes reached the far side.
-    fn start(&self, program: &'static SlimProgram) -> Result<(Option<ProgramSent>, u64), Failure> {
+    fn start(&self, program: &'static AgentProgram) -> Result<(Option<ProgramSent>, u64), Failure> {
         let rsh = self.path("bin/rsh").display().to_string();
-        let reach = Reach { rsh: vec![rsh], push: Push::Slim(program), ..Reach::default() };
+        let reach = Reach { rsh: vec![rsh], push: Push::Agents(std::slice::from_ref(program)), ..Reach::default() };
         let note: Arc<dyn Fn(String) + Send + Sync> = Arc::new(|_| {});
         let session = ssh::start(&SshHost { user: None, host: "far".into() }, &reach, &Stop::new(), &note)?;
         // When its input has ended and it is gone, all that it got has been counted.
@@ -70,7 +71,7 @@ impl Far {
         Ok((session.sent, std::fs::metadata(self.path("heard")).unwrap().len()))
     }
 
-    fn fails(&self, program: &'static SlimProgram, words: &str) {
+    fn fails(&self, program: &'static AgentProgram, words: &str) {
         let Err(failure) = self.start(program) else { panic!("it started") };
         assert_eq!(failure.code, ErrorCode::AgentMissing, "{failure:?}");
         assert!(failure.message().contains(words), "{failure:?}");
@@ -105,12 +106,15 @@ fn agent() -> Vec<u8> {
 }
 
 /// A slim program whose compressed form has gone through `change`.
-fn slim(bytes: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> &'static SlimProgram {
+fn slim(bytes: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> &'static AgentProgram {
     let known = Program::itself(bytes.to_vec());
     let mut packed = gzip(&["-9nc"], bytes).unwrap();
     change(&mut packed);
-    Box::leak(Box::new(SlimProgram {
-        gzip: packed.leak(),
+    let packed: &'static [u8] = packed.leak();
+    Box::leak(Box::new(AgentProgram {
+        kind: HostKind::own(),
+        gzip_size: packed.len() as u64,
+        gzip: Arc::new(|| Ok(packed.into())),
         size: known.size,
         blake3: *blake3::hash(bytes).as_bytes(),
         cksum: known.cksum,
@@ -123,7 +127,7 @@ fn push_sends_compressed_program_once_and_counts_bytes() {
     let (far, bytes) = (Far::new(), agent());
     let program = slim(&bytes, |_| {});
     let (sent, heard) = far.start(program).unwrap();
-    let packed = program.gzip.len() as u64;
+    let packed = program.gzip_size;
     let told = ProgramSent { host: "far".into(), slim: true, bytes: packed, size: program.size, compressed: true };
     assert_eq!((sent, heard), (Some(told), packed));
     assert!(packed < program.size / 10);
@@ -184,4 +188,21 @@ fn push_reports_disk_that_is_full_while_unpacking() {
         format!("[ $1 = -c ] && exec /bin/gzip -c\n[ -e {asked} ] && exec /bin/gzip -dc >/dev/full\n:>{asked}");
     far.tool("gzip", &format!("{script}\nexec /bin/gzip -dc"));
     far.fails(slim(&agent(), |_| {}), "No space left on device");
+}
+
+/// It came whole, and the loader of the far side refuses it: nothing is kept, and the sentence is about the host.
+#[test]
+fn push_tells_of_an_agent_that_does_not_start_in_a_sentence() {
+    let version = "/lib64/libc.so.6: version \\`GLIBC_2.17' not found (required by $0)";
+    for (script, words) in [
+        (
+            format!("echo \"$0: {version}\" >&2; exit 1"),
+            "C library is too old for Carrack's agent: it has no GLIBC_2.17",
+        ),
+        ("echo \"sh: 1: $0: Exec format error\" >&2; exit 126".to_owned(), "does not run programs for the processor"),
+    ] {
+        let mut agent = format!("#!/bin/sh\n{script}\n").into_bytes();
+        agent.extend_from_slice(&self::agent());
+        Far::new().fails(slim(&agent, |_| {}), words);
+    }
 }

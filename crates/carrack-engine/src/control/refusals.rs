@@ -3,6 +3,7 @@
 //! ssh ends with 255 whatever went wrong, so its words decide. Of the locale it takes the character set alone: they are
 //! the same in every language. Only what is listed here counts; whatever else it says may pass.
 
+use carrack_core::agents::HostKind;
 use carrack_core::report::ErrorCode;
 
 /// Lines of OpenSSH: how one starts, what stands in it, how it ends, and what it means.
@@ -49,6 +50,44 @@ const NO_PROCESS: [&str; 4] = [
 /// Whether a far shell has said that its host has no process left.
 pub fn lacks_processes<'a>(mut lines: impl Iterator<Item = &'a str>) -> bool {
     lines.any(|line| NO_PROCESS.iter().any(|end| line.ends_with(end)))
+}
+
+/// What shells say of a program whose loader (`ld-linux-x86-64.so.2` and the like) is not there: dash, busybox, bash.
+const NO_LOADER: [&str; 3] =
+    [": not found", ": No such file or directory", ": cannot execute: required file not found"];
+/// What they say of a program for another kind of processor.
+const OTHER_PROCESSOR: [&str; 2] = ["Exec format error", "cannot execute binary file"];
+
+/// Why a program that came whole does not start, if the far side's loader or shell has said so.
+pub fn of_loader<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+    // ./push.01234567: /lib64/libc.so.6: version `GLIBC_2.34' not found (required by ./push.01234567)
+    let lacking = |line: &'a str| line.split_once(": version `").and_then(|(_, rest)| rest.split_once("' not found"));
+    if let Some((version, _)) = lines.clone().find_map(lacking) {
+        return Some(format!("that host's C library is too old for Carrack's agent: it has no {version}"));
+    }
+    let is_of_program = |line: &&str| line.contains("./push.");
+    let mut of_program = lines.filter(is_of_program);
+    if of_program.clone().any(|line| OTHER_PROCESSOR.iter().any(|words| line.contains(words))) {
+        return Some("that host does not run programs for the processor that its `uname -m` names".to_owned());
+    }
+    of_program
+        .any(|line| NO_LOADER.iter().any(|end| line.ends_with(end)))
+        .then(|| "that host does not have the loader of glibc, which Carrack's agent needs".to_owned())
+}
+
+/// Why none of the programs starts on a host that has described itself: system, kind of processor, C library.
+pub fn of_unfit<'a>(described: &[&str], kinds: impl Iterator<Item = &'a HostKind> + Clone) -> String {
+    let (system, machine, library) = match described {
+        [system, machine, library @ ..] => (*system, *machine, library.join(" ")),
+        _ => ("", "", String::new()),
+    };
+    let of_machine = kinds.clone().filter(|kind| kind.system == system && kind.machine == machine);
+    if let Some(minor) = of_machine.filter_map(|kind| kind.glibc).min() {
+        return format!("that host has {library}; Carrack's agent needs glibc 2.{minor}");
+    }
+    let mut known: Vec<String> = kinds.map(|kind| format!("{} {}", kind.system, kind.machine)).collect();
+    known.dedup();
+    format!("that host is {system} {machine}; this carrack has agents for {} alone", known.join(", "))
 }
 
 /// Whether these words of a resolver say that there is no such name.
@@ -112,6 +151,26 @@ mod tests {
             assert!(lacks_processes(["Last login: today", line].into_iter()), "{line}");
         }
         assert!(!lacks_processes(["sh: 1: carrack: not found", "fork: spoon"].into_iter()));
+    }
+
+    #[test]
+    fn program_that_does_not_start_is_told_of_in_a_sentence() {
+        for (line, words) in [
+            (
+                "./push.0123abcd: /lib64/libc.so.6: version `GLIBC_2.34' not found (required by ./push.0123abcd)",
+                "it has no GLIBC_2.34",
+            ),
+            ("sh: 1: ./push.0123abcd: not found", "loader of glibc"),
+            ("sh: ./push.0123abcd: No such file or directory", "loader of glibc"),
+            ("sh: 1: ./push.0123abcd: Exec format error", "uname -m"),
+            ("sh: ./push.0123abcd: cannot execute binary file: Exec format error", "uname -m"),
+        ] {
+            let told = of_loader(["Welcome", line, "bye"].into_iter()).unwrap_or_else(|| panic!("{line}"));
+            assert!(told.contains(words), "{told}");
+        }
+        for line in ["sh: 1: find: not found", "mkdir: cannot create directory: No such file or directory", "hello"] {
+            assert_eq!(of_loader([line].into_iter()), None);
+        }
     }
 
     #[test]

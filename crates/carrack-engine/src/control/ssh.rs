@@ -22,7 +22,7 @@ use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_sys::threads;
 use data_encoding::HEXLOWER;
 
-use super::bootstrap::{AGENT, FAILED_LINE, GZIP, MISSING_LINE, NEED_LINE, script};
+use super::bootstrap::{AGENT, FAILED_LINE, GZIP, MISSING_LINE, NEED_LINE, UNFIT_LINE, script};
 use super::program::Program;
 use super::refusals;
 use crate::error::{describe, failure, failure_unless_limited, system_failure};
@@ -61,7 +61,6 @@ pub struct SshChild {
 }
 
 impl SshChild {
-    /// Kills it: whoever waits for its output wakes up.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -117,8 +116,8 @@ pub fn start_as(
     note: &Arc<dyn Fn(String) + Send + Sync>,
 ) -> Result<SshSession, Failure> {
     let nonce = nonce()?;
-    let offered = Program::new(reach.push, host)?;
-    let script = script(verb, &nonce, reach, offered.as_ref())?;
+    let offered = Program::of(reach.push, host)?;
+    let script = script(verb, &nonce, reach, &offered)?;
     let mut command = command(host, reach)?;
     command.arg(format!("exec sh -c '{script}'"));
     let program = reach.rsh.join(" ");
@@ -156,7 +155,7 @@ pub fn start_as(
         patience: reach.connect_timeout,
         stop: stop.clone(),
     };
-    let sent = starting.bring_up(offered.as_ref(), note).inspect_err(|_| {
+    let sent = starting.bring_up(&offered, note).inspect_err(|_| {
         // A login that nobody waits for any more may hang for as long as it likes.
         if stop.requested().is_some() {
             starting.child.terminate();
@@ -296,7 +295,7 @@ struct Starting<'a> {
 impl Starting<'_> {
     fn bring_up(
         &mut self,
-        offered: Option<&Program>,
+        offered: &[Program],
         note: &Arc<dyn Fn(String) + Send + Sync>,
     ) -> Result<Option<ProgramSent>, Failure> {
         let mut sent = None;
@@ -309,41 +308,55 @@ impl Starting<'_> {
                 continue;
             }
             let rest: Vec<&str> = words.collect();
-            match (word.as_str(), offered) {
-                (AGENT_LINE, _) => return Ok(sent),
-                (NEED_LINE, Some(_)) if sent.is_some() => return Err(self.refusal("it asked for the program twice")),
-                (NEED_LINE, Some(program)) => sent = Some(self.send(program, &rest, note)?),
-                (MISSING_LINE, _) => {
+            match word.as_str() {
+                AGENT_LINE => return Ok(sent),
+                NEED_LINE if sent.is_some() => return Err(self.refusal("it asked for a program twice")),
+                NEED_LINE => {
+                    let asked = offered.iter().find(|program| rest.first() == Some(&program.hash.as_str()));
+                    let program = asked.ok_or_else(|| self.refusal("it asked for another program"))?;
+                    sent = Some(self.send(program, rest.contains(&GZIP), note)?);
+                }
+                UNFIT_LINE => {
+                    let why = refusals::of_unfit(&rest, offered.iter().map(|program| &program.kind));
+                    return Err(self.failure_of(ErrorCode::AgentMissing, why).for_reason(Reason::AgentNotFitting));
+                }
+                MISSING_LINE => {
                     let missing = self.failure_of(ErrorCode::AgentMissing, self.looked.clone());
                     return Err(missing.for_reason(Reason::AgentNotSent));
                 }
-                (FAILED_LINE, _) => {
-                    self.settle();
-                    let why = format!(
-                        "the agent could not be kept and run there, neither in its cache directory (XDG_CACHE_HOME or ~/.cache) nor in \
-                         XDG_RUNTIME_DIR, TMPDIR, /tmp or /var/tmp: {}",
-                        self.last_words()
-                    );
-                    return Err(self.failure_of(ErrorCode::AgentMissing, why).for_reason(Reason::AgentNotKept));
-                }
+                FAILED_LINE => return Err(self.not_started()),
                 _ => {}
             }
         }
     }
 
-    /// Sends the program that was asked for, to a machine `described` by the far side.
+    /// What was sent, or was there, has not said what it is.
+    fn not_started(&mut self) -> Failure {
+        self.settle();
+        let refusal = {
+            let messages = lock(&self.messages);
+            refusals::of_loader(messages.iter().map(String::as_str))
+        };
+        if let Some(why) = refusal {
+            return self.failure_of(ErrorCode::AgentMissing, why).for_reason(Reason::AgentNotFitting);
+        }
+        let why = format!(
+            "the agent could not be kept and run there, neither in its cache directory (XDG_CACHE_HOME or ~/.cache) nor in \
+             XDG_RUNTIME_DIR, TMPDIR, /tmp or /var/tmp: {}",
+            self.last_words()
+        );
+        self.failure_of(ErrorCode::AgentMissing, why).for_reason(Reason::AgentNotKept)
+    }
+
+    /// Sends the program that was asked for.
     fn send(
         &mut self,
         program: &Program,
-        described: &[&str],
+        unpacks: bool,
         note: &Arc<dyn Fn(String) + Send + Sync>,
     ) -> Result<ProgramSent, Failure> {
-        let (machine, compressed) = match described {
-            [machine @ .., GZIP] => (machine, program.gzip_size()),
-            machine => (machine, None),
-        };
-        self.check_machine(machine)?;
-        let bytes = program.bytes(compressed.is_some())?;
+        let compressed = unpacks && program.gzip_size().is_some();
+        let bytes = program.bytes(compressed)?;
         let which = if program.is_slim() { "a small one" } else { "this one" };
         let mebibytes = bytes.len() as f64 / f64::from(1 << 20);
         // The far side chooses the directory: the first of several that is fit.
@@ -357,22 +370,8 @@ impl Starting<'_> {
             slim: program.is_slim(),
             bytes: self.push(&bytes)?,
             size: program.size,
-            compressed: compressed.is_some(),
+            compressed,
         })
-    }
-
-    fn check_machine(&self, described: &[&str]) -> Result<(), Failure> {
-        let system = if cfg!(target_os = "macos") { "Darwin" } else { "Linux" };
-        let machine = match std::env::consts::ARCH {
-            "aarch64" if cfg!(target_os = "macos") => "arm64",
-            other => other,
-        };
-        if described == [system, machine] {
-            return Ok(());
-        }
-        let theirs = described.join(" ");
-        let why = format!("{}, and this one ({system} {machine}) does not run there ({theirs})", self.looked);
-        Err(self.failure_of(ErrorCode::AgentMissing, why).for_reason(Reason::AgentNotFitting))
     }
 
     /// Sends bytes; tells how many went through the pipe. As long as something is taken, that is not the silence

@@ -24,21 +24,39 @@ const LOAD: &str = "load";
 const SYNC: Switch = Switch::new("sync", "Sync the program's own file before answering");
 const ONCE: Switch = Switch::new("once", "Remove the program's own file, and its directory");
 
-/// What clap knows of it. Not for people, and free to change with the protocol.
+/// What clap knows of it. Its flags are not for people, and free to change with the protocol.
 pub fn command() -> Command {
-    Command::new("agent")
-        .hide(true)
-        .about("Speak the protocol on standard input and output")
-        .arg(Arg::new(HELLO).long(HELLO).value_name("NONCE").required_unless_present(SUPPORTS))
-        .arg(Arg::new(SUPPORTS).long(SUPPORTS).value_name("N").value_parser(clap::value_parser!(u32)))
-        .arg(Arg::new(IN).long(IN).value_name("DIR").value_parser(clap::value_parser!(PathBuf)))
-        .arg(Arg::new(PART).long(PART).value_name("WORD").value_parser([LOAD]))
-        .args([SYNC.arg(), ONCE.arg()])
+    let flags = [
+        Arg::new(HELLO).long(HELLO).value_name("NONCE").required_unless_present(SUPPORTS),
+        Arg::new(SUPPORTS).long(SUPPORTS).value_name("N").value_parser(clap::value_parser!(u32)),
+        Arg::new(IN).long(IN).value_name("DIR").value_parser(clap::value_parser!(PathBuf)),
+        Arg::new(PART).long(PART).value_name("WORD").value_parser([LOAD]),
+        SYNC.arg(),
+        ONCE.arg(),
+    ];
+    let agent = Command::new("agent").args(flags.map(|flag| flag.hide(true)));
+    with_actions(agent)
+}
+
+/// What people do with it.
+#[cfg(feature = "slim-inside")]
+fn with_actions(agent: Command) -> Command {
+    super::agents::with_actions(agent)
+}
+
+/// Nothing.
+#[cfg(not(feature = "slim-inside"))]
+fn with_actions(agent: Command) -> Command {
+    agent.hide(true).about("Speak the protocol on standard input and output")
 }
 
 /// Runs the verb: the protocol on standard input and output, or only whether it is spoken. Who says so repeats the
 /// nonce: an empty file that a shell takes for a program does not.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    #[cfg(feature = "slim-inside")]
+    if let Some((action, flags)) = flags.subcommand() {
+        return super::agents::run(action, &flags);
+    }
     let nonce = flags.typed_one::<String>(HELLO).map(String::as_str).unwrap_or_default();
     if let Some(version) = flags.typed_one::<u32>(SUPPORTS) {
         if *version != PROTOCOL_VERSION {

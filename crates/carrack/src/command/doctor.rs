@@ -28,7 +28,6 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::output::lines::Lines;
 use crate::output::{format, human, json as with_type, say};
-use crate::slim;
 
 const HOST: Positional = Positional::one("host", "HOST");
 const HOST2: Positional = Positional::one("host2", "HOST2");
@@ -234,7 +233,6 @@ fn request(flags: &Flags, near: Location, far: Option<Location>) -> Result<Docto
     let second = far.clone().unwrap_or_else(|| near.clone());
     let (first, second) = credentials(flags, std::slice::from_ref(&near), &second)?;
     let reach = Reach { ports: flags.get(&PORTS)?, data_address: flags.get(&DATA_ADDRESS)?, ..reach::reach(flags)? };
-    let reach = Reach { push: slim::push(reach.push), ..reach };
     let end = |credential| EndOptions { credential, reach: reach.clone(), ..EndOptions::default() };
     let wish = Wish {
         rate: flags.get(&RATE)?.flatten().map(|rate| rate as f64),

@@ -107,7 +107,7 @@ mod tests {
         ] {
             assert!(names.contains(&format!("carrack-{verb}.1")), "{verb}");
         }
-        assert!(!names.iter().any(|name| name.contains("agent")));
+        assert!(!names.iter().any(|name| name.contains("worker")));
     }
 
     #[test]

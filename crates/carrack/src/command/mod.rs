@@ -1,6 +1,8 @@
 //! The verbs, one file each. A verb takes its flags and answers with an exit code, or with the error that ended it.
 
 mod agent;
+#[cfg(feature = "slim-inside")]
+mod agents;
 #[cfg(feature = "terminal")]
 mod bench;
 #[cfg(feature = "terminal")]

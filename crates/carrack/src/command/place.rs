@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Event, Failure};
-use carrack_core::request::{EndOptions, Reach};
+use carrack_core::request::EndOptions;
 use carrack_engine::Context;
 use carrack_engine::files::Files;
 use serde_json::{Value, json};
@@ -15,9 +15,9 @@ use super::named::VerbPlace;
 use super::reach::{self, JSON, QUIET};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
+use crate::exit;
 use crate::output::lines::Lines;
 use crate::output::{self, human, json as objects, say};
-use crate::{exit, slim};
 
 /// A file verb while it runs.
 pub struct VerbRun<'a> {
@@ -57,7 +57,7 @@ impl<'a> VerbRun<'a> {
             json,
             quiet: flags.has(&QUIET),
             out: Lines::stdout(json),
-            options: EndOptions { reach: Reach { push: slim::push(reach.push), ..reach }, ..EndOptions::default() },
+            options: EndOptions { reach, ..EndOptions::default() },
             context: context(),
             open: Vec::new(),
             done: 0,

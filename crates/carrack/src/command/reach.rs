@@ -11,6 +11,7 @@ use carrack_core::path::display_bytes;
 use carrack_core::request::{Push, Reach, are_one_node};
 use clap::{Arg, Command};
 
+use crate::agents;
 use crate::cli::duration::parse_timeout;
 use crate::cli::flag::{Switch, Value};
 use crate::cli::flags::Flags;
@@ -96,7 +97,7 @@ pub fn reach(flags: &Flags) -> Result<Reach, CommandError> {
     Ok(Reach {
         rsh: flags.get(&RSH)?.unwrap_or(default.rsh),
         remote_path: flags.get(&REMOTE_PATH)?,
-        push: if flags.has(&NO_PUSH) { Push::Never } else { Push::Itself(carrack_sys::host::own_program) },
+        push: if flags.has(&NO_PUSH) { Push::Never } else { agents::push() },
         local_address: flags.get(&BIND)?,
         connect_timeout: flags.get(&CONNECT_TIMEOUT)?.unwrap_or(default.connect_timeout),
         ..default

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use clap::Command;
 
 use super::VERBS;
-use crate::exit;
+use crate::{agents, exit};
 
 const ABOUT: &str = "Copies research data between machines: parallel, encrypted, verified";
 
@@ -41,7 +41,17 @@ Environment:
 
 ";
 
-/// What `carrack --version` prints behind the name.
+/// What `carrack --version` prints behind the name: also what hosts without carrack are sent.
+fn long_version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(|| {
+        let agents: Vec<String> = agents::inside().iter().map(|agent| agent.kind.to_string()).collect();
+        let agents = if agents.is_empty() { "none".to_owned() } else { agents.join(", ") };
+        format!("{}\nagents inside: {agents}", version())
+    });
+    &VERSION
+}
+
+/// What `carrack -V` prints behind the name.
 pub fn version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(|| {
         let protocol = carrack_core::wire::PROTOCOL_VERSION;
@@ -65,6 +75,7 @@ pub fn people_tree() -> Command {
 fn with_verbs(wanted: impl Fn(&Command) -> bool) -> Command {
     Command::new("carrack")
         .version(version())
+        .long_version(long_version())
         .about(ABOUT)
         .override_usage("carrack [OPTIONS] SRC... DST\n       carrack VERB [OPTIONS] ...")
         .help_template(TEMPLATE)
@@ -101,6 +112,6 @@ mod tests {
         for text in ["copy", "ls", "serve", "sum", "carrack://", "Exit codes:", "77", "CARRACK_"] {
             assert!(help.contains(text), "{text} is not in\n{help}");
         }
-        assert!(!help.contains("agent"), "agent is hidden");
+        assert!(help.contains("agent ") == cfg!(feature = "slim-inside"), "{help}");
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
 
-use carrack_core::request::{Push, Reach};
+use carrack_core::request::Reach;
 use carrack_service::model::BenchKind;
 use carrack_service::worker::bench::{BenchOrder, end_with, read_order};
 use carrack_service::worker::{Means, files, run as work};
@@ -29,8 +29,7 @@ pub fn command() -> Command {
 
 /// Runs the verb: an order on standard input, the task's lock as standard output.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let push = crate::slim::push(Push::Itself(carrack_sys::host::own_program));
-    let reach = Reach { push, ..Reach::default() };
+    let reach = Reach { push: crate::agents::push(), ..Reach::default() };
     if flags.has(&BENCH) {
         return measure();
     }

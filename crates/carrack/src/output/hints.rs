@@ -76,7 +76,7 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::DialsOnlyAsker => "whoever runs the node may allow more (--dial-to)",
         Reason::AgentNotSent => "install it there, name it by --remote-path, or leave --no-push out",
         Reason::AgentNotKept => "install carrack there, or name it by --remote-path",
-        Reason::AgentNotFitting => "install carrack there",
+        Reason::AgentNotFitting => "bring one that starts there by `carrack agent add`, or install carrack there",
         Reason::AgentSilent => "If a password or a slow login needs longer, raise --connect-timeout",
         Reason::AgentEnded => "mend that, serve that host with `carrack serve`, or use another account",
         Reason::SshRefused => "Not tried again: an ssh to that host by hand must work without it",

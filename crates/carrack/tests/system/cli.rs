@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::support::node::Node;
 use crate::support::running::InTime;
-use crate::support::{Sandbox, same_tree, tool, tree};
+use crate::support::{Sandbox, same_tree, slim_program, tool, tree};
 
-const VERBS: [&str; 25] = [
+const VERBS: [&str; 26] = [
     "copy",
     "gc",
     "ls",
@@ -33,6 +33,7 @@ const VERBS: [&str; 25] = [
     "login",
     "logout",
     "whoami",
+    "agent",
     "completions",
     "man",
 ];
@@ -290,7 +291,7 @@ fn completions_and_manual_pages_know_every_verb() {
         for word in VERBS.iter().chain(&["streams", "token-file", "read-only"]) {
             assert!(script.contains(word), "{word} is not in the script for {shell}");
         }
-        assert!(!script.contains("agent"), "{shell}: a verb that is not for people");
+        assert!(!script.contains("supports"), "{shell}: a flag that is not for people");
     }
     let script = sandbox.write("completion", sandbox.ok(["completions", "bash"]).stdout);
     tool(Command::new("bash").arg("-n").arg(script));
@@ -313,6 +314,7 @@ fn completions_and_manual_pages_know_every_verb() {
     let below = [
         ("task", "cancel clone events items list pause resume retry show submit update wait watch"),
         ("endpoint", "add edit list rm show test"),
+        ("agent", "list add"),
         ("timer", "create list pause resume rm show"),
         ("service", "backup check config config-check config-show restore token token-create token-list token-revoke"),
         ("service", "user user-add user-edit user-link user-list user-logout user-password"),
@@ -331,13 +333,15 @@ fn completions_and_manual_pages_know_every_verb() {
 #[test]
 fn version_and_help() {
     let sandbox = Sandbox::new();
-    let version = sandbox.ok(["--version"]).stdout;
+    let version = sandbox.ok(["-V"]).stdout;
     // carrack 0.1.0 (COMMIT) protocol 1, or (COMMIT, modified)
     let (number, rest) = version.strip_prefix("carrack ").unwrap().split_once(" (").unwrap();
     let (commit, revision) = rest.trim_end().split_once(") protocol ").unwrap();
     assert!(number.split('.').count() == 3 && !commit.is_empty(), "{version}");
     assert!(revision.parse::<u32>().is_ok(), "{version}");
-    assert_eq!(sandbox.ok(["-V"]).stdout, version);
+    let long = sandbox.ok(["--version"]).stdout;
+    let agents = long.strip_prefix(&version).unwrap().strip_prefix("agents inside: ").unwrap();
+    assert_eq!(agents.trim() == "none", slim_program().is_none(), "{long}");
     for verb in VERBS {
         // The -h of `du` is that of every du: sizes for people.
         let flag = if verb == "du" { "--help" } else { "-h" };

@@ -15,7 +15,6 @@ use crate::command::context::context;
 use crate::command::copy::options::{DATA_ADDRESS, DIGEST, ENCRYPT, LINK, PORTS, STREAMS};
 use crate::command::reach::{self, credential, reach};
 use crate::error::CommandError;
-use crate::slim;
 
 const A: Positional = Positional::one("a", "A");
 const B: Positional = Positional::one("b", "B");
@@ -85,7 +84,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
 /// A usage error in the flags.
 pub fn options(flags: &Flags, end: &EndOptions) -> Result<CopyOptions, CommandError> {
     let reach = Reach { ports: flags.get(&PORTS)?, data_address: flags.get(&DATA_ADDRESS)?, ..reach(flags)? };
-    let end = EndOptions { reach: Reach { push: slim::push(reach.push), ..reach }, ..end.clone() };
+    let end = EndOptions { reach, ..end.clone() };
     let default = CopyOptions::default();
     let digest = flags.get(&DIGEST)?.unwrap_or(default.digest);
     Ok(CopyOptions {

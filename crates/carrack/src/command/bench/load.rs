@@ -8,7 +8,6 @@ use carrack_core::credential::Credential;
 use carrack_core::location::{Location, SshHost};
 use carrack_core::options::Streams;
 use carrack_core::path::display_bytes;
-use carrack_core::request::Reach;
 use carrack_core::words;
 use clap::Command;
 
@@ -26,7 +25,7 @@ use crate::command::copy::options::{LINK, STREAMS};
 use crate::command::reach::{self, credential, reach};
 use crate::crowd::order::{CLIENTS_MAX, ClientWay, FILES_MAX};
 use crate::error::CommandError;
-use crate::{exit, slim};
+use crate::exit;
 
 const NODE: Positional = Positional::one("node", "NODE");
 const CLIENTS: Value<u32> = Value::new("clients", "N", parse_clients, "Clients at a time [default: 10]");
@@ -190,7 +189,7 @@ fn request(flags: &Flags) -> Result<LoadRequest, CommandError> {
         retries: flags.get(&RETRIES)?,
         streams: flags.get(&STREAMS)?.and_then(Streams::fixed),
         link: flags.get(&LINK)?,
-        reach: Reach { push: slim::push(reach.push), ..reach },
+        reach,
         credential,
         scratch: scratch(flags.given(&SCRATCH).map(|given| given.value))?,
         observe: flags.get(&OBSERVE)?.unwrap_or_default(),

@@ -20,7 +20,6 @@ use crate::command::copy::options::{
 };
 use crate::command::reach::{self, reach};
 use crate::error::CommandError;
-use crate::slim;
 
 const HOST: Positional = Positional::one("host", "HOST");
 const HOST2: Positional = Positional::one("host2", "HOST2");
@@ -129,7 +128,6 @@ fn choice(flags: &Flags) -> Result<NetChoice, CommandError> {
 
 fn options(flags: &Flags, (source, destination): (Credential, Credential)) -> Result<CopyOptions, CommandError> {
     let reach = Reach { ports: flags.get(&PORTS)?, data_address: flags.get(&DATA_ADDRESS)?, ..reach(flags)? };
-    let reach = Reach { push: slim::push(reach.push), ..reach };
     let end = |credential| EndOptions { credential, reach: reach.clone(), ..EndOptions::default() };
     let default = CopyOptions::default();
     Ok(CopyOptions {

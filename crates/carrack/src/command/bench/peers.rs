@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use carrack_core::failure::Side;
 use carrack_core::location::Location;
-use carrack_core::request::{Encrypt, EndOptions, MainDigest, Reach};
+use carrack_core::request::{Encrypt, EndOptions, MainDigest};
 use carrack_engine::io_failure;
 use clap::Command;
 
@@ -22,7 +22,6 @@ use crate::command::context::context;
 use crate::command::copy::options::{DIGEST, ENCRYPT};
 use crate::command::reach::{self, BIND, CONNECT_TIMEOUT, NO_PUSH, REMOTE_PATH, TOKEN_FILE, credential, reach};
 use crate::error::CommandError;
-use crate::slim;
 
 const A: Positional = Positional::one("a", "A");
 const B: Positional = Positional::one("b", "B");
@@ -115,7 +114,6 @@ fn request(flags: &Flags) -> Result<PeersRequest, CommandError> {
     }
     let credential = credential(flags, &[a.clone(), b.clone()])?;
     let reach = reach(flags)?;
-    let reach = Reach { push: slim::push(reach.push), ..reach };
     let own = std::env::current_exe();
     let own = own.map_err(|error| io_failure(Side::Command, "find this program".to_owned(), &error))?;
     let (carrack_words, carrack_does) = carrack(flags)?;

@@ -15,14 +15,10 @@ use crate::command::context::context;
 
 use crate::error::CommandError;
 use crate::output::{Output, stream};
-use crate::slim;
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let (mut request, output) = options::copy(flags)?;
-    for end in [&mut request.options.source, &mut request.options.destination] {
-        end.reach.push = slim::push(end.reach.push);
-    }
+    let (request, output) = options::copy(flags)?;
     stream::end_by(request.options.deadline.and_then(|deadline| Instant::now().checked_add(deadline)));
     check_standard(&request)?;
     let output = Output::open(output)?;

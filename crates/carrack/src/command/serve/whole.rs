@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::request::{Push, Reach};
+use carrack_core::request::Reach;
 use carrack_engine::node::{NodeHandle, NodeLog};
 use carrack_service::api::CertificateFiles;
 use carrack_service::operate::log::LogFormat;
@@ -17,6 +17,7 @@ use clap::{ArgAction, Command};
 
 use super::announce::{AnnouncedService, announce, host_name, host_to_type};
 use super::{ANONYMOUS, Beside, JSON, LISTEN, NODE_ONLY, path_of, start_node};
+use crate::agents;
 use crate::cli::config_file::{ConfigFile, ConfigKey, ValueKind};
 use crate::cli::duration::parse_duration;
 use crate::cli::flag::Value;
@@ -31,7 +32,6 @@ use crate::exit;
 use crate::managed::service::{SOCKET, STATE_DIR, service_directory, socket_in};
 use crate::output::lines::Lines;
 use crate::output::{say, stream};
-use crate::slim;
 
 const CONFIG: Value<Vec<u8>> = Value::path(
     "config",
@@ -254,7 +254,7 @@ fn start_service(
     let listen = settings.get(&LISTEN)?.map(|listen| host_to_type(listen.ip(), &host_name()));
     let program = std::env::current_exe()
         .map_err(|error| CommandError::file("cannot find", b"the program's own file", &error))?;
-    let push = slim::push(Push::Itself(carrack_sys::host::own_program));
+    let push = agents::push();
     let config = Config {
         directory: path_of(settings, &STATE_DIR)?.unwrap_or_else(service_directory),
         socket: path_of(settings, &SOCKET)?,

@@ -293,12 +293,13 @@ fn host_is_given_the_program_once() {
     sandbox.write("file", "content");
     let script = r#"
 nonce=$(echo "$SSH_ORIGINAL_COMMAND" | /bin/grep -oE "[0-9a-f]{32}" | head -n 1)
-for times in 1 2 3; do echo "carrack-need $nonce $(uname -s) $(uname -m)"; head -c $SIZE >/dev/null; done"#;
+for times in 1 2 3; do echo "carrack-need $nonce $HASH"; head -c $SIZE >/dev/null; done"#;
+    let script = script.replace("$HASH", &b3sum(&sent_program())[..32]);
     let script = script.replace("$SIZE", &std::fs::metadata(sent_program()).unwrap().len().to_string());
     let directives = forced(&sandbox, &script);
     let far = Sshd::with(&sandbox, &Setup { directives: &directives, ..Setup::default() });
     let ran = sandbox.run([&far.rsh, "--connect-timeout=20s", "file", &at(&sandbox, "far", "there")]);
-    ran.failed_with(10, &["asked for the program twice"]);
+    ran.failed_with(10, &["asked for a program twice"]);
 }
 
 #[test]

@@ -45,14 +45,16 @@ pub fn program() -> PathBuf {
     std::env::var_os("CARRACK_TEST_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_carrack").into(), PathBuf::from)
 }
 
-/// The program that it sends to hosts which have none: the slim one inside, which `make test` names, or itself.
+/// The program that it sends to hosts which have none: the slim one for this host, which `make test` names, or itself.
 pub fn sent_program() -> PathBuf {
     slim_program().unwrap_or_else(program)
 }
 
-/// The slim program inside the program under test, where that was built with one: the build reads the same variable.
+/// The slim program for this host inside the program under test, where that was built with one: the build reads the
+/// same variable.
 pub fn slim_program() -> Option<PathBuf> {
-    std::env::var_os("CARRACK_SLIM").filter(|path| !path.is_empty()).map(PathBuf::from)
+    let directory = std::env::var_os("CARRACK_AGENTS").filter(|path| !path.is_empty()).map(PathBuf::from)?;
+    Some(directory.join(format!("linux-{}", std::env::consts::ARCH)))
 }
 
 impl Sandbox {

@@ -1,0 +1,106 @@
+//! The slim program, built for each kind of host that the installed targets allow, against the oldest glibc that Rust
+//! serves: by zig, which has the symbols of every glibc. Where zig cannot be had, for this host alone.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::{cargo, metadata, output};
+
+/// A kind of host.
+struct Target {
+    /// As `rustc` names it.
+    triple: &'static str,
+    /// The oldest glibc that Rust's own library will do with.
+    glibc: &'static str,
+    /// The name of the file.
+    name: &'static str,
+}
+
+const TARGETS: &[Target] = &[
+    Target { triple: "x86_64-unknown-linux-gnu", glibc: "2.17", name: "linux-x86_64" },
+    Target { triple: "aarch64-unknown-linux-gnu", glibc: "2.17", name: "linux-aarch64" },
+];
+
+/// Where they are put, below the root; nothing else is there.
+const DIRECTORY: &str = "target/agents";
+/// Where zig and what calls it are put.
+const ZIG: &str = "target/zig";
+const BUILD: &[&str] = &["--profile", "slim", "--no-default-features", "--locked", "-p", "carrack"];
+
+pub fn build(root: &Path, options: &[&str]) -> Result<(), String> {
+    let is_plain = match options {
+        [] => false,
+        ["--plain"] => true,
+        _ => return Err("it takes --plain or nothing".to_owned()),
+    };
+    let host = metadata::host()?;
+    let zig = if is_plain { Err("--plain".to_owned()) } else { zig(root) };
+    let built = match &zig {
+        Ok(path) => with_zig(root, path)?,
+        Err(why) => {
+            eprintln!("agents: without zig ({why}): the agent starts only where glibc is no older than this host's");
+            plain(root, &host)?
+        }
+    };
+    let directory = root.join(DIRECTORY);
+    let fault = |error: std::io::Error| format!("{DIRECTORY}: {error}");
+    fs::create_dir_all(&directory).map_err(fault)?;
+    for entry in fs::read_dir(&directory).map_err(fault)? {
+        let entry = entry.map_err(fault)?;
+        if !built.iter().any(|(name, _)| entry.file_name() == name.as_str()) {
+            fs::remove_file(entry.path()).map_err(fault)?;
+        }
+    }
+    for (name, program) in built {
+        let (from, to) = (fs::read(&program).map_err(fault)?, directory.join(&name));
+        // Whoever packs it looks at its time.
+        if fs::read(&to).ok().as_ref() != Some(&from) {
+            fs::copy(&program, &to).map_err(fault)?;
+        }
+        println!("{DIRECTORY}/{name}: {} bytes", from.len());
+    }
+    Ok(())
+}
+
+/// A search path on which zig is. It is installed first where it is not yet.
+fn zig(root: &Path) -> Result<String, String> {
+    let script = root.join("xtask/install-zig.sh");
+    let mut install = Command::new("bash");
+    install.arg(script).arg(root.join(ZIG)).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let done = install.status().map_err(|error| format!("bash: {error}"))?;
+    if !done.success() {
+        return Err("it cannot be installed".to_owned());
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    Ok(format!("{}:{path}", root.join(ZIG).join("bin").display()))
+}
+
+type Built = Vec<(String, std::path::PathBuf)>;
+
+fn with_zig(root: &Path, path: &str) -> Result<Built, String> {
+    let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let mut built = Vec::new();
+    for Target { triple, glibc, name } in TARGETS {
+        if !Path::new(sysroot.trim()).join("lib/rustlib").join(triple).join("lib").is_dir() {
+            eprintln!("agents: none for {name}: Rust's library for it is not installed (rustup target add {triple})");
+            continue;
+        }
+        let mut zigbuild = cargo();
+        zigbuild.arg("zigbuild").args(["--target", &format!("{triple}.{glibc}")]).args(BUILD).env("PATH", path);
+        run(&mut zigbuild)?;
+        built.push(((*name).to_owned(), root.join("target").join(triple).join("slim/carrack")));
+    }
+    Ok(built)
+}
+
+fn plain(root: &Path, host: &str) -> Result<Built, String> {
+    run(cargo().arg("build").args(BUILD))?;
+    let name = TARGETS.iter().find(|target| target.triple == host).map_or("own", |target| target.name);
+    Ok(vec![(name.to_owned(), root.join("target/slim/carrack"))])
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let done = command.stdin(Stdio::null()).status().map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    if done.success() { Ok(()) } else { Err(format!("{command:?}: {done}")) }
+}
