@@ -63,16 +63,22 @@ pub fn version() -> &'static str {
 
 /// The whole tree.
 pub fn tree() -> Command {
-    with_verbs(|_| true)
+    with_verbs(Some)
 }
 
 /// The tree without what only programs call.
 #[cfg(feature = "terminal")]
 pub fn people_tree() -> Command {
-    with_verbs(|verb| !verb.is_hide_set())
+    with_verbs(|verb| match verb.get_name() {
+        _ if verb.is_hide_set() => None,
+        // Completions have flags that are hidden, too.
+        #[cfg(feature = "slim-inside")]
+        "agent" => Some(super::agents::with_actions(Command::new("agent"))),
+        _ => Some(verb),
+    })
 }
 
-fn with_verbs(wanted: impl Fn(&Command) -> bool) -> Command {
+fn with_verbs(wanted: impl Fn(Command) -> Option<Command>) -> Command {
     Command::new("carrack")
         .version(version())
         .long_version(long_version())
@@ -85,7 +91,7 @@ fn with_verbs(wanted: impl Fn(&Command) -> bool) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(false)
-        .subcommands(VERBS.iter().map(|verb| (verb.command)()).filter(|verb| wanted(verb)))
+        .subcommands(VERBS.iter().filter_map(|verb| wanted((verb.command)())))
 }
 
 #[cfg(test)]
