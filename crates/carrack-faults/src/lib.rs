@@ -19,6 +19,7 @@ pub mod netns;
 pub mod proxy;
 pub mod pty;
 pub mod race;
+pub mod refused;
 pub mod strace;
 pub mod threads;
 pub mod throttle;

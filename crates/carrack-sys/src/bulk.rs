@@ -116,7 +116,7 @@ impl Pipe {
 }
 
 /// The answers that mean that this cannot be done, here or with these descriptors.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(carrack_portable)))]
 fn supported<T>(result: Result<T, Errno>) -> io::Result<T> {
     match result {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM | Errno::SPIPE) => {
@@ -126,7 +126,7 @@ fn supported<T>(result: Result<T, Errno>) -> io::Result<T> {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(carrack_portable)))]
 #[allow(unsafe_code)]
 mod system {
     use super::*;
@@ -214,7 +214,7 @@ mod system {
 }
 
 /// What a system without these answers.
-#[cfg(any(test, not(target_os = "linux")))]
+#[cfg(any(test, not(target_os = "linux"), carrack_portable))]
 #[cfg_attr(target_os = "linux", allow(dead_code))]
 mod portable {
     use super::*;
@@ -258,7 +258,7 @@ mod portable {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), carrack_portable))]
 use portable as system;
 
 #[cfg(test)]

@@ -6,9 +6,11 @@ use std::io;
 /// Fills `bytes` with what nobody can guess: keys, secrets, names of temporary files.
 pub fn random_bytes(bytes: &mut [u8]) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    match random_from_kernel(bytes) {
-        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {}
-        other => return Ok(other?),
+    if !crate::PORTABLE {
+        match random_from_kernel(bytes) {
+            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {}
+            other => return Ok(other?),
+        }
     }
     random_from_device(bytes)
 }

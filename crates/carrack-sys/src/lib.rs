@@ -33,6 +33,10 @@ pub mod tun;
 
 use rustix::io::Errno;
 
+/// Whether every call that is newer than Linux 3.10 is done without, and everything that only Linux has of the calls that
+/// move bytes: `RUSTFLAGS="--cfg carrack_portable"`, for tests of what is done instead.
+const PORTABLE: bool = cfg!(carrack_portable);
+
 /// Runs a call again for as long as a signal handler interrupts it.
 fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {

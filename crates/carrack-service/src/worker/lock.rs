@@ -8,7 +8,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 use crate::model::Fence;
 
@@ -85,7 +86,7 @@ impl Lock {
 fn try_lock(file: BorrowedFd<'_>) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(Errno::WOULDBLOCK) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -107,7 +108,7 @@ pub fn is_held(directory: &Path) -> io::Result<bool> {
         // A shared lock keeps a worker out for no longer than this call takes, and two who ask do not see each other.
         Ok(file) => match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => Ok(false),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(true),
             Err(error) => Err(error.into()),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -127,8 +128,20 @@ impl Holder {
     /// Sends a signal to the process that signed, and to no later one with its number. Whether it was there.
     pub fn signal(&self, signal: Signal) -> bool {
         let Some(process) = i32::try_from(self.process).ok().and_then(Pid::from_raw) else { return false };
-        // The handle is taken first: what it names does not change between the two looks.
-        let Ok(handle) = pidfd_open(process, PidfdFlags::empty()) else { return false };
-        began(self.process) == Some(self.began) && pidfd_send_signal(handle, signal).is_ok()
+        // The handle is taken first: what it names does not change between the two looks. Linux before 5.3 has none, and
+        // older sandboxes let nobody have one: a process that takes the number within these microseconds is not told
+        // apart there.
+        let handle = match pidfd_open(process, PidfdFlags::empty()) {
+            Ok(handle) => Some(handle),
+            Err(Errno::NOSYS | Errno::PERM) => None,
+            Err(_) => return false,
+        };
+        if began(self.process) != Some(self.began) {
+            return false;
+        }
+        match handle.map(|handle| pidfd_send_signal(handle, signal)) {
+            None | Some(Err(Errno::NOSYS | Errno::PERM)) => kill_process(process, signal).is_ok(),
+            Some(sent) => sent.is_ok(),
+        }
     }
 }

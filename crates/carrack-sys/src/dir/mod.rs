@@ -26,11 +26,11 @@ pub(crate) use stat::only_mtime;
 pub use stat::{FileTime, Kind, Stat, stat_file, stat_file_uncached, stat_path};
 pub use xattrs::extended_attributes;
 
-use crate::retry;
+use crate::{PORTABLE, retry};
 use beneath::PASS;
 use name::{components, single};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -268,20 +268,24 @@ impl Dir {
     /// system has none for it.
     pub fn rename_if_free(&self, from: &[u8], to_dir: &Dir, to: &[u8]) -> io::Result<()> {
         let (from, to) = (single(from)?, single(to)?);
-        let flags = rustix::fs::RenameFlags::NOREPLACE;
-        match rustix::fs::renameat_with(&self.fd, from, &to_dir.fd, to, flags) {
-            // EINVAL is a file system without the flag (renameat2(2)).
-            Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => Err(io::ErrorKind::Unsupported.into()),
-            other => Ok(other?),
-        }
+        self.rename_with(from, to_dir, to, RenameFlags::NOREPLACE)
     }
 
     /// Exchanges two names, as one step ([`io::ErrorKind::Unsupported`] where the system cannot).
     pub fn exchange(&self, one: &[u8], other: &[u8]) -> io::Result<()> {
         let (one, other) = (single(one)?, single(other)?);
-        let flags = rustix::fs::RenameFlags::EXCHANGE;
-        match rustix::fs::renameat_with(&self.fd, one, &self.fd, other, flags) {
-            Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => Err(io::ErrorKind::Unsupported.into()),
+        self.rename_with(one, self, other, RenameFlags::EXCHANGE)
+    }
+
+    fn rename_with(&self, from: &[u8], to_dir: &Dir, to: &[u8], flags: RenameFlags) -> io::Result<()> {
+        let unsupported = || Err(io::ErrorKind::Unsupported.into());
+        if PORTABLE {
+            return unsupported();
+        }
+        match rustix::fs::renameat_with(&self.fd, from, &to_dir.fd, to, flags) {
+            // EINVAL is a file system without the flag (renameat2(2)).
+            Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => unsupported(),
+            Err(Errno::PERM) if !knows_renameat2() => unsupported(),
             other => Ok(other?),
         }
     }
@@ -321,7 +325,8 @@ impl Dir {
     /// Sets the permissions of an entry (the low 12 bits of `mode`). On a link it is an error.
     pub fn set_mode(&self, name: &[u8], mode: u32) -> io::Result<()> {
         let (name, mode) = (single(name)?, mode_bits(mode));
-        match chmod_nofollow(self.as_fd(), name, mode) {
+        let set = if PORTABLE { Err(Errno::NOSYS) } else { chmod_nofollow(self.as_fd(), name, mode) };
+        match set {
             Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => self.set_mode_by_open(name, mode),
             other => Ok(other?),
         }
@@ -370,12 +375,32 @@ impl Dir {
     fn lock_at(&self, name: &[u8]) -> Option<Lock> {
         use rustix::fs::{StatxAttributes, StatxFlags};
         let how = if name.is_empty() { AtFlags::EMPTY_PATH } else { AtFlags::SYMLINK_NOFOLLOW };
-        let found = retry(|| rustix::fs::statx(&self.fd, name, how, StatxFlags::TYPE)).ok()?;
-        let has = |attribute| found.stx_attributes.contains(attribute);
-        match (has(StatxAttributes::IMMUTABLE), has(StatxAttributes::APPEND)) {
-            (true, _) => Some(Lock::Immutable),
-            (false, append_only) => append_only.then_some(Lock::AppendOnly),
-        }
+        let (immutable, append_only) = match stat::statx(self.as_fd(), name, how, StatxFlags::TYPE) {
+            Ok(found) => {
+                let has = |attribute| found.stx_attributes.contains(attribute);
+                (has(StatxAttributes::IMMUTABLE), has(StatxAttributes::APPEND))
+            }
+            Err(Errno::NOSYS | Errno::PERM) => self.lock_by_flags(name)?,
+            Err(_) => return None,
+        };
+        if immutable { Some(Lock::Immutable) } else { append_only.then_some(Lock::AppendOnly) }
+    }
+
+    /// The same before Linux 4.11: what is there is opened, if that has no effect.
+    #[cfg(target_os = "linux")]
+    fn lock_by_flags(&self, name: &[u8]) -> Option<(bool, bool)> {
+        use rustix::fs::IFlags;
+        let flags = if name.is_empty() {
+            retry(|| rustix::fs::ioctl_getflags(&self.fd))
+        } else {
+            let kind = stat_entry(self.as_fd(), name).ok()?.kind;
+            let opens = matches!(kind, Kind::File | Kind::Dir);
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+            let file = opens.then(|| self.open_name(name, flags, Mode::empty()).ok()).flatten()?;
+            retry(|| rustix::fs::ioctl_getflags(&file))
+        };
+        let flags = flags.ok()?;
+        Some((flags.contains(IFlags::IMMUTABLE), flags.contains(IFlags::APPEND)))
     }
 
     /// Not known.
@@ -471,6 +496,13 @@ fn is_fuse_or_smb(found: &rustix::fs::StatFs) -> bool {
     const SMB2: u32 = 0xfe53_4d42;
     // Magic numbers have 32 bits, in a field that is wider on most machines, and signed.
     [FUSE, CIFS, SMB2].contains(&(found.f_type as u32))
+}
+
+/// Whether it is the directory's permissions that an EPERM of `renameat2` is about: nothing has an empty name, and a
+/// kernel that carries out the call says so. Older sandboxes answer EPERM to whatever they do not know.
+fn knows_renameat2() -> bool {
+    let nothing = rustix::fs::renameat_with(rustix::fs::CWD, "", rustix::fs::CWD, "", RenameFlags::NOREPLACE);
+    nothing == Err(Errno::NOENT)
 }
 
 fn is(error: &io::Error, errno: Errno) -> bool {

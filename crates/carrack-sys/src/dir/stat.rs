@@ -145,6 +145,17 @@ pub(super) enum StatSource {
     Stored,
 }
 
+/// `statx(2)`, Linux 4.11.
+#[cfg(target_os = "linux")]
+pub(super) fn statx(
+    at: BorrowedFd<'_>,
+    name: &[u8],
+    flags: AtFlags,
+    mask: rustix::fs::StatxFlags,
+) -> Result<rustix::fs::Statx, Errno> {
+    if crate::PORTABLE { Err(Errno::NOSYS) } else { retry(|| rustix::fs::statx(at, name, flags, mask)) }
+}
+
 /// Looks at one name, or with [`AtFlags::EMPTY_PATH`] and none at what is open.
 #[cfg(target_os = "linux")]
 pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags, freshness: StatSource) -> io::Result<Stat> {
@@ -154,7 +165,7 @@ pub(super) fn stat_at(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags, freshness
     let flags = flags | AtFlags::NO_AUTOMOUNT;
     // The older calls know no such flag.
     let sync = if freshness == StatSource::Stored { AtFlags::STATX_FORCE_SYNC } else { AtFlags::empty() };
-    match retry(|| rustix::fs::statx(at, name, flags | sync, mask)) {
+    match statx(at, name, flags | sync, mask) {
         Ok(raw) => Ok(Stat::of_statx(&raw)),
         // Linux before 4.11, and containers that do not let it through.
         Err(Errno::NOSYS | Errno::PERM) => stat_at_without_born(at, name, flags),

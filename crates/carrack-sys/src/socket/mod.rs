@@ -121,7 +121,12 @@ impl Waker {
         #[cfg(target_os = "linux")]
         {
             use rustix::event::{EventfdFlags, eventfd};
-            match eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK) {
+            let asked = if crate::PORTABLE {
+                Err(Errno::NOSYS)
+            } else {
+                eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            };
+            match asked {
                 Ok(read) => return Ok(Waker { read, write: None }),
                 Err(Errno::NOSYS | Errno::PERM) => {}
                 Err(error) => return Err(error.into()),

@@ -49,6 +49,7 @@ mod peers;
 mod pscheduler;
 mod push;
 mod reconnect;
+mod refused;
 mod report;
 #[cfg(feature = "service")]
 mod service;

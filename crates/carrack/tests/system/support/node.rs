@@ -62,7 +62,9 @@ impl Node {
     }
 
     fn listen(sandbox: &Sandbox, root: &str, address: &str, more: &[&str], prefix: &[String]) -> Self {
-        std::fs::create_dir_all(sandbox.path(root)).unwrap();
+        // It may be there already, on a thread that may not look (`refused`).
+        let made = std::fs::create_dir_all(sandbox.path(root));
+        assert!(made.is_ok() || std::fs::read_dir(sandbox.path(root)).is_ok(), "{made:?}");
         let token_file = sandbox.write(format!("{root}.token"), format!("{}\n", Self::TOKEN));
         std::fs::set_permissions(&token_file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let mut command = sandbox.carrack();
