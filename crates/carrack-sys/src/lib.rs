@@ -33,8 +33,8 @@ pub mod tun;
 
 use rustix::io::Errno;
 
-/// Whether every call that is newer than Linux 3.10 is done without, and everything that only Linux has of the calls that
-/// move bytes: `RUSTFLAGS="--cfg carrack_portable"`, for tests of what is done instead.
+/// Whether every call that is newer than Linux 3.10 is done without, and of the calls that move bytes all that only
+/// Linux has: `RUSTFLAGS="--cfg carrack_portable"`, for tests of what is done instead.
 const PORTABLE: bool = cfg!(carrack_portable);
 
 /// Runs a call again for as long as a signal handler interrupts it.

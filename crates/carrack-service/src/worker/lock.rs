@@ -128,9 +128,9 @@ impl Holder {
     /// Sends a signal to the process that signed, and to no later one with its number. Whether it was there.
     pub fn signal(&self, signal: Signal) -> bool {
         let Some(process) = i32::try_from(self.process).ok().and_then(Pid::from_raw) else { return false };
-        // The handle is taken first: what it names does not change between the two looks. Linux before 5.3 has none, and
-        // older sandboxes let nobody have one: a process that takes the number within these microseconds is not told
-        // apart there.
+        // The handle is taken first: what it names does not change between the two looks. Linux before 5.3 has none,
+        // and older sandboxes let nobody have one: a process that takes the number within these microseconds is not
+        // told apart there.
         let handle = match pidfd_open(process, PidfdFlags::empty()) {
             Ok(handle) => Some(handle),
             Err(Errno::NOSYS | Errno::PERM) => None,

@@ -1,5 +1,5 @@
-//! Kernels and sandboxes that refuse what came after Linux 3.10: each newer call, each newer flag, alone and all together.
-//! What is copied is the same, and so is what is promised.
+//! Kernels and sandboxes that refuse what came after Linux 3.10: each newer call, each newer flag, alone and all
+//! together. What is copied is the same, and so is what is promised.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -19,8 +19,8 @@ const EINVAL: i32 = 22;
 const ENOSYS: i32 = 38;
 const EOPNOTSUPP: i32 = 95;
 
-/// Calls that ssh, mv and the tests themselves do without where they are unknown, but not where they are forbidden: those
-/// of an old sandbox are old. For these calls Carrack alone is forbidden them, by strace.
+/// Calls that ssh, mv and the tests themselves do without where they are unknown, but not where they are forbidden:
+/// those of an old sandbox are old. For these calls Carrack alone is forbidden them, by strace.
 const OF_TOOLS: [&str; 4] = ["renameat2", "statx", "close_range", "faccessat2"];
 
 /// What is refused.
