@@ -29,6 +29,13 @@ impl HostKind {
     }
 }
 
+impl HostKind {
+    /// Whether system and kind of processor are the same.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (&self.system, &self.machine) == (&other.system, &other.machine)
+    }
+}
+
 impl fmt::Display for HostKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.system, self.machine)?;

@@ -348,10 +348,9 @@ impl Default for Reach {
 pub enum Push {
     /// Nothing: it is an error that it has none.
     Never,
-    /// The program that copies, as it is: its own file's bytes, which this reads when they are needed.
-    Itself(fn() -> std::io::Result<Vec<u8>>),
-    /// The first of these that starts there.
-    Agents(&'static [AgentProgram]),
+    /// The first of these that starts there. Where none is for this system and kind of processor, the program that
+    /// copies is one more, as it is: its own file's bytes, which this reads when they are needed.
+    Agents(&'static [AgentProgram], fn() -> std::io::Result<Vec<u8>>),
 }
 
 words! {

@@ -39,8 +39,13 @@ impl Program {
     pub fn of(push: Push, host: &SshHost) -> Result<Vec<Self>, Failure> {
         match push {
             Push::Never => Ok(Vec::new()),
-            Push::Itself(read) => own_file(host, read).map(|bytes| vec![Self::itself(bytes)]),
-            Push::Agents(agents) => Ok(agents.iter().map(Self::agent).collect()),
+            Push::Agents(agents, read) => {
+                let mut programs: Vec<Self> = agents.iter().map(Self::agent).collect();
+                if !agents.iter().any(|agent| agent.kind.is_like(&HostKind::own())) {
+                    programs.push(Self::itself(own_file(host, read)?));
+                }
+                Ok(programs)
+            }
         }
     }
 

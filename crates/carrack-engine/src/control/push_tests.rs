@@ -62,7 +62,11 @@ impl Far {
     /// Brings up an agent; tells what was sent, and how many bytes reached the far side.
     fn start(&self, program: &'static AgentProgram) -> Result<(Option<ProgramSent>, u64), Failure> {
         let rsh = self.path("bin/rsh").display().to_string();
-        let reach = Reach { rsh: vec![rsh], push: Push::Agents(std::slice::from_ref(program)), ..Reach::default() };
+        let reach = Reach {
+            rsh: vec![rsh],
+            push: Push::Agents(std::slice::from_ref(program), || Err(std::io::ErrorKind::NotFound.into())),
+            ..Reach::default()
+        };
         let note: Arc<dyn Fn(String) + Send + Sync> = Arc::new(|_| {});
         let session = ssh::start(&SshHost { user: None, host: "far".into() }, &reach, &Stop::new(), &note)?;
         // When its input has ended and it is gone, all that it got has been counted.

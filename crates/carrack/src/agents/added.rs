@@ -2,7 +2,8 @@
 //! is.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,13 +38,21 @@ pub fn all() -> Vec<Added> {
 }
 
 fn read(document: &Path) -> Option<Added> {
-    let said: Value = serde_json::from_slice(&fs::read(document).ok()?).ok()?;
-    if said["protocol"].as_u64() != Some(PROTOCOL_VERSION.into()) {
+    let path = document.with_extension("gz");
+    // It will run wherever this user can log in.
+    if ![document.parent()?, document, &path].into_iter().all(is_of_user_alone) {
         return None;
     }
+    let said: Value = serde_json::from_slice(&fs::read(document).ok()?).ok()?;
     let number = |name: &str| said[name].as_u64();
-    let path = document.with_extension("gz");
+    if number("protocol") != Some(PROTOCOL_VERSION.into()) {
+        return None;
+    }
+    // One that was cut short is none.
     let gzip_size = fs::metadata(&path).ok()?.len();
+    if number("bytes") != Some(gzip_size) {
+        return None;
+    }
     let from = path.clone();
     let kind = HostKind {
         system: "Linux".into(),
@@ -60,6 +69,13 @@ fn read(document: &Path) -> Option<Added> {
         unpack,
     };
     Some(Added { agent, path })
+}
+
+/// Whether nobody but the user, or root, can change what is there.
+fn is_of_user_alone(path: &Path) -> bool {
+    let owner = [0, carrack_sys::host::user_id()];
+    fs::symlink_metadata(path)
+        .is_ok_and(|found| !found.is_symlink() && owner.contains(&found.uid()) && found.mode() & 0o022 == 0)
 }
 
 /// It stands in a line of shell.
@@ -87,22 +103,24 @@ pub fn add(program: &[u8]) -> Result<Added, String> {
 fn keep(packed: &Packed) -> io::Result<Added> {
     let Packed { machine, glibc, gzip, size, blake3, cksum, .. } = packed;
     let directory = directory();
-    fs::create_dir_all(&directory)?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
     let needs = if glibc.is_some() { "glibc" } else { "static" };
     let document = directory.join(format!("linux-{machine}-{needs}.json"));
     let text = json!({
-        "machine": machine, "glibc": glibc, "size": size, "blake3": HEXLOWER.encode(blake3), "cksum": cksum,
-        "protocol": packed.protocol,
+        "machine": machine, "glibc": glibc, "size": size, "bytes": gzip.len(), "blake3": HEXLOWER.encode(blake3),
+        "cksum": cksum, "protocol": packed.protocol,
     });
     // Whoever reads between the two meets no document, or a program that has not the announced length.
     let _ = fs::remove_file(&document);
     replace(&document.with_extension("gz"), gzip)?;
     replace(&document, format!("{text}\n").as_bytes())?;
-    read(&document).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    read(&document).ok_or_else(|| io::Error::other("others may write there"))
 }
 
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let next = path.with_extension("next");
-    fs::write(&next, content)?;
+    let next = path.with_extension(format!("next{}", std::process::id()));
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
+    file.write_all(content)?;
+    file.sync_all()?;
     fs::rename(next, path)
 }

@@ -27,10 +27,7 @@ static MARK: [u8; 28] = {
 
 /// What an ssh host without an agent is sent.
 pub fn push() -> Push {
-    match known() {
-        [] => Push::Itself(carrack_sys::host::own_program),
-        agents => Push::Agents(agents),
-    }
+    Push::Agents(known(), carrack_sys::host::own_program)
 }
 
 /// The programs for other hosts that are inside, and those that were added; the first that fits is sent.

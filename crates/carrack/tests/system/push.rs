@@ -191,6 +191,16 @@ fn agents_that_were_added_are_sent_where_they_fit_and_a_shared_home_has_both() {
         (&"aarch64".into(), &"2.17".into(), &false.into())
     );
     listed(&["Linux x86_64 (glibc 2.17): ", "Linux aarch64 (glibc 2.17): "]);
+    // What others may change, or was cut short, is not sent anywhere.
+    let path = std::path::PathBuf::from(added["path"].as_str().unwrap());
+    let set_mode = |mode| std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    set_mode(0o620);
+    listed(&["Linux x86_64 (glibc 2.17): "]);
+    set_mode(0o600);
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    listed(&["Linux x86_64 (glibc 2.17): "]);
+    std::fs::write(&path, whole).unwrap();
     let far = far(&sandbox);
     sandbox.ok([&far.rsh, "file", &there(&sandbox, "there")]);
     let kept = far.cached();

@@ -36,7 +36,7 @@ fn defaults_are_what_nothing_typed_means() {
     let (request, output) = request("a b host:c");
     assert_eq!(request.sources, [Location::Local(b"a".to_vec()), Location::Local(b"b".to_vec())]);
     assert!(request.destination.is_remote());
-    let reach = Reach { push: Push::Itself(carrack_sys::host::own_program), ..Reach::default() };
+    let reach = Reach { push: crate::agents::push(), ..Reach::default() };
     let end = EndOptions { reach, credential: tokens::search(false), ..EndOptions::default() };
     let expected = CopyOptions { source: end.clone(), destination: end, ..CopyOptions::default() };
     assert_eq!(format!("{:?}", request.options), format!("{expected:?}"));
