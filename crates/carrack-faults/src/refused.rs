@@ -114,6 +114,13 @@ mod tests {
             assert_eq!(rename("b", "d", RenameFlags::NOREPLACE), Err(Errno::INVAL));
             assert_eq!(rename("b", "c", RenameFlags::EXCHANGE), Ok(()));
         });
+        // Ours has another way, which replaces nothing either.
+        within(&[*renameat2], libc::EPERM, || {
+            let here = carrack_sys::dir::Dir::open_ambient(directory.path()).unwrap();
+            assert_eq!(here.rename_noreplace(b"c", &here, b"b").unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
+            here.rename_noreplace(b"c", &here, b"e").unwrap();
+            assert!(!name("c").exists() && name("e").exists());
+        });
         let told = within(&[*renameat2], libc::ENOSYS, || {
             std::process::Command::new("grep").args(["Seccomp:", "/proc/self/status"]).output().unwrap()
         });
