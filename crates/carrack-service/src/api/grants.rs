@@ -23,7 +23,7 @@ use super::problem::{ApiError, Done};
 use crate::clock::Moment;
 use crate::identity::{Caller, Object, ScopePath, ScopePathError};
 use crate::ledger::{EndpointRow, LedgerError};
-use crate::model::{Endpoint, EndpointLocation, MadeGrant, NewGrant, Problem, Scope, Secret, Verb, percent};
+use crate::model::{Endpoint, EndpointLocation, MadeGrant, NewGrant, Problem, Secret, Verb, percent};
 
 /// How long a grant holds at most: another node cannot be told that a right has ended.
 const SECONDS_MAX: u64 = 600;
@@ -65,7 +65,8 @@ pub(super) async fn add(
         api.check_open(&row.endpoint)?;
         let expires = api.now().after(Duration::from_secs(seconds));
         let expires = caller.expires.map_or(expires, |ends| ends.min(expires));
-        make(api, &row, &Wanted { caller, endpoint: &row.endpoint, path, rights, expires })
+        let ceilings = ceilings(caller);
+        make(api, &row, &Wanted { caller, endpoint: &row.endpoint, path, rights, expires, ceilings })
     });
     Ok((StatusCode::CREATED, Json(made.await?)).into_response())
 }
@@ -93,6 +94,8 @@ struct Wanted<'a> {
     path: ScopePath,
     rights: Rights,
     expires: Moment,
+    /// How much the caller's token allows, as far as the node is to count it.
+    ceilings: grant::Ceilings,
 }
 
 fn make(api: &Api, row: &EndpointRow, wanted: &Wanted<'_>) -> Done<MadeGrant> {
@@ -161,7 +164,10 @@ pub(super) fn of_worker(
     }
     let root = ScopePath::parse(root).map_err(|error| wrong_path(name, &error))?;
     let (endpoint, path, rights) = (&row.endpoint, ScopePath::root(), rights(verbs)?);
-    seal(&Wanted { caller, endpoint, path, rights, expires }, &GrantKey::of(&own_token(api, row)?), &root)
+    // The service itself ends a request that takes too long; a node would count the time of all of them together.
+    let ceilings = grant::Ceilings { run_seconds: None, ..ceilings(caller) };
+    let wanted = Wanted { caller, endpoint, path, rights, expires, ceilings };
+    seal(&wanted, &GrantKey::of(&own_token(api, row)?), &root)
 }
 
 /// A grant for a directory of the service's host: the node beside the service takes it.
@@ -208,7 +214,7 @@ fn seal(wanted: &Wanted<'_>, key: &GrantKey, root: &ScopePath) -> Done<Secret> {
         rights: wanted.rights,
         prefix: allowed.unwrap_or(ScopePath::root()).below(root).bytes(),
         expires: seconds_of(wanted.expires),
-        ceilings: scope.map_or_else(grant::Ceilings::default, ceilings),
+        ceilings: wanted.ceilings,
     };
     let token = key.seal(&claims).map_err(|error| ApiError::conflict(error.to_string()))?;
     tracing::info!(
@@ -272,7 +278,7 @@ impl Api {
     }
 }
 
-fn ceilings(scope: &Scope) -> grant::Ceilings {
-    let of = scope.ceilings;
+fn ceilings(caller: &Caller) -> grant::Ceilings {
+    let of = caller.ceilings();
     grant::Ceilings { entries: of.entries, bytes: of.bytes, deletions: of.deletions, run_seconds: of.run_seconds }
 }

@@ -112,7 +112,8 @@ fn is_no_wider(caller: &Caller, user: &str, scope: Option<&Scope>, expires: Opti
         (Some(_), None) => false,
         (Some(own), Some(scope)) => user == caller.user && is_within(scope, own),
     };
-    ends_before && is_within
+    // What another token does would count anew.
+    ends_before && is_within && !caller.ceilings().are_counted()
 }
 
 /// Makes the secret of a token or a session, and keeps what is kept of it.

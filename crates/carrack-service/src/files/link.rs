@@ -289,12 +289,16 @@ impl Conversation {
         let told = match self.until {
             None => self.parts.recv().await,
             Some(until) => {
-                let Ok(told) = tokio::time::timeout_at(until.into(), self.parts.recv()).await else {
-                    self.link.give_up(self.id);
-                    self.ended = true;
-                    return Err(FilesError::OverTime);
-                };
-                told
+                let told = tokio::time::timeout_at(until.into(), self.parts.recv()).await;
+                // A part may be there all the time, for a reader who is slow to take them.
+                match told.ok().filter(|_| Instant::now() < until) {
+                    Some(told) => told,
+                    None => {
+                        self.link.give_up(self.id);
+                        self.ended = true;
+                        return Err(FilesError::OverTime);
+                    }
+                }
             }
         };
         let told = told.unwrap_or_else(|| Err(FilesError::Lost("its answer was not taken in time".to_owned())));

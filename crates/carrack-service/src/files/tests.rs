@@ -123,6 +123,23 @@ fn request_ends_when_it_has_taken_as_long_as_it_may() {
     });
 }
 
+/// An answer that is there does not count for a reader who has taken too long before.
+#[test]
+fn request_ends_for_a_slow_reader_too() {
+    let directory = tempfile::tempdir().unwrap();
+    run(async {
+        let pool = pool(Threads);
+        let bounded = Key { run_time: Some(Duration::from_millis(50)), ..key("ann", "lab") };
+        let lease = lease(&pool, &bounded, &directory).unwrap();
+        let mut asked = lease.ask(make("/a"), b"").unwrap();
+        let (begun, made) = (std::time::Instant::now(), directory.path().join("a"));
+        while begun.elapsed() < Duration::from_millis(60) || !made.is_dir() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(asked.next().await, Err(FilesError::OverTime));
+    });
+}
+
 #[test]
 fn pool_takes_a_worker_that_nobody_uses_for_another_endpoint_and_refuses_where_all_are_used() {
     let directory = tempfile::tempdir().unwrap();

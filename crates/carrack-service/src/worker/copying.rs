@@ -19,7 +19,7 @@ use super::look;
 use super::pass::{Counted, unkept};
 use super::removal;
 use crate::journal::{EndCounts, Item};
-use crate::model::{EventKind, ItemState, Progress, TaskKind};
+use crate::model::{Ceilings, EventKind, ItemState, Progress, TaskKind, TokenUse};
 
 /// A pass over a pair.
 struct Copying<'a, 'b> {
@@ -257,8 +257,8 @@ impl Copying<'_, '_> {
     /// Counts before anything is copied, where a token says how much may be: small files are copied as soon as they
     /// are found.
     fn check_beforehand(&mut self, request: &CopyRequest, context: &Context) -> Result<(), Failure> {
-        let ceilings = self.attempt.order.ceilings;
-        if ceilings.entries.is_none() && ceilings.bytes.is_none() {
+        let Ceilings { entries, bytes, deletions, .. } = self.ceilings();
+        if entries.is_none() && bytes.is_none() && deletions.is_none() {
             return Ok(());
         }
         let mut request = request.clone();
@@ -273,14 +273,21 @@ impl Copying<'_, '_> {
         }
     }
 
+    /// What the token still allows the task. A copy deletes nothing; a move deletes what it has copied.
+    fn ceilings(&self) -> Ceilings {
+        let ceilings = self.attempt.order.ceilings;
+        let deletions = ceilings.deletions.filter(|_| self.attempt.order.kind == TaskKind::Move);
+        Ceilings { deletions, ..ceilings }
+    }
+
+    /// What this pair has, with what the other pairs of the task have done, is not to be more than the token has left.
     fn check_ceilings(&mut self, entries: u64, bytes: u64) {
-        let (ceilings, so_far) = (self.attempt.order.ceilings, &self.history.progress);
-        let over = |found: u64, ceiling: Option<u64>| ceiling.filter(|ceiling| found > *ceiling);
-        let what = over(entries.max(so_far.items_total), ceilings.entries).map(|most| format!("{most} items"));
-        let what =
-            what.or_else(|| over(bytes.max(so_far.bytes_total), ceilings.bytes).map(|most| format!("{most} bytes")));
-        if let Some(what) = what {
-            let why = format!("the sources are more than the {what} that the token which submitted the task allows");
+        let (so_far, others) = (&self.history.progress, self.attempt.teller.of_others(self.pair));
+        let items = entries.max(so_far.items_total).saturating_add(others.items_total);
+        let bytes = bytes.max(so_far.bytes_total).saturating_add(others.bytes_total);
+        let found = TokenUse { entries: items, bytes, deletions: items };
+        if let Some(most) = found.over(&self.ceilings()) {
+            let why = format!("the sources are more than the {most} that the token which submitted the task has left");
             self.attempt.give_up(Failure::new(ErrorCode::Usage, Side::Command, why));
         }
     }

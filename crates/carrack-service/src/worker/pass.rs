@@ -95,6 +95,13 @@ impl Pass {
     }
 }
 
+/// What several pairs have done.
+pub fn sum_of<'a>(pairs: impl Iterator<Item = &'a Progress>) -> Progress {
+    let mut sum = Progress::default();
+    pairs.for_each(|pair| add(&mut sum, pair));
+    sum
+}
+
 /// Adds what one pair has done.
 pub fn add(sum: &mut Progress, more: &Progress) {
     sum.items_total += more.items_total;

@@ -48,7 +48,7 @@ pub fn delete(attempt: &mut Attempt<'_>, pair: u32, place: &[u8], source: &OpenE
     };
     let mut removed = 0;
     if let Some(there) = &there {
-        check_ceiling(attempt, &mut files, path, there)?;
+        check_ceiling(attempt, pair, &mut files, path, there)?;
         removed = files.remove(path, true, &mut |entry| tell_stuck(attempt, pair, entry))?;
     }
     let kind = there.map_or(ItemKind::File, |there| there.kind);
@@ -67,8 +67,15 @@ fn tell_stuck(attempt: &Attempt<'_>, pair: u32, entry: ListEntry) {
 }
 
 /// Counts before anything is deleted, where a token says how much may be.
-fn check_ceiling(attempt: &Attempt<'_>, files: &mut Files, path: &[u8], there: &ListEntry) -> Result<(), Failure> {
+fn check_ceiling(
+    attempt: &Attempt<'_>,
+    pair: u32,
+    files: &mut Files,
+    path: &[u8],
+    there: &ListEntry,
+) -> Result<(), Failure> {
     let Some(most) = attempt.order.ceilings.deletions else { return Ok(()) };
+    let most = most.saturating_sub(attempt.teller.of_others(pair).items_done);
     let mut count: u64 = 1;
     if there.kind == ItemKind::Directory {
         files.list(path, true, &mut |_| count += 1)?;
@@ -76,7 +83,7 @@ fn check_ceiling(attempt: &Attempt<'_>, files: &mut Files, path: &[u8], there: &
     if count <= most {
         return Ok(());
     }
-    let why = format!("{count} items would be deleted, and the token that submitted the task allows {most}");
+    let why = format!("{count} items would be deleted, and the token that submitted the task has {most} left");
     Err(Failure::new(ErrorCode::Usage, Side::Command, why))
 }
 

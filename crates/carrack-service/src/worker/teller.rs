@@ -17,7 +17,7 @@ use carrack_engine::{Stop, StopReason, threads};
 use super::failures::told;
 use super::history::{History, PairHistory, Told};
 use super::limit::{Limit as TimeLimit, Over};
-use super::pass::{Counted, Pass, add, failed_item};
+use super::pass::{Counted, Pass, add, failed_item, sum_of};
 use crate::clock::Moment;
 use crate::journal::{AttemptEnd, EndCounts, EndKind, Item, JournalError, PairEnd, Record, Sample, Withdrawn, Writer};
 use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};
@@ -300,6 +300,13 @@ impl Teller {
         }
     }
 
+    /// What the pairs but this one have done so far.
+    pub fn of_others(&self, pair: u32) -> Progress {
+        let state = self.lock();
+        let others = state.pairs.iter().enumerate().filter(|(number, _)| *number != pair as usize);
+        sum_of(others.filter_map(|(_, pair)| pair.as_ref()))
+    }
+
     /// Says how many data connections are at work.
     pub fn streams(&self, streams: u32) {
         self.lock().streams = streams;
@@ -401,8 +408,7 @@ impl Teller {
             progress.items_done > state.before.items_done || progress.bytes_moved > state.before.bytes_moved;
         let end = AttemptEnd { time: now(), kind, progress, failure, got_somewhere, late };
         // A batch that could not be written is tried once more: what was kept free behind it is for this.
-        let told = state.journal.append(&Record::Ended(end));
-        let told = told.and_then(|()| state.journal.finish());
+        let told = state.journal.append(&Record::Ended(end)).and_then(|()| state.journal.finish());
         // The journal has the same items.
         let told = told.and(state.failed.finish());
         state.ended = true;

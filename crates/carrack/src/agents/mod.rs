@@ -30,12 +30,11 @@ pub fn push() -> Push {
     Push::Agents(known(), carrack_sys::host::own_program)
 }
 
-/// The programs for other hosts that are inside, and those that were added; the first that fits is sent.
+/// The programs for other hosts that were added, and those that are inside; the first that fits is sent.
 #[cfg(feature = "slim-inside")]
 pub fn known() -> &'static [AgentProgram] {
-    static KNOWN: std::sync::LazyLock<Vec<AgentProgram>> = std::sync::LazyLock::new(|| {
-        inside().into_iter().chain(added::all().into_iter().map(|added| added.agent)).collect()
-    });
+    static KNOWN: std::sync::LazyLock<Vec<AgentProgram>> =
+        std::sync::LazyLock::new(|| added::all().into_iter().map(|added| added.agent).chain(inside()).collect());
     &KNOWN
 }
 

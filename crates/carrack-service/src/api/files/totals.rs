@@ -14,7 +14,7 @@ use crate::api::extract::{Body, PathOf};
 use crate::api::problem::{ApiError, Done};
 use crate::files::FilesError;
 use crate::identity::ScopePath;
-use crate::model::{FileEntry, Problem, SumRequest, TokenUse, UsageRequest, Verb};
+use crate::model::{FileEntry, FileKind, Problem, SumRequest, TokenUse, UsageRequest, Verb};
 use crate::worker::files::Ask;
 
 /// Paths of one request.
@@ -84,7 +84,11 @@ pub(in crate::api) async fn sum(
     let lease = api.run(move |api| lease(api, &caller, &name, &[(Verb::Read, &wanted)])).await?;
     if known.caller.ceilings().bytes.is_some() {
         let told = super::operations::one(lease.ask(Ask::Properties { path: at.to_string() }, b"")).await?;
-        let size = serde_json::from_slice::<FileEntry>(&told).map_err(ApiError::internal)?.size;
+        let FileEntry { kind, size, .. } = serde_json::from_slice(&told).map_err(ApiError::internal)?;
+        if kind != FileKind::File {
+            // Nobody knows before how much is behind it.
+            return Err(ApiError::forbidden("scope-ceiling").hint("the token counts bytes: name a file itself"));
+        }
         let caller = Arc::clone(&known.caller);
         api.run(move |api| api.count_use(&caller, TokenUse::of(0, size))).await?;
     }

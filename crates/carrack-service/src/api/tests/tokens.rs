@@ -282,21 +282,29 @@ fn token_makes_nothing_that_allows_more_or_lasts_longer_than_itself() {
     let soon = Moment::from(std::time::SystemTime::now()).after(std::time::Duration::from_secs(3600));
     let later = soon.after(std::time::Duration::from_secs(1));
     let verbs = json!(["admin", "view", "read"]);
-    let scope = json!({"verbs": verbs, "ceilings": {"bytes": 10}});
+    let scope = json!({"verbs": verbs, "ceilings": {"run_seconds": 10}});
     let narrow = make(&local, &json!({"label": "narrow", "scope": scope, "expires": soon})).unwrap();
     let narrow = rig.with_token(&narrow.token);
-    let least = |verbs: &[&str]| json!({"verbs": verbs, "ceilings": {"bytes": 10}});
+    let least = |verbs: &[&str]| json!({"verbs": verbs, "ceilings": {"run_seconds": 10}});
     for (new, what) in [
         (json!({"label": "x", "expires": soon}), "no scope"),
         (json!({"label": "x", "expires": soon, "scope": least(&["read", "write"])}), "another verb"),
         (json!({"label": "x", "expires": later, "scope": least(&["read"])}), "longer"),
-        (json!({"label": "x", "expires": soon, "scope": {"verbs": ["read"], "ceilings": {"bytes": 11}}}), "more bytes"),
+        (
+            json!({"label": "x", "expires": soon, "scope": {"verbs": ["read"], "ceilings": {"run_seconds": 11}}}),
+            "more time",
+        ),
         (json!({"label": "x", "expires": soon, "scope": least(&["read"]), "user": "bob"}), "another user"),
     ] {
         assert_eq!(status(make(&narrow, &new)), 403, "{what}");
     }
     let made = make(&narrow, &json!({"label": "x", "scope": least(&["read", "view"])})).unwrap();
     assert_eq!(made.row.expires, Some(soon), "it ends with the token that made it");
+    // What is counted would be counted anew.
+    let counts = json!({"verbs": verbs, "ceilings": {"bytes": 10}});
+    let counted = make(&local, &json!({"label": "counted", "scope": counts})).unwrap();
+    let again = json!({"label": "x", "scope": {"verbs": ["read"], "ceilings": {"bytes": 1}}});
+    assert_eq!(status(make(&rig.with_token(&counted.token), &again)), 403);
     // Nothing lets anybody in by another way.
     for call in [
         Call::post("/users/local/links"),
@@ -391,6 +399,8 @@ fn ceilings_of_a_token_hold_for_files_over_all_requests() {
     assert_eq!(read().0, 200);
     refused(read(), "100 bytes");
     refused(post("files/sum", json!({ "path": "/file" })), "100 bytes");
+    std::os::unix::fs::symlink("file", root.join("link")).unwrap();
+    assert_eq!(post("files/sum", json!({ "path": "/link" })).0, 403);
     let upload =
         |size: u64| json!({ "path": "/up", "size": size, "block_bytes": 4 << 20, "blocks": ["ab".repeat(32)] });
     refused(post("uploads", upload(41)), "100 bytes");

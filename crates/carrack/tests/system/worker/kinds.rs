@@ -103,6 +103,31 @@ fn worker_deletes_a_tree_and_not_more_than_a_token_allows() {
 }
 
 #[test]
+fn worker_takes_no_more_than_a_token_has_left_by_all_pairs_of_a_task() {
+    let mut tasks = Tasks::new();
+    for name in ["one", "two"] {
+        tasks.sandbox.write(format!("from/{name}"), tree::bytes(1000, 1));
+    }
+    let pairs =
+        |tasks: &Tasks| ["one", "two"].map(|name| pair(tasks.local("from", name), tasks.local("to", "/"))).into();
+    let mut order = tasks.order("less", TaskKind::Copy, pairs(&tasks));
+    order.ceilings.bytes = Some(1999);
+    let end = tasks.run(&order).ended().clone();
+    assert!(end.failure.unwrap().why.contains("more than the 1999 bytes that the token"));
+    assert!(tasks.sandbox.path("to/one").exists() && !tasks.sandbox.path("to/two").exists());
+    // A move deletes: nothing is copied where that is not allowed.
+    let mut order = tasks.order("move", TaskKind::Move, pairs(&tasks));
+    order.ceilings.deletions = Some(0);
+    let end = tasks.run(&order).ended().clone();
+    assert!(end.failure.unwrap().why.contains("more than the 0 deletions that the token"));
+    assert!(tasks.sandbox.path("from/one").exists() && !tasks.sandbox.path("to/two").exists());
+    order = tasks.order("enough", TaskKind::Move, pairs(&tasks));
+    (order.ceilings.deletions, order.ceilings.bytes) = (Some(2), Some(2000));
+    assert_eq!(tasks.run(&order).done().progress.items_done, 2);
+    assert!(!tasks.sandbox.path("from/two").exists() && tasks.sandbox.path("to/two").exists());
+}
+
+#[test]
 fn worker_fails_items_alone_and_a_later_attempt_copies_only_those() {
     let mut tasks = Tasks::new();
     tree::many(&tasks.sandbox.path("from/run"), 20, 3000);
