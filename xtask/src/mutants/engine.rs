@@ -177,7 +177,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a host may ask for the program again and again",
         "crates/carrack-engine/src/control/ssh.rs",
-        ["(NEED_LINE, Some(_)) if sent.is_some() =>", "(NEED_LINE, Some(_)) if sent.is_some() && rest.is_empty() =>"],
+        ["NEED_LINE if sent.is_some() =>", "NEED_LINE if sent.is_some() && rest.is_empty() =>"],
         "-p carrack --test system ssh::push::host_is_given_the_program_once",
     ),
     mutation(
