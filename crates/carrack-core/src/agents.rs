@@ -27,9 +27,7 @@ impl HostKind {
         };
         Self { system: if is_mac { "Darwin" } else { "Linux" }.into(), machine: machine.into(), glibc: None }
     }
-}
 
-impl HostKind {
     /// Whether system and kind of processor are the same.
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.system, &self.machine) == (&other.system, &other.machine)

@@ -270,4 +270,40 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         ["self.worker.key.run_time.and_then(", "None::<Duration>.and_then("],
         "-p carrack-service --lib files::tests",
     ),
+    mutation(
+        "each pair of a task has the token's ceilings anew",
+        "crates/carrack-service/src/worker/copying.rs",
+        [".saturating_add(others.bytes_total)", ".saturating_add(others.bytes_total * 0)"],
+        "-p carrack --test system worker::kinds::worker_takes",
+    ),
+    mutation(
+        "a move deletes what its token may not",
+        "crates/carrack-service/src/worker/copying.rs",
+        ["filter(|_| self.attempt.order.kind == TaskKind::Move)", "filter(|_| false)"],
+        "-p carrack --test system worker::kinds::worker_takes",
+    ),
+    mutation(
+        "a token makes another that counts anew",
+        "crates/carrack-service/src/api/tokens.rs",
+        ["ends_before && is_within && !caller.ceilings().are_counted()", "ends_before && is_within"],
+        TOKENS,
+    ),
+    mutation(
+        "a request goes on for whoever reads it slowly",
+        "crates/carrack-service/src/files/link.rs",
+        ["told.ok().filter(|_| Instant::now() < until)", "told.ok()"],
+        "-p carrack-service --lib files::tests",
+    ),
+    mutation(
+        "a digest of a link reads more than its token allows",
+        "crates/carrack-service/src/api/files/totals.rs",
+        ["if kind != FileKind::File {", "if kind == FileKind::Directory {"],
+        TOKENS,
+    ),
+    mutation(
+        "a rename that a sandbox forbids is taken for one that the file forbids",
+        "crates/carrack-sys/src/dir/mod.rs",
+        ["Err(Errno::PERM) if !knows_renameat2() => unsupported(),", "Err(Errno::PERM) if false => unsupported(),"],
+        "-p carrack-faults --lib refused",
+    ),
 ];

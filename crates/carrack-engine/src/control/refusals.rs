@@ -60,13 +60,13 @@ const OTHER_PROCESSOR: [&str; 2] = ["Exec format error", "cannot execute binary 
 
 /// Why a program that came whole does not start, if the far side's loader or shell has said so.
 pub fn of_loader<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+    // A start-up file of the shell may say the same of other programs.
+    let mut of_program = lines.filter(|line| line.contains("./push."));
     // ./push.01234567: /lib64/libc.so.6: version `GLIBC_2.34' not found (required by ./push.01234567)
     let lacking = |line: &'a str| line.split_once(": version `").and_then(|(_, rest)| rest.split_once("' not found"));
-    if let Some((version, _)) = lines.clone().find_map(lacking) {
+    if let Some((version, _)) = of_program.clone().find_map(lacking) {
         return Some(format!("that host's C library is too old for Carrack's agent: it has no {version}"));
     }
-    let is_of_program = |line: &&str| line.contains("./push.");
-    let mut of_program = lines.filter(is_of_program);
     if of_program.clone().any(|line| OTHER_PROCESSOR.iter().any(|words| line.contains(words))) {
         return Some("that host does not run programs for the processor that its `uname -m` names".to_owned());
     }
@@ -86,6 +86,7 @@ pub fn of_unfit<'a>(described: &[&str], kinds: impl Iterator<Item = &'a HostKind
         return format!("that host has {library}; Carrack's agent needs glibc 2.{minor}");
     }
     let mut known: Vec<String> = kinds.map(|kind| format!("{} {}", kind.system, kind.machine)).collect();
+    known.sort();
     known.dedup();
     format!("that host is {system} {machine}; this carrack has agents for {} alone", known.join(", "))
 }
@@ -168,7 +169,10 @@ mod tests {
             let told = of_loader(["Welcome", line, "bye"].into_iter()).unwrap_or_else(|| panic!("{line}"));
             assert!(told.contains(words), "{told}");
         }
-        for line in ["sh: 1: find: not found", "mkdir: cannot create directory: No such file or directory", "hello"] {
+        let other = "lmod: /lib64/libc.so.6: version `GLIBC_2.34' not found (required by lmod)";
+        for line in
+            [other, "sh: 1: find: not found", "mkdir: cannot create directory: No such file or directory", "hello"]
+        {
             assert_eq!(of_loader([line].into_iter()), None);
         }
     }

@@ -352,7 +352,7 @@ impl Api {
             Some(most) => {
                 let rule = "scope-ceiling";
                 self.metrics.refused(rule);
-                let detail = format!("the token allows {most} in all, and no more is left ({rule})");
+                let detail = format!("the token allows {most} in all, and less is left than this takes ({rule})");
                 let error = ApiError::new(StatusCode::FORBIDDEN, ProblemCode::Forbidden, detail);
                 Err(error.hint("make another token: what a token has used is not given back"))
             }
