@@ -223,7 +223,8 @@ fn what_is_not_kept_is_counted_of_files_that_an_earlier_attempt_has_published() 
         "--bwlimit=500K",
         "--block=64K",
     ]));
-    crate::support::wait_until("what is small is there", || sandbox.path("out/note").exists());
+    let are_marked = || sandbox.marked("out").is_some_and(|marker| marker.known_count() >= 8);
+    crate::support::wait_until("what is small is there, and marked", are_marked);
     crate::support::process::signal(running.id(), "KILL");
     running.end();
     assert!(!sandbox.path("out/z/last").exists(), "it was cut off");

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 
-use carrack_core::transfer::marker::{Left, Replay};
+use carrack_core::transfer::marker::Left;
 use carrack_faults::fuse::{Call, FaultFs, Features};
 use carrack_faults::proxy::{Flip, Proxy, Way};
 use serde_json::Value;
@@ -211,21 +211,14 @@ fn sessions_of_one_run_never_share_a_part_file() {
     // Released before the node is waited for.
     let storage = storage;
     let small = || scene.sandbox.parts("backing").iter().filter(|path| path.to_string_lossy().contains(SMALL)).count();
-    let markers = || {
-        let names = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path());
-        names.filter(|path| path.extension().is_some_and(|end| end == "marker")).collect::<Vec<_>>()
-    };
+    let markers = || scene.sandbox.markers("root");
 
     storage.hold(SMALL, Call::Flush);
     let running = Running::start(scene.command(&["--bwlimit=4MB", "--block=256K"]).args(["tree", &scene.at("")]));
     wait_until("a thread of the first session hangs", || storage.held() == 1);
     // So that the first session leaves its marker.
-    let has_claims = |path: &PathBuf| {
-        let mut marker = Replay::new(carrack_sys::host::boot_id());
-        marker.read(&fs::read(path).unwrap());
-        marker.finish(0).is_some_and(|found| found.parts.values().any(Left::has_claims))
-    };
-    wait_until("blocks are claimed", || markers().iter().any(has_claims));
+    let has_claims = || scene.sandbox.marked("root").is_some_and(|found| found.parts.values().any(Left::has_claims));
+    wait_until("blocks are claimed", has_claims);
     assert_eq!((markers().len(), lose(&scene.proxy, Kind::Control, true)), (1, 1));
     wait_until("the second session has got as far", || storage.held() == 2);
     let before = small();

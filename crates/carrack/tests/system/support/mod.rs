@@ -24,6 +24,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use carrack_core::transfer::marker::{Replayed, replay};
 use json_schema::Schema;
 use running::InTime;
 
@@ -113,7 +114,23 @@ impl Sandbox {
 
     /// Part files left anywhere below a directory.
     pub fn parts(&self, below: impl AsRef<Path>) -> Vec<PathBuf> {
-        tree::walk(&self.path(below)).into_iter().filter(|path| path.to_string_lossy().ends_with(".part")).collect()
+        self.left_with(below, ".part")
+    }
+
+    /// Markers left anywhere below a directory.
+    pub fn markers(&self, below: impl AsRef<Path>) -> Vec<PathBuf> {
+        self.left_with(below, ".marker")
+    }
+
+    fn left_with(&self, below: impl AsRef<Path>, end: &str) -> Vec<PathBuf> {
+        tree::walk(&self.path(below)).into_iter().filter(|path| path.to_string_lossy().ends_with(end)).collect()
+    }
+
+    /// What the one marker below a directory says so far, as somebody who is killed now leaves it. Data that has been
+    /// written is in no marker before a disk has it.
+    pub fn marked(&self, below: impl AsRef<Path>) -> Option<Replayed> {
+        let bytes = std::fs::read(self.markers(below).first()?).ok()?;
+        replay(&bytes, carrack_sys::host::boot_id())
     }
 }
 
