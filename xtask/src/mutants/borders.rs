@@ -273,7 +273,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     mutation(
         "each pair of a task has the token's ceilings anew",
         "crates/carrack-service/src/worker/copying.rs",
-        [".saturating_add(others.bytes_total)", ".saturating_add(others.bytes_total * 0)"],
+        ["others.bytes_total, others.bytes_lost)", "0, others.bytes_lost)"],
         "-p carrack --test system worker::kinds::worker_takes",
     ),
     mutation(
@@ -281,6 +281,24 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         "crates/carrack-service/src/worker/copying.rs",
         ["filter(|_| self.attempt.order.kind == TaskKind::Move)", "filter(|_| false)"],
         "-p carrack --test system worker::kinds::worker_takes",
+    ),
+    mutation(
+        "what is copied again does not count for a token",
+        "crates/carrack-service/src/worker/copying.rs",
+        ["others.items_total, others.items_lost)", "others.items_total, 0)"],
+        "-p carrack --test system worker::places::retry_copies_again",
+    ),
+    mutation(
+        "a deletion that is cut short does not count for a token",
+        "crates/carrack-service/src/worker/removal.rs",
+        ["attempt.teller.begin_deleting(count);", "attempt.teller.begin_deleting(0);"],
+        "-p carrack --test system worker::kinds::deletion_that",
+    ),
+    mutation(
+        "a request takes what a task of its token takes at the time",
+        "crates/carrack-service/src/ledger/sqlite/identity.rs",
+        ["state IN ('ACTIVE', 'CANCELLING')", "state IN ('QUEUED')"],
+        "-p carrack-service --lib passes_the_suite",
     ),
     mutation(
         "a token makes another that counts anew",

@@ -73,7 +73,7 @@ use crate::identity::{
     Action, Caller, Decision, LINK_LIFETIME, LoginLinks, Object, SCOPE_LACKS_VERB, Seal, Slow, Verdict, may,
     may_anywhere,
 };
-use crate::ledger::{Ledger, LedgerError};
+use crate::ledger::{Ledger, LedgerError, UseTaken};
 use crate::model::{Endpoint, KnownBy, LoginLink, ProblemCode, Role, Secret, TokenUse, User, Verb};
 
 /// The user who is the account that runs the service.
@@ -343,13 +343,18 @@ impl Api {
         Err(error.hint(format!("an admin can take it over: carrack endpoint edit {} --owner NAME", endpoint.name)))
     }
 
-    /// Counts what a caller is about to do at an endpoint, where their token says how much that may be.
+    /// Counts what a caller is about to do at an endpoint, where their token says how much that may be. A task of the
+    /// token that runs has all that is left.
     fn count_use(&self, caller: &Caller, more: TokenUse) -> Done<()> {
         let ceilings = caller.ceilings();
         let Some(token) = caller.token.as_ref().filter(|_| ceilings.are_counted()) else { return Ok(()) };
-        match self.ledger.count_use(token, &more, &ceilings)? {
-            None => Ok(()),
-            Some(most) => {
+        match self.ledger.count_use(&caller.user, token, &more, &ceilings)? {
+            UseTaken::Taken => Ok(()),
+            UseTaken::Running(task) => {
+                let detail = format!("task {task} of this token runs, and what it will have used is not known yet");
+                Err(ApiError::conflict(detail).hint("ask again once the task has ended, or by another token"))
+            }
+            UseTaken::Over(most) => {
                 let rule = "scope-ceiling";
                 self.metrics.refused(rule);
                 let detail = format!("the token allows {most} in all, and less is left than this takes ({rule})");

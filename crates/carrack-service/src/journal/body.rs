@@ -107,6 +107,10 @@ struct RawProgress {
     items_remembered: u64,
     #[prost(btree_map = "string, uint64", tag = "18")]
     unkept: BTreeMap<String, u64>,
+    #[prost(uint64, tag = "19")]
+    items_lost: u64,
+    #[prost(uint64, tag = "20")]
+    bytes_lost: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -400,6 +404,8 @@ fn raw_progress(progress: &Progress) -> RawProgress {
         limited_by: progress.limited_by.as_deref().map(cut),
         items_remembered: progress.items_remembered,
         unkept: progress.unkept.clone(),
+        items_lost: progress.items_lost,
+        bytes_lost: progress.bytes_lost,
     }
 }
 
@@ -421,5 +427,7 @@ fn progress(raw: RawProgress) -> Progress {
         limited_by: raw.limited_by,
         items_remembered: raw.items_remembered,
         unkept: raw.unkept,
+        items_lost: raw.items_lost,
+        bytes_lost: raw.bytes_lost,
     }
 }

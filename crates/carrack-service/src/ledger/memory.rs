@@ -16,7 +16,7 @@ use super::health::HealthRow;
 use super::tally::{self, OverviewQuery, OverviewRows, Shift, TASKS_MOST};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow, endpoints_of, rules,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserRow, endpoints_of, rules,
 };
 use crate::clock::Moment;
 use crate::model::{
@@ -324,14 +324,20 @@ impl Ledger for MemoryLedger {
         Ok(self.rows().token_use.get(id).copied().unwrap_or_default())
     }
 
-    fn count_use(&self, id: &str, more: &TokenUse, most: &Ceilings) -> Answer<Option<String>> {
+    fn count_use(&self, user: &str, id: &str, more: &TokenUse, most: &Ceilings) -> Answer<UseTaken> {
         let mut rows = self.rows();
-        let used = rows.token_use.entry(id.to_owned()).or_default();
-        let over = used.and(more).over(most);
-        if over.is_none() {
-            *used = used.and(more);
+        let is_running = |task: &Task| Shift::of(task.state).running > 0;
+        let is_of = |task: &Task| task.owner == user && task.request.token.as_deref() == Some(id);
+        let mut tasks = rows.tasks.values().map(|row| &row.task);
+        if let Some(task) = tasks.find(|task| is_running(task) && is_of(task)) {
+            return Ok(UseTaken::Running(task.id.clone()));
         }
-        Ok(over)
+        let used = rows.token_use.entry(id.to_owned()).or_default();
+        if let Some(over) = used.and(more).over(most) {
+            return Ok(UseTaken::Over(over));
+        }
+        *used = used.and(more);
+        Ok(UseTaken::Taken)
     }
 
     fn remove_token(&self, id: &str) -> Answer<()> {

@@ -230,6 +230,17 @@ pub struct Retention {
     pub limit: usize,
 }
 
+/// The answer to [`Ledger::count_use`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UseTaken {
+    /// It was taken.
+    Taken,
+    /// This ceiling is in the way, in words; nothing was taken.
+    Over(String),
+    /// This task of the token is under way; nothing was taken.
+    Running(String),
+}
+
 /// What the service must never lose.
 pub trait Ledger: Send + Sync + 'static {
     /// Accepts a task, QUEUED, with its event. The same submission again is answered with the task that it made.
@@ -388,9 +399,9 @@ pub trait Ledger: Send + Sync + 'static {
     /// done, and by what [`Ledger::count_use`] has taken.
     fn token_use(&self, id: &str) -> Answer<TokenUse>;
 
-    /// Takes more, if all together stays within the ceilings. Else nothing is taken, and it is told which ceiling is in
-    /// the way.
-    fn count_use(&self, id: &str, more: &TokenUse, most: &Ceilings) -> Answer<Option<String>>;
+    /// Takes more by a token of this user, if all together stays within the ceilings, and no task of the token is under
+    /// way: one that is may take all that is left.
+    fn count_use(&self, user: &str, id: &str, more: &TokenUse, most: &Ceilings) -> Answer<UseTaken>;
 
     /// Removes a token, and what is known of its use.
     ///

@@ -280,11 +280,13 @@ pub struct Blocked {
 impl Task {
     /// What it has done so far, as the ceilings of its token count it.
     pub fn used(&self) -> TokenUse {
-        let Progress { items_done, bytes_moved, .. } = self.progress;
+        let Progress { items_done, bytes_moved, items_lost, bytes_lost, bytes_resent, .. } = self.progress;
+        let items = items_done.saturating_add(items_lost);
+        let bytes = bytes_moved.saturating_add(bytes_lost).saturating_add(bytes_resent);
         match self.request.kind {
-            TaskKind::Copy => TokenUse::of(items_done, bytes_moved),
-            TaskKind::Move => TokenUse { deletions: items_done, ..TokenUse::of(items_done, bytes_moved) },
-            TaskKind::Delete => TokenUse { deletions: items_done, ..TokenUse::default() },
+            TaskKind::Copy => TokenUse::of(items, bytes),
+            TaskKind::Move => TokenUse { deletions: items, ..TokenUse::of(items, bytes) },
+            TaskKind::Delete => TokenUse { deletions: items, ..TokenUse::default() },
         }
     }
 
@@ -320,6 +322,11 @@ pub struct Progress {
     pub bytes_skipped: u64,
     /// Bytes that had landed and were sent again. What was under way when a process died is not known to anybody.
     pub bytes_resent: u64,
+    /// Items that were done and were found gone or changed later: they are copied again, and counted again by a token's
+    /// ceilings. Of a deletion under such ceilings: what an attempt that was cut short may have deleted.
+    pub items_lost: u64,
+    /// Bytes of `items_lost`.
+    pub bytes_lost: u64,
     /// Faults that were recovered: blocks sent again, connections and sessions lost.
     pub faults: u64,
     /// Bytes a second.

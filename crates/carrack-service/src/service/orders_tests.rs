@@ -225,7 +225,7 @@ fn task_gets_what_its_token_has_left_after_all_its_tasks_and_files() {
     let progress = Some(Progress { bytes_moved: 40, ..Progress::default() });
     let change = TaskChange { progress, ..TaskChange::default() };
     let one = host.ledger.change_task(&one.id, &TaskGuard::default(), &change, &[], host.orders.clock.now()).unwrap();
-    host.ledger.count_use("counted", &TokenUse::of(0, 25), &ceilings).unwrap();
+    host.ledger.count_use("ann", "counted", &TokenUse::of(0, 25), &ceilings).unwrap();
     // What a task has done itself is not taken from it twice.
     assert_eq!(host.order(&one).unwrap().ceilings, Ceilings { bytes: Some(75), ..ceilings });
     assert_eq!(host.order(&two).unwrap().ceilings, Ceilings { bytes: Some(35), ..ceilings });

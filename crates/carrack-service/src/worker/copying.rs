@@ -283,8 +283,9 @@ impl Copying<'_, '_> {
     /// What this pair has, with what the other pairs of the task have done, is not to be more than the token has left.
     fn check_ceilings(&mut self, entries: u64, bytes: u64) {
         let (so_far, others) = (&self.history.progress, self.attempt.teller.of_others(self.pair));
-        let items = entries.max(so_far.items_total).saturating_add(others.items_total);
-        let bytes = bytes.max(so_far.bytes_total).saturating_add(others.bytes_total);
+        let more = |here: u64, so_far: u64, others: u64, lost| here.max(so_far).saturating_add(others + lost);
+        let items = more(entries, so_far.items_total, others.items_total, others.items_lost);
+        let bytes = more(bytes, so_far.bytes_total, others.bytes_total, others.bytes_lost);
         let found = TokenUse { entries: items, bytes, deletions: items };
         if let Some(most) = found.over(&self.ceilings()) {
             let why = format!("the sources are more than the {most} that the token which submitted the task has left");
@@ -300,7 +301,12 @@ impl Copying<'_, '_> {
         let faults = &report.faults;
         let repaired = faults.digest_mismatches + faults.blocks_rotten + faults.items_again;
         self.attempt.teller.limited(report.limit);
-        self.attempt.teller.counted_in_all(Counted { faults: repaired, bytes_resent: resent, unkept: unkept(report) });
+        self.attempt.teller.counted_in_all(Counted {
+            faults: repaired,
+            bytes_resent: resent,
+            unkept: unkept(report),
+            ..Counted::default()
+        });
     }
 }
 

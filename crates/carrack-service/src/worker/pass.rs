@@ -121,21 +121,32 @@ pub struct Counted {
     pub faults: u64,
     /// Bytes that had landed and were sent again.
     pub bytes_resent: u64,
+    /// Items that were done, or may have been, and count as done no more,
+    pub items_lost: u64,
+    /// and their bytes.
+    pub bytes_lost: u64,
     /// Items that did not keep something, by what it is.
     pub unkept: BTreeMap<String, u64>,
 }
 
 impl Counted {
+    /// What was done counts as done no more.
+    pub fn lost(items: u64, bytes: u64) -> Self {
+        Self { items_lost: items, bytes_lost: bytes, ..Self::default() }
+    }
+
     /// As earlier attempts told it.
     pub fn of(progress: &Progress) -> Self {
-        let Progress { faults, bytes_resent, unkept, .. } = progress;
-        Self { faults: *faults, bytes_resent: *bytes_resent, unkept: unkept.clone() }
+        let Progress { faults, bytes_resent, items_lost, bytes_lost, .. } = *progress;
+        Self { faults, bytes_resent, items_lost, bytes_lost, unkept: progress.unkept.clone() }
     }
 
     /// Adds what a copy has counted.
     pub fn add(&mut self, more: Self) {
         self.faults += more.faults;
         self.bytes_resent += more.bytes_resent;
+        self.items_lost = self.items_lost.saturating_add(more.items_lost);
+        self.bytes_lost = self.bytes_lost.saturating_add(more.bytes_lost);
         for (what, items) in more.unkept {
             let sum = self.unkept.entry(what).or_default();
             *sum = sum.saturating_add(items);
@@ -145,6 +156,7 @@ impl Counted {
     /// Tells it.
     pub fn tell(&self, progress: &mut Progress) {
         (progress.faults, progress.bytes_resent) = (self.faults, self.bytes_resent);
+        (progress.items_lost, progress.bytes_lost) = (self.items_lost, self.bytes_lost);
         progress.unkept.clone_from(&self.unkept);
     }
 }

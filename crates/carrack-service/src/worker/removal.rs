@@ -48,8 +48,9 @@ pub fn delete(attempt: &mut Attempt<'_>, pair: u32, place: &[u8], source: &OpenE
     };
     let mut removed = 0;
     if let Some(there) = &there {
-        check_ceiling(attempt, pair, &mut files, path, there)?;
+        let counted = check_ceiling(attempt, pair, &mut files, path, there)?;
         removed = files.remove(path, true, &mut |entry| tell_stuck(attempt, pair, entry))?;
+        attempt.teller.end_deleting(counted);
     }
     let kind = there.map_or(ItemKind::File, |there| there.kind);
     let item = Item { pair, path: Vec::new(), kind, state: ItemState::Done, size: 0, digest: None, failure: None };
@@ -66,24 +67,30 @@ fn tell_stuck(attempt: &Attempt<'_>, pair: u32, entry: ListEntry) {
     attempt.teller.item(Item { pair, path, kind, state, size: 0, digest: None, failure }, false, false);
 }
 
-/// Counts before anything is deleted, where a token says how much may be.
+/// Counts before anything is deleted, where a token says how much may be: how many are told as about to be. Of a
+/// deletion that is cut short nobody knows how far it came, so that all of it counts.
 fn check_ceiling(
     attempt: &Attempt<'_>,
     pair: u32,
     files: &mut Files,
     path: &[u8],
     there: &ListEntry,
-) -> Result<(), Failure> {
-    let Some(most) = attempt.order.ceilings.deletions else { return Ok(()) };
-    let most = most.saturating_sub(attempt.teller.of_others(pair).items_done);
+) -> Result<u64, Failure> {
+    let Some(most) = attempt.order.ceilings.deletions else { return Ok(0) };
+    let others = attempt.teller.of_others(pair);
+    let most = most.saturating_sub(others.items_done.saturating_add(others.items_lost));
     let mut count: u64 = 1;
     if there.kind == ItemKind::Directory {
         files.list(path, true, &mut |_| count += 1)?;
     }
     if count <= most {
-        return Ok(());
+        attempt.teller.begin_deleting(count);
+        return Ok(count);
     }
-    let why = format!("{count} items would be deleted, and the token that submitted the task has {most} left");
+    let mut why = format!("{count} items would be deleted, and the token that submitted the task has {most} left");
+    if others.items_lost > 0 {
+        why += &format!("; {} more count that an attempt before may have deleted", others.items_lost);
+    }
     Err(Failure::new(ErrorCode::Usage, Side::Command, why))
 }
 

@@ -1,6 +1,8 @@
 //! What a worker tells: items and events as they come, samples once a second, all into the task's journal. A thread
 //! writes, samples and syncs meanwhile, so that a worker that waits for its hosts still shows that it lives.
 
+mod telling;
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -12,15 +14,15 @@ use std::time::{Duration, Instant, SystemTime};
 use carrack_core::failure::Side;
 use carrack_core::pace::limit::Limit;
 use carrack_core::report::ItemKind;
-use carrack_engine::{Stop, StopReason, threads};
+use carrack_engine::{Stop, threads};
 
-use super::failures::told;
+use self::telling::{FIVE_MINUTES, Telling};
 use super::history::{History, PairHistory, Told};
 use super::limit::{Limit as TimeLimit, Over};
-use super::pass::{Counted, Pass, add, failed_item, sum_of};
+use super::pass::{Counted, Pass, failed_item, sum_of};
 use crate::clock::Moment;
-use crate::journal::{AttemptEnd, EndCounts, EndKind, Item, JournalError, PairEnd, Record, Sample, Withdrawn, Writer};
-use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};
+use crate::journal::{AttemptEnd, EndCounts, EndKind, Item, JournalError, PairEnd, Record, Withdrawn, Writer};
+use crate::model::{EventKind, ItemState, Progress, TaskFailure};
 
 /// How often what waits is written.
 const WRITE: Duration = Duration::from_millis(250);
@@ -29,48 +31,6 @@ const SAMPLE: Duration = Duration::from_secs(1);
 const SAMPLE_MAX: Duration = Duration::from_secs(10);
 /// An attempt of this age is sampled half as often.
 const SAMPLE_AGE: Duration = Duration::from_secs(600);
-/// What the rate now is taken over.
-const NOW: Duration = Duration::from_secs(5);
-const FIVE_MINUTES: Duration = Duration::from_secs(300);
-
-/// The state that the thread and the work share.
-struct Telling {
-    journal: Writer,
-    failed: Writer,
-    /// Of each pair that no pass is under way over.
-    pairs: Vec<Option<Progress>>,
-    /// The pair that a pass is over.
-    current: Option<(u32, Pass)>,
-    /// What was told last before this attempt.
-    before: Progress,
-    /// The most that was told so far: less is not shown while what is there is found again.
-    floor: Progress,
-    /// Items of each pair that count as done and could not be compared.
-    remembered: Vec<u64>,
-    /// When the attempt ends at the latest.
-    limit: TimeLimit,
-    /// Why it was ended by that.
-    over: Option<Over>,
-    /// A pair was given up before all of it was found again.
-    lost_pair: bool,
-    in_all: Counted,
-    streams: u32,
-    source: Option<EndCounts>,
-    destination: Option<EndCounts>,
-    limited_by: Option<String>,
-    /// Bytes at the destination, for rates.
-    rates: VecDeque<(Instant, u64)>,
-    /// Time of earlier attempts.
-    active_before: Duration,
-    began: Instant,
-    /// The first failed item's reason.
-    first_failure: Option<TaskFailure>,
-    /// Whether another attempt can help any failed item.
-    any_can_pass: bool,
-    /// Why the journal cannot be written.
-    broken: Option<JournalError>,
-    ended: bool,
-}
 
 /// Tells.
 pub struct Teller {
@@ -180,9 +140,13 @@ impl Teller {
             withdrawn.save(directory)
         };
         withdraw().map_err(|error: JournalError| error.to_string())?;
+        let shown = state.progress();
         state.pairs[pair as usize] = None;
         // Of a pass that was broken off nobody knows what it had done.
-        state.floor = Progress { faults: 0, bytes_resent: 0, ..state.sum() };
+        state.floor = state.sum();
+        let items = shown.items_done.saturating_sub(state.floor.items_done);
+        let bytes = shown.bytes_moved.saturating_sub(state.floor.bytes_moved);
+        state.in_all.add(Counted::lost(items, bytes));
         Ok(())
     }
 
@@ -215,9 +179,9 @@ impl Teller {
                     progress.bytes_skipped = progress.bytes_skipped.saturating_sub(item.size);
                 }
                 _ => {
-                    progress.items_done = progress.items_done.saturating_sub(1);
-                    progress.bytes_moved = progress.bytes_moved.saturating_sub(item.size);
-                    progress.bytes_verified = progress.bytes_verified.saturating_sub(verified);
+                    take_back(&mut progress, item.size, verified);
+                    take_back(&mut state.floor, item.size, verified);
+                    state.in_all.add(Counted::lost(1, item.size));
                 }
             }
             progress.items_failed += 1;
@@ -227,6 +191,10 @@ impl Teller {
         let end = PairEnd { pair, of_sources: false, of_look: true, time: now(), progress: progress.clone() };
         state.append(&self.shared.stop, &Record::PairEnded(end));
         state.write(&self.shared.stop);
+        // What is shown stays the sum of both.
+        if let Some(told) = &mut state.pairs[pair as usize] {
+            told.clone_from(&progress);
+        }
         if let Some(error) = &state.broken {
             return Err(error.to_string());
         }
@@ -300,11 +268,29 @@ impl Teller {
         }
     }
 
-    /// What the pairs but this one have done so far.
+    /// What the pairs but this one have done so far, and what of the whole task was done and is lost.
     pub fn of_others(&self, pair: u32) -> Progress {
         let state = self.lock();
         let others = state.pairs.iter().enumerate().filter(|(number, _)| *number != pair as usize);
-        sum_of(others.filter_map(|(_, pair)| pair.as_ref()))
+        let mut others = sum_of(others.filter_map(|(_, pair)| pair.as_ref()));
+        state.in_all.tell(&mut others);
+        others
+    }
+
+    /// So many items are about to be deleted: until it is told how many were, all of them may have been. Returns once
+    /// a disk has it.
+    pub fn begin_deleting(&self, items: u64) {
+        let mut state = self.lock();
+        state.in_all.add(Counted::lost(items, 0));
+        state.sample(&self.shared.stop);
+        drop(state);
+        self.shared.sync();
+    }
+
+    /// Those items are counted as done or failed by now.
+    pub fn end_deleting(&self, items: u64) {
+        let mut state = self.lock();
+        state.in_all.items_lost = state.in_all.items_lost.saturating_sub(items);
     }
 
     /// Says how many data connections are at work.
@@ -426,120 +412,6 @@ impl Drop for Teller {
     }
 }
 
-impl Telling {
-    /// Without a thread to tell how it goes, the attempt ends before anything is done; another may find one.
-    fn end_at_once(&mut self, began: &Record, why: &io::Error) -> String {
-        let failure = told(&carrack_engine::system_failure(Side::Command, why), b"", false);
-        let end = AttemptEnd {
-            time: now(),
-            kind: EndKind::Failed,
-            progress: self.progress(),
-            failure: Some(failure),
-            got_somewhere: false,
-            late: false,
-        };
-        let written = self.journal.append(began).and_then(|()| self.journal.append(&Record::Ended(end)));
-        let written = written.and_then(|()| self.journal.finish());
-        written.map_or_else(|error| format!("{why}; and {error}"), |()| why.to_string())
-    }
-
-    fn append(&mut self, stop: &Stop, record: &Record) {
-        let written = self.journal.append(record);
-        self.notice(stop, written);
-    }
-
-    fn write(&mut self, stop: &Stop) {
-        let written = self.journal.flush().and_then(|()| self.journal.reserve());
-        self.notice(stop, written);
-    }
-
-    /// A worker that can tell nothing does nothing: what it does would be done again, or twice.
-    fn notice(&mut self, stop: &Stop, written: Result<(), JournalError>) {
-        if let Err(error) = written {
-            self.broken.get_or_insert(error);
-            stop.request(StopReason::Cancel);
-        }
-    }
-
-    fn note_failure(&mut self, failure: &TaskFailure) {
-        let (first, any) = match &mut self.current {
-            Some((_, pass)) => (&mut pass.first_failure, &mut pass.any_can_pass),
-            None => (&mut self.first_failure, &mut self.any_can_pass),
-        };
-        first.get_or_insert_with(|| failure.clone());
-        *any |= failure.retryable;
-    }
-
-    /// Ends the pass under way; its failures are the attempt's.
-    fn take_current(&mut self) -> Option<(u32, Pass)> {
-        let (pair, mut pass) = self.current.take()?;
-        self.first_failure = self.first_failure.take().or_else(|| pass.first_failure.take());
-        self.any_can_pass |= pass.any_can_pass;
-        Some((pair, pass))
-    }
-
-    /// What all pairs have done, the pass under way included.
-    fn sum(&self) -> Progress {
-        let mut sum = Progress { scan_complete: true, ..Progress::default() };
-        for (number, pair) in self.pairs.iter().enumerate() {
-            let under_way = self.current.as_ref().filter(|(pair, _)| *pair as usize == number);
-            let pair = under_way.map(|(_, pass)| pass.progress()).or_else(|| pair.clone());
-            sum.scan_complete &= pair.as_ref().is_some_and(|pair| pair.scan_complete);
-            pair.iter().for_each(|pair| add(&mut sum, pair));
-        }
-        sum.limited_by.clone_from(&self.limited_by);
-        self.in_all.tell(&mut sum);
-        sum.items_remembered = self.remembered.iter().sum();
-        sum
-    }
-
-    /// What was shown until now is not taken back.
-    fn raise_floor(&mut self) {
-        self.floor = self.progress();
-    }
-
-    /// Ends the work once its time is over.
-    fn check_limit(&mut self, stop: &Stop) {
-        if let Some(over) = self.limit.over() {
-            self.over.get_or_insert(over);
-            stop.request(StopReason::Cancel);
-        }
-    }
-
-    fn progress(&self) -> Progress {
-        let (mut sum, floor) = (self.sum(), &self.floor);
-        let fields = [
-            (&mut sum.items_total, floor.items_total),
-            (&mut sum.items_done, floor.items_done),
-            (&mut sum.items_skipped, floor.items_skipped),
-            (&mut sum.bytes_total, floor.bytes_total),
-            (&mut sum.bytes_moved, floor.bytes_moved),
-            (&mut sum.bytes_verified, floor.bytes_verified),
-        ];
-        fields.into_iter().for_each(|(field, floor)| *field = floor.max(*field));
-        sum.rates = self.rates(sum.bytes_moved);
-        let left = sum.bytes_total.saturating_sub(sum.bytes_moved + sum.bytes_skipped) as f64;
-        let rate = sum.rates.five_minutes;
-        sum.eta_seconds = (sum.scan_complete && rate > 0.0).then(|| (left / rate).ceil() as u64);
-        sum
-    }
-
-    fn rates(&self, bytes: u64) -> Rates {
-        let now = Instant::now();
-        let over = |window: Duration| {
-            let first = self.rates.iter().find(|(at, _)| now.duration_since(*at) <= window);
-            first.map_or(0.0, |(at, then)| rate(bytes.saturating_sub(*then), now.duration_since(*at)))
-        };
-        let active = self.active_before + self.began.elapsed();
-        Rates { now: over(NOW), five_minutes: over(FIVE_MINUTES), all: rate(bytes, active) }
-    }
-}
-
-fn rate(bytes: u64, time: Duration) -> f64 {
-    // Of a shorter time nothing can be said.
-    if time < Duration::from_millis(100) { 0.0 } else { bytes as f64 / time.as_secs_f64() }
-}
-
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Telling> {
         // What another thread was about when it panicked is at worst a batch that is written again.
@@ -570,25 +442,33 @@ impl Shared {
                 if changed || sampled.elapsed() >= SAMPLE_MAX {
                     sampled = Instant::now();
                     last.clone_from(&progress);
-                    let (streams, source, destination) = (state.streams, state.source, state.destination);
-                    let sample = Sample { time: now(), progress, streams, source, destination };
-                    state.append(&self.stop, &Record::Sample(sample));
+                    state.sample(&self.stop);
                 }
             }
             state.write(&self.stop);
             if due {
                 // More is told meanwhile.
                 drop(state);
-                let synced = self.sync.sync_data();
+                self.sync();
                 state = self.lock();
-                let written = synced.or_else(ignore_unsupported);
-                if let Err(error) = written {
-                    let path = "journal".into();
-                    state.notice(&self.stop, Err(JournalError::Call { call: "sync", path, source: error }));
-                }
             }
         }
     }
+
+    /// Brings what was written to stable storage.
+    fn sync(&self) {
+        if let Err(source) = self.sync.sync_data().or_else(ignore_unsupported) {
+            let error = JournalError::Call { call: "sync", path: "journal".into(), source };
+            self.lock().notice(&self.stop, Err(error));
+        }
+    }
+}
+
+/// An item that was done counts no more.
+fn take_back(progress: &mut Progress, size: u64, verified: u64) {
+    progress.items_done = progress.items_done.saturating_sub(1);
+    progress.bytes_moved = progress.bytes_moved.saturating_sub(size);
+    progress.bytes_verified = progress.bytes_verified.saturating_sub(verified);
 }
 
 /// Some file systems sync nothing.

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
 use crate::client::{Call, ClientError};
 use crate::clock::Moment;
+use crate::ledger::{NewEvent, TaskChange, TaskGuard};
 use crate::model::{
-    Ceilings, EndpointLocation, Listed, MadeToken, NewEndpoint, NewToken, Role, Scope, Task, TaskState, TokenRow, Verb,
-    Whoami,
+    Ceilings, EndpointLocation, EventKind, Listed, MadeToken, NewEndpoint, NewToken, Role, Scope, Task, TaskState,
+    TokenRow, Verb, Whoami,
 };
 
 fn status<T: std::fmt::Debug>(called: Result<T, ClientError>) -> u16 {
@@ -377,7 +378,7 @@ fn ceilings_of_a_token_hold_for_files_over_all_requests() {
     add_endpoint(&rig.local(), &NewEndpoint { location, uploads: true, ..endpoint("here", &["ann"]) }).unwrap();
     rig.user("ann", Role::User);
     let ceilings = Ceilings { entries: Some(2), bytes: Some(100), deletions: Some(0), ..Ceilings::default() };
-    let verbs = vec![Verb::Read, Verb::Write, Verb::Delete];
+    let verbs = vec![Verb::Read, Verb::Write, Verb::Delete, Verb::Tasks];
     let client = rig.with_token(&rig.token("ann", Some(Scope { verbs, ceilings, ..Scope::default() })).token);
     let post = |what: &str, body: serde_json::Value| match client
         .call(&Call::post(format!("/endpoints/here/{what}")).body(&body).unwrap())
@@ -394,6 +395,25 @@ fn ceilings_of_a_token_hold_for_files_over_all_requests() {
         Err(ClientError::Problem(problem)) => (problem.status, problem.detail),
         Err(error) => panic!("{error}"),
     };
+    let upload =
+        |size: u64| json!({ "path": "/up", "size": size, "block_bytes": 4 << 20, "blocks": ["ab".repeat(32)] });
+    // A task of the token that runs may take all that is left.
+    let task = submit(&client, &copy("@here:/file", "@here:/copy")).unwrap();
+    let note = |kind| NewEvent {
+        kind,
+        owner: "ann".into(),
+        task: Some(task.id.clone()),
+        subject: None,
+        text: String::new(),
+        detail: json!({}),
+    };
+    rig.ledger.claim(&task.id, rig.api().now(), &note(EventKind::Started)).unwrap();
+    for told in [read(), post("files/mkdir", json!({ "path": "/one" })), post("uploads", upload(40))] {
+        assert!(told.0 == 409 && told.1.contains(&format!("task {} of this token runs", task.id)), "{told:?}");
+    }
+    let ended = TaskChange { state: Some(TaskState::Cancelled), ..TaskChange::default() };
+    let ended_note = note(EventKind::Ended);
+    rig.ledger.change_task(&task.id, &TaskGuard::default(), &ended, &[ended_note], rig.api().now()).unwrap();
     refused(post("files/rename", json!({ "from": "/file", "to": "/b", "replace": true })), "0 deletions");
     assert_eq!(post("files/mkdir", json!({ "path": "/one" })).0, 204);
     assert_eq!(read().0, 200);
@@ -401,8 +421,6 @@ fn ceilings_of_a_token_hold_for_files_over_all_requests() {
     refused(post("files/sum", json!({ "path": "/file" })), "100 bytes");
     std::os::unix::fs::symlink("file", root.join("link")).unwrap();
     assert_eq!(post("files/sum", json!({ "path": "/link" })).0, 403);
-    let upload =
-        |size: u64| json!({ "path": "/up", "size": size, "block_bytes": 4 << 20, "blocks": ["ab".repeat(32)] });
     refused(post("uploads", upload(41)), "100 bytes");
     assert_eq!(post("uploads", upload(40)).0, 201);
     refused(post("files/mkdir", json!({ "path": "/two" })), "2 items");

@@ -63,6 +63,8 @@ fn progress() -> Progress {
         bytes_verified: 5,
         bytes_skipped: 6,
         bytes_resent: 7,
+        items_lost: 11,
+        bytes_lost: 12,
         faults: 8,
         rates: Rates { now: 1.5, five_minutes: 0.1, all: 1e12 },
         eta_seconds: Some(9),

@@ -1,9 +1,11 @@
 //! Rules on users and tokens.
 
-use super::{Rule, at, rules};
+use super::{Rule, at, note, rules};
 use crate::clock::Moment;
-use crate::ledger::{Ledger, LedgerError, Submission, TaskChange, TaskGuard, UserRow};
-use crate::model::{Ceilings, NewTask, Pair, Progress, Role, Scope, Task, TaskKind, TokenRow, TokenUse, User, Verb};
+use crate::ledger::{Ledger, LedgerError, Submission, TaskChange, TaskGuard, UseTaken, UserRow};
+use crate::model::{
+    Ceilings, NewTask, Pair, Progress, Role, Scope, Task, TaskKind, TaskState, TokenRow, TokenUse, User, Verb,
+};
 
 pub const RULES: &[Rule] = rules! {
     user_is_kept_as_it_was_added
@@ -58,10 +60,12 @@ fn use_of_a_token_is_counted_over_its_tasks_and_files_up_to_its_ceilings(ledger:
         let submission = Submission { id, owner, submission_id: None, request, endpoints, estimate: None };
         ledger.submit(&submission, at(1)).unwrap().task
     };
-    let moved = |task: &Task, items_done, bytes_moved| {
-        let progress = Some(Progress { items_done, bytes_moved, ..Progress::default() });
-        let change = TaskChange { progress, ..TaskChange::default() };
+    let told = |task: &Task, progress| {
+        let change = TaskChange { progress: Some(progress), ..TaskChange::default() };
         ledger.change_task(&task.id, &TaskGuard::default(), &change, &[], at(2)).unwrap();
+    };
+    let moved = |task: &Task, items_done, bytes_moved| {
+        told(task, Progress { items_done, bytes_moved, ..Progress::default() });
     };
     assert_eq!(ledger.token_use("t").unwrap(), TokenUse::default());
     let (copy, other) = (submit("copy", TaskKind::Copy), submit("move", TaskKind::Move));
@@ -71,13 +75,33 @@ fn use_of_a_token_is_counted_over_its_tasks_and_files_up_to_its_ceilings(ledger:
     moved(&copy, 0, 0);
     moved(&copy, 1, 10);
     assert_eq!(ledger.token_use("t").unwrap(), TokenUse::of(3, 60));
+    // So does what was lost and is there again between two looks.
+    told(&copy, Progress { items_done: 1, bytes_moved: 10, items_lost: 1, bytes_lost: 5, ..Progress::default() });
+    assert_eq!(ledger.token_use("t").unwrap(), TokenUse::of(4, 65));
     moved(&other, 1, 20);
-    assert_eq!(ledger.token_use("t").unwrap(), TokenUse { deletions: 1, ..TokenUse::of(4, 80) });
+    assert_eq!(ledger.token_use("t").unwrap(), TokenUse { deletions: 1, ..TokenUse::of(5, 85) });
     // Files: what does not fit is not taken.
-    assert_eq!(ledger.count_use("t", &TokenUse::of(1, 21), &most).unwrap().as_deref(), Some("100 bytes"));
-    assert_eq!(ledger.count_use("t", &TokenUse::of(7, 20), &most).unwrap(), None);
+    let take = |more: &TokenUse| ledger.count_use("ada", "t", more, &most).unwrap();
+    assert_eq!(take(&TokenUse::of(1, 16)), UseTaken::Over("100 bytes".to_owned()));
+    assert_eq!(take(&TokenUse::of(6, 15)), UseTaken::Taken);
     let deleted = TokenUse { deletions: 1, ..TokenUse::default() };
-    assert_eq!(ledger.count_use("t", &deleted, &most).unwrap().as_deref(), Some("1 deletions"));
+    assert_eq!(take(&deleted), UseTaken::Over("1 deletions".to_owned()));
+    // A task that is under way may take all that is left.
+    let at_state = |state| {
+        let change = TaskChange { state: Some(state), ..TaskChange::default() };
+        ledger.change_task(&copy.id, &TaskGuard::default(), &change, &[], at(2)).unwrap();
+    };
+    ledger.claim(&copy.id, at(2), &note(&copy.id, "begins")).unwrap();
+    for state in [TaskState::Active, TaskState::Cancelling] {
+        if state == TaskState::Cancelling {
+            at_state(state);
+        }
+        assert_eq!(take(&TokenUse::default()), UseTaken::Running("copy".to_owned()));
+        assert_eq!(ledger.count_use("ada", "other", &TokenUse::default(), &most).unwrap(), UseTaken::Taken);
+        assert_eq!(ledger.count_use("bob", "t", &TokenUse::default(), &most).unwrap(), UseTaken::Taken);
+    }
+    at_state(TaskState::Cancelled);
+    assert_eq!(take(&TokenUse::default()), UseTaken::Taken);
     assert_eq!(ledger.token_use("t").unwrap(), TokenUse { deletions: 1, ..TokenUse::of(11, 100) });
     assert_eq!(ledger.token_use("another").unwrap(), TokenUse::default());
     ledger.add_user(&row("ada", None)).unwrap();

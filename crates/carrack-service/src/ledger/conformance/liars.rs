@@ -12,7 +12,7 @@ use crate::ledger::memory::MemoryLedger;
 use crate::ledger::tally::{OverviewQuery, OverviewRows};
 use crate::ledger::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserRow,
 };
 use crate::model::{
     AuditLine, Ceilings, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, TokenUse, User,
@@ -81,7 +81,7 @@ impl Ledger for Liar {
         token(id: &str) -> (TokenRow, [u8; 32], User);
         tokens(user: &str) -> Vec<TokenRow>;
         token_use(id: &str) -> TokenUse;
-        count_use(id: &str, more: &TokenUse, most: &Ceilings) -> Option<String>;
+        count_use(user: &str, id: &str, more: &TokenUse, most: &Ceilings) -> UseTaken;
         remove_sessions(user: &str) -> u64;
         revoke_grants(id: &GrantId, until: Moment, now: Moment) -> ();
         restore_grants(id: &GrantId) -> ();

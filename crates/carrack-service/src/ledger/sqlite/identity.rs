@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::{Done, count, document, integer, parsed};
 use crate::clock::Moment;
-use crate::ledger::{LedgerError, UserRow};
+use crate::ledger::{LedgerError, UseTaken, UserRow};
 use crate::model::{Ceilings, Role, TokenRow, TokenUse, User};
 
 const USER: &str = "SELECT name, role, account, enabled, added, password FROM user";
@@ -131,12 +131,22 @@ pub fn add_use(transaction: &Transaction<'_>, id: &str, more: &TokenUse) -> Done
     Ok(())
 }
 
-pub fn count_use(transaction: &Transaction<'_>, id: &str, more: &TokenUse, most: &Ceilings) -> Done<Option<String>> {
-    let over = token_use(transaction, id)?.and(more).over(most);
-    if over.is_none() {
-        add_use(transaction, id, more)?;
+pub fn count_use(
+    transaction: &Transaction<'_>,
+    (user, id): (&str, &str),
+    more: &TokenUse,
+    most: &Ceilings,
+) -> Done<UseTaken> {
+    let running = "SELECT id FROM task WHERE owner = ? AND state IN ('ACTIVE', 'CANCELLING')
+        AND CASE WHEN json_valid(request) THEN json_extract(request, '$.token') = ? ELSE FALSE END LIMIT 1";
+    if let Some(task) = transaction.query_row(running, [user, id], |row| row.get(0)).optional()? {
+        return Ok(UseTaken::Running(task));
     }
-    Ok(over)
+    if let Some(over) = token_use(transaction, id)?.and(more).over(most) {
+        return Ok(UseTaken::Over(over));
+    }
+    add_use(transaction, id, more)?;
+    Ok(UseTaken::Taken)
 }
 
 pub fn remove_token(transaction: &Transaction<'_>, id: &str) -> Done<()> {

@@ -36,7 +36,7 @@ use super::health::HealthRow;
 use super::tally::{OverviewQuery, OverviewRows};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow, rules,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserRow, rules,
 };
 use crate::clock::Moment;
 use crate::model::{
@@ -430,8 +430,8 @@ impl Ledger for SqliteLedger {
         self.read(|connection| identity::token_use(connection, id))
     }
 
-    fn count_use(&self, id: &str, more: &TokenUse, most: &Ceilings) -> Answer<Option<String>> {
-        self.write(|transaction| identity::count_use(transaction, id, more, most))
+    fn count_use(&self, user: &str, id: &str, more: &TokenUse, most: &Ceilings) -> Answer<UseTaken> {
+        self.write(|transaction| identity::count_use(transaction, (user, id), more, most))
     }
 
     fn remove_token(&self, id: &str) -> Answer<()> {

@@ -14,7 +14,7 @@ use crate::ledger::memory::MemoryLedger;
 use crate::ledger::tally::{OverviewQuery, OverviewRows};
 use crate::ledger::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskWindow, UserRow,
+    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserRow,
 };
 use crate::model::{
     AuditLine, Ceilings, Endpoint, EndpointTest, Event, Task, TaskState, Timer, TokenRow, TokenUse, User,
@@ -105,7 +105,7 @@ hand_on! {
     "reads" fn tokens(user: &str) -> Vec<TokenRow>;
     "writes" fn token_used(id: &str, now: Moment) -> ();
     "reads" fn token_use(id: &str) -> TokenUse;
-    "writes" fn count_use(id: &str, more: &TokenUse, most: &Ceilings) -> Option<String>;
+    "writes" fn count_use(user: &str, id: &str, more: &TokenUse, most: &Ceilings) -> UseTaken;
     "writes" fn remove_token(id: &str) -> ();
     "writes" fn remove_sessions(user: &str) -> u64;
     "writes" fn revoke_grants(id: &GrantId, until: Moment, now: Moment) -> ();

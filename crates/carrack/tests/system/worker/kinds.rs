@@ -2,6 +2,7 @@
 
 use carrack_core::options::RateBound;
 use carrack_core::request::Existing;
+use carrack_faults::fuse::{Call, FaultFs, Features};
 use carrack_service::clock::Moment;
 use carrack_service::journal::{AttemptEnd, EndKind};
 use carrack_service::model::{ItemState, TaskKind};
@@ -100,6 +101,38 @@ fn worker_deletes_a_tree_and_not_more_than_a_token_allows() {
     let root = tasks.order("root", TaskKind::Delete, delete("/"));
     assert_eq!(tasks.run(&root).ended().progress.items_failed, 1);
     assert!(tasks.sandbox.path("data/kept").exists());
+}
+
+/// How far it came nobody can say: the next attempt takes all of it for deleted.
+#[test]
+fn deletion_that_was_cut_short_counts_for_a_token() {
+    let mut tasks = Tasks::new();
+    let [backing, root] = ["backing", "data"].map(|name| tasks.sandbox.path(name));
+    [&backing, &root].into_iter().for_each(|path| std::fs::create_dir(path).unwrap());
+    tree::many(&backing.join("old"), 10, 10);
+    let Ok(storage) = FaultFs::mount(&backing, &root, Features::default()) else { return };
+    let mut order = tasks.order("one", TaskKind::Delete, vec![PairOrder::new(tasks.local("data", "old"), None)]);
+    order.ceilings.deletions = Some(12);
+    storage.hold("f000003", Call::Unlink);
+    tasks.start(&order);
+    tasks.follow_until("one", "it deletes", || storage.held() == 1);
+    signal(tasks.process("one"), "KILL");
+    storage.release();
+    assert!(tasks.follow("one", |_| false).end.is_none());
+    // With the directory that was named.
+    let left = tree::walk(&backing.join("old")).len() as u64 + 1;
+    assert!((3..=12).contains(&left), "{left}");
+    for (fence, allowed) in [(2, 12 + left - 1), (3, 12 + left)] {
+        (order.fence, order.ceilings.deletions) = (fence, Some(allowed));
+        let end = tasks.run(&order).ended().clone();
+        assert_eq!(end.progress.items_lost, 12);
+        let why = end.failure.map_or_else(String::new, |failure| failure.why);
+        let refused = format!(
+            "{left} items would be deleted, and the token that submitted the task has {} left; 12 more",
+            left - 1
+        );
+        assert_eq!((why.contains(&refused), backing.join("old").exists()), (fence == 2, fence == 2), "{why}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use carrack_core::options::RateBound;
 use carrack_service::clock::Moment;
 use carrack_service::journal::{EndKind, Record};
-use carrack_service::model::{EventKind, ItemState, TaskKind};
+use carrack_service::model::{Ceilings, EventKind, ItemState, TaskKind};
 use carrack_service::worker::{EndOrder, Order, Secret};
 
 use crate::support::node::Node;
@@ -44,6 +44,10 @@ fn note(attempt: &Attempt, what: &str) -> serde_json::Value {
 fn retry_copies_again_what_was_deleted_or_altered_since() {
     let mut tasks = Tasks::new();
     let order = partly_done(&mut tasks);
+    let token_allows = |items: u64, fence| {
+        let ceilings = Ceilings { entries: Some(items), bytes: Some(items * 2000), ..Ceilings::default() };
+        Order { fence, ceilings, ..order.clone() }
+    };
     let files: Vec<_> = tree::walk(&tasks.sandbox.path("to/run")).into_iter().filter(|path| path.is_file()).collect();
     fs::remove_file(&files[0]).unwrap();
     // Of the same size, and of a time that is told apart by its whole seconds alone.
@@ -52,18 +56,25 @@ fn retry_copies_again_what_was_deleted_or_altered_since() {
     let altered = fs::File::options().write(true).open(&files[1]).unwrap();
     altered.set_times(fs::FileTimes::new().set_modified(before + Duration::from_secs(1))).unwrap();
     let untouched = fs::metadata(&files[2]).unwrap();
-    let attempt = tasks.run(&order);
-    let progress = &attempt.done().progress;
-    assert_eq!((progress.items_done, progress.items_total, progress.items_remembered), (31, 31, 0));
+    // What is copied again counts again.
+    let attempt = tasks.run(&token_allows(31 + 1, 2));
+    let refused = attempt.ended().clone();
+    assert!(refused.failure.unwrap().why.contains("more than the 32 items that the token"));
+    assert_eq!((refused.progress.items_lost, refused.progress.bytes_lost), (2, 4000));
     let told = note(&attempt, "copied again");
     assert_eq!((&told["there"], &told["lost"]), (&28.into(), &2.into()));
+    let attempt = tasks.run(&token_allows(31 + 2, 3));
+    let progress = &attempt.done().progress;
+    assert_eq!((progress.items_done, progress.items_total, progress.items_remembered), (31, 31, 0));
+    assert_eq!((progress.items_lost, progress.bytes_lost), (2, 4000));
+    assert_eq!(note(&attempt, "are at the destination")["there"], 28);
     same_tree(&tasks.sandbox.path("from/run"), &tasks.sandbox.path("to/run"));
     // What is there is not copied again, and each item is told once.
     assert_eq!(fs::metadata(&files[2]).unwrap().ino(), untouched.ino());
     let paths = tasks.paths("one", ItemState::Done);
     assert!(paths.len() == 31 && paths.is_sorted_by(|one, next| one < next), "{paths:?}");
     // Another attempt finds all of it.
-    let again = tasks.run(&Order { fence: 3, ..order });
+    let again = tasks.run(&Order { fence: 4, ..order });
     assert_eq!(note(&again, "are at the destination")["there"], 30);
     assert_eq!(tasks.paths("one", ItemState::Done).len(), 31);
 }
@@ -120,7 +131,8 @@ fn pair_that_leads_elsewhere_is_copied_anew() {
         pair.destination = Some(tasks.local("moved", "/"));
     }
     let attempt = tasks.run(&order);
-    assert_eq!((attempt.done().progress.items_done, attempt.done().progress.items_total), (31, 31));
+    let progress = &attempt.done().progress;
+    assert_eq!((progress.items_done, progress.items_total, progress.items_lost), (31, 31, 30));
     note(&attempt, "leads elsewhere");
     same_tree(&tasks.sandbox.path("from"), &tasks.sandbox.path("moved"));
     assert_eq!(tasks.paths("one", ItemState::Done).len(), 31);
@@ -131,7 +143,8 @@ fn pair_that_leads_elsewhere_is_copied_anew() {
         (pair.source, pair.destination) = (tasks.local("other", name), Some(tasks.local("third", "/")));
     }
     order.fence = 3;
-    assert_eq!(tasks.run(&order).done().progress.items_done, 6);
+    let progress = tasks.run(&order).done().progress.clone();
+    assert_eq!((progress.items_done, progress.items_lost, progress.bytes_lost), (6, 30 + 31, 2 * 30 * 2000 + 12));
     same_tree(&tasks.sandbox.path("other"), &tasks.sandbox.path("third"));
     assert_eq!(tasks.paths("one", ItemState::Done).len(), 6);
     // The same holds where the files of the new source happen to be there.
