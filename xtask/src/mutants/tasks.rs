@@ -143,7 +143,7 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "progress goes back when a session is lost",
-        "crates/carrack-service/src/worker/teller.rs",
+        "crates/carrack-service/src/worker/teller/telling.rs",
         ["self.floor = self.progress();", "self.floor = self.before.clone();"],
         PLACES,
     ),
