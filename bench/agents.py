@@ -13,13 +13,13 @@ import argparse
 import os
 import shutil
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
 import accounting
+import paired
 from small_pairs import make_tree
 
 
@@ -88,23 +88,8 @@ def main():
         with open(os.path.join(work, "startup", "byte"), "wb") as file:
             file.write(b"x")
         make_tree(os.path.join(work, "small"), 20_000)
-        print("| kind | CPU s, old | new | ratio of pairs, median (least to most) | time s, old | new | ratio |")
-        print("|---|--:|--:|---|--:|--:|---|", flush=True)
-        for kind in kinds:
-            pairs = []
-            for number in range(given.pairs + 1):
-                order = [0, 1] if number % 2 == 0 else [1, 0]
-                told = {which: run(client, agents[which], kind, work, sshd, group) for which in order}
-                if number > 0:
-                    pairs.append((told[0], told[1]))
-            cells = []
-            for at in (0, 1):
-                old, new = ([pair[which][at] for pair in pairs] for which in (0, 1))
-                ratios = sorted(one / other for one, other in zip(new, old))
-                slower = slower or statistics.median(ratios) > 1.02
-                cells += [f"{statistics.median(old):.2f}", f"{statistics.median(new):.2f}",
-                          f"{statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})"]
-            print(f"| {kind} | " + " | ".join(cells) + " |", flush=True)
+        slower = paired.table("kind", kinds, given.pairs, (1.02, 1.02),
+                              lambda kind, which: run(client, agents[which], kind, work, sshd, group))
     finally:
         sshd.end()
         shutil.rmtree(work, ignore_errors=True)

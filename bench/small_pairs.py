@@ -15,13 +15,13 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
 import accounting
+import paired
 
 TOKEN = "small-pairs-token-0123456789abcdef"
 
@@ -46,7 +46,7 @@ def image(directory):
 
 
 class Node:
-    """A node of one build on loopback."""
+    """A node of one build on loopback; `program` is its words on a command line."""
 
     def __init__(self, program, root, directory):
         self.tokens = os.path.join(directory, "token")
@@ -54,7 +54,7 @@ class Node:
             file.write(TOKEN + "\n")
         key = os.path.join(directory, f"key{os.getpid()}")
         self.child = subprocess.Popen(
-            [program, "serve", "--node-only", "--json", "--listen", "127.0.0.1:0", "--root", root, "--key-file", key,
+            [*program, "serve", "--node-only", "--json", "--listen", "127.0.0.1:0", "--root", root, "--key-file", key,
              "--token-file", self.tokens], stdout=subprocess.PIPE, text=True)
         told = json.loads(self.child.stdout.readline())
         self.at = f"carrack://127.0.0.1:{told['port']}/"
@@ -73,7 +73,7 @@ def run(program, source, place, ext4, work, group):
     os.makedirs(top, exist_ok=True)
     if kind == "ext4":
         subprocess.run(["sync", "-f", top], check=True)
-    command, node = [program, source + "/"], None
+    command, node = [*program, source + "/"], None
     environment = {**os.environ, "XDG_STATE_HOME": os.path.join(work, "state")}
     if how == "local":
         command += [os.path.join(top, "to")]
@@ -100,7 +100,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--only", help="places whose names contain this")
     given = parser.parse_args()
-    programs = [os.path.abspath(given.old), os.path.abspath(given.new)]
+    programs = [[os.path.abspath(given.old)], [os.path.abspath(given.new)]]
     places = ["tmpfs-local", "tmpfs-node", "ext4-local", "ext4-node"]
     places = [place for place in places if not given.only or given.only in place]
     group = accounting.Cgroup()
@@ -112,24 +112,8 @@ def main():
         make_tree(source, given.files)
         if any(place.startswith("ext4") for place in places):
             ext4 = image(work)
-        print("| place | CPU s, old | new | ratio of pairs, median (least to most) | time s, old | new | ratio |")
-        print("|---|--:|--:|---|--:|--:|---|", flush=True)
-        for place in places:
-            pairs = []
-            for number in range(given.pairs + 1):
-                order = [0, 1] if number % 2 == 0 else [1, 0]
-                told = {which: run(programs[which], source, place, ext4, work, group) for which in order}
-                if number > 0:
-                    pairs.append((told[0], told[1]))
-            cells = []
-            for at, most in ((0, 1.01), (1, 1.02)):
-                old, new = ([pair[which][at] for pair in pairs] for which in (0, 1))
-                ratios = sorted(one / other for one, other in zip(new, old))
-                median = statistics.median(ratios)
-                slower = slower or median > most
-                cells += [f"{statistics.median(old):.2f}", f"{statistics.median(new):.2f}",
-                          f"{median:.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})"]
-            print(f"| {place} | " + " | ".join(cells) + " |", flush=True)
+        slower = paired.table("place", places, given.pairs, (1.01, 1.02),
+                              lambda place, which: run(programs[which], source, place, ext4, work, group))
     finally:
         if ext4:
             subprocess.run(["umount", ext4], check=False)

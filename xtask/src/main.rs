@@ -41,6 +41,7 @@ long runs of tests, for a night or before a release:
   sweep NAME                    kill, power, race and others: killed at every call; power cut 100 times; names swapped for a minute
   soak --minutes M              a node under copies, kills, resets and a full disk: does it grow?
   crowd [--clients N] [--rounds R]   commands all at once at a slow node: all must end well (300 and 10)
+  portable [WORDS ...]          all tests (those whose name has WORDS), by the calls that every other system has, too
   mutants [WORDS ...]           safeguards taken out one by one (those whose name or test has WORDS): a test must fail";
 
 /// One thing to mend. Ordered by place, so that a report reads top-down.
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         ["sweep", name] => runs::sweep(&root, name).map(|()| Vec::new()),
         ["soak", "--minutes", minutes] => runs::soak(&root, minutes).map(|()| Vec::new()),
         ["crowd", ref options @ ..] => runs::crowd(&root, options).map(|()| Vec::new()),
+        ["portable", ref words @ ..] => runs::portable(&root, words).map(|()| Vec::new()),
         ["mutants", ref words @ ..] => mutants::check(&root, words),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");

@@ -74,6 +74,20 @@ pub fn crowd(root: &Path, options: &[&str]) -> Result<(), String> {
     run(root, &mut command)
 }
 
+/// `portable [WORDS ...]`: all tests, or those whose names have one of the words, with the ways of every other system.
+pub fn portable(root: &Path, words: &[&str]) -> Result<(), String> {
+    let mut command = cargo();
+    command.args("test --workspace --exclude carrack-face --exclude xtask --locked --no-fail-fast --".split(' '));
+    let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
+    command.env("RUSTFLAGS", format!("{flags} --cfg carrack_portable"));
+    // What is built otherwise is not built again for it.
+    command.env("CARGO_TARGET_DIR", root.join("target/portable"));
+    if std::env::var_os("CARRACK_AGENTS").is_none() {
+        command.env("CARRACK_AGENTS", root.join("target/agents"));
+    }
+    run(root, command.args(words))
+}
+
 fn system() -> Command {
     let mut command = cargo();
     command.args("test --locked -p carrack --test system".split(' '));

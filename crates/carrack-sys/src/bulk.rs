@@ -3,6 +3,7 @@
 //! Each call that a system, a file system or a kind of descriptor may not have answers [`io::ErrorKind::Unsupported`],
 //! before anything has been moved: the caller then does the same with an ordinary read or write.
 
+#[cfg(all(target_os = "linux", not(carrack_portable)))]
 use crate::retry;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;

@@ -67,11 +67,13 @@ const TAKE: &str = "take() { if [ \"$z\" ]; then head -c $z | gzip -dc; else hea
 /// What the host is, `$y`, and which C library it has, `$l`: `glibc 2.17`, `musl`, or empty where it does not tell.
 const HOST: &str = "y=\"$(uname -s) $(uname -m)\"; \
      l=$(getconf GNU_LIBC_VERSION 2>/dev/null) || l=$(ldd --version 2>&1 | head -n 1); \
-     case $l in glibc*) ;; *GNU*|*GLIBC*) l=\"glibc ${l##* }\";; musl*) l=musl;; *) l=;; esac; ";
+     case $l in glibc*) ;; *GNU*|*GLIBC*) l=\"glibc ${l##* }\";; musl*) l=musl;; esac; \
+     case $l in \"glibc 2.\"[0-9]*|musl) ;; *) l=;; esac; ";
 
-/// Whether the C library is glibc 2 of at least the second number `$1`. One that does not tell is tried.
-const FITS: &str = "fits() { case $l in \"\") ;; \"glibc 2.\"*) [ ${l#glibc 2.} -ge $1 ] 2>/dev/null || [ $? = 2 ];; \
-     *) false;; esac; }; ";
+/// Whether the C library is glibc 2 of at least the second number `$1`. Where it does not tell, what needs none goes
+/// first: `$2` says whether there is such a program, and without one, this is tried.
+const FITS: &str = "fits() { case $l in \"\") [ -z \"$2\" ];; musl) false;; \
+     *) [ ${l#glibc 2.} -ge $1 ] 2>/dev/null || [ $? = 2 ];; esac; }; ";
 
 /// Takes the first program that fits.
 const PICK: &str = "pick() { [ \"$h\" ] || { h=agent-$1; s=$2; k=\"$3 $2\"; z=$4; }; }; ";
@@ -102,7 +104,9 @@ pub fn script(verb: &str, nonce: &str, reach: &Reach, programs: &[Program]) -> R
     for program in programs {
         let Program { hash, size, cksum, kind, .. } = program;
         let HostKind { system, machine, .. } = kind;
-        let fits = kind.glibc.map(|minor| format!("fits {minor} && ")).unwrap_or_default();
+        let needs_none = programs.iter().any(|other| other.kind.glibc.is_none() && other.kind.is_like(kind));
+        let or_none = if needs_none { " none" } else { "" };
+        let fits = kind.glibc.map(|minor| format!("fits {minor}{or_none} && ")).unwrap_or_default();
         let packed = program.gzip_size().map(|size| size.to_string()).unwrap_or_default();
         let _ = write!(script, "[ \"$y\" = \"{system} {machine}\" ] && {fits}pick {hash} {size} {cksum} {packed}; ");
     }
@@ -227,12 +231,16 @@ mod tests {
         let (old, new) = ("echo glibc 2.12", "echo glibc 2.35");
         let none = "return 127";
         let ubuntu = "echo \"ldd (Ubuntu GLIBC 2.35-0ubuntu3.1) 2.35\"; echo more";
+        let odd = "echo \"ldd: line 3: GNU: not found\"";
         let musl = "echo \"musl libc (x86_64)\" >&2; return 1";
         for (uname, getconf, ldd, expected) in [
             ("Linux x86_64", new, none, "carrack-need Linux x86_64 (glibc 2.17) gzip"),
             ("Linux x86_64", "echo glibc 2.17", none, "carrack-need Linux x86_64 (glibc 2.17) gzip"),
             ("Linux x86_64", old, none, "carrack-need Linux x86_64 gzip"),
             ("Linux x86_64", none, musl, "carrack-need Linux x86_64 gzip"),
+            ("Linux x86_64", none, none, "carrack-need Linux x86_64 gzip"),
+            ("Linux x86_64", none, odd, "carrack-need Linux x86_64 gzip"),
+            ("Linux aarch64", none, odd, "carrack-need Linux aarch64 (glibc 2.28) gzip"),
             ("Linux aarch64", new, none, "carrack-need Linux aarch64 (glibc 2.28) gzip"),
             ("Linux aarch64", none, ubuntu, "carrack-need Linux aarch64 (glibc 2.28) gzip"),
             ("Linux aarch64", "echo glibc 2.34.9000", none, "carrack-need Linux aarch64 (glibc 2.28) gzip"),

@@ -52,11 +52,11 @@ pub fn lacks_processes<'a>(mut lines: impl Iterator<Item = &'a str>) -> bool {
     lines.any(|line| NO_PROCESS.iter().any(|end| line.ends_with(end)))
 }
 
-/// What shells say of a program whose loader (`ld-linux-x86-64.so.2` and the like) is not there: dash, busybox, bash.
-const NO_LOADER: [&str; 3] =
-    [": not found", ": No such file or directory", ": cannot execute: required file not found"];
-/// What they say of a program for another kind of processor.
-const OTHER_PROCESSOR: [&str; 2] = ["Exec format error", "cannot execute binary file"];
+/// What shells say, in small letters, of a program whose loader (`ld-linux-x86-64.so.2` and the like) is not there:
+/// bash, busybox, dash, ksh, mksh and zsh.
+const NO_LOADER: [&str; 2] = ["not found", "no such file or directory"];
+/// What they say of a program for another kind of processor. busybox takes it for a script.
+const OTHER_PROCESSOR: [&str; 3] = ["exec format error", "not executable: ", "syntax error"];
 
 /// Why a program that came whole does not start, if the far side's loader or shell has said so.
 pub fn of_loader<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
@@ -67,11 +67,17 @@ pub fn of_loader<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Option<Str
     if let Some((version, _)) = of_program.clone().find_map(lacking) {
         return Some(format!("that host's C library is too old for Carrack's agent: it has no {version}"));
     }
-    if of_program.clone().any(|line| OTHER_PROCESSOR.iter().any(|words| line.contains(words))) {
+    // ./push.01234567: error while loading shared libraries: libm.so.6: cannot open shared object file: …
+    let missing = |line: &'a str| line.split_once(" shared libraries: ").and_then(|(_, rest)| rest.split_once(": "));
+    if let Some((library, _)) = of_program.clone().find_map(missing) {
+        return Some(format!("that host does not have {library}, which Carrack's agent needs"));
+    }
+    let has = |line: &str, words: &[&str]| words.iter().any(|words| line.to_ascii_lowercase().contains(words));
+    if of_program.clone().any(|line| has(line, &OTHER_PROCESSOR)) {
         return Some("that host does not run programs for the processor that its `uname -m` names".to_owned());
     }
     of_program
-        .any(|line| NO_LOADER.iter().any(|end| line.ends_with(end)))
+        .any(|line| has(line, &NO_LOADER))
         .then(|| "that host does not have the loader of glibc, which Carrack's agent needs".to_owned())
 }
 
@@ -164,7 +170,18 @@ mod tests {
             ("sh: 1: ./push.0123abcd: not found", "loader of glibc"),
             ("sh: ./push.0123abcd: No such file or directory", "loader of glibc"),
             ("sh: 1: ./push.0123abcd: Exec format error", "uname -m"),
+            ("sh: line 1: ./push.0123abcd: cannot execute: required file not found", "loader of glibc"),
+            ("zsh:1: no such file or directory: ./push.0123abcd", "loader of glibc"),
             ("sh: ./push.0123abcd: cannot execute binary file: Exec format error", "uname -m"),
+            ("zsh:1: exec format error: ./push.0123abcd", "uname -m"),
+            ("ksh: ./push.0123abcd: cannot execute [Exec format error]", "uname -m"),
+            ("E: mksh: ./push.0123abcd: not executable: 64-bit ELF file", "uname -m"),
+            ("./push.0123abcd: line 2: syntax error: EOF in backquote substitution", "uname -m"),
+            (
+                "./push.0123abcd: error while loading shared libraries: libm.so.6: cannot open shared object file: \
+                 No such file or directory",
+                "does not have libm.so.6",
+            ),
         ] {
             let told = of_loader(["Welcome", line, "bye"].into_iter()).unwrap_or_else(|| panic!("{line}"));
             assert!(told.contains(words), "{told}");

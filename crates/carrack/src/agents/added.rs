@@ -59,16 +59,26 @@ fn read(document: &Path) -> Option<Added> {
         machine: word(said["machine"].as_str()?)?.into(),
         glibc: number("glibc").and_then(|minor| u32::try_from(minor).ok()),
     };
+    let blake3: [u8; 32] = HEXLOWER.decode(said["blake3"].as_str()?.as_bytes()).ok()?.try_into().ok()?;
     let agent = AgentProgram {
         kind,
         gzip_size,
-        gzip: Arc::new(move || fs::read(&from).map(Into::into)),
+        gzip: Arc::new(move || still_whole(&from, &blake3).map(Into::into)),
         size: number("size")?,
-        blake3: HEXLOWER.decode(said["blake3"].as_str()?.as_bytes()).ok()?.try_into().ok()?,
+        blake3,
         cksum: u32::try_from(number("cksum")?).ok()?,
         unpack,
     };
     Some(Added { agent, path })
+}
+
+/// What was added, if it is still that.
+fn still_whole(path: &Path, blake3: &[u8; 32]) -> io::Result<Vec<u8>> {
+    let gzip = fs::read(path)?;
+    match unpack(&gzip) {
+        Some(program) if blake3::hash(&program) == *blake3 => Ok(gzip),
+        _ => Err(io::Error::other(format!("{} has changed since it was added; add it again", path.display()))),
+    }
 }
 
 /// Whether nobody but the user, or root, can change what is there.

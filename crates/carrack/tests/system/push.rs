@@ -135,6 +135,13 @@ fn poses(far: &Sshd, tool: &str, script: &str) {
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 }
 
+/// Names its own processor again.
+fn is_itself(far: &Sshd) {
+    let path = far.bin.join("uname");
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/bin/uname", path).unwrap();
+}
+
 /// One that no agent is built for.
 const OTHER_PROCESSOR: &str = "case $1 in -s) echo Linux;; *) echo riscv64;; esac";
 
@@ -218,8 +225,16 @@ fn agents_that_were_added_are_sent_where_they_fit_and_a_shared_home_has_both() {
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     is_listed(&[]);
-    std::fs::write(&path, whole).unwrap();
+    // What has rotted is found out before it is sent.
+    let mut rotten = whole.clone();
+    rotten[whole.len() / 2] ^= 1;
+    std::fs::write(&path, rotten).unwrap();
     let far = far(&sandbox);
+    poses(&far, "uname", OTHER_PROCESSOR);
+    let ran = sandbox.run(["--retries", "0", &far.rsh, "file", &there(&sandbox, "there")]);
+    ran.failed_with(10, &["Linux riscv64", "has changed since it was added; add it again"]);
+    std::fs::write(&path, whole).unwrap();
+    is_itself(&far);
     sandbox.ok([&far.rsh, "file", &there(&sandbox, "there")]);
     let kept = far.cached();
     assert_eq!(kept.iter().map(|path| b3sum(path)).collect::<Vec<_>>(), [b3sum(&slim)]);
@@ -229,8 +244,7 @@ fn agents_that_were_added_are_sent_where_they_fit_and_a_shared_home_has_both() {
     ran.failed_with(10, &["that host does not run programs for the processor that its `uname -m` names"]);
     assert_eq!(far.cached(), kept);
     // Where the first one fits, it is used again.
-    std::fs::remove_file(far.bin.join("uname")).unwrap();
-    std::os::unix::fs::symlink("/bin/uname", far.bin.join("uname")).unwrap();
+    is_itself(&far);
     assert_eq!(said(&sandbox.ok(["--json", &far.rsh, "file", &there(&sandbox, "there")])), None);
 }
 

@@ -257,3 +257,30 @@ fn names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
+
+/// Linux before 5.3, and older sandboxes.
+#[cfg(feature = "service")]
+#[test]
+fn worker_is_stopped_where_there_are_no_handles_of_processes() {
+    use carrack_service::journal::EndKind;
+    use carrack_service::model::TaskKind;
+
+    use crate::support::tasks::{Tasks, pair};
+
+    let handles: Vec<Newer> = CALLS.iter().copied().filter(|newer| newer.name.starts_with("pidfd")).collect();
+    assert_eq!(handles.len(), 2);
+    for error in [ENOSYS, EPERM] {
+        let mut tasks = Tasks::new();
+        tree::many(&tasks.sandbox.path("from"), 200, 100_000);
+        let ends = pair(tasks.local("from", "/"), tasks.local("to", "/"));
+        let mut order = tasks.order("one", TaskKind::Copy, vec![ends]);
+        order.options.rate_limit = Some(carrack_core::options::RateBound::new(4 << 20));
+        let stopped = within(&handles, error, || {
+            tasks.start(&order);
+            tasks.follow_until_moved("one", 1 << 20);
+            tasks.supervisor.stop("one");
+            tasks.follow("one", |_| false)
+        });
+        assert_eq!((stopped.ended().kind, &stopped.why), (EndKind::Stopped, &None), "{error}");
+    }
+}
