@@ -45,7 +45,7 @@ fn rules_have_names_of_their_own_and_reasons() {
         };
         let parts: Vec<&str> = rule.id.split('.').collect();
         assert!(parts.len() == 2 && parts.iter().all(|part| is_name(part)), "{}", rule.id);
-        for text in [rule.threshold, rule.reason, rule.source] {
+        for text in [&rule.threshold.to_string(), rule.reason, rule.source] {
             assert!(!text.is_empty() && !text.contains('|') && !text.contains('\n'), "{}: {text:?}", rule.id);
         }
     }

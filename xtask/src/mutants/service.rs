@@ -14,7 +14,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "the kernel's log counts for ever",
         "crates/carrack-doctor/src/rules/hardware.rs",
-        ["age.is_some_and(|age| age <= COUNTS_SECONDS)", "age.is_some_and(|age| age <= 1000 * COUNTS_SECONDS)"],
+        ["age.is_some_and(|age| age <= COUNTS_HOURS * 3600)", "age.is_some_and(|age| age <= COUNTS_HOURS * 3_600_000)"],
         "-p carrack-doctor --test host_fixtures kernel_log",
     ),
     mutation(

@@ -2,7 +2,7 @@
 
 use carrack_core::words::shell_word;
 
-use super::{Check, Rule, Told, View};
+use super::{Check, Limit, Rule, Threshold, Told, View};
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, OneOperator};
 use crate::known::{Known, Unknown};
 use crate::units;
@@ -12,7 +12,7 @@ const ZFS_PAGE: &str = "zfsprops(7), zpoolprops(7)";
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "zfs.checksum",
-        threshold: "on",
+        threshold: Threshold::plain("on"),
         reason: "without it ZFS neither notices nor repairs what a disk has damaged",
         source: ZFS_PAGE,
         class: Kernel,
@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "zfs.record",
-        threshold: "1 MiB where large files are kept",
+        threshold: Threshold::of("{} where large files are kept", &[Limit::Bytes(RECORD)]),
         reason: "fewer, larger records cost less work for each byte",
         source: "Pacific Research Platform, FIONA of UC Santa Cruz, 2017",
         class: OneOperator,
@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "zfs.atime",
-        threshold: "off, or relatime",
+        threshold: Threshold::plain("off, or relatime"),
         reason: "every read is a write as well otherwise",
         source: ZFS_PAGE,
         class: Kernel,
@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "zfs.ashift",
-        threshold: "12 or more",
+        threshold: Threshold::of("{} or more", &[Limit::Count(SHIFT)]),
         reason: "disks have sectors of 4 KiB, whatever some say: smaller writes make them read first",
         source: ZFS_PAGE,
         class: Kernel,
@@ -44,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "zfs.pool",
-        threshold: "ONLINE, with less than 80 % in use",
+        threshold: Threshold::of("ONLINE, with less than {} in use", &[Limit::Percent(FULL)]),
         reason: "a pool that has lost a disk reads others in its place; a full one writes into gaps",
         source: ZFS_PAGE,
         class: Kernel,
@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "raid.state",
-        threshold: "no member is missing, and none is being built",
+        threshold: Threshold::plain("no member is missing, and none is being built"),
         reason: "a degraded array is slower, and one more failure loses it",
         source: "kernel, admin-guide/md",
         class: Kernel,
@@ -60,13 +60,22 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "lustre.stripes",
-        threshold: "4 or more for directories of large files",
+        threshold: Threshold::of("{} or more for directories of large files", &[Limit::Count(STRIPES)]),
         reason: "a file lies on one server for each stripe",
         source: "fasterdata.es.net, Lustre",
         class: EsnetTable,
         check: Check::Host(stripes),
     },
 ];
+
+/// Bytes of a record.
+const RECORD: u64 = 1 << 20;
+/// The power of two that a sector has bytes.
+const SHIFT: u64 = 12;
+/// Of a hundred: what may be in use of a pool.
+const FULL: u64 = 80;
+/// Stripes of a file.
+const STRIPES: u64 = 4;
 
 /// Whether the directory lies on this kind of file system.
 fn is_on(view: &View<'_>, kind: &str) -> bool {
@@ -88,19 +97,18 @@ fn checksum(view: &View<'_>) -> Known<Vec<Told>> {
 }
 
 fn record(view: &View<'_>) -> Known<Vec<Told>> {
-    const LEAST: f64 = 1_048_576.0;
     if !is_on(view, "zfs") {
         return Ok(Vec::new());
     }
     let (mount, text) = (view.facts.mount()?, view.facts.dataset("recordsize")?);
     let bytes = bytes(text)?;
-    if bytes >= LEAST {
+    if bytes >= RECORD as f64 {
         return Ok(vec![Told::ok(units::bytes(bytes)).about(mount.source)]);
     }
     let told = Told::warning(units::bytes(bytes)).about(mount.source);
-    let told = told.costs(format!("{:.0} records where one would do", LEAST / bytes.max(512.0)));
+    let told = told.costs(format!("{:.0} records where one would do", RECORD as f64 / bytes.max(512.0)));
     Ok(vec![told.command(format!(
-        "zfs set recordsize=1M {}   # for files that are written from then on",
+        "zfs set recordsize={RECORD} {}   # for files that are written from then on",
         shell_word(mount.source)
     ))])
 }
@@ -137,14 +145,18 @@ fn ashift(view: &View<'_>) -> Known<Vec<Told>> {
         return Ok(Vec::new());
     }
     let mount = view.facts.mount()?;
-    let shift: u32 = view.facts.pool("ashift")?.parse().map_err(|_| Unknown::because("ashift is no number"))?;
+    let shift: u64 = view.facts.pool("ashift")?.parse().map_err(|_| Unknown::because("ashift is no number"))?;
     match shift {
         0 => Err(Unknown::because("the pool lets each disk choose its ashift: zdb -C tells it")),
-        12.. => Ok(vec![Told::ok(shift.to_string()).about(mount.source)]),
+        SHIFT.. => Ok(vec![Told::ok(shift.to_string()).about(mount.source)]),
         _ => {
             let told = Told::warning(shift.to_string()).about(mount.source);
             let told = told.costs("disks read 4 KiB for each smaller write");
-            Ok(vec![told.advice("make the pool anew with zpool create -o ashift=12: it cannot be changed later")])
+            Ok(vec![
+                told.advice(format!(
+                    "make the pool anew with zpool create -o ashift={SHIFT}: it cannot be changed later"
+                )),
+            ])
         }
     }
 }
@@ -169,7 +181,7 @@ fn pool(view: &View<'_>) -> Known<Vec<Told>> {
         )));
     }
     let full: f64 = view.facts.pool("capacity")?.trim_end_matches('%').parse().unwrap_or(0.0);
-    if full >= 80.0 {
+    if full >= FULL as f64 {
         let told =
             Told::warning(format!("{full:.0} % in use")).about(name).costs("writes go into gaps, and get slower");
         all.push(told.advice("remove what is not needed, snapshots included: zfs list -t snapshot"));
@@ -226,7 +238,6 @@ fn array(view: &View<'_>) -> Known<Vec<Told>> {
 }
 
 fn stripes(view: &View<'_>) -> Known<Vec<Told>> {
-    const LEAST: i64 = 4;
     if !is_on(view, "lustre") {
         return Ok(Vec::new());
     }
@@ -236,12 +247,12 @@ fn stripes(view: &View<'_>) -> Known<Vec<Told>> {
         Unknown::because("lfs getstripe tells no stripe_count: the directory may have a layout in parts")
     })?;
     // -1 is one for each server.
-    if count >= LEAST || count == -1 || text.contains("lcm_layout_gen") {
+    if count >= STRIPES as i64 || count == -1 || text.contains("lcm_layout_gen") {
         return Ok(vec![Told::ok(format!("{count} stripes")).about(directory)]);
     }
     let told = Told::warning(format!("{count} stripes")).about(directory);
     let told = told.costs(format!("each file is limited to what {} of the servers give", count.max(1)));
-    Ok(vec![told.command(format!("lfs setstripe -c 4 {}   # for new files", shell_word(directory)))])
+    Ok(vec![told.command(format!("lfs setstripe -c {STRIPES} {}   # for new files", shell_word(directory)))])
 }
 
 #[cfg(test)]

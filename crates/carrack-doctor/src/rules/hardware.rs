@@ -1,6 +1,6 @@
 //! What the kernel has noticed of failing hardware.
 
-use super::{Check, Rule, Told, View};
+use super::{Check, Limit, Rule, Threshold, Told, View};
 use crate::finding::EvidenceClass::Kernel;
 use crate::known::{Known, Unknown};
 use carrack_core::path::display_bytes;
@@ -8,7 +8,10 @@ use carrack_core::path::display_bytes;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "hardware.log",
-        threshold: "no lost writes and no errors of the directory's devices, memory or links within 24 hours",
+        threshold: Threshold::of(
+            "no lost writes and no errors of the directory's devices, memory or links within {}",
+            &[Limit::Hours(COUNTS_HOURS)],
+        ),
         reason: "a write that the kernel has lost is in no file, whatever was told to the program",
         source: "kernel, buffer.c and page-writeback.c",
         class: Kernel,
@@ -16,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "hardware.memory",
-        threshold: "no errors in memory",
+        threshold: Threshold::plain("no errors in memory"),
         reason: "what memory has changed is sent, and its digest is right",
         source: "kernel, EDAC",
         class: Kernel,
@@ -24,8 +27,8 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Seconds for which a line of the kernel's log counts. Older ones are a note.
-const COUNTS_SECONDS: u64 = 24 * 3600;
+/// Hours for which a line of the kernel's log counts. Older ones are a note.
+const COUNTS_HOURS: u64 = 24;
 /// Lines with one of these are about the storage that they name; all others are about the whole host.
 const OF_STORAGE: &[&str] = &["I/O error", "page write", "medium error", "Remounting filesystem", "not responding"];
 
@@ -38,8 +41,8 @@ fn log(view: &View<'_>) -> Known<Vec<Told>> {
     // Hosts of an older Carrack tell no ages: their lines cannot count.
     let mut ages = ages.lines().map(|age| age.parse::<u64>().ok());
     let lines = text.lines().map(|line| (line, ages.next().flatten()));
-    let (counting, noted): (Vec<_>, Vec<_>) =
-        lines.partition(|(line, age)| age.is_some_and(|age| age <= COUNTS_SECONDS) && concerns_directory(view, line));
+    let (counting, noted): (Vec<_>, Vec<_>) = lines
+        .partition(|(line, age)| age.is_some_and(|age| age <= COUNTS_HOURS * 3600) && concerns_directory(view, line));
     let Some(&(last, _)) = counting.last() else {
         let Some(&(last, age)) = noted.last() else { return Ok(vec![Told::ok("none")]) };
         let age = age.map_or_else(|| "at a time unknown".to_owned(), |age| format!("{} h ago", age.div_ceil(3600)));

@@ -1,6 +1,6 @@
 //! What a session finds on a host: commands, limits, the IOMMU.
 
-use super::{Check, Rule, Told, View};
+use super::{Check, FAST, FASTEST, Limit, Rule, Threshold, Told, View};
 use crate::finding::EvidenceClass::{EsnetTable, OneOperator, Ours};
 use crate::known::{Known, Unknown};
 use crate::situation::{Host, HostSide, Situation};
@@ -9,7 +9,7 @@ use carrack_core::path::display_bytes;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host.evidence",
-        threshold: "the host says what it is made of",
+        threshold: Threshold::plain("the host says what it is made of"),
         reason: "what a host does not say nobody else can know",
         source: "docs/doctor.md",
         class: Ours,
@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "host.commands",
-        threshold: "a login shell finds ip, tc, ss, ethtool and sysctl where they are installed",
+        threshold: Threshold::plain("a login shell finds ip, tc, ss, ethtool and sysctl where they are installed"),
         reason: "the commands that mend a host lie where only an administrator's shell looks",
         source: "Performance killer 6 of UltraLight, 2005",
         class: OneOperator,
@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "host.open-files",
-        threshold: "8192 open files for a session",
+        threshold: Threshold::of("{} open files for a session", &[Limit::Count(OPEN_FILES)]),
         reason: "a copy opens up to 600: 256 connections, 64 files at each end, 128 directories, and more; a crowd has many copies",
         source: "systemd.exec(5)",
         class: Ours,
@@ -33,7 +33,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "host.kernel",
-        threshold: "Linux 6.8 or later at 10 Gb/s and more",
+        threshold: Threshold::of(
+            "Linux {} or later at {} and more",
+            &[Limit::Release(KERNEL.0, KERNEL.1), Limit::Bits(FAST)],
+        ),
         reason: "6.8 moved 30 % more than 5.15 in a laboratory, and 38 % more over far paths",
         source: "INDIS workshop, 2024",
         class: OneOperator,
@@ -41,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "host.iommu",
-        threshold: "off, or iommu=pt, at 100 Gb/s",
+        threshold: Threshold::of("off, or iommu=pt, at {}", &[Limit::Bits(FASTEST)]),
         reason: "each packet's memory is mapped and unmapped otherwise",
         source: "Open Science Grid, networking scripts",
         class: EsnetTable,
@@ -100,6 +103,9 @@ fn open_files(view: &View<'_>) -> Known<Vec<Told>> {
     )])
 }
 
+/// The release from which on a fast interface is used well.
+const KERNEL: (u32, u32) = (6, 8);
+
 fn kernel(view: &View<'_>) -> Known<Vec<Told>> {
     let release = view.facts.text("proc/sys/kernel/osrelease")?;
     let shown = display_bytes(release.as_bytes()).to_string();
@@ -107,7 +113,7 @@ fn kernel(view: &View<'_>) -> Known<Vec<Told>> {
     let (Some(Some(major)), Some(Some(minor))) = (numbers.next(), numbers.next()) else {
         return Err(Unknown::because(format!("the kernel is called {shown}")));
     };
-    if (major, minor) >= (6, 8) || view.facts.carrier()?.speed()? < 10_000_000_000 {
+    if (major, minor) >= KERNEL || view.facts.carrier()?.speed()? < FAST {
         return Ok(vec![Told::ok(shown)]);
     }
     Ok(vec![
@@ -119,7 +125,7 @@ fn kernel(view: &View<'_>) -> Known<Vec<Told>> {
 
 fn iommu(view: &View<'_>) -> Known<Vec<Told>> {
     let carrier = view.facts.carrier()?;
-    if carrier.speed()? < 100_000_000_000 {
+    if carrier.speed()? < FASTEST {
         return Ok(Vec::new());
     }
     let line = view.facts.text("proc/cmdline")?;

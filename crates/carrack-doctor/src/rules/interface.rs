@@ -1,20 +1,19 @@
 //! Interfaces: which one carries the data, how it is set up, and what it has lost.
 
-use super::{Check, Rule, Told, View};
+use super::{Check, FAST, Limit, Rule, Threshold, Told, View};
 use crate::facts::{Interface, Interrupt, ProcessorList};
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, OneOperator, Ours};
 use crate::known::Known;
-use crate::rules::tcp::{FAR, round_trip};
+use crate::rules::tcp::{FAR, STREAMS, round_trip};
 use crate::units;
 
 const ESNET_SCRIPT: &str = "ESnet, fasterdata-tuning";
 const OSG_SCRIPT: &str = "Open Science Grid, networking scripts";
-const GBIT: u64 = 1_000_000_000;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "interface.slower",
-        threshold: "data goes by the fastest interface that is up",
+        threshold: Threshold::plain("data goes by the fastest interface that is up"),
         reason: "a host often has a name for its management port, and another one for its fast card",
         source: "Performance killer 1 of UltraLight, 2005",
         class: OneOperator,
@@ -22,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.duplex",
-        threshold: "full",
+        threshold: Threshold::plain("full"),
         reason: "a port that has agreed on half duplex loses packets whenever both sides send",
         source: "fasterdata.es.net",
         class: Kernel,
@@ -30,7 +29,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.mtu",
-        threshold: "9000 bytes at 10 Gb/s and more, if the whole path has it",
+        threshold: Threshold::of(
+            "{} bytes or more, {} as a rule, at {} and more, if the whole path has it",
+            &[Limit::Count(MTU_LEAST), Limit::Count(MTU), Limit::Bits(FAST)],
+        ),
         reason: "each packet costs both hosts the same, however much it holds",
         source: ESNET_SCRIPT,
         class: EsnetTable,
@@ -38,7 +40,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.errors",
-        threshold: "no damaged and no missed packets",
+        threshold: Threshold::plain("no damaged and no missed packets"),
         reason: "damage is a cable, a plug or a transceiver; missed packets are a host that was too slow",
         source: "fasterdata.es.net",
         class: Kernel,
@@ -46,7 +48,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.slot",
-        threshold: "the slot runs as fast and as wide as the card can",
+        threshold: Threshold::plain("the slot runs as fast and as wide as the card can"),
         reason: "a 100 Gb/s card needs 16 lanes of PCIe 3",
         source: "kernel, ABI/sysfs-bus-pci",
         class: Kernel,
@@ -54,7 +56,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.numa",
-        threshold: "known",
+        threshold: Threshold::plain("known"),
         reason: "a process on another socket than its card reaches it over the link between both",
         source: ESNET_SCRIPT,
         class: EsnetTable,
@@ -62,7 +64,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.channels",
-        threshold: "more than one queue at 10 Gb/s and more",
+        threshold: Threshold::of("more than one queue at {} and more", &[Limit::Bits(FAST)]),
         reason: "each queue is served by one processor: with one queue one processor handles all packets",
         source: "kernel, networking/scaling",
         class: Kernel,
@@ -70,7 +72,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.interrupts",
-        threshold: "the queues' interrupts come to several processors of the card's node",
+        threshold: Threshold::plain("the queues' interrupts come to several processors of the card's node"),
         reason: "a processor that serves all queues is full before the card is; one of another node reaches each packet over \
                  the link between both",
         source: "kernel, core-api/irq/irq-affinity",
@@ -79,7 +81,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.rings",
-        threshold: "the largest that the card has",
+        threshold: Threshold::of("the largest that the card has, at {} and more", &[Limit::Bits(FAST)]),
         reason: "a burst that does not fit into the ring is lost",
         source: ESNET_SCRIPT,
         class: EsnetTable,
@@ -87,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.offloads",
-        threshold: "checksums, segmentation (tso, gso) and gro on at 10 Gb/s and more",
+        threshold: Threshold::of("checksums, segmentation (tso, gso) and gro on at {} and more", &[Limit::Bits(FAST)]),
         reason: "without them the processor handles each packet by itself",
         source: OSG_SCRIPT,
         class: EsnetTable,
@@ -95,7 +97,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.lro",
-        threshold: "off",
+        threshold: Threshold::plain("off"),
         reason: "large receive offload joins packets in a way that cannot be undone; gro does the same well",
         source: OSG_SCRIPT,
         class: EsnetTable,
@@ -103,7 +105,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.pause",
-        threshold: "both directions or none, and no pause frames that come in",
+        threshold: Threshold::plain("both directions or none, and no pause frames that come in"),
         reason: "a pause frame stops all that the card sends, for everybody",
         source: ESNET_SCRIPT,
         class: EsnetTable,
@@ -111,7 +113,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.queue-length",
-        threshold: "10000 at 10 Gb/s and more",
+        threshold: Threshold::of("{} at {} and more", &[Limit::Count(QUEUE), Limit::Bits(FAST)]),
         reason: "a burst that does not fit into the queue is dropped in this host",
         source: ESNET_SCRIPT,
         class: EsnetTable,
@@ -119,7 +121,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.qdisc",
-        threshold: "fq at 10 Gb/s and more on far paths, and no drops",
+        threshold: Threshold::of("fq at {} and more on far paths", &[Limit::Bits(FAST)]),
         reason: "fq spreads what a stream sends; fq_codel cannot. TCP can spread it by itself, at a price in processor time",
         source: "fasterdata.es.net, packet pacing; others say pfifo_fast",
         class: EsnetTable,
@@ -127,7 +129,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.bond",
-        threshold: "xmit_hash_policy layer3+4",
+        threshold: Threshold::plain("xmit_hash_policy layer3+4"),
         reason: "by addresses alone all streams between two hosts take one of the links",
         source: "kernel, networking/bonding",
         class: Kernel,
@@ -135,7 +137,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.softnet",
-        threshold: "no packets dropped before TCP saw them, and time over in less than one of 1000 rounds",
+        threshold: Threshold::of(
+            "no packets dropped before TCP saw them, and no more than one of {} rounds out of time",
+            &[Limit::Count(ROUNDS)],
+        ),
         reason: "a queue that is full drops what the card has received already",
         source: "kernel, networking/scaling",
         class: Kernel,
@@ -143,13 +148,23 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.stacked",
-        threshold: "known",
+        threshold: Threshold::plain("known"),
         reason: "tagging and tunnels turn offloads off on some cards: measured at up to 30 %",
         source: OSG_SCRIPT,
         class: Ours,
         check: Check::Host(stacked),
     },
 ];
+
+/// Bytes of a large packet, and the smallest that counts as one: tunnels and clouds take some.
+const MTU: u64 = 9000;
+const MTU_LEAST: u64 = 8000;
+/// Packets that wait for the card.
+const QUEUE: u64 = 10_000;
+/// Rounds of the kernel's receiver, of which one may run out of time.
+const ROUNDS: u64 = 1000;
+/// A backlog for interfaces from this rate on, and for slower ones.
+const BACKLOGS: (u64, [i64; 2]) = (40_000_000_000, [250_000, 30_000]);
 
 /// The interface that carries data, and its speed if that is known.
 fn fast<'a>(view: &View<'a>) -> Known<(Interface<'a>, u64)> {
@@ -216,13 +231,13 @@ fn duplex(view: &View<'_>) -> Known<Vec<Told>> {
 fn mtu(view: &View<'_>) -> Known<Vec<Told>> {
     let (carrier, speed) = fast(view)?;
     let mtu = carrier.mtu()?;
-    if mtu >= 8000 || speed < 10 * GBIT {
+    if mtu >= MTU_LEAST || speed < FAST {
         return Ok(vec![Told::ok(format!("{mtu} bytes")).about(carrier.name)]);
     }
     let told = Told::warning(format!("{mtu} bytes at {}", units::bits(speed as f64))).about(carrier.name);
-    let told = told.costs(format!("{:.0} times as many packets as with 9000 bytes", 9000.0 / mtu.max(1) as f64));
+    let told = told.costs(format!("{:.0} times as many packets as with {MTU} bytes", MTU as f64 / mtu.max(1) as f64));
     Ok(vec![
-        told.command(format!("ip link set {} mtu 9000   # on every host and switch of that network", carrier.name)),
+        told.command(format!("ip link set {} mtu {MTU}   # on every host and switch of that network", carrier.name)),
     ])
 }
 
@@ -309,7 +324,7 @@ fn channels(view: &View<'_>) -> Known<Vec<Told>> {
         return Ok(Vec::new());
     };
     // Drivers with queues of one direction each count them elsewhere.
-    if now > 1 || most <= 1 || speed < 10 * GBIT {
+    if now > 1 || most <= 1 || speed < FAST {
         return Ok(vec![Told::ok(format!("{now} of {most}")).about(carrier.name)]);
     }
     let told = Told::warning(format!("{now} of {most}")).about(carrier.name);
@@ -344,7 +359,7 @@ fn interrupts(view: &View<'_>) -> Known<Vec<Told>> {
         }
         _ => return Ok(vec![Told::ok(format!("those of {} queues", queues.len())).about(carrier.name)]),
     };
-    if speed < 10 * GBIT {
+    if speed < FAST {
         return Ok(vec![Told::ok("as they are: the card is slow enough for one processor").about(carrier.name)]);
     }
     let (from, to) = fit.map_or((0, 0), |fit| fit.longest());
@@ -364,7 +379,7 @@ fn rings(view: &View<'_>) -> Known<Vec<Told>> {
     let Ok((rx, most_rx)) = number("rx").and_then(|now| Ok((now, number("rx-max")?))) else { return Ok(Vec::new()) };
     let (tx, most_tx) = (number("tx")?, number("tx-max")?);
     let now = format!("receive {rx} of {most_rx}, send {tx} of {most_tx}");
-    if (rx >= most_rx && tx >= most_tx) || speed < 10 * GBIT {
+    if (rx >= most_rx && tx >= most_tx) || speed < FAST {
         return Ok(vec![Told::ok(now).about(carrier.name)]);
     }
     let told = Told::warning(now).about(carrier.name);
@@ -390,7 +405,7 @@ fn offloads(view: &View<'_>) -> Known<Vec<Told>> {
             off.push(option);
         }
     }
-    if off.is_empty() || speed < 10 * GBIT {
+    if off.is_empty() || speed < FAST {
         let word = if off.is_empty() { "on".to_owned() } else { format!("off: {}", off.join(", ")) };
         return Ok(vec![Told::ok(word).about(carrier.name)]);
     }
@@ -441,11 +456,11 @@ fn queue_length(view: &View<'_>) -> Known<Vec<Told>> {
     let (carrier, speed) = fast(view)?;
     let length = carrier.number("tx_queue_len")?;
     // It matters where packets wait, which they do not in a virtual device without a queue.
-    if !carrier.is_hardware() || length >= 10_000 || speed < 10 * GBIT {
+    if !carrier.is_hardware() || length >= QUEUE as i64 || speed < FAST {
         return Ok(vec![Told::ok(length.to_string()).about(carrier.name)]);
     }
     let told = Told::warning(length.to_string()).about(carrier.name);
-    Ok(vec![told.command(format!("ip link set {} txqueuelen 10000", carrier.name))])
+    Ok(vec![told.command(format!("ip link set {} txqueuelen {QUEUE}", carrier.name))])
 }
 
 fn qdisc(view: &View<'_>) -> Known<Vec<Told>> {
@@ -463,7 +478,7 @@ fn qdisc(view: &View<'_>) -> Known<Vec<Told>> {
     let speed = carrier.speed().unwrap_or(0);
     // A virtual device has none, and hands packets on at once.
     let is_fine = kinds.iter().all(|kind| matches!(*kind, "fq" | "mq" | "noqueue"));
-    if is_fine || !is_far || speed < 10 * GBIT || !carrier.is_hardware() {
+    if is_fine || !is_far || speed < FAST || !carrier.is_hardware() {
         return Ok(vec![Told::ok(shown).about(carrier.name)]);
     }
     let told = Told::warning(shown).about(carrier.name).costs("bursts that a slower port on the way may drop");
@@ -476,7 +491,7 @@ fn bond(view: &View<'_>) -> Known<Vec<Told>> {
     let (policy, members) = (carrier.text("bonding/xmit_hash_policy"), carrier.text("bonding/slaves")?);
     let members = members.split_whitespace().count();
     let mode = mode.split_whitespace().next().unwrap_or_default();
-    let streams = view.situation.wish.streams.unwrap_or(8);
+    let streams = view.situation.wish.streams.unwrap_or(STREAMS);
     let by_hash = matches!(mode, "802.3ad" | "balance-xor");
     let policy = policy.map(|text| text.split_whitespace().next().unwrap_or_default()).unwrap_or_default();
     let value = format!("{mode}, {policy}, {members} links");
@@ -501,8 +516,9 @@ fn softnet(view: &View<'_>) -> Known<Vec<Told>> {
     let mut told = Vec::new();
     let backlog = view.facts.network_number("core/netdev_max_backlog").unwrap_or(1000);
     if dropped > 0 {
-        let fast = view.facts.carrier().and_then(|carrier| carrier.speed()).is_ok_and(|speed| speed >= 40 * GBIT);
-        let wanted = if fast { 250_000 } else { 30_000 }.max(2 * backlog);
+        let (from, [faster, slower]) = BACKLOGS;
+        let is_faster = view.facts.carrier().and_then(|carrier| carrier.speed()).is_ok_and(|speed| speed >= from);
+        let wanted = if is_faster { faster } else { slower }.max(2 * backlog);
         let value = Told::warning(format!("{dropped} of {packets} packets were dropped, the queue holds {backlog}"));
         told.push(
             value
@@ -510,7 +526,7 @@ fn softnet(view: &View<'_>) -> Known<Vec<Told>> {
                 .sysctl("net.core.netdev_max_backlog", wanted.to_string()),
         );
     }
-    if squeezed as f64 > packets as f64 / 1000.0 {
+    if squeezed as f64 > packets as f64 / ROUNDS as f64 {
         let value = Told::warning(format!("{squeezed} rounds ended before the queue was empty, of {packets} packets"));
         told.push(value.sysctl("net.core.netdev_budget", "600"));
     }

@@ -1,6 +1,8 @@
 //! Memory for written data that has not reached the disk.
 
-use super::{Check, Rule, Told, View};
+use std::time::Duration;
+
+use super::{Check, Limit, Rule, Threshold, Told, View};
 use crate::finding::EvidenceClass::{Kernel, Ours};
 use crate::known::Known;
 use crate::units;
@@ -8,7 +10,10 @@ use crate::units;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "memory.dirty",
-        threshold: "vm.dirty_bytes of no more than the storage writes in 2 s, give or take a quarter",
+        threshold: Threshold::of(
+            "vm.dirty_bytes of no more than {} what the storage writes in {}",
+            &[Limit::Times(SPARE), Limit::Time(SYNC)],
+        ),
         reason: "a sync waits for all that was let into memory before it, and so does everybody who writes",
         source: "kernel, admin-guide/sysctl/vm; tuned's profiles say 40 % of memory, against it",
         class: Ours,
@@ -16,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "memory.available",
-        threshold: "a tenth of memory is available",
+        threshold: Threshold::of("at least {} of memory is available", &[Limit::Percent(AVAILABLE)]),
         reason: "sockets and files share what programs leave",
         source: "proc_meminfo(5)",
         class: Kernel,
@@ -25,11 +30,13 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// How long a sync may take.
-const SECONDS: f64 = 2.0;
+const SYNC: Duration = Duration::from_secs(2);
 /// What the storage writes varies by so much from one measurement to the next: nothing is said below it.
 const SPARE: f64 = 1.25;
 /// Less would keep a disk waiting.
 const LEAST: u64 = 64 << 20;
+/// Of a hundred: what programs should leave.
+const AVAILABLE: u64 = 10;
 
 fn dirty(view: &View<'_>) -> Known<Vec<Told>> {
     if !super::storage::is_asked(view) {
@@ -46,22 +53,22 @@ fn dirty(view: &View<'_>) -> Known<Vec<Told>> {
     let most = limit("dirty_bytes", "dirty_ratio")?;
     let rate = view.facts.storage_rate("write")?;
     let value = format!("{} may wait, which the storage writes in {}", units::bytes(most), seconds(most / rate));
-    if most <= rate * SECONDS * SPARE || most <= LEAST as f64 {
+    if most <= rate * SYNC.as_secs_f64() * SPARE || most <= LEAST as f64 {
         return Ok(vec![Told::ok(value)]);
     }
-    let should = ((rate * SECONDS) as u64).max(LEAST) >> 20 << 20;
+    let should = ((rate * SYNC.as_secs_f64()) as u64).max(LEAST) >> 20 << 20;
     let told = Told::warning(value).costs(format!("a sync waits for up to {}", seconds(most / rate)));
     Ok(vec![told.sysctl("vm.dirty_bytes", should.to_string())])
 }
 
 fn seconds(seconds: f64) -> String {
-    units::time(std::time::Duration::try_from_secs_f64(seconds).unwrap_or(std::time::Duration::MAX))
+    units::time(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 fn available(view: &View<'_>) -> Known<Vec<Told>> {
     let (available, all) = (view.facts.memory("MemAvailable")?, view.facts.memory("MemTotal")?);
     let value = format!("{} of {}", units::bytes(available as f64), units::bytes(all as f64));
-    if available as f64 >= all as f64 / 10.0 {
+    if available as f64 >= all as f64 * AVAILABLE as f64 / 100.0 {
         return Ok(vec![Told::ok(value)]);
     }
     let told = Told::warning(value).costs("small windows, and reads that wait for the disk");

@@ -1,6 +1,6 @@
 //! What stands between two hosts and changes what they say: the first packet as it was sent beside the same as it came.
 
-use super::{Check, Rule, Told, View};
+use super::{Check, Rule, Threshold, Told, View};
 use crate::finding::EvidenceClass::{EsnetTable, Kernel};
 use crate::known::{Known, Unknown};
 use crate::rules::tcp::round_trip;
@@ -11,7 +11,9 @@ const SOURCE: &str = "fasterdata.es.net, firewalls; RFC 7323";
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "middlebox.options",
-        threshold: "window scaling, selective acknowledgements and timestamps arrive as they were sent",
+        threshold: Threshold::plain(
+            "window scaling, selective acknowledgements and timestamps arrive as they were sent",
+        ),
         reason: "a firewall that takes them out limits every stream, whatever the hosts are set to",
         source: SOURCE,
         class: EsnetTable,
@@ -19,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "middlebox.segment",
-        threshold: "the largest segment arrives as it was announced",
+        threshold: Threshold::plain("the largest segment arrives as it was announced"),
         reason: "a tunnel or a router on the way lowers it: packets are smaller than both hosts could send",
         source: "RFC 4821, RFC 9293",
         class: Kernel,

@@ -15,11 +15,19 @@ mod settings;
 mod sshd;
 mod storage;
 mod tcp;
+mod threshold;
 
 use crate::facts::HostFacts;
 use crate::finding::{EvidenceClass, Finding, Fix, Severity};
 use crate::known::Known;
 use crate::situation::{HostSide, Situation, Way};
+
+pub use self::threshold::{Limit, Threshold};
+
+/// Bits a second of an interface from which on a host has to be tuned,
+const FAST: u64 = 10_000_000_000;
+/// and from which on it needs all that there is.
+const FASTEST: u64 = 100_000_000_000;
 
 /// All tables, in the order in which equally bad findings are told.
 pub const ALL: &[&[Rule]] = &[
@@ -45,7 +53,7 @@ pub struct Rule {
     /// Its name, for ever: `tcp.receive-buffer`.
     pub id: &'static str,
     /// What should be.
-    pub threshold: &'static str,
+    pub threshold: Threshold,
     /// Why.
     pub reason: &'static str,
     /// Where that is from.
@@ -189,7 +197,7 @@ impl Rule {
             subject: told.subject,
             severity: told.severity,
             value: told.value,
-            threshold: told.threshold.unwrap_or_else(|| self.threshold.to_owned()),
+            threshold: told.threshold.unwrap_or_else(|| self.threshold.to_string()),
             cost: told.cost,
             fix: told.fix,
             source: self.source,

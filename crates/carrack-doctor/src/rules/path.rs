@@ -1,9 +1,11 @@
 //! The path between two hosts: whether it is there, what passes it, and what it loses.
 
+use std::time::Duration;
+
 use carrack_core::path::display_bytes;
 
 use super::causes::cause;
-use super::{Check, Rule, Told, View};
+use super::{Check, Limit, Rule, Threshold, Told, View};
 use crate::facts::HostFacts;
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, Ours};
 use crate::known::{Known, Unknown};
@@ -13,7 +15,7 @@ use crate::units;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "path.reached",
-        threshold: "the other host answers",
+        threshold: Threshold::plain("the other host answers"),
         reason: "nothing moves otherwise; what ssh, TLS or the network says of it names the cause",
         source: "ssh(1), RFC 8446",
         class: Kernel,
@@ -21,7 +23,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "path.route",
-        threshold: "this host has a route to the other",
+        threshold: Threshold::plain("this host has a route to the other"),
         reason: "a packet without a route is refused before it leaves",
         source: "Performance killer 5 of UltraLight, 2005",
         class: Kernel,
@@ -29,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "path.firewall",
-        threshold: "a data connection can be made",
+        threshold: Threshold::plain("a data connection can be made"),
         reason: "without one all data goes through the control connection, as one stream",
         source: "docs/operations.md",
         class: Ours,
@@ -37,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "path.mtu",
-        threshold: "both hosts send packets of one size, and the path takes them",
+        threshold: Threshold::plain("both hosts send packets of one size, and the path takes them"),
         reason: "a host that sends larger packets than the path takes depends on a word from a router",
         source: "fasterdata.es.net, MTU issues",
         class: EsnetTable,
@@ -45,7 +47,9 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "path.black-hole",
-        threshold: "packets of the size that a host sends arrive, or a router says that they are too large",
+        threshold: Threshold::plain(
+            "packets of the size that a host sends arrive, or a router says that they are too large",
+        ),
         reason: "a stream begins, and stops for good at its first full packet",
         source: "RFC 2923",
         class: Kernel,
@@ -53,7 +57,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "path.loss",
-        threshold: "no more than 1 of 22000 packets sent again beyond 20 ms, 1 of 1000 below",
+        threshold: Threshold::of(
+            "no more than one of {} packets sent again from a round trip of {} on, one of {} below",
+            &[Limit::Count(FAR_LOSS), Limit::Time(FAR), Limit::Count(NEAR_LOSS)],
+        ),
         reason: "cubic needs seconds to come back from a loss on a far path",
         source: "fasterdata.es.net, packet loss",
         class: EsnetTable,
@@ -61,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "path.symmetry",
-        threshold: "as many routers there as back",
+        threshold: Threshold::plain("as many routers there as back"),
         reason: "two ways mean two sets of faults; it is no fault by itself",
         source: "Performance killer 7 of UltraLight, 2005",
         class: Ours,
@@ -196,11 +203,18 @@ fn black_hole(situation: &Situation) -> Known<Vec<Told>> {
     }
 }
 
+/// From this round trip on a loss costs time.
+const FAR: Duration = Duration::from_millis(20);
+/// Of so many packets one may be lost on such a path,
+const FAR_LOSS: u64 = 22_000;
+/// and on a shorter one.
+const NEAR_LOSS: u64 = 1000;
+
 fn loss(situation: &Situation) -> Known<Vec<Told>> {
     let mut told = Vec::new();
     let round_trip = situation.path.round_trip;
-    let is_far = round_trip.is_some_and(|time| time.as_millis() >= 20);
-    let most = if is_far { 4.6e-5 } else { 1e-3 };
+    let is_far = round_trip.is_some_and(|time| time >= FAR);
+    let most = 1.0 / if is_far { FAR_LOSS } else { NEAR_LOSS } as f64;
     for side in [HostSide::Near, HostSide::Far] {
         let way = situation.path.from(side);
         let Some((resent, segments)) = way.resent.filter(|(_, segments)| *segments > 0) else { continue };
@@ -213,7 +227,7 @@ fn loss(situation: &Situation) -> Known<Vec<Told>> {
             continue;
         }
         let value = format!("{} of what this host sends is sent again", units::share(share));
-        let value = if is_far && share > 1e-3 { Told::failure(value) } else { Told::warning(value) };
+        let value = if is_far && share > 1.0 / NEAR_LOSS as f64 { Told::failure(value) } else { Told::warning(value) };
         let value = match round_trip {
             // Mathis and others, 1997: what a stream without a better congestion control reaches.
             Some(time) => {

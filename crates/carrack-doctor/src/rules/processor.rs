@@ -1,6 +1,6 @@
 //! Processors: their governor, what a core hashes and seals, the kernel that runs on them.
 
-use super::{Check, Rule, Told, View, tcp};
+use super::{Check, Limit, Rule, Threshold, Told, View, tcp};
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, Ours};
 use crate::known::{Known, Unknown};
 use crate::units;
@@ -9,7 +9,7 @@ use carrack_core::path::display_bytes;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "processor.governor",
-        threshold: "performance",
+        threshold: Threshold::plain("performance"),
         reason: "processors that slow down between packets are slow when the next one comes",
         source: "fasterdata.es.net, CPU governor",
         class: EsnetTable,
@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "processor.aes",
-        threshold: "the processor has instructions for AES",
+        threshold: Threshold::plain("the processor has instructions for AES"),
         reason: "without them a core encrypts at a fraction of the rate",
         source: "kernel, /proc/cpuinfo",
         class: Kernel,
@@ -25,7 +25,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "processor.seal-rate",
-        threshold: "all streams together hash and seal 1.3 times what the network carries",
+        threshold: Threshold::of(
+            "all streams together hash and seal {} what the network carries",
+            &[Limit::Times(MARGIN)],
+        ),
         reason: "a sender makes a digest of each block, and encrypts it, on the core of its stream",
         source: "carrack bench cpu",
         class: Ours,

@@ -1,6 +1,6 @@
 //! What the session on a host may have: processes, memory, processor time. Its open files are a rule of `hosts`.
 
-use super::{Check, Rule, Told, View};
+use super::{Check, Limit, Rule, Threshold, Told, View};
 use crate::finding::EvidenceClass::{Kernel, Ours};
 use crate::known::{Known, Unknown};
 use crate::units;
@@ -9,7 +9,7 @@ use carrack_core::path::display_bytes;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "session.processes",
-        threshold: "4096 processes and threads, or no limit",
+        threshold: Threshold::of("{} processes and threads, or no limit", &[Limit::Count(PROCESSES)]),
         reason: "each stream is a thread, and the user's other sessions count as well",
         source: "getrlimit(2), kernel admin-guide/cgroup-v2",
         class: Kernel,
@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "session.memory",
-        threshold: "4 GiB, or no limit",
+        threshold: Threshold::of("{}, or no limit", &[Limit::Bytes(MEMORY)]),
         reason: "buffers of sockets and dirty pages of a session count, too; what is beyond is killed",
         source: "kernel, admin-guide/cgroup-v2",
         class: Ours,
@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "session.processor-quota",
-        threshold: "none",
+        threshold: Threshold::plain("none"),
         reason: "a group that has used its quota stands still until the next period, with all its streams",
         source: "kernel, admin-guide/cgroup-v2",
         class: Kernel,
@@ -33,7 +33,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "session.unit",
-        threshold: "LimitNOFILE of 65536, and no MemoryMax, CPUQuota or TasksMax below what a node needs",
+        threshold: Threshold::of(
+            "LimitNOFILE of {}, TasksMax of {}, no MemoryMax and no CPUQuota",
+            &[Limit::Count(FILES), Limit::Count(PROCESSES)],
+        ),
         reason: "a node started by systemd has the limits of its unit, not those of a login",
         source: "systemd.exec(5), systemd.resource-control(5)",
         class: Kernel,
@@ -44,6 +47,12 @@ pub(super) const RULES: &[Rule] = &[
 const PROCESSES: u64 = 4096;
 /// Streams of two copies, and what a session has beside them.
 const PROCESSES_LEAST: u64 = 256;
+
+/// Bytes of memory for a session, and what holds up any copy.
+const MEMORY: u64 = 4 << 30;
+const MEMORY_LEAST: u64 = 256 << 20;
+/// Open files of a node.
+const FILES: u64 = 65_536;
 
 fn processes(view: &View<'_>) -> Known<Vec<Told>> {
     let (soft, _) = view.facts.session_limit("Max processes")?;
@@ -67,15 +76,13 @@ fn processes(view: &View<'_>) -> Known<Vec<Told>> {
 }
 
 fn memory(view: &View<'_>) -> Known<Vec<Told>> {
-    const LEAST: u64 = 4 << 30;
-    const LEAST_OF_ALL: u64 = 256 << 20;
     let limit = view.facts.group_limit(&["memory.max", "memory.high", "memory.limit_in_bytes"])?;
     let Some((bytes, group)) = limit else { return Ok(vec![Told::ok("no limit")]) };
     let value = format!("{} ({})", units::bytes(bytes as f64), display_bytes(format!("/{group}").as_bytes()));
-    if bytes >= LEAST {
+    if bytes >= MEMORY {
         return Ok(vec![Told::ok(value)]);
     }
-    let told = if bytes < LEAST_OF_ALL { Told::failure(value) } else { Told::warning(value) };
+    let told = if bytes < MEMORY_LEAST { Told::failure(value) } else { Told::warning(value) };
     let told = told.costs("large windows on many streams end in a kill, or in writes that wait for the disk");
     Ok(vec![told.advice("raise MemoryMax of the unit, or the memory of the container")])
 }
@@ -104,7 +111,6 @@ fn quota(view: &View<'_>) -> Known<Vec<Told>> {
 }
 
 fn unit(view: &View<'_>) -> Known<Vec<Told>> {
-    const FILES: u64 = 65_536;
     // Nobody asks systemd where there is no such unit.
     let Some(text) =
         view.facts.evidence().get("command/systemctl show").map(|_| view.facts.text("command/systemctl show"))

@@ -1,6 +1,6 @@
 //! What the next boot brings, and what changes settings meanwhile.
 
-use super::{Check, Rule, Told, View};
+use super::{Check, Rule, Threshold, Told, View};
 use crate::finding::EvidenceClass::{Kernel, OneOperator};
 use crate::known::Known;
 use carrack_core::path::display_bytes;
@@ -8,7 +8,7 @@ use carrack_core::path::display_bytes;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "settings.next-boot",
-        threshold: "each parameter of the network and of memory is now what the last file says",
+        threshold: Threshold::plain("each parameter of the network and of memory is now what the last file says"),
         reason: "the files are read in the order of their names, and the last one wins: what was set by hand is gone",
         source: "sysctl.d(5)",
         class: Kernel,
@@ -16,7 +16,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "settings.tuned",
-        threshold: "no profile that sets what a file of sysctl.d sets otherwise",
+        threshold: Threshold::plain("no profile that sets what a file of sysctl.d sets otherwise"),
         reason: "tuned sets its profile's values after the files, each time it starts",
         source: "tuned.conf(5); network-throughput allows 16 MiB where others say 512 MiB",
         class: Kernel,
@@ -24,7 +24,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "settings.bpftune",
-        threshold: "known",
+        threshold: Threshold::plain("known"),
         reason: "bpftune raises and lowers buffers by itself; it leaves alone what an administrator sets meanwhile",
         source: "oracle/bpftune",
         class: OneOperator,

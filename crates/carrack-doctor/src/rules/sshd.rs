@@ -1,6 +1,6 @@
 //! How the ssh server takes a crowd of sessions.
 
-use super::{Check, Rule, Told, View};
+use super::{Check, Limit, Rule, Threshold, Told, View};
 use crate::finding::EvidenceClass::{Kernel, Ours};
 use crate::known::{Known, Unknown};
 
@@ -9,7 +9,10 @@ const MANUAL: &str = "sshd_config(5)";
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sshd.startups",
-        threshold: "MaxStartups of 100:30:300 or more where many log in at once",
+        threshold: Threshold::of(
+            "MaxStartups begins to refuse at {} or more logins that are under way, sshd's default",
+            &[Limit::Count(STARTUPS)],
+        ),
         reason: "sshd drops connections at random while so many have not logged in yet",
         source: MANUAL,
         class: Ours,
@@ -17,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "sshd.penalties",
-        threshold: "known",
+        threshold: Threshold::plain("known"),
         reason: "from OpenSSH 9.8 on a host whose logins fail is refused for a while",
         source: MANUAL,
         class: Kernel,
@@ -25,8 +28,10 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// A crowd of logins that is usual: the streams and hosts of one user.
+/// Logins at once that are usual: a copy takes one, whatever its streams. Also what sshd has by itself.
 const STARTUPS: u64 = 10;
+/// What to set: `begin:percent:full`.
+const STARTUPS_SET: &str = "100:30:300";
 
 fn startups(view: &View<'_>) -> Known<Vec<Told>> {
     let Some(title) = view.facts.if_any("sshd/listener")? else { return Ok(Vec::new()) };
@@ -44,17 +49,15 @@ fn startups(view: &View<'_>) -> Known<Vec<Told>> {
     };
     let waiting = now.map(|now| format!(", {now} of them taken")).unwrap_or_default();
     let value = format!("MaxStartups begins to refuse at {begin} and refuses all at {most}{waiting}");
-    if begin >= 100 || (begin >= STARTUPS && view.situation.wish.streams.is_none_or(|crowd| u64::from(crowd) <= begin))
-    {
+    if begin >= STARTUPS {
         return Ok(vec![Told::ok(value)]);
     }
-    let told = if begin < STARTUPS { Told::warning(value) } else { Told::unknown(value) };
-    let told = told.costs(format!(
+    let told = Told::warning(value).costs(format!(
         "of more than {begin} logins at once some fail with \"Connection closed\" or \"reset by peer\""
     ));
-    Ok(vec![
-        told.command("echo 'MaxStartups 100:30:300' > /etc/ssh/sshd_config.d/10-startups.conf && systemctl reload ssh"),
-    ])
+    Ok(vec![told.command(format!(
+        "echo 'MaxStartups {STARTUPS_SET}' > /etc/ssh/sshd_config.d/10-startups.conf && systemctl reload ssh"
+    ))])
 }
 
 /// `… [listener] 0 of 10-100 startups`

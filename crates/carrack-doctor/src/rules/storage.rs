@@ -2,7 +2,7 @@
 
 use carrack_core::words::shell_word;
 
-use super::{Check, Rule, Told, View, tcp};
+use super::{Check, Limit, Rule, Threshold, Told, View, tcp};
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, OneOperator, Ours};
 use crate::known::{Known, Unknown};
 use crate::units;
@@ -13,7 +13,7 @@ const MOUNT_PAGE: &str = "mount(8), ext4(5)";
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "storage.room",
-        threshold: "more than a tenth of the file system is free",
+        threshold: Threshold::of("at least {} of the file system is free", &[Limit::Percent(FREE)]),
         reason: "file systems that are nearly full write into the gaps, and then not at all",
         source: "zfsprops(7), ext4(5)",
         class: Kernel,
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "storage.inodes",
-        threshold: "more than a tenth of the inodes are free",
+        threshold: Threshold::of("at least {} of the inodes are free", &[Limit::Percent(FREE)]),
         reason: "each file needs one, and their number is fixed when the file system is made",
         source: "mke2fs(8)",
         class: Kernel,
@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "storage.kind",
-        threshold: "a file system on disks of this host, or a remote one that is known to be fast",
+        threshold: Threshold::plain("a file system on disks of this host, or a remote one that is known to be fast"),
         reason: "NFS, FUSE and overlays have limits of their own, which no setting of this host lifts",
         source: "kernel, filesystems",
         class: Kernel,
@@ -37,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "storage.barriers",
-        threshold: "no nobarrier, no data=writeback",
+        threshold: Threshold::plain("no nobarrier, no data=writeback"),
         reason: "what was synced can be lost with the power, or a file can hold what another had",
         source: MOUNT_PAGE,
         class: Kernel,
@@ -45,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "storage.soft-mount",
-        threshold: "NFS mounted hard",
+        threshold: Threshold::plain("NFS mounted hard"),
         reason: "a soft mount gives up after a while, and what was written before may be lost without a word",
         source: "nfs(5)",
         class: Kernel,
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "storage.atime",
-        threshold: "noatime, or relatime",
+        threshold: Threshold::plain("noatime, or relatime"),
         reason: "with strictatime every read is a write as well",
         source: MOUNT_PAGE,
         class: Kernel,
@@ -61,7 +61,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "storage.scheduler",
-        threshold: "none on NVMe, mq-deadline on disks that turn",
+        threshold: Threshold::plain("none on NVMe, mq-deadline on disks that turn"),
         reason: "a fast disk loses time in a queue of the kernel; a turning one loses it by seeking",
         source: FASTERDATA,
         class: EsnetTable,
@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "storage.read-ahead",
-        threshold: "4 MiB on arrays and on disks that turn",
+        threshold: Threshold::of("{} on arrays and on disks that turn", &[Limit::Bytes(READ_AHEAD)]),
         reason: "one reader keeps only as many members busy as read-ahead covers",
         source: FASTERDATA,
         class: OneOperator,
@@ -77,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "storage.numa",
-        threshold: "the disks and the network card at one node of memory",
+        threshold: Threshold::plain("the disks and the network card at one node of memory"),
         reason: "otherwise every byte crosses the link between two sockets",
         source: FASTERDATA,
         class: EsnetTable,
@@ -85,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "storage.write-rate",
-        threshold: "no less than the network brings",
+        threshold: Threshold::plain("no less than the network brings"),
         reason: "a copy is as fast as its slowest part",
         source: "ESnet, 10-second write test",
         class: Ours,
@@ -93,13 +93,19 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "storage.read-rate",
-        threshold: "no less than the network takes",
+        threshold: Threshold::plain("no less than the network takes"),
         reason: "a copy is as fast as its slowest part",
         source: "ESnet, 10-second read test",
         class: Ours,
         check: Check::Host(|view| rate(view, "read")),
     },
 ];
+
+/// Of a hundred: what should be free, and what is next to nothing.
+const FREE: u64 = 10;
+const FREE_LEAST: u64 = 1;
+/// Bytes that are read ahead.
+const READ_AHEAD: u64 = 4 << 20;
 
 /// Whether a directory was named; without one nothing is said of storage.
 pub(super) fn is_asked(view: &View<'_>) -> bool {
@@ -118,8 +124,8 @@ fn room(view: &View<'_>) -> Known<Vec<Told>> {
     let share = room.bytes_available as f64 / room.bytes as f64;
     let value = format!("{} free of {}", units::bytes(room.bytes_available as f64), units::bytes(room.bytes as f64));
     let told = match share {
-        share if share >= 0.1 => return Ok(vec![Told::ok(value).about(directory)]),
-        share if share < 0.01 => Told::failure(value).costs("the next copy ends when it is full"),
+        share if share >= FREE as f64 / 100.0 => return Ok(vec![Told::ok(value).about(directory)]),
+        share if share < FREE_LEAST as f64 / 100.0 => Told::failure(value).costs("the next copy ends when it is full"),
         _ => Told::warning(value).costs("new files lie in pieces, and the next large copy ends when it is full"),
     };
     Ok(vec![told.about(directory).advice("remove what is not needed, or use another file system")])
@@ -136,8 +142,8 @@ fn inodes(view: &View<'_>) -> Known<Vec<Told>> {
     let share = room.files_available as f64 / room.files as f64;
     let value = format!("{} of {} inodes free", room.files_available, room.files);
     let told = match share {
-        share if share >= 0.1 => return Ok(vec![Told::ok(value).about(directory)]),
-        share if share < 0.01 => Told::failure(value),
+        share if share >= FREE as f64 / 100.0 => return Ok(vec![Told::ok(value).about(directory)]),
+        share if share < FREE_LEAST as f64 / 100.0 => Told::failure(value),
         _ => Told::warning(value),
     };
     let told = told.about(directory).costs(format!("no more than {} files can be added", room.files_available));
@@ -236,7 +242,6 @@ fn scheduler(view: &View<'_>) -> Known<Vec<Told>> {
 }
 
 fn read_ahead(view: &View<'_>) -> Known<Vec<Told>> {
-    const LEAST_KIB: i64 = 4096;
     if !is_asked(view) {
         return Ok(Vec::new());
     }
@@ -249,11 +254,11 @@ fn read_ahead(view: &View<'_>) -> Known<Vec<Told>> {
     }
     let kib = first.number("queue/read_ahead_kb")?;
     let value = format!("{kib} KiB");
-    if kib >= LEAST_KIB {
+    if kib * 1024 >= READ_AHEAD as i64 {
         return Ok(vec![Told::ok(value).about(first.name)]);
     }
     let told = Told::warning(value).about(first.name).costs("one reader does not keep all members busy");
-    Ok(vec![told.command(format!("blockdev --setra {} /dev/{}", LEAST_KIB * 2, first.name))])
+    Ok(vec![told.command(format!("blockdev --setra {} /dev/{}", READ_AHEAD / 512, first.name))])
 }
 
 fn numa(view: &View<'_>) -> Known<Vec<Told>> {

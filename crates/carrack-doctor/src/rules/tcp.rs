@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Check, Rule, Told, View};
+use super::{Check, FAST, FASTEST, Limit, Rule, Threshold, Told, View};
 use crate::facts::HostFacts;
 use crate::finding::EvidenceClass::{EsnetTable, Kernel};
 use crate::known::Known;
@@ -14,7 +14,7 @@ const DOCUMENTATION: &str = "kernel, networking/ip-sysctl";
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tcp.receive-buffer",
-        threshold: "one stream's window holds what the path holds: rate x round trip",
+        threshold: Threshold::plain("one stream's window holds what the path holds: rate x round trip"),
         reason: "a sender has to wait for acknowledgements when the receiver's window is full",
         source: FASTERDATA,
         class: Kernel,
@@ -22,7 +22,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tcp.send-buffer",
-        threshold: "one stream's send buffer holds what the path holds: rate x round trip",
+        threshold: Threshold::plain("one stream's send buffer holds what the path holds: rate x round trip"),
         reason: "what was sent stays in the send buffer until it is acknowledged",
         source: FASTERDATA,
         class: Kernel,
@@ -30,7 +30,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tcp.asked-buffers",
-        threshold: "rmem_max and wmem_max hold what the path holds; 64 MiB at 10 Gb/s where no path is known",
+        threshold: Threshold::of(
+            "rmem_max and wmem_max hold what the path holds; {} at {} where no path is known",
+            &[Limit::Bytes(ASKED), Limit::Bits(FAST)],
+        ),
         reason: "programs that set their buffers by hand (GridFTP, iperf3 -w) get no more; Carrack leaves them to the kernel",
         source: FASTERDATA,
         class: EsnetTable,
@@ -38,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tcp.saved-metrics",
-        threshold: "tcp_no_metrics_save is 1 on far paths at 10 Gb/s and more",
+        threshold: Threshold::of("tcp_no_metrics_save is on for far paths at {} and more", &[Limit::Bits(FAST)]),
         reason: "one connection that met losses makes the next ones to that host begin slowly",
         source: FASTERDATA,
         class: EsnetTable,
@@ -46,7 +49,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tcp.congestion-control",
-        threshold: "cubic, htcp or bbr",
+        threshold: Threshold::plain("cubic, htcp or bbr"),
         reason: "older ones need minutes to fill a fast far path again after one loss",
         source: FASTERDATA,
         class: EsnetTable,
@@ -54,7 +57,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tcp.window-scaling",
-        threshold: "on",
+        threshold: Threshold::plain("on"),
         reason: "without it a window has 64 KiB at most",
         source: "RFC 7323",
         class: Kernel,
@@ -62,7 +65,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tcp.sack",
-        threshold: "on",
+        threshold: Threshold::plain("on"),
         reason: "without it a sender learns of one loss in a round trip only",
         source: "RFC 2018",
         class: Kernel,
@@ -70,7 +73,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tcp.timestamps",
-        threshold: "on",
+        threshold: Threshold::plain("on"),
         reason: "without them round trips are measured seldom, and numbers of fast streams can be taken for old ones",
         source: "RFC 7323",
         class: Kernel,
@@ -78,7 +81,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tcp.mtu-probing",
-        threshold: "1 where packets are larger than 1500 bytes",
+        threshold: Threshold::of("on where packets are larger than {} bytes", &[Limit::Count(PACKET)]),
         reason: "a router that drops large packets without a word would stop a stream for good",
         source: FASTERDATA,
         class: EsnetTable,
@@ -86,7 +89,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tcp.memory",
-        threshold: "TCP has met no memory pressure, and has less than three quarters of what makes it save",
+        threshold: Threshold::of(
+            "TCP has met no memory pressure, and has less than {} of what makes it save",
+            &[Limit::Percent(PRESSURE)],
+        ),
         reason: "under pressure the kernel shrinks windows, and drops what has come",
         source: DOCUMENTATION,
         class: Kernel,
@@ -94,7 +100,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tcp.listen-queue",
-        threshold: "no connection was refused because a queue was full",
+        threshold: Threshold::plain("no connection was refused because a queue was full"),
         reason: "a crowd of clients is refused while the queue of a listener is full",
         source: DOCUMENTATION,
         class: Kernel,
@@ -102,7 +108,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tcp.optmem",
-        threshold: "1 MiB at 100 Gb/s",
+        threshold: Threshold::of("{} at {}", &[Limit::Bytes(NOTES), Limit::Bits(FASTEST)]),
         reason: "sending without a copy keeps its notes there",
         source: FASTERDATA,
         class: EsnetTable,
@@ -143,6 +149,14 @@ impl Buffer {
 pub(super) const STREAMS: u16 = 8;
 /// From here on a path counts as far: a loss costs time there.
 pub(super) const FAR: Duration = Duration::from_millis(5);
+/// Bytes that a program may ask for where no path is known.
+const ASKED: u64 = 64 << 20;
+/// Bytes of a packet that every path takes.
+const PACKET: u64 = 1500;
+/// Of a hundred: what TCP may have of the memory at which it begins to save.
+const PRESSURE: u64 = 75;
+/// Bytes of notes about what is being sent without a copy.
+const NOTES: u64 = 1 << 20;
 /// No buffer can be larger: the kernel counts in 31 bits.
 const BUFFER_MAX: f64 = 2_147_483_647.0;
 
@@ -211,7 +225,7 @@ fn asked_buffers(view: &View<'_>) -> Known<Vec<Told>> {
     let value = format!("rmem_max {}, wmem_max {}", units::bytes(receive as f64), units::bytes(send as f64));
     let (needed, time) = match round_trip(view) {
         Some(time) => (wanted_rate(view)? * time.as_secs_f64(), time),
-        None if view.facts.carrier()?.speed()? >= 10_000_000_000 => (67_108_864.0, Duration::from_millis(50)),
+        None if view.facts.carrier()?.speed()? >= FAST => (ASKED as f64, Duration::from_millis(50)),
         None => return Ok(vec![Told::ok(value)]),
     };
     if least >= needed {
@@ -231,21 +245,18 @@ fn saved_metrics(view: &View<'_>) -> Known<Vec<Told>> {
     let is_far = round_trip(view).is_none_or(|time| time >= FAR);
     let speed = view.facts.carrier()?.speed()?;
     match view.facts.network_number("ipv4/tcp_no_metrics_save")? {
-        0 if is_far && speed >= 10_000_000_000 => {
-            Ok(vec![Told::warning("0").sysctl("net.ipv4.tcp_no_metrics_save", "1")])
-        }
+        0 if is_far && speed >= FAST => Ok(vec![Told::warning("0").sysctl("net.ipv4.tcp_no_metrics_save", "1")]),
         value => Ok(vec![Told::ok(value.to_string())]),
     }
 }
 
 /// By the interface's speed alone, where no path is known.
 fn by_table(view: &View<'_>, buffer: Buffer, most: f64, value: String) -> Known<Vec<Told>> {
-    const TIERS: [(u64, f64); 3] =
-        [(100_000_000_000, 1_073_741_824.0), (40_000_000_000, 268_435_456.0), (10_000_000_000, 33_554_432.0)];
+    const TIERS: [(u64, f64); 3] = [(FASTEST, 1_073_741_824.0), (40_000_000_000, 268_435_456.0), (FAST, 33_554_432.0)];
     let carrier = view.facts.carrier()?;
     let speed = carrier.speed()?;
     let Some((_, least)) = TIERS.iter().find(|(tier, _)| speed >= *tier) else {
-        return Ok(vec![Told::ok(format!("{value}: enough below 10 Gb/s"))]);
+        return Ok(vec![Told::ok(format!("{value}: enough below {}", units::bits(FAST as f64)))]);
     };
     if most >= *least {
         return Ok(vec![Told::ok(value)]);
@@ -316,7 +327,7 @@ fn option(view: &View<'_>, file: &str, parameter: &str) -> Known<Vec<Told>> {
 
 fn mtu_probing(view: &View<'_>) -> Known<Vec<Told>> {
     let (probing, mtu) = (view.facts.network_number("ipv4/tcp_mtu_probing")?, view.facts.carrier()?.mtu()?);
-    if probing != 0 || mtu <= 1500 {
+    if probing != 0 || mtu <= PACKET {
         return Ok(vec![Told::ok(format!("{probing}, packets of {mtu} bytes"))]);
     }
     let told = Told::warning(format!("0, and packets have up to {mtu} bytes"));
@@ -327,7 +338,7 @@ fn memory(view: &View<'_>) -> Known<Vec<Told>> {
     let (used, pressure, most) = view.facts.tcp_memory()?;
     let met = view.facts.counter("proc/net/netstat", "TcpExt", "TCPMemoryPressures").unwrap_or(0);
     let now = format!("{} of {} pages, {met} times under pressure since the start", used, pressure);
-    if met == 0 && used * 4 < pressure * 3 {
+    if met == 0 && used * 100 < pressure * PRESSURE {
         return Ok(vec![Told::ok(now)]);
     }
     let told = if used >= pressure { Told::failure(now) } else { Told::warning(now) };
@@ -351,14 +362,14 @@ fn listen_queue(view: &View<'_>) -> Known<Vec<Told>> {
 
 fn optmem(view: &View<'_>) -> Known<Vec<Told>> {
     let speed = view.facts.carrier()?.speed()?;
-    if speed < 100_000_000_000 {
+    if speed < FASTEST {
         return Ok(Vec::new());
     }
     let bytes = view.facts.network_number("core/optmem_max")?;
-    if bytes >= 1 << 20 {
+    if bytes >= NOTES as i64 {
         return Ok(vec![Told::ok(units::bytes(bytes as f64))]);
     }
     let told =
         Told::warning(units::bytes(bytes as f64)).costs("programs that send without a copy fall back to copying");
-    Ok(vec![told.sysctl("net.core.optmem_max", "1048576")])
+    Ok(vec![told.sysctl("net.core.optmem_max", NOTES.to_string())])
 }
