@@ -273,7 +273,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     mutation(
         "each pair of a task has the token's ceilings anew",
         "crates/carrack-service/src/worker/copying.rs",
-        ["others.bytes_total, others.bytes_lost)", "0, others.bytes_lost)"],
+        ["others.bytes_total, others.bytes_lost", "0, others.bytes_lost"],
         "-p carrack --test system worker::kinds::worker_takes",
     ),
     mutation(
@@ -285,7 +285,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     mutation(
         "what is copied again does not count for a token",
         "crates/carrack-service/src/worker/copying.rs",
-        ["others.items_total, others.items_lost)", "others.items_total, 0)"],
+        ["others.items_total, others.items_lost", "others.items_total, 0"],
         "-p carrack --test system worker::places::retry_copies_again",
     ),
     mutation(

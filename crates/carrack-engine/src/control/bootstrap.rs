@@ -70,8 +70,8 @@ const HOST: &str = "y=\"$(uname -s) $(uname -m)\"; \
      case $l in glibc*) ;; *GNU*|*GLIBC*) l=\"glibc ${l##* }\";; musl*) l=musl;; esac; \
      case $l in \"glibc 2.\"[0-9]*|musl) ;; *) l=;; esac; ";
 
-/// Whether the C library is glibc 2 of at least the second number `$1`. Where it does not tell, what needs none goes
-/// first: `$2` says whether there is such a program, and without one, this is tried.
+/// Whether the C library is glibc 2 of at least the second number `$1`. Where it does not tell, only what needs
+/// none is sent; `$2` is empty where there is no such program, and then this one is tried.
 const FITS: &str = "fits() { case $l in \"\") [ -z \"$2\" ];; musl) false;; \
      *) [ ${l#glibc 2.} -ge $1 ] 2>/dev/null || [ $? = 2 ];; esac; }; ";
 

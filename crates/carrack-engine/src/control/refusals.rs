@@ -54,25 +54,45 @@ pub fn lacks_processes<'a>(mut lines: impl Iterator<Item = &'a str>) -> bool {
 
 /// What shells say, in small letters, of a program whose loader (`ld-linux-x86-64.so.2` and the like) is not there:
 /// bash, busybox, dash, ksh, mksh and zsh.
-const NO_LOADER: [&str; 2] = ["not found", "no such file or directory"];
+const NO_LOADER: [&str; 3] = ["not found", "no such file or directory", "cannot execute: required file not found"];
 /// What they say of a program for another kind of processor. busybox takes it for a script.
-const OTHER_PROCESSOR: [&str; 3] = ["exec format error", "not executable: ", "syntax error"];
+const OTHER_PROCESSOR: [&str; 5] = [
+    "exec format error",
+    "cannot execute binary file",
+    "cannot execute [exec format error]",
+    "not executable: ",
+    "line 2: syntax error",
+];
+
+/// What a line says of the program that was sent, in small letters. `sh: 1: ./push.01234567: not found` says it behind
+/// the name, zsh before it.
+fn said_of_program(line: &str) -> Option<String> {
+    let (before, rest) = line.split_once("./push.")?;
+    let said = match rest.split_once(": ") {
+        Some((_, behind)) => behind,
+        None => before.trim_end_matches(": ").rsplit(':').next().unwrap_or_default(),
+    };
+    Some(said.trim().trim_start_matches(|one: char| one.is_ascii_digit() || one == ' ').to_ascii_lowercase())
+}
 
 /// Why a program that came whole does not start, if the far side's loader or shell has said so.
 pub fn of_loader<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
-    // A start-up file of the shell may say the same of other programs.
-    let mut of_program = lines.filter(|line| line.contains("./push."));
+    // A start-up file of the shell may say the same of other programs; and what several directories said is one line.
+    let mut of_program = lines.flat_map(|line| line.split("; ")).filter(|line| line.contains("./push."));
     // ./push.01234567: /lib64/libc.so.6: version `GLIBC_2.34' not found (required by ./push.01234567)
     let lacking = |line: &'a str| line.split_once(": version `").and_then(|(_, rest)| rest.split_once("' not found"));
     if let Some((version, _)) = of_program.clone().find_map(lacking) {
         return Some(format!("that host's C library is too old for Carrack's agent: it has no {version}"));
     }
     // ./push.01234567: error while loading shared libraries: libm.so.6: cannot open shared object file: …
-    let missing = |line: &'a str| line.split_once(" shared libraries: ").and_then(|(_, rest)| rest.split_once(": "));
-    if let Some((library, _)) = of_program.clone().find_map(missing) {
+    const NO_LIBRARY: &str = ": cannot open shared object file: No such file or directory";
+    let missing = |line: &'a str| line.split_once(" shared libraries: ")?.1.strip_suffix(NO_LIBRARY);
+    if let Some(library) = of_program.clone().find_map(missing) {
         return Some(format!("that host does not have {library}, which Carrack's agent needs"));
     }
-    let has = |line: &str, words: &[&str]| words.iter().any(|words| line.to_ascii_lowercase().contains(words));
+    let has = |line: &str, all: &[&str]| {
+        said_of_program(line).is_some_and(|said| all.iter().any(|words| said.starts_with(words)))
+    };
     if of_program.clone().any(|line| has(line, &OTHER_PROCESSOR)) {
         return Some("that host does not run programs for the processor that its `uname -m` names".to_owned());
     }
@@ -186,9 +206,23 @@ mod tests {
             let told = of_loader(["Welcome", line, "bye"].into_iter()).unwrap_or_else(|| panic!("{line}"));
             assert!(told.contains(words), "{told}");
         }
+        let joined = "/home/me/.cache/carrack: mkdir: cannot create directory: No such file or directory; \
+                      /tmp/carrack-1: sh: 1: ./push.0123abcd: Permission denied; ";
+        let loaders = [
+            "./push.0123abcd: error while loading shared libraries: libc.so.6: failed to map segment from shared object",
+            "./push.0123abcd: error while loading shared libraries: libc.so.6: cannot open shared object file: Permission denied",
+            "Error relocating ./push.0123abcd: fcntl64: symbol not found",
+        ];
         let other = "lmod: /lib64/libc.so.6: version `GLIBC_2.34' not found (required by lmod)";
-        for line in
-            [other, "sh: 1: find: not found", "mkdir: cannot create directory: No such file or directory", "hello"]
+        for line in [
+            other,
+            "sh: 1: find: not found",
+            "mkdir: cannot create directory: No such file or directory",
+            "hello",
+            joined,
+        ]
+        .into_iter()
+        .chain(loaders)
         {
             assert_eq!(of_loader([line].into_iter()), None);
         }

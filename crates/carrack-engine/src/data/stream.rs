@@ -472,6 +472,7 @@ mod tests {
     }
 
     /// The kernel sends a file by itself; what it has to wait for on storage is counted as reading, not as sending.
+    #[cfg(not(carrack_portable))]
     #[test]
     fn storage_that_sendfile_would_wait_for_is_counted_as_reading() {
         let length = 4 * SLICE_BYTES;

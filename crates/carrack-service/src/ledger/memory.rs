@@ -329,7 +329,9 @@ impl Ledger for MemoryLedger {
         let is_running = |task: &Task| Shift::of(task.state).running > 0;
         let is_of = |task: &Task| task.owner == user && task.request.token.as_deref() == Some(id);
         let mut tasks = rows.tasks.values().map(|row| &row.task);
-        if let Some(task) = tasks.find(|task| is_running(task) && is_of(task)) {
+        if more.is_limited_by(most)
+            && let Some(task) = tasks.find(|task| is_running(task) && is_of(task))
+        {
             return Ok(UseTaken::Running(task.id.clone()));
         }
         let used = rows.token_use.entry(id.to_owned()).or_default();

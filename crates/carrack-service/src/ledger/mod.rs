@@ -399,8 +399,8 @@ pub trait Ledger: Send + Sync + 'static {
     /// done, and by what [`Ledger::count_use`] has taken.
     fn token_use(&self, id: &str) -> Answer<TokenUse>;
 
-    /// Takes more by a token of this user, if all together stays within the ceilings, and no task of the token is under
-    /// way: one that is may take all that is left.
+    /// Takes more by a token of this user, if all together stays within the ceilings. Of what has a ceiling nothing is
+    /// taken while a task of the token is under way: that may take all that is left.
     fn count_use(&self, user: &str, id: &str, more: &TokenUse, most: &Ceilings) -> Answer<UseTaken>;
 
     /// Removes a token, and what is known of its use.

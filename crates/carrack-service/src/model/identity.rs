@@ -173,6 +173,12 @@ impl TokenUse {
         }
     }
 
+    /// Whether any of these ceilings limits what this has.
+    pub fn is_limited_by(&self, most: &Ceilings) -> bool {
+        let limits = [(self.entries, most.entries), (self.bytes, most.bytes), (self.deletions, most.deletions)];
+        limits.into_iter().any(|(used, most)| used > 0 && most.is_some())
+    }
+
     /// The first ceiling that this is above, in words.
     pub fn over(&self, most: &Ceilings) -> Option<String> {
         let ceilings = [

@@ -84,8 +84,13 @@ impl Attempt<'_> {
                 places::open(end, &self.context).map_err(|why| Failure { side, ..why })?;
             }
         }
-        let kept = self.teller.begin_anew(&self.order.directory, pair);
+        // What passes that were broken off have done is told of the task alone, and of one such pair, so.
+        let is_only_open = self.history.pairs.iter().all(|(number, other)| *number == pair || !other.is_open);
+        let kept = self.teller.begin_anew(&self.order.directory, pair, is_only_open);
         kept.map_err(|why| Failure::new(ErrorCode::InputOutput, Side::Command, why))?;
+        if is_only_open {
+            self.open_bytes = 0;
+        }
         self.history.pairs.remove(&pair);
         let text = format!("pair {pair} leads elsewhere than in the attempt before: all of it is done anew");
         self.teller.event(EventKind::Note, text, serde_json::json!({ "pair": pair }));

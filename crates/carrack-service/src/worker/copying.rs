@@ -283,12 +283,16 @@ impl Copying<'_, '_> {
     /// What this pair has, with what the other pairs of the task have done, is not to be more than the token has left.
     fn check_ceilings(&mut self, entries: u64, bytes: u64) {
         let (so_far, others) = (&self.history.progress, self.attempt.teller.of_others(self.pair));
-        let more = |here: u64, so_far: u64, others: u64, lost| here.max(so_far).saturating_add(others + lost);
-        let items = more(entries, so_far.items_total, others.items_total, others.items_lost);
-        let bytes = more(bytes, so_far.bytes_total, others.bytes_total, others.bytes_lost);
+        let sum = |all: [u64; 4]| all.into_iter().fold(0, u64::saturating_add);
+        let items = sum([entries.max(so_far.items_total), others.items_total, others.items_lost, 0]);
+        let bytes = sum([bytes.max(so_far.bytes_total), others.bytes_total, others.bytes_lost, others.bytes_resent]);
         let found = TokenUse { entries: items, bytes, deletions: items };
         if let Some(most) = found.over(&self.ceilings()) {
-            let why = format!("the sources are more than the {most} that the token which submitted the task has left");
+            let mut why =
+                format!("the sources are more than the {most} that the token which submitted the task has left");
+            if others.items_lost + others.bytes_resent > 0 {
+                why += "; what was copied already and has to be copied again counts again";
+            }
             self.attempt.give_up(Failure::new(ErrorCode::Usage, Side::Command, why));
         }
     }

@@ -55,7 +55,9 @@ pub struct PairHistory {
     pub any_can_pass: bool,
     /// Of a task that moves: all sources that were copied have been deleted.
     pub sources_deleted: bool,
-    /// Of the pass that has not come to its end.
+    /// A pass has not come to its end.
+    pub is_open: bool,
+    /// Of that pass.
     open_failed: Vec<Vec<u8>>,
     open_can_pass: bool,
     /// Which items were told as done by the pass that has not come to its end.
@@ -215,12 +217,12 @@ impl History {
                     *pair = PairHistory::default();
                 }
                 pair.place = if place.is_empty() { std::mem::take(&mut pair.place) } else { place };
-                (pair.open_failed, pair.open_can_pass) = (Vec::new(), false);
+                (pair.is_open, pair.open_failed, pair.open_can_pass) = (true, Vec::new(), false);
             }
             Record::PairEnded(PairEnd { pair, progress, time, of_sources, of_look }) => {
                 self.at(time);
                 let pair = self.pairs.entry(pair).or_default();
-                pair.told = Told::default();
+                (pair.is_open, pair.told) = (false, Told::default());
                 if of_sources {
                     pair.sources_deleted = pair.open_failed.is_empty();
                     (pair.progress, pair.open_failed) = (progress, Vec::new());

@@ -32,7 +32,11 @@ pub fn delete(attempt: &mut Attempt<'_>, pair: u32, place: &[u8], source: &OpenE
         Rest::Anew => attempt.begin_anew(pair, source, None)?,
         Rest::Whole | Rest::Failed => {}
     }
-    attempt.teller.begin_pass(pair, place, Progress::default());
+    // What earlier attempts have deleted is deleted, and what they could not delete is tried again.
+    let before = attempt.history.pairs.get(&pair).map(|pair| pair.progress.clone()).unwrap_or_default();
+    let before = Progress { items_failed: 0, ..before };
+    let deleted_before = before.items_done;
+    attempt.teller.begin_pass(pair, place, before);
     let path = path_of(source)?;
     let path = bare(path);
     if path.is_empty() || path == b"." {
@@ -46,16 +50,14 @@ pub fn delete(attempt: &mut Attempt<'_>, pair: u32, place: &[u8], source: &OpenE
         Err(why) if why.code == ErrorCode::NotFound && attempt.history.fence > 0 => None,
         Err(why) => return Err(Failure { side: Side::Source, ..why }),
     };
-    let mut removed = 0;
+    let (mut begun, mut removed) = (0, 0);
     if let Some(there) = &there {
-        let counted = check_ceiling(attempt, pair, &mut files, path, there)?;
+        begun = check_ceiling(attempt, (pair, deleted_before), &mut files, path, there)?;
         removed = files.remove(path, true, &mut |entry| tell_stuck(attempt, pair, entry))?;
-        attempt.teller.end_deleting(counted);
     }
     let kind = there.map_or(ItemKind::File, |there| there.kind);
     let item = Item { pair, path: Vec::new(), kind, state: ItemState::Done, size: 0, digest: None, failure: None };
-    attempt.teller.update(|pass| pass.count_done(removed.saturating_sub(1)));
-    attempt.teller.item(item, false, false);
+    attempt.teller.end_deleting(begun, removed, item);
     attempt.teller.end_pass(false);
     Ok(())
 }
@@ -71,25 +73,25 @@ fn tell_stuck(attempt: &Attempt<'_>, pair: u32, entry: ListEntry) {
 /// deletion that is cut short nobody knows how far it came, so that all of it counts.
 fn check_ceiling(
     attempt: &Attempt<'_>,
-    pair: u32,
+    (pair, deleted_before): (u32, u64),
     files: &mut Files,
     path: &[u8],
     there: &ListEntry,
 ) -> Result<u64, Failure> {
     let Some(most) = attempt.order.ceilings.deletions else { return Ok(0) };
     let others = attempt.teller.of_others(pair);
-    let most = most.saturating_sub(others.items_done.saturating_add(others.items_lost));
+    let most = most.saturating_sub(deleted_before.saturating_add(others.items_done).saturating_add(others.items_lost));
     let mut count: u64 = 1;
     if there.kind == ItemKind::Directory {
         files.list(path, true, &mut |_| count += 1)?;
     }
     if count <= most {
-        attempt.teller.begin_deleting(count);
-        return Ok(count);
+        let kept = attempt.teller.begin_deleting(count);
+        return kept.map(|()| count).map_err(|why| Failure::new(ErrorCode::InputOutput, Side::Command, why));
     }
     let mut why = format!("{count} items would be deleted, and the token that submitted the task has {most} left");
     if others.items_lost > 0 {
-        why += &format!("; {} more count that an attempt before may have deleted", others.items_lost);
+        why += &format!("; {} others count as deleted, because a deletion was cut short", others.items_lost);
     }
     Err(Failure::new(ErrorCode::Usage, Side::Command, why))
 }

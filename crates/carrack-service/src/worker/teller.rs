@@ -126,11 +126,12 @@ impl Teller {
         state.current = Some((pair, Pass::new(place, before)));
     }
 
-    /// What was told of a pair was done at another place, and counts no more.
+    /// What was told of a pair was done at another place, and counts no more; `is_only_open`: nor does what passes that
+    /// were broken off have done, all of which were over this pair.
     ///
     /// # Errors
     /// If that cannot be kept.
-    pub fn begin_anew(&self, directory: &Path, pair: u32) -> Result<(), String> {
+    pub fn begin_anew(&self, directory: &Path, pair: u32, is_only_open: bool) -> Result<(), String> {
         let mut state = self.lock();
         state.write(&self.shared.stop);
         let end = state.journal.end();
@@ -141,13 +142,14 @@ impl Teller {
         };
         withdraw().map_err(|error: JournalError| error.to_string())?;
         let shown = state.progress();
-        state.pairs[pair as usize] = None;
-        // Of a pass that was broken off nobody knows what it had done.
-        state.floor = state.sum();
+        let ended = state.pairs[pair as usize].take().unwrap_or_default();
+        let kept = state.sum();
+        state.floor = if is_only_open { kept } else { without(&shown, &ended) };
         let items = shown.items_done.saturating_sub(state.floor.items_done);
         let bytes = shown.bytes_moved.saturating_sub(state.floor.bytes_moved);
         state.in_all.add(Counted::lost(items, bytes));
-        Ok(())
+        state.sample(&self.shared.stop);
+        state.broken.as_ref().map_or(Ok(()), |error| Err(error.to_string()))
     }
 
     /// Tells what is left of what was done of a pair, as a pass of its own: `lost` are not there any more, as they
@@ -190,11 +192,11 @@ impl Teller {
         }
         let end = PairEnd { pair, of_sources: false, of_look: true, time: now(), progress: progress.clone() };
         state.append(&self.shared.stop, &Record::PairEnded(end));
-        state.write(&self.shared.stop);
-        // What is shown stays the sum of both.
         if let Some(told) = &mut state.pairs[pair as usize] {
             told.clone_from(&progress);
         }
+        // What is done and what is lost are told together.
+        state.sample(&self.shared.stop);
         if let Some(error) = &state.broken {
             return Err(error.to_string());
         }
@@ -279,18 +281,27 @@ impl Teller {
 
     /// So many items are about to be deleted: until it is told how many were, all of them may have been. Returns once
     /// a disk has it.
-    pub fn begin_deleting(&self, items: u64) {
+    ///
+    /// # Errors
+    /// If it cannot be kept.
+    pub fn begin_deleting(&self, items: u64) -> Result<(), String> {
         let mut state = self.lock();
         state.in_all.add(Counted::lost(items, 0));
         state.sample(&self.shared.stop);
         drop(state);
         self.shared.sync();
+        self.lock().broken.as_ref().map_or(Ok(()), |error| Err(error.to_string()))
     }
 
-    /// Those items are counted as done or failed by now.
-    pub fn end_deleting(&self, items: u64) {
+    /// Of `begun` items so many have been deleted, the one that was named among them.
+    pub fn end_deleting(&self, begun: u64, deleted: u64, named: Item) {
         let mut state = self.lock();
-        state.in_all.items_lost = state.in_all.items_lost.saturating_sub(items);
+        state.in_all.items_lost = state.in_all.items_lost.saturating_sub(begun);
+        if let Some((_, pass)) = &mut state.current {
+            pass.count_done(deleted.saturating_sub(1));
+            pass.count(&named, false);
+        }
+        state.append(&self.shared.stop, &Record::Item(named));
     }
 
     /// Says how many data connections are at work.
@@ -461,6 +472,19 @@ impl Shared {
             let error = JournalError::Call { call: "sync", path: "journal".into(), source };
             self.lock().notice(&self.stop, Err(error));
         }
+    }
+}
+
+/// What is shown without what a pair had done.
+fn without(shown: &Progress, pair: &Progress) -> Progress {
+    Progress {
+        items_total: shown.items_total.saturating_sub(pair.items_total),
+        items_done: shown.items_done.saturating_sub(pair.items_done),
+        items_skipped: shown.items_skipped.saturating_sub(pair.items_skipped),
+        bytes_total: shown.bytes_total.saturating_sub(pair.bytes_total),
+        bytes_moved: shown.bytes_moved.saturating_sub(pair.bytes_moved),
+        bytes_verified: shown.bytes_verified.saturating_sub(pair.bytes_verified),
+        ..shown.clone()
     }
 }
 

@@ -21,9 +21,9 @@ mod xattrs;
 pub use entries::{DirEntry, Entries};
 pub use file_system::{ChangeTimes, FileSystem, file_system};
 pub use mounts::{Mounts, PlaceWithin};
-use stat::StatSource;
 pub(crate) use stat::only_mtime;
 pub use stat::{FileTime, Kind, Stat, stat_file, stat_file_uncached, stat_path};
+use stat::{StatSource, stat_open};
 pub use xattrs::extended_attributes;
 
 use crate::{PORTABLE, retry};
@@ -332,12 +332,27 @@ impl Dir {
         }
     }
 
-    /// Before Linux 6.6 no call changes a mode without following: open the file itself first.
-    /// Unlike the call this needs permission to read it.
+    /// Before Linux 6.6 no call changes a mode without following: open the file itself first. What may not be read is
+    /// opened as a place alone, where the system has that.
     fn set_mode_by_open(&self, name: &[u8], mode: Mode) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = self.open_name(name, flags, Mode::empty())?;
-        Ok(retry(|| rustix::fs::fchmod(&file, mode))?)
+        match self.open_name(name, flags, Mode::empty()) {
+            Ok(file) => Ok(retry(|| rustix::fs::fchmod(&file, mode))?),
+            #[cfg(target_os = "linux")]
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.set_mode_by_place(name, mode),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// By `/proc`, whose entry of an open place leads to that place itself, whatever its name has become.
+    #[cfg(target_os = "linux")]
+    fn set_mode_by_place(&self, name: &[u8], mode: Mode) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+        let place = self.open_name(name, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
+        if stat_open(place.as_fd(), StatSource::Cached)?.kind == Kind::Symlink {
+            return Err(Errno::LOOP.into());
+        }
+        Ok(retry(|| rustix::fs::chmod(format!("/proc/self/fd/{}", place.as_raw_fd()), mode))?)
     }
 
     /// Waits until all that was written to this file system is on its disks: one call for a batch

@@ -452,6 +452,7 @@ fn file_system_answers() {
     assert!(space.bytes_available > 0 && space.inodes_available > 0);
 }
 
+#[cfg(not(carrack_portable))]
 #[test]
 fn names_are_exchanged_or_nothing_happens() {
     let (_temp, dir) = scratch();

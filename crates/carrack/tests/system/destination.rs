@@ -408,6 +408,19 @@ fn sticky_directory_is_told_as_the_cause() {
 /// Whatever the user's umask takes away, what is copied has the source's permissions.
 #[test]
 fn umask_of_everything_changes_nothing() {
+    copies_under_a_umask_of_everything();
+}
+
+/// Linux before 6.6 changes the mode of an entry that may not be read by no call of its own.
+#[test]
+fn umask_of_everything_changes_nothing_where_no_call_changes_modes_by_name() {
+    use carrack_faults::refused::{CALLS, within};
+    let by_name: Vec<_> = CALLS.iter().copied().filter(|newer| newer.name == "fchmodat2").collect();
+    assert_eq!(by_name.len(), 1);
+    within(&by_name, 38, copies_under_a_umask_of_everything);
+}
+
+fn copies_under_a_umask_of_everything() {
     if !is_root() {
         return;
     }

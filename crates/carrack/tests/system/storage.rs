@@ -8,7 +8,7 @@ use carrack_faults::image::Image;
 use carrack_faults::strace::Inject;
 
 use crate::support::running::InTime;
-use crate::support::{Ran, Sandbox, ran, same_tree, tool, tree};
+use crate::support::{PORTABLE, Ran, Sandbox, ran, same_tree, tool, tree};
 
 const MIB: usize = 1 << 20;
 
@@ -45,6 +45,9 @@ fn space_that_cannot_be_reserved_is_found_by_writing() {
 
 #[test]
 fn rename_that_may_not_replace_exchanges() {
+    if PORTABLE {
+        return;
+    }
     let sandbox = scene();
     let refused = Inject::new().error("renameat", "EEXIST", "1+");
     let ran = copy(&sandbox, &refused, &[]);

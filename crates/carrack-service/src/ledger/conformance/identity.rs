@@ -96,13 +96,16 @@ fn use_of_a_token_is_counted_over_its_tasks_and_files_up_to_its_ceilings(ledger:
         if state == TaskState::Cancelling {
             at_state(state);
         }
-        assert_eq!(take(&TokenUse::default()), UseTaken::Running("copy".to_owned()));
-        assert_eq!(ledger.count_use("ada", "other", &TokenUse::default(), &most).unwrap(), UseTaken::Taken);
-        assert_eq!(ledger.count_use("bob", "t", &TokenUse::default(), &most).unwrap(), UseTaken::Taken);
+        let one_byte = TokenUse::of(0, 1);
+        assert_eq!(take(&one_byte), UseTaken::Running("copy".to_owned()));
+        assert_eq!(ledger.count_use("ada", "other", &one_byte, &most).unwrap(), UseTaken::Taken);
+        assert_eq!(ledger.count_use("bob", "u", &one_byte, &most).unwrap(), UseTaken::Taken);
+        // Items have no ceiling.
+        assert_eq!(take(&TokenUse::of(1, 0)), UseTaken::Taken);
     }
     at_state(TaskState::Cancelled);
-    assert_eq!(take(&TokenUse::default()), UseTaken::Taken);
-    assert_eq!(ledger.token_use("t").unwrap(), TokenUse { deletions: 1, ..TokenUse::of(11, 100) });
+    assert_eq!(take(&TokenUse::of(0, 1)), UseTaken::Over("100 bytes".to_owned()));
+    assert_eq!(ledger.token_use("t").unwrap(), TokenUse { deletions: 1, ..TokenUse::of(13, 100) });
     assert_eq!(ledger.token_use("another").unwrap(), TokenUse::default());
     ledger.add_user(&row("ada", None)).unwrap();
     ledger.add_token(&token("t", "ada", false), &[1; 32]).unwrap();

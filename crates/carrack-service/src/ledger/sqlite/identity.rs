@@ -139,7 +139,9 @@ pub fn count_use(
 ) -> Done<UseTaken> {
     let running = "SELECT id FROM task WHERE owner = ? AND state IN ('ACTIVE', 'CANCELLING')
         AND CASE WHEN json_valid(request) THEN json_extract(request, '$.token') = ? ELSE FALSE END LIMIT 1";
-    if let Some(task) = transaction.query_row(running, [user, id], |row| row.get(0)).optional()? {
+    if more.is_limited_by(most)
+        && let Some(task) = transaction.query_row(running, [user, id], |row| row.get(0)).optional()?
+    {
         return Ok(UseTaken::Running(task));
     }
     if let Some(over) = token_use(transaction, id)?.and(more).over(most) {

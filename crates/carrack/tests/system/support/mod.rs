@@ -186,6 +186,9 @@ pub fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
+/// Built without the calls that only some systems have (`cargo xtask portable`).
+pub const PORTABLE: bool = cfg!(carrack_portable);
+
 /// Whether the test may mount, make devices and become somebody else.
 pub fn is_root() -> bool {
     carrack_sys::host::user_id() == 0

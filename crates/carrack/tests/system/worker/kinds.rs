@@ -128,7 +128,7 @@ fn deletion_that_was_cut_short_counts_for_a_token() {
         assert_eq!(end.progress.items_lost, 12);
         let why = end.failure.map_or_else(String::new, |failure| failure.why);
         let refused = format!(
-            "{left} items would be deleted, and the token that submitted the task has {} left; 12 more",
+            "{left} items would be deleted, and the token that submitted the task has {} left; 12 others",
             left - 1
         );
         assert_eq!((why.contains(&refused), backing.join("old").exists()), (fence == 2, fence == 2), "{why}");
