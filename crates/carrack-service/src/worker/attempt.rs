@@ -84,7 +84,8 @@ impl Attempt<'_> {
                 places::open(end, &self.context).map_err(|why| Failure { side, ..why })?;
             }
         }
-        // What passes that were broken off have done is told of the task alone, and of one such pair, so.
+        // The journal counts what broken-off passes have done for the task as a whole. Where no other pair has such a
+        // pass, all of it was done for this one.
         let is_only_open = self.history.pairs.iter().all(|(number, other)| *number == pair || !other.is_open);
         let kept = self.teller.begin_anew(&self.order.directory, pair, is_only_open);
         kept.map_err(|why| Failure::new(ErrorCode::InputOutput, Side::Command, why))?;
