@@ -72,7 +72,7 @@ fn said_of_program(line: &str) -> Option<String> {
         Some((_, behind)) => behind,
         None => before.trim_end_matches(": ").rsplit(':').next().unwrap_or_default(),
     };
-    Some(said.trim().trim_start_matches(|one: char| one.is_ascii_digit() || one == ' ').to_ascii_lowercase())
+    Some(said.trim().to_ascii_lowercase())
 }
 
 /// Why a program that came whole does not start, if the far side's loader or shell has said so.

@@ -283,9 +283,9 @@ impl Copying<'_, '_> {
     /// What this pair has, with what the other pairs of the task have done, is not to be more than the token has left.
     fn check_ceilings(&mut self, entries: u64, bytes: u64) {
         let (so_far, others) = (&self.history.progress, self.attempt.teller.of_others(self.pair));
-        let sum = |all: [u64; 4]| all.into_iter().fold(0, u64::saturating_add);
-        let items = sum([entries.max(so_far.items_total), others.items_total, others.items_lost, 0]);
-        let bytes = sum([bytes.max(so_far.bytes_total), others.bytes_total, others.bytes_lost, others.bytes_resent]);
+        let sum = |all: &[u64]| all.iter().copied().fold(0, u64::saturating_add);
+        let items = sum(&[entries.max(so_far.items_total), others.items_total, others.items_lost]);
+        let bytes = sum(&[bytes.max(so_far.bytes_total), others.bytes_total, others.bytes_lost, others.bytes_resent]);
         let found = TokenUse { entries: items, bytes, deletions: items };
         if let Some(most) = found.over(&self.ceilings()) {
             let mut why =

@@ -148,8 +148,7 @@ impl Teller {
         let items = shown.items_done.saturating_sub(state.floor.items_done);
         let bytes = shown.bytes_moved.saturating_sub(state.floor.bytes_moved);
         state.in_all.add(Counted::lost(items, bytes));
-        state.sample(&self.shared.stop);
-        state.broken.as_ref().map_or(Ok(()), |error| Err(error.to_string()))
+        state.sample_now(&self.shared.stop)
     }
 
     /// Tells what is left of what was done of a pair, as a pass of its own: `lost` are not there any more, as they
@@ -196,10 +195,7 @@ impl Teller {
             told.clone_from(&progress);
         }
         // What is done and what is lost are told together.
-        state.sample(&self.shared.stop);
-        if let Some(error) = &state.broken {
-            return Err(error.to_string());
-        }
+        state.sample_now(&self.shared.stop)?;
         let withdraw = || {
             let mut withdrawn = Withdrawn::load(directory)?;
             lost.iter().map(|(offset, _)| offset).chain(replaced).for_each(|offset| withdrawn.item(*offset));
@@ -287,10 +283,10 @@ impl Teller {
     pub fn begin_deleting(&self, items: u64) -> Result<(), String> {
         let mut state = self.lock();
         state.in_all.add(Counted::lost(items, 0));
-        state.sample(&self.shared.stop);
+        state.sample_now(&self.shared.stop)?;
         drop(state);
         self.shared.sync();
-        self.lock().broken.as_ref().map_or(Ok(()), |error| Err(error.to_string()))
+        self.lock().check_written()
     }
 
     /// Of `begun` items so many have been deleted, the one that was named among them.
@@ -453,7 +449,7 @@ impl Shared {
                 if changed || sampled.elapsed() >= SAMPLE_MAX {
                     sampled = Instant::now();
                     last.clone_from(&progress);
-                    state.sample(&self.stop);
+                    state.sample(&self.stop, progress);
                 }
             }
             state.write(&self.stop);

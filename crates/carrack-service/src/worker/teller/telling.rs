@@ -80,11 +80,23 @@ impl Telling {
     }
 
     /// Tells how far it is.
-    pub fn sample(&mut self, stop: &Stop) {
-        let progress = self.progress();
+    pub fn sample(&mut self, stop: &Stop, progress: Progress) {
         let (streams, source, destination) = (self.streams, self.source, self.destination);
         self.append(stop, &Record::Sample(Sample { time: now(), progress, streams, source, destination }));
+    }
+
+    /// Tells how far it is, at once. What could not be written is an error.
+    pub fn sample_now(&mut self, stop: &Stop) -> Result<(), String> {
+        let progress = self.progress();
+        self.sample(stop, progress);
         self.write(stop);
+        self.check_written()
+    }
+
+    /// # Errors
+    /// Why the journal cannot be written.
+    pub fn check_written(&self) -> Result<(), String> {
+        self.broken.as_ref().map_or(Ok(()), |error| Err(error.to_string()))
     }
 
     pub fn write(&mut self, stop: &Stop) {
