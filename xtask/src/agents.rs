@@ -27,6 +27,8 @@ const DIRECTORY: &str = "target/agents";
 /// Where zig and what calls it are put.
 const ZIG: &str = "target/zig";
 const BUILD: &[&str] = &["--profile", "slim", "--no-default-features", "--locked", "-p", "carrack"];
+/// What AWS-LC leaves out of an agent.
+const AWS_LC: &str = "xtask/aws-lc-small.h";
 
 pub fn build(root: &Path, options: &[&str]) -> Result<(), String> {
     let is_plain = match options {
@@ -88,19 +90,22 @@ fn with_zig(root: &Path, path: &str) -> Result<Built, String> {
         }
         let mut zigbuild = cargo();
         zigbuild.arg("zigbuild").args(["--target", &format!("{triple}.{glibc}")]).args(BUILD).env("PATH", path);
-        run(&mut zigbuild)?;
+        run(root, &mut zigbuild)?;
         built.push(((*name).to_owned(), root.join("target").join(triple).join("slim/carrack")));
     }
     Ok(built)
 }
 
 fn plain(root: &Path, host: &str) -> Result<Built, String> {
-    run(cargo().arg("build").args(BUILD))?;
+    run(root, cargo().arg("build").args(BUILD))?;
     let name = TARGETS.iter().find(|target| target.triple == host).map_or("own", |target| target.name);
     Ok(vec![(name.to_owned(), root.join("target/slim/carrack"))])
 }
 
-fn run(command: &mut Command) -> Result<(), String> {
-    let done = command.stdin(Stdio::null()).status().map_err(|error| format!("cannot run {command:?}: {error}"))?;
-    if done.success() { Ok(()) } else { Err(format!("{command:?}: {done}")) }
+/// Builds, with few bytes of AWS-LC: none of C's tables for unwinding, which Rust does not do through it.
+fn run(root: &Path, build: &mut Command) -> Result<(), String> {
+    let flags = format!("-include {} -fno-asynchronous-unwind-tables", root.join(AWS_LC).display());
+    build.env("AWS_LC_SYS_SMALL", "0").env("AWS_LC_SYS_CFLAGS", flags);
+    let done = build.stdin(Stdio::null()).status().map_err(|error| format!("cannot run {build:?}: {error}"))?;
+    if done.success() { Ok(()) } else { Err(format!("{build:?}: {done}")) }
 }

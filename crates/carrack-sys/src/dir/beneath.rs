@@ -241,7 +241,8 @@ fn step(at: BorrowedFd<'_>, part: &[u8], flags: OFlags) -> Result<Component, Err
 
 #[cfg(target_os = "linux")]
 fn is_link(fd: BorrowedFd<'_>, flags: OFlags) -> Result<bool, Errno> {
-    if !flags.contains(OFlags::PATH) {
+    // Where a directory is wanted, a link is ENOTDIR.
+    if !flags.contains(OFlags::PATH) || flags.contains(OFlags::DIRECTORY) {
         return Ok(false);
     }
     use rustix::fs::FileType;

@@ -279,13 +279,12 @@ impl Dir {
 
     fn rename_with(&self, from: &[u8], to_dir: &Dir, to: &[u8], flags: RenameFlags) -> io::Result<()> {
         let unsupported = || Err(io::ErrorKind::Unsupported.into());
-        if PORTABLE {
+        if !has_renameat2() {
             return unsupported();
         }
         match rustix::fs::renameat_with(&self.fd, from, &to_dir.fd, to, flags) {
             // EINVAL is a file system without the flag (renameat2(2)).
-            Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => unsupported(),
-            Err(Errno::PERM) if !knows_renameat2() => unsupported(),
+            Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => unsupported(),
             other => Ok(other?),
         }
     }
@@ -513,11 +512,14 @@ fn is_fuse_or_smb(found: &rustix::fs::StatFs) -> bool {
     [FUSE, CIFS, SMB2].contains(&(found.f_type as u32))
 }
 
-/// Whether it is the directory's permissions that an EPERM of `renameat2` is about: nothing has an empty name, and a
-/// kernel that carries out the call says so. Older sandboxes answer EPERM to whatever they do not know.
-fn knows_renameat2() -> bool {
-    let nothing = rustix::fs::renameat_with(rustix::fs::CWD, "", rustix::fs::CWD, "", RenameFlags::NOREPLACE);
-    nothing == Err(Errno::NOENT)
+/// Whether this system has `renameat2` (Linux 3.15) and lets it through. Asked once, of a name that nothing has: a later
+/// EPERM is about the directory's permissions, where older sandboxes answer EPERM to whatever they do not know.
+fn has_renameat2() -> bool {
+    static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let nothing = || rustix::fs::renameat_with(rustix::fs::CWD, "", rustix::fs::CWD, "", RenameFlags::NOREPLACE);
+        !PORTABLE && !matches!(nothing(), Err(Errno::NOSYS | Errno::PERM))
+    })
 }
 
 fn is(error: &io::Error, errno: Errno) -> bool {
