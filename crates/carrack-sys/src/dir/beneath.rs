@@ -55,6 +55,12 @@ pub(super) fn kernel_resolves() -> bool {
     })
 }
 
+/// Other systems have no such call.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn kernel_resolves() -> bool {
+    false
+}
+
 #[cfg(target_os = "linux")]
 fn kernel_hop(at: BorrowedFd<'_>, hop: &[u8], links: Links, flags: OFlags) -> Result<OwnedFd, Errno> {
     use rustix::fs::ResolveFlags;

@@ -13,6 +13,7 @@ mod entries;
 mod file_system;
 mod mounts;
 mod name;
+mod passed;
 mod stat;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use xattrs::extended_attributes;
 use crate::{PORTABLE, retry};
 use beneath::PASS;
 use name::{components, single};
+use passed::Passed;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -70,6 +72,14 @@ pub enum Lock {
 #[derive(Debug)]
 pub struct Dir {
     fd: OwnedFd,
+    /// Used where the kernel does not resolve paths by itself.
+    passed: Passed,
+}
+
+impl From<OwnedFd> for Dir {
+    fn from(fd: OwnedFd) -> Self {
+        Dir { fd, passed: Passed::default() }
+    }
 }
 
 impl AsFd for Dir {
@@ -83,13 +93,13 @@ impl Dir {
     /// Opens a directory the user named, anywhere, following links: the one way in from a path.
     pub fn open_ambient(path: &Path) -> io::Result<Dir> {
         let fd = retry(|| rustix::fs::open(path, READ_DIR, Mode::empty()))?;
-        Ok(Dir { fd })
+        Ok(fd.into())
     }
 
     /// A second handle on the same directory.
     pub fn try_clone(&self) -> io::Result<Dir> {
         let fd = self.fd.try_clone()?;
-        Ok(Dir { fd })
+        Ok(fd.into())
     }
 
     /// Opens a directory below this one; `""` opens this one afresh.
@@ -99,7 +109,7 @@ impl Dir {
 
     fn open_parts(&self, parts: &[&[u8]], links: Links) -> io::Result<Dir> {
         let fd = beneath::open(self.as_fd(), parts, links, READ_DIR)?;
-        Ok(Dir { fd })
+        Ok(fd.into())
     }
 
     /// Opens anything for reading, without ever waiting for a writer of a FIFO. The caller looks
@@ -107,7 +117,9 @@ impl Dir {
     /// [`crate::file::clear_nonblock`].
     pub fn open_read(&self, rel: &[u8], links: Links) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let fd = beneath::open(self.as_fd(), &components(rel)?, links, flags)?;
+        let parts = components(rel)?;
+        let passed = if beneath::kernel_resolves() { None } else { self.passed.open(self.as_fd(), &parts, flags) };
+        let fd = passed.map_or_else(|| beneath::open(self.as_fd(), &parts, links, flags), Ok)?;
         Ok(fd.into())
     }
 

@@ -5,18 +5,29 @@ use crate::file::{clear_nonblock, read_full_at, write_all_at};
 use std::collections::BTreeSet;
 use tempfile::TempDir;
 
-type Resolver = fn(BorrowedFd<'_>, &[&[u8]], Links, OFlags) -> io::Result<OwnedFd>;
+type Resolver = Box<dyn Fn(BorrowedFd<'_>, &[&[u8]], Links, OFlags) -> io::Result<OwnedFd>>;
 
 type Answer = Result<&'static [u8], i32>;
 
-/// The walk, what this system chooses, and `openat2` where there is one.
+/// The walk, alone and with what is kept of the one before, what this system chooses, and `openat2` where there is one.
+/// For one root.
 fn resolvers() -> Vec<(&'static str, Resolver)> {
-    let mut all: Vec<(_, Resolver)> = vec![("walk", beneath::by_walk), ("chosen", beneath::open)];
+    let mut all: Vec<(_, Resolver)> = vec![
+        ("walk", Box::new(beneath::by_walk)),
+        ("chosen", Box::new(beneath::open)),
+        ("passed", walk_from_the_last(Passed::default())),
+    ];
     #[cfg(target_os = "linux")]
     if beneath::kernel_resolves() {
-        all.push(("kernel", beneath::by_kernel));
+        all.push(("kernel", Box::new(beneath::by_kernel)));
     }
     all
+}
+
+fn walk_from_the_last(passed: Passed) -> Resolver {
+    Box::new(move |root, parts, links, flags| {
+        passed.open(root, parts, flags).map_or_else(|| beneath::by_walk(root, parts, links, flags), Ok)
+    })
 }
 
 fn scratch() -> (TempDir, Dir) {
@@ -30,7 +41,7 @@ fn put(dir: &Dir, name: &[u8], content: &[u8]) {
 }
 
 /// What a resolver read, or the error's number.
-fn read_by(resolver: Resolver, dir: &Dir, rel: &[u8], links: Links) -> Result<Vec<u8>, i32> {
+fn read_by(resolver: &Resolver, dir: &Dir, rel: &[u8], links: Links) -> Result<Vec<u8>, i32> {
     let number = |error: io::Error| error.raw_os_error().unwrap();
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = resolver(dir.as_fd(), &components(rel).unwrap(), links, flags).map_err(number)?;
@@ -101,13 +112,39 @@ fn resolvers_give_the_same_answers() {
     for (name, resolver) in resolvers() {
         for (rel, refuse, beneath) in table {
             for (links, expected) in [(Links::Refuse, refuse), (Links::Beneath, beneath)] {
-                let found = read_by(resolver, &root, rel, links);
+                let found = read_by(&resolver, &root, rel, links);
                 let expected = expected.map(<[u8]>::to_vec);
                 let path = String::from_utf8_lossy(rel);
                 assert_eq!(found, expected, "{name}: {path} under {links:?}");
             }
         }
     }
+}
+
+/// What is kept of a walk counts only as long as its names lead there.
+#[test]
+fn directory_that_was_passed_is_not_used_when_something_else_has_its_name() {
+    let (_temp, outer) = scratch();
+    let root = outer.make_dir_all(b"root", Links::Refuse).unwrap();
+    put(&root.make_dir_all(b"a/b", Links::Refuse).unwrap(), b"f", b"first");
+    put(&root.make_dir_all(b"c/b", Links::Refuse).unwrap(), b"f", b"second");
+    let resolver = walk_from_the_last(Passed::default());
+    let read = |rel: &[u8]| read_by(&resolver, &root, rel, Links::Beneath);
+    assert_eq!(read(b"a/b/f"), Ok(b"first".to_vec()));
+    // Moved away, and out of the root.
+    root.rename(b"a", &outer, b"a").unwrap();
+    assert_eq!(read(b"a/b/f"), Err(libc::ENOENT));
+    root.rename(b"c", &root, b"a").unwrap();
+    assert_eq!(read(b"a/b/f"), Ok(b"second".to_vec()));
+    // The same names, each a directory beneath, and the last led astray.
+    let inner = root.open_dir(b"a", Links::Refuse).unwrap();
+    inner.rename(b"b", &root, b"elsewhere").unwrap();
+    inner.symlink(b"../../a/b", b"b").unwrap();
+    assert_eq!(read(b"a/b/f"), Err(libc::EXDEV));
+    assert_eq!(read_by(&resolver, &root, b"a/b/f", Links::Refuse), Err(libc::ELOOP));
+    inner.unlink(b"b").unwrap();
+    root.rename(b"elsewhere", &inner, b"b").unwrap();
+    assert_eq!(read(b"a/b/f"), Ok(b"second".to_vec()));
 }
 
 #[test]
@@ -200,7 +237,7 @@ fn magic_links_lead_nowhere() {
     let by_number = format!("fd/{}", std::os::fd::AsRawFd::as_raw_fd(&pipe));
     for (name, resolver) in resolvers() {
         for rel in ["exe", "cwd", "root/etc/passwd", "ns/mnt", &by_number] {
-            let found = read_by(resolver, &proc, rel.as_bytes(), Links::Beneath);
+            let found = read_by(&resolver, &proc, rel.as_bytes(), Links::Beneath);
             assert!(found.is_err(), "{name}: {rel}");
         }
     }
@@ -225,7 +262,7 @@ fn paths_of_any_length_and_depth() {
         let up = [rel.as_slice(), b"/up"].concat();
         let out = [rel.as_slice(), b"/out"].concat();
         for (_, resolver) in resolvers() {
-            let read = |rel, links| read_by(resolver, &root, rel, links);
+            let read = |rel, links| read_by(&resolver, &root, rel, links);
             assert_eq!(read(&leaf, Links::Refuse).unwrap(), b"leaf");
             assert_eq!(read(&up, Links::Beneath).unwrap(), b"top");
             assert_eq!(read(&up, Links::Refuse), Err(libc::ELOOP));
@@ -245,7 +282,7 @@ fn tree_built_to_waste_time_is_given_up() {
     root.make_dir_all(&b"d/".repeat(100), Links::Refuse).unwrap();
     let zigzag = [b"d/".repeat(100), b"../d/".repeat(700)].concat();
     root.symlink(&zigzag, b"zigzag").unwrap();
-    let found = read_by(beneath::by_walk, &root, b"zigzag", Links::Beneath);
+    let found = read_by(&(Box::new(beneath::by_walk) as Resolver), &root, b"zigzag", Links::Beneath);
     assert_eq!(found, Err(libc::ELOOP));
 }
 
