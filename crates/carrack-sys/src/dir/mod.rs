@@ -524,8 +524,8 @@ fn is_fuse_or_smb(found: &rustix::fs::StatFs) -> bool {
     [FUSE, CIFS, SMB2].contains(&(found.f_type as u32))
 }
 
-/// Whether this system has `renameat2` (Linux 3.15) and lets it through. Asked once, of a name that nothing has: a later
-/// EPERM is about the directory's permissions, where older sandboxes answer EPERM to whatever they do not know.
+/// Whether this system has `renameat2` (Linux 3.15) and lets it through. Asked once, of a name that nothing has: a
+/// later EPERM is about the directory's permissions. Older sandboxes answer EPERM to whatever they do not know.
 fn has_renameat2() -> bool {
     static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *ANSWER.get_or_init(|| {
