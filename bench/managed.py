@@ -95,9 +95,8 @@ class Server:
         return done
 
     def json(self, *arguments, **more):
-        """The same with --json: a list of what it printed; of a line that carries a document of the API, that document."""
-        lines = [json.loads(line) for line in self.run(*arguments, "--json", **more).stdout.splitlines() if line.startswith("{")]
-        return [line.get("document", line) for line in lines]
+        """The same with --json: a list of what it printed."""
+        return [json.loads(line) for line in self.run(*arguments, "--json", **more).stdout.splitlines() if line.startswith("{")]
 
     def workers(self):
         """Processes of the workers of this service: they have its state directory in their environment or their lock open."""

@@ -256,7 +256,7 @@ impl Both {
             rate_limit: None,
             congestion: None,
             item_events: true,
-            version: Version::V2,
+            version: Version::NEWEST,
             durability: Durability::Group,
             allow_growing: false,
         };
@@ -397,7 +397,7 @@ impl Both {
 
     fn loses(&mut self, stream: StreamId) {
         if self.sending[usize::from(stream.0)].take().is_some() {
-            self.sender.handle_stream_lost(self.now, stream, &failure());
+            self.sender.handle_stream_lost(self.now, stream);
         }
     }
 

@@ -7,6 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+mod house;
+
+use self::house::HOUSE;
 use crate::Finding;
 use crate::source::{Source, words};
 
@@ -23,130 +26,6 @@ struct Folder {
 
 /// Stands for a folder's own file.
 const OWN: &str = "mod";
-
-const HOUSE: &[Folder] = &[
-    Folder {
-        name: "carrack-core",
-        module: "",
-        floors: &[
-            &["transfer"],
-            &["wire"],
-            &["report"],
-            &["timeline"],
-            &["digest", "options", "pace", "selection"],
-            &["grant", "request"],
-            &["credential"],
-            &["expected", "location"],
-            &["failure"],
-            &["agents", "attributes", "path", "tuning"],
-            &["evidence"],
-            &["fingerprint", "ids", "limits", "pin", "unicode"],
-            &["words"],
-        ],
-    },
-    Folder {
-        name: "carrack-core",
-        module: "wire",
-        floors: &[
-            &["control", "peer"],
-            &["values"],
-            &["attributes", "codec", "expected", "frame", "mux"],
-            &["fields"],
-            &["error", "version"],
-        ],
-    },
-    Folder {
-        name: "carrack-core",
-        module: "transfer",
-        floors: &[&["receiver", "sender"], &["directories", "machine", "marker", "ranges"], &[OWN]],
-    },
-    Folder {
-        name: "carrack-engine",
-        module: "",
-        floors: &[
-            &["keys", "secrets", "stores", "testing", "tuned"],
-            &["examine"],
-            &["copy", "files", "node"],
-            &["end"],
-            &["agent", "context"],
-            &["transfer"],
-            &["storage"],
-            &["control", "data", "kept_tuning"],
-            &["net"],
-            &["own_files", "panics", "standard", "stop"],
-            &["error", "sync"],
-            &["threads"],
-        ],
-    },
-    Folder {
-        name: "carrack-engine",
-        module: "control",
-        floors: &[
-            &["far_part"],
-            &["ssh"],
-            &["bootstrap"],
-            &["program"],
-            &["node_client"],
-            &["known_nodes", "refusals", "token"],
-        ],
-    },
-    Folder {
-        name: "carrack-engine",
-        module: "data",
-        floors: &[
-            &["dial", "listen", "sessions"],
-            &["hello"],
-            &["stream"],
-            &["crew", "hasher", "mac", "measurements", "meter", "path_watch", "stages", "traffic"],
-        ],
-    },
-    Folder {
-        name: "carrack-doctor",
-        module: "",
-        floors: &[&["rules"], &["facts"], &["finding"], &["situation"], &["known", "units"]],
-    },
-    Folder {
-        name: "carrack-service",
-        module: "",
-        floors: &[
-            &["operate"],
-            &["service"],
-            &["api"],
-            &["bench", "files"],
-            &["client", "supervise"],
-            &["schedule", "worker"],
-            &["identity", "journal"],
-            &["ledger"],
-            &["model"],
-            &["clock"],
-        ],
-    },
-    Folder {
-        name: "carrack-measure",
-        module: "",
-        floors: &[
-            &["cpu", "disk"],
-            &["facts"],
-            &["residency", "scratch", "workers"],
-            &["error", "result", "usage"],
-            &["data", "histogram", "network", "series", "steady"],
-        ],
-    },
-    Folder {
-        name: "carrack-measure",
-        module: "disk",
-        floors: &[&[OWN], &["data_rows", "file_rows"], &["rows"], &["order", "plan"]],
-    },
-    Folder {
-        name: "carrack-engine",
-        module: "net",
-        floors: &[
-            &["opening", "tls_duplex"],
-            &["connect", "deadlines", "tls", "unproved"],
-            &["bind", "dial_rule", "mux", "pipe", "records", "route", "socket"],
-        ],
-    },
-];
 
 /// A module's path within its crate.
 type Path = Vec<String>;

@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // A program of somebody else's that has the engine inside.
     ("carrack-face", &["carrack-engine", "carrack-core"]),
     // For tests alone; see DEV_ONLY.
-    ("carrack-faults", &["carrack-sys"]),
+    ("carrack-faults", &["carrack-core", "carrack-sys"]),
     ("carrack-service", &["carrack-engine", "carrack-core"]),
     (
         "carrack",

@@ -112,11 +112,6 @@ impl Failure {
         self.why.len() + length(self.call.as_deref()) + at + source
     }
 
-    /// Whether all that is known of it is what a program of an earlier version said.
-    pub fn is_text_of_older_peer(&self) -> bool {
-        self.reason == Some(Reason::OlderPeer) && self.at.is_none() && self.call.is_none() && self.source.is_none()
-    }
-
     /// Its text, made from all of its parts. See `Display`.
     pub fn message(&self) -> String {
         self.to_string()
@@ -128,16 +123,8 @@ impl Failure {
         match self.path() {
             Some(own) if ends_in(own, path) || path.is_empty() => self.message(),
             Some(_) => format!("{}: {self}", display_bytes(path)),
-            // An older program put the path into its text, maybe behind the name of its end.
-            None if self.is_text_of_older_peer() && self.begins_with(path) => self.message(),
             None => Composed { failure: self, path }.to_string(),
         }
-    }
-
-    fn begins_with(&self, path: &[u8]) -> bool {
-        let path = format!("{}: ", display_bytes(path));
-        let behind_end = self.why.split_once(": ").map(|(_, rest)| rest);
-        [Some(&*self.why), behind_end].into_iter().flatten().any(|text| text.starts_with(&path))
     }
 
     /// The same as one text, of at most so many bytes: its code, side and reason stay.
@@ -210,64 +197,54 @@ impl fmt::Display for Composed<'_> {
 words! {
     /// The situation in which something failed, where what to try depends on more than the code.
     pub enum Reason {
-        1 OlderPeer "older-peer" "a program of an earlier version said it, with what to try in its text"
-        2 SourceBusy "source-busy" "the source is written to all the time"
-        3 SourceGrew "source-grew" "the source grew while it was read"
-        4 SizeUnknown "size-unknown" "the source does not know its own size"
-        5 SelectedAbsent "selected-absent" "a path that was selected is not there"
-        6 SelectedUnplanned "selected-unplanned" "a path that was selected is not among what would be copied"
-        7 SameNames "same-names" "two sources have the same name"
-        8 TwinNames "twin-names" "the destination takes two names for one"
-        9 OtherFileSystem "other-file-system" "the two names are on different file systems"
-        10 DirectoryToRemove "directory-to-remove" "a directory was to be removed without what is below it"
-        11 CongestionRefused "congestion-refused" "the system does not allow the congestion control that was asked for"
-        12 AnswerTooLong "answer-too-long" "the answer is longer than a message may be"
-        13 TokenMissing "token-missing" "the node wants a token, and none was shown"
-        14 TokenWrong "token-wrong" "the node does not take the token that was shown"
-        15 TokenOfSeveral "token-of-several" "a token was not shown because several nodes are named, and it belongs to one"
-        16 FirstMeeting "first-meeting" "a token was not shown because the node has not been met before"
-        17 KnownNodesUnusable "known-nodes-unusable" "the list of known nodes cannot be used"
-        18 NodeAnew "node-anew" "the node shows another key than when it was first met"
-        19 TypedKeyWrong "typed-key-wrong" "the node shows another key than its address names"
-        20 NodeUnreached "node-unreached" "nothing answers where the node should be"
-        21 DialsNoOwnAddress "dials-no-own-address" "the node does not connect to loopback, link-local or its own addresses"
-        22 DialsOnlyAsker "dials-only-asker" "the node is anonymous or read-only, and connects only to the host that asks"
-        23 AgentNotSent "agent-not-sent" "the host has no carrack, and none may be sent there"
-        24 AgentNotKept "agent-not-kept" "no directory of the host can keep and run the agent"
-        25 AgentNotFitting "agent-not-fitting" "the host has no carrack, and none that is here runs there"
-        26 AgentSilent "agent-silent" "ssh connected, and no agent spoke in time"
-        27 AgentEnded "agent-ended" "ssh connected, and the remote side did not run the agent"
-        28 SshRefused "ssh-refused" "ssh does not connect without a person's help"
-        29 SshConfiguration "ssh-configuration" "ssh does not understand its configuration"
-        30 SshHostUnknown "ssh-host-unknown" "ssh does not know the host"
-        31 BadRemotePath "bad-remote-path" "the path of the remote program has characters that cannot be passed on"
-        32 NoRemoteShell "no-remote-shell" "the command that reaches other hosts is empty"
-        33 OwnFileUnreadable "own-file-unreadable" "the program's own file cannot be read, and so not sent"
-        34 OwnFileDamaged "own-file-damaged" "the program for other hosts that this one carries is damaged"
-        35 LinkNotAllowed "link-not-allowed" "the links that were allowed cannot be made"
-        36 NoAddress "no-address" "no address of the end is known here"
-        37 TooOldToSelect "too-old-to-select" "it cannot copy a selection of paths"
-        38 TooOldForGrowing "too-old-for-growing" "it cannot copy a source that grows"
-        39 TooOldForDurability "too-old-for-durability" "it cannot sync each file before its name appears"
-        40 TooOldForSource "too-old-for-source" "it cannot verify by reading the source twice"
-        41 TooOldForXxh128 "too-old-for-xxh128" "it does not know XXH3-128"
-        42 TooOldForClear "too-old-for-clear" "it does not take this version's connections in the clear"
-        43 TooOldForOverlaps "too-old-for-overlaps" "it does not look whether several sources have the same names"
-        44 SourceReplaced "source-replaced" "something else than a regular file stands where the source was"
-        45 InTheWay "in-the-way" "what stands there cannot be replaced"
-        46 SeveralHosts "several-hosts" "the sources are on different hosts"
-        47 SourceTwice "source-twice" "a source is named twice"
-        48 SpecialNamed "special-named" "a FIFO, socket or device was named as a source"
-        49 BlockRefused "block-refused" "the destination's store takes no blocks of that size"
-        50 TooOldToMeasure "too-old-to-measure" "its version cannot take part in measurements"
-        51 TooOldForEvidence "too-old-for-evidence" "it does not tell what its host is made of"
-        52 GrantOutside "grant-outside" "the path is outside what the grant covers"
-        53 GrantRight "grant-right" "the grant does not allow to do this"
-        54 GrantCeiling "grant-ceiling" "a ceiling of the grant is reached"
-        55 GrantExpired "grant-expired" "the grant has expired"
-        56 GrantRevoked "grant-revoked" "the grant has been revoked"
-        57 PortInUse "port-in-use" "another program listens on the port already"
-        58 ReaderGone "reader-gone" "whoever read standard output has closed it"
+        1 SourceBusy "source-busy" "the source is written to all the time"
+        2 SourceGrew "source-grew" "the source grew while it was read"
+        3 SizeUnknown "size-unknown" "the source does not know its own size"
+        4 SelectedAbsent "selected-absent" "a path that was selected is not there"
+        5 SelectedUnplanned "selected-unplanned" "a path that was selected is not among what would be copied"
+        6 SameNames "same-names" "two sources have the same name"
+        7 TwinNames "twin-names" "the destination takes two names for one"
+        8 OtherFileSystem "other-file-system" "the two names are on different file systems"
+        9 DirectoryToRemove "directory-to-remove" "a directory was to be removed without what is below it"
+        10 CongestionRefused "congestion-refused" "the system does not allow the congestion control that was asked for"
+        11 AnswerTooLong "answer-too-long" "the answer is longer than a message may be"
+        12 TokenMissing "token-missing" "the node wants a token, and none was shown"
+        13 TokenWrong "token-wrong" "the node does not take the token that was shown"
+        14 TokenOfSeveral "token-of-several" "a token was not shown because several nodes are named, and it belongs to one"
+        15 FirstMeeting "first-meeting" "a token was not shown because the node has not been met before"
+        16 KnownNodesUnusable "known-nodes-unusable" "the list of known nodes cannot be used"
+        17 NodeAnew "node-anew" "the node shows another key than when it was first met"
+        18 TypedKeyWrong "typed-key-wrong" "the node shows another key than its address names"
+        19 NodeUnreached "node-unreached" "nothing answers where the node should be"
+        20 DialsNoOwnAddress "dials-no-own-address" "the node does not connect to loopback, link-local or its own addresses"
+        21 DialsOnlyAsker "dials-only-asker" "the node is anonymous or read-only, and connects only to the host that asks"
+        22 AgentNotSent "agent-not-sent" "the host has no carrack, and none may be sent there"
+        23 AgentNotKept "agent-not-kept" "no directory of the host can keep and run the agent"
+        24 AgentNotFitting "agent-not-fitting" "the host has no carrack, and none that is here runs there"
+        25 AgentSilent "agent-silent" "ssh connected, and no agent spoke in time"
+        26 AgentEnded "agent-ended" "ssh connected, and the remote side did not run the agent"
+        27 SshRefused "ssh-refused" "ssh does not connect without a person's help"
+        28 SshConfiguration "ssh-configuration" "ssh does not understand its configuration"
+        29 SshHostUnknown "ssh-host-unknown" "ssh does not know the host"
+        30 BadRemotePath "bad-remote-path" "the path of the remote program has characters that cannot be passed on"
+        31 NoRemoteShell "no-remote-shell" "the command that reaches other hosts is empty"
+        32 OwnFileUnreadable "own-file-unreadable" "the program's own file cannot be read, and so not sent"
+        33 OwnFileDamaged "own-file-damaged" "the program for other hosts that this one carries is damaged"
+        34 LinkNotAllowed "link-not-allowed" "the links that were allowed cannot be made"
+        35 NoAddress "no-address" "no address of the end is known here"
+        36 SourceReplaced "source-replaced" "something else than a regular file stands where the source was"
+        37 InTheWay "in-the-way" "what stands there cannot be replaced"
+        38 SeveralHosts "several-hosts" "the sources are on different hosts"
+        39 SourceTwice "source-twice" "a source is named twice"
+        40 SpecialNamed "special-named" "a FIFO, socket or device was named as a source"
+        41 BlockRefused "block-refused" "the destination's store takes no blocks of that size"
+        42 GrantOutside "grant-outside" "the path is outside what the grant covers"
+        43 GrantRight "grant-right" "the grant does not allow to do this"
+        44 GrantCeiling "grant-ceiling" "a ceiling of the grant is reached"
+        45 GrantExpired "grant-expired" "the grant has expired"
+        46 GrantRevoked "grant-revoked" "the grant has been revoked"
+        47 PortInUse "port-in-use" "another program listens on the port already"
+        48 ReaderGone "reader-gone" "whoever read standard output has closed it"
     }
 }
 
@@ -506,10 +483,6 @@ mod tests {
         assert_eq!(bare.message_of(b"other"), "other: bad sector");
         assert_eq!(bare.clone().at_end("host:d").message_of(b"other"), "host:d: other: bad sector");
         assert_eq!(bare.at_offset(7).message(), "at 7: bad sector");
-        let older = |text: &str| Failure::new(ErrorCode::NotFound, Side::Source, text).for_reason(Reason::OlderPeer);
-        assert_eq!(older("/d/x: remove: not found").message_of(b"/d/x"), "/d/x: remove: not found");
-        assert_eq!(older("node: /d/x: not found").message_of(b"/d/x"), "node: /d/x: not found");
-        assert_eq!(older("/d/xy: not found").message_of(b"/d/x"), "/d/x: /d/xy: not found");
     }
 
     #[test]

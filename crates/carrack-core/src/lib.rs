@@ -11,6 +11,7 @@
 
 pub mod agents;
 pub mod attributes;
+pub mod chance;
 pub mod credential;
 pub mod digest;
 pub mod evidence;

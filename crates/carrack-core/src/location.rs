@@ -102,6 +102,17 @@ impl Location {
         if let Self::Synthetic { host, .. } = self { host.host() } else { self }
     }
 
+    /// Whether both are reached in the same way: one connection does for them.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        match (self.host(), other.host()) {
+            (Self::Ssh { host: one, .. }, Self::Ssh { host: other, .. }) => one == other,
+            (Self::Node { node: one, .. }, Self::Node { node: other, .. }) => one == other,
+            (Self::Store { scheme: one, .. }, Self::Store { scheme: other, .. }) => one == other,
+            (Self::Store { .. }, _) | (_, Self::Store { .. }) => false,
+            (one, other) => !one.is_remote() && !other.is_remote(),
+        }
+    }
+
     /// The path, for the locations that have one.
     pub fn path(&self) -> Option<&[u8]> {
         match self {
@@ -204,6 +215,18 @@ impl fmt::Display for SyntheticKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_without_a_host_are_beside_each_other_and_stores_of_one_scheme() {
+        let store = |scheme: &str| Location::Store { scheme: scheme.into(), path: b"a".to_vec() };
+        let local = Location::Local(b"a".to_vec());
+        let far = Location::Ssh { host: SshHost { user: None, host: "h".into() }, path: b"a".to_vec() };
+        assert!(store("s3").is_beside(&store("s3")) && !store("s3").is_beside(&store("other")));
+        assert!(!store("s3").is_beside(&local) && !local.is_beside(&store("s3")));
+        assert!(local.is_beside(&Location::Null) && !local.is_beside(&far));
+        let zeros = far.synthetic(SyntheticKind::Zeros(7));
+        assert!(zeros.is_beside(&far) && !zeros.is_beside(&local));
+    }
 
     #[test]
     fn synthetic_is_at_its_host_and_has_no_path() {

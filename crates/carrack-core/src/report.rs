@@ -128,8 +128,6 @@ pub struct EndFacts {
     pub processors: u32,
     /// Congestion control that its host gives to connections; empty where it does not say.
     pub congestion: String,
-    /// Whether it tells what it measures: ends before version 5 do not.
-    pub tells_samples: bool,
 }
 
 /// What an end has measured.
@@ -432,8 +430,8 @@ pub struct Report {
     pub parts_reread: u64,
     /// Bytes of them.
     pub bytes_reread: u64,
-    /// With `--verify disk`, files that storage was not read for: it is memory, or an older destination did not read
-    /// what an earlier attempt had published.
+    /// With `--verify disk`, files that storage was not read for: it is memory, or lies where nothing can
+    /// be read back past the cache.
     pub files_not_read_back: u64,
     /// Unfinished files of an earlier copy that were not part of this one, and stay.
     pub unfinished: Unfinished,

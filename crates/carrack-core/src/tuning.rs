@@ -138,7 +138,7 @@ knobs! {
     /// Most data connections that may be found better in all: beyond, none earns its part.
     streams_found_max: u16 = 64;
     /// A stream that is not needed any more stays connected for so long: until then another that is needed need not be
-    /// made. From version 5 on.
+    /// made.
     parked: Duration = Duration::from_secs(60);
     /// Round trip from which a path counts as far.
     far_rtt: Duration = Duration::from_millis(5);
@@ -183,8 +183,8 @@ knobs! {
     unmeasured: Duration = Duration::from_millis(100);
     /// How often the command asks an end for its clock, once it has a few answers: clocks drift slowly.
     clock_interval: Duration = Duration::from_secs(10);
-    /// How long a rate is measured before it is compared with the usual one: long enough for it to mean something. An
-    /// end of version 2 tells where its time goes as often.
+    /// How long a rate is measured before it is compared with the usual one: long enough for it to mean
+    /// something.
     stretch: Duration = Duration::from_secs(10);
 
     /// Least time between two messages that tell the sender what has landed: each wakes a thread of every process on

@@ -125,7 +125,7 @@ fn control_seeds() {
         rate_limit: None,
         congestion: None,
         item_events: false,
-        version: Version::V1,
+        version: Version::NEWEST,
         durability: Durability::Group,
         allow_growing: false,
     };
@@ -137,7 +137,6 @@ fn control_seeds() {
         marker: None,
         anew: false,
         partial: false,
-        source_clock: 0,
     };
     let begin = |role| Ask::Begin(Begin { options, role });
     let dial = Dial {
@@ -292,7 +291,7 @@ fn peer_seeds() {
         ("done", PeerMessage::Done { item: ItemId(2), result: ItemResult::Published }),
         ("bundle", PeerMessage::BundleDone { bundle: BundleId(1), exceptions }),
         ("directories", PeerMessage::Directories(vec![directory])),
-        ("finished", PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure())] }),
+        ("finished", PeerMessage::Finished { durable: true }),
         ("lost", PeerMessage::StreamLost { stream: StreamId(1) }),
         ("fail", PeerMessage::Fail(failure())),
         ("held", held(1, 3, 2)),
@@ -330,7 +329,7 @@ fn peer_seeds() {
         sent.push(PeerMessage::Done { item: ItemId(number), result: ItemResult::Published }.encode());
         sent.push(PeerMessage::BundleDone { bundle: BundleId(number), exceptions: Vec::new() }.encode());
     }
-    sent.push(PeerMessage::Finished { durable: true, failures: Vec::new() }.encode());
+    sent.push(PeerMessage::Finished { durable: true }.encode());
     keep("peer", "sent", &conversation(&sent));
 }
 

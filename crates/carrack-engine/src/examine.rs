@@ -12,7 +12,6 @@ use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::report::Event;
 use carrack_core::request::{Encrypt, EndOptions};
-use carrack_core::wire::Version;
 use carrack_core::wire::control::{Ask, Dial, EvidenceAbout, Listen, Listening, Ports, SessionKey, Tell};
 
 use crate::context::{Context, check_tuning};
@@ -148,18 +147,15 @@ impl<'a> Examining<'a> {
         }
     }
 
-    /// Asks for evidence; the number of the request, or why the host is not asked.
-    fn ask(&mut self, end: &mut End, about: EvidenceAbout) -> Result<Result<u64, Failure>, Failure> {
+    /// Asks for evidence; the number of the request.
+    fn ask(&mut self, end: &mut End, about: EvidenceAbout) -> Result<u64, Failure> {
         self.asked.get_or_insert_with(SystemTime::now);
-        match end.check_knows(Version::tells_evidence, Reason::TooOldForEvidence) {
-            Ok(()) => end.ask(Ask::Evidence(about)).map(Ok),
-            Err(too_old) => Ok(Err(too_old)),
-        }
+        end.ask(Ask::Evidence(about))
     }
 
     /// Takes the answer to [`Examining::ask`].
-    fn evidence(&mut self, end: &End, request: Result<u64, Failure>) -> Result<HostEvidence, Failure> {
-        let evidence = request.and_then(|request| self.answer(end, request));
+    fn evidence(&mut self, end: &End, request: u64) -> Result<HostEvidence, Failure> {
+        let evidence = self.answer(end, request);
         self.inbox.check()?;
         let (name, welcome) = (end.name.clone(), &end.welcome);
         Ok(HostEvidence { name, program: welcome.program.clone(), system: welcome.system.clone(), evidence })

@@ -4,11 +4,11 @@ use carrack_core::attributes::Time;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::check_relative;
-use carrack_core::report::{ErrorCode, Event, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
-use carrack_core::request::{Digests, EndOptions, MainDigest};
+use carrack_core::report::{ErrorCode, Event, Failure, FileDigests, ItemKind, ItemReport, Outcome, Side};
+use carrack_core::request::{Digests, EndOptions};
 use carrack_core::transfer::Fingerprint;
+use carrack_core::wire::ProtocolError;
 use carrack_core::wire::control::{self, Ask, Tell};
-use carrack_core::wire::{ProtocolError, Version};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -243,8 +243,7 @@ impl Files {
         self.rename_as(from, to, false)
     }
 
-    /// Renames to this very name, if nothing has it when the rename happens. An end whose program speaks a protocol
-    /// before version 6 renames as [`Self::rename`] does: for its sake the caller looks at the name first.
+    /// Renames to this very name, if nothing has it when the rename happens.
     ///
     /// # Errors
     /// [`ErrorCode::AlreadyExists`], and those of the place.
@@ -271,11 +270,8 @@ impl Files {
     /// directory stays and is told, as in [`Files::remove`], and so does what comes to be there meanwhile.
     ///
     /// # Errors
-    /// Those of the place; that the end's program is too old to be asked; what was removed before stays removed.
+    /// Those of the place; what was removed before stays removed.
     pub fn remove_empty(&mut self, path: &[u8], each: &mut dyn FnMut(ListEntry)) -> Result<u64, Failure> {
-        if let Some(end) = &self.end {
-            end.check_version(Version::removes_empty_only, "it cannot remove empty directories alone")?;
-        }
         let ask = control::Remove { path: path.to_vec(), recursive: false, go_on: true, empty_only: true };
         self.pages(Ask::Remove(ask), b".", each)
     }
@@ -301,7 +297,7 @@ impl Files {
     /// Sizes are bytes that they take. Nothing of a session under way is touched.
     ///
     /// # Errors
-    /// When the directory cannot be read; that the end's program is too old to be asked.
+    /// When the directory cannot be read.
     pub fn collect_of(
         &mut self,
         path: &[u8],
@@ -309,8 +305,6 @@ impl Files {
         dry_run: bool,
         each: &mut dyn FnMut(ListEntry),
     ) -> Result<u64, Failure> {
-        let end = self.end.as_ref().ok_or_else(over)?;
-        end.check_version(Version::collects_of_one, "it cannot collect what one copy has left")?;
         let ask = control::Collect { path: path.to_vec(), older: Duration::ZERO, dry_run, marker: Some(marker) };
         self.pages(Ask::Collect(ask), b"", each)
     }
@@ -336,15 +330,13 @@ impl Files {
     ///
     /// # Errors
     /// When it cannot be read, is no file, is another than [`ReadRange::identity`] says, or changes while it is read;
-    /// that the end's program is too old to be asked; that it was stopped.
+    /// that it was stopped.
     pub fn read(
         &mut self,
         path: &[u8],
         range: ReadRange,
         each: &mut dyn FnMut(ReadEvent<'_>) -> bool,
     ) -> Result<(), Failure> {
-        let end = self.end.as_ref().ok_or_else(over)?;
-        end.check_version(Version::reads_ranges, "it cannot read a range of a file")?;
         let ReadRange { offset, length, identity } = range;
         let ask = control::ReadFile { path: path.to_vec(), offset, length, identity };
         let (mut left, mut is_stopped) = (None, false);
@@ -387,9 +379,6 @@ impl Files {
     /// # Errors
     /// When the path cannot be read; single files' errors are in their entries.
     pub fn sum(&mut self, path: &[u8], digests: Digests, each: &mut dyn FnMut(SumEntry)) -> Result<(), Failure> {
-        if let (Some(end), Some(MainDigest::Xxh128)) = (&self.end, digests.main) {
-            end.check_knows(Version::has_xxh128, Reason::TooOldForXxh128)?;
-        }
         let ask = control::Sum { path: path.to_vec(), digests };
         let mut part = |tell| {
             let Tell::Sums(sums) = tell else { return Ok(()) };

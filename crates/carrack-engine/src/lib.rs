@@ -51,7 +51,7 @@ mod panics;
 mod standard;
 mod stop;
 mod storage;
-mod sync;
+
 #[cfg(feature = "testing")]
 pub mod testing;
 mod transfer;
@@ -78,6 +78,11 @@ pub mod tuned {
 /// The one place that makes threads: a host that has none left is an error as data.
 pub mod threads {
     pub use carrack_sys::threads::{NoThread, start, start_named, start_scoped};
+}
+
+/// Locks that outlive a panic of whoever holds them, and what threads wait for.
+pub mod sync {
+    pub use carrack_sys::sync::{Latch, lock, unpoisoned, wait, wait_timeout};
 }
 
 /// Stores: what each place promises that bytes are read from and written to, and the suite that proves it.

@@ -9,6 +9,7 @@
 mod operations;
 mod tree;
 
+use carrack_sys::sync::{lock, unpoisoned};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -308,7 +309,7 @@ impl Drop for FaultFs {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// What is to be done about a call; waits for as long as the file system hangs.
@@ -316,7 +317,7 @@ impl Shared {
         let mut state = self.lock();
         while state.hangs {
             state.hung += 1;
-            state = self.released.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+            state = unpoisoned(self.released.wait(state));
             state.hung -= 1;
         }
         let word = state.hold.as_ref().filter(|(_, held)| *held == call).map(|(word, _)| word);
@@ -325,7 +326,7 @@ impl Shared {
             state.holds += 1;
             state.held.push_back(number);
             while state.held.contains(&number) {
-                state = self.released.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+                state = unpoisoned(self.released.wait(state));
             }
         }
         *state.counts.entry(call).or_default() += 1;

@@ -10,7 +10,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-pub mod chance;
 pub mod fuse;
 pub mod image;
 pub mod invented;

@@ -13,9 +13,10 @@ mod line;
 mod packet;
 mod ring;
 
+use carrack_sys::sync::lock;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -141,7 +142,7 @@ impl Link {
 
     /// What has become of the packets that a host sent.
     pub fn counts(&self, from: Host) -> Counts {
-        *self.ways[from as usize].counts.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.ways[from as usize].counts)
     }
 }
 
@@ -211,7 +212,7 @@ impl Carrier {
         let mut more = false;
         loop {
             self.deliver();
-            *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = self.line.counts();
+            *lock(&self.counts) = self.line.counts();
             if !more && self.wait() {
                 return;
             }

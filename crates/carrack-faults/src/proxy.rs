@@ -5,6 +5,7 @@
 //!
 //! Left out: packets. Loss and reordering below TCP need a network of their own: [`crate::link`].
 
+use carrack_sys::sync::lock;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
-use crate::chance::Chance;
+use carrack_core::chance::Chance;
 
 /// Read at once. The less a relay holds, the nearer its counters are to what has arrived.
 const PIECE_BYTES: usize = 64 << 10;
@@ -280,7 +281,7 @@ impl Drop for Proxy {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A test that panicked while it held this has failed already.
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(rename("b", "d", RenameFlags::NOREPLACE), Err(Errno::INVAL));
             assert_eq!(rename("b", "c", RenameFlags::EXCHANGE), Ok(()));
         });
-        // Ours has another way, which replaces nothing either.
+        // Ours has another way, which replaces nothing either. It asks once in a process: here.
         within(&[*renameat2], libc::EPERM, || {
             let here = carrack_sys::dir::Dir::open_ambient(directory.path()).unwrap();
             assert_eq!(here.rename_noreplace(b"c", &here, b"b").unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);

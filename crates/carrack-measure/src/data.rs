@@ -4,6 +4,7 @@
 //! record is the next piece of it, with a number that was never used before in each of its 512-byte sectors. Within any
 //! distance below the pool's size there is nothing that repeats, and no two sectors ever are the same.
 
+use carrack_core::chance::{STEP, mixed};
 use std::time::{Duration, Instant};
 
 /// The smallest unit that storage could find twice.
@@ -79,21 +80,15 @@ impl Records {
 pub fn fill(seed: u64, out: &mut [u8]) {
     let mut state = seed;
     for chunk in out.chunks_mut(8) {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let word = finish(state).to_le_bytes();
+        state = state.wrapping_add(STEP);
+        let word = mixed(state).to_le_bytes();
         chunk.copy_from_slice(&word[..chunk.len()]);
     }
 }
 
 /// A number that looks random, another one for each number.
 pub fn mix(number: u64) -> u64 {
-    finish(number.wrapping_add(0x9e37_79b9_7f4a_7c15))
-}
-
-fn finish(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    mixed(number.wrapping_add(STEP))
 }
 
 /// Bytes a second that one worker can make in records of this size, measured for `time`.

@@ -1,9 +1,10 @@
 //! Threads that do one operation after the other and time each. Queue depth is the number of threads on one file: one
 //! operation of each is under way.
 
+use carrack_sys::sync::{lock, unpoisoned};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -116,7 +117,7 @@ impl StartLine {
 
     /// Waits for the others; whether to run.
     fn wait(&self) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if let Start::Waits(before) = *state {
             let all = before + 1 >= self.workers;
             *state = if all { Start::Runs } else { Start::Waits(before + 1) };
@@ -125,12 +126,12 @@ impl StartLine {
             }
         }
         let waits = |state: &mut Start| matches!(state, Start::Waits(_));
-        *self.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner) == Start::Runs
+        *unpoisoned(self.changed.wait_while(state, waits)) == Start::Runs
     }
 
     /// Sends home all who wait, and all who come later.
     fn fail(&self) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Start::Fails;
+        *lock(&self.state) = Start::Fails;
         self.changed.notify_all();
     }
 }
@@ -193,7 +194,7 @@ fn run_with(job: &Job<'_>, builder: &dyn Fn(usize) -> Builder) -> io::Result<Don
             .collect()
     });
     let usage = mark.usage();
-    if let Some(error) = shared.error.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    if let Some(error) = unpoisoned(shared.error.into_inner()) {
         return Err(error);
     }
     let mut done = Done {
@@ -252,7 +253,7 @@ fn work(shared: &Shared<'_, '_>, worker: usize) -> Own {
 impl Shared<'_, '_> {
     /// Keeps the first error, and ends all workers.
     fn fail(&self, error: io::Error) {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        lock(&self.error).get_or_insert(error);
         self.stopped.store(true, Ordering::Relaxed);
     }
 }

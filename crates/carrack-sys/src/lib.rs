@@ -27,6 +27,7 @@ pub mod probe;
 pub mod signal;
 pub mod socket;
 pub mod standard;
+pub mod sync;
 pub mod threads;
 #[cfg(target_os = "linux")]
 pub mod tun;

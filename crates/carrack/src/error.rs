@@ -1,13 +1,11 @@
 //! What ends a command before, or instead of, a report: a cause, what to try, and the exit code.
 
-use std::fmt;
-
 use carrack_core::report::{ErrorCode, Failure, Side};
 
 use crate::exit;
-use crate::output::{hints, human};
 
-/// Why a command ended. Its text is printable: whatever came from outside went through `display_bytes`.
+/// Why a command ended. [`crate::output::human`] makes its text, which is printable: whatever came from outside went
+/// through `display_bytes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandError {
     /// What went wrong and where.
@@ -59,9 +57,9 @@ impl CommandError {
         Self { of_measurement: true, ..self }
     }
 
-    /// What to try, as far as code and reason tell.
-    pub fn hint_of_code(&self) -> Option<&'static str> {
-        if self.of_measurement { of_measurement(&self.failure) } else { hints::of(&self.failure) }
+    /// Whether it ended a measurement.
+    pub fn is_of_measurement(&self) -> bool {
+        self.of_measurement
     }
 
     /// The same with one more thing to try.
@@ -82,18 +80,4 @@ impl From<Failure> for CommandError {
     }
 }
 
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&human::failure_with(&self.failure, self.hint_of_code()))
-    }
-}
-
 impl std::error::Error for CommandError {}
-
-/// What to try about a failure of a measurement: it leaves nothing that could be gone on with.
-fn of_measurement(failure: &Failure) -> Option<&'static str> {
-    match (failure.reason, failure.code) {
-        (None, ErrorCode::Interrupted | ErrorCode::Terminated) => Some("run the same command again to measure it anew"),
-        _ => hints::of(failure),
-    }
-}

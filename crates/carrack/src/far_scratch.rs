@@ -7,8 +7,9 @@
 // What only a ladder needs.
 #![cfg_attr(not(feature = "terminal"), allow(dead_code))]
 
+use carrack_sys::sync::lock;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::{ErrorCode, Failure};
@@ -34,11 +35,11 @@ pub struct LostHosts(Arc<Mutex<Vec<(Location, Failure)>>>);
 
 impl LostHosts {
     fn add(&self, host: &Location, why: &Failure) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((host.clone(), why.clone()));
+        lock(&self.0).push((host.clone(), why.clone()));
     }
 
     fn why(&self, host: &Location) -> Option<Failure> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = lock(&self.0);
         all.iter().find(|(lost, _)| lost == host).map(|(_, why)| why.clone())
     }
 }

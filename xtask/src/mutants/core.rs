@@ -145,18 +145,6 @@ pub const MUTATIONS: &[Mutation] = &[
         TOKEN,
     ),
     mutation(
-        "attributes that a receiver of a version before cannot be told are not counted",
-        "crates/carrack-core/src/transfer/sender.rs",
-        ["if !self.config.options.version.has_attributes() {", "if self.config.options.version.has_attributes() {"],
-        "-p carrack-core --lib transfer::hostile::attributes",
-    ),
-    mutation(
-        "attributes are told to a receiver of a version before",
-        "crates/carrack-core/src/transfer/sender.rs",
-        ["let has_words = self.config.options.version.has_attributes();", "let has_words = true;"],
-        "-p carrack-core --lib transfer::hostile::attributes",
-    ),
-    mutation(
         "an attribute may come twice",
         "crates/carrack-core/src/attributes.rs",
         ["|one, next| one.kind < next.kind", "|one, next| one.kind <= next.kind"],

@@ -106,7 +106,7 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
         9 if rng.chance(50) => {
             PeerMessage::FinishContents(DirectoryAttributes { path: Vec::new(), attributes: Attributes::default() })
         }
-        10 if rng.chance(50) => PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure())] },
+        10 if rng.chance(50) => PeerMessage::Finished { durable: true },
         10 => PeerMessage::DirectoriesFailed(vec![(b"d".to_vec(), failure())]),
         11 if rng.chance(20) => PeerMessage::Fail(failure()),
         12 => PeerMessage::Held {

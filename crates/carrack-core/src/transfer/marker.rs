@@ -5,12 +5,6 @@
 //! record counts only behind all of those that were written before it. Replay ends at the first record that is
 //! cut short or altered, and believes nothing behind it. Whatever bytes it is given, it never panics and keeps
 //! no more than `limits.rs` says.
-//!
-//! Change list:
-//! 1. The first.
-//! 2. A published item is found by its source's fingerprint and by the identity of its file at the destination; a part
-//!    file's identity is written down when its session leaves it (*left*). Size and times of a part's source, and the
-//!    source's clock, are gone.
 
 mod replay;
 
@@ -24,7 +18,7 @@ use crate::report::ItemKind;
 use crate::request::{Digests, Durability, MainDigest};
 
 /// The version of the format that is written, and the only one that is read.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 1;
 /// Magic, version, tag, checksum.
 pub const HEADER_BYTES: usize = 8 + 4 + TAG_BYTES + 4;
 /// Hexadecimal digits that tell the part files of one marker from all others.
@@ -32,7 +26,9 @@ pub const TAG_BYTES: usize = 8;
 /// A record before its payload: kind and length.
 const RECORD_HEAD_BYTES: usize = 5;
 const CRC_BYTES: usize = 4;
-const MAGIC: [u8; 8] = *b"\x89carrack";
+const MAGIC: [u8; 8] = *b"\x89CARRACK";
+/// What builds from before format 1 began with. Nothing in one is believed: it is written over.
+const MAGIC_BEFORE: [u8; 8] = *b"\x89carrack";
 const BLOCK_DIGEST_BYTES: usize = 40;
 const PUBLISHED_BYTES: usize = 16 + 1 + BLOCK_DIGEST_BYTES;
 /// Items in one record of what was published.
@@ -43,7 +39,7 @@ pub const TAKEN_BACK: [u8; 32] = [0; 32];
 
 /// Whether a file that begins so may be a marker, of any version and cut short anywhere; an empty one may.
 pub fn may_be_marker(start: &[u8]) -> bool {
-    start.iter().zip(&MAGIC).all(|(found, magic)| found == magic)
+    [MAGIC, MAGIC_BEFORE].iter().any(|magic| start.iter().zip(magic).all(|(found, magic)| found == magic))
 }
 
 /// Tells the part files of one marker from all others.

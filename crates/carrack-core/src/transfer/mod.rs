@@ -32,7 +32,7 @@
 //! A block that storage gives back otherwise than it was written is taken back and sent again; it must come as it was.
 //! A sync that fails voids the whole part file, and the item comes *again*, as does one whose digest is wrong though
 //! its blocks were right, and one whose source changed while it was read: a few times, then it has failed. Streams may
-//! all be lost; others take their place. (All of this from version 2 of the protocol on.)
+//! all be lost; others take their place.
 
 pub mod directories;
 pub mod machine;

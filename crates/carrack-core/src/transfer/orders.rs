@@ -12,6 +12,7 @@ use super::receiver::{BlockStart, Opened, Receiver, ReceiverAction, ReceiverConf
 use super::simulation::plan::Rng;
 use crate::attributes::Attributes;
 use crate::digest::{BlockDigest, FileDigests, block_count, block_length, from_xxh128};
+use crate::failure::ErrorCode;
 use crate::ids::{ItemId, StreamId};
 use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
 use crate::transfer::machine::Machine;
@@ -31,15 +32,10 @@ pub(super) fn options(block_bytes: u32) -> TransferOptions {
         rate_limit: None,
         congestion: None,
         item_events: true,
-        version: Version::V1,
+        version: Version::NEWEST,
         durability: Durability::Group,
         allow_growing: false,
     }
-}
-
-/// The same between two that can go on from an earlier attempt.
-pub(super) fn options_v2(block_bytes: u32) -> TransferOptions {
-    TransferOptions { version: Version::V2, ..options(block_bytes) }
 }
 
 pub(super) fn offer(item: ItemId, size: Option<u64>) -> PeerMessage {
@@ -248,7 +244,8 @@ impl Case {
                     assert_eq!(self.published.replace((digests, size)), None, "published twice");
                 }
                 ReceiverAction::Send(PeerMessage::Done { result, .. }) => {
-                    assert_eq!(result, ItemResult::Mismatch);
+                    let ItemResult::Again(why) = result else { panic!("{result:?}") };
+                    assert_eq!(why.code, ErrorCode::DigestMismatch);
                     self.refused = true;
                 }
                 _ => {}

@@ -88,7 +88,7 @@ pub struct ReceiverConfig {
     /// The transfer's options.
     pub options: TransferOptions,
     /// What has landed is to be checkpointed: there is a marker to write it down in, or it is read back block by block.
-    /// Then [`ReceiverAction::Publish`] need not read anything back. Of version 2 on.
+    /// Then [`ReceiverAction::Publish`] need not read anything back.
     pub checkpoints: bool,
     /// Knobs: how often it acknowledges and checkpoints.
     pub tuning: Tuning,
@@ -154,10 +154,6 @@ pub struct Receiver {
     /// Before this, what has landed since the last time is not told.
     landed_at: Option<Instant>,
     directories_pending: u64,
-    directory_failures: Vec<(Vec<u8>, Failure)>,
-    directory_failure_bytes: usize,
-    /// Beyond what fits into the last message to a sender of a version before.
-    directory_failures_untold: u64,
     phase: ReceiverPhase,
     bytes_landed: u64,
     files_published: u64,
@@ -211,15 +207,12 @@ impl Receiver {
             landed_bundles: Vec::new(),
             landed_at: None,
             directories_pending: 0,
-            directory_failures: Vec::new(),
-            directory_failure_bytes: 0,
-            directory_failures_untold: 0,
             phase: ReceiverPhase::Receiving,
             bytes_landed: 0,
             files_published: 0,
             looks: BTreeMap::new(),
             held_waiting: 0,
-            checkpoints: config.checkpoints && config.options.version.can_resume(),
+            checkpoints: config.checkpoints,
             now: None,
             checkpoint_at: None,
             unsaved_bytes: 0,
@@ -230,11 +223,6 @@ impl Receiver {
     /// Blocks that storage gave back otherwise than they were written, and that were asked for again.
     pub fn blocks_rotten(&self) -> u64 {
         self.blocks_rotten
-    }
-
-    /// Both ends can go on from an earlier attempt, send whole items again, and outlive their streams.
-    fn recovers(&self) -> bool {
-        self.options.version.can_resume()
     }
 
     /// Bytes landed and offered files published so far.
@@ -386,11 +374,10 @@ impl Receiver {
                 item.state = ItemState::Publishing;
                 self.actions.push_back(ReceiverAction::Publish { item: id, digests, size });
             }
-            Some((_, None)) if self.recovers() => {
+            Some((_, None)) => {
                 let message = "what was written is not what was read, though every block of it was".to_string();
                 self.lose(id, Failure::new(ErrorCode::DigestMismatch, Side::Link, message));
             }
-            Some((_, None)) => self.drop_open(id, ItemResult::Mismatch),
             None => {}
         }
     }
@@ -406,7 +393,6 @@ impl Receiver {
         self.note_time(now);
         let item = self.items.remove(&id).filter(|item| item.state == ItemState::Publishing);
         let item = item.expect("only what was to be published is");
-        let result = self.said(result);
         if matches!(result, ItemResult::Again(_)) {
             self.bytes_landed -= item.bytes;
         }
@@ -418,13 +404,11 @@ impl Receiver {
     }
 
     /// The answer to [`ReceiverAction::Commit`].
-    pub fn handle_committed(&mut self, now: Instant, bundle: BundleId, exceptions: Vec<(u32, ItemResult)>) {
+    pub fn handle_committed(&mut self, now: Instant, bundle: BundleId, mut exceptions: Vec<(u32, ItemResult)>) {
         self.note_time(now);
         assert!(self.bundles_to_commit > 0, "only what was to be committed is");
         self.bundles_to_commit -= 1;
         if !self.has_ended() {
-            let mut exceptions: Vec<_> =
-                exceptions.into_iter().map(|(index, result)| (index, self.said(result))).collect();
             shorten_failures(&mut exceptions);
             self.send(PeerMessage::BundleDone { bundle, exceptions });
         }
@@ -435,28 +419,22 @@ impl Receiver {
         self.note_time(now);
         assert!(self.directories_pending > 0, "only attributes that were to be set are");
         self.directories_pending -= 1;
+        let (mut page, mut page_bytes) = (Vec::new(), 0);
         for (path, failure) in failures {
             // With what protobuf says of lengths.
             let bytes = path.len() + failure_bytes(&failure) + 16;
-            if self.directory_failure_bytes + bytes > Self::DIRECTORY_FAILURE_BYTES {
-                if !self.options.version.tells_failed_directories() {
-                    self.directory_failures_untold += 1;
-                    continue;
-                }
-                self.tell_directories_failed();
+            if page_bytes + bytes > Self::DIRECTORY_FAILURE_BYTES {
+                self.tell_directories_failed(std::mem::take(&mut page));
+                page_bytes = 0;
             }
-            self.directory_failure_bytes += bytes;
-            self.directory_failures.push((path, failure));
+            page_bytes += bytes;
+            page.push((path, failure));
         }
-        if self.options.version.tells_failed_directories() {
-            self.tell_directories_failed();
-        }
+        self.tell_directories_failed(page);
         self.advance();
     }
 
-    fn tell_directories_failed(&mut self) {
-        self.directory_failure_bytes = 0;
-        let failures = std::mem::take(&mut self.directory_failures);
+    fn tell_directories_failed(&mut self, failures: Vec<(Vec<u8>, Failure)>) {
         if !failures.is_empty() && !self.has_ended() {
             self.send(PeerMessage::DirectoriesFailed(failures));
         }
@@ -474,16 +452,7 @@ impl Receiver {
     pub fn handle_synced(&mut self, now: Instant, durable: bool) {
         self.note_time(now);
         if self.phase == ReceiverPhase::Syncing {
-            let mut failures = std::mem::take(&mut self.directory_failures);
-            if let (1.., Some((_, last))) = (self.directory_failures_untold, failures.last_mut()) {
-                let more = self.directory_failures_untold;
-                let why = format!(
-                    "the attributes of this directory and of {more} more directories, which cannot be named to so old a program, \
-                     could not be set"
-                );
-                *last = Failure::new(last.code, last.side, why).caused_by(last.clone());
-            }
-            self.send(PeerMessage::Finished { durable, failures });
+            self.send(PeerMessage::Finished { durable });
             self.phase = ReceiverPhase::Finished;
         }
     }

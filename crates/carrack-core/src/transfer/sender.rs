@@ -33,13 +33,11 @@ use self::offered::Offered;
 use self::streams::Streams;
 use super::directories::DirectoryLog;
 use super::{ScannedItem, Unit};
-use crate::attributes::Attributes;
 use crate::digest::{BlockDigest, FileDigests};
 use crate::expected::ExpectedDigests;
 use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
-use crate::report::{Counts, Faults, ItemKind, ItemReport, Outcome, Progress, UnkeptAttributes};
-use crate::transfer::machine::Machine;
+use crate::report::{Counts, Faults, ItemKind, ItemReport, Outcome, Progress};
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
 use crate::wire::peer::{DirectoryAttributes, Offer, PeerMessage};
@@ -144,8 +142,6 @@ pub struct Sender {
     /// Items with blocks to send, in order.
     sendable: VecDeque<ItemId>,
     streams: Streams,
-    /// Why the last stream was lost that was.
-    last_loss: Option<Failure>,
     directories: DirectoryLog,
     /// Directories that could not be made: they have ended, and no attributes are set.
     directories_failed: BTreeSet<Vec<u8>>,
@@ -164,7 +160,6 @@ pub struct Sender {
     phase: SenderPhase,
     progress: Progress,
     totals: SenderTotals,
-    unkept_attributes: Option<UnkeptAttributes>,
 }
 
 /// Counts for the report.
@@ -201,7 +196,6 @@ impl Sender {
             offers_waiting: VecDeque::new(),
             items: BTreeMap::new(),
             sendable: VecDeque::new(),
-            last_loss: None,
             directories: DirectoryLog::default(),
             expected: ExpectedDigests::default(),
             directories_failed: BTreeSet::new(),
@@ -213,7 +207,6 @@ impl Sender {
             report_bytes: 0,
             confirms: VecDeque::new(),
             phase: SenderPhase::Scanning,
-            unkept_attributes: None,
             progress: Progress::default(),
             totals: SenderTotals::default(),
         }
@@ -231,11 +224,6 @@ impl Sender {
 
     fn has_ended(&self) -> bool {
         matches!(self.phase, SenderPhase::Finished | SenderPhase::Failed(_))
-    }
-
-    /// Both ends can go on from an earlier attempt, send whole items again, and outlive their streams.
-    fn recovers(&self) -> bool {
-        self.config.options.version.can_resume()
     }
 
     /// Whether an item travels in a bundle: small files, links and directories do.
@@ -323,30 +311,9 @@ impl Sender {
         }
     }
 
-    /// An item's attributes, as far as the receiver's version has words for them.
-    fn tellable(&self, attributes: &Attributes) -> Attributes {
-        let has_words = self.config.options.version.has_attributes();
-        Attributes { others: if has_words { attributes.others.clone() } else { Default::default() }, ..*attributes }
-    }
-
-    /// Counts what [`Self::tellable`] has left out of an item that is at the destination.
-    fn note_untold(&mut self, path: impl FnOnce() -> Vec<u8>, attributes: &Attributes) {
-        if !self.config.options.version.has_attributes() {
-            UnkeptAttributes::note(&mut self.unkept_attributes, path, attributes.others.kinds());
-        }
-    }
-
-    /// Attributes that the receiver was not told, because its version has no words for them, and so does not keep.
-    pub fn unkept_attributes(&self) -> Option<&UnkeptAttributes> {
-        self.unkept_attributes.as_ref()
-    }
-
-    /// The attributes of a directory, as the receiver is told them: as far as its version has words for them.
-    /// A directory that is not whole does not shut its owner out: whatever kept it from being listed, such as
-    /// its permissions, may pass.
+    /// The attributes of a directory, as the receiver is told them. One that is not whole does not shut its owner out:
+    /// whatever kept it from being listed, such as its permissions, may pass.
     fn tell_directory(&mut self, mut directory: DirectoryAttributes) -> DirectoryAttributes {
-        self.note_untold(|| directory.path.clone(), &directory.attributes);
-        directory.attributes = self.tellable(&directory.attributes);
         let unlisted = self.directories_unlisted.contains(&directory.path);
         directory.attributes.mode |= if unlisted { 0o700 } else { 0 };
         directory
@@ -367,7 +334,7 @@ impl Sender {
         if items.is_empty() {
             return;
         }
-        if self.config.known && self.recovers() {
+        if self.config.known {
             self.bundles.ask_later(items);
             self.ask_more();
         } else {
@@ -395,7 +362,7 @@ impl Sender {
                 item: id,
                 path: self.target(&scanned),
                 size: scanned.size,
-                attributes: self.tellable(&scanned.attributes),
+                attributes: scanned.attributes.clone(),
                 sparse: scanned.sparse,
                 fingerprint: self.fingerprint(&scanned),
             })));
@@ -476,11 +443,6 @@ impl Sender {
         if self.has_ended() {
             return;
         }
-        if !self.recovers() && self.streams.all_lost() && self.needs_streams() {
-            let message = "every data connection was lost".to_string();
-            let unknown = Failure::new(ErrorCode::ConnectionLost, Side::Link, message);
-            return self.fail(self.last_loss.clone().unwrap_or(unknown));
-        }
         let offers = self.items.is_empty() && self.offers_waiting.is_empty();
         let empty = self.bundles.is_empty() && offers && self.renewals.is_empty();
         if self.phase != SenderPhase::Draining || !empty {
@@ -504,12 +466,6 @@ impl Sender {
         let finish = contents.map_or(PeerMessage::Finish, PeerMessage::FinishContents);
         self.actions.push_back(SenderAction::Send(finish));
         self.phase = SenderPhase::Finishing;
-    }
-
-    /// Whether something is left to send; else what is left is the receiver's to publish.
-    fn needs_streams(&self) -> bool {
-        let items = || self.items.values().any(|item| item.abandoned.is_none() && !item.is_all_landed());
-        self.phase == SenderPhase::Scanning || self.bundles.queued() > 0 || !self.offers_waiting.is_empty() || items()
     }
 }
 

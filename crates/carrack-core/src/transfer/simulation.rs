@@ -139,12 +139,19 @@ fn mutant_that_writes_blocks_elsewhere_is_caught() {
     for mutant in [Mutant::SwappedOnTheWay, Mutant::SwappedOnDisk] {
         let mut caught = 0;
         for seed in 0..300 {
-            // That nothing wrong was published is asserted by the run itself.
-            let verdict = run(Plan::with_mutant(seed, mutant));
-            assert!(
-                verdict.misplaced == 0 || verdict.failed > 0 || verdict.transfers_failed > 0,
-                "seed {seed} of {mutant:?}: {verdict:?}"
-            );
+            // That nothing wrong was published is asserted by the run itself. What was written elsewhere may belie the
+            // marker at once, which the run asserts, too.
+            let verdict = match std::panic::catch_unwind(|| run(Plan::with_mutant(seed, mutant))) {
+                Ok(verdict) => verdict,
+                Err(why) if why.downcast_ref::<String>().is_some_and(|why| why.contains("the marker claims")) => {
+                    caught += 1;
+                    continue;
+                }
+                Err(why) => std::panic::resume_unwind(why),
+            };
+            // Found when it was read back, or by the digest of the whole; or it cost the file.
+            let found = verdict.rotten + verdict.again + verdict.failed + verdict.transfers_failed;
+            assert!(verdict.misplaced == 0 || found > 0, "seed {seed} of {mutant:?}: {verdict:?}");
             caught += u64::from(verdict.misplaced > 0 && verdict.transfers_failed == 0);
         }
         assert!(caught > 50, "{mutant:?} did something {caught} times");

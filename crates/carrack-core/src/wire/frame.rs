@@ -4,7 +4,7 @@
 //! - a **block**: `length` bytes of the item `id` from `offset` on, then a [`Trailer`]. With [`FLAG_HOLE`]
 //!   no bytes: all are zero.
 //! - a **bundle**: `length` entries; each an [`EntryHeader`] of 24 bytes, with [`FLAG_FINGERPRINT`] its source's
-//!   fingerprint of 16 bytes, with [`FLAG_ATTRIBUTES`] a block of attributes (both version 4), its path, for a symbolic
+//!   fingerprint of 16 bytes, with [`FLAG_ATTRIBUTES`] a block of attributes, its path, for a symbolic
 //!   link its target; for a file its content and a trailer.
 //! - the **end**: nothing more on this stream.
 //!
@@ -142,10 +142,10 @@ pub enum EntryKind {
 pub struct EntryHeader {
     /// Whether the entry is a file, a link or a directory.
     pub kind: EntryKind,
-    /// The source's fingerprint follows, before the path. Of version 4 on, and never for a directory.
+    /// The source's fingerprint follows, before the path. Never for a directory.
     pub fingerprinted: bool,
-    /// Bytes of the block of attributes ([`super::attributes`]) that follows, before the path. Of version 4 on, and
-    /// never for a directory, whose attributes come at the end of the transfer.
+    /// Bytes of the block of attributes ([`super::attributes`]) that follows, before the path. Never
+    /// for a directory, whose attributes come at the end of the transfer.
     pub attribute_bytes: u16,
     /// Bytes of the path that follows.
     pub path_bytes: u16,
@@ -192,7 +192,7 @@ impl EntryHeader {
         };
         let mtime = Time::new(be_u64(&bytes[12..20]) as i64, be_u32(&bytes[20..24]));
         let flags = if kind == EntryKind::Directory { 0 } else { FLAG_FINGERPRINT | FLAG_ATTRIBUTES };
-        // Without the flag nobody looks at these bytes: before version 4 they belonged to the permission bits.
+        // Without the flag nobody looks at these bytes.
         let announced = bytes[1] & FLAG_ATTRIBUTES != 0;
         let attribute_bytes = if announced { u16::from_be_bytes([bytes[4], bytes[5]]) } else { 0 };
         if u64::from(size) > most || !mtime.is_valid() || bytes[1] & !flags != 0 {
@@ -370,7 +370,7 @@ mod tests {
         let mut bytes = header.encode();
         assert_eq!((bytes[1], &bytes[4..8]), (FLAG_FINGERPRINT | FLAG_ATTRIBUTES, &[0x12, 0x34, 0x09, 0xed][..]));
         assert_eq!(EntryHeader::decode(&bytes), Ok(header));
-        // Of a version before: what stands there says nothing.
+        // Without the flag what stands there says nothing.
         bytes[1] = FLAG_FINGERPRINT;
         assert_eq!(EntryHeader::decode(&bytes), Ok(EntryHeader { attribute_bytes: 0, ..header }));
     }

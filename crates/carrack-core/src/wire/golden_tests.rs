@@ -1,5 +1,5 @@
-//! Every message as it stands on the wire, beside `golden.txt`: a line for each, with the version that it is said in,
-//! its name and its bytes. A difference is another wire, which a peer of that version does not understand.
+//! Every message as it stands on the wire, beside `golden.txt`: a line for each, with its name and its bytes. A
+//! difference is another wire, which a peer of the same version does not understand.
 //! `CARRACK_GOLDEN=write cargo test -p carrack-core golden` writes the file anew.
 
 use std::collections::BTreeMap;
@@ -29,8 +29,8 @@ use crate::timeline::{
 
 mod measuring;
 
-/// The version that says it, its name, its bytes.
-type Line = (u32, &'static str, Vec<u8>);
+/// Its name, its bytes.
+type Line = (&'static str, Vec<u8>);
 
 #[test]
 fn messages_are_encoded_as_ever() {
@@ -43,9 +43,9 @@ fn messages_are_encoded_as_ever() {
     lines.extend(attributed_messages());
     lines.extend(entries());
     let mut text = String::new();
-    for (version, name, bytes) in lines {
+    for (name, bytes) in lines {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        writeln!(text, "{version} {name} {hex}").unwrap();
+        writeln!(text, "{name} {hex}").unwrap();
     }
     if std::env::var("CARRACK_GOLDEN").is_ok_and(|word| word == "write") {
         let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/wire/golden.txt");
@@ -63,7 +63,7 @@ fn messages_are_encoded_as_ever() {
 fn golden_lines_are_there_for_every_message() {
     let golden = include_str!("golden.txt");
     for (kind, tags) in [("ask", 2..=22), ("tell", 2..=22), ("peer", 1..=18)] {
-        let lines = golden.lines().filter_map(|line| line.split_once(' ')?.1.strip_prefix(kind)?.strip_prefix(' '));
+        let lines = golden.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' '));
         let found: Vec<u32> = lines.filter_map(|line| tag(line.split_once(' ')?.1)).collect();
         for tag in tags {
             assert!(found.contains(&tag), "no line of {kind} has field {tag}");
@@ -86,10 +86,10 @@ fn tag(hex: &str) -> Option<u32> {
     last
 }
 
-fn ask(version: u32, name: &'static str, ask: Ask) -> Line {
+fn ask(name: &'static str, ask: Ask) -> Line {
     let bytes = ask.clone().encode(300);
     assert_eq!(Ask::decode(&bytes), Ok((300, Ok(ask))), "{name}");
-    (version, name, bytes)
+    (name, bytes)
 }
 
 /// So many bytes, the first of this value, each one more than the one before.
@@ -130,55 +130,55 @@ fn asks() -> Vec<Line> {
     let range = Ports { low: 4000, high: 4999 };
     let sum = |digests| Ask::Sum(Sum { path: b"s".to_vec(), digests });
     let make = |path: &[u8], parents| Ask::MakeDirectory(MakeDirectory { path: path.to_vec(), parents });
-    let hello = Hello { oldest: 1, newest: 4, program: "0.1.0".into(), token: "t0ken".into(), ..Hello::default() };
+    let hello = Hello { oldest: 1, newest: 1, program: "0.1.0".into(), token: "t0ken".into(), ..Hello::default() };
     let kept = Confinement { root: b"~/data".to_vec(), within: b"run/7".to_vec() };
-    let confined = Hello { oldest: 7, newest: 7, confinement: Some(kept), ..Hello::default() };
+    let confined = Hello { oldest: 1, newest: 1, confinement: Some(kept), ..Hello::default() };
     let about = EvidenceAbout { peer: Some("192.0.2.1".parse().unwrap()), directory: b"d".to_vec(), connections: 2 };
     let collect = Collect { path: b"c".to_vec(), older: Duration::from_secs(604_800), dry_run: true, marker: None };
     let read = ReadFile { path: b"r".to_vec(), offset: 5, length: 1 << 40, identity: None };
     vec![
-        ask(1, "ask Hello", Ask::Hello(hello)),
-        ask(7, "ask Hello-confined", Ask::Hello(confined)),
-        ask(1, "ask Inspect", Ask::Inspect(paths())),
-        ask(1, "ask Listen", ports(None)),
-        ask(1, "ask Listen-ports", ports(Some(range))),
-        ask(1, "ask Dial", Ask::Dial(dial.clone())),
-        ask(2, "ask Dial-segment", Ask::Dial(Dial { segment: 1200, ..dial.clone() })),
-        ask(3, "ask Dial-connected", Ask::Dial(Dial { tell_connected: true, ..dial })),
-        ask(1, "ask Tunnel", Ask::Tunnel(Tunnel { session: session(), channel: Channel(2), dials: true })),
-        ask(1, "ask Cancel", Ask::Cancel),
-        ask(1, "ask List", Ask::List(list.clone())),
-        ask(1, "ask List-recursive", Ask::List(List { recursive: true, ..list.clone() })),
-        ask(1, "ask List-itself", Ask::List(List { itself: true, ..list.clone() })),
-        ask(4, "ask List-sources", Ask::List(List { sources, ..list.clone() })),
-        ask(5, "ask List-usage", Ask::List(List { usage: true, ..list })),
-        ask(1, "ask MakeDirectory", make(b"m", false)),
-        ask(1, "ask MakeDirectory-parents", make(b"m/n", true)),
-        ask(1, "ask Rename", rename(false)),
-        ask(6, "ask Rename-no_replace", rename(true)),
-        ask(1, "ask Remove", Ask::Remove(remove.clone())),
-        ask(4, "ask Remove-go_on", Ask::Remove(Remove { recursive: false, go_on: true, ..remove.clone() })),
-        ask(5, "ask Remove-empty_only", Ask::Remove(Remove { recursive: false, empty_only: true, ..remove })),
-        ask(1, "ask Sum", sum(Digests::BLAKE3)),
-        ask(1, "ask Sum-adler32", sum(Digests { adler32: true, ..Digests::NONE })),
-        ask(1, "ask Sum-crc32c", sum(Digests { crc32c: true, ..Digests::NONE })),
-        ask(3, "ask Sum-xxh128", sum(Digests::XXH128)),
-        ask(1, "ask Bye", Ask::Bye),
-        ask(2, "ask Select", Ask::Select(selected())),
-        ask(5, "ask Expect", Ask::Expect(vec![(b"p/q".to_vec(), [7; 32]), (b"\xff".to_vec(), [8; 32])])),
-        ask(2, "ask Collect", Ask::Collect(collect.clone())),
-        ask(7, "ask Collect-marker", Ask::Collect(Collect { marker: Some(counting(100)), ..collect })),
-        ask(3, "ask Retire", Ask::Retire(5)),
-        ask(5, "ask Retire-wake", Ask::Wake(5)),
-        ask(5, "ask Clock", Ask::Clock),
-        ask(5, "ask Trace", Ask::Trace),
-        ask(5, "ask Evidence", Ask::Evidence(about)),
-        ask(6, "ask Read", Ask::Read(read.clone())),
-        ask(6, "ask Read-identity", Ask::Read(ReadFile { identity: Some(counting(1)), ..read })),
+        ask("ask Hello", Ask::Hello(hello)),
+        ask("ask Hello-confined", Ask::Hello(confined)),
+        ask("ask Inspect", Ask::Inspect(paths())),
+        ask("ask Listen", ports(None)),
+        ask("ask Listen-ports", ports(Some(range))),
+        ask("ask Dial", Ask::Dial(dial.clone())),
+        ask("ask Dial-segment", Ask::Dial(Dial { segment: 1200, ..dial.clone() })),
+        ask("ask Dial-connected", Ask::Dial(Dial { tell_connected: true, ..dial })),
+        ask("ask Tunnel", Ask::Tunnel(Tunnel { session: session(), channel: Channel(2), dials: true })),
+        ask("ask Cancel", Ask::Cancel),
+        ask("ask List", Ask::List(list.clone())),
+        ask("ask List-recursive", Ask::List(List { recursive: true, ..list.clone() })),
+        ask("ask List-itself", Ask::List(List { itself: true, ..list.clone() })),
+        ask("ask List-sources", Ask::List(List { sources, ..list.clone() })),
+        ask("ask List-usage", Ask::List(List { usage: true, ..list })),
+        ask("ask MakeDirectory", make(b"m", false)),
+        ask("ask MakeDirectory-parents", make(b"m/n", true)),
+        ask("ask Rename", rename(false)),
+        ask("ask Rename-no_replace", rename(true)),
+        ask("ask Remove", Ask::Remove(remove.clone())),
+        ask("ask Remove-go_on", Ask::Remove(Remove { recursive: false, go_on: true, ..remove.clone() })),
+        ask("ask Remove-empty_only", Ask::Remove(Remove { recursive: false, empty_only: true, ..remove })),
+        ask("ask Sum", sum(Digests::BLAKE3)),
+        ask("ask Sum-adler32", sum(Digests { adler32: true, ..Digests::NONE })),
+        ask("ask Sum-crc32c", sum(Digests { crc32c: true, ..Digests::NONE })),
+        ask("ask Sum-xxh128", sum(Digests::XXH128)),
+        ask("ask Bye", Ask::Bye),
+        ask("ask Select", Ask::Select(selected())),
+        ask("ask Expect", Ask::Expect(vec![(b"p/q".to_vec(), [7; 32]), (b"\xff".to_vec(), [8; 32])])),
+        ask("ask Collect", Ask::Collect(collect.clone())),
+        ask("ask Collect-marker", Ask::Collect(Collect { marker: Some(counting(100)), ..collect })),
+        ask("ask Retire", Ask::Retire(5)),
+        ask("ask Retire-wake", Ask::Wake(5)),
+        ask("ask Clock", Ask::Clock),
+        ask("ask Trace", Ask::Trace),
+        ask("ask Evidence", Ask::Evidence(about)),
+        ask("ask Read", Ask::Read(read.clone())),
+        ask("ask Read-identity", Ask::Read(ReadFile { identity: Some(counting(1)), ..read })),
     ]
 }
 
-fn options(version: Version) -> TransferOptions {
+fn options() -> TransferOptions {
     TransferOptions {
         block_bytes: 1 << 20,
         digests: Digests::NONE,
@@ -187,27 +187,26 @@ fn options(version: Version) -> TransferOptions {
         rate_limit: None,
         congestion: None,
         item_events: false,
-        version,
+        version: Version::NEWEST,
         durability: Durability::Group,
         allow_growing: false,
     }
 }
 
 fn begin(name: &'static str, options: TransferOptions, role: Role) -> Line {
-    ask(options.version.number(), name, Ask::Begin(Begin { options, role }))
+    ask(name, Ask::Begin(Begin { options, role }))
 }
 
 fn begins() -> Vec<Line> {
-    let all = |version| TransferOptions {
+    let all = || TransferOptions {
         digests: Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 },
         rate_limit: Some(5_000_000),
         item_events: true,
         allow_growing: true,
         congestion: CongestionControl::new("bbr"),
-        ..options(version)
+        ..options()
     };
-    let xxh128 =
-        TransferOptions { digests: Digests { adler32: true, crc32c: true, ..Digests::XXH128 }, ..all(Version::V3) };
+    let xxh128 = TransferOptions { digests: Digests { adler32: true, crc32c: true, ..Digests::XXH128 }, ..all() };
     let send = |sources, known| Role::Send(SendRole { sources, known });
     let a = || vec![source(path(b"/data/a"), b"a")];
     let [stdin, zeros, random] = [Origin::Stdin, Origin::Zeros(77), Origin::Random(78)];
@@ -219,28 +218,22 @@ fn begins() -> Vec<Line> {
         marker: None,
         anew: false,
         partial: false,
-        source_clock: 0,
     };
     let receive = |sink| Role::Receive(ReceiveRole { sink, ..into.clone() });
     let named = ReceiveRole { targets: vec![b"a".to_vec(), b"b/c".to_vec()], ..into.clone() };
-    let marked = ReceiveRole { marker: Some(counting(100)), source_clock: 1_700_000_000, ..named.clone() };
-    let numbered =
-        |verify, existing, durability| TransferOptions { verify, existing, durability, ..options(Version::V4) };
+    let marked = ReceiveRole { marker: Some(counting(100)), ..named.clone() };
+    let numbered = |verify, existing, durability| TransferOptions { verify, existing, durability, ..options() };
     let (wire, replace, group) = (Verify::Wire, Existing::Replace, Durability::Group);
     vec![
-        begin("ask Begin-send", options(Version::V1), send(a(), false)),
-        begin("ask Begin-send", all(Version::V2), send(a(), true)),
+        begin("ask Begin-send", options(), send(a(), false)),
+        begin("ask Begin-send-all", all(), send(a(), true)),
         begin("ask Begin-send-xxh128", xxh128, send(a(), false)),
         begin("ask Begin-send-source", numbered(Verify::Source, replace, group), send(a(), false)),
         begin("ask Begin-send-synthetic", numbered(wire, replace, group), send(synthetic, false)),
-        begin("ask Begin-receive", options(Version::V1), Role::Receive(named)),
-        begin("ask Begin-receive", all(Version::V2), Role::Receive(marked.clone())),
-        begin(
-            "ask Begin-receive-partial",
-            all(Version::V6),
-            Role::Receive(ReceiveRole { partial: true, ..marked.clone() }),
-        ),
-        begin("ask Begin-receive-anew", all(Version::V4), Role::Receive(ReceiveRole { anew: true, ..marked })),
+        begin("ask Begin-receive", options(), Role::Receive(named)),
+        begin("ask Begin-receive-all", all(), Role::Receive(marked.clone())),
+        begin("ask Begin-receive-partial", all(), Role::Receive(ReceiveRole { partial: true, ..marked.clone() })),
+        begin("ask Begin-receive-anew", all(), Role::Receive(ReceiveRole { anew: true, ..marked })),
         begin(
             "ask Begin-receive-stdout",
             numbered(Verify::Disk, Existing::Keep, Durability::Each),
@@ -248,7 +241,7 @@ fn begins() -> Vec<Line> {
         ),
         begin("ask Begin-receive-null", numbered(Verify::None, Existing::Only, Durability::None), receive(Sink::Null)),
         begin("ask Begin-receive-device", numbered(wire, Existing::Older, group), receive(Sink::Device)),
-        begin("ask Begin-receive-memory", options(Version::V5), receive(Sink::Memory)),
+        begin("ask Begin-receive-memory", options(), receive(Sink::Memory)),
     ]
 }
 
@@ -278,18 +271,18 @@ fn way() -> PathTrace {
     }
 }
 
-fn tell(version: u32, name: &'static str, tell: Tell) -> Line {
+fn tell(name: &'static str, tell: Tell) -> Line {
     let bytes = tell.clone().encode(301);
     assert_eq!(Tell::decode(&bytes), Ok((301, tell)), "{name}");
-    (version, name, bytes)
+    (name, bytes)
 }
 
-/// As versions before 4 say it, and as it is handed on: a text alone.
+/// With a text alone.
 fn failure(code: ErrorCode, side: Side) -> Failure {
-    Failure::new(code, side, format!("a/b: {code}")).for_reason(Reason::OlderPeer)
+    Failure::new(code, side, format!("a/b: {code}"))
 }
 
-/// With all parts (4).
+/// With all parts.
 fn whole_failure() -> Failure {
     let inner = Failure::new(ErrorCode::InputOutput, Side::Source, "input/output error").during("read").at_offset(7);
     let outer = Failure::new(ErrorCode::SourceChanged, Side::Source, "given up").for_reason(Reason::SourceGrew);
@@ -311,31 +304,25 @@ fn entry(name: &[u8], kind: ItemKind) -> Entry {
 
 fn welcomes() -> Vec<Line> {
     let welcome = Welcome {
-        version: Version::V1,
+        version: Version::NEWEST,
         program: "0.1.0".into(),
         host_id: "boot mnt".into(),
         processors: 48,
         local_address: "192.0.2.1".into(),
         peer_address: "2001:db8::1".into(),
-        clock_seconds: 0,
+        clock_seconds: 1_700_000_000,
         congestion: "cubic".into(),
         machine: None,
         system: String::new(),
-        clock_us: None,
+        clock_us: Some(9),
         root: None,
     };
-    let clocked = Welcome { version: Version::V2, clock_seconds: 1_700_000_000, ..welcome.clone() };
-    let known = Welcome { version: Version::V4, machine: Some(counting(60)), ..clocked.clone() };
-    let named = Welcome { version: Version::V5, system: "Linux 6.8.0".into(), ..known.clone() };
-    let clock = Welcome { clock_us: Some(9), ..named.clone() };
-    let kept = Welcome { version: Version::V7, root: Some((9, 1 << 40)), ..clock.clone() };
+    let known = Welcome { machine: Some(counting(60)), system: "Linux 6.8.0".into(), ..welcome.clone() };
+    let kept = Welcome { root: Some((9, 1 << 40)), ..known.clone() };
     vec![
-        tell(1, "tell Welcome", Tell::Welcome(welcome)),
-        tell(2, "tell Welcome", Tell::Welcome(clocked)),
-        tell(4, "tell Welcome", Tell::Welcome(known)),
-        tell(5, "tell Welcome", Tell::Welcome(named)),
-        tell(5, "tell Welcome-clock", Tell::Welcome(clock)),
-        tell(7, "tell Welcome-root", Tell::Welcome(kept)),
+        tell("tell Welcome", Tell::Welcome(welcome)),
+        tell("tell Welcome-machine", Tell::Welcome(known)),
+        tell("tell Welcome-root", Tell::Welcome(kept)),
     ]
 }
 
@@ -367,28 +354,28 @@ fn tells() -> Vec<Line> {
     let lost = StreamLost { failure: Some(no_space()), ..StreamLost::default() };
     let mut lines = welcomes();
     lines.extend([
-        tell(1, "tell Failed", Tell::Failed(failure(ErrorCode::AuthenticationFailed, Side::Link))),
-        tell(4, "tell Failed", Tell::Failed(whole_failure())),
-        tell(4, "tell Failed-why", Tell::Failed(Failure::new(ErrorCode::Busy, Side::Link, "many sessions"))),
-        tell(1, "tell Done", Tell::Done(0)),
-        tell(1, "tell Done-count", Tell::Done(300)),
-        tell(1, "tell Inspected", Tell::Inspected(facts)),
-        tell(1, "tell Listening", Tell::Listening(Listening { port: 4003, pin: counting(50) })),
-        tell(1, "tell Dialed", Tell::Dialed(dialed)),
-        tell(1, "tell Dialed-tunnel", Tell::Dialed(Dialed::default())),
-        tell(1, "tell Page", Tell::Page(entries)),
-        tell(1, "tell Sums", Tell::Sums(list.clone())),
-        tell(3, "tell Sums-xxh128", Tell::Sums(vec![item(b"x", file, xxh128, Outcome::Published)])),
-        tell(1, "tell Progress", Tell::Progress(progress)),
-        tell(1, "tell Progress-scanned", Tell::Progress(Progress { scan_complete: true, files_failed: 5, ..progress })),
-        tell(1, "tell Items", Tell::Items(list)),
-        tell(1, "tell Note", Tell::Note("for a person".into())),
-        tell(2, "tell StreamLost", Tell::StreamLost(lost.clone())),
-        tell(2, "tell StreamLost-stuck", Tell::StreamLost(StreamLost { stuck: true, ..lost })),
-        tell(3, "tell StreamLost-retired", Tell::StreamLost(StreamLost { retired: true, ..StreamLost::default() })),
-        tell(2, "tell Stages", Tell::Stages(stages)),
-        tell(3, "tell Stages", Tell::Stages(carried)),
-        tell(3, "tell Connected", Tell::Connected(Duration::from_millis(70))),
+        tell("tell Failed", Tell::Failed(failure(ErrorCode::AuthenticationFailed, Side::Link))),
+        tell("tell Failed-whole", Tell::Failed(whole_failure())),
+        tell("tell Failed-why", Tell::Failed(Failure::new(ErrorCode::Busy, Side::Link, "many sessions"))),
+        tell("tell Done", Tell::Done(0)),
+        tell("tell Done-count", Tell::Done(300)),
+        tell("tell Inspected", Tell::Inspected(facts)),
+        tell("tell Listening", Tell::Listening(Listening { port: 4003, pin: counting(50) })),
+        tell("tell Dialed", Tell::Dialed(dialed)),
+        tell("tell Dialed-tunnel", Tell::Dialed(Dialed::default())),
+        tell("tell Page", Tell::Page(entries)),
+        tell("tell Sums", Tell::Sums(list.clone())),
+        tell("tell Sums-xxh128", Tell::Sums(vec![item(b"x", file, xxh128, Outcome::Published)])),
+        tell("tell Progress", Tell::Progress(progress)),
+        tell("tell Progress-scanned", Tell::Progress(Progress { scan_complete: true, files_failed: 5, ..progress })),
+        tell("tell Items", Tell::Items(list)),
+        tell("tell Note", Tell::Note("for a person".into())),
+        tell("tell StreamLost", Tell::StreamLost(lost.clone())),
+        tell("tell StreamLost-stuck", Tell::StreamLost(StreamLost { stuck: true, ..lost })),
+        tell("tell StreamLost-retired", Tell::StreamLost(StreamLost { retired: true, ..StreamLost::default() })),
+        tell("tell Stages", Tell::Stages(stages)),
+        tell("tell Stages-carried", Tell::Stages(carried)),
+        tell("tell Connected", Tell::Connected(Duration::from_millis(70))),
     ]);
     lines
 }
@@ -407,12 +394,9 @@ fn ends() -> Vec<Line> {
     let four =
         Ended { unkept_permissions: Some(permissions), counts: Counts { leftovers: 20, ..counts }, ..two.clone() };
     let four = Ended { unkept_times: Some(times), ..four };
-    // Version 4 did not count each kind.
-    let [attributes, counted] = [[0, 0], [23, 2]].map(|[one_kind, other]| {
-        let kinds = BTreeMap::from([(AttributeKind(7), one_kind), (AttributeKind(300), other)]);
-        let unkept = UnkeptAttributes { count: 24, path: b"d/f".to_vec(), kinds };
-        Ended { unkept_attributes: Some(unkept), ..one.clone() }
-    });
+    let kinds = BTreeMap::from([(AttributeKind(7), 23), (AttributeKind(300), 2)]);
+    let attributes = UnkeptAttributes { count: 24, path: b"d/f".to_vec(), kinds };
+    let attributes = Ended { unkept_attributes: Some(attributes), ..one.clone() };
     let four = Ended { parts_reread: 21, bytes_reread: 22, files_not_read_back: 23, ..four };
     let unsynced = Unsynced { count: 25, paths: vec![b"d/f".to_vec(), b"d/g".to_vec()] };
     let unsynced = Ended { unsynced, durable: false, failure: Some(no_space()), ..Ended::default() };
@@ -422,21 +406,20 @@ fn ends() -> Vec<Line> {
     let directories = Ended { unkept_directories: directories, ..Ended::default() };
     let failed = Ended { failure: Some(no_space()), durable: false, ..one.clone() };
     vec![
-        tell(1, "tell Ended", Tell::Ended(Box::new(one))),
-        tell(1, "tell Ended-failure", Tell::Ended(Box::new(failed))),
-        tell(2, "tell Ended", Tell::Ended(Box::new(two))),
-        tell(4, "tell Ended", Tell::Ended(Box::new(four))),
-        tell(4, "tell Ended-attributes", Tell::Ended(Box::new(attributes))),
-        tell(6, "tell Ended-unsynced", Tell::Ended(Box::new(unsynced))),
-        tell(6, "tell Ended-unfinished", Tell::Ended(Box::new(unfinished))),
-        tell(6, "tell Ended-attributes", Tell::Ended(Box::new(counted))),
-        tell(6, "tell Ended-directories", Tell::Ended(Box::new(directories))),
+        tell("tell Ended", Tell::Ended(Box::new(one))),
+        tell("tell Ended-failure", Tell::Ended(Box::new(failed))),
+        tell("tell Ended-resumed", Tell::Ended(Box::new(two))),
+        tell("tell Ended-unkept", Tell::Ended(Box::new(four))),
+        tell("tell Ended-attributes", Tell::Ended(Box::new(attributes))),
+        tell("tell Ended-unsynced", Tell::Ended(Box::new(unsynced))),
+        tell("tell Ended-unfinished", Tell::Ended(Box::new(unfinished))),
+        tell("tell Ended-directories", Tell::Ended(Box::new(directories))),
     ]
 }
 
-fn peer(version: u32, name: &'static str, message: PeerMessage) -> Line {
+fn peer(name: &'static str, message: PeerMessage) -> Line {
     assert_eq!(PeerMessage::decode(&message.encode()), Ok(message.clone()), "{name}");
-    (version, name, message.encode())
+    (name, message.encode())
 }
 
 fn done(result: ItemResult) -> PeerMessage {
@@ -468,49 +451,47 @@ fn peer_messages() -> Vec<Line> {
     let exceptions = vec![(1, ItemResult::Kept), (2, ItemResult::Mismatch), (3, ItemResult::Failed(why()))];
     let failures = vec![(b"d".to_vec(), why()), (Vec::new(), why())];
     vec![
-        peer(1, "peer Offer", PeerMessage::Offer(offer)),
-        peer(1, "peer Offer-pipe", PeerMessage::Offer(pipe)),
-        peer(4, "peer Offer-fingerprint", PeerMessage::Offer(printed)),
-        peer(1, "peer Answer-accept", answer(Answer::Accept)),
-        peer(1, "peer Answer-keep", answer(Answer::Keep)),
-        peer(1, "peer Answer-refuse", answer(Answer::Refuse(why()))),
-        peer(2, "peer Answer-present", answer(Answer::Present(digests()))),
+        peer("peer Offer", PeerMessage::Offer(offer)),
+        peer("peer Offer-pipe", PeerMessage::Offer(pipe)),
+        peer("peer Offer-fingerprint", PeerMessage::Offer(printed)),
+        peer("peer Answer-accept", answer(Answer::Accept)),
+        peer("peer Answer-keep", answer(Answer::Keep)),
+        peer("peer Answer-refuse", answer(Answer::Refuse(why()))),
+        peer("peer Answer-present", answer(Answer::Present(digests()))),
         peer(
-            1,
             "peer Landed",
             PeerMessage::Landed {
                 blocks: vec![(ItemId(9), 0), (ItemId(9), 1 << 20)],
                 bundles: vec![BundleId(1), BundleId(300)],
             },
         ),
-        peer(1, "peer SendAgain", PeerMessage::SendAgain { item: ItemId(9), offset: 1 << 20 }),
-        peer(1, "peer Complete", PeerMessage::Complete { item: ItemId(9), size: 5000, digest: Some([10; 32]) }),
-        peer(1, "peer Complete-unverified", PeerMessage::Complete { item: ItemId(9), size: 5000, digest: None }),
-        peer(1, "peer Abandon", PeerMessage::Abandon { item: ItemId(9) }),
-        peer(1, "peer Done", done(ItemResult::Published)),
-        peer(1, "peer Done-kept", done(ItemResult::Kept)),
-        peer(1, "peer Done-mismatch", done(ItemResult::Mismatch)),
-        peer(1, "peer Done-failed", done(ItemResult::Failed(why()))),
-        peer(1, "peer Done-dropped", done(ItemResult::Dropped)),
-        peer(2, "peer Done-again", done(ItemResult::Again(why()))),
-        peer(1, "peer BundleDone", PeerMessage::BundleDone { bundle: BundleId(3), exceptions }),
-        peer(1, "peer Directories", PeerMessage::Directories(vec![directory(b"d/e"), directory(b"d")])),
-        peer(1, "peer Finish", PeerMessage::Finish),
-        peer(4, "peer FinishContents", PeerMessage::FinishContents(directory(b""))),
-        peer(1, "peer Finished", PeerMessage::Finished { durable: true, failures: failures.clone() }),
-        peer(4, "peer DirectoriesFailed", PeerMessage::DirectoriesFailed(failures)),
-        peer(1, "peer Fail", PeerMessage::Fail(why())),
-        peer(1, "peer StreamLost", PeerMessage::StreamLost { stream: StreamId(258) }),
+        peer("peer SendAgain", PeerMessage::SendAgain { item: ItemId(9), offset: 1 << 20 }),
+        peer("peer Complete", PeerMessage::Complete { item: ItemId(9), size: 5000, digest: Some([10; 32]) }),
+        peer("peer Complete-unverified", PeerMessage::Complete { item: ItemId(9), size: 5000, digest: None }),
+        peer("peer Abandon", PeerMessage::Abandon { item: ItemId(9) }),
+        peer("peer Done", done(ItemResult::Published)),
+        peer("peer Done-kept", done(ItemResult::Kept)),
+        peer("peer Done-mismatch", done(ItemResult::Mismatch)),
+        peer("peer Done-failed", done(ItemResult::Failed(why()))),
+        peer("peer Done-dropped", done(ItemResult::Dropped)),
+        peer("peer Done-again", done(ItemResult::Again(why()))),
+        peer("peer BundleDone", PeerMessage::BundleDone { bundle: BundleId(3), exceptions }),
+        peer("peer Directories", PeerMessage::Directories(vec![directory(b"d/e"), directory(b"d")])),
+        peer("peer Finish", PeerMessage::Finish),
+        peer("peer FinishContents", PeerMessage::FinishContents(directory(b""))),
+        peer("peer Finished", PeerMessage::Finished { durable: true }),
+        peer("peer DirectoriesFailed", PeerMessage::DirectoriesFailed(failures)),
+        peer("peer Fail", PeerMessage::Fail(why())),
+        peer("peer StreamLost", PeerMessage::StreamLost { stream: StreamId(258) }),
         peer(
-            2,
             "peer Held",
             PeerMessage::Held { item: ItemId(9), first: 3, digests: vec![block, BlockDigest::default()] },
         ),
-        peer(2, "peer Confirm", PeerMessage::Confirm { item: ItemId(9), first: 3, count: 2 }),
-        peer(2, "peer Query", query(None, OtherAttributes::default())),
-        peer(4, "peer Query-fingerprint", query(Some([12; 16]), OtherAttributes::default())),
-        peer(2, "peer Known", known(digests())),
-        peer(3, "peer Known-xxh128", known(xxh128)),
+        peer("peer Confirm", PeerMessage::Confirm { item: ItemId(9), first: 3, count: 2 }),
+        peer("peer Query", query(None, OtherAttributes::default())),
+        peer("peer Query-fingerprint", query(Some([12; 16]), OtherAttributes::default())),
+        peer("peer Known", known(digests())),
+        peer("peer Known-xxh128", known(xxh128)),
     ]
 }
 
@@ -539,10 +520,10 @@ fn attributed_messages() -> Vec<Line> {
     };
     let offer = Offer { attributes: with_others(offer().attributes), ..offer() };
     vec![
-        peer(4, "peer Offer-attributes", PeerMessage::Offer(offer)),
-        peer(4, "peer Directories-attributes", PeerMessage::Directories(vec![attributed(b"d")])),
-        peer(4, "peer FinishContents-attributes", PeerMessage::FinishContents(attributed(b""))),
-        peer(4, "peer Query-attributes", query(Some([12; 16]), others())),
+        peer("peer Offer-attributes", PeerMessage::Offer(offer)),
+        peer("peer Directories-attributes", PeerMessage::Directories(vec![attributed(b"d")])),
+        peer("peer FinishContents-attributes", PeerMessage::FinishContents(attributed(b""))),
+        peer("peer Query-attributes", query(Some([12; 16]), others())),
     ]
 }
 
@@ -567,17 +548,17 @@ fn entries() -> Vec<Line> {
     let full = EntryHeader { attribute_bytes: block.len() as u16, ..printed };
     let directory = EntryHeader { kind: EntryKind::Directory, size: 0, ..plain };
     let link = EntryHeader { kind: EntryKind::Symlink, size: 6, ..plain };
-    let line = |version, name, header: EntryHeader| {
+    let line = |name, header: EntryHeader| {
         assert_eq!(EntryHeader::decode(&header.encode()), Ok(header), "{name}");
-        (version, name, header.encode().to_vec())
+        (name, header.encode().to_vec())
     };
     vec![
-        line(1, "entry file", plain),
-        line(1, "entry directory", directory),
-        line(1, "entry link", link),
-        line(4, "entry file-fingerprint", printed),
-        line(4, "entry file-attributes", full),
-        (4, "attributes", block),
+        line("entry file", plain),
+        line("entry directory", directory),
+        line("entry link", link),
+        line("entry file-fingerprint", printed),
+        line("entry file-attributes", full),
+        ("attributes", block),
     ]
 }
 

@@ -20,10 +20,10 @@ pub struct RawFailure {
     /// Its side's number.
     #[prost(uint32, tag = "2")]
     pub side: u32,
-    /// The whole text, for ends that do not know its parts.
+    /// The whole text: all that is left where its parts cannot be read.
     #[prost(string, tag = "3")]
     pub message: String,
-    /// A [`RawParts`] (4); empty from an end that does not know them. Decoded only when the failure is: bytes cost no
+    /// A [`RawParts`]. Decoded only when the failure is: bytes cost no
     /// more memory than they are long, however many failures a message has.
     #[prost(bytes = "vec", tag = "4")]
     pub parts: Vec<u8>,
@@ -67,7 +67,7 @@ pub struct RawDigests {
     /// CRC-32C.
     #[prost(uint32, optional, tag = "3")]
     pub crc32c: Option<u32>,
-    /// 16 bytes, or none (version 3).
+    /// 16 bytes, or none.
     #[prost(bytes = "vec", tag = "4")]
     pub xxh128: Vec<u8>,
 }
@@ -103,9 +103,6 @@ impl RawFailure {
     fn encode_at(failure: &Failure, depth: usize) -> Self {
         let (message, why) = (peer_text(&failure.message()), peer_text(&failure.why));
         let (code, side) = (failure.code.number(), failure.side.number());
-        if failure.is_text_of_older_peer() {
-            return Self { code, side, message, parts: Vec::new() };
-        }
         let at = failure.at.as_deref();
         let source = failure.source.as_deref().filter(|_| depth < limits::FAILURE_SOURCES);
         let parts = RawParts {
@@ -126,7 +123,7 @@ impl RawFailure {
         let mut failure = Failure::new(ErrorCode::from_number(self.code), side, peer_text(&self.message));
         let is_sized = (1..=limits::FAILURE_PARTS_BYTES).contains(&self.parts.len());
         let Some(parts) = RawParts::decode(&self.parts[..]).ok().filter(|_| is_sized) else {
-            return failure.for_reason(Reason::OlderPeer);
+            return failure;
         };
         failure.reason = parts.reason.and_then(Reason::from_number);
         let at = At {
@@ -195,38 +192,10 @@ mod tests {
     fn failures_come_back_with_all_parts() {
         for said in [failure("why"), whole(), failure("").during("open"), failure("x").at_end("h")] {
             let raw = RawFailure::from(said.clone());
-            assert_eq!(raw.message, said.message(), "for older peers");
+            assert_eq!(raw.message, said.message());
             assert_eq!(raw.bytes(), failure_bytes(&said));
             assert_eq!(Failure::from(raw), said);
         }
-    }
-
-    /// It has put all it knows into its text, what to try among it.
-    #[test]
-    fn failure_of_an_older_peer_is_its_text() {
-        let raw = RawFailure { code: 8, side: 2, message: "a/b: write: full (free some)".into(), parts: Vec::new() };
-        let older = failure("a/b: write: full (free some)").for_reason(Reason::OlderPeer);
-        assert_eq!(Failure::from(raw.clone()), older);
-        assert_eq!(RawFailure::from(older), raw, "it is handed on as it came");
-    }
-
-    /// A failure as versions before 4 know it.
-    #[derive(Clone, PartialEq, prost::Message)]
-    struct EarlierFailure {
-        #[prost(uint32, tag = "1")]
-        code: u32,
-        #[prost(uint32, tag = "2")]
-        side: u32,
-        #[prost(string, tag = "3")]
-        message: String,
-    }
-
-    #[test]
-    fn failure_parts_are_skipped_by_an_older_peer_which_has_the_whole_text() {
-        let bytes = RawFailure::from(whole()).encode_to_vec();
-        let read = EarlierFailure::decode(&bytes[..]).expect("fields that are not known are skipped");
-        let message = "h:d: a/b: at 9: outer: \\xff: sync: inner".to_owned();
-        assert_eq!(read, EarlierFailure { code: 8, side: 2, message });
     }
 
     #[test]

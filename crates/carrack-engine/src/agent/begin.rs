@@ -119,7 +119,7 @@ impl Agent {
                     Origin::Path(path) => Some(path.clone()),
                     _ => None,
                 });
-                let voice = self.voice(self.measured(&options, paths));
+                let voice = self.voice(self.measured(paths));
                 // It may be large, and only this transfer's scan looks at it.
                 let selection = self.lock().selection.take();
                 let expected = ExpectedDigests::new(std::mem::take(&mut self.lock().expected).digests);
@@ -136,7 +136,7 @@ impl Agent {
                 }
                 known = destination.known_count(options.digests);
                 let directory = (role.sink == Sink::Files).then(|| role.directory.clone());
-                let voice = self.voice(self.measured(&options, directory));
+                let voice = self.voice(self.measured(directory));
                 Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice, tuning)?)
             }
         };
@@ -275,11 +275,9 @@ pub(super) fn open_roots(place: &Place, sources: &[SourceSpec], own: Option<&Sta
 
 /// What a receiver's marker is found by, where it is to have one.
 fn marker_request(role: &ReceiveRole, options: &TransferOptions) -> Option<MarkerRequest> {
-    // A receiver of a version that cannot resume would write a marker that no session of it ever reads.
-    let key = role.marker.filter(|_| options.version.can_resume());
     // What is kept as it is may have an unfinished part, too.
     let partial = role.partial || options.existing != Existing::Replace;
-    key.map(|key| MarkerRequest { key, anew: role.anew, partial })
+    role.marker.map(|key| MarkerRequest { key, anew: role.anew, partial })
 }
 
 #[cfg(test)]

@@ -161,17 +161,18 @@ fn check_hello(hello: &Hello, environment: &Environment) -> Result<(Version, Gre
         let message = format!("serves {} sessions already, which is as many as it takes", limits::SESSIONS);
         return Err(failure(ErrorCode::Busy, Side::Link, message));
     }
-    if hello.oldest > PROTOCOL_VERSION || hello.newest < PROTOCOL_VERSION_MIN {
-        let message = format!(
-            "the command (carrack {}) speaks protocol {} to {}, this side (carrack {}) {PROTOCOL_VERSION_MIN} to {PROTOCOL_VERSION}",
-            hello.program,
-            hello.oldest,
-            hello.newest,
-            env!("CARGO_PKG_VERSION")
-        );
+    let Some(version) = Version::common(hello.oldest, hello.newest) else {
+        let Hello { oldest, newest, program, .. } = hello;
+        let own = env!("CARGO_PKG_VERSION");
+        let message = match newest {
+            0 => format!("the command (carrack {program}) is a build from before protocol version 1"),
+            _ => format!(
+                "the command (carrack {program}) speaks protocol {oldest} to {newest}, this side (carrack {own}) \
+                 {PROTOCOL_VERSION_MIN} to {PROTOCOL_VERSION}"
+            ),
+        };
         return Err(failure(ErrorCode::VersionMismatch, Side::Link, message));
-    }
+    };
     let place = hello.confinement.as_ref().map(|kept| confined(kept, environment)).transpose()?;
-    // A command that is newer than this program also speaks this one's newest version: the ranges overlap.
-    Ok((Version::from_number(hello.newest).unwrap_or(Version::NEWEST), Greeted { grant, place }))
+    Ok((version, Greeted { grant, place }))
 }

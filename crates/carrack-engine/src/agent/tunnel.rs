@@ -67,7 +67,7 @@ impl Agent {
     fn greet_tunnel(&self, stream: UnixStream, session: &SessionKey, dials: bool) -> Result<Tell, Failure> {
         let socket = Arc::new(Socket::Unix(stream));
         let met = if dials {
-            hello::dial_inside(socket, session, TUNNEL_NUMBER)
+            hello::dial_clear(socket, session, TUNNEL_NUMBER)
         } else {
             // In the clear inside: the control connections that carry it are encrypted already. The key is made only
             // because accepting wants one, and is never shown.

@@ -86,11 +86,11 @@ const PICK: &str = "pick() { [ \"$h\" ] || { h=agent-$1; s=$2; k=\"$3 $2\"; z=$4
 pub fn script(verb: &str, nonce: &str, reach: &Reach, programs: &[Program]) -> Result<String, Failure> {
     // First, one more process: where there can be none, the shell says so, and is heard.
     let mut script = format!(
-        "(:) || exit 71; n={nonce}; hi() {{ [ \"$(\"$@\" --hello $n --supports {PROTOCOL_VERSION} </dev/null)\" = $n ]; }}; \
+        "(:) || exit 71; n={nonce}; hi() {{ [ \"$(\"$@\" --hello $n --speaks {PROTOCOL_VERSION} </dev/null)\" = $n ]; }}; \
          by() {{ hi \"$c\" {verb} 2>/dev/null && exec \"$c\" {verb} --hello $n; }}; "
     );
     if let Some(path) = &reach.remote_path {
-        let _ = write!(script, "c={}; by; ", quoted(path)?);
+        let _ = write!(script, "c={}; by; ", double_quoted(path)?);
     }
     script += "c=$(command -v carrack 2>/dev/null) && by; ";
     if programs.is_empty() {
@@ -147,7 +147,7 @@ pub fn script(verb: &str, nonce: &str, reach: &Reach, programs: &[Program]) -> R
 }
 
 /// A path between double quotes. A tilde at its start keeps its meaning.
-fn quoted(path: &str) -> Result<String, Failure> {
+fn double_quoted(path: &str) -> Result<String, Failure> {
     if path.chars().any(|character| matches!(character, '\'' | '!') || character.is_control()) {
         let why = "the path of the program on the remote host may not contain quotes, exclamation marks or control characters";
         return Err(failure(ErrorCode::Usage, Side::Command, why).for_reason(Reason::BadRemotePath));
@@ -193,7 +193,7 @@ mod tests {
             let parsed = Command::new("sh").args(["-n", "-c", &script]).status().unwrap();
             assert!(parsed.success());
         }
-        assert!(quoted("it's").is_err());
+        assert!(double_quoted("it's").is_err());
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub struct FarSession(#[expect(dead_code, reason = "what matters is that it is d
 
 impl FarPart {
     /// Starts ssh to `host`, and there the program with the words `verb` (letters, digits and dashes), `--hello` and a
-    /// nonce. Whatever knows `verb` there must also answer to `--supports` as an agent does. `note` is given ssh's own
+    /// nonce. Whatever knows `verb` there must also answer to `--speaks` as an agent does. `note` is given ssh's own
     /// messages.
     ///
     /// # Errors

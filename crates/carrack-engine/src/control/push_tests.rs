@@ -22,7 +22,7 @@ const TOOLS: [&str; 14] =
 
 /// Speaks as an agent does before the first message, and then listens for ever.
 const AGENT: &str = r#"#!/bin/sh
-while [ $# -gt 0 ]; do case $1 in --hello) n=$2;; --supports) s=1;; esac; shift; done
+while [ $# -gt 0 ]; do case $1 in --hello) n=$2;; --speaks) s=1;; esac; shift; done
 if [ "$s" ]; then echo $n; exit; fi
 echo; echo "carrack-agent $n 4 0"; exec /bin/cat >/dev/null
 "#;

@@ -1,9 +1,8 @@
 //! The transfer's beginning: what is selected, and what each side is told.
 
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
-use carrack_core::request::{Durability, Verify};
+use carrack_core::request::Verify;
 use carrack_core::selection::Selection;
-use carrack_core::wire::Version;
 use carrack_core::wire::control::{Ask, Begin, ReceiveRole, Role, SendRole, Tell, TransferOptions};
 
 use super::Copying;
@@ -41,8 +40,7 @@ impl Copying<'_> {
         ends: &mut Ends,
     ) -> Result<(), Failure> {
         let overlap = (0..plan.sources.len()).any(|number| !plan.overlapping(number).is_empty());
-        let looks = ends.source.version().finds_overlaps();
-        self.select(selection.filter(|_| overlap && looks), ends)
+        self.select(selection.filter(|_| overlap), ends)
     }
 
     fn select(&mut self, selection: Option<&Selection>, ends: &mut Ends) -> Result<(), Failure> {
@@ -57,7 +55,6 @@ impl Copying<'_> {
         if expected.is_empty() {
             return Ok(());
         }
-        ends.source.check_version(Version::expects_digests, "it cannot be told which digests files must have")?;
         let digests = expected.iter().map(|(path, digest)| (path.len() + digest.len() + 16, (path.clone(), *digest)));
         self.tell_source(ends, digests, Ask::Expect)
     }
@@ -93,19 +90,17 @@ impl Copying<'_> {
             self.used_up = plan.single_use();
         }
         let options = &self.request.options;
-        // Of the second reading of a source the receiver knows nothing, whatever its version.
+        // Of the second reading of a source the receiver knows nothing.
         let verify = if options.verify == Verify::Source { Verify::Wire } else { options.verify };
         let options_told = self.transfer_options(plan, ends, verify);
-        let resumes = ends.version().can_resume();
         let receive = ReceiveRole {
             sink: plan.sink,
             directory: plan.directory.clone(),
             targets: plan.targets(),
-            marker: plan.marker.filter(|_| resumes),
+            marker: plan.marker,
             // A later session of this run goes on from where this run stood.
-            anew: resumes && !options.resume && self.session == 0,
-            partial: resumes && options.only.is_some(),
-            source_clock: if resumes { ends.source.welcome.clock_seconds } else { 0 },
+            anew: !options.resume && self.session == 0,
+            partial: options.only.is_some(),
         };
         ends.destination.ask(Ask::Begin(Begin { options: options_told, role: Role::Receive(receive) }))
     }
@@ -123,7 +118,7 @@ impl Copying<'_> {
         // From here on bytes may be taken, and written, that there are only once.
         self.used_up = plan.single_use();
         let began = ends.destination.answer(&mut self.inbox, &self.note, begun)?;
-        let known = ends.version().can_resume() && matches!(began, Tell::Done(count) if count > 0);
+        let known = matches!(began, Tell::Done(count) if count > 0);
         let role = Role::Send(SendRole { sources: plan.sources.clone(), known });
         let verify = self.request.options.verify;
         let begin = Begin { options: self.transfer_options(plan, ends, verify), role };
@@ -132,7 +127,6 @@ impl Copying<'_> {
 
     fn transfer_options(&self, plan: &Plan, ends: &Ends, verify: Verify) -> TransferOptions {
         let options = &self.request.options;
-        let version = ends.version();
         TransferOptions {
             block_bytes: plan.block_bytes,
             digests: options.digest,
@@ -141,8 +135,8 @@ impl Copying<'_> {
             rate_limit: options.rate_limit,
             congestion: options.congestion,
             item_events: options.item_events,
-            version,
-            durability: if version.has_durability() { options.durability } else { Durability::Group },
+            version: ends.version(),
+            durability: options.durability,
             allow_growing: options.allow_growing,
         }
     }

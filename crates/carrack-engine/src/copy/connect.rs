@@ -16,7 +16,6 @@ use carrack_core::pace::streams::KeptStart;
 use carrack_core::report::{ErrorCode, Failure, LinkReport, Reason, Side, StreamsFrom};
 use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind, LinkSet, Reach};
 use carrack_core::tuning::Tuning;
-use carrack_core::wire::Version;
 use carrack_core::wire::control::{Ask, Dial, Dialed, Listen, Listening, Ports, SessionKey, Tell, Tunnel};
 use carrack_core::wire::mux::Channel;
 use carrack_core::{limits, pace};
@@ -261,10 +260,6 @@ impl<'a> Connecting<'a> {
 
     /// Asks one side to listen and the other to dial.
     fn offer(&mut self, ends: &mut Ends, inbox: &mut Inbox, kind: LinkKind, dialer: EndId) -> Result<(), Failure> {
-        if let Some(refused) = self.not_understood(ends, dialer) {
-            self.last = Some(refused);
-            return Ok(());
-        }
         let session = self.key.clone();
         let listen = listen(reach(self.request, other(dialer)), &self.key);
         let listener = ends.get(other(dialer));
@@ -304,17 +299,6 @@ impl<'a> Connecting<'a> {
             Reached::Node(_, _, round_trip) => Some(round_trip),
             Reached::Here(..) | Reached::Ssh(_) => None,
         }
-    }
-
-    /// Why what the dialer says first would mean nothing to the listener, if that is so.
-    fn not_understood(&self, ends: &mut Ends, dialer: EndId) -> Option<Failure> {
-        let masks = ends.get(dialer).version().masks_hello();
-        let listener = ends.get(other(dialer));
-        if self.key.encrypt == Encrypt::Tls || !masks || listener.version().masks_hello() {
-            return None;
-        }
-        let refused = listener.check_knows(Version::masks_hello, Reason::TooOldForClear);
-        refused.err().map(|refused| Failure { side: Side::Link, ..refused })
     }
 
     /// TCP has connected the first, or something before it to the same port: if that is a long way, the others need not

@@ -40,7 +40,7 @@ impl Copying<'_> {
             if root == Selected::No {
                 continue;
             }
-            // An older source end does not look whether two sources have the same names.
+            // The source end looks whether two sources have the same names.
             let sources = plan.overlapping(number);
             let list = List { path, recursive: true, sources, ..List::default() };
             let request = source.ask(Ask::List(list))?;

@@ -102,7 +102,7 @@ impl HeldBack {
             EndId::Destination => (self.now.destination, self.told.1) = (times, true),
         }
         let seconds = now.saturating_duration_since(self.stretch.2).as_secs_f64();
-        // The last stretch of a copy is short, and its rate that of an end. Ends of version 2 are not punctual.
+        // The last stretch of a copy is short, and its rate that of an end.
         if self.told != (true, true) || seconds < 0.8 * self.long.as_secs_f64() {
             return None;
         }

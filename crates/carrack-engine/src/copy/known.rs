@@ -92,7 +92,7 @@ fn is_tuned(request: &CopyRequest, plan: &Plan, ends: &Ends) -> bool {
     let has_files = plan.sink == Sink::Files
         && plan.sources.iter().all(|source| matches!(source.origin, Origin::Path(_)))
         && !plan.in_order;
-    has_files && !is_fixed && !ends.are_here() && ends.version().retires_streams()
+    has_files && !is_fixed && !ends.are_here()
 }
 
 fn way(request: &CopyRequest, kind: LinkKind) -> Option<KeptWay> {

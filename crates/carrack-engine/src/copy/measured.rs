@@ -96,18 +96,13 @@ impl Measured {
         self.session = session;
         self.session_us = self.at(now);
         self.steps.handle_round_trip(u64::try_from(link.round_trip.as_micros()).unwrap_or(u64::MAX));
-        // Where one of them is too old, none tells, and none is asked for anything.
-        let tells_samples = ends.version().tells_samples();
         for end in [&ends.source, &ends.destination] {
             end.steps.iter().for_each(|(step, at)| self.step(end.id.side(), *step, *at));
-            if !tells_samples {
-                self.steps.handle_end(end.id.side());
-            }
         }
         self.step(Side::Link, StartStep::Link, now);
         for (end, facts) in [(&mut self.source, &ends.source), (&mut self.destination, &ends.destination)] {
             let before = end.last.take().or_else(|| end.before.take());
-            let due = tells_samples.then_some(now + self.tuning.unmeasured);
+            let due = Some(now + self.tuning.unmeasured);
             *end = OneEnd { before, due, ..OneEnd::default() };
             if let Some(clock_us) = facts.welcome.clock_us {
                 let (asked, came) = facts.greeted;
@@ -115,7 +110,7 @@ impl Measured {
             }
         }
         self.mark(Happened::Session { streams: link.report.streams }, now);
-        let [source, destination] = [&ends.source, &ends.destination].map(|end| facts(end, tells_samples));
+        let [source, destination] = [&ends.source, &ends.destination].map(facts);
         EndsTold { session, source, destination }
     }
 
@@ -267,8 +262,7 @@ fn micros(from: Instant, to: Instant) -> u64 {
     u64::try_from(to.saturating_duration_since(from).as_micros()).unwrap_or(u64::MAX)
 }
 
-/// `tells_samples`: both ends do.
-fn facts(end: &End, tells_samples: bool) -> EndFacts {
+fn facts(end: &End) -> EndFacts {
     let welcome = &end.welcome;
     EndFacts {
         name: end.name.clone(),
@@ -277,7 +271,6 @@ fn facts(end: &End, tells_samples: bool) -> EndFacts {
         system: welcome.system.clone(),
         processors: welcome.processors,
         congestion: welcome.congestion.clone(),
-        tells_samples,
     }
 }
 

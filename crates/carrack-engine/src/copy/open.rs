@@ -4,15 +4,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use carrack_core::location::{Location, SyntheticKind};
+use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Event, Failure, Reason, Side};
-use carrack_core::request::{Durability, MainDigest, Verify};
-use carrack_core::wire::Version;
-use carrack_core::wire::control::Sink;
 use carrack_sys::threads;
 
 use super::ends::Ends;
-use super::resolve::Plan;
 use super::{Copying, connect, resolve};
 use crate::context::Context;
 use crate::end::{End, EndId};
@@ -28,7 +24,7 @@ impl Copying<'_> {
         let options = &self.request.options;
         let first =
             self.request.sources.first().ok_or_else(|| failure(ErrorCode::Usage, Side::Command, "nothing to copy"))?;
-        if let Some(other) = self.request.sources.iter().find(|location| !same_host(first, location)) {
+        if let Some(other) = self.request.sources.iter().find(|location| !Location::is_beside(first, location)) {
             let message = format!("{first} and {other} are on different hosts");
             return Err(failure(ErrorCode::Usage, Side::Command, message).for_reason(Reason::SeveralHosts));
         }
@@ -130,42 +126,6 @@ impl Copying<'_> {
         self.key = connect::session_key(self.request.options.encrypt)?;
         if self.request.options.dry_run { Ok(()) } else { connect::ask_early(self.request, &self.key, ends) }
     }
-
-    /// What an end of the version before cannot do is refused, not left out.
-    pub(super) fn check_versions(&self, ends: &Ends) -> Result<(), Failure> {
-        let options = &self.request.options;
-        let xxh128 = options.digest.main == Some(MainDigest::Xxh128);
-        type Knows = fn(Version) -> bool;
-        let made_up = self.request.sources.iter().any(|source| matches!(source, Location::Synthetic { .. }));
-        let taken = matches!(self.request.destination, Location::Synthetic { what: SyntheticKind::Memory, .. });
-        let wanted: [(_, _, Knows, _); 8] = [
-            (&ends.destination, taken, Version::takes_into_memory, Reason::TooOldToMeasure),
-            (&ends.source, made_up, Version::makes_sources, Reason::TooOldToMeasure),
-            (&ends.source, options.only.is_some(), Version::can_select, Reason::TooOldToSelect),
-            (&ends.source, options.allow_growing, Version::can_allow_growing, Reason::TooOldForGrowing),
-            (
-                &ends.destination,
-                options.durability == Durability::Each,
-                Version::has_durability,
-                Reason::TooOldForDurability,
-            ),
-            (&ends.source, options.verify == Verify::Source, Version::verifies_source, Reason::TooOldForSource),
-            (&ends.source, xxh128, Version::has_xxh128, Reason::TooOldForXxh128),
-            (&ends.destination, xxh128, Version::has_xxh128, Reason::TooOldForXxh128),
-        ];
-        let mut asked = wanted.into_iter().filter(|&(_, is_asked, ..)| is_asked);
-        asked.try_for_each(|(end, _, knows, reason)| end.check_knows(knows, reason))
-    }
-}
-
-/// An older source end does not look whether two sources have the same names, and one would replace
-/// the other without a word.
-pub(super) fn check_overlaps(plan: &Plan, source: &End) -> Result<(), Failure> {
-    let contents = plan.sources.iter().any(|source| source.target.is_empty());
-    if plan.sources.len() < 2 || !contents || plan.sink != Sink::Files {
-        return Ok(());
-    }
-    source.check_knows(Version::finds_overlaps, Reason::TooOldForOverlaps)
 }
 
 /// The place where an agent is needed for a location: synthetic ones are in this process.
@@ -173,14 +133,4 @@ fn place_of(location: &Location) -> Location {
     let location = location.host();
     let is_elsewhere = location.is_remote() || matches!(location, Location::Store { .. });
     if is_elsewhere { location.clone() } else { Location::Local(Vec::new()) }
-}
-
-fn same_host(a: &Location, b: &Location) -> bool {
-    match (a.host(), b.host()) {
-        (Location::Ssh { host: a, .. }, Location::Ssh { host: b, .. }) => a == b,
-        (Location::Node { node: a, .. }, Location::Node { node: b, .. }) => a == b,
-        (Location::Store { scheme: a, .. }, Location::Store { scheme: b, .. }) => a == b,
-        (Location::Store { .. }, _) | (_, Location::Store { .. }) => false,
-        (a, b) => !a.is_remote() && !b.is_remote(),
-    }
 }

@@ -13,7 +13,6 @@ use super::Copying;
 use super::connect::Connecting;
 use super::ends::{Ends, name_end};
 use super::known::Known;
-use super::open::check_overlaps;
 use super::resolve::{fit_blocks, resolve};
 use super::streams::Streams;
 use super::tune::Tune;
@@ -100,8 +99,6 @@ impl Copying<'_> {
             self.select_overlapping(&plan, selection.as_ref(), ends)?;
             return self.count(&plan, selection, &mut ends.source);
         }
-        self.check_versions(ends)?;
-        check_overlaps(&plan, &ends.source)?;
         let told = forgeable(self.request).filter(|_| self.session == 0 && !ends.are_here());
         told.into_iter().for_each(|note| self.events.tell(Event::Note(note)));
         self.report.durable = (plan.sink == Sink::Files).then_some(false);
@@ -135,7 +132,7 @@ impl Copying<'_> {
         let told = self.measured.session(self.session, &link, ends, moving);
         self.events.tell(Event::Ends(Box::new(told)));
         self.tune = Tune::new(self.request, plan.in_order, &link, ends);
-        let mut streams = Streams::new(link, ends.version(), Arc::clone(&ends.tuning), moving);
+        let mut streams = Streams::new(link, Arc::clone(&ends.tuning), moving);
         streams.work(ends, moving)?;
         if !early {
             self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
@@ -158,7 +155,7 @@ impl Copying<'_> {
         steps.for_each(|taken| self.events.tell(Event::Step { session, taken }));
     }
 
-    /// What held the run back so far: by what both ends measured, or, of an older end, by what its streams waited for.
+    /// What held the run back so far: by what both ends measured.
     fn judge(&mut self, link: &LinkReport) {
         let memory = link.kind == LinkKind::Memory;
         let now = Instant::now();

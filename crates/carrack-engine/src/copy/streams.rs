@@ -1,6 +1,6 @@
 //! Data connections while a transfer runs: those beyond the first are asked for, what is lost is made anew, and when
 //! fewer are wanted the sender is asked to end some in good order. There are never to be more than are wanted: what
-//! ends, or is lost while it ends, is not made anew. From version 5 on those that were asked to end are parked for a
+//! ends, or is lost while it ends, is not made anew. Those that were asked to end are parked for a
 //! while, and where more are wanted then, parked ones go on before others are dialled.
 
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use carrack_core::ids::StreamId;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::tuning::Tuning;
-use carrack_core::wire::Version;
 use carrack_core::wire::control::{Ask, Dial, SessionKey, StreamLost, Tell};
 
 use super::attempts::{jittered, longest_pause};
@@ -28,10 +27,6 @@ pub struct Streams {
     /// Who makes more of them, and where to; `None` where no more can be made.
     more: Option<MoreConnections>,
     key: SessionKey,
-    /// Whether a lost one is told of and replaced (version 2).
-    replaced: bool,
-    /// Whether what was asked to end is parked (version 5).
-    parks: bool,
     wanted: u16,
     alive: u16,
     /// Of those alive, the ones that have been asked to end.
@@ -70,15 +65,13 @@ pub struct Streams {
 
 impl Streams {
     /// Those of a link of which the first has been made (within one process: all).
-    pub fn new(link: Link, version: Version, tuning: Arc<Tuning>, now: Instant) -> Self {
+    pub fn new(link: Link, tuning: Arc<Tuning>, now: Instant) -> Self {
         let wanted = link.report.streams;
         let under_way = u16::try_from(link.dials.len()).unwrap_or(u16::MAX);
         let others = if link.more.is_some() { wanted.saturating_sub(1) } else { 0 };
         Self {
             more: link.more,
             key: link.key,
-            replaced: version.remakes_streams(),
-            parks: version.parks_streams(),
             wanted,
             alive: wanted - others,
             retiring: 0,
@@ -102,9 +95,9 @@ impl Streams {
         }
     }
 
-    /// Connections that carry something. Where none is parked, those that have been asked to end do so to their end.
+    /// Connections that carry something.
     pub fn alive(&self) -> u16 {
-        if self.parks { self.staying() } else { self.alive }
+        self.staying()
     }
 
     /// Sets the number of streams that is wanted from now on.
@@ -231,9 +224,7 @@ impl Streams {
         };
         self.asked_to_end = None;
         self.retiring = self.retiring.saturating_sub(asked - ending);
-        if self.parks {
-            self.parked = (self.parked + ending).min(self.retiring);
-        }
+        self.parked = (self.parked + ending).min(self.retiring);
         // What does not end stays, and is not asked again and again.
         self.wanted = self.wanted.max(self.staying());
     }
@@ -333,9 +324,6 @@ impl Streams {
     }
 
     fn again(&mut self, now: Instant) {
-        if !self.replaced {
-            return;
-        }
         if self.to_be() + self.missing < self.wanted {
             self.missing += 1;
         }

@@ -11,7 +11,7 @@ fn more() -> MoreConnections {
     MoreConnections { dialer: EndId::Source, addresses: Vec::new(), pin: [0; 32], numbers: 1..=19, at_once: 4 }
 }
 
-fn streams(wanted: u16, version: Version, now: Instant) -> Streams {
+fn streams(wanted: u16, now: Instant) -> Streams {
     let report = LinkReport {
         kind: LinkKind::Direct,
         address: String::new(),
@@ -31,7 +31,6 @@ fn streams(wanted: u16, version: Version, now: Instant) -> Streams {
             round_trip: Duration::ZERO,
             kept: None,
         },
-        version,
         Arc::default(),
         now,
     )
@@ -46,15 +45,13 @@ fn quiet() -> Note {
 }
 
 #[test]
-fn lost_stream_is_made_again_and_a_version_1_sender_has_no_more() {
+fn lost_stream_is_made_again() {
     let now = Instant::now();
-    for (version, missing) in [(Version::V1, 0), (Version::V2, 1)] {
-        let mut one = streams(1, version, now);
-        assert_eq!(one.due(), None);
-        one.handle_stream_lost(StreamLost::default(), now);
-        assert_eq!(one.missing, missing);
-        assert!(one.due().is_some_and(|due| due > now), "a pause, or the end of patience");
-    }
+    let mut one = streams(1, now);
+    assert_eq!(one.due(), None);
+    one.handle_stream_lost(StreamLost::default(), now);
+    assert_eq!(one.missing, 1);
+    assert!(one.due().is_some_and(|due| due > now), "a pause");
 }
 
 #[test]
@@ -64,7 +61,7 @@ fn stream_without_a_thread_is_not_asked_for_again_unless_it_is_the_only_one() {
         let failure = Some(failure(ErrorCode::ResourceLimit, Side::Source, "no thread"));
         StreamLost { failure, ..StreamLost::default() }
     };
-    let mut streams = streams(8, Version::V6, now);
+    let mut streams = streams(8, now);
     (streams.alive, streams.missing) = (3, 0);
     streams.handle_stream_lost(lost(), now);
     assert_eq!((streams.wanted, streams.alive, streams.missing), (2, 2, 0));
@@ -77,7 +74,7 @@ fn stream_without_a_thread_is_not_asked_for_again_unless_it_is_the_only_one() {
 #[test]
 fn end_that_cut_all_streams_off_has_time_to_say_why_where_none_can_be_dialled() {
     let now = Instant::now();
-    let mut streams = streams(2, Version::V6, now);
+    let mut streams = streams(2, now);
     streams.more = None;
     (streams.alive, streams.missing) = (2, 0);
     (0..2).for_each(|_| streams.handle_stream_lost(StreamLost::default(), now));
@@ -89,7 +86,7 @@ fn end_that_cut_all_streams_off_has_time_to_say_why_where_none_can_be_dialled() 
 #[test]
 fn pauses_grow_with_failures_and_end_with_a_connection() {
     let now = Instant::now();
-    let mut eight = streams(8, Version::V2, now);
+    let mut eight = streams(8, now);
     eight.missing = 0;
     let mut pauses = Vec::new();
     for request in 1..12 {
@@ -133,7 +130,7 @@ fn stream_under_way_already_is_not_asked_for_again() {
         round_trip: Duration::ZERO,
         kept: None,
     };
-    let mut eight = Streams::new(link, Version::V2, Arc::default(), now);
+    let mut eight = Streams::new(link, Arc::default(), now);
     assert_eq!((eight.alive, eight.missing, eight.due()), (1, 4, Some(now)));
     eight.handle_answer(dialed(6), &quiet(), now);
     assert_eq!((eight.alive, eight.dials.len()), (2, 2));
@@ -147,7 +144,7 @@ fn stream_under_way_already_is_not_asked_for_again() {
 #[test]
 fn connections_of_the_way_that_was_not_chosen_count() {
     let now = Instant::now();
-    let mut two = streams(2, Version::V3, now);
+    let mut two = streams(2, now);
     (two.missing, two.alive) = (0, 2);
     two.late = vec![(EndId::Destination, 7), (EndId::Destination, 8)];
     let answer = |request, tell| Incoming { end: EndId::Destination, request, tell: Ok(tell) };
@@ -167,7 +164,7 @@ fn segments_shrink_twice_and_each_time_it_is_told() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&told);
     let note: Note = Arc::new(move |text| kept.lock().unwrap().push(text));
-    let mut two = streams(2, Version::V2, now);
+    let mut two = streams(2, now);
     let lose = |two: &mut Streams, stuck| two.handle_stream_lost(StreamLost { stuck, ..StreamLost::default() }, now);
     // Both were stuck; one of them comes back, and is stuck again, and so is the other.
     for (request, stuck) in [(1, true), (2, true), (3, true), (4, true), (5, false), (6, true), (7, true)] {
@@ -186,7 +183,7 @@ fn path_that_is_gone_is_not_called_a_black_hole() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&told);
     let note: Note = Arc::new(move |text| kept.lock().unwrap().push(text));
-    let mut two = streams(2, Version::V2, now);
+    let mut two = streams(2, now);
     two.handle_stream_lost(StreamLost { stuck: true, ..StreamLost::default() }, now);
     two.dials.push(1);
     let tell = Ok(Tell::Failed(failure(ErrorCode::ConnectFailed, Side::Link, "")));
@@ -210,7 +207,7 @@ fn ended(request: u64, count: u64) -> Incoming {
 #[test]
 fn stream_that_was_asked_to_end_is_not_made_again() {
     let now = Instant::now();
-    let mut eight = streams(8, Version::V3, now);
+    let mut eight = streams(8, now);
     (eight.missing, eight.alive) = (0, 8);
     assert_eq!(ask_to_end(&mut eight, 5, 1), 3);
     // One has ended before the answer comes; another is lost before it could end.
@@ -229,7 +226,7 @@ fn stream_that_was_asked_to_end_is_not_made_again() {
 #[test]
 fn streams_may_end_fewer_than_were_asked_to_and_the_rest_stays() {
     let now = Instant::now();
-    let mut eight = streams(8, Version::V3, now);
+    let mut eight = streams(8, now);
     (eight.missing, eight.alive) = (0, 8);
     ask_to_end(&mut eight, 2, 1);
     eight.handle_answer(ended(1, 4), &quiet(), now);
@@ -243,7 +240,7 @@ fn streams_may_end_fewer_than_were_asked_to_and_the_rest_stays() {
 #[test]
 fn streams_are_dialled_and_a_change_of_mind_takes_back_those_that_were_not() {
     let now = Instant::now();
-    let mut two = streams(2, Version::V3, now);
+    let mut two = streams(2, now);
     (two.missing, two.alive) = (0, 2);
     two.want(8);
     assert_eq!((two.missing, two.due()), (6, Some(now)));
@@ -260,7 +257,7 @@ fn streams_are_dialled_and_a_change_of_mind_takes_back_those_that_were_not() {
 #[test]
 fn last_stream_may_be_lost_while_others_end() {
     let now = Instant::now();
-    let mut two = streams(2, Version::V3, now);
+    let mut two = streams(2, now);
     (two.missing, two.alive) = (0, 2);
     ask_to_end(&mut two, 1, 1);
     two.handle_answer(ended(1, 1), &quiet(), now);
@@ -271,7 +268,7 @@ fn last_stream_may_be_lost_while_others_end() {
 
 /// Eight connections of which three have been asked to end.
 fn three_parked(now: Instant) -> Streams {
-    let mut eight = streams(8, Version::V5, now);
+    let mut eight = streams(8, now);
     (eight.missing, eight.alive) = (0, 8);
     ask_to_end(&mut eight, 5, 1);
     eight.handle_answer(ended(1, 3), &quiet(), now);
@@ -345,15 +342,4 @@ fn parked_stream_takes_the_place_of_one_that_is_lost() {
     eight.want(4);
     eight.handle_answer(ended(3, 1), &quiet(), now);
     assert_eq!(eight.staying() - eight.wanted, 2);
-}
-
-#[test]
-fn streams_of_older_senders_are_not_parked() {
-    let now = Instant::now();
-    let mut eight = streams(8, Version::V4, now);
-    (eight.missing, eight.alive) = (0, 8);
-    ask_to_end(&mut eight, 5, 1);
-    eight.handle_answer(ended(1, 3), &quiet(), now);
-    eight.want(8);
-    assert_eq!((eight.alive(), eight.missing, eight.can_wake()), (8, 3, None));
 }

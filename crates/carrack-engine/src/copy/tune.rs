@@ -21,10 +21,10 @@ pub struct Tune {
 
 impl Tune {
     /// `None` where the number stays: it was asked for, or the link has no second connection to give (within a process,
-    /// a tunnel, bytes that go in order), or one end cannot end a stream in good order.
+    /// a tunnel, bytes that go in order).
     pub fn new(request: &CopyRequest, in_order: bool, link: &Link, ends: &Ends) -> Option<Self> {
         let fixed = request.options.streams.is_some() || in_order || link.more.is_none();
-        if fixed || !ends.version().retires_streams() {
+        if fixed {
             return None;
         }
         let control = StreamControl::new(&ends.tuning, link.report.streams, ends.processors(), request.options.polite);

@@ -10,7 +10,7 @@ use carrack_core::report::{
     ErrorCode, Event, Failure, FileDigests, ItemFailure, ItemKind, ItemReport, Outcome, PathTrace, Progress, RateFall,
     Report, Side, UnkeptAttributes,
 };
-use carrack_core::request::{LinkKind, Verify};
+use carrack_core::request::LinkKind;
 use carrack_core::timeline::Happened;
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::control::{Ask, Ended, Tell};
@@ -99,7 +99,7 @@ impl Copying<'_> {
         first_failure.map_or(Ok(()), Err)
     }
 
-    /// Asks both ends for the way to the other, if that is wanted. One that is too old is not asked.
+    /// Asks both ends for the way to the other, if that is wanted.
     fn ask_for_paths(&mut self, ends: &mut Ends) -> Result<(), Failure> {
         self.traces.clear();
         if !self.request.options.trace {
@@ -107,10 +107,8 @@ impl Copying<'_> {
         }
         for id in [EndId::Source, EndId::Destination] {
             let end = ends.get(id);
-            if end.version().traces_path() {
-                let request = end.ask(Ask::Trace)?;
-                self.traces.push((id, request));
-            }
+            let request = end.ask(Ask::Trace)?;
+            self.traces.push((id, request));
         }
         Ok(())
     }
@@ -275,9 +273,6 @@ impl Copying<'_> {
         if end == EndId::Source {
             report.counts = ended.counts;
             report.durable = report.durable.map(|_| ended.durable);
-            if report.verify == Some(Verify::Disk) && !ends.destination.version().reads_back_known() {
-                report.files_not_read_back = ended.counts.files_resumed;
-            }
         } else {
             report.unkept_permissions = ended.unkept_permissions;
             report.unkept_directories = ended.unkept_directories;
@@ -308,8 +303,7 @@ fn first_of(first: Option<Failure>, second: Option<Failure>) -> Option<Failure> 
     }
 }
 
-/// The sender tells of what it could not say to a receiver of a version before, the receiver of what it could not keep:
-/// one of them tells of a session, and an end may be of any version.
+/// They add up over the sessions of a run.
 fn unkept_attributes(report: &mut Report, told: Option<UnkeptAttributes>) {
     let Some(told) = told else { return };
     match &mut report.unkept_attributes {

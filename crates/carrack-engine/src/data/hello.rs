@@ -5,15 +5,13 @@
 //! says it, so that they can be neither guessed, nor replayed, nor reflected.
 //!
 //! On TLS the listener has proved itself already, by the key that the dialer was told to expect, and what nonces are
-//! for the handshake has done. So there (`carrack-data/2`) the dialer sends its MAC with its first words, over what
-//! ties them to this TLS connection, and data right behind: a round trip less. Whoever listens and does not know
-//! that is answered as before.
+//! for the handshake has done. So there the dialer sends its MAC with its first words, over what ties them to this TLS
+//! connection, and data right behind: a round trip less.
 //!
 //! In the clear, four bytes come first that no TLS connection starts with, and the keys of the frames' MACs are
 //! derived from the same words. Whoever has a node dial chooses the address, the session's identifier and the
 //! number, and could have the node say them to another service. So the dialer's nonce goes first, and they are
-//! masked by what is made of it: nobody can choose what goes out. Inside a control connection they come as they are,
-//! and of dialers before version 4.
+//! masked by what is made of it: nobody can choose what goes out.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -27,12 +25,10 @@ use crate::data::mac::Mac;
 use crate::data::stream::{Connection, Protection};
 use crate::net::opening::{OpenedConnection, ProtocolOpening, open};
 use crate::net::socket::Socket;
-use crate::net::tls::{self, ALPN_DATA, ALPN_DATA_ASKED, Key, Tls};
+use crate::net::tls::{self, ALPN_DATA, Key, Tls};
 
 /// What a connection in the clear starts with.
-pub const CLEAR_MAGIC: [u8; 4] = *b"CRK2";
-/// The same where nothing is masked: inside a control connection, and of dialers before version 4.
-pub const CLEAR_MAGIC_PLAIN: [u8; 4] = *b"CRK1";
+pub const CLEAR_MAGIC: [u8; 4] = *b"CRK1";
 const HELLO_BYTES: usize = 16 + 2 + 32;
 /// What nonce and the rest of a masked hello are told apart by.
 const NONCE_BYTES: usize = 32;
@@ -44,14 +40,12 @@ pub struct Wire {
     socket: Arc<Socket>,
     tls: Option<Box<Tls>>,
     early: Vec<u8>,
-    /// In the clear, between hosts.
-    masked: bool,
 }
 
 impl Wire {
     /// Over TLS, whose handshake is done, or in the clear.
     pub fn new(socket: Arc<Socket>, tls: Option<Tls>) -> Self {
-        Self { socket, tls: tls.map(Box::new), early: Vec::new(), masked: false }
+        Self { socket, tls: tls.map(Box::new), early: Vec::new() }
     }
 
     /// Of whoever listens, after one of the [`openings`].
@@ -62,24 +56,14 @@ impl Wire {
         match (opened, opening) {
             (OpenedConnection::Records(tls), _) => Ok(Self { tls: Some(tls), ..Self::new(socket, None) }),
             (OpenedConnection::Clear, ProtocolOpening::Clear(first)) if **first == CLEAR_MAGIC => {
-                Ok(Self::masked(socket))
-            }
-            (OpenedConnection::Clear, ProtocolOpening::Clear(first)) if **first == CLEAR_MAGIC_PLAIN => {
                 Ok(Self::new(socket, None))
             }
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a connection that is open for something else")),
         }
     }
 
-    /// In the clear, after [`CLEAR_MAGIC`].
-    fn masked(socket: Arc<Socket>) -> Self {
-        Self { masked: true, ..Self::new(socket, None) }
-    }
-
+    /// In the clear, masked.
     fn write_hello(&mut self, hello: &[u8; HELLO_BYTES]) -> io::Result<()> {
-        if !self.masked {
-            return self.write_all(hello);
-        }
         let mut masked = *hello;
         masked.rotate_right(NONCE_BYTES);
         mask(&mut masked);
@@ -88,7 +72,7 @@ impl Wire {
 
     fn read_hello(&mut self, hello: &mut [u8; HELLO_BYTES]) -> io::Result<()> {
         self.read_exact(hello)?;
-        if self.masked {
+        if self.tls.is_none() {
             mask(hello);
             hello.rotate_left(NONCE_BYTES);
         }
@@ -146,8 +130,7 @@ impl Wire {
 
     /// What the dialer's proof is bound to, where it comes unasked.
     fn binding(&self) -> Option<[u8; 32]> {
-        let tls = self.tls.as_ref().filter(|tls| tls.alpn() == Some(ALPN_DATA))?;
-        tls.binding().copied()
+        self.tls.as_ref()?.binding().copied()
     }
 
     fn into_connection(self, number: StreamId, mac_key: [u8; 32]) -> Connection {
@@ -224,25 +207,22 @@ pub fn dial(
 ) -> io::Result<(Connection, String)> {
     let wire = match key.encrypt {
         Encrypt::Tls => {
-            let mut tls = Tls::client(Some(pin), &[ALPN_DATA, ALPN_DATA_ASKED])?;
+            let mut tls = Tls::client(Some(pin), &[ALPN_DATA])?;
             tls.handshake(&*socket)?;
             Wire::new(socket, Some(tls))
         }
-        Encrypt::None => {
-            (&*socket).write_all(&CLEAR_MAGIC)?;
-            Wire::masked(socket)
-        }
+        Encrypt::None => return Ok((dial_clear(socket, key, number)?, String::new())),
     };
     let cipher = wire.tls.as_ref().map(|tls| tls.cipher()).unwrap_or_default();
     Ok((introduce(wire, key, number)?, cipher))
 }
 
-/// The same inside a control connection, in the clear: what goes out, goes to whoever chose it.
+/// The same in the clear, whatever the key says: inside a control connection, which has its own protection.
 ///
 /// # Errors
 /// As [`dial`].
-pub fn dial_inside(socket: Arc<Socket>, key: &SessionKey, number: StreamId) -> io::Result<Connection> {
-    (&*socket).write_all(&CLEAR_MAGIC_PLAIN)?;
+pub fn dial_clear(socket: Arc<Socket>, key: &SessionKey, number: StreamId) -> io::Result<Connection> {
+    (&*socket).write_all(&CLEAR_MAGIC)?;
     introduce(Wire::new(socket, None), key, number)
 }
 
@@ -327,12 +307,8 @@ pub fn accept(
 ///
 /// # Errors
 /// When rustls refuses the configuration, which would be a bug.
-pub fn openings(key: &Key) -> io::Result<[ProtocolOpening; 3]> {
-    Ok([
-        ProtocolOpening::with_key(key, &[ALPN_DATA, ALPN_DATA_ASKED])?,
-        ProtocolOpening::Clear(&CLEAR_MAGIC),
-        ProtocolOpening::Clear(&CLEAR_MAGIC_PLAIN),
-    ])
+pub fn openings(key: &Key) -> io::Result<[ProtocolOpening; 2]> {
+    Ok([ProtocolOpening::with_key(key, &[ALPN_DATA])?, ProtocolOpening::Clear(&CLEAR_MAGIC)])
 }
 
 #[cfg(test)]
@@ -407,15 +383,6 @@ mod tests {
         assert!(same < HELLO_BYTES / 4, "{same} bytes are the same twice");
     }
 
-    /// Of an earlier release, and inside a control connection.
-    #[test]
-    fn plain_hello_is_understood() {
-        let ours = key(Encrypt::None);
-        let plain = |socket: Arc<Socket>, _| Ok((dial_inside(socket, &ours, StreamId(3))?, String::new()));
-        let (dialed, accepted) = meet_with(plain, key(Encrypt::None));
-        assert_eq!((dialed.unwrap().0.number, accepted.unwrap().0.number), (StreamId(3), StreamId(3)));
-    }
-
     #[test]
     fn wrong_secret_session_or_protection_is_refused() {
         for encrypt in [Encrypt::Tls, Encrypt::None] {
@@ -447,18 +414,5 @@ mod tests {
         };
         let (_, accepted) = meet_with(replayed, key(Encrypt::Tls));
         assert_eq!(accepted.err().map(|error| error.kind()), Some(io::ErrorKind::PermissionDenied));
-    }
-
-    /// A dialer or a listener of an earlier release knows `carrack-data/1` only.
-    #[test]
-    fn hello_asks_whoever_waits_to_be_asked() {
-        let ours = key(Encrypt::Tls);
-        let asked = |socket: Arc<Socket>, pin| {
-            let mut tls = Tls::client(Some(pin), &[ALPN_DATA_ASKED])?;
-            tls.handshake(&*socket)?;
-            introduce(Wire::new(socket, Some(tls)), &ours, StreamId(3)).map(|connection| (connection, String::new()))
-        };
-        let (dialed, accepted) = meet_with(asked, key(Encrypt::Tls));
-        assert_eq!((dialed.unwrap().0.number, accepted.unwrap().0.number), (StreamId(3), StreamId(3)));
     }
 }

@@ -2,7 +2,6 @@
 
 mod backlog;
 mod inbox;
-mod knows;
 mod paths;
 mod reader;
 mod watchdog;
@@ -232,10 +231,8 @@ impl End {
     }
 
     fn greet(&mut self, token: Option<&Token>, confinement: Option<&Confinement>) -> Result<(), Failure> {
-        // One that does not know of it would go anywhere.
-        let oldest = confinement.map_or(PROTOCOL_VERSION_MIN, |_| Version::KEEPS_TO_A_ROOT.number());
         let hello = Hello {
-            oldest,
+            oldest: PROTOCOL_VERSION_MIN,
             newest: PROTOCOL_VERSION,
             program: env!("CARGO_PKG_VERSION").into(),
             token: token.map(|token| token.reveal().to_owned()).unwrap_or_default(),
@@ -528,7 +525,7 @@ fn machine(pin: Option<&[u8; 32]>, told: &[u8], name: &str) -> Vec<u8> {
     match pin {
         Some(pin) => [b"node ", &pin[..]].concat(),
         None if !told.is_empty() => [b"machine ", told].concat(),
-        // A program before version 4 does not say.
+        // Where its system does not say.
         None => [b"name ", name.as_bytes()].concat(),
     }
 }

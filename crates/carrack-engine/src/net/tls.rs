@@ -26,10 +26,8 @@ use crate::sync::lock;
 
 /// ALPN of control connections to a node.
 pub const ALPN_CONTROL: &[u8] = b"carrack-control/1";
-/// ALPN of data connections whose dialer proves itself without being asked; see `hello`.
-pub const ALPN_DATA: &[u8] = b"carrack-data/2";
-/// ALPN of data connections whose dialer waits for the listener's nonce, as all did at first.
-pub const ALPN_DATA_ASKED: &[u8] = b"carrack-data/1";
+/// ALPN of data connections; see `hello`.
+pub const ALPN_DATA: &[u8] = b"carrack-data/1";
 /// Separates [`Tls::binding`] from whatever else is made of the same key.
 const BINDING_CONTEXT: &str = "carrack 2026-11 binding of a data connection's hello to its TLS keys";
 

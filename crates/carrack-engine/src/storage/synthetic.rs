@@ -1,6 +1,7 @@
 //! Sources without files: zeros, and bytes that nothing on the way can compress.
 
 use carrack_core::attributes::Attributes;
+use carrack_core::chance::{STEP, mixed};
 use carrack_core::failure::Failure;
 use carrack_core::report::ItemKind;
 use carrack_core::transfer::ScannedItem;
@@ -87,10 +88,7 @@ pub fn random_at(seed: u64, offset: u64, out: &mut [u8]) {
 }
 
 fn word(seed: u64, index: u64) -> [u8; 8] {
-    let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (z ^ (z >> 31)).to_le_bytes()
+    mixed(seed.wrapping_add(index.wrapping_add(1).wrapping_mul(STEP))).to_le_bytes()
 }
 
 #[cfg(test)]

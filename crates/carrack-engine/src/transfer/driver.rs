@@ -12,9 +12,9 @@ use carrack_core::report::{Failure, Side};
 use carrack_core::timeline::StartStep;
 use carrack_core::transfer::machine::Machine;
 use carrack_core::tuning::Tuning;
+use carrack_core::wire::ProtocolError;
 use carrack_core::wire::control::{self as told, Tell, TransferOptions};
 use carrack_core::wire::peer::PeerMessage;
-use carrack_core::wire::{ProtocolError, Version};
 use carrack_sys::threads;
 
 use super::Voice;
@@ -238,7 +238,7 @@ impl<M: Machine> Driver<M> {
 
     /// Carries out what the machine decides, until the transfer has ended; tells how.
     fn pump(&self, pump: &mut impl Pump<M>) -> Result<(), Failure> {
-        let mut reports = StageReports::new(&self.options, &self.tuning);
+        let mut reports = StageReports::new(&self.tuning);
         loop {
             pump.prepare();
             let mut machine = self.lock();
@@ -276,31 +276,25 @@ impl<M: Machine> Driver<M> {
 
 /// Tells the command now and then where the time of this end's streams goes, and what they carry.
 struct StageReports {
-    version: Version,
     interval: Duration,
     start: Instant,
     told: Instant,
 }
 
 impl StageReports {
-    fn new(options: &TransferOptions, tuning: &Tuning) -> Self {
-        let (version, now) = (options.version, Instant::now());
-        let interval = if version.tells_traffic() { tuning.stages_interval } else { tuning.stretch };
-        Self { version, interval, start: now, told: now }
+    fn new(tuning: &Tuning) -> Self {
+        let now = Instant::now();
+        Self { interval: tuning.stages_interval, start: now, told: now }
     }
 
     /// If it is time to, or if this is the last time.
     fn tell(&mut self, voice: &Voice, stages: &Stages, traffic: impl FnOnce() -> Traffic, last: bool) {
-        if !self.version.tells_stages() || (!last && self.told.elapsed() < self.interval) {
+        if !last && self.told.elapsed() < self.interval {
             return;
         }
         self.told = Instant::now();
-        let mut stages_told = told::Stages { times: stages.times(), ..told::Stages::default() };
-        if self.version.tells_traffic() {
-            let Traffic { delivered, segments, repeated } = traffic();
-            stages_told.at = self.start.elapsed();
-            (stages_told.delivered, stages_told.segments, stages_told.repeated) = (delivered, segments, repeated);
-        }
-        (voice.command)(Tell::Stages(stages_told));
+        let Traffic { delivered, segments, repeated } = traffic();
+        let (times, at) = (stages.times(), self.start.elapsed());
+        (voice.command)(Tell::Stages(told::Stages { times, at, delivered, segments, repeated }));
     }
 }

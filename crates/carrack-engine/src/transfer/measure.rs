@@ -51,9 +51,6 @@ impl<M: Machine> Driver<M> {
     /// Starts the thread that measures. Should it panic, or should there be none, nothing more is measured, and the
     /// transfer goes on.
     pub(super) fn start_sampling(self: &Arc<Self>, describe: impl Fn(&mut Sample) + Send + 'static) {
-        if !self.options.version.tells_samples() {
-            return;
-        }
         let driver = Arc::clone(self);
         let measure = move || {
             if let Err(why) = contain(M::SIDE, "measuring", || driver.measure(&describe)) {

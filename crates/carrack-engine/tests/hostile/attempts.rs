@@ -20,8 +20,7 @@ const KEY: [u8; MARKER_KEY_BYTES] = [0xab; MARKER_KEY_BYTES];
 /// To receive into the root, with a marker that is found by this key.
 fn begin_with(key: &[u8]) -> Ask {
     let role = ReceiveRole { marker: key.to_vec(), ..ReceiveRole::default() };
-    let options = Options { version: 2, ..options() };
-    Ask::Begin(Begin { options: Some(options), role: Some(Role::Receive(role)) })
+    Ask::Begin(Begin { options: Some(options()), role: Some(Role::Receive(role)) })
 }
 
 /// Begins such a transfer, lets the sender do something, and tells how the receiver ended it.

@@ -1,13 +1,12 @@
 //! Attributes beside permissions and times. A newer peer sends kinds that nobody here knows: they cost nothing, and
-//! the report tells that they are not kept. A hostile one sends blocks that are none. Peers of version 3 and of
-//! version 4 copy to each other.
+//! the report tells that they are not kept. A hostile one sends blocks that are none.
 
 use std::sync::Arc;
 
 use carrack_core::attributes::{Attribute, AttributeKind, OtherAttributes, Time};
 use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::location::Location;
-use carrack_core::report::{ErrorCode, ItemKind, Report};
+use carrack_core::report::{ErrorCode, ItemKind};
 use carrack_core::request::{CopyOptions, CopyRequest, Digests};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::attributes::encode;
@@ -22,14 +21,12 @@ use carrack_engine::stores::memory::Memory;
 use carrack_engine::testing::data::stream::{InStream, OutStream};
 use carrack_engine::{Context, Copy, Stores};
 
-use crate::fake_node::{Conversation, FakeNode, pull, push, push_from_store};
+use crate::fake_node::{Conversation, FakeNode, pull, push_from_store};
 use crate::sandbox::Sandbox;
 use crate::session::{Session, refused};
 use crate::watch::Watch;
 use crate::wire::{Entry, block, bundle, directories, offer, trailer_of};
 
-/// The protocol version of the peers that know nothing of attributes.
-const BEFORE: u32 = 3;
 const CONTENT: &[u8] = b"bytes";
 
 fn others(kinds: &[u16]) -> OtherAttributes {
@@ -143,53 +140,14 @@ fn receive_file(node: &mut Conversation) -> (EntryHeader, Vec<u8>, Vec<u8>) {
     node.say(&PeerMessage::Landed { blocks: Vec::new(), bundles: vec![bundle] });
     node.say(&PeerMessage::BundleDone { bundle, exceptions: Vec::new() });
     assert_eq!(node.heard(), Some(PeerMessage::Finish));
-    node.say(&PeerMessage::Finished { durable: true, failures: Vec::new() });
+    node.say(&PeerMessage::Finished { durable: true });
     node.tell(0, Tell::Ended(Ended { durable: true, ..Ended::default() }));
     (entry, named[fingerprint_bytes..attributes_end].to_vec(), content)
 }
 
-fn assert_whole(report: &Report) {
-    assert_eq!((&report.error, report.counts.files, report.counts.failed), (&None, 1, 0));
-    assert_eq!((&report.unkept_attributes, report.durable), (&None, Some(true)));
-}
-
+/// A store that has attributes of kinds which only it knows: a sender passes them on.
 #[test]
-fn version_3_and_version_4_copy_to_each_other() {
-    let _watch = Watch::start();
-    for version in [BEFORE, BEFORE + 1] {
-        let sandbox = Sandbox::new();
-        let node = FakeNode::start(move |node| {
-            node.version = version;
-            let mut stream = node.begin();
-            bundle(&mut stream, 1, &[Entry::File(b"f", CONTENT)]);
-            assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() }));
-            node.say(&PeerMessage::Finish);
-            assert!(matches!(node.heard(), Some(PeerMessage::Finished { durable: true, .. })));
-            let ended = Ended { files: 1, bytes: CONTENT.len() as u64, durable: true, ..Ended::default() };
-            node.tell(0, Tell::Ended(ended));
-        });
-        let report = pull(&node, "/f", &sandbox);
-        node.join();
-        assert_whole(&report);
-        let file = sandbox.root().join("f");
-        assert_eq!(std::fs::read(&file).unwrap(), CONTENT);
-
-        let node = FakeNode::start(move |node| {
-            (node.version, node.kind) = (version, None);
-            let (entry, block, content) = receive_file(node);
-            assert_eq!((block, content), (Vec::new(), CONTENT.to_vec()));
-            assert!(version > BEFORE || !entry.fingerprinted, "version {version} has no word for a fingerprint");
-        });
-        let report = push(&file, &node, "/copy", CopyOptions::default());
-        node.join();
-        assert_whole(&report);
-    }
-}
-
-/// A store that has attributes of kinds which only it knows: a sender passes them on, and to a receiver of a version
-/// that has no words for them it says nothing of them and reports that they were not kept.
-#[test]
-fn attributes_of_a_source_reach_version_4_and_are_told_as_not_kept_by_version_3() {
+fn attributes_of_a_source_are_passed_on_whatever_they_are() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
     let file = sandbox.outside().join("canary");
@@ -202,24 +160,16 @@ fn attributes_of_a_source_reach_version_4_and_are_told_as_not_kept_by_version_3(
         Copy::start(CopyRequest { sources, destination: to, options: CopyOptions::default() }, &context).wait();
     assert_eq!((&report.error, report.counts.files), (&None, 1));
     assert!(store.set_other_attributes(b"d/canary", others(&[700, 701])));
-    for version in [BEFORE, BEFORE + 1] {
-        let wanted = content.clone();
-        let node = FakeNode::start(move |node| {
-            (node.version, node.kind) = (version, None);
-            let (entry, block, content) = receive_file(node);
-            let told = if version > BEFORE { encode(&others(&[700, 701])) } else { Vec::new() };
-            assert_eq!((block, content), (told, wanted), "version {version}: {entry:?}");
-        });
-        let report = push_from_store(Arc::new(store.clone()), b"d/canary", &node, "/copy");
-        node.join();
-        assert_eq!((&report.error, report.counts.files, report.counts.failed), (&None, 1, 0), "version {version}");
-        // A receiver that was told of them reports by itself what it has not kept: this one says nothing.
-        let unkept = (version == BEFORE).then(|| (1, b"copy".to_vec(), vec![700, 701]));
-        let told = report
-            .unkept_attributes
-            .map(|unkept| (unkept.count, unkept.path, unkept.kinds.keys().map(|kind| kind.0).collect::<Vec<_>>()));
-        assert_eq!(told, unkept, "version {version}");
-    }
+    let node = FakeNode::start(move |node| {
+        node.kind = None;
+        let (entry, block, told) = receive_file(node);
+        assert_eq!((block, told), (encode(&others(&[700, 701])), content), "{entry:?}");
+    });
+    let report = push_from_store(Arc::new(store.clone()), b"d/canary", &node, "/copy");
+    node.join();
+    assert_eq!((&report.error, report.counts.files, report.counts.failed), (&None, 1, 0));
+    // A receiver that was told of them reports by itself what it has not kept: this one says nothing.
+    assert_eq!(report.unkept_attributes, None);
 }
 
 /// Whatever is in a block, a receiver reads no further than its header said, keeps nothing of the bundle,

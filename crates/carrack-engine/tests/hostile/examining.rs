@@ -1,8 +1,8 @@
-//! Hosts that are examined and do not play along: too old for it, or telling without end.
+//! Hosts that are examined and do not play along: telling without end.
 
 use carrack_core::evidence::EvidenceText;
 use carrack_core::limits;
-use carrack_core::report::{ErrorCode, Reason};
+use carrack_core::report::ErrorCode;
 use carrack_core::request::EndOptions;
 use carrack_core::wire::control::raw::{Ask, Counted, EvidenceItem, EvidencePage, Tell};
 use carrack_engine::Context;
@@ -17,21 +17,6 @@ fn examine(node: FakeNode) -> HostEvidence {
     let said = host(place, &Context::default(), &|_| ()).unwrap();
     node.join();
     said
-}
-
-#[test]
-fn host_that_is_too_old_to_be_examined_is_told_so_and_asked_for_nothing() {
-    let _watch = Watch::start();
-    let node = FakeNode::start(|node| {
-        node.version = 4;
-        while let Some((request, ask)) = node.next() {
-            assert!(!matches!(ask, Ask::Evidence(_)), "{ask:?}");
-            let Some(answer) = node.honest(&ask) else { return };
-            node.tell(request, answer);
-        }
-    });
-    let why = examine(node).evidence.expect_err("it cannot do that");
-    assert_eq!((why.code, why.reason), (ErrorCode::VersionMismatch, Some(Reason::TooOldForEvidence)), "{why:?}");
 }
 
 #[test]

@@ -38,8 +38,6 @@ pub struct Conversation {
     hearing: Arc<Mutex<()>>,
     key: Key,
     session: Option<SessionKey>,
-    /// The protocol version that it claims to speak.
-    pub version: u32,
     /// What is under the paths that it is asked about.
     pub kind: Option<ItemKind>,
     /// All that it was asked.
@@ -144,8 +142,8 @@ fn converse(listener: &TcpListener, key: Key, play: Play) {
     let (asked, peer) = read_all(reader, writer.clone(), Arc::clone(&hearing));
     // On the node's one port.
     let data = listener.try_clone().unwrap();
-    let (version, kind, seen) = (PROTOCOL_VERSION, Some(ItemKind::File), Vec::new());
-    let mut conversation = Conversation { writer, asked, peer, data, hearing, key, session: None, version, kind, seen };
+    let (kind, seen) = (Some(ItemKind::File), Vec::new());
+    let mut conversation = Conversation { writer, asked, peer, data, hearing, key, session: None, kind, seen };
     play(&mut conversation);
     // A moment for the last words to leave; then the connection is closed.
     conversation.drain();
@@ -206,7 +204,7 @@ impl Conversation {
     /// The answer that an honest node gives, as far as there is one before a transfer begins.
     pub fn honest(&mut self, ask: &Ask) -> Option<Tell> {
         Some(match ask {
-            Ask::Hello(_) => Tell::Welcome(Welcome { version: self.version, processors: 1, ..Welcome::default() }),
+            Ask::Hello(_) => Tell::Welcome(Welcome { version: PROTOCOL_VERSION, processors: 1, ..Welcome::default() }),
             Ask::Inspect(paths) => {
                 let kind = self.kind.map_or(0, ItemKind::number);
                 let facts = PathFacts { kind, size: 5, inode: 1, resolved: b"/f".to_vec(), ..PathFacts::default() };

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use carrack_core::report::ErrorCode;
 use carrack_core::wire::control::raw::{Ask, Dial};
 use carrack_engine::testing::net::dial_rule::{DialRule, Network};
-use carrack_engine::testing::net::tls::{ALPN_CONTROL, ALPN_DATA, ALPN_DATA_ASKED, Key, ReadState, Tls, server_config};
+use carrack_engine::testing::net::tls::{ALPN_CONTROL, ALPN_DATA, Key, ReadState, Tls, server_config};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::AlwaysResolvesServerRawPublicKeys;
@@ -29,7 +29,7 @@ fn signing(key: &Key) -> Arc<dyn SigningKey> {
 fn tls(shown: &Key, own: &Key) -> Tls {
     let public = signing(shown).public_key().unwrap().to_vec();
     let certified = CertifiedKey::new(vec![CertificateDer::from(public)], signing(own));
-    let mut config = server_config(own, &[ALPN_CONTROL, ALPN_DATA, ALPN_DATA_ASKED]).unwrap();
+    let mut config = server_config(own, &[ALPN_CONTROL, ALPN_DATA]).unwrap();
     config.cert_resolver = Arc::new(AlwaysResolvesServerRawPublicKeys::new(Arc::new(certified)));
     Tls::server(config).unwrap()
 }

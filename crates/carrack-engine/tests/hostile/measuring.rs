@@ -1,9 +1,9 @@
-//! Measurements of the path to a node: how long one may take, and ends that are too old for it.
+//! Measurements of the path to a node: how long one may take.
 
 use std::time::{Duration, Instant};
 
 use carrack_core::location::{Location, NodeAddress, SyntheticKind};
-use carrack_core::report::{ErrorCode, Reason, Side};
+use carrack_core::report::ErrorCode;
 use carrack_core::request::{CopyOptions, CopyRequest};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::raw::{Ask, Empty, Tell};
@@ -11,7 +11,6 @@ use carrack_engine::node::{Measure, Node, NodeConfig};
 use carrack_engine::testing::net::dial_rule::DialRule;
 use carrack_engine::{Context, Copy};
 
-use crate::fake_node::FakeNode;
 use crate::sandbox::{Sandbox, directory, node_config};
 use crate::session::{Session, receive_into};
 use crate::watch::Watch;
@@ -47,31 +46,6 @@ fn measurement_is_ended_by_the_node_when_its_time_is_over() {
     node.stop();
     node.wait();
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
-}
-
-/// The message names the end that cannot do it.
-#[test]
-fn end_that_is_too_old_to_measure_is_named_and_asked_for_nothing() {
-    let _watch = Watch::start();
-    let sandbox = Sandbox::new();
-    let here = Location::Local(sandbox.root().as_os_str().as_encoded_bytes().to_vec());
-    for side in [Side::Source, Side::Destination] {
-        let node = FakeNode::start(|node| {
-            node.version = 4;
-            while let Some((request, ask)) = node.next() {
-                assert!(!matches!(ask, Ask::Begin(_)), "{ask:?}");
-                let Some(answer) = node.honest(&ask) else { return };
-                node.tell(request, answer);
-            }
-        });
-        let there = node.at("/");
-        let (source, destination) = if side == Side::Source { (&there, &here) } else { (&here, &there) };
-        let report = copy(source.synthetic(ENDLESS), destination.synthetic(SyntheticKind::Memory));
-        let error = report.error.expect("it cannot do that");
-        node.join();
-        assert_eq!((error.code, error.side), (ErrorCode::VersionMismatch, side), "{error:?}");
-        assert!(error.reason == Some(Reason::TooOldToMeasure) && error.message().contains("is too old"), "{error:?}");
-    }
 }
 
 /// The way is that of a measurement, and nobody else's.

@@ -103,8 +103,9 @@ fn link_made_before_is_not_followed() {
         assert_link_refused(&ItemResult::Failed(why));
         session.say(&directories(&[b"x/private", b"x"]));
         session.say(&PeerMessage::Finish);
-        let PeerMessage::Finished { failures, .. } = session.heard() else { panic!() };
+        let PeerMessage::DirectoriesFailed(failures) = session.heard() else { panic!() };
         assert_eq!(failures.len(), 2, "{failures:?}");
+        assert!(matches!(session.heard(), PeerMessage::Finished { .. }));
         session.ended().unwrap();
         session.leave().unwrap();
         sandbox.assert_untouched();

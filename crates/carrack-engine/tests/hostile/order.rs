@@ -38,7 +38,7 @@ fn unknown_types() {
         PeerMessage::SendAgain { item: ItemId(1), offset: 0 },
         PeerMessage::Done { item: ItemId(1), result: ItemResult::Published },
         PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() },
-        PeerMessage::Finished { durable: true, failures: Vec::new() },
+        PeerMessage::Finished { durable: true },
     ];
     for message in wrong_role {
         let failure = refused(&sandbox, |session| session.say(&message));
@@ -57,13 +57,10 @@ fn question(index: u32, path: &[u8]) -> QueryItem {
 fn earlier_attempts_that_there_are_not() {
     let _watch = Watch::start();
     let sandbox = Sandbox::new();
-    for message in [
-        PeerMessage::Confirm { item: ItemId(1), first: 0, count: 1 },
-        PeerMessage::Query { bundle: BundleId(1), items: vec![question(0, b"f")] },
-    ] {
-        let failure = refused(&sandbox, |session| session.say(&message));
-        assert_violation(&failure, "an earlier attempt that there is not");
-    }
+    let failure = refused(&sandbox, |session| {
+        session.say(&PeerMessage::Confirm { item: ItemId(1), first: 0, count: 1 });
+    });
+    assert_violation(&failure, "which are not held");
     for message in [
         PeerMessage::Held { item: ItemId(1), first: 0, digests: vec![BlockDigest::default()] },
         PeerMessage::Known { bundle: BundleId(1), items: Vec::new() },
@@ -169,7 +166,8 @@ fn wrong_digests_get_no_name() {
     assert_eq!(session.heard(), PeerMessage::SendAgain { item: ItemId(1), offset: 0 });
     block(&mut stream, 1, 0, b"bytes", true);
     session.say(&PeerMessage::Complete { item: ItemId(1), size: 5, digest: Some([9; 32]) });
-    assert_eq!(session.heard(), PeerMessage::Done { item: ItemId(1), result: ItemResult::Mismatch });
+    let PeerMessage::Done { item: ItemId(1), result: ItemResult::Again(why) } = session.heard() else { panic!() };
+    assert_eq!(why.code, ErrorCode::DigestMismatch);
     stream.meta(&[&Header::Bundle { bundle: BundleId(2), entries: 1 }.encode()]).unwrap();
     let (kind, path_bytes) = (EntryKind::File, 1);
     let entry = EntryHeader {

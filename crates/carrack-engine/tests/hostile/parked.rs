@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use carrack_core::wire::PROTOCOL_VERSION;
 use carrack_core::wire::control::raw::*;
 
 use crate::sandbox::{Sandbox, directory};
@@ -101,7 +100,7 @@ fn cut_while_parked(is_noticed: bool) {
     let dial = Dial { session, addresses, pin, count: STREAMS as u32, timeout_ms: 5000, ..Dial::default() };
     sender.request(Ask::Dial(dial)).unwrap();
     let rate_limit = BLOCKS_A_SECOND * u64::from(BLOCK);
-    let options = Some(Options { version: PROTOCOL_VERSION, rate_limit, ..options() });
+    let options = Some(Options { rate_limit, ..options() });
     receiver.request(Ask::Begin(Begin { options: options.clone(), ..receive_into(b"") })).unwrap();
     let role = Role::Send(SendRole { sources: vec![Source::default()], known: false });
     sender.request(Ask::Begin(Begin { options, role: Some(role) })).unwrap();

@@ -1,5 +1,5 @@
-//! Ranges of files over the control connection: a node that answers with other bytes than were asked for, one that is
-//! too old to be asked, a client that stops in the midst, and one with a grant.
+//! Ranges of files over the control connection: a node that answers with other bytes than were asked for, a client that
+//! stops in the midst, and one with a grant.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -147,25 +147,6 @@ fn reading_takes_the_bytes_that_were_asked_for_and_no_others() {
         node.leave();
     });
     assert_eq!(why.unwrap_err().code, ErrorCode::ConnectionLost);
-}
-
-#[test]
-fn reading_is_not_asked_of_the_version_before() {
-    let _watch = Watch::start();
-    let node = FakeNode::start(|node| {
-        node.version = 5;
-        while let Some((request, ask)) = node.next() {
-            assert!(!matches!(ask, Ask::Read(_)), "{ask:?}");
-            let Some(answer) = node.honest(&ask) else { return };
-            node.tell(request, answer);
-        }
-    });
-    let mut files = Files::open(&node.at("/f"), &EndOptions::default(), &Context::default(), &|_| {}).unwrap();
-    let refused = files.read(b"/f", RANGE, &mut |_| panic!("nothing was asked")).unwrap_err();
-    drop(files);
-    node.join();
-    assert_eq!(refused.code, ErrorCode::VersionMismatch);
-    assert!(refused.message().contains("is too old: it cannot read a range of a file"), "{refused:?}");
 }
 
 /// More than may wait on both sides and in the sockets.

@@ -358,9 +358,11 @@ fn lengths_and_noise_on_data() {
     let failure = failed_pull(&sandbox, |node| {
         let stream = node.begin();
         let _ = (&*stream.socket()).write_all(&[0xa5; 1000]);
-        node.until_failed();
+        // The receiver gives the stream up, and waits for another, which never comes: the node leaves.
+        let _ = std::io::copy(&mut &*stream.socket(), &mut std::io::sink());
+        node.leave();
     });
-    assert!(matches!(failure.code, ErrorCode::ProtocolViolation | ErrorCode::ConnectionLost), "{failure:?}");
+    assert_eq!(failure.code, ErrorCode::ConnectionLost, "{failure:?}");
 }
 
 #[test]
@@ -491,7 +493,7 @@ fn receiver_may_end_long_after_its_sender() {
         stream.meta(&mut vec![0; before_content + b"bytes".len() + TRAILER_BYTES]).unwrap();
         node.say(&PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() });
         assert_eq!(node.heard(), Some(PeerMessage::Finish));
-        node.say(&PeerMessage::Finished { durable: true, failures: Vec::new() });
+        node.say(&PeerMessage::Finished { durable: true });
         let (request, ask) = node.next().expect("a word");
         assert!(matches!(ask, Ask::Cancel(_)), "{ask:?}");
         node.tell(request, Tell::Done(Counted::default()));

@@ -1,10 +1,11 @@
 //! A hostile command, and sender, in conversation with a real agent that is set up as a node sets it up.
 
+use carrack_engine::sync::lock;
 use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -52,12 +53,12 @@ pub struct Session {
 
 /// Options that an honest command could send.
 pub fn options() -> Options {
-    Options { block_bytes: BLOCK, blake3: true, streams: 4, ..Options::default() }
+    Options { block_bytes: BLOCK, blake3: true, streams: 4, version: PROTOCOL_VERSION, ..Options::default() }
 }
 
 /// The same, verified by XXH3-128.
 pub fn xxh128() -> Options {
-    Options { blake3: false, xxh128: true, version: PROTOCOL_VERSION, ..options() }
+    Options { blake3: false, xxh128: true, ..options() }
 }
 
 /// To receive into a directory of the agent.
@@ -176,7 +177,7 @@ impl Session {
         let read = move || {
             let _ = opened.recv();
             let _ = reading.read_all(reader, &mut |channel, payload| {
-                heard.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&payload);
+                lock(&heard).extend_from_slice(&payload);
                 match channel {
                     Channel::CONTROL => drop(tell.send(FromAgent::from_bytes(&payload).unwrap())),
                     Channel::PEER => {
@@ -325,7 +326,7 @@ impl Session {
     pub fn leave(self) -> Result<(), Failure> {
         self.writer.close();
         let result = self.agent.join().expect("the agent does not panic");
-        let everything = self.everything.lock().unwrap_or_else(PoisonError::into_inner);
+        let everything = lock(&self.everything);
         assert!(!everything.windows(CANARY.len()).any(|window| window == CANARY), "a canary's content was told");
         result
     }

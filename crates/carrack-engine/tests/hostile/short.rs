@@ -8,8 +8,8 @@ use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::raw::*;
 
 use crate::fake_node::{FakeNode, IMPATIENT, pull_tuned};
+use crate::refusing::send_file;
 use crate::sandbox::Sandbox;
-use crate::version1::send_file;
 use crate::watch::Watch;
 
 /// Pulls one small file; how often its node was asked for its clock.

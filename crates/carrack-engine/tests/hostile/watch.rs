@@ -1,6 +1,7 @@
 //! What every test is watched for: panics in threads of the product, hanging, memory.
 
-use std::sync::{Mutex, MutexGuard, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc};
+use carrack_engine::sync::{lock, unpoisoned};
+use std::sync::{Mutex, MutexGuard, Once, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc};
 use std::time::Duration;
 
 /// Panics in threads that no test has named: those of the product.
@@ -20,7 +21,7 @@ pub struct Watch {
 }
 
 fn panics() -> MutexGuard<'static, Vec<String>> {
-    PANICS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&PANICS)
 }
 
 fn record_panics() {
@@ -54,14 +55,14 @@ impl Watch {
     /// For a test that may run beside others.
     pub fn start() -> Self {
         record_panics();
-        let others = MEMORY.read().unwrap_or_else(PoisonError::into_inner);
+        let others = unpoisoned(MEMORY.read());
         Self { _done: watchdog(), _others: Some(others), alone: None }
     }
 
     /// For a test during which memory may not grow by more than 64 MB.
     pub fn memory() -> Self {
         record_panics();
-        let alone = MEMORY.write().unwrap_or_else(PoisonError::into_inner);
+        let alone = unpoisoned(MEMORY.write());
         // proc(5): 5 resets the peak.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
         let before = status_kb("VmHWM:");

@@ -1,5 +1,6 @@
 //! What the kernel asks, answered from the backing directory, with the faults in between.
 
+use carrack_sys::sync::lock;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, OpenOptions};
@@ -54,7 +55,7 @@ impl Operations {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.inner)
     }
 
     fn path(&self, number: INodeNo) -> PathBuf {

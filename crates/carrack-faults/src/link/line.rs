@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::chance::Chance;
+use carrack_core::chance::Chance;
 
 use super::flows::Flows;
 use super::packet::{PACKET_BYTES_MAX, Shape};

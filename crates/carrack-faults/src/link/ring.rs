@@ -75,7 +75,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chance::Chance;
+    use carrack_core::chance::Chance;
 
     /// Against a plain queue: what goes in comes out, whole and in order, and a ring that is
     /// nearly empty takes everything.

@@ -1,5 +1,5 @@
 // Shapes of the API's documents that the page reads; the description at /api/v1/openapi.json is what holds.
-/** @typedef {{code: string, side: string, why: string, retryable: boolean, hints?: string[]}} Failure */
+/** @typedef {{code: string, side: string, why: string, retryable: "yes"|"no", hints?: string[]}} Failure */
 /** @typedef {{now?: number, five_minutes?: number, all?: number}} Rates bytes a second */
 /**
  * @typedef {object} Progress

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 
 use super::Api;
-use super::admit::Known;
+use super::caller::Known;
 use super::extract::{Body, limit};
 use super::problem::{ApiError, Done};
 use super::tasks::{Wish, narrow, sees};

@@ -1,61 +1,24 @@
 //! Who calls: the account behind the Unix socket, or whoever a token or a session belongs to. Everything that this
 //! layer does not know as open is closed until somebody is known.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::caller::{COOKIE, CSRF, Known, Peer, bearer, unauthenticated};
 use super::noted::Noted;
 use super::problem::{ApiError, Done};
 use super::{Api, LOCAL_USER};
-use crate::clock::Moment;
 use crate::identity::{Caller, ShownToken};
 use crate::ledger::LedgerError;
-use crate::model::{KnownBy, ProblemCode, Role, User};
+use crate::model::{KnownBy, ProblemCode, Role};
 
-/// The cookie of a session. Browsers keep the prefix's promise: set by this host alone, over TLS, for every path.
-pub(super) const COOKIE: &str = "__Host-carrack";
-/// The header that a change needs beside the cookie.
-pub(super) const CSRF: &str = "x-carrack-csrf";
 /// A token's last use is noted to the minute.
 const USED_AGAIN: i64 = 60_000_000;
-
-/// Where a connection comes from.
-#[derive(Clone)]
-pub enum Peer {
-    /// A process of this host, of this account.
-    Account(u32),
-    /// Another host, or this one over TCP.
-    Address {
-        /// Its address, or that which a listed proxy has told.
-        address: IpAddr,
-        /// Called once the client has proved who it is: it is a stranger no more.
-        admit: Arc<dyn Fn() + Send + Sync>,
-        /// It came by a listed proxy.
-        by_proxy: bool,
-    },
-}
-
-impl Peer {
-    /// The address, where there is one.
-    pub fn address(&self) -> Option<IpAddr> {
-        if let Self::Address { address, .. } = self { Some(*address) } else { None }
-    }
-}
-
-impl std::fmt::Debug for Peer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Account(account) => write!(f, "account {account}"),
-            Self::Address { address, .. } => write!(f, "{address}"),
-        }
-    }
-}
 
 /// The paths that anybody may ask for: method and path, nothing below them.
 const OPEN: [(Method, &str); 5] = [
@@ -69,28 +32,6 @@ const OPEN: [(Method, &str); 5] = [
 /// Whether a route answers whoever asks.
 pub(super) fn is_open(method: &Method, path: &str) -> bool {
     OPEN.iter().any(|(open, at)| open == method && *at == path)
-}
-
-/// By what the caller is known, for handlers that say it or end it.
-#[derive(Clone)]
-pub(super) struct Known {
-    pub caller: Arc<Caller>,
-    /// The second proof of the session, where it came by a cookie.
-    pub csrf: Option<String>,
-    /// What the handler tells for the audit.
-    pub noted: Noted,
-}
-
-/// The caller, in a handler.
-impl<S: Send + Sync> FromRequestParts<S> for Known {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        // Without it a route would be open that is not in the list.
-        let mut known = parts.extensions.get::<Self>().cloned().ok_or_else(unauthenticated)?;
-        known.noted = parts.extensions.get().cloned().unwrap_or_default();
-        Ok(known)
-    }
 }
 
 /// Stands before every route.
@@ -109,12 +50,6 @@ pub(super) async fn admit(State(api): State<Arc<Api>>, request: Request, next: N
         }
         Err(error) => error.into_response(),
     }
-}
-
-pub(super) fn unauthenticated() -> ApiError {
-    let detail = "nobody is known by what the request shows";
-    ApiError::new(StatusCode::UNAUTHORIZED, ProblemCode::Unauthenticated, detail)
-        .hint("show a token: Authorization: Bearer carrack_…; `carrack login` gets one")
 }
 
 async fn who(api: &Arc<Api>, request: &Parts) -> Done<Known> {
@@ -140,17 +75,6 @@ async fn who(api: &Arc<Api>, request: &Parts) -> Done<Known> {
         return Err(ApiError::new(StatusCode::FORBIDDEN, ProblemCode::CsrfMissing, detail));
     }
     Ok(Known { caller: Arc::new(caller), csrf: Some(csrf), noted: Noted::default() })
-}
-
-/// `Authorization: Bearer TOKEN`; none for anything else, and for two of them.
-pub(super) fn bearer(headers: &HeaderMap) -> Option<ShownToken> {
-    let mut all = headers.get_all(header::AUTHORIZATION).iter();
-    let (value, more) = (all.next()?, all.next());
-    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-    if more.is_some() || !scheme.eq_ignore_ascii_case("bearer") {
-        return None;
-    }
-    ShownToken::parse(token.trim())
 }
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {
@@ -216,20 +140,4 @@ fn by_account(api: &Api, account: u32) -> Done<Caller> {
             Err(ApiError::new(StatusCode::UNAUTHORIZED, ProblemCode::Unauthenticated, detail).hint(hint))
         }
     }
-}
-
-/// Whether a caller who was known a while ago is still let in: their token was not revoked, and has not expired. For
-/// answers that last.
-pub(super) async fn is_still_known(api: &Arc<Api>, caller: &Arc<Caller>) -> bool {
-    let caller = Arc::clone(caller);
-    let known = api.run(move |api| {
-        let Some(token) = &caller.token else {
-            let is_same = |user: &User| user.enabled && user.role == caller.role;
-            return Ok(caller.runs_service || is_same(&api.ledger.user(&caller.user)?.user));
-        };
-        let (row, _, user) = api.ledger.token(token)?;
-        let now: Moment = api.now();
-        Ok(user.enabled && user.role == caller.role && row.expires.is_none_or(|expires| expires > now))
-    });
-    known.await.unwrap_or(false)
 }

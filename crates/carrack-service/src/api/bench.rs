@@ -10,7 +10,7 @@ use carrack_core::failure::Side;
 use carrack_core::words::shell_word;
 
 use super::Api;
-use super::admit::Known;
+use super::caller::Known;
 use super::endpoints::{changeable, event, visible};
 use super::extract::PathOf;
 use super::problem::{ApiError, Done};

@@ -1,7 +1,8 @@
 //! Bodies of requests in memory: all of them together have a budget, and so has each caller. A body gets its part
 //! before it is read, and gives it back when its request is answered.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use carrack_engine::sync::lock;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Json;
@@ -14,16 +15,12 @@ use axum::response::Response;
 use hyper::body::Body as _;
 
 use super::Api;
-use super::admit::Known;
-use super::documents::{Document, SMALL_BYTES, TASK_BYTES};
+use super::caller::{Known, unauthenticated};
+use super::documents::{DOCUMENT_FACTOR, Document, SMALL_BYTES};
 use super::problem::{ApiError, Done};
 use super::shares::{Holder, Share, Shares};
 use crate::model::ProblemCode;
 
-/// For all bodies, with what is made of them: one of the longest tasks, and 16 MiB for others.
-pub(super) const BUDGET: usize = 2 * DOCUMENT_FACTOR * TASK_BYTES + (16 << 20);
-/// A document takes its text, and what it says beside it.
-const DOCUMENT_FACTOR: usize = 4;
 /// What a document may say: its commas and colons. Small ones are those that take most memory for their text.
 const VALUES_MAX: usize = 400_000;
 /// How long a request waits for memory.
@@ -51,7 +48,7 @@ pub(super) async fn reserve(shares: &Arc<Shares>, extensions: &Extensions, bytes
     })?;
     // Without a place to keep it, it would be given back while the body is there.
     let held = extensions.get::<Held>().ok_or_else(|| ApiError::internal("a body is read that nobody counts"))?;
-    held.0.lock().unwrap_or_else(PoisonError::into_inner).push(share);
+    lock(&held.0).push(share);
     Ok(())
 }
 
@@ -63,7 +60,7 @@ pub(super) async fn document<T: Document>(api: &Arc<Api>, request: Request) -> D
         return Err(too_large());
     }
     if let (Some(action), true) = (T::ACTION, declared.is_none_or(|length| length > SMALL_BYTES)) {
-        let known = parts.extensions.get::<Known>().ok_or_else(super::admit::unauthenticated)?;
+        let known = parts.extensions.get::<Known>().ok_or_else(unauthenticated)?;
         api.check_anywhere(&known.caller, &action)?;
     }
     reserve(&api.bodies, &parts.extensions, DOCUMENT_FACTOR * declared.unwrap_or(T::BYTES)).await?;
@@ -125,6 +122,7 @@ fn sentence(told: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::documents::{BODIES_BUDGET, TASK_BYTES};
 
     #[test]
     fn body_that_is_refused_is_told_by_its_field_and_a_sentence() {
@@ -138,7 +136,7 @@ mod tests {
 
     #[test]
     fn budget_has_room_for_the_longest_task_and_leaves_as_much_for_others() {
-        let shares = Shares::new(BUDGET);
+        let shares = Shares::new(BODIES_BUDGET);
         let (one, other) = (Holder::User("one".to_owned()), Holder::User("other".to_owned()));
         let large = shares.take(&one, DOCUMENT_FACTOR * TASK_BYTES);
         assert!(large.is_some() && shares.take(&one, DOCUMENT_FACTOR * TASK_BYTES).is_none());

@@ -16,6 +16,10 @@ pub(super) const SMALL_BYTES: usize = 256 << 10;
 const LOGIN_BYTES: usize = 4 << 10;
 /// A task with ten thousand pairs.
 pub(super) const TASK_BYTES: usize = 16 << 20;
+/// A document takes its text, and what it says beside it.
+pub(super) const DOCUMENT_FACTOR: usize = 4;
+/// For all bodies, with what is made of them: one of the longest tasks, and 16 MiB for others.
+pub(super) const BODIES_BUDGET: usize = 2 * DOCUMENT_FACTOR * TASK_BYTES + (16 << 20);
 /// Ten thousand paths, or the digests of the blocks of a large file.
 const LIST_BYTES: usize = 4 << 20;
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Api;
-use super::admit::Known;
+use super::caller::Known;
 use super::extract::{Body, PathOf, QueryOf, etag, if_match, limit, paged};
 use super::problem::{ApiError, Done};
 use crate::identity::{Action, Caller, Object, ScopePath, Verdict, may, name_fault};

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use utoipa::IntoParams;
 
 use super::Api;
-use super::admit::{Known, is_still_known};
+use super::caller::Known;
 use super::extract::{PathOf, QueryOf, limit};
 use super::problem::{ApiError, Done};
 use super::stream::{Pieces, channel};
@@ -199,7 +199,7 @@ async fn follow(api: &Arc<Api>, caller: &Arc<Caller>, mut filter: EventFilter, p
         }
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
-            if !is_still_known(api, caller).await {
+            if !api.is_still_known(caller).await {
                 return;
             }
         }

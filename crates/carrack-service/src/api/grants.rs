@@ -17,7 +17,7 @@ use carrack_core::grant::{self, Claims, GrantId, GrantKey, Right, Rights, claims
 use carrack_core::pin::format_pin;
 
 use super::Api;
-use super::admit::Known;
+use super::caller::Known;
 use super::extract::{Body, PathOf};
 use super::problem::{ApiError, Done};
 use crate::clock::Moment;

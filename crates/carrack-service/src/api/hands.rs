@@ -2,10 +2,11 @@
 //! work, and others where it is busy and the system gives them. Without more, work waits for its turn. (The pool of
 //! tokio panics where it gets no thread, and work that waits behind its own threads waits for ever.)
 
+use carrack_engine::sync::{lock, unpoisoned};
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use carrack_engine::threads;
@@ -99,7 +100,7 @@ impl Drop for Hands {
 
 impl HandsShared {
     fn lock(&self) -> MutexGuard<'_, HandsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn add_thread(self: &Arc<Self>, state: &mut HandsState) -> io::Result<()> {
@@ -124,7 +125,7 @@ impl HandsShared {
             }
             state.idle += 1;
             let waited = self.changed.wait_timeout_while(state, IDLE, |state| state.waiting.is_empty() && !state.over);
-            let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            let (woken, timeout) = unpoisoned(waited);
             state = woken;
             state.idle -= 1;
             if timeout.timed_out() && state.threads > 1 {

@@ -10,7 +10,8 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::admit::{Peer, bearer, is_open};
+use super::admit::is_open;
+use super::caller::{Peer, bearer};
 use super::problem::ApiError;
 use crate::model::ProblemCode;
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Api;
-use super::admit::{Known, is_still_known};
+use super::caller::Known;
 use super::extract::{PathOf, QueryOf, limit};
 use super::problem::{ApiError, Done};
 use super::stream::{Pieces, channel};
@@ -147,7 +147,7 @@ impl Source {
                 return;
             }
             let Some(cursor) = listed.next else { return };
-            if *self.api.stopping.borrow() || !is_still_known(&self.api, &self.known.caller).await {
+            if *self.api.stopping.borrow() || !self.api.is_still_known(&self.known.caller).await {
                 return;
             }
             let (task, states) = (self.task.clone(), self.states.clone());

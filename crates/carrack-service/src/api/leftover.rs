@@ -1,9 +1,10 @@
 //! What is left of a request's body when it has been answered. A client that still writes when its connection ends
 //! hears of a broken connection, and never reads why it was refused: so the rest is taken in first.
 
+use carrack_engine::sync::lock;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -49,7 +50,7 @@ impl Leftover {
     }
 
     fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut *self.body.lock().unwrap_or_else(PoisonError::into_inner)).poll_frame(context)
+        Pin::new(&mut *lock(&self.body)).poll_frame(context)
     }
 }
 
@@ -62,10 +63,10 @@ impl hyper::body::Body for Leftover {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.lock().unwrap_or_else(PoisonError::into_inner).is_end_stream()
+        lock(&self.body).is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.lock().unwrap_or_else(PoisonError::into_inner).size_hint()
+        lock(&self.body).size_hint()
     }
 }

@@ -9,7 +9,7 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::admit::{COOKIE, Known, Peer};
+use super::caller::{COOKIE, Known, Peer};
 use super::extract::Body;
 use super::noted::Noted;
 use super::problem::{ApiError, Done};

@@ -3,7 +3,7 @@
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, SecurityRequirement, Server};
 
-use super::admit::COOKIE;
+use super::caller::COOKIE;
 
 /// What stands around the paths.
 pub(super) fn frame() -> OpenApi {

@@ -2,7 +2,7 @@
 
 use axum::Json;
 
-use super::admit::Known;
+use super::caller::Known;
 use crate::model::{Problem, TaskOptionTable, task_options};
 
 /// Lists the options of a task: what each is called, what it does and which values it takes. Every caller may ask.

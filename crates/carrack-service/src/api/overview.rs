@@ -10,7 +10,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::Api;
-use super::admit::Known;
+use super::caller::Known;
 use super::extract::QueryOf;
 use super::problem::{ApiError, Done};
 use crate::clock::Moment;

@@ -12,7 +12,7 @@ use axum::{Router, http::Method};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::admit::Known;
+use super::caller::Known;
 use super::documents::TASK_BYTES;
 use super::extract::AnswerWithin;
 use super::host::OwnNames;

@@ -7,7 +7,7 @@ use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
-use super::admit::{Known, Peer};
+use super::caller::{Known, Peer};
 use super::extract::{Body, PathOf};
 use super::problem::{ApiError, Done};
 use super::{Api, login};

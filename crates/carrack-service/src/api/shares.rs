@@ -2,15 +2,16 @@
 //! others as they then hold. One alone gets half of it; a crowd of callers gets less each, and whoever comes next still
 //! gets something.
 
+use carrack_engine::sync::lock;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use super::admit::{Known, Peer};
+use super::caller::{Known, Peer};
 use crate::identity::network;
 
 /// Whom a share counts for.
@@ -97,7 +98,7 @@ impl Shares {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Holder, usize>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 }
 

@@ -10,7 +10,7 @@ use carrack_core::options::check_label;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::admit::Known;
+use super::caller::Known;
 use super::extract::{Body, MaybeBody, PathOf, QueryOf, etag, if_match, limit, paged};
 use super::problem::{ApiError, Done};
 use super::submit::submission_id;

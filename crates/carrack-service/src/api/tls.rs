@@ -1,12 +1,13 @@
 //! The certificate of the API's TLS: files of an operator, loaded again when they change, or one that the service signs
 //! itself and keeps in its state directory. Clients pin its public key.
 
+use carrack_engine::sync::unpoisoned;
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use rustls::crypto::aws_lc_rs as provider;
 use rustls::pki_types::pem::PemObject;
@@ -95,7 +96,7 @@ impl Certificate {
 
     /// SHA-256 of its public key: what clients pin.
     pub fn fingerprint(&self) -> [u8; 32] {
-        self.loaded.read().unwrap_or_else(PoisonError::into_inner).fingerprint
+        unpoisoned(self.loaded.read()).fingerprint
     }
 
     /// Loads the files again if they have changed; says whether. Where they cannot be used the one before stays.
@@ -103,12 +104,12 @@ impl Certificate {
     /// # Errors
     /// Every [`CertificateError`].
     pub fn reload(&self) -> Result<bool, CertificateError> {
-        let known = self.loaded.read().unwrap_or_else(PoisonError::into_inner).stamp;
+        let known = unpoisoned(self.loaded.read()).stamp;
         if stamp(&self.files)? == known {
             return Ok(false);
         }
         let loaded = load(&self.files)?;
-        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = loaded;
+        *unpoisoned(self.loaded.write()) = loaded;
         Ok(true)
     }
 
@@ -125,7 +126,7 @@ impl Certificate {
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.loaded.read().unwrap_or_else(PoisonError::into_inner).key))
+        Some(Arc::clone(&unpoisoned(self.loaded.read()).key))
     }
 }
 

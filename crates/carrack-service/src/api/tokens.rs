@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::admit::Known;
+use super::caller::Known;
 use super::extract::{Body, PathOf, QueryOf};
 use super::problem::{ApiError, Done};
 use super::{Api, LOCAL_USER};

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
-use super::admit::Known;
+use super::caller::Known;
 use super::extract::{Body, PathOf};
 use super::problem::{ApiError, Done};
 use super::{Api, LOCAL_USER};

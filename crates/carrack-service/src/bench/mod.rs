@@ -5,11 +5,12 @@
 mod kept;
 mod run;
 
+use carrack_engine::sync::lock;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ChildStdin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use carrack_engine::threads;
@@ -90,7 +91,7 @@ impl Benches {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Begins to measure the storage of a directory, and this host's processors.

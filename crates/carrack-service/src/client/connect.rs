@@ -1,8 +1,9 @@
 //! Connections of a client: to a Unix socket, by TLS to a pinned key, or in the clear to this host.
 
+use carrack_engine::sync::lock;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use carrack_engine::threads;
@@ -103,7 +104,7 @@ struct PinnedCertificate {
 impl PinnedCertificate {
     /// Why its handshake failed, where the key was the reason.
     fn why(&self, target: &Target) -> Option<ClientError> {
-        let shown = (*self.seen.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let shown = (*lock(&self.seen))?;
         let target = target.host_header();
         match self.pin {
             None => Some(ClientError::UnknownKey { target, shown }),
@@ -124,7 +125,7 @@ impl ServerCertVerifier for PinnedCertificate {
     ) -> Result<ServerCertVerified, rustls::Error> {
         let key = ParsedCertificate::try_from(end_entity)?.subject_public_key_info();
         let shown = sha256(&key);
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
+        *lock(&self.seen) = Some(shown);
         if self.pin == Some(shown) {
             return Ok(ServerCertVerified::assertion());
         }

@@ -1,5 +1,6 @@
 //! The link to one worker: requests go out with a number each, and parts of answers find their request by it.
 
+use carrack_engine::sync::lock;
 use std::collections::HashMap;
 use std::io;
 use std::net::Shutdown;
@@ -7,7 +8,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::pin;
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -94,7 +95,7 @@ impl Link {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Whether the worker takes requests.
@@ -110,7 +111,7 @@ impl Link {
     }
 
     fn child(&self) -> MutexGuard<'_, Option<Child>> {
-        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.child)
     }
 
     fn kill(&self) {

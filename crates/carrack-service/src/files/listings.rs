@@ -1,7 +1,8 @@
 //! The listings of all callers: which worker has which, and when they are dropped.
 
+use carrack_engine::sync::lock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use super::pool::{Kept, Lease};
@@ -57,7 +58,7 @@ impl Drop for Listing {
 
 impl Listings {
     fn all(&self) -> MutexGuard<'_, Vec<Listing>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.all)
     }
 
     /// Takes note of a new listing of a worker, and gives its identifier. Where its user has too many the one goes that

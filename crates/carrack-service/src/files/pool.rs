@@ -1,7 +1,8 @@
 //! All file workers of a service: who has which, and when they end.
 
+use carrack_engine::sync::lock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use super::FilesError;
@@ -75,7 +76,7 @@ struct Usage {
 
 impl Worker {
     fn usage(&self) -> MutexGuard<'_, Usage> {
-        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.usage)
     }
 
     /// Since when nobody uses it; none: somebody does.
@@ -188,7 +189,7 @@ impl Pool {
     }
 
     fn workers(&self) -> MutexGuard<'_, Vec<Arc<Worker>>> {
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.workers)
     }
 
     /// Lends the worker with this key. Where there is none it is started, with the order that `order` makes. It blocks

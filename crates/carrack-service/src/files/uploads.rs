@@ -1,10 +1,11 @@
 //! Uploads from the service's side: which there are, whose they are, and which are being published. What has to outlast
 //! the service stands in their spools; this is found again from there.
 
+use carrack_engine::sync::lock;
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use carrack_core::limits;
@@ -136,7 +137,7 @@ impl Uploads {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 
     fn spool(&self, id: &str) -> Spool {

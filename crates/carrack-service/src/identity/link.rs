@@ -1,8 +1,9 @@
 //! Login links: printed on the terminal of whoever starts the service, or made for a user; good for one login within a
 //! few minutes.
 
+use carrack_engine::sync::lock;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use data_encoding::BASE64URL_NOPAD;
@@ -35,7 +36,7 @@ impl LoginLinks {
     /// When the system gives no random bytes.
     pub fn make(&self, user: &str, now: Duration) -> io::Result<Secret> {
         let secret = BASE64URL_NOPAD.encode(&random::<32>()?);
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         open.retain(|link| link.until > now);
         // First those of the same user: nobody's links go because somebody else makes many.
         let of_user = |link: &Link| link.user == user;
@@ -54,7 +55,7 @@ impl LoginLinks {
     /// The user whose link this is. It works once.
     pub fn take(&self, shown: &Secret, now: Duration) -> Option<String> {
         let digest = sha256(shown.reveal().as_bytes());
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         open.retain(|link| link.until > now);
         let found = open.iter().position(|link| is_same(&link.digest, &digest))?;
         Some(open.remove(found).user)
@@ -62,7 +63,7 @@ impl LoginLinks {
 
     /// Forgets a user's links.
     pub fn forget(&self, user: &str) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         open.retain(|link| link.user != user);
     }
 }

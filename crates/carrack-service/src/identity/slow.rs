@@ -3,10 +3,11 @@
 //! outside it, so that a crowd does not lock the user out there. The tables are bounded; what has been quiet for
 //! longest is forgotten first.
 
+use carrack_engine::sync::lock;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// Failures that cost nothing: people mistype.
@@ -82,10 +83,6 @@ impl Slow {
         make_room(&mut logins, |last| *last);
         logins.insert(key, now);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Forgets the oldest row of a table that is full.

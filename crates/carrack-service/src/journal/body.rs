@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use carrack_core::report::ItemKind;
 use prost::Message;
 
+use super::format::{BODY_BYTES_MAX, HEAD_BYTES};
 use super::record::{AttemptEnd, EndCounts, EndKind, Item, PairEnd, Record, Sample};
-use super::{BODY_BYTES_MAX, HEAD_BYTES};
 use crate::clock::Moment;
 use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};
 

@@ -23,7 +23,7 @@ pub enum JournalError {
         /// Where the bytes begin that are no record.
         offset: u64,
     },
-    /// The file is of another program, or of a later version of this one.
+    /// The file is of another program, or of another version of this one.
     Foreign {
         /// The file.
         path: PathBuf,
@@ -49,7 +49,7 @@ impl fmt::Display for JournalError {
             Self::Call { call, path, source } => write!(f, "{}: {call}: {source}", path.display()),
             Self::Damaged { path, offset } => write!(f, "{}: the record at {offset} is damaged", path.display()),
             Self::Foreign { path } => {
-                write!(f, "{}: is no journal, or one of a later version of this program", path.display())
+                write!(f, "{}: is no journal, or one of another version of this program", path.display())
             }
         }
     }

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::error::JournalError;
+use super::format::{FAILED, JOURNAL};
 use super::reader::{Reader, read_at_most};
 use super::record::{Item, Record};
 use super::withdrawn::Withdrawn;
-use super::{FAILED, JOURNAL};
 use crate::model::ItemState;
 
 /// A mark is kept for so many items that pass.

@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::Path;
 
 use super::error::JournalError;
+use super::format::{FAILED, JOURNAL};
 use super::reader::Reader;
 use super::record::{Item, Record};
 use super::withdrawn::Withdrawn;
-use super::{FAILED, JOURNAL};
 use crate::model::ItemState;
 
 /// Which items are meant.

@@ -10,6 +10,7 @@
 
 mod body;
 mod error;
+mod format;
 mod index;
 mod items;
 mod reader;
@@ -18,26 +19,13 @@ mod withdrawn;
 mod writer;
 
 pub use error::JournalError;
+pub use format::{FAILED, JOURNAL};
 pub use index::{ItemIndex, ItemQuery, ItemWindow};
 pub use items::{Cursor, ItemFilter, ItemPage, each_item, items};
 pub use reader::Reader;
 pub use record::{AttemptEnd, EndCounts, EndKind, Item, PairEnd, Record, Sample};
 pub use withdrawn::Withdrawn;
 pub use writer::{Recovered, Writer, recover};
-
-/// All that is told, below a task's directory.
-pub const JOURNAL: &str = "journal";
-/// Items that failed.
-pub const FAILED: &str = "failed";
-
-/// The first bytes of a file: its format, and the version of that.
-const MAGIC: &[u8; 8] = b"CRKJRNL1";
-/// Bytes before a record's body.
-const HEAD_BYTES: usize = 5;
-/// Bytes behind it.
-const TAIL_BYTES: usize = 4;
-/// The longest body: a path of 64 KiB and a reason fit.
-const BODY_BYTES_MAX: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests;

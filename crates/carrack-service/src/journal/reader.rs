@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::body::{decode, is_item, is_kind};
 use super::error::JournalError;
+use super::format::{BODY_BYTES_MAX, HEAD_BYTES, JOURNAL, MAGIC, TAIL_BYTES};
 use super::record::Record;
 use super::withdrawn::Withdrawn;
-use super::{BODY_BYTES_MAX, HEAD_BYTES, JOURNAL, MAGIC, TAIL_BYTES};
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 128 << 10;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use carrack_core::report::ItemKind;
 use proptest::prelude::*;
 
+use super::format::*;
 use super::*;
 use crate::clock::Moment;
 use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};

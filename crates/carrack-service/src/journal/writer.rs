@@ -9,10 +9,10 @@ use rustix::fs::FallocateFlags;
 
 use super::body::encode;
 use super::error::JournalError;
+use super::format::{FAILED, JOURNAL, MAGIC};
 use super::reader::Reader;
 use super::record::Record;
 use super::withdrawn::Withdrawn;
-use super::{FAILED, JOURNAL, MAGIC};
 
 /// The list of failed items while it is written anew.
 const FAILED_NEXT: &str = "failed.next";

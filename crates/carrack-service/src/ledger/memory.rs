@@ -4,8 +4,9 @@
 mod row;
 mod rows;
 
+use carrack_engine::sync::lock;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use carrack_core::grant::GrantId;
 
@@ -37,7 +38,7 @@ impl MemoryLedger {
     }
 
     fn rows(&self) -> MutexGuard<'_, Rows> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.rows)
     }
 }
 

@@ -18,6 +18,7 @@ mod option_schema;
 mod options;
 mod overview;
 mod problem;
+mod retryable;
 mod secret;
 mod task;
 mod text_schema;

@@ -365,7 +365,9 @@ pub struct TaskFailure {
     pub endpoint: Option<String>,
     /// In words.
     pub why: String,
-    /// Whether another attempt can help.
+    /// Whether another attempt can help, though nobody changes anything.
+    #[serde(with = "super::retryable")]
+    #[schema(schema_with = super::retryable::schema)]
     pub retryable: bool,
     /// What to try.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,7 +1,8 @@
 //! What the API gets from the rest of the service.
 
+use carrack_engine::sync::lock;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use carrack_core::request::Reach;
@@ -37,7 +38,7 @@ type KeptIndex = (String, ItemQuery, Arc<Mutex<ItemIndex>>);
 
 impl Indexes {
     fn of(&self, tasks: &Path, task: &str, query: &ItemQuery) -> Arc<Mutex<ItemIndex>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.0);
         let found = kept.iter().position(|(of, wanted, _)| of == task && wanted == query);
         let entry = match found {
             Some(place) => kept.remove(place),
@@ -121,7 +122,7 @@ impl Backend for Whole {
         limit: usize,
     ) -> Result<Windowed<TaskItem>, String> {
         let index = self.indexes.of(&self.tasks, task, query);
-        let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut index = lock(&index);
         let window = index.window(offset, limit, [INDEX_PATIENCE, INDEX_ENOUGH]).map_err(|error| error.to_string())?;
         let items = self.documents(task, &window.items);
         Ok(Windowed { items, offset, total: window.total, complete: window.is_complete })

@@ -172,7 +172,7 @@ impl Operation {
         let uploads = directory.uploads();
         let (ledger, backend) = (Arc::clone(&ledger), Arc::new(backend));
         let parts = ApiParts { ledger: Arc::clone(&ledger), clock, seal, backend, files, benches, uploads };
-        let api = Api::new(parts).map_err(failed)?;
+        let api = crate::api::open(parts).map_err(failed)?;
         let _ = told.set(Arc::clone(&api));
         let serving = ServeConfig {
             socket: Some(config.socket.unwrap_or_else(|| directory.socket())),

@@ -140,21 +140,11 @@ fn solve(runs: &[([f64; TERMS], f64)], used: [bool; TERMS]) -> Option<[f64; TERM
 
 #[cfg(test)]
 mod tests {
+    use carrack_core::chance::Chance;
+
     use super::*;
 
     const MIB: u64 = 1 << 20;
-
-    /// Numbers from a seed, from 0 to 1.
-    struct Noise(u64);
-
-    impl Noise {
-        fn next(&mut self) -> f64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-        }
-    }
 
     fn run(seconds: f64, bytes: u64, items: u64) -> Run {
         Run { took: Duration::from_secs_f64(seconds), size: Size { bytes, items } }
@@ -163,9 +153,9 @@ mod tests {
     #[test]
     fn range_holds_for_tasks_of_ten_sizes() {
         for seed in 1..=60 {
-            let mut noise = Noise(seed);
-            let rate = 20e6 + 500e6 * noise.next();
-            let (each, start) = (0.0002 + 0.004 * noise.next(), 0.2 + 3.0 * noise.next());
+            let mut noise = Chance::new(seed);
+            let rate = 20e6 + 500e6 * noise.part();
+            let (each, start) = (0.0002 + 0.004 * noise.part(), 0.2 + 3.0 * noise.part());
             let mut runs = Vec::new();
             let (mut held, mut told) = (0, 0);
             for number in 0..100 {
@@ -173,7 +163,7 @@ mod tests {
                 let size = Size { bytes: MIB << (2 * power), items: [1, 10_000, 40, 100_000, 3][number % 5] };
                 let true_time = start + size.bytes as f64 / rate + size.items as f64 * each;
                 // Between two thirds and one and a half times as long.
-                let took = true_time * 1.5f64.powf(2.0 * noise.next() - 1.0);
+                let took = true_time * 1.5f64.powf(2.0 * noise.part() - 1.0);
                 if let Some(range) = estimate(&runs, size) {
                     assert!(range.most.as_secs_f64() <= range.least.as_secs_f64() * 3.001, "seed {seed}: {range:?}");
                     told += 1;

@@ -1,8 +1,9 @@
 //! What the scheduler expects, for whoever asks: places in the queue are in memory only, because they change with every
 //! task that begins.
 
+use carrack_engine::sync::unpoisoned;
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 use std::time::Duration;
 
 use super::estimate::{RUNS_LEAST, Range, Size};
@@ -96,7 +97,7 @@ impl Outlook {
         if task.state != TaskState::Queued {
             return;
         }
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        let inner = unpoisoned(self.inner.read());
         if let Some(place) = inner.places.get(&task.id) {
             task.position = place.position;
             task.expected_start = place.expected_start;
@@ -108,7 +109,7 @@ impl Outlook {
 
     /// What a task of this size may expect, by what its links did before.
     pub fn promise(&self, links: &[Link], size: Option<Size>, now: Moment) -> Promise {
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        let inner = unpoisoned(self.inner.read());
         let count = links.len().max(1) as u64;
         let time = size.filter(|_| !links.is_empty()).and_then(|Size { bytes, items }| {
             let share = Size { bytes: bytes / count, items: items.div_ceil(count) };
@@ -131,7 +132,7 @@ impl Outlook {
     /// before are returned, with what it is.
     pub fn update(&self, places: &[Place], next: NextStart, now: Moment) -> Vec<(String, Blocked)> {
         let mut changed = Vec::new();
-        let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = unpoisoned(self.inner.write());
         let mut before = std::mem::take(&mut inner.places);
         for place in places {
             let earlier = before.remove(&place.task).filter(|earlier| earlier.blocked.cause == place.cause);
@@ -155,7 +156,7 @@ impl Outlook {
 
     /// Takes over what links did.
     pub fn remember(&self, history: &History) {
-        self.inner.write().unwrap_or_else(PoisonError::into_inner).history = history.clone();
+        unpoisoned(self.inner.write()).history = history.clone();
     }
 }
 

@@ -1,7 +1,8 @@
 //! The dispatcher's thread, and how others reach it.
 
+use carrack_engine::sync::{lock, unpoisoned};
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -71,7 +72,7 @@ struct State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -134,8 +135,7 @@ fn run(dispatcher: &mut Dispatcher, shared: &Shared) {
         let calls = |state: &mut State| {
             !state.woken && state.settings.is_none() && (state.drain.is_none() || draining.is_some())
         };
-        let (mut state, _) =
-            shared.changed.wait_timeout_while(state, next, calls).unwrap_or_else(PoisonError::into_inner);
+        let (mut state, _) = unpoisoned(shared.changed.wait_timeout_while(state, next, calls));
         state.woken = false;
         let (settings, drain) = (state.settings.take(), state.drain);
         drop(state);

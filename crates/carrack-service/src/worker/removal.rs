@@ -1,5 +1,6 @@
 //! Deletes: what a task is to delete, and the sources of what a task has moved.
 
+use carrack_engine::sync::{lock, unpoisoned};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, sync_channel};
 
@@ -147,7 +148,7 @@ pub fn delete_sources(
         drop(sender);
         fed
     });
-    let lost = lanes.lost.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let lost = unpoisoned(lanes.lost.into_inner());
     if let Some(why) = lost {
         return Err(why);
     }
@@ -261,10 +262,6 @@ impl Lanes<'_> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
 /// Deletes directories that hold nothing else. What is put there meanwhile stays: nothing but an empty directory goes.
 fn delete_directories(attempt: &Attempt<'_>, source: &OpenEnd) -> Result<(), Failure> {
     let path = path_of(source)?;
@@ -297,10 +294,6 @@ fn delete_directories(attempt: &Attempt<'_>, source: &OpenEnd) -> Result<(), Fai
             Err(why) if why.code == ErrorCode::NotFound => {}
             // Something came to be there after the look.
             Err(why) if matches!(why.code, ErrorCode::NotEmpty | ErrorCode::NotADirectory) => left += 1,
-            Err(why) if why.code == ErrorCode::VersionMismatch => {
-                tell(format!("the source's directories are left: {}", attempt.called.name(why)), 0);
-                return Ok(());
-            }
             Err(why) => return Err(why),
         }
     }

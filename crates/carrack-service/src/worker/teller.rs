@@ -3,11 +3,12 @@
 
 mod telling;
 
+use carrack_engine::sync::{lock, unpoisoned};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -422,14 +423,14 @@ impl Drop for Teller {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Telling> {
         // What another thread was about when it panicked is at worst a batch that is written again.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn run(&self) {
         let (mut sampled, mut last) = (Instant::now(), Progress::default());
         let mut state = self.lock();
         loop {
-            state = self.end.wait_timeout(state, WRITE).unwrap_or_else(PoisonError::into_inner).0;
+            state = unpoisoned(self.end.wait_timeout(state, WRITE)).0;
             if state.ended {
                 return;
             }

@@ -22,6 +22,7 @@ mod xattrs;
 pub use entries::{DirEntry, Entries};
 pub use file_system::{ChangeTimes, FileSystem, file_system};
 pub use mounts::{Mounts, PlaceWithin};
+pub use passed::PassedWays;
 pub(crate) use stat::only_mtime;
 pub use stat::{FileTime, Kind, Stat, stat_file, stat_file_uncached, stat_path};
 use stat::{StatSource, stat_open};
@@ -30,7 +31,6 @@ pub use xattrs::extended_attributes;
 use crate::{PORTABLE, retry};
 use beneath::PASS;
 use name::{components, single};
-use passed::Passed;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -57,6 +57,8 @@ pub struct Space {
     pub inodes_available: u64,
 }
 
+/// For reading, without ever waiting for a writer of a FIFO.
+const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 const READ_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// An attribute (`chattr`) that keeps a file or a directory from being changed, by its owner and by root, too.
@@ -72,14 +74,6 @@ pub enum Lock {
 #[derive(Debug)]
 pub struct Dir {
     fd: OwnedFd,
-    /// Used where the kernel does not resolve paths by itself.
-    passed: Passed,
-}
-
-impl From<OwnedFd> for Dir {
-    fn from(fd: OwnedFd) -> Self {
-        Dir { fd, passed: Passed::default() }
-    }
 }
 
 impl AsFd for Dir {
@@ -93,13 +87,13 @@ impl Dir {
     /// Opens a directory the user named, anywhere, following links: the one way in from a path.
     pub fn open_ambient(path: &Path) -> io::Result<Dir> {
         let fd = retry(|| rustix::fs::open(path, READ_DIR, Mode::empty()))?;
-        Ok(fd.into())
+        Ok(Dir { fd })
     }
 
     /// A second handle on the same directory.
     pub fn try_clone(&self) -> io::Result<Dir> {
         let fd = self.fd.try_clone()?;
-        Ok(fd.into())
+        Ok(Dir { fd })
     }
 
     /// Opens a directory below this one; `""` opens this one afresh.
@@ -109,17 +103,14 @@ impl Dir {
 
     fn open_parts(&self, parts: &[&[u8]], links: Links) -> io::Result<Dir> {
         let fd = beneath::open(self.as_fd(), parts, links, READ_DIR)?;
-        Ok(fd.into())
+        Ok(Dir { fd })
     }
 
     /// Opens anything for reading, without ever waiting for a writer of a FIFO. The caller looks
     /// with [`stat_file`] whether it got a regular file, and then may call
     /// [`crate::file::clear_nonblock`].
     pub fn open_read(&self, rel: &[u8], links: Links) -> io::Result<File> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let parts = components(rel)?;
-        let passed = if beneath::kernel_resolves() { None } else { self.passed.open(self.as_fd(), &parts, flags) };
-        let fd = passed.map_or_else(|| beneath::open(self.as_fd(), &parts, links, flags), Ok)?;
+        let fd = beneath::open(self.as_fd(), &components(rel)?, links, READ)?;
         Ok(fd.into())
     }
 

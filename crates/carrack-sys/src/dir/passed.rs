@@ -6,10 +6,12 @@
 //! left to the walk, which says what is wrong.
 
 use super::beneath::PASS;
-use super::{stat_entry, stat_file};
+use super::{Dir, Links, READ, components, stat_entry, stat_file};
 use crate::retry;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
+use std::fs::File;
+use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,6 +19,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const STEPS_MAX: usize = 8;
 /// Ways: threads that open at the same time are in different directories.
 const WAYS: usize = 8;
+/// Directories that a process keeps open so; beyond, a walk closes each again.
+const KEPT_MAX: usize = 256;
+/// How many it does.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// Which way the thread takes.
@@ -35,13 +41,32 @@ struct PassedDirectory {
     place: (u64, u64),
 }
 
-/// Directories on ways from one root, each in the one before it.
-#[derive(Debug, Default)]
-pub(super) struct Passed([Mutex<Vec<PassedDirectory>>; WAYS]);
+impl Drop for PassedDirectory {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
-impl Passed {
+/// A place among those that are kept; `None` if there is none left.
+fn reserve() -> Option<()> {
+    let more = |kept| (kept < KEPT_MAX).then_some(kept + 1);
+    KEPT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| ())
+}
+
+/// Ways that were walked from one directory, for whoever reads many files below it. They are closed with it.
+#[derive(Debug, Default)]
+pub struct PassedWays([Mutex<Vec<PassedDirectory>>; WAYS]);
+
+impl PassedWays {
+    /// As [`Dir::open_read`], below the one directory that these ways begin at.
+    pub fn open_read(&self, root: &Dir, rel: &[u8], links: Links) -> io::Result<File> {
+        let walks = !super::beneath::kernel_resolves();
+        let passed = if walks { self.open(root.as_fd(), &components(rel)?, READ) } else { None };
+        passed.map_or_else(|| root.open_read(rel, links), |fd| Ok(fd.into()))
+    }
+
     /// Opens what is at a path without a link; `None` where a walk has to find out more, or another thread is here.
-    pub fn open(&self, root: BorrowedFd<'_>, parts: &[&[u8]], flags: OFlags) -> Option<OwnedFd> {
+    pub(super) fn open(&self, root: BorrowedFd<'_>, parts: &[&[u8]], flags: OFlags) -> Option<OwnedFd> {
         let (last, parents) = parts.split_last().filter(|(_, parents)| parents.len() <= STEPS_MAX)?;
         let mut steps = self.0[WAY.with(|way| *way)].try_lock().ok()?;
         for (index, name) in parents.iter().enumerate() {
@@ -53,6 +78,7 @@ impl Passed {
             let fd = retry(|| rustix::fs::openat(at, *name, PASS | OFlags::NOFOLLOW, Mode::empty())).ok()?;
             let stat = stat_file(&fd).ok()?;
             steps.truncate(index);
+            reserve()?;
             steps.push(PassedDirectory { name: name.to_vec(), fd, place: (stat.device, stat.inode) });
         }
         let at = reached(root, &steps[..parents.len()]);

@@ -15,7 +15,7 @@ fn resolvers() -> Vec<(&'static str, Resolver)> {
     let mut all: Vec<(_, Resolver)> = vec![
         ("walk", Box::new(beneath::by_walk)),
         ("chosen", Box::new(beneath::open)),
-        ("passed", walk_from_the_last(Passed::default())),
+        ("passed", walk_from_the_last(PassedWays::default())),
     ];
     #[cfg(target_os = "linux")]
     if beneath::kernel_resolves() {
@@ -24,7 +24,7 @@ fn resolvers() -> Vec<(&'static str, Resolver)> {
     all
 }
 
-fn walk_from_the_last(passed: Passed) -> Resolver {
+fn walk_from_the_last(passed: PassedWays) -> Resolver {
     Box::new(move |root, parts, links, flags| {
         passed.open(root, parts, flags).map_or_else(|| beneath::by_walk(root, parts, links, flags), Ok)
     })
@@ -128,7 +128,7 @@ fn directory_that_was_passed_is_not_used_when_something_else_has_its_name() {
     let root = outer.make_dir_all(b"root", Links::Refuse).unwrap();
     put(&root.make_dir_all(b"a/b", Links::Refuse).unwrap(), b"f", b"first");
     put(&root.make_dir_all(b"c/b", Links::Refuse).unwrap(), b"f", b"second");
-    let resolver = walk_from_the_last(Passed::default());
+    let resolver = walk_from_the_last(PassedWays::default());
     let read = |rel: &[u8]| read_by(&resolver, &root, rel, Links::Beneath);
     assert_eq!(read(b"a/b/f"), Ok(b"first".to_vec()));
     // Moved away, and out of the root.

@@ -78,11 +78,11 @@ pub fn row(row: &Row) -> String {
     fields.push(row.error.clone().unwrap_or_default());
     fields.extend(PEERS_CONDITIONS.map(|name| row.condition(name).unwrap_or_default().to_owned()));
     fields.extend(PEERS_VALUES.map(|name| row.value(name).map_or_else(String::new, |value| value.to_string())));
-    fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",")
+    fields.iter().map(|field| csv_field(field)).collect::<Vec<_>>().join(",")
 }
 
 /// As RFC 4180 says.
-fn quoted(field: &str) -> String {
+fn csv_field(field: &str) -> String {
     let plain = !field.contains([',', '"', '\n', '\r']);
     if plain { field.to_owned() } else { format!("\"{}\"", field.replace('"', "\"\"")) }
 }
@@ -100,6 +100,6 @@ mod tests {
         }
         let first = row(&sample().rows[0]);
         assert!(first.starts_with("write,cached,1048576,1,1,,,,5000000000,5,"), "{first}");
-        assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(csv_field("a,\"b\""), "\"a,\"\"b\"\"\"");
     }
 }

@@ -10,7 +10,8 @@ use crate::output::format;
 use crate::output::plot::axis::Unit;
 use crate::output::plot::bars::{Bar, bars};
 use crate::output::plot::heat::{Cell, Heat, heat};
-use crate::output::plot::page::{Page, escape, name};
+use crate::output::plot::html::{escape, name};
+use crate::output::plot::page::Page;
 use crate::output::plot::spreads::{Spread, spreads};
 use crate::output::plot::{Panel, Tone};
 

@@ -7,7 +7,8 @@ use carrack_measure::result::{Measurement, Row, value};
 use super::ladder::rung::LADDER;
 use super::net::row::{P5, RETRANSMITS, RTT, WINDOW};
 use super::{diff, ladder, numbers, table};
-use crate::output::plot::page::{Page, escape, name};
+use crate::output::plot::html::{escape, name};
+use crate::output::plot::page::Page;
 
 /// A column: its heading, whether it has numbers, and its cell of a row, which is text.
 type Column<'a> = (&'static str, bool, &'a dyn Fn(&Row) -> String);

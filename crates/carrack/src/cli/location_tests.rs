@@ -16,6 +16,24 @@ fn local(path: &[u8]) -> Location {
 }
 
 #[test]
+fn locations_are_beside_each_other_where_one_connection_does_for_both() {
+    let cases = [
+        ("a", "/b", true),
+        ("h:a", "h:b", true),
+        ("h:a", "i:a", false),
+        ("u@h:a", "h:a", false),
+        ("h:a", "a", false),
+        ("carrack://h/a", "carrack://h:7420/b", true),
+        ("carrack://h/a", "carrack://h:1/a", false),
+        ("carrack://h/a", "h:/a", false),
+    ];
+    for (one, other, beside) in cases {
+        let parse = |text: &str| parse_location(text.as_bytes()).expect("a location");
+        assert_eq!(parse(one).is_beside(&parse(other)), beside, "{one} {other}");
+    }
+}
+
+#[test]
 fn local_and_synthetic() {
     let cases: &[(&[u8], Location)] = &[
         (b"a", local(b"a")),

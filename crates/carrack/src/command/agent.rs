@@ -16,7 +16,7 @@ use crate::error::CommandError;
 use crate::exit;
 
 const HELLO: &str = "hello";
-const SUPPORTS: &str = "supports";
+const SPEAKS: &str = "speaks";
 const IN: &str = "in";
 const PART: &str = "part";
 /// What a process at the far side may be instead of an agent.
@@ -27,8 +27,8 @@ const ONCE: Switch = Switch::new("once", "Remove the program's own file, and its
 /// What clap knows of it. Its flags are not for people, and free to change with the protocol.
 pub fn command() -> Command {
     let flags = [
-        Arg::new(HELLO).long(HELLO).value_name("NONCE").required_unless_present(SUPPORTS),
-        Arg::new(SUPPORTS).long(SUPPORTS).value_name("N").value_parser(clap::value_parser!(u32)),
+        Arg::new(HELLO).long(HELLO).value_name("NONCE").required_unless_present(SPEAKS),
+        Arg::new(SPEAKS).long(SPEAKS).value_name("N").value_parser(clap::value_parser!(u32)),
         Arg::new(IN).long(IN).value_name("DIR").value_parser(clap::value_parser!(PathBuf)),
         Arg::new(PART).long(PART).value_name("WORD").value_parser([LOAD]),
         SYNC.arg(),
@@ -58,7 +58,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         return super::agents::run(action, &flags);
     }
     let nonce = flags.typed_one::<String>(HELLO).map(String::as_str).unwrap_or_default();
-    if let Some(version) = flags.typed_one::<u32>(SUPPORTS) {
+    if let Some(version) = flags.typed_one::<u32>(SPEAKS) {
         if *version != PROTOCOL_VERSION {
             return Ok(exit::OTHER);
         }
@@ -141,10 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn supports_only_what_is_spoken() {
+    fn speaks_only_what_is_spoken() {
         for (version, code) in [(PROTOCOL_VERSION, exit::DONE), (PROTOCOL_VERSION + 1, exit::OTHER), (0, exit::OTHER)] {
             let matches = crate::command::tree::tree()
-                .try_get_matches_from(["carrack", "agent", "--supports", &version.to_string()])
+                .try_get_matches_from(["carrack", "agent", "--speaks", &version.to_string()])
                 .expect("a good line");
             let (_, matches) = matches.subcommand().expect("agent");
             assert_eq!(run(&Flags::new(matches, &|_| None)), Ok(code));

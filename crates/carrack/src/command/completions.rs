@@ -52,7 +52,7 @@ mod tests {
             for word in ["mkdir", "bwlimit", "completions", "token"] {
                 assert!(script.contains(word), "{shell} {word}");
             }
-            assert!(!script.contains("supports"), "{shell}: a flag that is not for people");
+            assert!(!script.contains("speaks"), "{shell}: a flag that is not for people");
         }
         assert!(script("tcsh").is_err());
     }

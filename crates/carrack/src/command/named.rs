@@ -109,7 +109,7 @@ impl VerbPlace {
 
     /// Whether both are reached in the same way, with the same rights.
     pub fn is_beside(&self, other: &Self) -> bool {
-        self.endpoint() == other.endpoint() && super::place::same_place(&self.location, &other.location)
+        self.endpoint() == other.endpoint() && self.location.is_beside(&other.location)
     }
 }
 

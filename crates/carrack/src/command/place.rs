@@ -3,7 +3,6 @@
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Event, Failure};
 use carrack_core::request::EndOptions;
 use carrack_engine::Context;
@@ -197,40 +196,10 @@ fn is_stop(failure: &Failure) -> bool {
     matches!(failure.code, ErrorCode::Interrupted | ErrorCode::Terminated)
 }
 
-/// Whether two locations are reached in the same way, whatever their paths.
-pub fn same_place(a: &Location, b: &Location) -> bool {
-    match (a, b) {
-        (Location::Local(_), Location::Local(_)) => true,
-        (Location::Ssh { host: a, .. }, Location::Ssh { host: b, .. }) => a == b,
-        (Location::Node { node: a, .. }, Location::Node { node: b, .. }) => a == b,
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::location::parse_location;
     use carrack_core::report::Side;
-
-    #[test]
-    fn places() {
-        let cases = [
-            ("a", "/b", true),
-            ("h:a", "h:b", true),
-            ("h:a", "i:a", false),
-            ("u@h:a", "h:a", false),
-            ("h:a", "a", false),
-            ("carrack://h/a", "carrack://h:7420/b", true),
-            ("carrack://h/a", "carrack://h:1/a", false),
-            ("carrack://h/a", "h:/a", false),
-            ("null:", "null:", false),
-        ];
-        for (a, b, same) in cases {
-            let parse = |text: &str| parse_location(text.as_bytes()).expect("a location");
-            assert_eq!(same_place(&parse(a), &parse(b)), same, "{a} {b}");
-        }
-    }
 
     #[test]
     fn exit_codes_of_several_locations() {

@@ -15,6 +15,7 @@ use crate::cli::flags::Flags;
 use crate::cli::moment::parse_until;
 use crate::error::CommandError;
 use crate::exit;
+use crate::managed::identifier::{Identified, identifier};
 use crate::managed::service::{self, Service};
 use crate::managed::show;
 use crate::managed::table::AlignedRows;
@@ -145,8 +146,8 @@ fn list(flags: &Flags, json: bool, out: &mut Lines) -> Result<(), CommandError> 
 fn each(action: &str, flags: &Flags, json: bool, out: &mut Lines) -> Result<(), CommandError> {
     let service = Service::open(flags)?;
     for word in flags.words(&TIMERS) {
-        let id = word.to_str().ok_or_else(|| CommandError::usage("a timer is named by its identifier"))?;
-        let path = format!("/timers/{}", segment(id));
+        let id = identifier(&service, Identified::Timer, word)?;
+        let path = format!("/timers/{}", segment(&id));
         if action == "rm" {
             service.run(&Call::delete(path))?;
             if json {

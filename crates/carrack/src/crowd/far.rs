@@ -1,9 +1,10 @@
 //! A part of a crowd at the far side of ssh: its order comes on standard input, and what it tells goes to standard
 //! output, a line each. The end of standard input ends it, whatever it does.
 
+use carrack_sys::sync::lock;
 use std::io::{self, BufRead, BufReader, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carrack_engine::{Context, FarPart, threads};
@@ -41,7 +42,7 @@ pub fn run(nonce: &str, context: &Context) -> io::Result<()> {
     let broken = context.clone();
     let tell = move |told: PartTold| {
         let line = format!("{}\n", told.to_json());
-        let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = lock(&out);
         // Nobody is there any more.
         if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
             stop(&broken);

@@ -1,11 +1,12 @@
 //! The part of a crowd that one host has: its directory, its files, its clients, and what they fetched.
 
+use carrack_sys::sync::{lock, unpoisoned};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
@@ -206,9 +207,9 @@ fn look(order: &LoadOrder, got: &FarScratch, context: &Context, tell: Tell<'_>) 
                 tell(PartTold::FileFound(FileFound { client, file, content }));
             }
             Err(why) => {
-                unread.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+                lock(&unread).get_or_insert(why);
             }
         }
     })?;
-    unread.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    unpoisoned(unread.into_inner()).map_or(Ok(()), Err)
 }

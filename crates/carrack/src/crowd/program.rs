@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use carrack_core::words::shell_word;
 use carrack_engine::Stop;
 use carrack_sys::socket::wait;
 
@@ -41,7 +42,7 @@ const LOSSES: [&str; 6] = [
 /// A line with what its words in braces stand for, each as one word of the shell.
 pub fn expand(line: &str, local: &Path, node: &str, name: &str) -> String {
     let local = local.to_string_lossy();
-    let pairs = [("{local}", quoted(&local)), ("{node}", quoted(node)), ("{name}", quoted(name))];
+    let pairs = [("{local}", shell_word(&local)), ("{node}", shell_word(node)), ("{name}", shell_word(name))];
     let mut out = String::new();
     let mut rest = line;
     // One pass: what a word stands for is not looked at again.
@@ -60,10 +61,6 @@ pub fn expand(line: &str, local: &Path, node: &str, name: &str) -> String {
         }
     }
     out + rest
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// Runs a line to its end, or until its time is over.

@@ -12,7 +12,7 @@ mod path;
 pub mod terminal;
 
 use carrack_core::evidence::Evidence;
-use carrack_core::failure::{ErrorCode, Failure};
+use carrack_core::failure::Failure;
 use carrack_core::location::Location;
 use carrack_core::report::Event;
 use carrack_core::request::EndOptions;
@@ -123,11 +123,5 @@ fn situation(examined: Examined, wish: Wish) -> Situation {
 }
 
 fn host(said: HostEvidence) -> Host {
-    let why = |why: Failure| match why.code {
-        ErrorCode::VersionMismatch => {
-            format!("the carrack there ({}) is too old to say anything of its host", said.program)
-        }
-        _ => why.message(),
-    };
-    Host { name: said.name, evidence: said.evidence.map_err(why) }
+    Host { name: said.name, evidence: said.evidence.map_err(|why| why.message()) }
 }

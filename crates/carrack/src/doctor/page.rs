@@ -3,7 +3,8 @@
 use carrack_doctor::{Finding, Severity};
 
 use super::{Diagnosis, terminal};
-use crate::output::plot::page::{Page, escape, name};
+use crate::output::plot::html::{escape, name};
+use crate::output::plot::page::Page;
 
 /// The page.
 pub fn page(diagnosis: &Diagnosis, written: &str) -> String {

@@ -1,11 +1,12 @@
 //! What a command on many hosts says: by line with the host's name before it, into a directory by host, or as JSON; and
 //! at the end how it went.
 
+use carrack_sys::sync::{lock, unpoisoned};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use carrack_core::location::SshHost;
@@ -64,7 +65,7 @@ impl FanOutput {
     }
 
     fn lock(&self) -> MutexGuard<'_, FanState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Tells how it went, and ends the output.
@@ -78,7 +79,7 @@ impl FanOutput {
         exit_code: u8,
         quiet: bool,
     ) -> Result<(), CommandError> {
-        let FanState { mut out, unwritten, .. } = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let FanState { mut out, unwritten, .. } = unpoisoned(self.state.into_inner());
         let good = ends.iter().filter(|end| end.ended.is_good()).count();
         if self.json {
             let fields = json!({

@@ -4,8 +4,9 @@
 //! A grant holds for minutes. As long as the command has use for it, a later one takes its place: sessions that come
 //! anew show it, and those that are under way go on because the node has seen it.
 
+use carrack_sys::sync::lock;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use carrack_core::credential::{Credential, Shown, Token, TokenSource};
@@ -180,10 +181,6 @@ struct Held {
     asked: Instant,
     /// A thread renews it.
     is_kept: bool,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Neither the token nor what the service is shown.

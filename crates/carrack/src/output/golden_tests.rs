@@ -71,14 +71,13 @@ fn events() -> Vec<Event> {
     let end = EndFacts {
         name: "far".into(),
         program: "0.1.0".into(),
-        protocol: 5,
+        protocol: 1,
         system: "Linux 6.8.0".into(),
         processors: 8,
         congestion: "cubic".into(),
-        tells_samples: true,
     };
-    let old = EndFacts { system: String::new(), protocol: 4, tells_samples: false, ..end.clone() };
-    events.push(Event::Ends(Box::new(SessionEnds { session: 1, source: end, destination: old })));
+    let silent = EndFacts { system: String::new(), ..end.clone() };
+    events.push(Event::Ends(Box::new(SessionEnds { session: 1, source: end, destination: silent })));
     events.extend([Side::Source, Side::Destination].map(|side| Event::Sample(Box::new(full(side)))));
     events.push(Event::StreamEnded { failure: None });
     events.push(Event::StreamEnded { failure: Some(denied()) });
@@ -268,7 +267,7 @@ fn golden_reports() {
         objects += &line(&json::summary(&report, false, exit::of_report(&report), NOW));
     }
     let usage = CommandError::usage("the command cannot be carried out").hint("one thing to try").hint("and another");
-    objects += &line(&json::error(&usage.failure, usage.hint_of_code(), &usage.hints, usage.exit_code(), NOW));
+    objects += &line(&json::error(&usage.failure, human::hint_of_error(&usage), &usage.hints, usage.exit_code(), NOW));
     compare("reports.txt", &text);
     compare("json/reports.txt", &objects);
 }

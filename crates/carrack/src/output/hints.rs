@@ -3,8 +3,7 @@
 
 use carrack_core::report::{ErrorCode, Failure, Reason};
 
-/// What to try: half a sentence, or one that begins with a capital letter; `None` where nothing helps, or an older
-/// peer has said it already.
+/// What to try: half a sentence, or one that begins with a capital letter; `None` where nothing helps.
 pub fn of(failure: &Failure) -> Option<&'static str> {
     let source = failure.source.as_deref();
     match (failure.reason, source) {
@@ -40,7 +39,7 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
     Some(match reason {
         // What to try stands in the text of the first; whoever replaced a source knows why; a reader that left reads
         // nothing.
-        Reason::OlderPeer | Reason::SourceReplaced | Reason::ReaderGone => return None,
+        Reason::SourceReplaced | Reason::ReaderGone => return None,
         Reason::SourceBusy => "run the same command again when nothing writes to it",
         Reason::SourceGrew => {
             "run the same command again, or with --allow-growing to copy what it has when it is listed"
@@ -88,14 +87,6 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::OwnFileDamaged => "install this carrack again",
         Reason::LinkNotAllowed => "try --data-address, --ports, or another --link",
         Reason::NoAddress => "name one by --data-address ADDR",
-        Reason::TooOldToSelect => "update it, or leave --files-from out",
-        Reason::TooOldForGrowing => "update it, or leave --allow-growing out",
-        Reason::TooOldForDurability => "update it, or leave --durable each out",
-        Reason::TooOldForSource => "update it, or leave --verify source out",
-        Reason::TooOldForXxh128 => "update it, or leave --digest xxh128 out",
-        Reason::TooOldToMeasure => "update it",
-        Reason::TooOldForEvidence => "update it, or run carrack doctor there",
-        Reason::TooOldForClear => "update it, or leave --encrypt none out",
         Reason::InTheWay => "remove it first, or copy to another name",
         Reason::SeveralHosts => "copy from one host at a time",
         Reason::SourceTwice => "name it once",
@@ -107,6 +98,5 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         }
         Reason::GrantExpired => "run the same command again; or compare the clocks of the node and the service",
         Reason::PortInUse => "`ss -ltnp` shows which program has it; another port is taken by --listen ADDR:PORT",
-        Reason::TooOldForOverlaps => "update it, or copy the sources one after the other",
     })
 }

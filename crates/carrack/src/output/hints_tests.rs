@@ -48,14 +48,6 @@ fn hints_come_from_code_and_reason_not_from_the_text() {
     assert!(hints > ErrorCode::ALL.len() * Reason::ALL.len());
 }
 
-/// An older peer has said it in its text.
-#[test]
-fn hint_is_never_said_twice() {
-    let full = Failure::new(ErrorCode::NoSpace, Side::Source, "write: full (free some)");
-    assert!(human::failure(&full).ends_with("run the same command again"));
-    assert_eq!(human::failure(&full.for_reason(Reason::OlderPeer)), "source: write: full (free some)");
-}
-
 #[test]
 fn hint_stands_behind_all_that_is_known() {
     let at = At { end: Some("h:d".into()), path: Some(b"f".to_vec()), offset: Some(7) };

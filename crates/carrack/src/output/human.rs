@@ -1,13 +1,15 @@
 //! What a person is told: events and the report of a copy as lines of text. Only text is made here; `Screen` and `Log`
 //! put it somewhere.
 
+use std::fmt;
+
 use carrack_core::attributes::{AttributeKind, Time};
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{
-    Event, Failure, ItemFailure, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Side, StreamsFrom,
-    Unfinished, Unkept, UnkeptAttributes,
+    ErrorCode, Event, Failure, ItemFailure, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Side,
+    StreamsFrom, Unfinished, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Existing, LinkKind, MainDigest, Verify};
 use carrack_core::words::shell_word;
@@ -15,6 +17,7 @@ use data_encoding::HEXLOWER;
 
 use super::format::{self, count, counted};
 use super::{CopyTarget, hints};
+use crate::error::CommandError;
 
 /// The lines that an event is worth; `verbose` is how often `-v` was given.
 pub fn event(event: &Event, verbose: u8) -> Vec<String> {
@@ -90,6 +93,22 @@ pub fn failed_path(path: &[u8], failure: &Failure) -> String {
 /// A failure with its side, and what to try.
 pub fn failure(failure: &Failure) -> String {
     failure_with(failure, hints::of(failure))
+}
+
+/// What to try about what ended a command. A measurement leaves nothing that could be gone on with.
+pub fn hint_of_error(error: &CommandError) -> Option<&'static str> {
+    match (error.failure.reason, error.failure.code) {
+        (None, ErrorCode::Interrupted | ErrorCode::Terminated) if error.is_of_measurement() => {
+            Some("run the same command again to measure it anew")
+        }
+        _ => hints::of(&error.failure),
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&failure_with(&self.failure, hint_of_error(self)))
+    }
 }
 
 /// The same, with another word on what to try.

@@ -353,7 +353,6 @@ fn ends(ends: &SessionEnds) -> Value {
             "system": facts.system,
             "processors": facts.processors,
             "congestion": facts.congestion,
-            "tells_samples": facts.tells_samples,
         })
     };
     json!({ "session": ends.session, "source": end(&ends.source), "destination": end(&ends.destination) })

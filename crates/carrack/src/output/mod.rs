@@ -25,7 +25,8 @@ mod screen;
 pub mod stream;
 pub mod timeline;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use carrack_sys::sync::lock;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use carrack_core::location::Location;
@@ -308,7 +309,7 @@ impl Output {
 
     /// A thread that panicked while it told something leaves lines, not a broken invariant.
     fn lock(&self) -> MutexGuard<'_, OutputState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -323,7 +324,7 @@ pub fn error(error: &CommandError, as_json: bool) {
     }
     if as_json {
         let mut lines = Lines::stdout(true);
-        let (hint, exit_code) = (error.hint_of_code(), error.exit_code());
+        let (hint, exit_code) = (human::hint_of_error(error), error.exit_code());
         lines.json(&json::error(&error.failure, hint, &error.hints, exit_code, SystemTime::now()));
         // If this fails, too, standard error has said it.
         let _ = lines.finish();

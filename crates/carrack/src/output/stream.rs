@@ -2,9 +2,10 @@
 //! left ends the command without a word, as other tools are ended by `SIGPIPE`; and who does not read them holds nobody
 //! up who was told to end, by a signal or by `--deadline`.
 
+use carrack_sys::sync::lock;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{LazyLock, Mutex, OnceLock};
 use std::time::Instant;
 
 use carrack_core::report::{ErrorCode, Failure, Side};
@@ -92,7 +93,7 @@ pub fn not_written(error: &io::Error) -> CommandError {
 /// exit code tells as much.
 pub fn say(text: &str) {
     static ERROR: LazyLock<Mutex<Option<Out>>> = LazyLock::new(|| Mutex::new(standard::error().ok().map(patient)));
-    let mut out = ERROR.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut out = lock(&ERROR);
     let taken = out.as_mut().map_or(Ok(()), |out| out.write_all(text.as_bytes()));
     if taken.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
         // Nor is anybody waited for again.

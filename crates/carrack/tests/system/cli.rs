@@ -291,7 +291,7 @@ fn completions_and_manual_pages_know_every_verb() {
         for word in VERBS.iter().chain(&["streams", "token-file", "read-only"]) {
             assert!(script.contains(word), "{word} is not in the script for {shell}");
         }
-        assert!(!script.contains("supports"), "{shell}: a flag that is not for people");
+        assert!(!script.contains("speaks"), "{shell}: a flag that is not for people");
     }
     let script = sandbox.write("completion", sandbox.ok(["completions", "bash"]).stdout);
     tool(Command::new("bash").arg("-n").arg(script));

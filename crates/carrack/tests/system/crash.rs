@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use carrack_faults::chance::Chance;
+use carrack_core::chance::Chance;
 use carrack_faults::image::{Image, Kind};
 use carrack_faults::proxy::Proxy;
 use carrack_faults::strace::{Inject, counts};

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use carrack_faults::chance::Chance;
+use carrack_core::chance::Chance;
 use carrack_faults::image::Scarce;
 use carrack_faults::proxy::Proxy;
 use carrack_faults::strace::Inject;

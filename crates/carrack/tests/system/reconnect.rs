@@ -23,7 +23,7 @@ const LARGE_BYTES: usize = 24 << 20;
 const SMALL: &str = "f000014";
 
 /// What a client's first words name in its data connections, with TLS and in the clear.
-const DATA_WORDS: [&[u8]; 2] = [b"carrack-data/1", b"CRK2"];
+const DATA_WORDS: [&[u8]; 2] = [b"carrack-data/1", b"CRK1"];
 
 /// What a connection is for.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -45,7 +45,7 @@ fn timeline_has_both_ends_from_the_beginning_to_the_end() {
     assert!(lines[0]["type"] == "timeline" && lines[0]["asked"]["rate_limit"].is_u64(), "{}", lines[0]);
     assert_eq!(lines.last().unwrap(), &with_moment(&ran.summary(), lines.last().unwrap()));
     let ends = of_type(&lines, "ends");
-    assert!(ends.len() == 1 && ends[0]["source"]["tells_samples"] == true, "{ends:?}");
+    assert!(ends.len() == 1 && ends[0]["source"]["protocol"] == 1, "{ends:?}");
     // The node has been shown its token.
     let system = |side: &str| ends[0][side]["system"].as_str().unwrap();
     assert!(!system("source").is_empty() && system("source") == system("destination"), "{ends:?}");

@@ -1,5 +1,4 @@
-//! Attributes beside permissions and times: a receiver that has words for them is told, and of what any other is not
-//! told is said that it is not kept.
+//! Attributes beside permissions and times: the receiver is told of all of them.
 #![cfg(test)]
 
 use std::time::Instant;
@@ -13,8 +12,6 @@ use crate::transfer::machine::Machine;
 use crate::transfer::orders::options;
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
 use crate::tuning::Tuning;
-use crate::wire::Version;
-use crate::wire::control::TransferOptions;
 
 const LARGE: u64 = 2 << 20;
 
@@ -24,8 +21,8 @@ fn others() -> OtherAttributes {
 }
 
 /// A sender of the contents of a directory in which everything has attributes.
-fn sender(now: Instant, version: Version, known: bool) -> Sender {
-    let options = TransferOptions { version, ..options(BLOCK) };
+fn sender(now: Instant, known: bool) -> Sender {
+    let options = options(BLOCK);
     let mut sender = Sender::new(SenderConfig { options, targets: vec![Vec::new()], known, tuning: Tuning::DEFAULT });
     sender.handle_stream(Instant::now(), StreamId(0));
     let kinds =
@@ -78,42 +75,22 @@ fn told(now: Instant, sender: &mut Sender) -> Vec<(Vec<u8>, OtherAttributes)> {
 }
 
 #[test]
-fn attributes_are_told_to_a_receiver_that_has_words_for_them() {
+fn attributes_are_told_to_the_receiver() {
     let now = Instant::now();
-    let mut sender = sender(now, Version::V4, false);
+    let mut sender = sender(now, false);
     let mut told = told(now, &mut sender);
     told.sort_by(|one, other| one.0.cmp(&other.0));
     let (none, some) = (OtherAttributes::default(), others());
     let expected = [(&b"."[..], &some), (b"d", &some), (b"large", &some), (b"plain", &none)];
     assert_eq!(told.iter().map(|(path, others)| (&path[..], others)).collect::<Vec<_>>(), expected);
-    assert_eq!(sender.unkept_attributes(), None);
-}
-
-#[test]
-fn attributes_are_not_told_to_a_receiver_of_a_version_before_and_counted_where_their_item_is_there() {
-    let now = Instant::now();
-    for version in [Version::V1, Version::V2, Version::V3] {
-        let mut sender = sender(now, version, false);
-        let told = told(now, &mut sender);
-        assert!(told.len() == 4 && told.iter().all(|(_, others)| others.is_empty()), "{told:?}");
-        let unkept = sender.unkept_attributes().expect("something is not kept");
-        // The file, the link, the directory and the one whose contents are copied; not what was
-        // refused, and not what has none.
-        assert_eq!((unkept.count, &unkept.path[..]), (4, &b"a"[..]));
-        assert_eq!(unkept.kinds.iter().map(|(kind, items)| (kind.0, *items)).collect::<Vec<_>>(), [(7, 4), (300, 4)]);
-    }
 }
 
 #[test]
 fn attributes_of_what_may_be_there_already_are_told_with_the_question() {
     let now = Instant::now();
-    for (version, expected) in [(Version::V3, OtherAttributes::default()), (Version::V4, others())] {
-        let mut sender = sender(now, version, true);
-        let said = said(&mut sender);
-        let items =
-            said.iter().find_map(|one| if let PeerMessage::Query { items, .. } = one { Some(items) } else { None });
-        let items = items.expect("a question");
-        assert!(items.len() == 2 && items.iter().all(|item| item.others == expected), "{items:?}");
-        assert_eq!(sender.unkept_attributes(), None, "nothing is there yet");
-    }
+    let mut sender = sender(now, true);
+    let said = said(&mut sender);
+    let items = said.iter().find_map(|one| if let PeerMessage::Query { items, .. } = one { Some(items) } else { None });
+    let items = items.expect("a question");
+    assert!(items.len() == 2 && items.iter().all(|item| item.others == others()), "{items:?}");
 }

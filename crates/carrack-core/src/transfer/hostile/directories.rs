@@ -15,17 +15,11 @@ use crate::transfer::orders::options;
 use crate::transfer::receiver::{Receiver, ReceiverAction, ReceiverConfig};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
 use crate::tuning::Tuning;
-use crate::wire::Version;
-use crate::wire::control::TransferOptions;
-
-fn of_version(version: Version) -> TransferOptions {
-    TransferOptions { version, ..options(BLOCK) }
-}
 
 /// What a receiver says of so many directories, each of which fails for a reason of as many bytes as there may be.
-fn said(version: Version, count: usize) -> Vec<PeerMessage> {
+fn said(count: usize) -> Vec<PeerMessage> {
     let mut receiver =
-        Receiver::new(ReceiverConfig { options: of_version(version), checkpoints: false, tuning: Tuning::DEFAULT });
+        Receiver::new(ReceiverConfig { options: options(BLOCK), checkpoints: false, tuning: Tuning::DEFAULT });
     receiver.handle_message(Instant::now(), PeerMessage::Directories(Vec::new())).unwrap();
     receiver.handle_message(Instant::now(), PeerMessage::Finish).unwrap();
     let message = "w".repeat(limits::ERROR_TEXT_BYTES);
@@ -39,12 +33,8 @@ fn said(version: Version, count: usize) -> Vec<PeerMessage> {
 /// A sender that has told of so many directories.
 fn told(count: usize) -> Sender {
     let now = Instant::now();
-    let config = SenderConfig {
-        options: of_version(Version::NEWEST),
-        targets: vec![b"d".to_vec()],
-        known: false,
-        tuning: Tuning::DEFAULT,
-    };
+    let config =
+        SenderConfig { options: options(BLOCK), targets: vec![b"d".to_vec()], known: false, tuning: Tuning::DEFAULT };
     let mut sender = Sender::new(config);
     sender.handle_stream(Instant::now(), StreamId(0));
     let work = |sender: &mut Sender| {
@@ -80,7 +70,7 @@ fn told(count: usize) -> Sender {
 #[test]
 fn directories_that_fail_are_told_and_counted_once() {
     const COUNT: usize = 3000;
-    let messages = said(Version::NEWEST, COUNT);
+    let messages = said(COUNT);
     let mut sender = told(COUNT);
     for message in messages {
         let bytes = message.encode();
@@ -100,26 +90,14 @@ fn directories_that_fail_are_told_and_counted_once() {
 }
 
 #[test]
-fn directories_told_to_an_earlier_version_are_as_many_as_fit_and_the_others_counted() {
-    let messages = said(Version::V3, 3000);
-    let [PeerMessage::Finished { durable: true, failures }] = &messages[..] else { panic!("{messages:?}") };
-    assert!(failures.len() > limits::FAILURES_TOLD, "{}", failures.len());
-    assert!(messages[0].encode().len() <= limits::MESSAGE_BYTES);
-    let more = format!("of {} more directories", 3000 - failures.len());
-    assert!(failures.last().is_some_and(|last| last.1.message().contains(&more)));
-}
-
-#[test]
 fn directories_that_fail_are_no_more_than_were_told() {
     let now = Instant::now();
     let failed = |count: usize| PeerMessage::DirectoriesFailed(vec![(b"d/0".to_vec(), failure()); count]);
     let mut sender = told(2);
     sender.handle_message(now, failed(2)).unwrap();
     is_violation(sender.handle_message(now, failed(1)));
-    let finished = PeerMessage::Finished { durable: true, failures: vec![(b"d/0".to_vec(), failure())] };
-    is_violation(sender.handle_message(now, finished));
     let mut early = Sender::new(SenderConfig {
-        options: of_version(Version::V4),
+        options: options(BLOCK),
         targets: vec![Vec::new()],
         known: false,
         tuning: Tuning::DEFAULT,

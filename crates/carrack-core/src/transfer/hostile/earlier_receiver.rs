@@ -192,7 +192,7 @@ fn landed_blocks_are_checkpointed_now_and_then() {
 fn checkpoint_comes_at_once_after_many_bytes() {
     let block = 64 << 20;
     let mut receiver = Receiver::new(crate::transfer::receiver::ReceiverConfig {
-        options: crate::transfer::orders::options_v2(block),
+        options: crate::transfer::orders::options(block),
         checkpoints: true,
         tuning: Tuning::DEFAULT,
     });
@@ -305,23 +305,4 @@ fn sync_that_fails_after_the_end_leaves_nothing_to_take_up() {
     assert_eq!(receiver.unsaved(), [(ItemId(1), vec![(1, digest(1))])]);
     receiver.handle_checkpointed(start(), ItemId(1), Err(failure()));
     assert_eq!((receiver.unsaved(), actions(&mut receiver)), (Vec::new(), vec![ReceiverAction::Discard(ItemId(1))]));
-}
-
-/// The peer of version 1 hears nothing that it does not know.
-#[test]
-fn version_1_hears_of_failures_only() {
-    let mut receiver = Receiver::new(crate::transfer::receiver::ReceiverConfig {
-        options: crate::transfer::orders::options(BLOCK),
-        checkpoints: true,
-        tuning: Tuning::DEFAULT,
-    });
-    receiver.handle_stream(start(), StreamId(0));
-    for message in [confirm(0, 1), PeerMessage::Query { bundle: BundleId(1), items: vec![question(0)] }] {
-        is_violation(receiver.handle_message(start(), message));
-    }
-    assert_eq!(receiver.begin_bundle(StreamId(0), BundleId(5)), BlockStart::Write);
-    assert!(receiver.handle_bundle(start(), StreamId(0), BundleId(5), 1));
-    receiver.handle_committed(start(), BundleId(5), vec![(0, ItemResult::Again(failure()))]);
-    let done = PeerMessage::BundleDone { bundle: BundleId(5), exceptions: vec![(0, ItemResult::Failed(failure()))] };
-    assert!(actions(&mut receiver).contains(&ReceiverAction::Send(done)));
 }

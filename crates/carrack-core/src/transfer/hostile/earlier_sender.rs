@@ -13,9 +13,8 @@ use crate::limits;
 use crate::report::Outcome;
 use crate::transfer::ScannedItem;
 use crate::transfer::machine::Machine;
-use crate::transfer::orders::{options, options_v2};
+use crate::transfer::orders::options;
 use crate::transfer::sender::{Job, Next, Sender, SenderAction};
-use crate::wire::Version;
 use crate::wire::control::TransferOptions;
 
 fn digest(of: u8) -> BlockDigest {
@@ -55,9 +54,7 @@ fn rescan(sender: &mut Sender, now: Instant) -> usize {
 fn blocks_are_held_only_where_they_can_be() {
     let now = Instant::now();
     let blocks = LARGE / u64::from(BLOCK);
-    let mut old = sender_with(options(BLOCK), now, Some(LARGE));
-    is_violation(old.handle_message(now, held(0, vec![digest(1)])));
-    let mut pipe = sender_with(options_v2(BLOCK), now, None);
+    let mut pipe = sender_with(options(BLOCK), now, None);
     is_violation(pipe.handle_message(now, held(0, vec![digest(1)])));
     let mut sender = recovering(now, Some(LARGE));
     for item in [0, 2, 99] {
@@ -116,7 +113,7 @@ fn lost_stream_leaves_its_held_block_to_another() {
     sender.handle_message(now, held(0, vec![digest(1)])).unwrap();
     accept(&mut sender, now);
     assert_eq!(check(&mut sender, now, StreamId(1)), 0);
-    sender.handle_stream_lost(Instant::now(), StreamId(1), &failure());
+    sender.handle_stream_lost(Instant::now(), StreamId(1));
     assert_eq!(sender.totals().faults.resent_after_loss, 0);
     sender.handle_stream(Instant::now(), StreamId(3));
     assert_eq!(check(&mut sender, now, StreamId(3)), 0);
@@ -130,11 +127,11 @@ fn lost_stream_leaves_its_held_block_to_another() {
 #[test]
 fn held_blocks_have_digests_of_the_kind_agreed() {
     let now = Instant::now();
-    let xxh128 = TransferOptions { digests: Digests::XXH128, version: Version::V3, ..options_v2(BLOCK) };
+    let xxh128 = TransferOptions { digests: Digests::XXH128, ..options(BLOCK) };
     let short = BlockDigest { main: from_xxh128([1; 16]), ..BlockDigest::default() };
     is_violation(sender_with(xxh128, now, Some(LARGE)).handle_message(now, held(0, vec![short, digest(1)])));
     sender_with(xxh128, now, Some(LARGE)).handle_message(now, held(0, vec![short])).unwrap();
-    let none = TransferOptions { digests: Digests::NONE, ..options_v2(BLOCK) };
+    let none = TransferOptions { digests: Digests::NONE, ..options(BLOCK) };
     is_violation(sender_with(none, now, Some(LARGE)).handle_message(now, held(0, vec![short])));
 }
 
@@ -164,7 +161,6 @@ fn items_that_are_there_already_are_not_sent() {
     let present = |wanted| PeerMessage::Answer { item: ItemId(1), answer: Answer::Present(digest(7).as_file(wanted)) };
     let blake3 = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
     let none = Digests::NONE;
-    is_violation(sender_with(options(BLOCK), now, Some(LARGE)).handle_message(now, present(blake3)));
     is_violation(recovering(now, None).handle_message(now, present(blake3)));
     is_violation(recovering(now, Some(LARGE)).handle_message(now, present(none)));
     let mut sender = recovering(now, Some(LARGE));
@@ -229,7 +225,7 @@ fn questions_are_few_and_only_what_is_asked_about_waits() {
 #[test]
 fn item_comes_again_a_few_times_only() {
     let now = Instant::now();
-    let mut sender = sender_with(options_v2(BLOCK), now, Some(LARGE));
+    let mut sender = sender_with(options(BLOCK), now, Some(LARGE));
     said(&mut sender);
     let mut number = ItemId(1);
     for _ in 0..limits::ITEM_ATTEMPTS {
@@ -251,7 +247,7 @@ fn item_comes_again_a_few_times_only() {
 #[test]
 fn bundled_item_comes_again_a_few_times_only() {
     let now = Instant::now();
-    let mut sender = sender_with(options_v2(BLOCK), now, Some(LARGE));
+    let mut sender = sender_with(options(BLOCK), now, Some(LARGE));
     let mut bundle = BundleId(2);
     for round in 0..=limits::ITEM_ATTEMPTS {
         let Next::Job(Job::Bundle(job)) = sender.next_job(now, StreamId(0)) else {
@@ -281,7 +277,7 @@ fn bundled_item_comes_again_a_few_times_only() {
 fn changed_source_is_looked_at_again() {
     let now = Instant::now();
     let changed = Failure::new(ErrorCode::SourceChanged, Side::Source, "changed");
-    let mut sender = sender_with(options_v2(BLOCK), now, Some(LARGE));
+    let mut sender = sender_with(options(BLOCK), now, Some(LARGE));
     accept(&mut sender, now);
     assert_eq!(next_block(&mut sender, now, StreamId(0)), 0);
     sender.handle_block_sent(Instant::now(), StreamId(0), ItemId(1), 0, Ok((BLOCK, digest(1))));
@@ -312,13 +308,9 @@ fn sender_without_streams_waits_for_others() {
     let mut sender = recovering(now, Some(LARGE));
     accept(&mut sender, now);
     assert_eq!(next_block(&mut sender, now, StreamId(0)), 0);
-    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
-    sender.handle_stream_lost(Instant::now(), StreamId(1), &failure());
+    sender.handle_stream_lost(Instant::now(), StreamId(0));
+    sender.handle_stream_lost(Instant::now(), StreamId(1));
     assert_eq!(sender.outcome(), None);
     sender.handle_stream(Instant::now(), StreamId(2));
     assert_eq!(next_block(&mut sender, now, StreamId(2)), 0);
-    let mut old = sender_with(options(BLOCK), now, Some(LARGE));
-    old.handle_stream_lost(Instant::now(), StreamId(0), &failure());
-    old.handle_stream_lost(Instant::now(), StreamId(1), &failure());
-    assert_eq!(old.outcome(), Some(Err(failure())));
 }

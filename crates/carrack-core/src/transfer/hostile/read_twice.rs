@@ -10,7 +10,7 @@ use crate::digest::FileTree;
 use crate::ids::{ItemId, StreamId};
 use crate::request::Verify;
 use crate::transfer::machine::Machine;
-use crate::transfer::orders::{offer, options_v2};
+use crate::transfer::orders::{self, offer};
 use crate::transfer::receiver::ArrivedBlock;
 use crate::transfer::receiver::{BlockStart, Opened, Receiver, ReceiverAction, ReceiverConfig};
 use crate::transfer::sender::{Sender, SenderAction, SenderConfig};
@@ -22,8 +22,8 @@ use crate::wire::frame::Trailer;
 const SIZE: u64 = 4 << 19;
 const BLOCK_BYTES: u32 = 1 << 19;
 
-fn options() -> TransferOptions {
-    TransferOptions { verify: Verify::Source, ..options_v2(BLOCK_BYTES) }
+fn read_twice() -> TransferOptions {
+    TransferOptions { verify: Verify::Source, ..orders::options(BLOCK_BYTES) }
 }
 
 fn block(content: u8) -> BlockDigest {
@@ -31,7 +31,7 @@ fn block(content: u8) -> BlockDigest {
 }
 
 fn digests(contents: [u8; 4]) -> FileDigests {
-    let mut tree = FileTree::new(BLOCK_BYTES, options().digests);
+    let mut tree = FileTree::new(BLOCK_BYTES, read_twice().digests);
     for (index, content) in (0..).zip(contents) {
         tree.insert(index, BLOCK_BYTES.into(), block(content));
     }
@@ -42,7 +42,7 @@ fn digests(contents: [u8; 4]) -> FileDigests {
 fn sent(contents: [u8; 4]) -> (Sender, Vec<SenderAction>) {
     let now = Instant::now();
     let mut sender = Sender::new(SenderConfig {
-        options: options(),
+        options: read_twice(),
         targets: vec![Vec::new()],
         known: false,
         tuning: Tuning::DEFAULT,
@@ -65,7 +65,8 @@ fn actions(sender: &mut Sender) -> Vec<SenderAction> {
 
 /// A receiver with the file's part.
 fn receiver() -> Receiver {
-    let mut receiver = Receiver::new(ReceiverConfig { options: options(), checkpoints: true, tuning: Tuning::DEFAULT });
+    let mut receiver =
+        Receiver::new(ReceiverConfig { options: read_twice(), checkpoints: true, tuning: Tuning::DEFAULT });
     (0..2).for_each(|stream| receiver.handle_stream(Instant::now(), StreamId(stream)));
     receiver.handle_message(Instant::now(), offer(ItemId(1), Some(SIZE))).unwrap();
     receiver.handle_opened(Instant::now(), ItemId(1), Opened::Ready);
@@ -116,7 +117,7 @@ fn block_read_again_after_the_second_reading_gets_no_name_unless_it_is_the_same(
         (0..).zip([1, 2, 3]).for_each(|(index, content)| receive(&mut receiver, StreamId(0), index, content));
         let landed = (0..3).map(|index| (1, index * u64::from(BLOCK_BYTES))).collect();
         sender.handle_message(now, super::sender::landed(landed, Vec::new())).unwrap();
-        sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+        sender.handle_stream_lost(Instant::now(), StreamId(0));
         sender.handle_source_checked(Instant::now(), ItemId(1), Ok(Some(digests([1, 2, 3, 4]))));
         assert_eq!(next_block(&mut sender, now, StreamId(1)), 3 * u64::from(BLOCK_BYTES));
         sender.handle_block_sent(

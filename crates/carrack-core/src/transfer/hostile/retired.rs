@@ -7,19 +7,17 @@ use super::sender::{LARGE, accept, file, landed, next_block};
 use super::*;
 use crate::ids::{ItemId, StreamId};
 use crate::transfer::machine::Machine;
-use crate::transfer::orders::options_v2;
+use crate::transfer::orders::options;
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
 use crate::tuning::Tuning;
-use crate::wire::Version;
-use crate::wire::control::TransferOptions;
 
 /// A sender with two streams and nothing but a large file, which the receiver takes; both streams carry a block of it.
 fn both_carry(now: Instant) -> (Sender, [u64; 2]) {
-    both_carry_by(now, options_v2(BLOCK))
+    both_carry_by(now, Tuning { parked: Duration::ZERO, ..Tuning::DEFAULT })
 }
 
-fn both_carry_by(now: Instant, options: TransferOptions) -> (Sender, [u64; 2]) {
-    let config = SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT };
+fn both_carry_by(now: Instant, tuning: Tuning) -> (Sender, [u64; 2]) {
+    let config = SenderConfig { options: options(BLOCK), targets: vec![Vec::new()], known: false, tuning };
     let mut sender = Sender::new(config);
     (0..2).for_each(|stream| sender.handle_stream(Instant::now(), StreamId(stream)));
     sender.handle_item(now, file("large", Some(LARGE)));
@@ -59,7 +57,7 @@ fn retired_stream_ends_when_what_it_carried_was_sent_and_has_landed_and_not_befo
     assert_eq!(sender.next_job(now, StreamId(1)), Next::End);
     assert!(matches!(sender.next_job(now, StreamId(0)), Next::Job(Job::Block(_))));
     // That its connection then ends is no loss.
-    sender.handle_stream_lost(Instant::now(), StreamId(1), &failure());
+    sender.handle_stream_lost(Instant::now(), StreamId(1));
     assert_eq!(lost_streams(&mut sender), []);
     assert_eq!(sender.totals().faults.streams_lost, 0);
 }
@@ -81,7 +79,7 @@ fn retired_stream_that_is_lost_leaves_its_blocks_to_another() {
     let (mut sender, [_, offset]) = both_carry(now);
     sender.retire(1);
     sent(&mut sender, StreamId(1), offset);
-    sender.handle_stream_lost(Instant::now(), StreamId(1), &failure());
+    sender.handle_stream_lost(Instant::now(), StreamId(1));
     assert_eq!(lost_streams(&mut sender), [StreamId(1)]);
     assert_eq!(sender.totals().faults.resent_after_loss, 1);
     assert_eq!(next_block(&mut sender, now, StreamId(0)), offset);
@@ -134,7 +132,7 @@ fn retired_streams_that_have_ended_are_forgotten() {
     sender.forget_stream(StreamId(1));
     assert!(!sender.is_retiring(StreamId(1)));
     assert_eq!(sender.next_job(now, StreamId(1)), Next::End);
-    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+    sender.handle_stream_lost(Instant::now(), StreamId(0));
     sender.forget_stream(StreamId(0));
     assert_eq!(sender.outcome(), None, "another may come");
     sender.handle_stream(Instant::now(), StreamId(2));
@@ -147,17 +145,16 @@ fn retired_stream_is_no_refuge() {
     let now = Instant::now();
     let (mut sender, [offset, _]) = both_carry(now);
     sender.retire(1);
-    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+    sender.handle_stream_lost(Instant::now(), StreamId(0));
     assert_eq!(sender.next_job(now, StreamId(1)), Next::Wait(None));
     assert_eq!(sender.outcome(), None);
     sender.handle_stream(Instant::now(), StreamId(2));
     assert_eq!(next_block(&mut sender, now, StreamId(2)), offset);
 }
 
-/// A sender of version 5, and what its second stream carried, which has landed after it was asked to end.
+/// A sender that parks streams, and what its second stream carried, which has landed after it was asked to end.
 fn parked(now: Instant) -> Sender {
-    let options = TransferOptions { version: Version::V5, ..options_v2(BLOCK) };
-    let (mut sender, [_, offset]) = both_carry_by(now, options);
+    let (mut sender, [_, offset]) = both_carry_by(now, Tuning::DEFAULT);
     sender.retire(1);
     sent(&mut sender, StreamId(1), offset);
     sender.handle_message(now, landed(vec![(1, offset)], Vec::new())).unwrap();
@@ -196,8 +193,7 @@ fn parked_stream_goes_on_and_may_be_parked_again() {
 #[test]
 fn retiring_stream_that_is_woken_keeps_what_it_carries() {
     let now = Instant::now();
-    let options = TransferOptions { version: Version::V5, ..options_v2(BLOCK) };
-    let (mut sender, [_, offset]) = both_carry_by(now, options);
+    let (mut sender, [_, offset]) = both_carry_by(now, Tuning::DEFAULT);
     sender.retire(1);
     assert_eq!(sender.next_job(now, StreamId(1)), Next::Wait(None));
     assert_eq!(sender.wake(1), 1);
@@ -215,7 +211,7 @@ fn parked_stream_ends_with_the_transfer_and_may_be_lost_before() {
     sender.fail(failure());
     assert_eq!((sender.next_job(now, StreamId(1)), sender.wake(1)), (Next::End, 0));
     let mut sender = parked(now);
-    sender.handle_stream_lost(now, StreamId(1), &failure());
+    sender.handle_stream_lost(now, StreamId(1));
     assert_eq!((sender.wake(1), sender.totals().faults.resent_after_loss), (0, 0));
     assert!(matches!(sender.next_job(now, StreamId(0)), Next::Job(_)));
 }

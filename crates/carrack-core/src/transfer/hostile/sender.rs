@@ -9,7 +9,7 @@ use crate::ids::{BundleId, ItemId, StreamId};
 use crate::limits;
 use crate::report::Outcome;
 use crate::transfer::machine::Machine;
-use crate::transfer::orders::{offer, options, options_v2};
+use crate::transfer::orders::{offer, options};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
 use crate::transfer::{BLOCKS_AHEAD, ScannedItem};
 use crate::tuning::Tuning;
@@ -52,7 +52,7 @@ pub(super) fn sender_with(options: TransferOptions, now: Instant, size: Option<u
 /// Between two that can go on from an earlier attempt; small items are asked about.
 pub(super) fn recovering(now: Instant, size: Option<u64>) -> Sender {
     let mut sender = Sender::new(SenderConfig {
-        options: options_v2(BLOCK),
+        options: options(BLOCK),
         targets: vec![Vec::new()],
         known: true,
         tuning: Tuning::DEFAULT,
@@ -120,7 +120,7 @@ fn answers_and_ends_come_once_and_in_turn() {
     accept(&mut sender, now);
     is_violation(sender.handle_message(now, PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept }));
     is_violation(sender.handle_message(now, done(ItemResult::Published)));
-    is_violation(sender.handle_message(now, PeerMessage::Finished { durable: true, failures: Vec::new() }));
+    is_violation(sender.handle_message(now, PeerMessage::Finished { durable: true }));
     sender.handle_message(now, done(ItemResult::Failed(failure()))).unwrap();
     is_violation(sender.handle_message(now, done(ItemResult::Failed(failure()))));
     assert_eq!(reports(&mut sender), [(b"large".to_vec(), Outcome::Failed(failure()))]);
@@ -140,7 +140,6 @@ fn blocks_land_only_after_they_were_sent() {
     is_violation(sender.handle_message(now, landed(Vec::new(), vec![99])));
     sender.handle_message(now, landed(vec![(1, 0), (1, 0)], Vec::new())).unwrap();
     assert_eq!(sender.progress().bytes_done, u64::from(BLOCK));
-    is_violation(sender.handle_message(now, PeerMessage::SendAgain { item: ItemId(1), offset: 0 }));
 }
 
 #[test]
@@ -322,7 +321,7 @@ fn bundle_that_ended_is_not_sent_again() {
     let mut sender = sender(now, Some(LARGE));
     assert!(matches!(sender.next_job(now, StreamId(0)), Next::Job(Job::Bundle(_))));
     sender.handle_bundle_sent(Instant::now(), BundleId(2), sent());
-    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+    sender.handle_stream_lost(Instant::now(), StreamId(0));
     sender.handle_message(now, bundle_done(BundleId(2), Vec::new())).unwrap();
     assert_eq!(reports(&mut sender).len(), 2);
     assert_eq!(sender.next_job(now, StreamId(1)), Next::Wait(None));
@@ -336,7 +335,7 @@ fn copies_that_differ_are_sent_again() {
     let mut sender = sender(now, Some(LARGE));
     assert!(matches!(sender.next_job(now, StreamId(0)), Next::Job(Job::Bundle(_))));
     sender.handle_bundle_sent(Instant::now(), BundleId(2), sent());
-    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+    sender.handle_stream_lost(Instant::now(), StreamId(0));
     assert!(matches!(sender.next_job(now, StreamId(1)), Next::Job(Job::Bundle(bundle)) if bundle.id == BundleId(2)));
     sender.handle_message(now, bundle_done(BundleId(2), Vec::new())).unwrap();
     assert_eq!(reports(&mut sender), []);
@@ -370,7 +369,7 @@ fn block_that_landed_unread_is_read_again() {
     assert_eq!(next_block(&mut sender, now, StreamId(0)), 0);
     sender.handle_message(now, landed(vec![(1, 0)], Vec::new())).unwrap();
     sender.handle_stream(Instant::now(), StreamId(2));
-    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+    sender.handle_stream_lost(Instant::now(), StreamId(0));
     assert_eq!(next_block(&mut sender, now, StreamId(2)), 0);
     assert_eq!(next_block(&mut sender, now, StreamId(2)), u64::from(BLOCK));
 }
@@ -387,9 +386,9 @@ fn streams_may_go_when_there_is_nothing_left_to_send() {
     });
     sender.handle_stream(Instant::now(), StreamId(0));
     sender.handle_scan_complete(Instant::now());
-    sender.handle_stream_lost(Instant::now(), StreamId(0), &failure());
+    sender.handle_stream_lost(Instant::now(), StreamId(0));
     assert_eq!(sender.outcome(), None);
-    sender.handle_message(now, PeerMessage::Finished { durable: true, failures: Vec::new() }).unwrap();
+    sender.handle_message(now, PeerMessage::Finished { durable: true }).unwrap();
     assert_eq!(sender.outcome(), Some(Ok(())));
     sender.handle_message(now, PeerMessage::Fail(failure())).unwrap();
     assert_eq!(sender.outcome(), Some(Ok(())));

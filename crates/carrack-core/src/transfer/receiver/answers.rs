@@ -24,14 +24,6 @@ impl Receiver {
         self.send(PeerMessage::Done { item, result });
     }
 
-    /// As the sender's version understands it.
-    pub(super) fn said(&self, result: ItemResult) -> ItemResult {
-        match result {
-            ItemResult::Again(failure) if !self.recovers() => ItemResult::Failed(failure),
-            result => result,
-        }
-    }
-
     /// When what has landed and has not been told is to be told.
     pub(super) fn landed_due(&self) -> Option<Instant> {
         let waits = !self.landed_blocks.is_empty() || !self.landed_bundles.is_empty();

@@ -44,13 +44,8 @@ impl Machine for Receiver {
                 self.directories_pending += 1;
                 self.actions.push_back(ReceiverAction::ApplyDirectories(vec![contents]));
             }
-            PeerMessage::Confirm { item, first, count } if self.recovers() => {
-                self.handle_confirm(item, first, count)?
-            }
-            PeerMessage::Query { bundle, items } if self.recovers() => self.handle_query(bundle, items)?,
-            PeerMessage::Confirm { .. } | PeerMessage::Query { .. } => {
-                return Err(ProtocolError::violation("the sender asked about an earlier attempt that there is not"));
-            }
+            PeerMessage::Confirm { item, first, count } => self.handle_confirm(item, first, count)?,
+            PeerMessage::Query { bundle, items } => self.handle_query(bundle, items)?,
             PeerMessage::Answer { .. }
             | PeerMessage::Held { .. }
             | PeerMessage::Known { .. }

@@ -18,7 +18,7 @@ impl Receiver {
     /// is not told of, and comes like any other.
     pub(super) fn hold(&mut self, id: ItemId, blocks: Vec<(u64, BlockDigest)>) {
         let open: usize = self.items.values().map(IncomingItem::held_open).sum();
-        let comparable = self.recovers() && self.options.digests.main.is_some();
+        let comparable = self.options.digests.main.is_some();
         let Some(item) = self.items.get_mut(&id).filter(|_| comparable) else {
             return;
         };

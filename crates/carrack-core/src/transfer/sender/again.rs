@@ -38,7 +38,7 @@ pub(super) fn may_pass(failure: &Failure) -> bool {
 impl Sender {
     /// Whether an item that has been sent anew so often may be once more.
     pub(super) fn may_renew(&self, attempt: u32) -> bool {
-        self.recovers() && attempt < limits::ITEM_ATTEMPTS
+        attempt < limits::ITEM_ATTEMPTS
     }
 
     pub(super) fn renew(&mut self, scanned: ScannedItem, attempt: u32) {

@@ -80,7 +80,6 @@ impl Sender {
                 ItemKind::Symlink | ItemKind::File | ItemKind::Special => {
                     self.totals.counts.add(item.kind, size);
                     self.progress.files_done += 1;
-                    self.note_untold(|| target.clone(), &item.attributes);
                 }
             },
             Outcome::Kept => self.totals.counts.kept += 1,

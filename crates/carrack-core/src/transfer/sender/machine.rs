@@ -40,14 +40,11 @@ impl Machine for Sender {
                 self.streams.landed(now, Unit::Bundle(bundle));
                 self.settle_bundle(bundle);
             }
-            PeerMessage::Finished { durable, failures } => self.handle_finished(durable, failures)?,
+            PeerMessage::Finished { durable } => self.handle_finished(durable)?,
             PeerMessage::DirectoriesFailed(failures) => self.handle_directories_failed(failures)?,
             PeerMessage::Fail(failure) => self.phase = SenderPhase::Failed(failure),
-            PeerMessage::Held { item, first, digests } if self.recovers() => self.handle_held(item, first, &digests)?,
-            PeerMessage::Known { bundle, items } if self.recovers() => self.handle_known(bundle, items)?,
-            PeerMessage::Held { .. } | PeerMessage::Known { .. } => {
-                return Err(ProtocolError::violation("the receiver told of an earlier attempt and was not asked"));
-            }
+            PeerMessage::Held { item, first, digests } => self.handle_held(item, first, &digests)?,
+            PeerMessage::Known { bundle, items } => self.handle_known(bundle, items)?,
             PeerMessage::Offer(_)
             | PeerMessage::Confirm { .. }
             | PeerMessage::Query { .. }

@@ -23,7 +23,6 @@ impl Sender {
     }
 
     pub(super) fn handle_answer(&mut self, id: ItemId, answer: Answer) -> Result<(), ProtocolError> {
-        let takes_up = self.recovers();
         let item = self.items.get_mut(&id).filter(|item| !item.accepted);
         let item =
             item.ok_or_else(|| ProtocolError::violation("the receiver answered an offer that was not waiting for it"))?;
@@ -38,7 +37,7 @@ impl Sender {
             Answer::Present(digests) => {
                 let wanted = self.config.options.digests;
                 let digests = digests.covering(wanted).filter(|_| item.held_open() == 0);
-                let (Some(digests), Some(size), true) = (digests, item.scanned.size, takes_up) else {
+                let (Some(digests), Some(size)) = (digests, item.scanned.size) else {
                     return Err(ProtocolError::violation(format!("the receiver has item {id}, which it cannot")));
                 };
                 item.digests = digests;
@@ -75,9 +74,7 @@ impl Sender {
     }
 
     pub(super) fn handle_send_again(&mut self, id: ItemId, offset: u64) -> Result<(), ProtocolError> {
-        let takes_back = self.recovers();
-        let item = self.items.get_mut(&id);
-        let item = item.filter(|item| item.may_be_lost(offset) && (takes_back || !item.has_landed(offset)));
+        let item = self.items.get_mut(&id).filter(|item| item.may_be_lost(offset));
         let item = item
             .ok_or_else(|| ProtocolError::violation("the receiver asked again for a block that was not under way"))?;
         if item.abandoned.is_some() {
@@ -136,15 +133,10 @@ impl Sender {
         Ok(())
     }
 
-    pub(super) fn handle_finished(
-        &mut self,
-        durable: bool,
-        failures: Vec<(Vec<u8>, Failure)>,
-    ) -> Result<(), ProtocolError> {
+    pub(super) fn handle_finished(&mut self, durable: bool) -> Result<(), ProtocolError> {
         if self.phase != SenderPhase::Finishing {
             return Err(ProtocolError::violation("the receiver finished before the sender"));
         }
-        self.handle_directories_failed(failures)?;
         self.totals.durable = durable;
         self.phase = SenderPhase::Finished;
         Ok(())

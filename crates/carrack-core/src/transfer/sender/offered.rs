@@ -25,8 +25,6 @@ pub(super) struct Offered {
     pub abandoned: Option<Failure>,
     /// Known from the start, or since the source ended.
     pub size: Option<u64>,
-    /// Whether holes may be told as such.
-    holes: bool,
     /// Before this, blocks have been taken, or are held.
     next_block: u64,
     /// Blocks to send again, or that turned out not to be held.
@@ -73,7 +71,6 @@ impl Offered {
             accepted: false,
             abandoned: None,
             size: scanned.size,
-            holes: options.version.zeroes_holes(),
             scanned,
             next_block: 0,
             again: BTreeSet::new(),
@@ -187,7 +184,7 @@ impl Offered {
             length: self.length(index) as u32,
             whole: self.blocks() == Some(1),
             unsized_source: self.size.is_none(),
-            sparse: self.scanned.sparse && self.holes,
+            sparse: self.scanned.sparse,
         }
     }
 
@@ -235,11 +232,6 @@ impl Offered {
         self.pass_held();
         let all = self.blocks().is_some_and(|blocks| self.next_block >= blocks);
         all && self.again.is_empty() && self.held.is_empty()
-    }
-
-    /// Every block has been read, and every one is at the receiver.
-    pub fn is_all_landed(&self) -> bool {
-        self.blocks().is_some_and(|blocks| self.hashed.is_all_of(blocks) && self.landed.is_all_of(blocks))
     }
 
     /// A block of a source without a size was read; what is wrong with what came, if anything.

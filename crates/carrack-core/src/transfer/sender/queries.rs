@@ -54,7 +54,7 @@ impl Sender {
             ItemKind::Directory | ItemKind::Special => return None,
         };
         let (mtime, fingerprint) = (item.attributes.mtime?, Some(self.fingerprint(item)?));
-        let others = self.tellable(&item.attributes).others;
+        let others = item.attributes.others.clone();
         Some(QueryItem { index, path: self.target(item), kind: item.kind, size, mtime, others, fingerprint })
     }
 

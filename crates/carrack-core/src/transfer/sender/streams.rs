@@ -89,7 +89,7 @@ impl Streams {
             usual_bundle: None,
             cuts: 0,
             kept: false,
-            parked: if options.version.parks_streams() { tuning.parked } else { Duration::ZERO },
+            parked: tuning.parked,
             rate_limit: options.rate_limit,
             block_bytes: options.block_bytes.into(),
             bundle_bytes: tuning.bundle_bytes + tuning.bundled_file_bytes_max,
@@ -141,11 +141,6 @@ impl Streams {
 
     pub fn is_alive(&self, stream: StreamId) -> bool {
         self.table.get(&stream).is_some_and(|stream| stream.alive)
-    }
-
-    /// There were streams, and none is left.
-    pub fn all_lost(&self) -> bool {
-        self.begun && self.table.values().all(|stream| !stream.alive)
     }
 
     /// Nothing more will be asked about a stream that is not alive.

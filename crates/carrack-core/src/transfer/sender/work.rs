@@ -24,7 +24,7 @@ impl Sender {
     }
 
     /// Has so many streams end in good order, the last one never: they are given nothing more, and told [`Next::End`]
-    /// when all that they carried has landed; from version 5 on [`parked`](crate::tuning::Tuning::parked) later, unless
+    /// when all that they carried has landed; [`parked`](crate::tuning::Tuning::parked) later, unless
     /// they are woken. Until then they are watched: what is lost with them goes down others, as from any stream.
     /// Says how many.
     pub fn retire(&mut self, count: usize) -> usize {
@@ -283,15 +283,13 @@ impl Sender {
         self.advance();
     }
 
-    /// A stream has failed. Before version 2 the last one to do so ends the transfer, unless there is nothing left to
-    /// send; from then on others are waited for.
-    pub fn handle_stream_lost(&mut self, _now: Instant, stream: StreamId, why: &Failure) {
+    /// A stream has failed. Where it was the last one, others are waited for.
+    pub fn handle_stream_lost(&mut self, _now: Instant, stream: StreamId) {
         if self.has_ended() || !self.streams.is_alive(stream) {
             return;
         }
         self.totals.faults.resent_after_loss += self.lose(stream);
         self.totals.faults.streams_lost += 1;
-        self.last_loss = Some(why.clone());
         self.advance();
     }
 

@@ -91,10 +91,6 @@ impl Content {
     }
 }
 
-fn lost() -> Failure {
-    Failure::new(ErrorCode::ConnectionLost, Side::Link, "reset")
-}
-
 fn unread() -> Failure {
     Failure::new(ErrorCode::SourceVanished, Side::Source, "gone")
 }
@@ -199,7 +195,7 @@ impl World {
                     self.verdict.retired += 1;
                     // What the network does to it from now on is nobody's loss any more.
                     let before = format!("{:?}", self.sender);
-                    self.sender.handle_stream_lost(self.now(), stream, &lost());
+                    self.sender.handle_stream_lost(self.now(), stream);
                     assert_eq!(before, format!("{:?}", self.sender));
                 }
                 self.enter(stream, Sending::Over, Duration::ZERO);
@@ -300,7 +296,7 @@ impl World {
         let changed = self.opened_as.get(&item).is_some_and(|&(item, version)| {
             !self.source.items[item].gone && self.source.items[item].version != version
         });
-        if changed && self.plan.resumes { changing() } else { unread() }
+        if changed { changing() } else { unread() }
     }
 
     fn have_written(&mut self, stream: StreamId, job: Job, content: Content) {
@@ -330,19 +326,15 @@ impl World {
     }
 
     fn lose(&mut self, stream: StreamId) {
-        self.sender.handle_stream_lost(self.now(), stream, &lost());
+        self.sender.handle_stream_lost(self.now(), stream);
         self.stream(stream).sending = Sending::Over;
         self.stream(stream).token += 1;
-        if self.plan.resumes {
-            self.verdict.all_lost += u64::from(self.streams.iter().all(|stream| stream.broken));
-            let delay = if self.rng.chance(200) { Duration::from_secs(5) } else { Duration::from_millis(50) };
-            let delay = self.rng.up_to(delay);
-            // Whatever happens to a network, it does not go on for ever.
-            self.plan.loss = if self.streams.len() < 60 { self.plan.loss } else { 0 };
-            self.after(delay, Event::Connect);
-        } else if self.plan.redials && self.streams.len() < 60 && self.sender.outcome().is_none() {
-            self.connect();
-        }
+        self.verdict.all_lost += u64::from(self.streams.iter().all(|stream| stream.broken));
+        let delay = if self.rng.chance(200) { Duration::from_secs(5) } else { Duration::from_millis(50) };
+        let delay = self.rng.up_to(delay);
+        // Whatever happens to a network, it does not go on for ever.
+        self.plan.loss = if self.streams.len() < 60 { self.plan.loss } else { 0 };
+        self.after(delay, Event::Connect);
     }
 
     fn read(&mut self, job: &Job) -> Content {
@@ -364,12 +356,9 @@ impl World {
         // Of a directory nothing is read.
         let gone = self.source.items[number].gone || self.rng.chance(self.plan.read_failure);
         let source = &self.source.items[number];
-        let (size, mtime) = match self.plan.resumes {
-            true => (source.scanned.size.unwrap_or(0), source.scanned.attributes.mtime),
-            false => (item.size.unwrap_or(0), item.attributes.mtime),
-        };
+        let (size, mtime) = (source.scanned.size.unwrap_or(0), source.scanned.attributes.mtime);
         let grown = size > self.plan.tuning.bundled_file_bytes_max;
-        let changing = grown || self.plan.resumes && self.rng.chance(self.plan.source_change) && self.rng.chance(300);
+        let changing = grown || self.rng.chance(self.plan.source_change) && self.rng.chance(300);
         let file = item.kind == ItemKind::File;
         let readable = item.kind == ItemKind::Directory || !(gone || changing && file);
         let content = readable.then(|| self.source.content(number));
@@ -391,8 +380,7 @@ impl World {
         let item = self.sender.scanned(block.item).map(|scanned| self.source.number(scanned));
         // Of a source that has another length by now, what is asked for may not be there.
         let resized = item.is_some_and(|item| {
-            self.plan.resumes
-                && !block.unsized_source
+            !block.unsized_source
                 && self
                     .sender
                     .scanned(block.item)

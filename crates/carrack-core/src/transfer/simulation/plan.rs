@@ -2,28 +2,29 @@
 
 use std::time::Duration;
 
+use crate::chance::Chance;
+pub use crate::chance::mixed as mix;
 use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
 use crate::tuning::Tuning;
 use crate::wire::Version;
 use crate::wire::control::TransferOptions;
 
-/// SplitMix64: small, and good enough to choose faults with.
+/// What chooses faults.
 #[derive(Debug)]
-pub struct Rng(u64);
+pub struct Rng(Chance);
 
 impl Rng {
     pub fn new(seed: u64) -> Self {
-        Self(mix(seed))
+        Self(Chance::new(mix(seed)))
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
+        self.0.number()
     }
 
     /// Less than `end`.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
+        self.0.below(end)
     }
 
     pub fn chance(&mut self, per_mille: u64) -> bool {
@@ -38,12 +39,6 @@ impl Rng {
     fn sometimes(&mut self, most: u64) -> u64 {
         if self.chance(300) { 1 + self.below(most) } else { 0 }
     }
-}
-
-pub fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 /// A bug put in on purpose.
@@ -114,8 +109,6 @@ pub struct Plan {
     pub report_delay: Duration,
     /// A data connection is reset, asked once per frame.
     pub loss: u64,
-    /// Lost connections are replaced.
-    pub redials: bool,
     pub stall: u64,
     pub corruption: u64,
     pub read_failure: u64,
@@ -133,8 +126,6 @@ pub struct Plan {
     pub mutant: Option<Mutant>,
     /// The command changes its mind about the number of streams: so many more, or fewer.
     pub changes_of_streams: Vec<(Duration, i16)>,
-    /// Files and links that are found, and the receiver's checkpoints: a session of a row.
-    pub resumes: bool,
     /// A sync fails.
     pub sync_failure: u64,
     /// A block that was synced is given back as another.
@@ -196,7 +187,7 @@ impl Plan {
             rate_limit: None,
             congestion: None,
             item_events: true,
-            version: Version::V1,
+            version: Version::NEWEST,
             durability: Durability::Group,
             allow_growing: false,
         };
@@ -221,7 +212,6 @@ impl Plan {
             disk_delay: [Duration::ZERO, millis(1), millis(50), millis(3000)][rng.below(4) as usize],
             report_delay: [Duration::ZERO, Duration::ZERO, millis(1), millis(200)][rng.below(4) as usize],
             loss: rng.sometimes(60),
-            redials: rng.chance(600),
             stall: rng.sometimes(60),
             corruption: if blake3 { rng.sometimes(150) } else { 0 },
             read_failure: rng.sometimes(30),
@@ -236,7 +226,6 @@ impl Plan {
             abort: rng.chance(40).then(|| rng.up_to(millis(500))),
             mutant: None,
             changes_of_streams: changes_of_streams(seed),
-            resumes: false,
             sync_failure: 0,
             rot: 0,
             crash: None,
@@ -250,11 +239,7 @@ impl Plan {
         let mut rng = Rng::new(seed);
         let millis = Duration::from_millis;
         plan.seed = seed;
-        plan.resumes = true;
-        plan.redials = true;
         let main = if seed % 3 == 1 { MainDigest::Xxh128 } else { MainDigest::Blake3 };
-        // Of numbers of their own, like the changes of streams.
-        plan.options.version = if Rng::new(seed ^ 0x2b6f_91d5).chance(500) { Version::V5 } else { Version::V4 };
         plan.options.digests.main = Some(main);
         plan.options.block_bytes = 64 << (10 + rng.below(3));
         plan.options.durability = match rng.below(4) {

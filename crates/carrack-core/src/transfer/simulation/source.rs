@@ -101,9 +101,7 @@ impl Source {
     pub fn new(plan: &Plan, rng: &mut Rng) -> Self {
         let bundled_max = plan.tuning.bundled_file_bytes_max;
         let mut source = Self { block_bytes: plan.options.block_bytes, bundled_max, ..Self::default() };
-        if plan.resumes {
-            (source.holes, source.grain) = (plan.seed.is_multiple_of(2), (plan.seed / 2 % 3) as i64);
-        }
+        (source.holes, source.grain) = (plan.seed.is_multiple_of(2), (plan.seed / 2 % 3) as i64);
         let mut directory = String::new();
         let large_every = plan.small_items / plan.large_files.max(1) + 1;
         let (mut small, mut large) = (plan.small_items, plan.large_files);
@@ -134,7 +132,7 @@ impl Source {
                 _ => source.add(path("f"), ItemKind::File, rng.below(50_000)),
             }
         }
-        if plan.resumes && plan.seed.is_multiple_of(5) {
+        if plan.seed.is_multiple_of(5) {
             source.add_twins();
         }
         source

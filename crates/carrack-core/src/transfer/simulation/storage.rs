@@ -54,10 +54,8 @@ impl World {
             self.store.remove(part.file);
         }
         let file = self.store.create();
-        if self.plan.resumes {
-            let size = offer.size.unwrap_or(0);
-            self.store.append(Record::Part { file, path: offer.path.clone(), size }, self.durable());
-        }
+        let size = offer.size.unwrap_or(0);
+        self.store.append(Record::Part { file, path: offer.path.clone(), size }, self.durable());
         self.disk.parts.insert(offer.item, DiskPart::new(file, &offer, true));
         Opened::Ready
     }
@@ -184,9 +182,7 @@ impl World {
         }
         let read = self.disk.read_back(&self.store, number, size, block_bytes);
         let on_disk = read.expect("only what is whole is published");
-        let checks = self.plan.options.verify == Verify::Disk && !self.plan.resumes;
         let result = match () {
-            () if checks && digests.blake3 != Some(on_disk) => ItemResult::Mismatch,
             () if self.rng.chance(self.plan.publish_failure) => ItemResult::Failed(failure(ErrorCode::QuotaExceeded)),
             () if self.rng.chance(self.plan.keep) => ItemResult::Kept,
             () if self.durable() && self.rng.chance(self.plan.sync_failure) => {
@@ -238,7 +234,7 @@ impl World {
     }
 
     fn write_down(&mut self, path: Vec<u8>, kind: ItemKind, source: Option<Fingerprint>, digests: FileDigests) {
-        if let Some(source) = source.filter(|_| self.plan.resumes) {
+        if let Some(source) = source {
             // A rename that a power cut undoes leaves another file there, which may be of the same size and time.
             let standing = self.store.standing(&path).expect("it has been published");
             let had = self.source.had(self.source.find(&path), source, standing.size, standing.blake3);
@@ -258,7 +254,7 @@ impl World {
     pub fn commit(&mut self, bundle: BundleId) {
         let entries = self.disk.bundles.remove(&bundle).expect("it was to be committed");
         let mut exceptions = Vec::new();
-        let fails = self.plan.resumes && self.durable() && self.rng.chance(self.plan.sync_failure);
+        let fails = self.durable() && self.rng.chance(self.plan.sync_failure);
         self.verdict.sync_failures += u64::from(fails);
         let mut published = Vec::new();
         for (index, entry) in entries.into_iter().enumerate() {

@@ -148,14 +148,11 @@ impl World {
     /// A session that begins at this second of the source's clock, with what there is at both ends.
     pub fn session(plan: Plan, source: Source, mut store: Store, clock_base: i64) -> Self {
         let rng = Rng::new(!plan.seed.rotate_left(7));
-        let mut found = Found::default();
-        if plan.resumes {
-            found = store.replay(plan.mutant == Some(Mutant::PartBelieved));
-            store.start_session(plan.options.durability != Durability::None);
-        }
+        let found = store.replay(plan.mutant == Some(Mutant::PartBelieved));
+        store.start_session(plan.options.durability != Durability::None);
         let known = !found.published.is_empty();
         let config = SenderConfig { options: plan.options, targets: vec![Vec::new(); 2], known, tuning: plan.tuning };
-        let checkpoints = plan.resumes && plan.mutant != Some(Mutant::PublishUnchecked);
+        let checkpoints = plan.mutant != Some(Mutant::PublishUnchecked);
         let mut world = Self {
             sender: Sender::new(config),
             receiver: Receiver::new(ReceiverConfig { options: plan.options, checkpoints, tuning: plan.tuning }),
@@ -386,7 +383,6 @@ impl World {
             }
             SenderAction::Report(report) => self.reports.push(*report),
             SenderAction::Rescan { scanned, attempt } => {
-                assert!(self.plan.resumes, "version 1 does not look again");
                 self.verdict.again += 1;
                 let delay = self.disk_delay();
                 self.after(delay, Event::Rescanned(Box::new(scanned), attempt));
@@ -394,13 +390,12 @@ impl World {
         }
     }
 
-    /// A receiver is told of all attributes that its version has words for, and of no others.
+    /// A receiver is told of all attributes, and of no others.
     fn check_attributes(&self, message: &PeerMessage) {
-        let has_words = self.plan.options.version.has_attributes();
         let check = |path: &[u8], told: &OtherAttributes| {
             let mut items = self.source.items.iter().filter(|item| item.scanned.path == path);
             let is_it = |item: &SourceItem| item.scanned.attributes.others == *told;
-            assert!(if has_words { items.any(is_it) } else { told.is_empty() }, "{path:?} has other attributes");
+            assert!(items.any(is_it), "{path:?} has other attributes");
         };
         match message {
             PeerMessage::Offer(offer) => check(&offer.path, &offer.attributes.others),

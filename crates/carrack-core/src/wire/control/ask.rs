@@ -44,27 +44,25 @@ pub enum Ask {
     /// The end: the agent closes the connection.
     Bye,
     /// Of what the next `Begin` names, send only these paths, relative to the destination. Several requests
-    /// add up. From version 2 on.
+    /// add up.
     Select(Vec<Vec<u8>>),
     /// Of what the next `Begin` names, the files at these paths, relative to the destination, get their names only with
-    /// these BLAKE3 digests. Several requests add up. From version 5 on.
+    /// these BLAKE3 digests. Several requests add up.
     Expect(Vec<(Vec<u8>, [u8; 32])>),
-    /// Remove what transfers have left that nobody will take up again. From version 2 on.
+    /// Remove what transfers have left that nobody will take up again.
     Collect(Collect),
     /// End so many data streams in good order, each when what it carries has landed; one stays. Asked of a
-    /// sender, from version 3 on.
+    /// sender.
     Retire(u32),
-    /// Have so many data streams go on that were asked to end and are still connected. Asked of a sender, from
-    /// version 5 on.
+    /// Have so many data streams go on that were asked to end and are still connected. Asked of a sender.
     Wake(u32),
-    /// What does your clock say, in microseconds since the agent began? From version 5 on.
+    /// What does your clock say, in microseconds since the agent began?
     Clock,
-    /// Which way do your packets take to the other end of the transfer? From version 5 on.
+    /// Which way do your packets take to the other end of the transfer?
     Trace,
-    /// What does your host say of itself? Answered by pages of evidence, and how many texts there are. From version 5
-    /// on.
+    /// What does your host say of itself? Answered by pages of evidence, and how many texts there are.
     Evidence(EvidenceAbout),
-    /// A range of a file. Answered by what the file is, parts of it, and how many bytes there were. From version 6 on.
+    /// A range of a file. Answered by what the file is, parts of it, and how many bytes there were.
     Read(ReadFile),
 }
 
@@ -79,7 +77,7 @@ pub struct Hello {
     pub program: String,
     /// A node's bearer token; empty where none is shown.
     pub token: String,
-    /// What the agent keeps to for the whole session. From version 7 on, and to agents that ssh starts alone.
+    /// What the agent keeps to for the whole session. Of agents that ssh starts alone.
     pub confinement: Option<Confinement>,
 }
 
@@ -123,7 +121,7 @@ pub struct Dial {
     pub count: u16,
     /// When to give up: 1 ms to [`limits::DIAL_TIMEOUT`].
     pub timeout: Duration,
-    /// Most bytes of a TCP segment in both directions; 0 lets TCP decide. From version 2 on.
+    /// Most bytes of a TCP segment in both directions; 0 lets TCP decide.
     pub segment: u32,
     /// Say `Connected` as soon as TCP has connected, before anybody has proved anything. An end that does
     /// not know this says nothing.
@@ -164,7 +162,7 @@ pub enum Role {
 pub struct SendRole {
     /// What is sent: at most [`limits::SOURCES`].
     pub sources: Vec<SourceSpec>,
-    /// The receiver knows items of an earlier attempt: ask before sending. From version 2 on.
+    /// The receiver knows items of an earlier attempt: ask before sending.
     pub known: bool,
 }
 
@@ -197,7 +195,7 @@ words! {
         1 Stdout "stdout" "the program's standard output"
         2 Null "null" "nothing is kept"
         3 Device "device" "a device or FIFO, written in place"
-        4 Memory "memory" "bytes are taken into memory, and nothing is kept; from version 5 on"
+        4 Memory "memory" "bytes are taken into memory, and nothing is kept"
     }
 }
 
@@ -210,15 +208,13 @@ pub struct ReceiveRole {
     pub directory: Vec<u8>,
     /// What is taken: items of these names and what is below them. None: whatever comes.
     pub targets: Vec<Vec<u8>>,
-    /// What the marker is found by when the same is copied again; `None` for no marker. From version 2 on. The answer
+    /// What the marker is found by when the same is copied again; `None` for no marker. The answer
     /// to `Begin` counts the items that it knows.
     pub marker: Option<MarkerKey>,
-    /// What an earlier attempt has left under that key is not used, but removed. From version 2 on.
+    /// What an earlier attempt has left under that key is not used, but removed.
     pub anew: bool,
-    /// The sender leaves items out by a selection: what an earlier attempt has left of these stays (6).
+    /// The sender leaves items out by a selection: what an earlier attempt has left of these stays.
     pub partial: bool,
-    /// The source's clock when the session began, in seconds since 1970. Receivers of versions 2 and 3 go by it.
-    pub source_clock: i64,
 }
 
 /// What a marker is found by.
@@ -234,10 +230,9 @@ pub struct List {
     /// Describe the path itself, even when it is a directory.
     pub itself: bool,
     /// The sources of a copy, up to the one of this path: an entry whose name an earlier one has, too, bears a
-    /// failure. From version 4 on.
+    /// failure.
     pub sources: Vec<SourceSpec>,
-    /// Tell of each entry what it takes of the storage, too. From version 5 on; a peer that does not know of it tells
-    /// nothing of that.
+    /// Tell of each entry what it takes of the storage, too.
     pub usage: bool,
 }
 
@@ -257,8 +252,7 @@ pub struct Rename {
     pub from: Vec<u8>,
     /// The new path, as the user typed it.
     pub to: Vec<u8>,
-    /// To this very name, and only if nothing has it. From version 6 on; an older peer replaces all the same, and
-    /// renames into a directory of that name.
+    /// To this very name, and only if nothing has it.
     pub no_replace: bool,
 }
 
@@ -269,10 +263,10 @@ pub struct Remove {
     pub path: Vec<u8>,
     /// A directory with everything below it.
     pub recursive: bool,
-    /// What cannot be removed below it is told in pages, as entries with a failure (version 4), and the answer is how
+    /// What cannot be removed below it is told in pages, as entries with a failure, and the answer is how
     /// many were removed. Without that the first such failure is the answer. Either way all is removed that can be.
     pub go_on: bool,
-    /// Of a directory, with everything below it, only directories in which nothing else is (version 5). Nothing but a
+    /// Of a directory, with everything below it, only directories in which nothing else is. Nothing but a
     /// directory is removed. Not with `recursive`.
     pub empty_only: bool,
 }
@@ -282,7 +276,7 @@ pub struct Remove {
 pub struct Sum {
     /// As typed; a directory stands for all files below it.
     pub path: Vec<u8>,
-    /// Which. XXH3-128 from version 3 on.
+    /// Which.
     pub digests: Digests,
 }
 
@@ -308,7 +302,7 @@ pub struct Collect {
     pub older: Duration,
     /// Report what would be removed, and remove nothing.
     pub dry_run: bool,
-    /// Only what the copy with this marker key has left in `path`, however old it is (version 7). With `dry_run` the
+    /// Only what the copy with this marker key has left in `path`, however old it is. With `dry_run` the
     /// unfinished files that its marker tells of are named, by the names that they would get.
     pub marker: Option<MarkerKey>,
 }
@@ -342,7 +336,7 @@ mod tests {
     }
 
     fn options() -> Option<raw::Options> {
-        Some(raw::Options { block_bytes: 1 << 20, streams: 1, ..raw::Options::default() })
+        Some(raw::Options { block_bytes: 1 << 20, streams: 1, version: 1, ..raw::Options::default() })
     }
 
     fn session() -> Option<raw::Session> {

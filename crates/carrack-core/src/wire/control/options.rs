@@ -43,8 +43,7 @@ impl From<TransferOptions> for raw::Options {
             rate_limit: options.rate_limit.unwrap_or(0),
             item_events: options.item_events,
             streams: 1,
-            // An end of version 1 does not know the field.
-            version: if options.version == Version::V1 { 0 } else { options.version.number() },
+            version: options.version.number(),
             durability: options.durability.number(),
             allow_growing: options.allow_growing,
             congestion: options.congestion.map(|congestion| congestion.name().to_string()).unwrap_or_default(),
@@ -66,13 +65,7 @@ impl TryFrom<raw::Options> for TransferOptions {
             return Err(ProtocolError::violation(format!("the peer asked for {} streams", options.streams)));
         }
         let unknown = |what, value| ProtocolError::violation(format!("the peer asked for unknown {what} {value}"));
-        let version = match options.version {
-            0 => Version::V1,
-            number => Version::from_number(number).ok_or_else(|| unknown("version", number))?,
-        };
-        if options.xxh128 && !version.has_xxh128() {
-            return Err(ProtocolError::violation(format!("the peer asked for XXH3-128 in version {version}")));
-        }
+        let version = Version::from_number(options.version).ok_or_else(|| unknown("version", options.version))?;
         Ok(Self {
             block_bytes: block,
             digests: digests(options.blake3, options.xxh128, options.adler32, options.crc32c)?,
@@ -178,21 +171,11 @@ mod tests {
             let congestion = congestion.to_string();
             assert!(TransferOptions::try_from(raw::Options { congestion, ..message.clone() }).is_err());
         }
-        assert!(TransferOptions::try_from(raw::Options { version: 99, ..message.clone() }).is_err());
+        for version in [0, 2, 99] {
+            assert!(TransferOptions::try_from(raw::Options { version, ..message.clone() }).is_err());
+        }
         assert!(TransferOptions::try_from(raw::Options { existing: 4, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(raw::Options { xxh128: true, ..message }).is_err(), "two to verify by");
-    }
-
-    #[test]
-    fn xxh128_is_for_those_who_know_it() {
-        let digests = Digests { adler32: true, ..Digests::XXH128 };
-        let message = raw::Options { block_bytes: 1 << 20, streams: 1, ..raw::Options::default() };
-        let message = raw::Options { xxh128: true, adler32: true, ..message };
-        let of = |version| TransferOptions::try_from(raw::Options { version, ..message.clone() });
-        let good = of(Version::V3.number()).unwrap();
-        assert_eq!(good.digests, digests);
-        assert_eq!(TransferOptions::try_from(raw::Options::from(good)), Ok(good));
-        (0..Version::V3.number()).for_each(|version| assert!(of(version).is_err(), "{version}"));
     }
 
     #[test]

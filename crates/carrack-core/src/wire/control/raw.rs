@@ -77,29 +77,29 @@ pub enum Ask {
     /// The end: the agent closes the connection.
     #[prost(message, tag = "14")]
     Bye(Empty),
-    /// Of what the next `Begin` names, send only these (version 2). May be said several times: the lists add up.
+    /// Of what the next `Begin` names, send only these. May be said several times: the lists add up.
     #[prost(message, tag = "15")]
     Select(Paths),
-    /// Collect what transfers that will not be taken up again have left (version 2).
+    /// Collect what transfers that will not be taken up again have left.
     #[prost(message, tag = "16")]
     Collect(Collect),
-    /// End data streams in good order: each when what it carries has landed (version 3, of a sender).
+    /// End data streams in good order: each when what it carries has landed (of a sender).
     #[prost(message, tag = "17")]
     Retire(Retire),
-    /// What does your clock say? (version 5)
+    /// What does your clock say?
     #[prost(message, tag = "18")]
     Clock(Empty),
-    /// Which way do your packets take to the other end of what runs? (version 5)
+    /// Which way do your packets take to the other end of what runs?
     #[prost(message, tag = "19")]
     Trace(Empty),
-    /// What does your host say of itself? (version 5)
+    /// What does your host say of itself?
     #[prost(message, tag = "20")]
     Evidence(EvidenceAbout),
-    /// Of what the next `Begin` names, these files are sent only with these digests (version 5). May be said several
+    /// Of what the next `Begin` names, these files are sent only with these digests. May be said several
     /// times: the lists add up.
     #[prost(message, tag = "21")]
     Expect(Expected),
-    /// A range of a file, over this connection (version 6).
+    /// A range of a file, over this connection.
     #[prost(message, tag = "22")]
     Read(Read),
 }
@@ -154,31 +154,31 @@ pub enum Tell {
     /// For a person to read.
     #[prost(string, tag = "13")]
     Note(String),
-    /// The sender has lost a data stream that the command may make anew (version 2).
+    /// The sender has lost a data stream that the command may make anew.
     #[prost(message, tag = "14")]
     StreamLost(StreamLost),
-    /// Where the time of this end's streams has gone so far (version 2).
+    /// Where the time of this end's streams has gone so far.
     #[prost(message, tag = "15")]
     Stages(Stages),
     /// To `Dial`, before its answer, if it was asked for.
     #[prost(message, tag = "16")]
     Connected(Connected),
-    /// What this end has measured (version 5).
+    /// What this end has measured.
     #[prost(message, tag = "17")]
     Sample(Box<Sample>),
-    /// To `Clock` (version 5).
+    /// To `Clock`.
     #[prost(message, tag = "18")]
     Clock(Clock),
-    /// To `Trace` (version 5).
+    /// To `Trace`.
     #[prost(message, tag = "19")]
     Traced(Traced),
-    /// To `Evidence` (version 5).
+    /// To `Evidence`.
     #[prost(message, tag = "20")]
     Evidence(EvidencePage),
-    /// To `Read`, first: what the file is (version 6).
+    /// To `Read`, first: what the file is.
     #[prost(message, tag = "21")]
     Opened(Opened),
-    /// To `Read`: the next bytes (version 6).
+    /// To `Read`: the next bytes.
     #[prost(message, tag = "22")]
     Part(Part),
 }
@@ -227,11 +227,12 @@ pub struct Empty {}
 /// Which versions are spoken.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Hello {
-    /// Oldest protocol version.
-    #[prost(uint32, tag = "1")]
+    /// Oldest protocol version. In 1 and 2 builds from before version 1 said theirs, whose numbers meant other things:
+    /// here they read as 0 to 0, and the other way round.
+    #[prost(uint32, tag = "7")]
     pub oldest: u32,
     /// Newest protocol version.
-    #[prost(uint32, tag = "2")]
+    #[prost(uint32, tag = "8")]
     pub newest: u32,
     /// The program's version, for messages.
     #[prost(string, tag = "3")]
@@ -239,10 +240,10 @@ pub struct Hello {
     /// A node's bearer token.
     #[prost(string, tag = "4")]
     pub token: String,
-    /// The directory that the agent keeps to; empty for none (7).
+    /// The directory that the agent keeps to; empty for none.
     #[prost(bytes = "vec", tag = "5")]
     pub root: Vec<u8>,
-    /// The path below it that may be used; empty for all of it (7).
+    /// The path below it that may be used; empty for all of it.
     #[prost(bytes = "vec", tag = "6")]
     pub within: Vec<u8>,
 }
@@ -268,7 +269,7 @@ pub struct Welcome {
     /// The address that the control connection came from, as the agent sees it.
     #[prost(string, tag = "6")]
     pub peer_address: String,
-    /// Seconds since 1970 by the agent's clock (version 2).
+    /// Seconds since 1970 by the agent's clock.
     #[prost(sint64, tag = "7")]
     pub clock_seconds: i64,
     /// The congestion control that the host gives to connections; empty where it is not known. Who does not know
@@ -276,16 +277,16 @@ pub struct Welcome {
     #[prost(string, tag = "8")]
     pub congestion: String,
     /// Tells the machine from all others, also after a reboot: 32 bytes, or none from a node, which is
-    /// known by its key (version 4).
+    /// known by its key.
     #[prost(bytes = "vec", tag = "12")]
     pub machine: Vec<u8>,
-    /// The operating system and its version; empty from a node without a token, and where it is not known (5).
+    /// The operating system and its version; empty from a node without a token, and where it is not known.
     #[prost(string, tag = "13")]
     pub system: String,
-    /// What the agent's clock says, as in `Clock` (5).
+    /// What the agent's clock says, as in `Clock`.
     #[prost(uint64, optional, tag = "14")]
     pub clock_us: Option<u64>,
-    /// The directory that it keeps to, because the greeting names one (7).
+    /// The directory that it keeps to, because the greeting names one.
     #[prost(message, optional, tag = "15")]
     pub root: Option<Root>,
 }
@@ -329,7 +330,7 @@ pub struct Retire {
     /// How many. One stays, whatever is asked.
     #[prost(uint32, tag = "1")]
     pub count: u32,
-    /// Instead: so many that were asked to end and have not are to go on (5).
+    /// Instead: so many that were asked to end and have not are to go on.
     #[prost(uint32, tag = "2")]
     pub wake: u32,
 }
@@ -380,7 +381,7 @@ pub struct Dial {
     /// Give up after so many milliseconds.
     #[prost(uint32, tag = "6")]
     pub timeout_ms: u32,
-    /// Segments of at most so many bytes in both directions; 0 lets TCP decide (version 2).
+    /// Segments of at most so many bytes in both directions; 0 lets TCP decide.
     #[prost(uint32, tag = "7")]
     pub segment: u32,
     /// Say how far it is (`Connected`) as soon as TCP knows, before anybody has proved anything. Who does not know

@@ -48,24 +48,24 @@ pub enum Tell {
     Ended(Box<Ended>),
     /// For a person to read.
     Note(String),
-    /// The sender has lost a data stream, or one has ended as it was asked to. From version 2 on.
+    /// The sender has lost a data stream, or one has ended as it was asked to.
     StreamLost(StreamLost),
-    /// Where the time of this end's streams has gone so far. From version 2 on.
+    /// Where the time of this end's streams has gone so far.
     Stages(Stages),
     /// To `Dial`, before its answer, if it was asked for: TCP has connected, and the connection is being secured. The
-    /// round trip, as TCP measured it. From version 3 on.
+    /// round trip, as TCP measured it.
     Connected(Duration),
-    /// What this end has measured. From version 5 on.
+    /// What this end has measured.
     Sample(Box<Sample>),
-    /// To `Clock`: microseconds since the agent began. From version 5 on.
+    /// To `Clock`: microseconds since the agent began.
     Clock(u64),
-    /// To `Trace`: the way to the other end of the transfer. From version 5 on.
+    /// To `Trace`: the way to the other end of the transfer.
     Traced(Box<PathTrace>),
-    /// To `Evidence`, page by page: names, and what the host says. From version 5 on.
+    /// To `Evidence`, page by page: names, and what the host says.
     Evidence(Vec<(String, EvidenceText)>),
-    /// To `Read`, first: what the file is. From version 6 on.
+    /// To `Read`, first: what the file is.
     Opened(OpenedFile),
-    /// To `Read`: the next bytes, at most [`crate::limits::PART_BYTES`]. From version 6 on.
+    /// To `Read`: the next bytes, at most [`crate::limits::PART_BYTES`].
     Part(Vec<u8>),
 }
 
@@ -84,20 +84,19 @@ pub struct Welcome {
     pub local_address: String,
     /// The address that the control connection came from, as the agent sees it.
     pub peer_address: String,
-    /// Seconds since 1970 by the agent's clock. From version 2 on; before 0.
+    /// Seconds since 1970 by the agent's clock.
     pub clock_seconds: i64,
     /// The congestion control that the host gives to connections; empty where it is not known.
     pub congestion: String,
-    /// Tells the machine from all others, also after a reboot. From version 4 on; `None` of a node,
+    /// Tells the machine from all others, also after a reboot; `None` of a node,
     /// which is known by its key.
     pub machine: Option<[u8; 32]>,
-    /// The operating system and its version; empty from a node that wants no token, and where it is not known. From
-    /// version 5 on.
+    /// The operating system and its version; empty from a node that wants no token, and where it is not
+    /// known.
     pub system: String,
-    /// Microseconds since the agent began. From version 5 on; `None` before.
+    /// Microseconds since the agent began; `None` where it does not say.
     pub clock_us: Option<u64>,
-    /// The directory that it keeps to for the whole session, by device and inode: the greeting names one. From version
-    /// 7 on.
+    /// The directory that it keeps to for the whole session, by device and inode: the greeting names one.
     pub root: Option<(u64, u64)>,
 }
 
@@ -129,9 +128,9 @@ pub struct PathFacts {
     /// Why it could not be looked at.
     pub failure: Option<Failure>,
     /// Of a directory, what it lies in on its file system, the topmost first, and itself: the same through any mount,
-    /// and nothing that tells a path (6). At most [`PLACES_TOLD`](crate::limits::PLACES_TOLD).
+    /// and nothing that tells a path. At most [`PLACES_TOLD`](crate::limits::PLACES_TOLD).
     pub lies_in: Vec<PlaceKey>,
-    /// Of a directory, itself and what is mounted below it (6). At most [`PLACES_TOLD`](crate::limits::PLACES_TOLD).
+    /// Of a directory, itself and what is mounted below it. At most [`PLACES_TOLD`](crate::limits::PLACES_TOLD).
     pub holds: Vec<PlaceKey>,
 }
 
@@ -188,7 +187,7 @@ pub struct StreamLost {
     pub failure: Option<Failure>,
     /// The path took its first words, and nothing that fills a packet.
     pub stuck: bool,
-    /// It had been asked to end (version 3): without a failure, it has ended in good order.
+    /// It had been asked to end: without a failure, it has ended in good order.
     pub retired: bool,
 }
 
@@ -197,8 +196,7 @@ pub struct StreamLost {
 pub struct Stages {
     /// How long each stage has worked and waited.
     pub times: StageTimes,
-    /// When this was so, by the clock of this end, from the beginning of the transfer on. From version 3
-    /// on, as all below; before 0.
+    /// When this was so, by the clock of this end, from the beginning of the transfer on.
     pub at: Duration,
     /// Bytes that the other host has acknowledged, over all streams so far (of the sender).
     pub delivered: u64,
@@ -208,39 +206,37 @@ pub struct Stages {
     pub repeated: u64,
 }
 
-/// How a transfer has ended at one end. Counts of what an end of an older version does not tell are 0.
+/// How a transfer has ended at one end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// What became of the items. Told by the sender; what an earlier attempt had brought, from version 2 on, and
-    /// leftovers, from version 4 on.
+    /// What became of the items. Told by the sender.
     pub counts: Counts,
-    /// Faults that the transfer recovered from; those from version 2 on are `streams_altered` and `blocks_rotten`,
-    /// told by the receiver, and `items_again`. Lost sessions are the command's to count.
+    /// Faults that the transfer recovered from; `streams_altered` and `blocks_rotten` are told by the receiver, the
+    /// others by the sender. Lost sessions are the command's to count.
     pub faults: Faults,
     /// Everything published is on stable storage.
     pub durable: bool,
     /// Why it ended early.
     pub failure: Option<Failure>,
-    /// Permission bits that the destination did not keep. Told by the receiver, from version 4 on.
+    /// Permission bits that the destination did not keep. Told by the receiver.
     pub unkept_permissions: Option<Unkept<u32>>,
-    /// Modification times that the destination did not keep. Told by the receiver, from version 4 on.
+    /// Modification times that the destination did not keep. Told by the receiver.
     pub unkept_times: Option<Unkept<Time>>,
-    /// Directories among the items whose permission bits the destination did not keep (6). Told by the receiver.
+    /// Directories among the items whose permission bits the destination did not keep. Told by the receiver.
     pub unkept_directories: UnkeptDirectories,
-    /// Attributes of further kinds that were not kept (4): told by the receiver, and by the sender where the
-    /// receiver is of a version before.
+    /// Attributes of further kinds that were not kept: told by the receiver.
     pub unkept_attributes: Option<UnkeptAttributes>,
     /// Part files of an earlier attempt that were read again before they were believed. Told by the
-    /// receiver, from version 4 on.
+    /// receiver.
     pub parts_reread: u64,
     /// Bytes of them.
     pub bytes_reread: u64,
     /// With `--verify disk`, files that lie where nothing can be read back past the cache. Told by the
-    /// receiver, from version 4 on.
+    /// receiver.
     pub files_not_read_back: u64,
-    /// Names that may be gone because a sync failed. Told by the receiver (6).
+    /// Names that may be gone because a sync failed. Told by the receiver.
     pub unsynced: Unsynced,
-    /// Unfinished files of an earlier attempt that were not asked for, and stay. Told by the receiver (6).
+    /// Unfinished files of an earlier attempt that were not asked for, and stay. Told by the receiver.
     pub unfinished: Unfinished,
 }
 
@@ -260,10 +256,8 @@ mod tests {
         let welcome = |version, bytes: usize| {
             checked(raw::Tell::Welcome(raw::Welcome { version, machine: vec![1; bytes], ..raw::Welcome::default() }))
         };
-        for version in 1..=7 {
-            assert!(welcome(version, 0).is_ok() && welcome(version, 32).is_ok());
-        }
-        for (version, bytes) in [(0, 0), (8, 0), (u32::MAX, 0), (4, 31), (4, 33), (4, 1)] {
+        assert!(welcome(1, 0).is_ok() && welcome(1, 32).is_ok());
+        for (version, bytes) in [(0, 0), (2, 0), (u32::MAX, 0), (1, 31), (1, 33), (1, 1)] {
             assert!(welcome(version, bytes).is_err(), "version {version}, {bytes} bytes");
         }
     }

@@ -7,14 +7,14 @@ pub fn tells() -> Vec<Line> {
     let steps = vec![StepTime { step: StartStep::Begin, at_us: 30 }, StepTime { step: StartStep::Publish, at_us: 31 }];
     let opened = OpenedFile { size: 7, mtime: Some(Time::new(-3, 4)), identity: Some(counting(1)) };
     vec![
-        tell(5, "tell Sample", Tell::Sample(Box::new(sample()))),
-        tell(5, "tell Sample-steps", Tell::Sample(Box::new(Sample { at_us: 1, steps, ..Sample::default() }))),
-        tell(5, "tell Clock", Tell::Clock(1_000_000)),
-        tell(5, "tell Traced", Tell::Traced(Box::new(way()))),
-        tell(5, "tell Evidence", Tell::Evidence(evidence())),
-        tell(6, "tell Opened", Tell::Opened(OpenedFile { size: 7, ..OpenedFile::default() })),
-        tell(6, "tell Opened-identity", Tell::Opened(opened)),
-        tell(6, "tell Part", Tell::Part(b"bytes".to_vec())),
+        tell("tell Sample", Tell::Sample(Box::new(sample()))),
+        tell("tell Sample-steps", Tell::Sample(Box::new(Sample { at_us: 1, steps, ..Sample::default() }))),
+        tell("tell Clock", Tell::Clock(1_000_000)),
+        tell("tell Traced", Tell::Traced(Box::new(way()))),
+        tell("tell Evidence", Tell::Evidence(evidence())),
+        tell("tell Opened", Tell::Opened(OpenedFile { size: 7, ..OpenedFile::default() })),
+        tell("tell Opened-identity", Tell::Opened(opened)),
+        tell("tell Part", Tell::Part(b"bytes".to_vec())),
     ]
 }
 

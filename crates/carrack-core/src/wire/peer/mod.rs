@@ -51,7 +51,7 @@ pub enum PeerMessage {
         item: ItemId,
         /// The file's size in bytes.
         size: u64,
-        /// The BLAKE3 of the file, or the sum of its blocks' XXH3-128 (version 3), where digests are on.
+        /// The BLAKE3 of the file, or the sum of its blocks' XXH3-128, where digests are on.
         digest: Option<[u8; 32]>,
     },
     /// Sender: the source failed; forget the item.
@@ -77,18 +77,15 @@ pub enum PeerMessage {
     Directories(Vec<DirectoryAttributes>),
     /// Sender: that was all.
     Finish,
-    /// Sender: that was all, and what was copied are the contents of a directory, whose permissions and time are these
-    /// (version 4; to one of a version before it is [`PeerMessage::Finish`]). The path is empty.
+    /// Sender: that was all, and what was copied are the contents of a directory, whose permissions and time are
+    /// these. The path is empty.
     FinishContents(DirectoryAttributes),
     /// Receiver: everything is published.
     Finished {
         /// And has reached stable storage.
         durable: bool,
-        /// Directories whose permissions or times could not be set, and why. From version 4 on none: see
-        /// [`PeerMessage::DirectoriesFailed`].
-        failures: Vec<(Vec<u8>, Failure)>,
     },
-    /// Receiver (version 4): the permissions or times of these directories could not be set. Each that was
+    /// Receiver: the permissions or times of these directories could not be set. Each that was
     /// told is named once at most.
     DirectoriesFailed(Vec<(Vec<u8>, Failure)>),
     /// Either: the transfer cannot go on.
@@ -98,7 +95,7 @@ pub enum PeerMessage {
         /// The stream's number.
         stream: StreamId,
     },
-    /// Receiver, before it accepts an offer (version 2): these blocks of the item are there from an earlier attempt.
+    /// Receiver, before it accepts an offer: these blocks of the item are there from an earlier attempt.
     /// They count as landed only once the sender has found the same in its source and has confirmed it.
     Held {
         /// Number of the item.
@@ -108,7 +105,7 @@ pub enum PeerMessage {
         /// Digests of the blocks from there on, one after the other; at most [`limits::HELD_BLOCKS`].
         digests: Vec<BlockDigest>,
     },
-    /// Sender (version 2): held blocks that are what the source has.
+    /// Sender: held blocks that are what the source has.
     Confirm {
         /// Number of the item.
         item: ItemId,
@@ -117,14 +114,14 @@ pub enum PeerMessage {
         /// How many from there on.
         count: u64,
     },
-    /// Sender (version 2): which items of this bundle, not yet sent, are there from an earlier attempt?
+    /// Sender: which items of this bundle, not yet sent, are there from an earlier attempt?
     Query {
         /// Number of the bundle.
         bundle: BundleId,
         /// Its files and links.
         items: Vec<QueryItem>,
     },
-    /// Receiver (version 2): those. They need not be sent.
+    /// Receiver: those. They need not be sent.
     Known {
         /// Number of the bundle.
         bundle: BundleId,
@@ -146,7 +143,7 @@ pub struct Offer {
     pub attributes: Attributes,
     /// Whether the source has holes worth keeping: the destination is then not preallocated.
     pub sparse: bool,
-    /// What the source is known by in a later session (version 4); `None` where nothing tells
+    /// What the source is known by in a later session; `None` where nothing tells
     /// that it is still the same.
     pub fingerprint: Option<Fingerprint>,
 }
@@ -160,7 +157,7 @@ pub enum Answer {
     Keep,
     /// It cannot be written.
     Refuse(Failure),
-    /// An earlier attempt has published it, and it has not changed since (version 2).
+    /// An earlier attempt has published it, and it has not changed since.
     Present(FileDigests),
 }
 
@@ -177,7 +174,7 @@ pub enum ItemResult {
     Failed(Failure),
     /// The sender had marked it as failed itself.
     Dropped,
-    /// What was written of it is lost, and sending all of it again may help (version 2).
+    /// What was written of it is lost, and sending all of it again may help.
     Again(Failure),
 }
 
@@ -220,7 +217,6 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             mtime_seconds: offer.attributes.mtime.map(|time| time.seconds),
             mtime_nanos: offer.attributes.mtime.map_or(0, |time| time.nanos),
             sparse: offer.sparse,
-            changed_seconds: offer.fingerprint.map(|fingerprint| resume::changed_for_older(&fingerprint)),
             fingerprint: offer.fingerprint.map(|fingerprint| fingerprint.to_vec()),
             attributes: others_to_raw(&offer.attributes.others),
         }),
@@ -257,9 +253,7 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
         PeerMessage::FinishContents(contents) => {
             Body::Finish(raw::Finish { contents: Some(directory_to_raw(contents)) })
         }
-        PeerMessage::Finished { durable, failures } => {
-            Body::Finished(raw::Finished { durable, failures: failures_to_raw(failures) })
-        }
+        PeerMessage::Finished { durable } => Body::Finished(raw::Finished { durable }),
         PeerMessage::DirectoriesFailed(failures) => {
             Body::DirectoriesFailed(raw::DirectoriesFailed { failures: failures_to_raw(failures) })
         }
@@ -344,9 +338,7 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
         Body::Finish(raw::Finish { contents: Some(directory) }) => {
             PeerMessage::FinishContents(attributes_from_raw(raw::Directory { path: Vec::new(), ..directory })?)
         }
-        Body::Finished(finished) => {
-            PeerMessage::Finished { durable: finished.durable, failures: failures_from_raw(finished.failures)? }
-        }
+        Body::Finished(finished) => PeerMessage::Finished { durable: finished.durable },
         Body::DirectoriesFailed(failed) => PeerMessage::DirectoriesFailed(failures_from_raw(failed.failures)?),
         Body::Fail(failure) => PeerMessage::Fail(failure.into()),
         Body::StreamLost(lost) => {
@@ -505,7 +497,7 @@ mod tests {
             PeerMessage::Directories(vec![directory(b"d", 0o755, Time::new(1, 2))]),
             PeerMessage::Finish,
             PeerMessage::FinishContents(directory(b"", 0o2755, Time::new(-1, 2))),
-            PeerMessage::Finished { durable: true, failures: vec![(b"d".to_vec(), failure.clone())] },
+            PeerMessage::Finished { durable: true },
             PeerMessage::DirectoriesFailed(vec![(b"d/e".to_vec(), failure.clone()), (Vec::new(), failure.clone())]),
             PeerMessage::Fail(failure),
             PeerMessage::StreamLost { stream: StreamId(7) },
@@ -552,11 +544,7 @@ mod tests {
         let directory = directory(b"../..", 0o777, Time::default());
         assert!(PeerMessage::decode(&PeerMessage::Directories(vec![directory]).encode()).is_err());
         let failed = vec![(b"../..".to_vec(), unexplained())];
-        for message in
-            [PeerMessage::Finished { durable: true, failures: failed.clone() }, PeerMessage::DirectoriesFailed(failed)]
-        {
-            assert!(PeerMessage::decode(&message.encode()).is_err());
-        }
+        assert!(PeerMessage::decode(&PeerMessage::DirectoriesFailed(failed).encode()).is_err());
         assert!(PeerMessage::decode(&[0xff; 100]).is_err());
         assert!(PeerMessage::decode(&[]).is_err());
     }

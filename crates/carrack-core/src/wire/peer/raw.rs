@@ -73,13 +73,10 @@ pub struct Offer {
     pub mtime_nanos: u32,
     #[prost(bool, tag = "7")]
     pub sparse: bool,
-    /// For receivers before version 4; its nanoseconds, 9, are no more.
-    #[prost(sint64, optional, tag = "8")]
-    pub changed_seconds: Option<i64>,
-    #[prost(bytes = "vec", optional, tag = "10")]
+    #[prost(bytes = "vec", optional, tag = "8")]
     pub fingerprint: Option<Vec<u8>>,
-    /// See [`crate::wire::attributes`] (version 4).
-    #[prost(bytes = "vec", optional, tag = "11")]
+    /// See [`crate::wire::attributes`].
+    #[prost(bytes = "vec", optional, tag = "9")]
     pub attributes: Option<Vec<u8>>,
 }
 
@@ -153,7 +150,7 @@ pub struct Directory {
     pub mtime_seconds: i64,
     #[prost(uint32, tag = "4")]
     pub mtime_nanos: u32,
-    /// See [`crate::wire::attributes`] (version 4).
+    /// See [`crate::wire::attributes`].
     #[prost(bytes = "vec", optional, tag = "5")]
     pub attributes: Option<Vec<u8>>,
 }
@@ -174,8 +171,6 @@ pub struct Finish {
 pub struct Finished {
     #[prost(bool, tag = "1")]
     pub durable: bool,
-    #[prost(message, repeated, tag = "2")]
-    pub failures: Vec<PathFailure>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -235,13 +230,10 @@ pub struct RawQueryItem {
     pub mtime_seconds: i64,
     #[prost(uint32, tag = "6")]
     pub mtime_nanos: u32,
-    /// For receivers before version 4; its nanoseconds, 8, are no more.
-    #[prost(sint64, tag = "7")]
-    pub changed_seconds: i64,
-    #[prost(bytes = "vec", optional, tag = "9")]
+    #[prost(bytes = "vec", optional, tag = "7")]
     pub fingerprint: Option<Vec<u8>>,
-    /// See [`crate::wire::attributes`] (version 4).
-    #[prost(bytes = "vec", optional, tag = "10")]
+    /// See [`crate::wire::attributes`].
+    #[prost(bytes = "vec", optional, tag = "8")]
     pub attributes: Option<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! What sender and receiver say of earlier attempts (version 2): blocks that are held and confirmed, small items that
+//! What sender and receiver say of earlier attempts: blocks that are held and confirmed, small items that
 //! are asked about and known. Part of [`super::PeerMessage`]: how they become bytes, and what is checked of them.
 
 use super::raw::{Confirm, Held, Known, KnownItem, Query, RawQueryItem};
@@ -24,9 +24,9 @@ pub struct QueryItem {
     pub size: u64,
     /// When the content was last modified.
     pub mtime: Time,
-    /// What it is to have beside permissions and time (version 4).
+    /// What it is to have beside permissions and time.
     pub others: OtherAttributes,
-    /// What the source is known by (version 4); an older sender gives none.
+    /// What the source is known by; `None` where nothing tells that it is still the same.
     pub fingerprint: Option<Fingerprint>,
 }
 
@@ -110,22 +110,9 @@ fn item_to_raw(item: QueryItem) -> RawQueryItem {
         size: item.size,
         mtime_seconds: item.mtime.seconds,
         mtime_nanos: item.mtime.nanos,
-        changed_seconds: item.fingerprint.map_or(NEVER_OLD, |fingerprint| changed_for_older(&fingerprint)),
         fingerprint: item.fingerprint.map(|fingerprint| fingerprint.to_vec()),
         attributes: others_to_raw(&item.others),
     }
-}
-
-/// A time of change, in seconds since 1970, that no clock has reached: a receiver before version 4 takes what changed
-/// then for changed since any session.
-const NEVER_OLD: i64 = 1 << 62;
-
-/// Where a receiver before version 4 looks for the time of the source's last change. It takes up a part file where that
-/// is equal, and believes that something published is still the same where it is old, which this never is: an older
-/// receiver would believe too much.
-pub(super) fn changed_for_older(fingerprint: &Fingerprint) -> i64 {
-    let number = fingerprint[..8].iter().fold(0i64, |number, &byte| (number << 8) | i64::from(byte));
-    NEVER_OLD | (number & (NEVER_OLD - 1))
 }
 
 /// A fingerprint from a message.
@@ -158,14 +145,6 @@ fn item_from_raw(item: RawQueryItem) -> Result<QueryItem, ProtocolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn older_receiver_believes_no_published_item_and_compares_parts_by_the_fingerprint() {
-        let (one, other) = (changed_for_older(&[0xff; 16]), changed_for_older(&[0xfe; 16]));
-        assert!(one >= NEVER_OLD && other >= NEVER_OLD && one != other);
-        assert_eq!(one, changed_for_older(&[0xff; 16]));
-        assert!(changed_for_older(&[0; 16]) >= NEVER_OLD);
-    }
 
     #[test]
     fn fingerprint_has_its_length() {

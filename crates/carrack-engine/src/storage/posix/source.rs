@@ -10,7 +10,7 @@ use carrack_core::attributes::{Attributes, Time};
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
-use carrack_sys::dir::{Dir, Kind, Links, Stat};
+use carrack_sys::dir::{Dir, Kind, Links, PassedWays, Stat};
 use carrack_sys::host::clock_seconds;
 use carrack_sys::{dir, file};
 
@@ -34,6 +34,8 @@ pub struct PosixSource {
     pub clocks: Arc<SourceClocks>,
     /// Says what items have that does not travel.
     pub uncarried: Arc<Uncarried>,
+    /// Where files were opened, for the next ones.
+    pub ways: PassedWays,
 }
 
 /// What a source is.
@@ -46,7 +48,13 @@ pub enum RootKind {
 
 impl From<RootKind> for PosixSource {
     fn from(kind: RootKind) -> Self {
-        Self { kind, grounds: Grounds::default(), clocks: Arc::default(), uncarried: Arc::default() }
+        Self {
+            kind,
+            grounds: Grounds::default(),
+            clocks: Arc::default(),
+            uncarried: Arc::default(),
+            ways: PassedWays::default(),
+        }
     }
 }
 
@@ -85,7 +93,7 @@ impl PosixSource {
     /// With [`ErrorCode::SourceVanished`] when it was there for the scan and is no more.
     pub fn open_item(&self, item: &ScannedItem, tuning: &Tuning) -> Result<OpenSource, Failure> {
         let opened = match &self.kind {
-            RootKind::Directory(root) => patiently(|| root.open_read(&item.path, Links::Refuse)),
+            RootKind::Directory(root) => patiently(|| self.ways.open_read(root, &item.path, Links::Refuse)),
             RootKind::Entry(parent, name, links) => patiently(|| parent.open_read(name, *links)),
         };
         let file = opened.map_err(|error| match error.kind() {

@@ -1,7 +1,7 @@
 //! How many threads of a transfer may still touch its files.
 
-use crate::sync::lock;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use crate::sync::{lock, unpoisoned};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Counts threads that are at work.
@@ -24,7 +24,7 @@ impl AtWork {
     /// Waits until none is left, but no longer than this. Tells whether none is left.
     pub fn all_left(&self, patience: Duration) -> bool {
         let waited = self.left.wait_timeout_while(self.lock(), patience, |count| *count > 0);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 == 0
+        *unpoisoned(waited).0 == 0
     }
 
     /// Waits until none is left.

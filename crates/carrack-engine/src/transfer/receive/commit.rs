@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::report::{ErrorCode, Failure, FileDigests};
-use carrack_core::request::Verify;
 use carrack_core::timeline::Work;
 use carrack_core::transfer::machine::Machine;
 use carrack_core::wire::peer::{DirectoryAttributes, ItemResult};
@@ -141,12 +140,9 @@ impl ReceiveRun {
 
     /// `false` when what has come to stand there is to be kept.
     pub(super) fn publish(&self, part: &dyn Part, digests: FileDigests, size: u64) -> Result<bool, Failure> {
-        // Where there are checkpoints every block has been read back.
-        let read_back = self.driver.options.verify == Verify::Disk && !self.driver.options.version.can_resume();
-        let verify = || if read_back { part.verify(size, digests) } else { Ok(()) };
-        // Synced first, read back then, renamed last: the name is never on anything that is less than that.
-        let finish = || part.finish(size).and_then(|()| verify());
-        self.driver.stages.aside(Work::Sync, finish).inspect_err(|_| part.remove())?;
+        // Synced first, renamed last: the name is never on anything that is less than that. What is to be read back has
+        // been, block by block.
+        self.driver.stages.aside(Work::Sync, || part.finish(size)).inspect_err(|_| part.remove())?;
         let published = self.driver.stages.aside(Work::Publish, || part.publish(digests))?;
         if published {
             self.count_published();
@@ -161,6 +157,6 @@ impl ReceiveRun {
     /// What was written is of no use. Where storage has lost it, writing it again to another place may help.
     pub(super) fn lost(&self, why: Failure) -> ItemResult {
         let again = matches!(why.code, ErrorCode::InputOutput | ErrorCode::DigestMismatch);
-        if again && self.driver.options.version.can_resume() { ItemResult::Again(why) } else { ItemResult::Failed(why) }
+        if again { ItemResult::Again(why) } else { ItemResult::Failed(why) }
     }
 }

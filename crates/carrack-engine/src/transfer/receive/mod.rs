@@ -243,9 +243,6 @@ impl ReceiveRun {
                     // The sender sees it too, and sends what was lost on another stream.
                     Err(StreamError::Connection(error)) if error.kind() == io::ErrorKind::InvalidData => {
                         let why = stream_failure(number, &error);
-                        if !run.driver.options.version.remakes_streams() {
-                            return machine.fail(why);
-                        }
                         // Counted and told: a network that alters bytes is worth knowing of, though the copy comes out
                         // right.
                         run.streams_altered.fetch_add(1, Ordering::Relaxed);
@@ -275,7 +272,7 @@ impl ReceiveRun {
             sockets.is_empty()
         };
         self.driver.tell(|machine| machine.handle_stream_closed(Instant::now(), number));
-        if is_only || !self.driver.options.version.remakes_streams() {
+        if is_only {
             return self.driver.cancel(why);
         }
         (self.driver.voice.command)(Tell::Note(format!("the copy goes on with fewer streams: {}", why.message())));

@@ -25,11 +25,11 @@ use crate::storage::workers::MeasuredCall;
 impl SendRun {
     pub(super) fn entry(&self, kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> EntryHeader {
         // Of a directory they come at the end.
-        let (version, is_directory) = (self.driver.options.version, kind == EntryKind::Directory);
-        let others = Some(&item.attributes.others).filter(|_| !is_directory && version.has_attributes());
+        let is_directory = kind == EntryKind::Directory;
+        let others = Some(&item.attributes.others).filter(|_| !is_directory);
         EntryHeader {
             kind,
-            fingerprinted: !is_directory && version.has_fingerprints() && item.fingerprint.is_some(),
+            fingerprinted: !is_directory && item.fingerprint.is_some(),
             attribute_bytes: others.map_or(0, |others| others.encoded_bytes() as u16),
             path_bytes: target.len() as u16,
             mode: item.attributes.mode,

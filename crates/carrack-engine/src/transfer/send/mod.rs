@@ -177,10 +177,10 @@ impl SendRun {
             self.driver.traffic.leave(&mut sockets, number);
             sockets.is_empty()
         };
-        if is_only || !self.driver.options.version.remakes_streams() {
+        if is_only {
             return self.driver.cancel(why);
         }
-        self.driver.tell(|machine| machine.handle_stream_lost(Instant::now(), number, &why));
+        self.driver.tell(|machine| machine.handle_stream_lost(Instant::now(), number));
         (self.driver.voice.command)(Tell::Note(format!("the copy goes on with fewer streams: {}", why.message())));
         let lost = StreamLost { failure: Some(why), stuck: false, retired: false };
         (self.driver.voice.command)(Tell::StreamLost(lost));
@@ -196,8 +196,8 @@ impl SendRun {
         // else knows of it.
         let retired = self.driver.tell(|machine| {
             let retired = machine.is_retiring(number);
-            if let Some(why) = &why {
-                machine.handle_stream_lost(Instant::now(), number, why);
+            if why.is_some() {
+                machine.handle_stream_lost(Instant::now(), number);
             }
             retired
         });
@@ -215,11 +215,9 @@ impl SendRun {
             let slow = || format!("data connection {number} was slow and was cut off; what it carried goes on another");
             (self.driver.voice.command)(Tell::Note(if cut { slow() } else { why.message() }));
         }
-        if self.driver.options.version.remakes_streams() {
-            // The command may make another.
-            let stuck = lock(&self.stuck).contains(&number);
-            (self.driver.voice.command)(Tell::StreamLost(StreamLost { failure: why, stuck, retired }));
-        }
+        // The command may make another.
+        let stuck = lock(&self.stuck).contains(&number);
+        (self.driver.voice.command)(Tell::StreamLost(StreamLost { failure: why, stuck, retired }));
         // Last: until here it was asked whether the stream was to end.
         self.driver.lock().forget_stream(number);
     }

@@ -38,9 +38,7 @@ struct SendPump<'a> {
 
 impl Pump<Sender> for SendPump<'_> {
     fn prepare(&mut self) {
-        if self.run.driver.options.version.remakes_streams() {
-            self.run.cut_stuck(&mut self.paths);
-        }
+        self.run.cut_stuck(&mut self.paths);
     }
 
     fn look(&mut self, machine: &Sender, actions: &[SenderAction]) {
@@ -155,13 +153,11 @@ impl SendRun {
             self.driver.abort_all();
         }
         self.driver.wake();
-        let unkept_attributes = self.driver.lock().unkept_attributes().cloned();
         (self.driver.voice.command)(Tell::Ended(Box::new(Ended {
             counts: Counts { leftovers: self.own.load(Ordering::Relaxed), ..totals.counts },
             faults: totals.faults.told_by(Side::Source),
             durable: totals.durable,
             failure: outcome.err(),
-            unkept_attributes,
             ..Ended::default()
         })));
     }

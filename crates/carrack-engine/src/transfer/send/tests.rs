@@ -4,7 +4,6 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use carrack_core::expected::ExpectedDigests;
-use carrack_core::wire::Version;
 use carrack_core::wire::peer::PeerMessage;
 
 use super::*;
@@ -15,7 +14,7 @@ use crate::transfer::tests::options;
 /// there is anything to answer.
 #[test]
 fn offers_wait_until_the_owner_knows_the_run_and_then_for_no_stream() {
-    let options = TransferOptions { item_events: false, version: Version::V1, ..options() };
+    let options = TransferOptions { item_events: false, ..options() };
     let (said, hear) = mpsc::channel();
     let voice = Voice {
         peer: Arc::new(move |message| {

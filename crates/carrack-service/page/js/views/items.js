@@ -63,7 +63,7 @@ export function Failures({ items, complete }) {
       const [first] = group, failure = first.failure;
       const paths = group.map((item) => item.path);
       return html`<li><strong>${plural(group.length, "item")}: ${failure?.why ?? "no cause was told"}</strong>
-        <span class="quiet">${failure?.side ? `${failure.side}, ` : ""}${failure?.code}; ${failure?.retryable ? "worth another try" : "another try alone does not help"}</span>
+        <span class="quiet">${failure?.side ? `${failure.side}, ` : ""}${failure?.code}; ${failure?.retryable === "yes" ? "worth another try" : "another try alone does not help"}</span>
         ${(failure?.hints ?? []).map((hint) => html`<span>Try: ${hint}</span>`)}
         <details><summary>Paths</summary><ul>${paths.slice(0, 50).map((path) => html`<li class="mono">${path ? html`<${Spelled} of=${itemPath(path)} />` : "the source itself"}</li>`)}
           ${paths.length > 50 && html`<li class="quiet">and ${plural(paths.length - 50, "more path")}</li>`}</ul>

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{audit, lease, order};
 use crate::api::Api;
-use crate::api::admit::Known;
+use crate::api::caller::Known;
 use crate::api::extract::{AnswerWithin, PathOf};
 use crate::api::problem::{ApiError, Done};
 use crate::files::Lease;

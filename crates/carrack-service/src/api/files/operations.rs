@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 
 use super::{audit, lease, path};
 use crate::api::Api;
-use crate::api::admit::Known;
+use crate::api::caller::Known;
 use crate::api::extract::{Body, PathOf, QueryOf};
 use crate::api::problem::{ApiError, Done};
 use crate::files::{Answer, Conversation, FilesError};

@@ -7,7 +7,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
 use crate::api::Api;
-use crate::api::admit::{Known, is_still_known};
+use crate::api::caller::Known;
 use crate::api::problem::{ApiError, Done};
 use crate::api::stream::{Pieces, channel};
 use crate::files::FilesError;
@@ -44,7 +44,7 @@ where
 async fn until_unknown(api: &Arc<Api>, known: &Known) {
     loop {
         tokio::time::sleep(LOOK).await;
-        if *api.stopping.borrow() || !is_still_known(api, &known.caller).await {
+        if *api.stopping.borrow() || !api.is_still_known(&known.caller).await {
             return;
         }
     }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{lease, path, stream};
 use crate::api::Api;
-use crate::api::admit::Known;
+use crate::api::caller::Known;
 use crate::api::extract::{Body, PathOf};
 use crate::api::problem::{ApiError, Done};
 use crate::files::FilesError;

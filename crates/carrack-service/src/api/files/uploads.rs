@@ -15,7 +15,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::{audit, lease, path};
-use crate::api::admit::Known;
+use crate::api::caller::Known;
 use crate::api::extract::{Body, PathOf, QueryOf};
 use crate::api::problem::{ApiError, Done};
 use crate::api::{Api, bodies};

@@ -1,9 +1,10 @@
 //! Connections: how many there may be, and how HTTP is spoken on each.
 
+use carrack_engine::sync::lock;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -62,7 +63,7 @@ pub(super) struct Place {
 impl Connections {
     /// A place for a new connection; none: there are too many.
     pub fn admit(self: &Arc<Self>, origin: Origin) -> Option<Place> {
-        let mut by_origin = self.by_origin.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_origin = lock(&self.by_origin);
         if by_origin.values().sum::<usize>() >= CONNECTIONS_MAX {
             return None;
         }
@@ -83,7 +84,7 @@ impl Connections {
     pub async fn until_none(&self) {
         loop {
             let gone = self.gone.notified();
-            if self.by_origin.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            if lock(&self.by_origin).is_empty() {
                 return;
             }
             gone.await;
@@ -93,7 +94,7 @@ impl Connections {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut by_origin = self.connections.by_origin.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_origin = lock(&self.connections.by_origin);
         if let Some(count) = by_origin.get_mut(&self.origin) {
             *count -= 1;
             if *count == 0 {

@@ -1,10 +1,11 @@
 //! Threads that drive connections: each has a runtime of its own. (The runtime of tokio that makes threads itself
 //! panics where the system gives none.)
 
+use carrack_engine::sync::{lock, unpoisoned};
 use std::future::Future;
 use std::io;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -51,7 +52,7 @@ impl Drivers {
             runtime.shutdown_timeout(ENDS_IN);
         };
         let thread = threads::start_named("api", drive)?;
-        self.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
+        unpoisoned(self.threads.get_mut()).push(thread);
         self.handles.push(handle);
         Ok(())
     }
@@ -69,7 +70,7 @@ impl Drivers {
     /// Ends all that is driven.
     pub fn end(&self) {
         self.stop.send_replace(true);
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *lock(&self.threads));
         // A panic of a task is contained in its task.
         threads.into_iter().for_each(|thread| drop(thread.join()));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::rig::{Rig, add_endpoint, endpoint};
 use super::slow::wait_until;
-use crate::api::bodies::BUDGET;
+use crate::api::documents::BODIES_BUDGET;
 use crate::model::{Role, Whoami};
 
 fn send(rig: &Rig, route: &str, length: usize, token: Option<&str>) -> UnixStream {
@@ -67,11 +67,11 @@ fn bodies_of_one_user_leave_memory_for_others_and_give_theirs_back() {
     let told: Vec<u16> = open.iter_mut().map(status).collect();
     let let_in = told.iter().filter(|status| **status == 100).count();
     assert!(let_in >= 2 && told.iter().all(|status| matches!(status, 100 | 429)) && let_in < 12, "{told:?}");
-    assert!(rig.api().bodies.left() >= BUDGET / 2 - (16 << 20), "{}", rig.api().bodies.left());
+    assert!(rig.api().bodies.left() >= BODIES_BUDGET / 2 - (16 << 20), "{}", rig.api().bodies.left());
     // Somebody else has room at once, for a large one, too.
     assert_eq!(status(&mut send(&rig, route, 4 << 20, Some(&of_bob))), 100);
     drop(open);
-    wait_until("all is given back", || rig.api().bodies.left() == BUDGET);
+    wait_until("all is given back", || rig.api().bodies.left() == BODIES_BUDGET);
     assert_eq!(ann.get::<Whoami>("/whoami").unwrap().user, "ann");
 }
 

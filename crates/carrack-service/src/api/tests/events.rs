@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
-use crate::api::admit::is_still_known;
 use crate::client::{Call, ClientError};
 use crate::identity::Caller;
 use crate::model::{Event, KnownBy, Listed, Role};
@@ -28,7 +27,7 @@ fn reader_by_the_socket_is_let_in_as_long_as_their_role_is_the_same() {
         })
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let is_known = |role| runtime.block_on(is_still_known(rig.api(), &reader(role)));
+    let is_known = |role| runtime.block_on(rig.api().is_still_known(&reader(role)));
     assert!(is_known(Role::Admin) && !is_known(Role::User));
     let change = |body: serde_json::Value| rig.local().call(&Call::patch("/users/ann").body(&body).unwrap()).unwrap();
     change(serde_json::json!({ "role": "user" }));

@@ -213,7 +213,7 @@ fn endpoints_tell_how_they_do_and_of_whose_tasks_only_to_who_may_see_them() {
     assert_eq!((new.state, new.last_contact, new.last_fault, new.open_tasks), (HealthState::Idle, None, None, 0));
     let task = submit(&bob, &copy("@lab:/secret", "@lab:/b")).unwrap();
     let failure = json!({
-        "code": "connect-failed", "side": "link", "endpoint": "lab", "why": "no way to /secret", "retryable": true,
+        "code": "connect-failed", "side": "link", "endpoint": "lab", "why": "no way to /secret", "retryable": "yes",
     });
     let detail = json!({ "failure": failure });
     let fault = NewEvent {

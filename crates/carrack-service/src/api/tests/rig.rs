@@ -222,7 +222,7 @@ impl Rig {
 
 fn serve(directory: &Path, ledger: &Arc<dyn Ledger>, backend: &Arc<FakeBackend>, patience: Patience) -> ApiHandle {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let api = Api::new(Parts {
+    let api = api::open(Parts {
         ledger: Arc::clone(ledger),
         files: Pool::new(Box::new(Threads), Arc::clone(&clock)),
         benches: Benches::new(directory.join("bench"), measures_nothing(directory), Arc::clone(&clock)),

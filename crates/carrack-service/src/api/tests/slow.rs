@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
-use crate::api::{Patience, STREAMS_AT_ONCE};
+use crate::api::Patience;
+use crate::api::state::STREAMS_AT_ONCE;
 use crate::client::{Call, Client};
 use crate::ledger::NewEvent;
 use crate::model::{EventKind, ItemState, Role, TaskItem, Timer, TimerSchedule, TimerState, Whoami};

@@ -30,7 +30,7 @@ fn health(ledger: &dyn Ledger, name: &str) -> HealthRow {
 
 pub fn fails(task: &str, code: &str, endpoint: Option<&str>) -> NewEvent {
     let failure = json!({
-        "code": code, "side": "link", "endpoint": endpoint, "why": "for a reason", "retryable": true,
+        "code": code, "side": "link", "endpoint": endpoint, "why": "for a reason", "retryable": "yes",
     });
     NewEvent { kind: EventKind::Fault, detail: json!({ "failure": failure }), ..note(task, "it failed") }
 }

@@ -27,6 +27,8 @@ CREATE TABLE task (
     started INTEGER,
     ended INTEGER,
     version INTEGER NOT NULL,
+    -- What was expected of it, beside what it took: a document. NULL: nothing was told.
+    estimate TEXT,
     CHECK ((ended IS NOT NULL) = (state IN ('SUCCEEDED', 'PARTIAL', 'FAILED', 'CANCELLED')))
 ) STRICT;
 
@@ -131,4 +133,96 @@ CREATE TABLE backup (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     made INTEGER NOT NULL,
     program TEXT NOT NULL
+) STRICT;
+
+-- Grants that are not taken any more, by the number that all grants of a token, or of a user, have. A row goes once the
+-- last of its grants has expired.
+
+CREATE TABLE revoked (
+    grant_id BLOB PRIMARY KEY CHECK (length(grant_id) = 16),
+    until INTEGER NOT NULL
+) STRICT;
+
+-- What tasks have moved and how they ended, by the minute in which it was written. A row is made when something is
+-- counted, and goes with the events of its time.
+
+CREATE TABLE tally (
+    minute INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    source TEXT NOT NULL,
+    destination TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    -- Microseconds in which workers moved them.
+    busy INTEGER NOT NULL,
+    succeeded INTEGER NOT NULL,
+    partial INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    PRIMARY KEY (minute, owner, source, destination)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tally_failure (
+    minute INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    code TEXT NOT NULL,
+    side TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (minute, owner, code, side)
+) STRICT, WITHOUT ROWID;
+
+-- By how much the tasks that wait and those that run became more or fewer, by the minute in which it was written: with
+-- how many there are at present, it tells how many there were.
+
+CREATE TABLE tally_queue (
+    minute INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    waiting INTEGER NOT NULL,
+    running INTEGER NOT NULL,
+    PRIMARY KEY (minute, owner)
+) STRICT, WITHOUT ROWID;
+
+-- What people did and what they were refused, as the API has answered it.
+
+CREATE TABLE audit (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    time INTEGER NOT NULL,
+    user TEXT NOT NULL,
+    via TEXT NOT NULL,
+    token TEXT,
+    origin TEXT,
+    action TEXT NOT NULL,
+    object TEXT,
+    status INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX audit_time ON audit (time);
+
+-- Lines of refused strangers have a part of the audit of their own: each part is counted along its index.
+CREATE INDEX audit_strangers ON audit (id) WHERE via = '' AND status >= 400;
+
+CREATE INDEX audit_others ON audit (id) WHERE NOT (via = '' AND status >= 400);
+
+-- What was met of each endpoint: when it was last reached, when something last succeeded there, what last failed there,
+-- and what its last test has found.
+
+CREATE TABLE endpoint_health (
+    endpoint TEXT PRIMARY KEY,
+    contact INTEGER,
+    success INTEGER,
+    fault_time INTEGER,
+    fault_unreached INTEGER,
+    fault_code TEXT,
+    fault_why TEXT,
+    fault_task TEXT,
+    fault_owner TEXT,
+    test_time INTEGER,
+    test TEXT
+) STRICT, WITHOUT ROWID;
+
+-- What has been done by tokens with ceilings: tasks that are forgotten, and files, leave no other trace of it.
+CREATE TABLE token_use (
+    token TEXT PRIMARY KEY,
+    entries INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    deletions INTEGER NOT NULL
 ) STRICT;

@@ -1,7 +1,7 @@
 //! The schema: numbered steps, each one transaction, each kept with a checksum of its text. A program that finds steps
 //! that it does not know refuses the ledger, and so does one whose steps have another text.
 //!
-//! Steps, once released, are never changed: a change of the schema is a new step.
+//! Steps, once released, are never changed: from then on a change of the schema is a new step.
 
 use data_encoding::HEXLOWER;
 use rusqlite::fallible_iterator::FallibleIterator as _;
@@ -11,8 +11,10 @@ use super::Fault;
 use super::error::OpenErrorKind;
 use crate::clock::Moment;
 
-/// Tells SQLite's `file` and us that a file is a ledger: "Cark".
-pub const APPLICATION_ID: i32 = 0x4361_726b;
+/// Tells SQLite's `file` and us that a file is a ledger: "Carr".
+pub const APPLICATION_ID: i32 = 0x4361_7272;
+/// The same of builds from before the first step, whose steps had the same numbers: "Cark".
+const APPLICATION_ID_BEFORE: i32 = 0x4361_726b;
 
 /// A step of the schema.
 pub struct Migration {
@@ -28,17 +30,8 @@ impl Migration {
 }
 
 /// All steps, in order.
-pub const ALL: &[Migration] = &[
-    Migration { number: 1, name: "first", sql: include_str!("../migrations/0001_first.sql") },
-    Migration { number: 2, name: "revoked", sql: include_str!("../migrations/0002_revoked.sql") },
-    Migration { number: 3, name: "tally", sql: include_str!("../migrations/0003_tally.sql") },
-    Migration { number: 4, name: "audit", sql: include_str!("../migrations/0004_audit.sql") },
-    Migration { number: 5, name: "queue", sql: include_str!("../migrations/0005_queue.sql") },
-    Migration { number: 6, name: "estimate", sql: include_str!("../migrations/0006_estimate.sql") },
-    Migration { number: 7, name: "health", sql: include_str!("../migrations/0007_health.sql") },
-    Migration { number: 8, name: "strangers", sql: include_str!("../migrations/0008_strangers.sql") },
-    Migration { number: 9, name: "token_use", sql: include_str!("../migrations/0009_token_use.sql") },
-];
+pub const ALL: &[Migration] =
+    &[Migration { number: 1, name: "first", sql: include_str!("../migrations/0001_first.sql") }];
 
 /// Why a schema was not brought up to date.
 #[derive(Debug)]
@@ -74,8 +67,11 @@ pub fn missing(connection: &Connection, migrations: &[Migration]) -> Result<usiz
         return Ok(migrations.len());
     }
     if id != APPLICATION_ID {
-        let why = "it is a database of another program".to_owned();
-        return Err(SchemaError { kind: OpenErrorKind::OtherFile, why });
+        let why = match id {
+            APPLICATION_ID_BEFORE => "it is a ledger of a build from before version 1",
+            _ => "it is a database of another program",
+        };
+        return Err(SchemaError { kind: OpenErrorKind::OtherFile, why: why.to_owned() });
     }
     let mut statement = connection.prepare("SELECT number, name, checksum, program FROM migration ORDER BY number")?;
     let mut rows = statement.query(())?;

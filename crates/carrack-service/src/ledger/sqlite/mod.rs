@@ -20,12 +20,13 @@ mod tally;
 mod tasks;
 mod timers;
 
+use carrack_engine::sync::{lock, unpoisoned};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
 use carrack_core::grant::GrantId;
@@ -199,7 +200,7 @@ impl SqliteLedger {
 impl Drop for SqliteLedger {
     /// Takes the log into the file, and notes that nothing is lost where the log goes.
     fn drop(&mut self) {
-        let writers = self.writers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let writers = unpoisoned(self.writers.get_mut());
         open::close(&self.path, &writers.durable);
     }
 }
@@ -250,11 +251,6 @@ fn told(whole: &Path, error: &rusqlite::Error) -> LedgerError {
 
 fn held(path: &Path) -> String {
     format!("another program has held the ledger {} for more than {} seconds", path.display(), BUSY_TIMEOUT.as_secs())
-}
-
-/// Locks. What a thread that panicked left is whole: its transaction was rolled back.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A count as SQLite keeps it.

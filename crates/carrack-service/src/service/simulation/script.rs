@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::faulty::{Faults, Faulty};
-use super::world::{Chance, SharedWorld, SimClock, SimWorkers, Work, lock};
+use super::world::{SharedWorld, SimClock, SimWorkers, Work, lock};
 use crate::clock::{Clock, Moment};
 use crate::ledger::memory::MemoryLedger;
 use crate::ledger::{
@@ -17,6 +17,7 @@ use crate::model::{
     Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, EventKind, NewTask, Pair, Role, Task, TaskState, User,
 };
 use crate::service::{Dispatcher, NoSeal, Parts, Settings};
+use carrack_core::chance::Chance;
 
 const USERS: [&str; 3] = ["ann", "bob", "cid"];
 const NODES: [&str; 4] = ["n0", "n1", "n2", "n3"];
@@ -88,7 +89,7 @@ impl Script {
         let mut settings = Settings::default();
         settings.rules.workers = 6;
         let mut script = Self {
-            chance: Chance(seed),
+            chance: Chance::new(seed),
             latest: now,
             clock,
             world: SharedWorld::default(),

@@ -18,24 +18,6 @@ use carrack_core::report::ItemKind;
 const STOP_GRACE: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Choices from a seed: SplitMix64.
-#[derive(Clone, Debug)]
-pub struct Chance(pub u64);
-
-impl Chance {
-    pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.number() % end.max(1)
-    }
-}
-
 /// A clock that a script sets.
 #[derive(Debug, Default)]
 pub struct SimClock {
@@ -356,7 +338,7 @@ impl TaskWorld {
 pub type SharedWorld = Arc<Mutex<World>>;
 
 pub fn lock(world: &SharedWorld) -> MutexGuard<'_, World> {
-    world.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    carrack_engine::sync::lock(world)
 }
 
 /// A worker that this service follows.

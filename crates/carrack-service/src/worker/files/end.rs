@@ -1,6 +1,7 @@
 //! The endpoint that a file worker serves: conversations with it, which are kept for the next request, and paths there.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use carrack_engine::sync::lock;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::{Blame, ErrorCode, Failure, Side};
@@ -43,11 +44,11 @@ struct LentTo(Arc<Mutex<Option<Stop>>>);
 
 impl LentTo {
     fn set(&self, stop: Option<Stop>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = stop;
+        *lock(&self.0) = stop;
     }
 
     fn requested(&self) -> Option<StopReason> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(Stop::requested)
+        lock(&self.0).as_ref().and_then(Stop::requested)
     }
 }
 
@@ -121,7 +122,7 @@ impl End {
         // What failed because of the file itself leaves the conversation in order.
         let is_sound = result.as_ref().err().is_none_or(|failure| failure.code.blame() == Blame::File);
         if is_sound && stop.requested().is_none() {
-            let mut kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = lock(&self.idle);
             if kept.len() < KEPT_MAX {
                 kept.push(Idle { since: Instant::now(), ..idle });
             }
@@ -132,7 +133,7 @@ impl End {
     fn take(&self, stop: &Stop) -> Result<Idle, Failure> {
         stop.check()?;
         loop {
-            let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let kept = lock(&self.idle).pop();
             let Some(mut kept) = kept else { return self.connect(stop) };
             kept.lent_to.set(Some(stop.clone()));
             let base = self.end.location.path().unwrap_or_default();

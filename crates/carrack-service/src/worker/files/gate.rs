@@ -1,6 +1,7 @@
 //! A bound on what a worker does at once: each conversation with an endpoint holds what it has under way in memory.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use carrack_engine::sync::{lock, unpoisoned};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
@@ -30,10 +31,10 @@ impl Gate {
     /// # Errors
     /// That it was stopped.
     pub fn enter(&self, stop: &Stop) -> Result<Turn<'_>, Failure> {
-        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inside = lock(&self.inside);
         while *inside >= self.most {
             stop.check()?;
-            inside = self.left.wait_timeout(inside, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            inside = unpoisoned(self.left.wait_timeout(inside, LOOK)).0;
         }
         *inside += 1;
         Ok(Turn(self))
@@ -44,7 +45,7 @@ impl Gate {
     /// # Errors
     /// [`ErrorCode::Busy`], with what there is too much of.
     pub fn try_enter(&self, what: &str) -> Result<Turn<'_>, Failure> {
-        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inside = lock(&self.inside);
         if *inside >= self.most {
             let why = format!("{inside} {what} are under way, as many as one caller may have at an endpoint");
             return Err(Failure::new(ErrorCode::Busy, Side::Command, why));
@@ -55,14 +56,14 @@ impl Gate {
 
     /// Waits until somebody leaves, or for a moment.
     pub fn wait(&self) {
-        let inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let inside = lock(&self.inside);
         drop(self.left.wait_timeout(inside, LOOK));
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        *self.0.inside.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *lock(&self.0.inside) -= 1;
         self.0.left.notify_all();
     }
 }

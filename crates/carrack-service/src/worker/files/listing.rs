@@ -1,8 +1,9 @@
 //! Listings: directories that are read by a thread of their own, while windows of what is there already are answered.
 
+use carrack_engine::sync::{lock, unpoisoned};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
@@ -85,10 +86,6 @@ struct Views {
     /// What the last one took, and when it was made.
     took: Duration,
     made: Option<Instant>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Listings {
@@ -186,11 +183,11 @@ impl Listings {
 
 impl Listing {
     fn rows(&self) -> RwLockReadGuard<'_, Rows> {
-        self.rows.read().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.rows.read())
     }
 
     fn rows_mut(&self) -> RwLockWriteGuard<'_, Rows> {
-        self.rows.write().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.rows.write())
     }
 
     fn status(&self) -> ListingStatus {

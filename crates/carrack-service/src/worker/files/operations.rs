@@ -20,8 +20,7 @@ pub fn make_directory(end: &End, stop: &Stop, path: &str, parents: bool) -> Resu
 }
 
 /// Renames. What has the new name is looked at first: a directory there would take the thing into itself. What comes to
-/// have it after that look is not replaced unasked, but where the endpoint's program speaks a protocol before version
-/// 6.
+/// have it after that look is not replaced unasked.
 ///
 /// # Errors
 /// [`ErrorCode::AlreadyExists`], and those of the endpoint.

@@ -1,8 +1,9 @@
 //! The answer to one request, as the thread that carries it out gives it.
 
+use carrack_engine::sync::{lock, unpoisoned};
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
@@ -22,7 +23,7 @@ impl Output {
     }
 
     fn write(&self, id: u64, tell: Tell, body: &[u8]) -> io::Result<()> {
-        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stream = lock(&self.0);
         frame::write(&mut *stream, &FromWorker { id, tell }, body)
     }
 }
@@ -47,7 +48,7 @@ impl Default for Credit {
 impl Credit {
     /// So many more.
     pub fn add(&self, more: u64) {
-        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = lock(&self.parts);
         *parts = parts.saturating_add(more);
         drop(parts);
         self.grown.notify_all();
@@ -55,10 +56,10 @@ impl Credit {
 
     /// Waits until there is one, and takes it.
     fn take(&self, stop: &Stop) -> Result<(), Failure> {
-        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = lock(&self.parts);
         while *parts == 0 {
             stop.check()?;
-            parts = self.grown.wait_timeout(parts, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            parts = unpoisoned(self.grown.wait_timeout(parts, LOOK)).0;
         }
         *parts -= 1;
         Ok(())

@@ -1,10 +1,11 @@
 //! The loop of a file worker: reads requests, starts a thread for each, and ends with its input.
 
+use carrack_engine::sync::lock;
 use std::collections::HashMap;
 use std::io::{self, BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
@@ -137,7 +138,7 @@ impl Drop for Running {
 
 impl Session {
     fn running(&self) -> MutexGuard<'_, HashMap<u64, Request>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.running)
     }
 
     /// Begins a request, or ends one.

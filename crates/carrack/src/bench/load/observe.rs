@@ -1,11 +1,12 @@
 //! Other hosts over the time of a crowd: processors, disks and network, as their kernels count them. Nothing of
 //! Carrack's is needed there: ssh prints files of `/proc` once a second.
 
+use carrack_sys::sync::lock;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -69,7 +70,7 @@ impl HostObserver {
     pub fn finish(mut self) -> HostSeen {
         self.end();
         let _ = self.reader.take().map(JoinHandle::join);
-        let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let seen = std::mem::take(&mut *lock(&self.seen));
         let said = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();
         match seen.is_empty() {
             false => Ok(seen),
@@ -116,7 +117,7 @@ fn read(output: impl Read, seen: &Mutex<Vec<(Instant, HostGlance)>>) {
         block.clear();
         if let Some((then, counters)) = &before {
             let glance = now.1.since(counters, now.0.saturating_duration_since(*then).as_secs_f64());
-            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = lock(seen);
             if seen.len() < GLANCES_MAX {
                 seen.push((now.0, glance));
             }

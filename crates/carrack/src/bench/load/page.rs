@@ -7,7 +7,8 @@ use crate::bench::numbers;
 use crate::output::format;
 use crate::output::plot::axis::Unit;
 use crate::output::plot::bars::{Bar, bars};
-use crate::output::plot::page::{Page, name};
+use crate::output::plot::html::name;
+use crate::output::plot::page::Page;
 use crate::output::plot::spreads::{Spread, spreads};
 use crate::output::plot::{Panel, Tone};
 

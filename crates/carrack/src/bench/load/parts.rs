@@ -1,9 +1,10 @@
 //! The parts of a crowd, in this process and at the far side of ssh: how they are begun, started together and heard.
 
+use carrack_sys::sync::{lock, unpoisoned};
 use std::io::{BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -112,7 +113,7 @@ impl Parts {
             // This thread begins some, too, or all of them where the system gives no other.
             begin_all(teller.clone());
         });
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut done = unpoisoned(done.into_inner());
         done.sort_by_key(|(at, ..)| *at);
         let mut all = Vec::new();
         for (_, seat, begun) in done {
@@ -324,8 +325,4 @@ fn begin_here(seat: &Seat, at: usize, context: &Context, teller: &Sender<HeardLi
 /// No part is left: why the first is not there.
 pub fn nobody(host: &str, why: &str) -> Failure {
     Failure::new(ErrorCode::ConnectFailed, Side::Command, format!("no host of the crowd could begin; {host}: {why}"))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,8 @@
 //! Two transfers at once, one each way. A row of them counts only what came while both were under way, so neither ends
 //! before both have been seen for long enough.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use carrack_sys::sync::lock;
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::row;
@@ -46,7 +47,7 @@ impl AtOnce {
     }
 
     fn lock(&self) -> MutexGuard<'_, [OneWay; 2]> {
-        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ways)
     }
 }
 

@@ -8,7 +8,7 @@ pub mod row;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
+use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::location::{Location, SyntheticKind};
 use carrack_core::report::LinkReport;
 use carrack_core::request::{CopyOptions, CopyRequest, Digests, Encrypt, LinkKind, LinkSet, Verify};
@@ -163,7 +163,7 @@ impl NetRun<'_> {
             row.error.get_or_insert_with(|| row::NOTHING_CAME.to_owned());
         }
         if let Some(why) = failure {
-            if is_of_all(&why, self.request.discard) {
+            if is_of_all(&why) {
                 self.over.get_or_insert_with(|| why.clone());
             }
             self.first.get_or_insert(why);
@@ -225,7 +225,7 @@ impl NetRun<'_> {
         moved.link.iter().for_each(|link| self.note_link(link));
         let why = failure.as_ref().map(ToString::to_string);
         if let Some(failure) = failure {
-            if is_of_all(&failure, self.request.discard) {
+            if is_of_all(&failure) {
                 self.over = Some(failure.clone());
             }
             self.first = Some(failure);
@@ -297,29 +297,23 @@ fn host_part(address: &str) -> String {
     address.parse::<SocketAddr>().map_or_else(|_| address.to_owned(), |address| address.ip().to_string())
 }
 
-/// Whether every other row would fail as well: who waits for a host that is gone waits for each. `discards`: rows in
-/// the clear ask less of a host than the others.
-fn is_of_all(why: &Failure, discards: bool) -> bool {
-    match why.code {
+/// Whether every other row would fail as well: who waits for a host that is gone waits for each.
+fn is_of_all(why: &Failure) -> bool {
+    matches!(
+        why.code,
         ErrorCode::ConnectFailed
-        | ErrorCode::ConnectionLost
-        | ErrorCode::Silence
-        | ErrorCode::AgentMissing
-        | ErrorCode::AgentRefused
-        | ErrorCode::HostUnknown
-        | ErrorCode::AuthenticationFailed
-        | ErrorCode::KeyMismatch
-        | ErrorCode::PermissionDenied
-        | ErrorCode::Interrupted
-        | ErrorCode::Terminated => true,
-        // Too old for one mode is not too old for all.
-        ErrorCode::VersionMismatch => match why.reason {
-            None => true,
-            Some(Reason::TooOldToMeasure) => !discards,
-            Some(_) => false,
-        },
-        _ => false,
-    }
+            | ErrorCode::ConnectionLost
+            | ErrorCode::Silence
+            | ErrorCode::AgentMissing
+            | ErrorCode::AgentRefused
+            | ErrorCode::HostUnknown
+            | ErrorCode::AuthenticationFailed
+            | ErrorCode::KeyMismatch
+            | ErrorCode::PermissionDenied
+            | ErrorCode::VersionMismatch
+            | ErrorCode::Interrupted
+            | ErrorCode::Terminated
+    )
 }
 
 #[cfg(test)]
@@ -330,14 +324,10 @@ mod tests {
     #[test]
     fn rows_are_not_tried_that_would_fail_for_the_same_reason() {
         let why = |code| Failure::new(code, Side::Link, "why");
-        let too_old = |reason| why(ErrorCode::VersionMismatch).for_reason(reason);
         for code in [ErrorCode::PermissionDenied, ErrorCode::VersionMismatch, ErrorCode::ConnectFailed] {
-            assert!(is_of_all(&why(code), true), "{code:?}");
+            assert!(is_of_all(&why(code)), "{code:?}");
         }
-        assert!(is_of_all(&too_old(Reason::TooOldToMeasure), false));
-        assert!(!is_of_all(&too_old(Reason::TooOldToMeasure), true), "it may throw bytes away");
-        assert!(!is_of_all(&too_old(Reason::TooOldForClear), false), "it may encrypt them");
-        assert!(!is_of_all(&why(ErrorCode::Busy), false));
+        assert!(!is_of_all(&why(ErrorCode::Busy)));
     }
 
     #[test]

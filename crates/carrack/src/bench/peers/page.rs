@@ -6,7 +6,8 @@ use super::lines::{is_of_peers, short, title};
 use super::{CPU_HERE, CPU_OF_GIGABYTE, CPU_THERE, DATA, ENCRYPTS, FILES_PER_SECOND, RUNS, SESSIONS, VERIFIES};
 use crate::bench::numbers;
 use crate::output::plot::bars::{Bar, bars};
-use crate::output::plot::page::{Page, escape, name};
+use crate::output::plot::html::{escape, name};
+use crate::output::plot::page::Page;
 
 /// Bars for each kind of data, and a table of all numbers. Nothing for another kind of measurement.
 pub fn figures(page: &mut Page, measured: &Measurement) -> bool {

@@ -15,6 +15,7 @@ use crate::command::reach::JSON;
 use crate::command::task::told;
 use crate::error::CommandError;
 use crate::exit;
+use crate::managed::identifier::{Identified, identifier};
 use crate::managed::service::Service;
 use crate::managed::show;
 use crate::managed::table::AlignedRows;
@@ -107,8 +108,8 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         }
         _ => {
             for word in flags.words(&TOKENS) {
-                let id = word.to_str().ok_or_else(|| CommandError::usage("a token is named by its identifier"))?;
-                service.run(&Call::delete(format!("/tokens/{}", segment(id))))?;
+                let id = identifier(&service, Identified::Token, word)?;
+                service.run(&Call::delete(format!("/tokens/{}", segment(&id))))?;
                 if json {
                     out.json(&told::object("service-token-revoked", &serde_json::json!({ "id": id })));
                 } else {

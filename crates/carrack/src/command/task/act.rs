@@ -64,13 +64,13 @@ pub fn act(action: &str, flags: &Flags) -> Result<u8, CommandError> {
         _ => (None, false),
     };
     let (dry_run, clean) = (flags.has(&DRY_RUN), act == TaskAct::Cancel && flags.has(&CLEAN));
-    let ids = tasks(flags, &TASKS)?;
+    let (service, json) = (Service::open(flags)?, flags.has(&JSON));
+    let ids = tasks(&service, flags, &TASKS)?;
     // Whoever names tasks means these: no variable of the environment adds others.
     if let (true, Some(filter)) = (ids.is_empty(), select::filter(flags)?) {
         let (limit, cursor) = (Some(TASKS_AT_ONCE), None);
         return many(flags, TaskActs { act, filter, dry_run, deadline, recheck, limit, cursor }, clean);
     }
-    let (service, json) = (Service::open(flags)?, flags.has(&JSON));
     let (mut out, mut code) = (Lines::stdout(json), exit::DONE);
     for id in ids {
         let task: Task = if dry_run {
@@ -161,7 +161,7 @@ fn clone(flags: &Flags) -> Result<u8, CommandError> {
     let deadline = deadline(flags)?;
     let (service, json) = (Service::open(flags)?, flags.has(&JSON));
     let mut out = Lines::stdout(json);
-    for id in tasks(flags, &TASKS)? {
+    for id in tasks(&service, flags, &TASKS)? {
         let task: Task = service.call(&service.with(Call::post(path_of(&id, "/clone")), &TaskClone { deadline })?)?;
         if json { out.json(&told::object("task", &task)) } else { out.line(human::safe(&task.id).as_bytes()) }
     }
@@ -190,7 +190,7 @@ pub fn update(flags: &Flags) -> Result<u8, CommandError> {
     }
     let (service, json) = (Service::open(flags)?, flags.has(&JSON));
     let mut out = Lines::stdout(json);
-    for id in tasks(flags, &TASKS)? {
+    for id in tasks(&service, flags, &TASKS)? {
         let call = service.with(Call::patch(path_of(&id, "")), &update)?;
         let task: Task = service.call(&call)?;
         told::task(&mut out, json, &task);

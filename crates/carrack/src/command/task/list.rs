@@ -102,7 +102,7 @@ pub fn list(flags: &Flags) -> Result<u8, CommandError> {
 pub fn show(flags: &Flags) -> Result<u8, CommandError> {
     let (service, json) = (Service::open(flags)?, flags.has(&JSON));
     let mut out = Lines::stdout(json);
-    for id in tasks(flags, &TASKS)? {
+    for id in tasks(&service, flags, &TASKS)? {
         let task: Task = service.get(&path_of(&id, ""))?;
         told::task(&mut out, json, &task);
         if task.state.has_ended() && task.state != TaskState::Succeeded {
@@ -129,7 +129,7 @@ fn leftovers(service: &Service, json: bool, out: &mut Lines, id: &str) {
 pub fn items(flags: &Flags) -> Result<u8, CommandError> {
     let (service, json, csv) = (Service::open(flags)?, flags.has(&JSON), flags.has(&CSV));
     let state = flags.get(&ITEM_STATE)?;
-    let path = path_of(&task(flags)?, "/items");
+    let path = path_of(&task(&service, flags)?, "/items");
     let path = match state {
         Some(state) => with_query(&path, &[("state", state.name())]),
         None => path,
@@ -164,7 +164,7 @@ pub fn items(flags: &Flags) -> Result<u8, CommandError> {
 pub fn events(flags: &Flags) -> Result<u8, CommandError> {
     let (service, json) = (Service::open(flags)?, flags.has(&JSON));
     let since = flags.get(&SINCE_EVENT)?.unwrap_or(0);
-    let of = tasks(flags, &TASK)?.pop();
+    let of = tasks(&service, flags, &TASK)?.pop();
     let mut out = Lines::stdout(json || flags.has(&FOLLOW));
     if flags.has(&FOLLOW) {
         let mut events = service.events(since, of.as_deref());

@@ -15,7 +15,8 @@ use super::reach::JSON;
 use crate::cli::flag::Positional;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
-use crate::managed::service;
+use crate::managed::identifier::{Identified, identifier};
+use crate::managed::service::{self, Service};
 pub use submission::{args as submission_args, new_task};
 
 /// The task, or several.
@@ -73,15 +74,11 @@ fn path_of(task: &str, below: &str) -> String {
 }
 
 /// The tasks that were named.
-fn tasks(flags: &Flags, positional: &Positional) -> Result<Vec<String>, CommandError> {
-    let named = flags.words(positional).map(|word| {
-        let text = word.to_str().filter(|text| !text.is_empty());
-        text.map(str::to_owned).ok_or_else(|| CommandError::usage("a task is named by its identifier"))
-    });
-    named.collect()
+fn tasks(service: &Service, flags: &Flags, positional: &Positional) -> Result<Vec<String>, CommandError> {
+    flags.words(positional).map(|word| identifier(service, Identified::Task, word)).collect()
 }
 
 /// The one task that was named.
-fn task(flags: &Flags) -> Result<String, CommandError> {
-    tasks(flags, &TASK)?.pop().ok_or_else(|| CommandError::usage("the task is missing"))
+fn task(service: &Service, flags: &Flags) -> Result<String, CommandError> {
+    tasks(service, flags, &TASK)?.pop().ok_or_else(|| CommandError::usage("the task is missing"))
 }

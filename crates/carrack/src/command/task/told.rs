@@ -4,19 +4,20 @@ use std::time::SystemTime;
 
 use carrack_service::model::{Event, Task};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::managed::show;
 use crate::output::json as objects;
 use crate::output::lines::Lines;
 
-/// A document of the service, as its API has it, in an object of this type.
+/// An object of this type with the fields that the API of the service has: `jq .id` works.
 pub fn object(kind: &str, document: &impl Serialize) -> Value {
     at(SystemTime::now(), kind, document)
 }
 
 fn at(time: SystemTime, kind: &str, document: &impl Serialize) -> Value {
-    objects::object(kind, time, json!({ "document": document }))
+    // What the API answers can be written.
+    objects::object(kind, time, serde_json::to_value(document).unwrap_or_default())
 }
 
 /// A task in full.

@@ -53,7 +53,7 @@ pub fn commands() -> [Command; 2] {
 /// Runs `wait`.
 pub fn wait(flags: &Flags) -> Result<u8, CommandError> {
     let service = Service::open(flags)?;
-    until_ended(&service, &tasks(flags, &TASKS)?, flags.get(&TIMEOUT)?, flags.has(&JSON))
+    until_ended(&service, &tasks(&service, flags, &TASKS)?, flags.get(&TIMEOUT)?, flags.has(&JSON))
 }
 
 /// Waits until all of these tasks have ended, says how, and answers with the exit code.
@@ -189,7 +189,8 @@ fn wait_for(
 
 /// Runs `watch`.
 pub fn watch(flags: &Flags) -> Result<u8, CommandError> {
-    let (service, id, json) = (Service::open(flags)?, task(flags)?, flags.has(&JSON));
+    let (service, json) = (Service::open(flags)?, flags.has(&JSON));
+    let id = task(&service, flags)?;
     let bar = !json && std::io::stderr().is_terminal();
     let mut out = Lines::stdout(json);
     let mut last = String::new();

@@ -7,6 +7,7 @@
 pub mod axis;
 pub mod bars;
 pub mod heat;
+pub mod html;
 mod lane;
 mod names;
 pub mod page;

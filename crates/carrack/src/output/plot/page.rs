@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
-use carrack_core::path::drives_terminal;
-
 use super::axis::Axis;
+use super::html::{escape, name};
 use super::svg::{self, Size, swatch};
 use super::{Mark, Panel};
 
@@ -16,30 +15,6 @@ const PATTERNS: &[&str] = &["t0", "t1", "t2", "t3", "t4", "t5"];
 
 /// Widths that each panel is drawn in: for a phone, half a screen and a screen. The style sheet shows one.
 const WIDTHS: [(&str, f64); 3] = [("narrow", 350.0), ("middle", 640.0), ("wide", 1060.0)];
-
-/// Text for HTML, in an element or an attribute. What drives a terminal or turns the direction of text becomes U+FFFD;
-/// the end of a line stays one.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' => out.push('\n'),
-            other if drives_terminal(other) => out.push('\u{fffd}'),
-            _ => out.push(character),
-        }
-    }
-    out
-}
-
-/// A name that somebody else has chosen, whichever way its script runs.
-pub fn name(text: &str) -> String {
-    format!("<bdi>{}</bdi>", escape(text))
-}
 
 /// A page that is being written.
 pub struct Page {

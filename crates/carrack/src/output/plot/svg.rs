@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use super::axis::{Axis, TimeAxis, Unit, moment};
+use super::html::escape;
 use super::lane::place;
-use super::page::escape;
 use super::thin::thin;
 use super::{Mark, Panel, Stack, Tone};
 

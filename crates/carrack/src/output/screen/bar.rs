@@ -1,8 +1,9 @@
 //! A bar, drawn by `indicatif`, with the counts beside it.
 
+use carrack_sys::sync::lock;
 use std::io::{self, IsTerminal};
 use std::mem;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use carrack_core::report::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
@@ -74,7 +75,7 @@ struct Ansi {
 
 impl Ansi {
     fn drawn(&self) -> MutexGuard<'_, String> {
-        self.drawn.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.drawn)
     }
 
     fn put(&self, text: &str) -> io::Result<()> {

@@ -3,7 +3,8 @@
 use super::view::View;
 use super::{happened, panels, phases, start, told};
 use crate::output::plot::axis::moment;
-use crate::output::plot::page::{Page, escape, name};
+use crate::output::plot::html::{escape, name};
+use crate::output::plot::page::Page;
 
 /// Height of the first picture, and of the others.
 const HEIGHTS: (f64, f64) = (190.0, 110.0);

@@ -7,7 +7,7 @@ use carrack_core::timeline::{
 };
 use serde_json::{Map, Value};
 
-use super::happened::{self, Happening, printable};
+use super::happened::{self, Happening};
 use super::read::Recording;
 
 /// A recording, ready to be shown.
@@ -201,10 +201,6 @@ impl EndView<'_> {
     pub fn silence(&self) -> String {
         match self.facts {
             _ if self.tells() => String::new(),
-            Some(facts) if facts.get("tells_samples") == Some(&Value::Bool(false)) => {
-                let program = printable(self.fact("program"));
-                format!("The {} tells nothing: its program, {program}, is too old.", self.side)
-            }
             Some(_) => format!("The {} has told nothing.", self.side),
             None => format!("The {} was not reached.", self.side),
         }

@@ -5,6 +5,8 @@
 //! `CARRACK_JUDGE=300` sets how many sequences; a failure prints its seed and the shortest sequence that still fails,
 //! and `CARRACK_JUDGE_SEED=N` runs that one alone.
 
+use carrack_core::chance::Chance;
+use carrack_sys::sync::lock;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,23 +69,11 @@ const ALL: [Action; 15] = [
     Action::Watch,
 ];
 
-/// SplitMix64.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % end.max(1) as u64) as usize
-    }
-}
-
 fn sequence(seed: u64) -> Vec<Action> {
-    let mut chance = Chance(seed);
+    let mut chance = Chance::new(seed);
     let mut actions = Vec::new();
     for _ in 0..ACTIONS {
-        actions.push(ALL[chance.below(ALL.len())]);
+        actions.push(ALL[chance.below(ALL.len() as u64) as usize]);
         // What happens to a task that has done nothing shows little.
         if chance.below(2) == 0 {
             actions.push(Action::Watch);
@@ -145,7 +135,7 @@ impl World {
     fn document(&self, words: &[&str]) -> Value {
         let text = self.ok(words);
         let line: Value = serde_json::from_str(text.lines().next().unwrap_or_default()).unwrap();
-        line["document"].clone()
+        line
     }
 
     /// The sequence, to its end; the task is judged whenever it says SUCCEEDED.
@@ -199,7 +189,7 @@ impl<'a> Case<'a> {
         for place in ["to", "to-moved"] {
             fs::create_dir_all(sandbox.path(format!("far/{name}/{place}"))).unwrap();
         }
-        let mut case = Self { world, name: name.to_owned(), chance: Chance(seed ^ 0xffff), task: String::new() };
+        let mut case = Self { world, name: name.to_owned(), chance: Chance::new(seed ^ 0xffff), task: String::new() };
         let (from, to) = (case.source("from"), case.destination("to"));
         world.ok(&["endpoint", "add", &case.end("f"), &from]);
         let token = world.node.token_file.display().to_string();
@@ -252,7 +242,7 @@ impl<'a> Case<'a> {
             Action::Resume => drop(world.run(&["task", "resume", &task])),
             Action::KillWorker => self.kill_worker(),
             Action::KillService => {
-                let mut service = world.service.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let mut service = lock(&world.service);
                 service.kill();
                 // The one before is not dropped before the next one is there: that would end the workers, too.
                 let next = Service::start(&world.sandbox, &[]);
@@ -313,7 +303,7 @@ impl<'a> Case<'a> {
         if !rests || files.is_empty() {
             return;
         }
-        let file = &files[self.chance.below(files.len())];
+        let file = &files[self.chance.below(files.len() as u64) as usize];
         match action {
             Action::Delete => fs::remove_file(file).unwrap(),
             _ => fs::write(file, vec![b'x'; fs::metadata(file).unwrap().len() as usize]).unwrap(),
@@ -348,7 +338,7 @@ impl<'a> Case<'a> {
         let listed = self.world.ok(&["task", "items", &self.task, "--json"]);
         let mut told = std::collections::BTreeMap::new();
         for line in listed.lines() {
-            let item = serde_json::from_str::<Value>(line).unwrap()["document"].clone();
+            let item = serde_json::from_str::<Value>(line).unwrap();
             let path = item["path"].as_str().unwrap().to_owned();
             assert_eq!(item["state"], "done", "{item}");
             assert!(told.insert(path.clone(), item.clone()).is_none(), "{path} is told twice: {listed}");

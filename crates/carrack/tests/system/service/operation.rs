@@ -257,3 +257,37 @@ fn client_of_tls_that_names_no_protocol_is_served_by_http() {
         assert!(text.ends_with("\n1.1 401"), "{more:?}: {text}: {problem}");
     }
 }
+
+#[test]
+fn identifiers_may_be_shortened_and_objects_have_their_fields_at_the_top() {
+    let sandbox = Sandbox::new();
+    let _service = Service::start(&sandbox, &[]);
+    sandbox.write("from/f", "content");
+    let submit = |to: &str| sandbox.ok(["task", "submit", "from/", to]).stdout.trim().to_owned();
+    let (one, other) = (submit("one"), submit("other"));
+    let shared = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let shown = object(&sandbox, &["task", "show", &one[..=shared]]);
+    assert_eq!(
+        (shown["type"].as_str(), shown["id"].as_str(), shown["v"].as_u64()),
+        (Some("task"), Some(&*one), Some(1))
+    );
+    assert!(shown["state"].is_string() && shown.get("document").is_none(), "{shown}");
+    sandbox.ok(["task", "wait", &one[..=shared], &other[..=shared], "--timeout=60s"]);
+    let several = sandbox.run(["task", "show", &one[..shared]]);
+    assert_eq!(several.code, 2);
+    assert!(several.stderr.contains("2 tasks begin with"), "{}", several.stderr);
+    let none = sandbox.run(["task", "cancel", "ffffffff"]);
+    assert_eq!(none.code, 11);
+    assert!(none.stderr.contains("no task has an identifier that begins with \"ffffffff\""), "{}", none.stderr);
+    for slip in ["", "0", "0192"] {
+        assert_eq!(sandbox.run(["task", "cancel", slip]).code, 2, "{slip:?}");
+    }
+
+    let timer = object(&sandbox, &["timer", "create", "--every=1d", "from/", "daily"]);
+    let id = timer["id"].as_str().unwrap();
+    assert_eq!(object(&sandbox, &["timer", "pause", &id[..12]])["id"], *id);
+    let token = object(&sandbox, &["service", "token", "create", "--label=x"]);
+    let id = token["id"].as_str().unwrap();
+    assert_eq!(object(&sandbox, &["service", "token", "revoke", &id[..12]])["id"], *id);
+    assert!(!sandbox.ok(["service", "token", "list"]).stdout.contains(id));
+}

@@ -95,7 +95,11 @@ impl Schema {
                 "maximum" => value.as_f64() <= wanted.as_f64(),
                 "pattern" => matches(wanted.as_str().expect("a pattern"), value.as_str().unwrap_or_default()),
                 "required" => list(wanted).iter().all(|name| value.get(name.as_str().expect("a name")).is_some()),
-                "properties" => self.properties(wanted, value, place).map(|()| true)?,
+                "properties" => {
+                    self.properties(wanted, &schema["additionalProperties"], value, place).map(|()| true)?
+                }
+                // With the others: see above.
+                "additionalProperties" => true,
                 "items" => self.items(wanted, value, place).map(|()| true)?,
                 "minItems" => list(value).len() as u64 >= wanted.as_u64().expect("a number"),
                 "maxItems" => list(value).len() as u64 <= wanted.as_u64().expect("a number"),
@@ -110,11 +114,12 @@ impl Schema {
         Ok(())
     }
 
-    fn properties(&self, schemas: &Value, value: &Value, place: &str) -> Result<(), String> {
+    fn properties(&self, schemas: &Value, others: &Value, value: &Value, place: &str) -> Result<(), String> {
         let none = Map::new();
         for (name, field) in value.as_object().unwrap_or(&none) {
             let place = format!("{place}/{name}");
-            let schema = schemas.get(name).ok_or_else(|| format!("{place} is not in the schema"))?;
+            let schema = schemas.get(name).or(Some(others).filter(|others| others.is_object()));
+            let schema = schema.ok_or_else(|| format!("{place} is not in the schema"))?;
             self.value(schema, field, &place)?;
         }
         Ok(())

@@ -100,5 +100,5 @@ pub fn object(sandbox: &Sandbox, words: &[&str]) -> serde_json::Value {
     let ran: Ran = sandbox.ok(words.iter().copied().chain(["--json"]));
     let line: serde_json::Value = serde_json::from_str(ran.stdout.lines().next().unwrap_or_default())
         .unwrap_or_else(|error| panic!("{words:?}: {error}: {}", ran.stdout));
-    line["document"].clone()
+    line
 }

@@ -20,13 +20,10 @@ pub fn walk(directory: &Path) -> Vec<PathBuf> {
 
 /// Bytes that differ everywhere, from a seed.
 pub fn bytes(length: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut chance = carrack_core::chance::Chance::new(seed);
     let mut out = Vec::with_capacity(length + 8);
     while out.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        out.extend_from_slice(&state.to_le_bytes());
+        out.extend_from_slice(&chance.number().to_le_bytes());
     }
     out.truncate(length);
     out

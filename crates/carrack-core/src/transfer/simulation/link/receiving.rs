@@ -100,10 +100,8 @@ impl World {
     pub(super) fn begin_in_store(&mut self, item: ItemId, offset: u64, hole: bool) {
         let index = offset / u64::from(self.plan.options.block_bytes);
         let part = &self.disk.parts[&item];
-        if self.plan.resumes {
-            let number = self.source.find(&part.path);
-            assert!(!self.held_right.contains(&(number, index)), "block {index} of {number} was held, and comes again");
-        }
+        let number = self.source.find(&part.path);
+        assert!(!self.held_right.contains(&(number, index)), "block {index} of {number} was held, and comes again");
         let file = part.file;
         self.store.begin(file, index, self.plan.mutant != Some(Mutant::ClaimKept));
         if !self.is_hole_there(item, index, hole) {
@@ -187,11 +185,12 @@ impl World {
             self.verdict.corruptions += 1;
             return;
         }
-        self.verdict.misplaced += u64::from(misplaced.is_some());
         let on_disk = if misplaced == Some(Mutant::SwappedOnDisk) { swapped } else { Some(arrived) };
         let file = part.file;
         let is_there = self.is_hole_there(item, index, hole);
         self.verdict.holes += u64::from(hole && !is_there);
+        // A hole that is there already is not written, wherever it would have gone.
+        self.verdict.misplaced += u64::from(misplaced.is_some() && !is_there);
         if let Some(content) = on_disk.filter(|_| !is_there) {
             self.store.write(file, index, content);
         }

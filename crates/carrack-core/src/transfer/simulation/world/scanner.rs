@@ -15,20 +15,16 @@ use crate::transfer::simulation::source::{GRAIN, digest_of};
 
 impl World {
     pub(super) fn change_source(&mut self, item: usize) {
-        if self.plan.resumes {
-            let second = self.second();
-            // What is open stays what it is, whatever becomes of the name.
-            let is_open = self.opened.values().any(|&(open, _)| open == item);
-            let unseen = self.plan.options.verify == Verify::Source && self.rng.chance(700);
-            match !is_open && self.rng.chance(200) {
-                _ if unseen => self.source.change_content(item),
-                true => self.source.exchange(item, &mut self.rng),
-                false => self.source.change(item, second, &mut self.rng),
-            }
-            self.held_right.retain(|&(other, _)| other != item);
-        } else {
-            self.source.change_content(item);
+        let second = self.second();
+        // What is open stays what it is, whatever becomes of the name.
+        let is_open = self.opened.values().any(|&(open, _)| open == item);
+        let unseen = self.plan.options.verify == Verify::Source && self.rng.chance(700);
+        match !is_open && self.rng.chance(200) {
+            _ if unseen => self.source.change_content(item),
+            true => self.source.exchange(item, &mut self.rng),
+            false => self.source.change(item, second, &mut self.rng),
         }
+        self.held_right.retain(|&(other, _)| other != item);
         self.source.items[item].gone = self.rng.chance(200);
         self.verdict.changes += 1;
     }
@@ -53,7 +49,7 @@ impl World {
                 self.sender.handle_scan_failure(self.now(), &item.scanned, failure(ErrorCode::AlreadyExists));
                 continue;
             }
-            if self.plan.resumes && item.gone && item.scanned.kind != ItemKind::Directory {
+            if item.gone && item.scanned.kind != ItemKind::Directory {
                 self.unseen.insert(self.scanned - 1);
                 continue;
             }
@@ -115,8 +111,7 @@ impl World {
     /// The source of an offered item is opened with the first of its blocks; false when it is not what was
     /// listed, or is being changed.
     pub fn open_source(&mut self, number: ItemId) -> bool {
-        let Some(scanned) = self.sender.scanned(number).filter(|scanned| self.plan.resumes && scanned.size.is_some())
-        else {
+        let Some(scanned) = self.sender.scanned(number).filter(|scanned| scanned.size.is_some()) else {
             return true;
         };
         if self.opened.contains_key(&number) {
@@ -136,8 +131,7 @@ impl World {
 
     /// How long a stream lets a source rest before it opens it: until a change would show.
     pub fn rest(&mut self, number: ItemId) -> Duration {
-        let Some(scanned) = self.sender.scanned(number).filter(|scanned| self.plan.resumes && scanned.size.is_some())
-        else {
+        let Some(scanned) = self.sender.scanned(number).filter(|scanned| scanned.size.is_some()) else {
             return Duration::ZERO;
         };
         let changed = self.source.items[self.source.number(scanned)].scanned.changed;

@@ -255,7 +255,6 @@ impl From<Begin> for raw::Begin {
                 marker: role.marker.map(|key| key.to_vec()).unwrap_or_default(),
                 anew: role.anew,
                 partial: role.partial,
-                source_clock: role.source_clock,
             }),
         };
         Self { options: Some(begin.options.into()), role: Some(role) }
@@ -320,7 +319,6 @@ impl TryFrom<raw::ReceiveRole> for ReceiveRole {
             marker: marker_key(role.marker)?,
             anew: role.anew,
             partial: role.partial,
-            source_clock: role.source_clock,
         })
     }
 }

@@ -35,16 +35,16 @@ pub struct PathFacts {
     #[prost(uint64, tag = "4")]
     pub inode: u64,
     /// The path with links resolved; of something that is not there, that of its nearest existing directory and the
-    /// rest. Of a node (4) it begins at the root: where that is stays unsaid.
+    /// rest. Of a node it begins at the root: where that is stays unsaid.
     #[prost(bytes = "vec", tag = "5")]
     pub resolved: Vec<u8>,
     /// Why it could not be looked at.
     #[prost(message, optional, tag = "6")]
     pub failure: Option<RawFailure>,
-    /// Of a directory, what it lies in, the topmost first, and itself: digests of 16 bytes (6).
+    /// Of a directory, what it lies in, the topmost first, and itself: digests of 16 bytes.
     #[prost(bytes = "vec", repeated, tag = "7")]
     pub lies_in: Vec<Vec<u8>>,
-    /// Of a directory, itself and what is mounted below it, in the same words (6).
+    /// Of a directory, itself and what is mounted below it, in the same words.
     #[prost(bytes = "vec", repeated, tag = "8")]
     pub holds: Vec<Vec<u8>>,
 }
@@ -62,10 +62,10 @@ pub struct List {
     #[prost(bool, tag = "3")]
     pub itself: bool,
     /// The sources of a copy, up to the one of this path: what an earlier one has under the same name is told
-    /// as a failure (version 4).
+    /// as a failure.
     #[prost(message, repeated, tag = "4")]
     pub sources: Vec<Source>,
-    /// Tells `allocated` and `twin` of entries (version 5).
+    /// Tells `allocated` and `twin` of entries.
     #[prost(bool, tag = "5")]
     pub usage: bool,
 }
@@ -105,11 +105,10 @@ pub struct Entry {
     /// Why it could not be read: then nothing else is known.
     #[prost(message, optional, tag = "8")]
     pub failure: Option<RawFailure>,
-    /// Bytes of the storage that it takes, where that was asked for and is known (version 5).
+    /// Bytes of the storage that it takes, where that was asked for and is known.
     #[prost(uint64, optional, tag = "9")]
     pub allocated: Option<u64>,
-    /// Of a file with several names: a number that all its names have and nothing else on this listing; 0 of others
-    /// (version 5).
+    /// Of a file with several names: a number that all its names have and nothing else on this listing; 0 of others.
     #[prost(uint64, tag = "10")]
     pub twin: u64,
 }
@@ -134,7 +133,7 @@ pub struct Rename {
     /// The new path, as the user typed it.
     #[prost(bytes = "vec", tag = "2")]
     pub to: Vec<u8>,
-    /// To this very name, and only if nothing has it (version 6).
+    /// To this very name, and only if nothing has it.
     #[prost(bool, tag = "3")]
     pub no_replace: bool,
 }
@@ -148,11 +147,11 @@ pub struct Remove {
     /// A directory with everything below it.
     #[prost(bool, tag = "2")]
     pub recursive: bool,
-    /// What cannot be removed below it is told in pages (4), as entries with a failure, and the answer is how many
+    /// What cannot be removed below it is told in pages, as entries with a failure, and the answer is how many
     /// were. Without that the first such failure is the answer; either way all is removed that can be.
     #[prost(bool, tag = "3")]
     pub go_on: bool,
-    /// Of a directory, with everything below it, only directories in which nothing else is (5); not with `recursive`.
+    /// Of a directory, with everything below it, only directories in which nothing else is; not with `recursive`.
     #[prost(bool, tag = "4")]
     pub empty_only: bool,
 }
@@ -172,7 +171,7 @@ pub struct Sum {
     /// Compute CRC-32C.
     #[prost(bool, tag = "4")]
     pub crc32c: bool,
-    /// Compute XXH3-128 (version 3); not together with BLAKE3.
+    /// Compute XXH3-128; not together with BLAKE3.
     #[prost(bool, tag = "5")]
     pub xxh128: bool,
 }
@@ -216,7 +215,7 @@ pub struct Collect {
     /// Report what would be removed, and remove nothing.
     #[prost(bool, tag = "3")]
     pub dry_run: bool,
-    /// Only what the copy with this marker key has left, whenever that was (version 7).
+    /// Only what the copy with this marker key has left, whenever that was.
     #[prost(bytes = "vec", tag = "4")]
     pub marker: Vec<u8>,
 }

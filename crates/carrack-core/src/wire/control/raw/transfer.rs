@@ -54,20 +54,20 @@ pub struct Options {
     /// Always 1: no end goes by it, but each refuses what is no number of data streams.
     #[prost(uint32, tag = "10")]
     pub streams: u32,
-    /// The lower of the two ends' protocol versions; 0 is 1.
+    /// The protocol version that both ends speak.
     #[prost(uint32, tag = "11")]
     pub version: u32,
-    /// 0 group, 1 each, 2 none (version 2).
+    /// 0 group, 1 each, 2 none.
     #[prost(uint32, tag = "12")]
     pub durability: u32,
-    /// A source may grow while it is copied: what it had at first is copied (version 2).
+    /// A source may grow while it is copied: what it had at first is copied.
     #[prost(bool, tag = "13")]
     pub allow_growing: bool,
     /// The sending host's congestion control by its kernel name; empty for what it has. Who does not know
     /// this field leaves it alone.
     #[prost(string, tag = "14")]
     pub congestion: String,
-    /// Compute XXH3-128, in the place of BLAKE3 (version 3).
+    /// Compute XXH3-128, in the place of BLAKE3.
     #[prost(bool, tag = "15")]
     pub xxh128: bool,
 }
@@ -78,7 +78,7 @@ pub struct SendRole {
     /// The sources that are sent.
     #[prost(message, repeated, tag = "1")]
     pub sources: Vec<Source>,
-    /// The receiver knows items of an earlier attempt: ask before sending (version 2).
+    /// The receiver knows items of an earlier attempt: ask before sending.
     #[prost(bool, tag = "2")]
     pub known: bool,
 }
@@ -113,18 +113,14 @@ pub struct ReceiveRole {
     #[prost(bytes = "vec", repeated, tag = "3")]
     pub targets: Vec<Vec<u8>>,
     /// What the marker is found by when the same is copied again: [`crate::limits::MARKER_KEY_BYTES`] bytes, or none
-    /// for no marker (version 2). The answer to `Begin` counts the items that it knows.
+    /// for no marker. The answer to `Begin` counts the items that it knows.
     #[prost(bytes = "vec", tag = "4")]
     pub marker: Vec<u8>,
-    /// What an earlier attempt has left under that key is not used, but removed (version 2).
+    /// What an earlier attempt has left under that key is not used, but removed.
     #[prost(bool, tag = "5")]
     pub anew: bool,
-    /// The source's clock when the session began, in seconds since 1970 (versions 2 and 3; a receiver of version
-    /// 4 goes by fingerprints).
-    #[prost(sint64, tag = "6")]
-    pub source_clock: i64,
-    /// The sender leaves items out by a selection: what an earlier attempt has left of these stays (6).
-    #[prost(bool, tag = "7")]
+    /// The sender leaves items out by a selection: what an earlier attempt has left of these stays.
+    #[prost(bool, tag = "6")]
     pub partial: bool,
 }
 
@@ -235,55 +231,52 @@ pub struct Ended {
     /// Why it ended early.
     #[prost(message, optional, tag = "14")]
     pub failure: Option<RawFailure>,
-    /// Items that an earlier attempt had published (version 2).
+    /// Items that an earlier attempt had published.
     #[prost(uint64, tag = "15")]
     pub resumed_files: u64,
-    /// Bytes that an earlier attempt had brought, of whole and of unfinished files (version 2).
+    /// Bytes that an earlier attempt had brought, of whole and of unfinished files.
     #[prost(uint64, tag = "16")]
     pub resumed_bytes: u64,
-    /// Recovered: data streams ended because what came was altered (version 2, told by the receiver).
+    /// Recovered: data streams ended because what came was altered (told by the receiver).
     #[prost(uint64, tag = "17")]
     pub streams_altered: u64,
-    /// Recovered: blocks that storage gave back otherwise than they were written (version 2, told by the receiver).
+    /// Recovered: blocks that storage gave back otherwise than they were written (told by the receiver).
     #[prost(uint64, tag = "18")]
     pub blocks_rotten: u64,
-    /// Recovered: items sent again whole, because what was written was lost (version 2).
+    /// Recovered: items sent again whole, because what was written was lost.
     #[prost(uint64, tag = "19")]
     pub items_again: u64,
-    /// Permission bits that the destination did not keep (4, told by the receiver).
+    /// Permission bits that the destination did not keep (told by the receiver).
     #[prost(message, optional, tag = "20")]
     pub unkept_permissions: Option<RawUnkept>,
-    /// Modification times that the destination did not keep (4, told by the receiver).
+    /// Modification times that the destination did not keep (told by the receiver).
     #[prost(message, optional, tag = "21")]
     pub unkept_times: Option<RawUnkept>,
-    /// Markers and part files of Carrack's own that the scan has left out (version 4).
+    /// Markers and part files of Carrack's own that the scan has left out.
     #[prost(uint64, tag = "24")]
     pub leftovers: u64,
-    /// Part files of an earlier attempt that were read again before they were believed (version
-    /// 4, told by the receiver).
+    /// Part files of an earlier attempt that were read again before they were believed (told by the receiver).
     #[prost(uint64, tag = "30")]
     pub parts_reread: u64,
     /// Bytes of them.
     #[prost(uint64, tag = "31")]
     pub bytes_reread: u64,
-    /// With `--verify disk`, files that lie where nothing can be read back past the cache (version
-    /// 4, told by the receiver).
+    /// With `--verify disk`, files that lie where nothing can be read back past the cache (told by the receiver).
     #[prost(uint64, tag = "32")]
     pub files_not_read_back: u64,
-    /// Attributes of further kinds that were not kept: told by the receiver, and by the sender where the receiver is
-    /// of a version before (4).
+    /// Attributes of further kinds that were not kept: told by the receiver.
     #[prost(message, optional, boxed, tag = "33")]
     pub unkept_attributes: Option<Box<RawUnkeptAttributes>>,
-    /// A sync failed: items that had got their names since the last one that had not (6, told by the receiver).
+    /// A sync failed: items that had got their names since the last one that had not (told by the receiver).
     #[prost(uint64, tag = "34")]
     pub unsynced: u64,
-    /// Their paths, as far as they fit (6).
+    /// Their paths, as far as they fit.
     #[prost(bytes = "vec", repeated, tag = "35")]
     pub unsynced_paths: Vec<Vec<u8>>,
-    /// Unfinished files of an earlier attempt that were not asked for, and stay (6, told by the receiver).
+    /// Unfinished files of an earlier attempt that were not asked for, and stay (told by the receiver).
     #[prost(message, optional, boxed, tag = "36")]
     pub unfinished: Option<Box<RawUnfinished>>,
-    /// Directories among those whose permission bits were not kept (6, told by the receiver).
+    /// Directories among those whose permission bits were not kept (told by the receiver).
     #[prost(message, optional, boxed, tag = "37")]
     pub unkept_directories: Option<Box<RawUnkeptDirectories>>,
 }
@@ -322,7 +315,7 @@ pub struct RawUnkeptAttributes {
     /// Numbers of the kinds.
     #[prost(uint32, repeated, tag = "3")]
     pub kinds: Vec<u32>,
-    /// How many items each of them stands for, in the same order (6).
+    /// How many items each of them stands for, in the same order.
     #[prost(uint64, repeated, tag = "4")]
     pub counts: Vec<u64>,
 }
@@ -365,16 +358,16 @@ pub struct Stages {
     /// Of that, waiting because of the rate that was asked for.
     #[prost(uint64, tag = "4")]
     pub pacing_ns: u64,
-    /// When this was so, by the clock of this end, from the beginning of the transfer on (version 3).
+    /// When this was so, by the clock of this end, from the beginning of the transfer on.
     #[prost(uint64, tag = "5")]
     pub at_ns: u64,
-    /// Bytes that the other host has acknowledged, over all streams so far (version 3, of the sender).
+    /// Bytes that the other host has acknowledged, over all streams so far (of the sender).
     #[prost(uint64, tag = "6")]
     pub delivered: u64,
-    /// Segments sent, those sent again included (version 3, of the sender).
+    /// Segments sent, those sent again included (of the sender).
     #[prost(uint64, tag = "7")]
     pub segments: u64,
-    /// Segments sent again (version 3, of the sender).
+    /// Segments sent again (of the sender).
     #[prost(uint64, tag = "8")]
     pub repeated: u64,
 }
@@ -389,7 +382,7 @@ pub struct StreamLost {
     /// The path took its first words, and nothing that fills a packet.
     #[prost(bool, tag = "4")]
     pub stuck: bool,
-    /// It had been asked to end (version 3): without a failure, it has ended in good order.
+    /// It had been asked to end: without a failure, it has ended in good order.
     #[prost(bool, tag = "5")]
     pub retired: bool,
 }

@@ -529,7 +529,7 @@ mod tests {
     fn texts_of_a_welcome_are_bounded_and_drive_no_terminal() {
         let hostile = format!("cubic\u{1b}[2J\u{202e}\n{}", "x".repeat(limits::ERROR_TEXT_BYTES));
         let welcome = raw::Welcome {
-            version: Version::V1.number(),
+            version: Version::NEWEST.number(),
             program: hostile.clone(),
             congestion: hostile.clone(),
             system: hostile,

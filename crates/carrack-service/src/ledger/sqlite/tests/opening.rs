@@ -165,6 +165,16 @@ fn ledger_with_another_text_of_a_step_is_refused() {
 }
 
 #[test]
+fn ledger_of_a_build_from_before_version_1_is_refused() {
+    let place = Place::new();
+    drop(place.open());
+    place.alter("PRAGMA application_id = 0x4361726b");
+    let error = place.try_open().unwrap_err();
+    assert_eq!(error.kind, OpenErrorKind::OtherFile);
+    assert!(error.why.contains("from before version 1"), "{error}");
+}
+
+#[test]
 fn ledger_that_is_another_file_is_refused() {
     let place = Place::new();
     place.alter("CREATE TABLE cookies (value TEXT)");

@@ -3,7 +3,6 @@
 use super::*;
 use crate::ledger::rules;
 use crate::ledger::sqlite::backup::{backup, restore};
-use crate::ledger::sqlite::migrations;
 use crate::ledger::tally::MINUTE;
 
 const FIRST: i64 = 10 * MINUTE;
@@ -29,40 +28,6 @@ fn counted(place: &Place) -> [(i64, i64); 2] {
         two("SELECT count(*) FILTER (WHERE state IN ('QUEUED', 'STAGING', 'PAUSED')),
             count(*) FILTER (WHERE state IN ('ACTIVE', 'CANCELLING')) FROM task"),
     ]
-}
-
-#[test]
-fn queue_before_it_was_counted_is_told_by_the_moments_of_tasks() {
-    let place = Place::new();
-    let mut connection = Connection::open(place.path()).unwrap();
-    let older = migrations::ALL.iter().filter(|step| step.number < 5);
-    let older: Vec<_> =
-        older.map(|step| migrations::Migration { number: step.number, name: step.name, sql: step.sql }).collect();
-    migrations::carry_out(&mut connection, &older, at(0), || {}).unwrap();
-    for (id, state, submitted, started, ended) in [
-        ("waits", "QUEUED", 1, None, None),
-        ("is paused", "PAUSED", 0, Some(1), None),
-        ("runs", "ACTIVE", 0, Some(2), None),
-        ("ends", "CANCELLING", 3, None, None),
-        ("ran", "SUCCEEDED", 0, Some(1), Some(3)),
-        ("never began", "CANCELLED", 0, None, Some(1)),
-        ("was quick", "FAILED", 2, Some(2), Some(2)),
-    ] {
-        let moment = |minute: Option<i64>| minute.map(|minute| at(minute).0 + 7);
-        connection
-            .execute(
-                "INSERT INTO task (id, owner, request, kind, state, pause_wanted, cancel_wanted, fence,
-                    futile_attempts, progress, submitted, started, ended, version)
-                 VALUES (?, 'ada', '{}', 'copy', ?, 0, 0, 1, 0, '{}', ?, ?, ?, 1)",
-                rusqlite::params![id, state, moment(Some(submitted)), moment(started), moment(ended)],
-            )
-            .unwrap();
-    }
-    drop(connection);
-    let ledger = place.open();
-    assert_eq!(queue(&ledger), (vec![4, 3, 2, 2, 2], vec![0, 1, 2, 2, 2]));
-    drop(ledger);
-    assert_eq!(counted(&place), [(2, 2); 2]);
 }
 
 #[test]

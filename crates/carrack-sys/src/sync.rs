@@ -4,19 +4,24 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Locks a mutex. A thread that panicked while it held the lock does not take the value with it: its own work ends with
-/// an error (`panics`), and whatever stands behind a mutex here is right between any two statements.
+/// an error, and whatever stands behind a mutex here is right between any two statements.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    unpoisoned(mutex.lock())
+}
+
+/// What a lock gives although a thread has panicked that held it: see [`lock`].
+pub fn unpoisoned<T>(given: Result<T, PoisonError<T>>) -> T {
+    given.unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until `changed` is notified, or for no reason: whoever calls asks again.
 pub fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    changed.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    unpoisoned(changed.wait(guard))
 }
 
 /// As [`wait`], for at most this long.
 pub fn wait_timeout<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>, most: Duration) -> MutexGuard<'a, T> {
-    changed.wait_timeout(guard, most).unwrap_or_else(PoisonError::into_inner).0
+    unpoisoned(changed.wait_timeout(guard, most)).0
 }
 
 /// Something that happens once, and that threads can wait for.

@@ -1,0 +1,60 @@
+//! Nodes that do not serve at first, or never.
+
+use carrack_core::ids::BundleId;
+use carrack_core::report::{ErrorCode, Side};
+use carrack_core::request::CopyOptions;
+use carrack_core::wire::control::raw::*;
+use carrack_core::wire::peer::PeerMessage;
+use carrack_engine::testing::error::failure;
+
+use crate::fake_node::{Conversation, FakeNode, Play, pull, pull_with};
+use crate::sandbox::Sandbox;
+use crate::watch::Watch;
+use crate::wire::{Entry, bundle};
+
+/// Sends the file that was asked for, as any sender does.
+pub fn send_file(node: &mut Conversation) {
+    let mut stream = node.begin();
+    bundle(&mut stream, 1, &[Entry::File(b"f", b"bytes")]);
+    assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() }));
+    node.say(&PeerMessage::Finish);
+    assert!(matches!(node.heard(), Some(PeerMessage::Finished { .. })));
+    node.tell(0, Tell::Ended(Ended { files: 1, bytes: 5, ..Ended::default() }));
+}
+
+#[test]
+fn node_that_is_busy_at_first_is_asked_again() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let busy = || -> Play {
+        Box::new(|node| {
+            let (request, _) = node.next().expect("a greeting");
+            node.tell(request, Tell::Failed(failure(ErrorCode::Busy, Side::Link, "as many as it takes").into()));
+        })
+    };
+    let node = FakeNode::serve(vec![busy(), busy(), Box::new(send_file)]);
+    let report = pull_with(&node, "/f", &sandbox, CopyOptions::default());
+    node.join();
+    assert_eq!((report.error, report.counts.files, report.faults.sessions_lost), (None, 1, 2));
+    // And once only, when that is asked for.
+    let node = FakeNode::serve(vec![busy()]);
+    let error = pull(&node, "/f", &sandbox).error.expect("one attempt");
+    node.join();
+    assert_eq!(error.code, ErrorCode::Busy, "{error:?}");
+}
+
+#[test]
+fn node_that_refuses_who_asks_is_not_asked_again() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    for code in [ErrorCode::AuthenticationFailed, ErrorCode::VersionMismatch] {
+        let node = FakeNode::start(move |node| {
+            let (request, _) = node.next().expect("a greeting");
+            node.tell(request, Tell::Failed(failure(code, Side::Link, "no").into()));
+        });
+        let report = pull_with(&node, "/f", &sandbox, CopyOptions::default());
+        node.join();
+        assert_eq!(report.faults.sessions_lost, 0);
+        assert_eq!(report.error.expect("refused").code, code);
+    }
+}
