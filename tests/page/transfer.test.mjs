@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import { after, before, test } from "node:test";
 import { spawnSync } from "node:child_process";
-import { quote, submitLine } from "../../crates/carrack-service/page/js/command.js";
+import { quote, submitLine, timerLine } from "../../crates/carrack-service/page/js/command.js";
 import { percent, percentText } from "../../crates/carrack-service/page/js/format.js";
 import { accessible, endBrowser, visit } from "./support/browser.mjs";
 import { b3sum, until, World } from "./support/world.mjs";
@@ -161,7 +161,7 @@ test("command line and items show marks of direction, controls and bytes that ar
   const whole = await world.submit("@lab:/odd/", "@archive:/odd-all/");
   await Promise.all([world.reached(id, "SUCCEEDED"), world.reached(whole.id, "SUCCEEDED")]);
   await page.goto(`${world.origin}/#/tasks/${id}`);
-  const line = await page.locator(".command code").first().innerText();
+  const line = await page.locator(".command code", { hasText: "task submit" }).innerText();
   assert.ok(line.includes("$'@lab:/odd/rtl-\\342\\200\\256gpj.exe'"), line);
   assert.equal((await page.locator("main").innerText()).search(HIDDEN_MARKS), -1);
   await page.goto(`${world.origin}/#/tasks/${whole.id}`);
@@ -177,10 +177,38 @@ test("shells read back the command line that the page shows", () => {
     assert.equal(spawnSync("bash", ["-c", `printf %s ${shown}`], { encoding: "utf8" }).stdout, word);
   }
   const pairs = [{ source: "@lab:/a\u202eb", destination: "@archive:/x" }, { source: "@lab:/it's", destination: "@archive:/y" }];
-  const line = submitLine({ pairs });
+  const line = submitLine({ groups: [] }, { pairs });
   assert.equal(line.search(HIDDEN_MARKS), -1, line);
   const made = spawnSync("bash", ["-c", line.replace(/\| carrack.*/, "")], { encoding: "utf8" }).stdout;
   assert.equal(made, "'@lab:/a\u202eb' @archive:/x\n'@lab:/it'\\''s' @archive:/y\n");
+});
+
+test("each value of each option is typed as the page shows it", async () => {
+  const table = await world.api("GET", "/options/task"), schedule = { start: "2099-01-01T00:00:00Z" };
+  const values = ({ kind, choices, minimum, maximum, examples }) => kind === "flag" ? [true] : kind === "choice" ? choices.map((choice) => choice.value)
+    : kind === "moment" ? [] : [...kind === "text" ? [] : [minimum, maximum], ...examples ?? []].filter((value) => value != null && !(value > Number.MAX_SAFE_INTEGER));
+  const options = table.groups.flatMap((group) => group.options);
+  assert.ok(options.length > 10, `${options.length}`);
+  const typed = (task) => {
+    const line = timerLine(table, schedule, task), env = { ...world.environment, PROGRAM: world.program };
+    const ran = spawnSync("bash", ["-c", `carrack() { "$PROGRAM" "$@" --json; }; ${line}`], { cwd: world.directory, env, encoding: "utf8" });
+    assert.equal(ran.status, 0, `${line}: ${ran.stdout}${ran.stderr}`);
+    const made = JSON.parse(ran.stdout);
+    world.run("timer", "rm", made.id);
+    return { line, made };
+  };
+  for (const option of options) for (const value of values(option)) {
+    const task = { pairs: [{ source: "@lab:/a", destination: "@archive:/b" }], ...(option.at === "task" ? { [option.name]: value } : { options: { [option.name]: value } }) };
+    const { line, made } = typed(task), found = option.at === "task" ? made.task[option.name] ?? made[option.name] : made.task.options?.[option.name];
+    assert.equal(String(found ?? option.default), String(value), line);
+  }
+  // A timer has no deadline.
+  assert.match(submitLine(table, { pairs: [{ source: "/a" }], deadline: "2098-12-31T00:00:00Z" }), / --deadline 2098-12-31T00:00:00Z /);
+  // A document's %XX stands for a byte, and is typed as that byte.
+  for (const name of ["100%25", "a%23b%3Fc", "%FF%0A'", "it's", "\\n"]) {
+    const pairs = [{ source: `@lab:/${name}`, destination: "@archive:/b" }], { line, made } = typed({ pairs });
+    assert.deepEqual(made.task.pairs, pairs, line);
+  }
 });
 
 test("percent tells small parts, and 100 only where nothing is missing", () => {

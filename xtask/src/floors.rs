@@ -85,7 +85,7 @@ fn climbs(folder: &Folder, children: &BTreeSet<String>, arrows: &Arrows) -> Vec<
         }
     }
     for name in children.iter().filter(|name| floor(name).is_none()) {
-        let what = format!("{} has no floor; give it one in xtask/src/floors.rs", shown(folder.module, name));
+        let what = format!("{} has no floor; give it one in xtask/src/floors/house.rs", shown(folder.module, name));
         findings.push(Finding::new(&format!("crates/{}", folder.name), 1, what));
     }
     // The own file is above the top floor unless it has one, and what has none was told already.
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn floors_have_their_modules_and_modules_their_floors() {
         let files = [LIB, ("a.rs", "fn f() {}\n"), ("b.rs", "fn f() {}\n")];
-        let expected = ["1: c has a floor, but is gone", "1: b has no floor; give it one in xtask/src/floors.rs"];
+        let expected = ["1: c has a floor, but is gone", "1: b has no floor; give it one in xtask/src/floors/house.rs"];
         assert_eq!(found(&files, &[&["a"], &["c"]]), expected);
     }
 }

@@ -71,6 +71,10 @@ impl AttributeKind {
     pub const CAPABILITIES: Self = Self(6);
     /// Extended attributes of other names. No bytes, as for an access control list.
     pub const EXTENDED: Self = Self(7);
+    /// The item is a symbolic link, and the destination has none. Never of an item itself: a destination counts it.
+    pub const SYMBOLIC_LINK: Self = Self(8);
+    /// The item is a directory, and the destination has none; as for a symbolic link.
+    pub const DIRECTORY: Self = Self(9);
 
     /// The name of a kind that this version knows, as programs read it.
     pub fn name(self) -> Option<&'static str> {
@@ -82,6 +86,8 @@ impl AttributeKind {
             Self::ACL => "acl",
             Self::CAPABILITIES => "capabilities",
             Self::EXTENDED => "extended-attributes",
+            Self::SYMBOLIC_LINK => "symbolic-link",
+            Self::DIRECTORY => "directory",
             _ => return None,
         })
     }
@@ -91,7 +97,7 @@ impl AttributeKind {
     /// The kind of a name, or of a number in its place.
     pub fn named(name: &str) -> Option<Self> {
         let number = name.parse().ok().map(Self);
-        (1..=7).map(Self).find(|kind| kind.name() == Some(name)).or(number)
+        (1..=9).map(Self).find(|kind| kind.name() == Some(name)).or(number)
     }
 }
 

@@ -29,6 +29,7 @@ pub mod pin;
 pub mod report;
 pub mod request;
 pub mod selection;
+pub mod size;
 pub mod timeline;
 pub mod transfer;
 pub mod tuning;

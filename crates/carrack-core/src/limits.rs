@@ -27,6 +27,8 @@ pub const PARTING_BYTES: usize = 64 << 20;
 /// A path relative to the root of a transfer, in bytes: its length is two bytes on the wire. Longer than `PATH_MAX`:
 /// every directory is opened in hops.
 pub const PATH_BYTES: usize = u16::MAX as usize;
+/// Bytes of a location in a document, and of a path there.
+pub const LOCATION_BYTES: usize = 16 << 10;
 /// One component of it: what every file system in use allows.
 pub const NAME_BYTES: usize = 255;
 /// Target of a symbolic link, in bytes.

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use carrack_core::location::{Location, NodeAddress};
 use carrack_core::request::{CopyOptions, CopyRequest, Durability};
 use carrack_core::tuning::Tuning;
-use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, NodeLog};
+use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, NodeLog, NodeRoot};
 use carrack_engine::{Context, Copy, Stop};
 use carrack_sys::measure::process_cpu_time;
 
@@ -105,7 +105,7 @@ impl Side {
         let root = directory.join(name);
         fs::create_dir(&root)?;
         let config = NodeConfig {
-            root: root.clone(),
+            root: NodeRoot::Directory(root.clone()),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             listener: None,
             access: Access::Anonymous,

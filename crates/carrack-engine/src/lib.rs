@@ -68,6 +68,7 @@ pub use storage::place::{Place, Stores};
 /// The keys of nodes: which one a node must show, in memory, in a file, or as somebody else keeps them.
 pub mod keys {
     pub use crate::control::known_nodes::{ExpectedKey, KnownKeys, KnownNodes, MemoryKeys};
+    pub use crate::net::tls::{PinnedKey, ShownKey};
 }
 
 /// What copies have found about the ways between hosts: kept in a file, or as somebody else keeps it.
@@ -85,9 +86,9 @@ pub mod sync {
     pub use carrack_sys::sync::{Latch, lock, unpoisoned, wait, wait_timeout};
 }
 
-/// Stores: what each place promises that bytes are read from and written to, and the suite that proves it.
+/// Stores: what each place promises that bytes are read from and written to.
 pub mod stores {
-    pub use crate::storage::{conformance, fault, memory, objects, over, properties, rate, read, store, write};
+    pub use crate::storage::{objects, over, properties, read, store, write};
 }
 
 /// Files that only their owner may read: bearer tokens, and how such a file is read and written.

@@ -54,6 +54,9 @@ pub mod net {
 }
 
 pub mod storage {
+    pub mod posix {
+        pub use crate::storage::posix::store::Posix;
+    }
     pub mod synthetic {
         pub use crate::storage::synthetic::*;
     }

@@ -1,4 +1,5 @@
-//! Makers of faults, for tests: a network that resets and stalls, a disk that lies, a machine that loses its power.
+//! Makers of faults, for tests: a network that resets and stalls, a disk that lies, a machine that loses its power; and
+//! the suite that a store passes.
 //!
 //! Each maker is a value that a test holds: the fault is switched by methods while the program runs, and all of it is
 //! gone when the value is dropped. Nothing here is linked into the program. What chooses by chance takes a seed, so
@@ -15,10 +16,12 @@ pub mod image;
 pub mod invented;
 pub mod link;
 pub mod netns;
+pub mod node;
 pub mod proxy;
 pub mod pty;
 pub mod race;
 pub mod refused;
+pub mod stores;
 pub mod strace;
 pub mod threads;
 pub mod throttle;

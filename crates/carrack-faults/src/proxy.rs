@@ -176,10 +176,10 @@ impl Proxy {
         })
     }
 
-    /// Resets one connection, by its place in [`Proxy::connections`]; false if it is not open.
+    /// Resets one connection, by its place in [`Proxy::connections`]; false if it is not open, or was reset already.
     pub fn reset(&self, index: usize) -> bool {
         self.change(|state| {
-            let line = state.lines.get_mut(index).filter(|line| line.carried.open);
+            let line = state.lines.get_mut(index).filter(|line| line.carried.open && !line.reset);
             line.map(|line| line.reset = true).is_some()
         })
     }

@@ -10,7 +10,7 @@ use carrack_core::location::{Location, NodeAddress};
 use carrack_core::report::{ErrorCode, Event, Report};
 use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
 use carrack_core::tuning::Tuning;
-use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, NodeLog, RevokedGrants};
+use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, NodeLog, NodeRoot, RevokedGrants};
 use carrack_engine::{Context, Copy, Stop};
 
 /// A node, and what its clients need.
@@ -33,7 +33,7 @@ impl Site {
         fs::write(&token_file, &word).expect("written");
         fs::set_permissions(&token_file, Permissions::from_mode(0o600)).expect("the owner's");
         let node = Node::start(NodeConfig {
-            root: root.clone(),
+            root: NodeRoot::Directory(root.clone()),
             listen: "127.0.0.1:0".parse().expect("an address"),
             listener: None,
             access: Access::TokenFile(token_file),

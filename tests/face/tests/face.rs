@@ -69,7 +69,7 @@ fn program() -> &'static OsStr {
 }
 
 /// What a newcomer has to read: the names at the root of the engine, in order.
-const ROOT: [&str; 21] = [
+const ROOT: [&str; 22] = [
     "Context",
     "Copy",
     "FarPart",
@@ -88,6 +88,7 @@ const ROOT: [&str; 21] = [
     "node",
     "secrets",
     "stores",
+    "sync",
     "system_failure",
     "threads",
     "tuned",

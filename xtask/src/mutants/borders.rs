@@ -68,7 +68,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     mutation(
         "a task reaches what its token is not for",
         "crates/carrack-service/src/service/orders.rs",
-        ["*within = wanted.within.map(ToString::to_string)", "*within = None"],
+        ["let within = wanted.within.map(ScopePath::bytes);", "let within = None;"],
         ORDERS,
     ),
     mutation(
@@ -114,8 +114,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         "the address that was judged is not the one that is connected to",
         "crates/carrack-service/src/worker/ends.rs",
         [
-            "opened.options.reach.node_address = Some(far_address(host, *port, side)?);",
-            "far_address(host, *port, side)?;",
+            "opened.options.reach.node_address = Some(far_address(&node.host, node.port, side)?);",
+            "far_address(&node.host, node.port, side)?;",
         ],
         "-p carrack-service --lib worker::ends",
     ),
@@ -129,9 +129,9 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         "an agent behind ssh is told of no root",
         "crates/carrack-service/src/worker/ends.rs",
         [
-            "path: decode(path, side)? };\n            if let Some(root) = root {",
-            "path: decode(&format!(\"{}{path}\", root.as_deref().unwrap_or_default()), side)? };\n            \
-             if let Some(root) = None::<&String> {",
+            "opened.options.confinement = Some(Confinement { root: root.clone(), within: Vec::new() });",
+            "opened.location =\n                \
+             end.location.with_path([root, end.location.path().unwrap_or_default()].concat());",
         ],
         CONFINED,
     ),

@@ -12,7 +12,10 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "commands write kept numbers without a lock",
         "crates/carrack-engine/src/kept_tuning.rs",
-        ["else { return };\n        let mut entries", "else { return };\n        drop(_lock);\n        let mut entries"],
+        [
+            "else { return };\n        let mut entries",
+            "else { return };\n        drop(_lock);\n        let mut entries",
+        ],
         "-p carrack-engine --lib kept_tuning",
     ),
     mutation(
@@ -141,7 +144,10 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "small files get their names before they are synced",
         "crates/carrack-engine/src/transfer/receive/commit.rs",
-        ["if needed { self.driver.stages.aside(Work::Sync, sync) } else { Ok(()) }", "if needed { Ok(()) } else { Ok(()) }"],
+        [
+            "if needed { self.driver.stages.aside(Work::Sync, sync) } else { Ok(()) }",
+            "if needed { Ok(()) } else { Ok(()) }",
+        ],
         DISK,
     ),
     mutation(
@@ -230,16 +236,16 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "any key is the pinned one",
-        "crates/carrack-engine/src/net/tls/config.rs",
-        ["Some(pin) if pin != shown => {", "Some(pin) if pin != shown && shown.is_empty() => {"],
+        "crates/carrack-engine/src/net/tls/pinned.rs",
+        ["self.pin.map_or(K::TAKES_UNPINNED, |pin| pin == shown)", "self.pin.map_or(K::TAKES_UNPINNED, |_| true)"],
         ENGINE,
     ),
     mutation(
         "a listener may show a key that it does not have",
-        "crates/carrack-engine/src/net/tls/config.rs",
+        "crates/carrack-engine/src/net/tls/pinned.rs",
         [
-            "verify_tls13_signature_with_raw_key(message, &key, signature, &self.provider.signature_verification_algorithms)",
-            "Ok(verify_tls13_signature_with_raw_key(message, &key, signature, &self.provider.signature_verification_algorithms)
+            "verify_tls13_signature_with_raw_key(message, &key, signature, algorithms)",
+            "Ok(verify_tls13_signature_with_raw_key(message, &key, signature, algorithms)
                 .unwrap_or_else(|_| HandshakeSignatureValid::assertion()))",
         ],
         "-p carrack-engine --test hostile impostor::",
@@ -364,7 +370,10 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "TCP counts a peer that takes nothing as silent, though it answers",
         "crates/carrack-engine/src/net/tls_duplex.rs",
-        ["let _ = set_user_timeout(socket, Duration::ZERO);", "let _ = set_user_timeout(socket, Duration::from_secs(20));"],
+        [
+            "let _ = set_user_timeout(socket, Duration::ZERO);",
+            "let _ = set_user_timeout(socket, Duration::from_secs(20));",
+        ],
         "-p carrack --test system output::reader_that_stops",
     ),
     mutation(
@@ -436,7 +445,10 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "parking: streams that have ended are asked to go on again and again",
         "crates/carrack-engine/src/copy/streams.rs",
-        ["self.parked = if woken < asked { 0 } else { self.parked.saturating_sub(woken) };", "self.parked = self.parked.saturating_sub(woken);"],
+        [
+            "self.parked = if woken < asked { 0 } else { self.parked.saturating_sub(woken) };",
+            "self.parked = self.parked.saturating_sub(woken);",
+        ],
         "-p carrack-engine --lib copy::streams",
     ),
     mutation(
@@ -454,7 +466,10 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a client for whom a node has no thread is turned away without a word",
         "crates/carrack-engine/src/node/port.rs",
-        ["let _ = place.unwrap_or(&self.spare).try_send(client);", "let _ = place.map(|place| place.try_send(client));"],
+        [
+            "let _ = place.unwrap_or(&self.spare).try_send(client);",
+            "let _ = place.map(|place| place.try_send(client));",
+        ],
         "-p carrack --test system threads::node",
     ),
     mutation(

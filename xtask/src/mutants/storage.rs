@@ -331,8 +331,8 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "a block that an object store does not take is made another in silence",
-        "crates/carrack-engine/src/copy/resolve.rs",
-        ["if asked.is_some() && nearest != chosen {", "if asked.is_some() && nearest == 0 {"],
+        "crates/carrack-engine/src/copy/fit.rs",
+        ["if asked.is_some() || nearest.is_none() {", "if nearest.is_none() {"],
         STORES,
     ),
     mutation(

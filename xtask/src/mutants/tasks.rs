@@ -58,8 +58,8 @@ pub const MUTATIONS: &[Mutation] = &[
         "the path is all that identifies a node",
         "crates/carrack-service/src/worker/order.rs",
         [
-            "vec![\"node\".into(), host.clone(), port.to_string(), or_none(fingerprint), path.clone()]",
-            "vec![\"node\".into(), host.clone(), port.to_string(), or_none(&None), path.clone()]",
+            "vec![location.document().unwrap_or_default().into_bytes(),",
+            "vec![location.document().unwrap_or_default().split('#').next().unwrap_or_default().into(),",
         ],
         "-p carrack-service --lib worker::order::",
     ),

@@ -4,12 +4,12 @@
 //! worker follow from the definitions here. A value has one parser from text, so each way in refuses the same values
 //! with the same sentence. With the feature `serde` the types are read from JSON by that parser.
 
+mod asked;
 #[cfg(feature = "serde")]
 pub mod json;
-mod size;
 mod values;
 
-pub use size::parse_size;
+pub use asked::AskedOptions;
 pub use values::{BlockSize, OptionValue, RateBound, Streams, check_label, parse_priority};
 
 use crate::limits::{self, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, LABEL_CHARACTERS_MAX, PRIORITY_MAX};
@@ -21,6 +21,8 @@ use crate::words::Word;
 pub struct Definition {
     /// Name of its field in a document.
     pub name: &'static str,
+    /// Where forms have it.
+    pub group: FormGroup,
     /// How it is typed at the command line.
     pub flag: Flag,
     /// Title in a form.
@@ -35,6 +37,34 @@ pub struct Definition {
     pub examples: &'static [&'static str],
     /// Checks a text: its canonical form, or the sentence that refuses it.
     pub check: fn(&str) -> Result<String, String>,
+}
+
+/// Options that stand together in a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormGroup {
+    /// Of any task.
+    Task,
+    /// What is copied.
+    What,
+    /// How it is copied.
+    How,
+    /// What becomes of faults.
+    Faults,
+}
+
+impl FormGroup {
+    /// All of them, in the order of a form.
+    pub const ALL: [Self; 4] = [Self::Task, Self::What, Self::How, Self::Faults];
+
+    /// What people call it.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Task => "Task",
+            Self::What => "What is copied",
+            Self::How => "How it is copied",
+            Self::Faults => "Faults",
+        }
+    }
 }
 
 /// How an option is typed at the command line. Names are without dashes.
@@ -143,6 +173,7 @@ fn check_switch(text: &str) -> Result<String, String> {
 /// What happens to names that exist at the destination.
 pub const EXISTING: Definition = Definition {
     name: "existing",
+    group: FormGroup::What,
     flag: Flag::Switches(&[("keep", "no-clobber"), ("only", "existing"), ("older", "update")]),
     title: "Files that exist",
     help: "What happens to files that exist at the destination.",
@@ -155,6 +186,7 @@ pub const EXISTING: Definition = Definition {
 /// How a file is proved before its name appears.
 pub const VERIFY: Definition = Definition {
     name: "verify",
+    group: FormGroup::What,
     flag: Flag::Value { name: "verify", value_name: "HOW", help: "[default: wire]" },
     title: "Verify",
     help: "How each file is proved before its name appears.",
@@ -167,6 +199,7 @@ pub const VERIFY: Definition = Definition {
 /// The digests that are computed while bytes move.
 pub const DIGEST: Definition = Definition {
     name: "digest",
+    group: FormGroup::What,
     flag: Flag::Value {
         name: "digest",
         value_name: "LIST",
@@ -186,6 +219,7 @@ pub const DIGEST: Definition = Definition {
 /// Upper bound of the rate.
 pub const RATE_LIMIT: Definition = Definition {
     name: "rate_limit",
+    group: FormGroup::How,
     flag: Flag::Value { name: "bwlimit", value_name: "RATE", help: "Limit in bytes a second, like 100MB; 0: no limit" },
     title: "Rate limit",
     help: "Limit in bytes a second. 0: no limit.",
@@ -198,6 +232,7 @@ pub const RATE_LIMIT: Definition = Definition {
 /// The number of data connections.
 pub const STREAMS: Definition = Definition {
     name: "streams",
+    group: FormGroup::How,
     flag: Flag::Value { name: "streams", value_name: "N|auto", help: "Data connections [default: auto]" },
     title: "Data connections",
     help: "Data connections of each transfer. Left out, the number is tuned while the copy runs.",
@@ -210,6 +245,7 @@ pub const STREAMS: Definition = Definition {
 /// Fewer data connections on a shared path.
 pub const POLITE: Definition = Definition {
     name: "polite",
+    group: FormGroup::How,
     flag: Flag::Switch {
         name: "polite",
         help: "Use fewer data connections where others use the path: each must raise the rate by 5 %, not by 1 %",
@@ -225,6 +261,7 @@ pub const POLITE: Definition = Definition {
 /// The unit of sending and repair.
 pub const BLOCK_BYTES: Definition = Definition {
     name: "block_bytes",
+    group: FormGroup::How,
     flag: Flag::Value {
         name: "block",
         value_name: "SIZE",
@@ -243,6 +280,7 @@ pub const BLOCK_BYTES: Definition = Definition {
 /// The congestion control of the sending host.
 pub const CONGESTION: Definition = Definition {
     name: "congestion",
+    group: FormGroup::How,
     flag: Flag::Value {
         name: "congestion",
         value_name: "NAME",
@@ -259,6 +297,7 @@ pub const CONGESTION: Definition = Definition {
 /// Secrecy of the data connections.
 pub const ENCRYPT: Definition = Definition {
     name: "encrypt",
+    group: FormGroup::How,
     flag: Flag::Value { name: "encrypt", value_name: "HOW", help: "[default: tls]" },
     title: "Encryption",
     help: "Whether data connections keep secrets.",
@@ -271,6 +310,7 @@ pub const ENCRYPT: Definition = Definition {
 /// What reaches stable storage, and when.
 pub const DURABLE: Definition = Definition {
     name: "durable",
+    group: FormGroup::How,
     flag: Flag::Value { name: "durable", value_name: "HOW", help: "[default: group]" },
     title: "Durability",
     help: "What reaches stable storage before it counts as there.",
@@ -283,6 +323,7 @@ pub const DURABLE: Definition = Definition {
 /// Sources that grow while they are copied.
 pub const ALLOW_GROWING: Definition = Definition {
     name: "allow_growing",
+    group: FormGroup::Faults,
     flag: Flag::Switch {
         name: "allow-growing",
         help: "Accept sources that grow: copy what they had when they were listed",
@@ -298,6 +339,7 @@ pub const ALLOW_GROWING: Definition = Definition {
 /// The owner's name of a task.
 pub const LABEL: Definition = Definition {
     name: "label",
+    group: FormGroup::Task,
     flag: Flag::Value { name: "label", value_name: "TEXT", help: "What you call it" },
     title: "Label",
     help: "What you call the task.",
@@ -310,6 +352,7 @@ pub const LABEL: Definition = Definition {
 /// The place of a task among those of its owner.
 pub const PRIORITY: Definition = Definition {
     name: "priority",
+    group: FormGroup::Task,
     flag: Flag::Value {
         name: "priority",
         value_name: "0-9",
@@ -326,6 +369,7 @@ pub const PRIORITY: Definition = Definition {
 /// Sources that a task may miss.
 pub const SKIP_SOURCE_ERRORS: Definition = Definition {
     name: "skip_source_errors",
+    group: FormGroup::Faults,
     flag: Flag::Switch {
         name: "skip-source-errors",
         help: "Skip sources that are missing or may not be read; the task can still succeed",
@@ -341,6 +385,7 @@ pub const SKIP_SOURCE_ERRORS: Definition = Definition {
 /// The end of a task at a full quota.
 pub const FAIL_ON_QUOTA_ERRORS: Definition = Definition {
     name: "fail_on_quota_errors",
+    group: FormGroup::Faults,
     flag: Flag::Switch { name: "fail-on-quota-errors", help: "End at the first item that a quota refuses" },
     title: "End at a full quota",
     help: "End at the first item that a quota refuses.",

@@ -1,10 +1,9 @@
 //! Values of options: each with its parser from text, and the text that parses back to it.
 
 use crate::limits;
-use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
-use crate::words::quoted;
-
-use super::size::parse_size;
+use crate::request::{CongestionControl, Digests};
+use crate::size::parse_size;
+use crate::words::{Word, parse_among, quoted};
 
 /// A value of an option.
 pub trait OptionValue: Copy + PartialEq + std::fmt::Debug + 'static {
@@ -18,21 +17,15 @@ pub trait OptionValue: Copy + PartialEq + std::fmt::Debug + 'static {
     fn text(&self) -> String;
 }
 
-macro_rules! words_are_values {
-    ($($word:ident)+) => { $(
-        impl OptionValue for $word {
-            fn parse(text: &str) -> Result<Self, String> {
-                Self::parse(text)
-            }
+impl<W: Word + std::fmt::Debug> OptionValue for W {
+    fn parse(text: &str) -> Result<Self, String> {
+        parse_among(text, W::ALL)
+    }
 
-            fn text(&self) -> String {
-                self.name().to_owned()
-            }
-        }
-    )+ };
+    fn text(&self) -> String {
+        self.name().to_owned()
+    }
 }
-
-words_are_values!(Existing Verify Encrypt Durability);
 
 impl OptionValue for Digests {
     fn parse(text: &str) -> Result<Self, String> {

@@ -209,13 +209,18 @@ impl Agent {
     ) -> Result<Box<dyn Destination>, Failure> {
         let path = &role.directory[..];
         match role.sink {
-            Sink::Files => store_of(&self.environment.place).destination(&Wanted {
-                path,
-                is_copied: role.targets.is_empty(),
-                marker: marker_request(role, options),
-                options: write_options(options),
-                tuning: &self.environment.tuning,
-            }),
+            Sink::Files => {
+                let store = store_of(&self.environment.place);
+                // Who copies to a far store does not know what it takes.
+                store.properties().block_bytes.map_or(Ok(()), |takes| takes.check(options.block_bytes))?;
+                store.destination(&Wanted {
+                    path,
+                    is_copied: role.targets.is_empty(),
+                    marker: marker_request(role, options),
+                    options: write_options(options),
+                    tuning: &self.environment.tuning,
+                })
+            }
             // Standard output is a stream: blocks are written in order, and nothing of it is taken up later.
             Sink::Stdout => {
                 let out = self.environment.own.clone().unwrap_or_default().open_output();

@@ -157,6 +157,10 @@ fn check_hello(hello: &Hello, environment: &Environment) -> Result<(Version, Gre
         Some(token) => token.admit(&hello.token)?,
         None => None,
     };
+    if grant.is_some() && matches!(environment.place, Place::Stored(..)) {
+        let message = "this node serves a store: it takes its own token, and none that was made for a path";
+        return Err(failure(ErrorCode::PermissionDenied, Side::Link, message));
+    }
     if environment.busy {
         let message = format!("serves {} sessions already, which is as many as it takes", limits::SESSIONS);
         return Err(failure(ErrorCode::Busy, Side::Link, message));

@@ -1,7 +1,6 @@
 //! The agent at the far side of an ssh session.
 
 use std::io::{Read, Write};
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
@@ -21,8 +20,8 @@ pub struct FarSide {
     pub input: Box<dyn Read + Send>,
     /// What is written here reaches the command.
     pub output: Box<dyn Write + Send>,
-    /// Where a leading `~/` leads.
-    pub home: Option<PathBuf>,
+    /// Where the command's paths lead: anywhere, or into a store that this process has, which takes bytes in any order.
+    pub place: Place,
     /// The address of this host that the ssh connection reached; empty where it is not known.
     pub local_address: String,
     /// The address that the ssh connection came from; empty where it is not known.
@@ -42,7 +41,7 @@ impl FarSide {
         ssh::announce(&mut output, &self.nonce)
             .map_err(|error| io_failure(Side::Link, "announce the agent", &error))?;
         let mut environment = Environment {
-            place: Place::Anywhere { home: self.home },
+            place: self.place,
             read_only: false,
             own: None,
             token: None,

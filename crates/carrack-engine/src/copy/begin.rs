@@ -126,18 +126,6 @@ impl Copying<'_> {
     }
 
     fn transfer_options(&self, plan: &Plan, ends: &Ends, verify: Verify) -> TransferOptions {
-        let options = &self.request.options;
-        TransferOptions {
-            block_bytes: plan.block_bytes,
-            digests: options.digest,
-            verify,
-            existing: options.existing,
-            rate_limit: options.rate_limit,
-            congestion: options.congestion,
-            item_events: options.item_events,
-            version: ends.version(),
-            durability: options.durability,
-            allow_growing: options.allow_growing,
-        }
+        TransferOptions::of(&self.request.options, verify, plan.block_bytes, ends.version())
     }
 }

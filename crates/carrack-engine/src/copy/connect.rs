@@ -397,7 +397,7 @@ fn connect_here(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link,
 }
 
 fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: &Ends) -> u16 {
-    if plan.in_order {
+    if plan.one_stream {
         return 1;
     }
     let processors = ends.processors().fewest();

@@ -91,7 +91,7 @@ fn is_tuned(request: &CopyRequest, plan: &Plan, ends: &Ends) -> bool {
         options.streams.is_some() || options.rate_limit.is_some() || options.congestion.is_some() || options.polite;
     let has_files = plan.sink == Sink::Files
         && plan.sources.iter().all(|source| matches!(source.origin, Origin::Path(_)))
-        && !plan.in_order;
+        && !plan.one_stream;
     has_files && !is_fixed && !ends.are_here()
 }
 

@@ -7,6 +7,7 @@ pub mod connect;
 mod dry_run;
 mod ends;
 mod events;
+mod fit;
 mod handle;
 mod held_back;
 mod known;

@@ -131,6 +131,6 @@ impl Copying<'_> {
 /// The place where an agent is needed for a location: synthetic ones are in this process.
 fn place_of(location: &Location) -> Location {
     let location = location.host();
-    let is_elsewhere = location.is_remote() || matches!(location, Location::Store { .. });
+    let is_elsewhere = location.is_remote() || matches!(location, Location::Store { .. } | Location::Endpoint { .. });
     if is_elsewhere { location.clone() } else { Location::Local(Vec::new()) }
 }

@@ -18,7 +18,6 @@ use carrack_core::wire::control::{Ask, MarkerKey, Origin, PathFacts, Sink, Sourc
 use super::ends::Ends;
 use crate::end::{End, Inbox, Note};
 use crate::error::failure;
-use crate::storage::properties::BlockBytes;
 
 /// Paths that fit into one question.
 const INSPECTED_AT_ONCE: usize = 64;
@@ -34,8 +33,10 @@ pub struct Plan {
     pub sink: Sink,
     /// The target of each source, in words that can be typed.
     pub shown: Vec<String>,
-    /// The destination takes bytes in order only.
+    /// The destination takes bytes in order only, once: what a stream was given cannot be taken back.
     pub in_order: bool,
+    /// The destination takes each file's bytes in order: they come by one stream.
+    pub one_stream: bool,
     /// Sources that are directories and become one at the destination, what is in them not counted.
     pub directories: u64,
     /// Targets of sources that are files.
@@ -195,28 +196,6 @@ fn block_bytes(request: &CopyRequest, tuning: &Tuning, facts: &[Option<PathFacts
     request.options.block_bytes.unwrap_or_else(|| pace::block_bytes(tuning, sizes))
 }
 
-/// Has blocks the size that a destination's store takes, and tells it where that is another than was chosen here.
-///
-/// # Errors
-/// With [`Reason::BlockRefused`] where the store does not take the size that was asked for, or none that there is.
-pub fn fit_blocks(plan: &mut Plan, asked: Option<u32>, takes: BlockBytes) -> Result<Option<String>, Failure> {
-    let (smallest, largest) = (takes.smallest, takes.largest);
-    let refuse = |what: String| {
-        let message = format!("the store takes blocks of {smallest} to {largest} bytes, {what}");
-        Err(failure(ErrorCode::Unsupported, Side::Destination, message).for_reason(Reason::BlockRefused))
-    };
-    let chosen = plan.block_bytes;
-    let Some(nearest) = takes.nearest(chosen) else {
-        return refuse("and no power of two that blocks may have is among them".into());
-    };
-    if asked.is_some() && nearest != chosen {
-        return refuse(format!("not of {chosen}; the nearest has {nearest}"));
-    }
-    plan.block_bytes = nearest;
-    let note = || format!("blocks have {nearest} bytes, not {chosen}: the store takes from {smallest} to {largest}");
-    Ok((nearest != chosen).then(note))
-}
-
 /// A sink, or a stream of bytes in order.
 fn to_stream(
     request: &CopyRequest,
@@ -242,6 +221,7 @@ fn to_stream(
         sink,
         shown,
         in_order,
+        one_stream: in_order,
         directories: 0,
         files: Vec::new(),
         block_bytes: block_bytes(request, tuning, facts),
@@ -302,6 +282,7 @@ fn to_files(
         sink: Sink::Files,
         shown,
         in_order: false,
+        one_stream: false,
         directories,
         files,
         block_bytes,

@@ -12,8 +12,9 @@ use carrack_core::wire::expected::Expected;
 use super::Copying;
 use super::connect::Connecting;
 use super::ends::{Ends, name_end};
+use super::fit::fit;
 use super::known::Known;
-use super::resolve::{fit_blocks, resolve};
+use super::resolve::resolve;
 use super::streams::Streams;
 use super::tune::Tune;
 use crate::end::{End, EndId, Inbox};
@@ -80,11 +81,9 @@ impl Copying<'_> {
             Some(plan) => plan,
             None => {
                 let mut plan = resolve(self.request, ends, &mut self.inbox, &self.note)?;
-                if let Some(Place::Stored(_, store)) = self.context.stores.of(&self.request.destination)?
-                    && let Some(bytes) = store.properties().block_bytes
-                {
-                    let chosen = fit_blocks(&mut plan, self.request.options.block_bytes, bytes)?;
-                    chosen.into_iter().for_each(|note| self.events.tell(Event::Note(note)));
+                if let Some(Place::Stored(_, store)) = self.context.stores.of(&self.request.destination)? {
+                    let notes = fit(&mut plan, &self.request.options, &store.properties())?;
+                    notes.into_iter().for_each(|note| self.events.tell(Event::Note(note)));
                 }
                 let sources = self.request.sources.iter().map(ToString::to_string).collect();
                 self.events.tell(Event::Resolved { sources, targets: plan.shown.clone() });
@@ -131,7 +130,7 @@ impl Copying<'_> {
         self.held_back.session(u64::from(plan.block_bytes) * u64::from(link.report.streams), moving);
         let told = self.measured.session(self.session, &link, ends, moving);
         self.events.tell(Event::Ends(Box::new(told)));
-        self.tune = Tune::new(self.request, plan.in_order, &link, ends);
+        self.tune = Tune::new(self.request, plan.one_stream, &link, ends);
         let mut streams = Streams::new(link, Arc::clone(&ends.tuning), moving);
         streams.work(ends, moving)?;
         if !early {

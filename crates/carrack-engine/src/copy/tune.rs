@@ -22,8 +22,8 @@ pub struct Tune {
 impl Tune {
     /// `None` where the number stays: it was asked for, or the link has no second connection to give (within a process,
     /// a tunnel, bytes that go in order).
-    pub fn new(request: &CopyRequest, in_order: bool, link: &Link, ends: &Ends) -> Option<Self> {
-        let fixed = request.options.streams.is_some() || in_order || link.more.is_none();
+    pub fn new(request: &CopyRequest, one_stream: bool, link: &Link, ends: &Ends) -> Option<Self> {
+        let fixed = request.options.streams.is_some() || one_stream || link.more.is_none();
         if fixed {
             return None;
         }

@@ -7,6 +7,7 @@
 //! [`Tls::space`] was filled with the same way.
 
 mod config;
+mod pinned;
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -18,11 +19,12 @@ use rustls::{CipherSuite, ConnectionTrafficSecrets, ServerConfig};
 
 #[cfg(any(test, feature = "testing"))]
 pub use self::config::client_config;
+use self::config::pinning;
 pub use self::config::{Key, nameless, server_config};
-use self::config::{PinnedKey, pinning};
+use self::pinned::RawKey;
+pub use self::pinned::{PinnedKey, ShownKey};
 pub use super::records::RECORD_BYTES_MAX;
 use super::records::{Kernel, RecordHead, Records};
-use crate::sync::lock;
 
 /// ALPN of control connections to a node.
 pub const ALPN_CONTROL: &[u8] = b"carrack-control/1";
@@ -43,7 +45,7 @@ enum TlsState {
 pub struct Tls {
     connection: TlsState,
     /// The connecting side's: the key that the listener shows.
-    verifier: Option<Arc<PinnedKey>>,
+    verifier: Option<Arc<PinnedKey<RawKey>>>,
     /// What both sides agreed on.
     agreed: Agreed,
     incoming: Vec<u8>,
@@ -54,6 +56,7 @@ pub struct Tls {
 
 #[derive(Default)]
 struct Agreed {
+    #[cfg(test)]
     alpn: Option<Vec<u8>>,
     suite: Option<CipherSuite>,
     /// See [`Tls::binding`].
@@ -90,7 +93,7 @@ impl Tls {
         Ok(Self::new(TlsState::Server(Box::new(connection)), None))
     }
 
-    fn new(connection: TlsState, verifier: Option<Arc<PinnedKey>>) -> Self {
+    fn new(connection: TlsState, verifier: Option<Arc<PinnedKey<RawKey>>>) -> Self {
         Self {
             connection,
             verifier,
@@ -110,6 +113,7 @@ impl Tls {
     }
 
     /// The protocol that both sides agreed on.
+    #[cfg(test)]
     pub fn alpn(&self) -> Option<&[u8]> {
         self.agreed.alpn.as_deref()
     }
@@ -133,7 +137,7 @@ impl Tls {
     /// SHA-256 of the key that the listener showed.
     pub fn peer_pin(&self) -> Option<[u8; 32]> {
         let verifier = self.verifier.as_ref()?;
-        *lock(&verifier.seen)
+        verifier.shown()
     }
 
     /// Runs the handshake over a blocking socket, whose timeouts bound it.
@@ -336,6 +340,7 @@ fn binding(connecting: &ConnectionTrafficSecrets) -> io::Result<[u8; 32]> {
 fn agreed(connection: &rustls::CommonState) -> Agreed {
     Agreed {
         binding: None,
+        #[cfg(test)]
         alpn: connection.alpn_protocol().map(<[u8]>::to_vec),
         suite: connection.negotiated_cipher_suite().map(|suite| suite.suite()),
     }

@@ -1,4 +1,4 @@
-//! A node: one directory of this host, served on one TCP port to whoever shows its token.
+//! A node: one directory of this host, or a store, served on one TCP port to whoever shows its token.
 //!
 //! Control connections, data connections and those of other [`Door`]s come to the same port (`port`) and are told apart
 //! by ALPN (or, in the clear, by their first bytes). After a client has proved who it is, a control connection is an
@@ -47,13 +47,15 @@ use crate::net::tls::{ALPN_CONTROL, Key};
 use crate::net::tls_duplex::DuplexThread;
 use crate::stop::{Stop, StopReason};
 use crate::storage::place::Place;
+use crate::storage::properties::Writes;
+use crate::storage::store::Store;
 use crate::sync::lock;
 
 /// What a node serves, and to whom.
 #[derive(Debug)]
 pub struct NodeConfig {
-    /// The directory that is served.
-    pub root: PathBuf,
+    /// What its paths begin at, and cannot leave.
+    pub root: NodeRoot,
     /// Where it listens; port 0 for any that is free.
     pub listen: SocketAddr,
     /// A socket that listens already, in place of one at `listen`: whoever started the program has opened it.
@@ -81,6 +83,21 @@ pub struct NodeConfig {
     pub log: NodeLog,
     /// The knobs of its sessions.
     pub tuning: Tuning,
+}
+
+/// What a node serves.
+#[derive(Clone, Debug)]
+pub enum NodeRoot {
+    /// A directory.
+    Directory(PathBuf),
+    /// A store beside the file systems of this host, which takes bytes in any order. Whoever comes shows the node's own
+    /// token: grants are for paths of directories.
+    Store {
+        /// What messages call it.
+        name: String,
+        /// The store.
+        store: Arc<dyn Store>,
+    },
 }
 
 words! {
@@ -156,26 +173,53 @@ impl Drop for NodeHandle {
     }
 }
 
-/// The directory that is served.
-struct ServedRoot {
-    path: PathBuf,
-    open: Mutex<Arc<Dir>>,
+/// What is served, opened.
+enum ServedRoot {
+    Directory { path: PathBuf, open: Mutex<Arc<Dir>> },
+    Store(String, Arc<dyn Store>),
 }
 
 impl ServedRoot {
-    /// For a new session: another directory that stands at its path meanwhile, because it was made anew or something
-    /// was mounted there, takes its place. Sessions under way keep theirs.
-    fn now(&self) -> Arc<Dir> {
-        let mut open = lock(&self.open);
-        let identity = |stat: Stat| (stat.device, stat.inode);
-        let there = Dir::open_ambient(&self.path).and_then(|there| Ok((identity(there.stat_self()?), there)));
-        if let Ok((identity_there, there)) = there
-            && open.stat_self().map(identity).ok() != Some(identity_there)
-        {
-            *open = Arc::new(there);
+    fn open(root: NodeRoot) -> Result<Self, Failure> {
+        match root {
+            NodeRoot::Directory(path) => {
+                let shown = carrack_core::path::display_bytes(path.as_os_str().as_encoded_bytes());
+                let open = Dir::open_ambient(&path)
+                    .map_err(|error| io_failure(Side::Command, format!("root {shown}"), &error))?;
+                // As long as it is sure what a relative one means.
+                let path = std::path::absolute(&path).unwrap_or(path);
+                Ok(Self::Directory { path, open: Mutex::new(Arc::new(open)) })
+            }
+            // How many streams carry a copy is decided where nobody knows the store.
+            NodeRoot::Store { store, .. } if store.properties().writes == Writes::InOrder => {
+                let message = "a store that takes each file from its beginning to its end cannot be served by a node";
+                Err(failure(ErrorCode::Unsupported, Side::Command, message))
+            }
+            NodeRoot::Store { name, store } => Ok(Self::Store(name, store)),
         }
-        Arc::clone(&open)
     }
+
+    /// For a new session.
+    fn place(&self) -> Place {
+        match self {
+            Self::Directory { path, open } => Place::Beneath(directory_now(path, open)),
+            Self::Store(name, store) => Place::Stored(name.clone(), Arc::clone(store)),
+        }
+    }
+}
+
+/// The directory that is served: another one that stands at its path meanwhile, because it was made anew or something
+/// was mounted there, takes its place. Sessions under way keep theirs.
+fn directory_now(path: &Path, open: &Mutex<Arc<Dir>>) -> Arc<Dir> {
+    let mut open = lock(open);
+    let identity = |stat: Stat| (stat.device, stat.inode);
+    let there = Dir::open_ambient(path).and_then(|there| Ok((identity(there.stat_self()?), there)));
+    if let Ok((identity_there, there)) = there
+        && open.stat_self().map(identity).ok() != Some(identity_there)
+    {
+        *open = Arc::new(there);
+    }
+    Arc::clone(&open)
 }
 
 /// A node's state. Its doors share it.
@@ -202,8 +246,7 @@ impl Node {
         let fail = |what: String, error: &io::Error| io_failure(Side::Command, what, error);
         let shown = |path: &Path| carrack_core::path::display_bytes(path.as_os_str().as_encoded_bytes()).to_string();
         check_tuning(&config.tuning)?;
-        let root =
-            Dir::open_ambient(&config.root).map_err(|error| fail(format!("root {}", shown(&config.root)), &error))?;
+        let root = ServedRoot::open(config.root)?;
         let key =
             load_key(&config.key_file).map_err(|error| fail(format!("key {}", shown(&config.key_file)), &error))?;
         let (token, token_file) = load_token(config.access)?;
@@ -225,8 +268,6 @@ impl Node {
         };
         sessions.measurements = Arc::new(PathTests::new(may_measure));
         sessions.dials = DialRule { listens: address, only_who_asks, told: config.dial_to };
-        // As long as it is sure what a relative one means.
-        let root_path = std::path::absolute(&config.root).unwrap_or(config.root);
         let token = token.map(|token| NodeToken::new(&token, config.revoked));
         let token = match (token, config.host_grants) {
             (Some(token), Some(key)) => {
@@ -236,7 +277,7 @@ impl Node {
             (token, _) => token,
         };
         let node = Arc::new(Self {
-            root: ServedRoot { path: root_path, open: Mutex::new(Arc::new(root)) },
+            root,
             read_only: config.read_only,
             token: token.map(Arc::new),
             sessions: Arc::new(sessions),
@@ -338,7 +379,7 @@ impl Node {
     fn environment(&self, socket: &TcpStream, began: Instant) -> Environment {
         let (local_address, peer_address) = agent::addresses(socket);
         Environment {
-            place: Place::Beneath(self.root.now()),
+            place: self.root.place(),
             read_only: self.read_only,
             own: None,
             token: self.token.clone(),

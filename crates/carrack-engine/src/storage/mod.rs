@@ -5,13 +5,9 @@
 //! destination that forgets, [`synthetic`] bytes that are made up, [`stdin`] standard input. [`overlap`] finds sources
 //! of one copy that have the same names. [`workers`] makes calls for metadata, several at once where they are slow.
 //!
-//! For tests of stores and against them: [`memory`], a store that can lose power; [`over`], a store over another one
-//! that asks a hook before each call, with [`fault`] and [`rate`] as hooks; [`conformance`], the suite that every store
-//! passes.
+//! [`over`] is a store over another one that asks a hook before each call: for what may not be done there, and for
+//! tests.
 
-pub mod conformance;
-pub mod fault;
-pub mod memory;
 pub mod null;
 pub mod objects;
 pub mod over;
@@ -19,7 +15,6 @@ pub mod overlap;
 pub mod pipe;
 pub mod posix;
 pub mod properties;
-pub mod rate;
 pub mod read;
 pub mod sequential;
 pub mod stdin;

@@ -1,6 +1,5 @@
-//! A store over another one: each call is handed to a [`Hook`] before it is carried out. By that a test has a store
-//! fail, wait or lie in any of its methods: [`super::fault`] and [`super::rate`] are hooks, and so are the liars by
-//! which [`super::conformance`] is tried.
+//! A store over another one: each call is handed to a [`Hook`] before it is carried out. By that a grant
+//! ends its transfer, and a test has a store fail, wait or lie in any of its methods.
 
 mod destination;
 

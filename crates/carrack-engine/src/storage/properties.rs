@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::limits;
 use carrack_core::request::{Digests, Durability, Existing, Verify};
+
+use crate::error::failure;
 
 /// What a store can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +23,9 @@ pub struct Properties {
     pub times: Option<Duration>,
     /// Permission bits are kept.
     pub permissions: bool,
-    /// Symbolic links are kept.
+    /// Symbolic links are kept. Where they are not, none is written: the receiver counts them.
     pub links: bool,
-    /// Directories exist, even with nothing in them, and have attributes.
+    /// Directories exist, even with nothing in them, and have attributes. Where they do not, none is made.
     pub directories: bool,
     /// Owner and group could be kept. Carrack does not set them.
     pub owner: bool,
@@ -77,6 +80,20 @@ impl BlockBytes {
         let smallest = self.smallest.max(limits::BLOCK_BYTES_MIN).checked_next_power_of_two()?;
         let largest = 1 << self.largest.min(limits::BLOCK_BYTES_MAX).checked_ilog2()?;
         (smallest <= largest).then(|| wanted.clamp(smallest, largest))
+    }
+
+    /// Whether blocks of this size are taken.
+    ///
+    /// # Errors
+    /// With [`Reason::BlockRefused`] and what is taken.
+    pub fn check(self, block: u32) -> Result<(), Failure> {
+        let what = match self.nearest(block) {
+            Some(nearest) if nearest == block => return Ok(()),
+            Some(nearest) => format!("not of {block}; the nearest has {nearest}"),
+            None => "and no power of two that blocks may have is among them".to_owned(),
+        };
+        let message = format!("the store takes blocks of {} to {} bytes, {what}", self.smallest, self.largest);
+        Err(failure(ErrorCode::Unsupported, Side::Destination, message).for_reason(Reason::BlockRefused))
     }
 }
 

@@ -3,7 +3,7 @@
 //! A [`Store`] is opened for reading as a [`Source`], whose items are opened as [`Reader`]s, and for writing as a
 //! [`Destination`], in which a large file grows as a [`Part`] and a small one waits as an [`Entry`] until it gets its
 //! name. What a store can do is said by its [`Properties`]; whoever uses one asks those, and never which store it is.
-//! `storage::conformance` checks all that is said here.
+//! The suite `conformance` of the crate `carrack-faults` checks all that is said here.
 //!
 //! For all methods:
 //! - **Threads.** Each method may be called by several threads at once. Where that is not so, the method says so.

@@ -20,9 +20,8 @@ use carrack_sys::dir::Dir;
 use super::*;
 use crate::data::stream::Protection;
 use crate::net::socket::Socket;
-use crate::storage::fault::{Fault, StoreFaults};
 use crate::storage::null::Null;
-use crate::storage::over::{Call, Hook, over_source};
+use crate::storage::over::{Act, Call, Hook, over_source};
 use crate::storage::posix::tree::Tree;
 use crate::storage::properties::Writes;
 use crate::storage::read::{Root, Source};
@@ -53,6 +52,16 @@ impl Fuse {
 
     fn has_blown(&self) -> bool {
         self.0.load(Ordering::Relaxed) < 1
+    }
+}
+
+/// Panics at a call.
+struct Panics(Call);
+
+impl Hook for Panics {
+    fn before(&self, call: Call, _bytes: u64) -> Act {
+        assert_ne!(call.name(), self.0.name(), "it panics, as a test wants it");
+        Act::Go
     }
 }
 
@@ -208,7 +217,7 @@ fn source_that_panics_fails_the_transfer() {
         ("a stream of a bundle", 5, Call::Open),
         ("reading a bundle", 5, Call::ReadWhole),
     ] {
-        let hook: Arc<dyn Hook> = Arc::new(StoreFaults::new([Fault::panics(call)]));
+        let hook: Arc<dyn Hook> = Arc::new(Panics(call));
         let source = over_source(Box::new(Synthetic::Random(size)), &hook);
         let ends = run(source, Null { takes: false }, [Fuse::never(), Fuse::never()]);
         both_say_internal(what, &ends);

@@ -17,9 +17,9 @@ use carrack_core::wire::frame::{
 };
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::{Answer, DirectoryAttributes, ItemResult, PeerMessage};
-use carrack_engine::stores::memory::Memory;
 use carrack_engine::testing::data::stream::{InStream, OutStream};
 use carrack_engine::{Context, Copy, Stores};
+use carrack_faults::stores::memory::Memory;
 
 use crate::fake_node::{Conversation, FakeNode, pull, push_from_store};
 use crate::sandbox::Sandbox;

@@ -11,7 +11,7 @@ use carrack_core::wire::control::raw::*;
 use carrack_engine::testing::net::dial_rule::DialRule;
 
 use crate::sandbox::Sandbox;
-use crate::session::{Session, options, receive_into};
+use crate::session::{Session, bytes, options, receive, receive_into, send};
 use crate::watch::Watch;
 
 /// Links that somebody who may has put below the root, and that lead out.
@@ -33,21 +33,6 @@ const WAYS_OUT: [&str; 9] = [
     "leak",
     "magic/etc/passwd",
 ];
-
-fn bytes(path: &str) -> Vec<u8> {
-    path.as_bytes().to_vec()
-}
-
-fn send(path: &str) -> Ask {
-    let source = Source { path: bytes(path), target: b"t".to_vec(), ..Source::default() };
-    let role = SendRole { sources: vec![source], known: false };
-    Ask::Begin(Begin { options: Some(options()), role: Some(Role::Send(role)) })
-}
-
-fn receive(directory: &str, sink: u32) -> Ask {
-    let role = ReceiveRole { directory: bytes(directory), sink, ..ReceiveRole::default() };
-    Ask::Begin(Begin { options: Some(options()), role: Some(Role::Receive(role)) })
-}
 
 /// Whatever is asked about what lies outside is refused, and nothing of it is told.
 #[test]

@@ -15,7 +15,7 @@ use carrack_engine::node::RevokedGrants;
 use carrack_engine::testing::agent::NodeToken;
 
 use crate::sandbox::Sandbox;
-use crate::session::{Session, options};
+use crate::session::{Session, bytes, receive, send};
 use crate::watch::Watch;
 use crate::wire::{Entry as Sent, bundle};
 
@@ -69,21 +69,6 @@ fn session(root: &Path, claims: &Claims) -> Session {
     Session::with_grant(root, &token(), &shown(claims)).unwrap()
 }
 
-fn bytes(path: &str) -> Vec<u8> {
-    path.as_bytes().to_vec()
-}
-
-fn send(path: &str) -> Ask {
-    let source = Source { path: bytes(path), target: b"t".to_vec(), ..Source::default() };
-    let role = SendRole { sources: vec![source], known: false };
-    Ask::Begin(Begin { options: Some(options()), role: Some(Role::Send(role)) })
-}
-
-fn receive(directory: &str) -> Ask {
-    let role = ReceiveRole { directory: bytes(directory), ..ReceiveRole::default() };
-    Ask::Begin(Begin { options: Some(options()), role: Some(Role::Receive(role)) })
-}
-
 fn list(path: &str) -> Ask {
     Ask::List(List { path: bytes(path), recursive: true, ..List::default() })
 }
@@ -129,7 +114,7 @@ fn grant_allows_its_verbs_and_no_other() {
         (Right::Read, || send("foo/a")),
         (Right::Write, || make("foo/made", false)),
         (Right::Write, || rename("foo/a", "foo/renamed")),
-        (Right::Write, || receive("foo/in")),
+        (Right::Write, || receive("foo/in", 0)),
         (Right::Write, || Ask::Collect(Collect { path: bytes("foo"), marker: vec![7; 8], ..Collect::default() })),
         (Right::Delete, || remove("foo/b")),
         (Right::Delete, || remove("foo")),
@@ -211,8 +196,8 @@ fn paths_outside_of_a_grant_are_not_read_or_changed() {
             rename(path, "foo/stolen"),
             remove(path),
             send(path),
-            receive(path),
-            receive(&below),
+            receive(path, 0),
+            receive(&below, 0),
         ];
         for ask in asks {
             // What is not there may be made, as long as it is below the grant's path.
@@ -262,7 +247,7 @@ fn path_of_a_grant_leads_through_no_link() {
         let mut session = session(&sandbox.root(), &Claims { prefix: bytes(prefix), ..claims() });
         for path in [prefix.to_owned(), format!("{prefix}/canary"), format!("{prefix}/c")] {
             for ask in
-                [list(&path), sum(&path), read(&path), send(&path), receive(&path), make(&format!("{path}/x"), true)]
+                [list(&path), sum(&path), read(&path), send(&path), receive(&path, 0), make(&format!("{path}/x"), true)]
             {
                 let shown = format!("{prefix}: {ask:?}");
                 let why = session.request(ask).expect_err(&shown);
@@ -280,10 +265,10 @@ fn path_of_a_grant_is_made_and_nothing_above_it() {
     let sandbox = Sandbox::new();
     tree(&sandbox.root());
     let mut made = session(&sandbox.root(), &Claims { prefix: bytes("foo/new"), ..claims() });
-    assert!(made.request(receive("foo/new/deep")).is_ok());
+    assert!(made.request(receive("foo/new/deep", 0)).is_ok());
     made.leave().unwrap();
     let mut refused = session(&sandbox.root(), &Claims { prefix: bytes("none/new"), ..claims() });
-    assert_eq!(told(refused.request(receive("none/new"))).0, ErrorCode::NotFound);
+    assert_eq!(told(refused.request(receive("none/new", 0))).0, ErrorCode::NotFound);
     refused.leave().unwrap();
     assert!(sandbox.root().join("foo/new/deep").is_dir() && !sandbox.root().join("none").exists());
 }
@@ -395,7 +380,7 @@ fn entries_of_a_hostile_sender_end_at_the_ceiling() {
     let mut session = session(&sandbox.root(), &limited(Ceilings { entries: Some(2), ..Ceilings::default() }));
     let mut stream = {
         session.listen();
-        session.request(receive("foo")).unwrap();
+        session.request(receive("foo", 0)).unwrap();
         session.stream(0)
     };
     let entries = [
@@ -421,7 +406,7 @@ fn bytes_of_a_hostile_sender_end_at_the_ceiling() {
     fs::create_dir(sandbox.root().join("foo")).unwrap();
     let mut session = session(&sandbox.root(), &limited(Ceilings { bytes: Some(10), ..Ceilings::default() }));
     session.listen();
-    session.request(receive("foo")).unwrap();
+    session.request(receive("foo", 0)).unwrap();
     let mut stream = session.stream(0);
     bundle(&mut stream, 1, &[Sent::File(b"one", b"0123456789"), Sent::File(b"two", b"0")]);
     let why = session.ended().expect_err("it is ended");

@@ -2,6 +2,7 @@
 //! unasked, doubled, out of place.
 
 use carrack_core::attributes::Time;
+use carrack_core::chance::Chance;
 use carrack_core::digest::BlockDigest;
 use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::limits::HELD_BLOCKS;
@@ -223,17 +224,9 @@ fn stream_numbered_twice() {
 fn noise() {
     let _watch = Watch::memory();
     let sandbox = Sandbox::new();
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut noise = |length: usize| -> Vec<u8> {
-        std::iter::repeat_with(|| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 32) as u8
-        })
-        .take(length)
-        .collect()
-    };
+    let mut chance = Chance::new(0);
+    let mut noise =
+        |length: usize| -> Vec<u8> { std::iter::repeat_with(|| chance.number() as u8).take(length).collect() };
     for round in 1..=40 {
         let session = Session::strange(&sandbox.root());
         session.raw(&noise(round * 7));

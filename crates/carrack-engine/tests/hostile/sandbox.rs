@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use carrack_core::tuning::Tuning;
-use carrack_engine::Context;
-use carrack_engine::node::{Access, Measure, NodeConfig, NodeLog};
+use carrack_engine::node::{NodeConfig, NodeRoot};
 use tempfile::TempDir;
 
 /// What stands in the files outside: must never be told, and never change.
@@ -138,22 +136,7 @@ pub fn hostile_paths() -> Vec<(Vec<u8>, &'static str)> {
     paths
 }
 
-/// A node at a free port, which anybody may use, and whose key is in a directory of its owner.
+/// A node that serves a directory at a free port, which anybody may use; its key is in a directory of its owner.
 pub fn node_config(root: &Path, own: &Path) -> NodeConfig {
-    NodeConfig {
-        root: root.to_path_buf(),
-        listen: "127.0.0.1:0".parse().unwrap(),
-        listener: None,
-        access: Access::Anonymous,
-        read_only: false,
-        measure: Measure::Token,
-        dial_to: Vec::new(),
-        key_file: own.join("node.key"),
-        stop: Context::default().stop,
-        revoked: Default::default(),
-        host_grants: None,
-        doors: Vec::new(),
-        log: NodeLog::none(),
-        tuning: Tuning::DEFAULT,
-    }
+    carrack_faults::node::node_config(NodeRoot::Directory(root.to_path_buf()), own)
 }

@@ -1,6 +1,5 @@
 //! A hostile command, and sender, in conversation with a real agent that is set up as a node sets it up.
 
-use carrack_engine::sync::lock;
 use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -19,6 +18,7 @@ use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::PeerMessage;
 use carrack_core::wire::{PROTOCOL_VERSION, PROTOCOL_VERSION_MIN};
 use carrack_engine::Place;
+use carrack_engine::sync::lock;
 use carrack_engine::testing::agent::{self, Agent, DataPort, Environment, NodeToken};
 use carrack_engine::testing::data::dial;
 use carrack_engine::testing::data::sessions::NodeSessions;
@@ -65,6 +65,24 @@ pub fn xxh128() -> Options {
 pub fn receive_into(directory: &[u8]) -> Begin {
     let role = ReceiveRole { directory: directory.to_vec(), ..ReceiveRole::default() };
     Begin { options: Some(options()), role: Some(Role::Receive(role)) }
+}
+
+/// A path as the wire has it.
+pub fn bytes(path: &str) -> Vec<u8> {
+    path.as_bytes().to_vec()
+}
+
+/// Asks for what is at a path.
+pub fn send(path: &str) -> Ask {
+    let source = Source { path: bytes(path), target: b"t".to_vec(), ..Source::default() };
+    let role = SendRole { sources: vec![source], known: false };
+    Ask::Begin(Begin { options: Some(options()), role: Some(Role::Send(role)) })
+}
+
+/// Wants to write to a directory, or to a sink of this kind.
+pub fn receive(directory: &str, sink: u32) -> Ask {
+    let role = ReceiveRole { directory: bytes(directory), sink, ..ReceiveRole::default() };
+    Ask::Begin(Begin { options: Some(options()), role: Some(Role::Receive(role)) })
 }
 
 fn hello() -> Ask {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use carrack_core::chance::Chance;
 use carrack_core::ids::StreamId;
 use carrack_core::report::Failure;
 use carrack_core::request::Encrypt;
@@ -367,7 +368,7 @@ fn bit_altered_anywhere() {
         let greeting = if encrypt == Encrypt::Tls { 2_000 } else { GREETING };
         // Half of them among the small files, which come first.
         let span = if seed % 2 == 0 { 180_000 } else { 1_400_000 };
-        let place = greeting + (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % span;
+        let place = greeting + Chance::new(seed).below(span) as usize;
         let sandbox = Sandbox::new();
         let way = Way { encrypt, streams: 1 + seed as u32 % 2, alter: flip(vec![place], true) };
         let outcome = transfer(from.path(), &sandbox, way).unwrap();

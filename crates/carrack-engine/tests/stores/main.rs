@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
+mod far;
+mod file_system;
 mod object;
 
 use std::collections::BTreeMap;
@@ -10,22 +12,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use carrack_core::attributes::Attributes;
+use carrack_core::attributes::{AttributeKind, Attributes};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Reason};
 use carrack_core::location::Location;
 use carrack_core::report::{Event, ItemKind, Report};
 use carrack_core::request::{CopyOptions, CopyRequest, Digests, Durability, EndOptions, Existing, Verify};
 use carrack_engine::files::{Files, ListEntry, ReadEvent, ReadRange, SumEntry, UsageEntry};
-use carrack_engine::stores::conformance::{Fixture, check};
-use carrack_engine::stores::fault::{Fault, StoreFaults};
 use carrack_engine::stores::objects::{self, Bucket, Objects};
 use carrack_engine::stores::over::{Act, Call, Hook, Over};
-use carrack_engine::stores::properties::{BlockBytes, MarkerRequest, Properties, WriteOptions};
+use carrack_engine::stores::properties::{BlockBytes, MarkerRequest, Properties, WriteOptions, Writes};
 use carrack_engine::stores::read::Source;
 use carrack_engine::stores::store::{Facts, Store, Wanted};
 use carrack_engine::stores::write::{Destination, NewFile, Opening, Part};
 use carrack_engine::{Context, Copy, Stores};
+use carrack_faults::stores::conformance::{Fixture, check};
+use carrack_faults::stores::fault::{Fault, StoreFaults};
 
 use object::{Service, State};
 
@@ -310,22 +312,59 @@ fn object_store_starts_over_where_its_journal_is_damaged() {
     }
 }
 
+/// What a store cannot keep is told before the first byte and counted, and fails nothing.
 #[test]
 fn object_store_keeps_no_links_and_says_so() {
     let ((place, mut files), service) = (filled(), Service::default());
     std::os::unix::fs::symlink("small", place.path().join("from/d/link")).unwrap();
-    let report = copy(store(&service), here(&place.path().join("from/")), at("bucket"));
-    assert!(report.error.is_none() && report.counts.failed == 1 && report.counts.symlinks == 0, "{report:?}");
-    let (path, why) = report.failures.first().map(|failed| (&failed.path[..], &failed.failure)).unwrap();
-    assert!(path == b"d/link" && why.code == ErrorCode::Unsupported, "{report:?}");
-    assert!(report.unkept_times.is_some(), "{report:?}");
-    // What failed may come again: the journal stays for it.
-    files
-        .iter()
-        .for_each(|(name, content)| assert!(got(&service, &format!("bucket/{name}")).as_ref() == Some(content)));
-    std::fs::remove_file(place.path().join("from/d/link")).unwrap();
-    let report = copy(store(&service), here(&place.path().join("from/")), at("bucket"));
-    assert!(report.error.is_none() && report.counts.failed == 0, "{report:?}");
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(place.path().join("from/d/small"), private).unwrap();
+    let from = here(&place.path().join("from/"));
+    let (report, notes) = copy_with(store(&service), from, at("bucket"), CopyOptions::default());
+    assert!(is_whole(&report) && report.counts.symlinks == 0 && report.counts.kept == 1, "{report:?}");
+    let unkept = report.unkept_attributes.unwrap();
+    let expected = [(AttributeKind::SYMBOLIC_LINK, 1), (AttributeKind::DIRECTORY, 2)];
+    assert_eq!(unkept.kinds.into_iter().collect::<Vec<_>>(), expected);
+    assert!(report.unkept_times.is_some() && report.unkept_permissions.is_some());
+    let lacks = "no permissions, no modification times, no symbolic links and no directories";
+    assert!(notes.iter().any(|note| note.contains(lacks)), "{notes:?}");
+    files.sort();
+    expect_only(&service, &files);
+}
+
+/// A store that says something else of what it can do.
+#[derive(Debug)]
+struct Saying(Arc<dyn Store>, fn(Properties) -> Properties);
+
+impl Store for Saying {
+    fn properties(&self) -> Properties {
+        self.1(self.0.properties())
+    }
+
+    fn look(&self, path: &[u8]) -> Result<Option<Facts>, Failure> {
+        self.0.look(path)
+    }
+
+    fn source(&self, path: &[u8]) -> Result<Box<dyn Source>, Failure> {
+        self.0.source(path)
+    }
+
+    fn destination(&self, wanted: &Wanted<'_>) -> Result<Box<dyn Destination>, Failure> {
+        self.0.destination(wanted)
+    }
+}
+
+#[test]
+fn store_that_takes_bytes_in_order_gets_one_stream_and_says_so() {
+    let ((place, mut files), service) = (filled(), Service::default());
+    let options = CopyOptions { streams: Some(4), ..CopyOptions::default() };
+    let from = here(&place.path().join("from/"));
+    // Each file from its beginning to its end, and no byte twice.
+    let in_order = |says| Properties { writes: Writes::InOrder, resumes: false, ..says };
+    let (report, notes) = copy_with(Arc::new(Saying(store(&service), in_order)), from, at("bucket"), options);
+    assert!(is_whole(&report), "{report:?}");
+    assert_eq!(report.link.map(|link| link.streams), Some(1));
+    assert!(notes.iter().any(|note| note.starts_with("one stream carries the data")), "{notes:?}");
     files.sort();
     expect_only(&service, &files);
 }
@@ -345,36 +384,17 @@ fn blocks_that_a_store_does_not_take_are_refused_or_told() {
     assert!(refused.message().contains("the nearest has 131072"), "{refused}");
     assert!(service.lock().objects.is_empty());
     let (report, notes) = copy_in(Some(128 << 10));
-    assert!(report.error.is_none() && notes.is_empty(), "{report:?} {notes:?}");
+    let says_blocks = |notes: &[String]| notes.iter().any(|note| note.contains("blocks"));
+    assert!(report.error.is_none() && !says_blocks(&notes), "{report:?} {notes:?}");
     // Nobody asked, and what is chosen fits, or is told.
     let (report, notes) = copy_in(None);
-    assert!(report.error.is_none() && notes.is_empty(), "{report:?} {notes:?}");
-    let narrow = Arc::new(Narrow(store(&service)));
+    assert!(report.error.is_none() && !says_blocks(&notes), "{report:?} {notes:?}");
+    let small =
+        |says| Properties { block_bytes: Some(BlockBytes { largest: 200 << 10, ..object::PART_BYTES }), ..says };
+    let narrow = Arc::new(Saying(store(&service), small));
     let (report, notes) = copy_with(narrow, from, at("bucket/large"), CopyOptions::default());
     assert!(report.error.is_none() && notes.iter().any(|note| note.contains("blocks have 131072 bytes")), "{notes:?}");
     expect_only(&service, &files[..1]);
-}
-
-/// Takes small parts only.
-#[derive(Debug)]
-struct Narrow(Arc<dyn Store>);
-
-impl Store for Narrow {
-    fn properties(&self) -> Properties {
-        Properties { block_bytes: Some(BlockBytes { largest: 200 << 10, ..object::PART_BYTES }), ..self.0.properties() }
-    }
-
-    fn look(&self, path: &[u8]) -> Result<Option<Facts>, Failure> {
-        self.0.look(path)
-    }
-
-    fn source(&self, path: &[u8]) -> Result<Box<dyn Source>, Failure> {
-        self.0.source(path)
-    }
-
-    fn destination(&self, wanted: &Wanted<'_>) -> Result<Box<dyn Destination>, Failure> {
-        self.0.destination(wanted)
-    }
 }
 
 fn listed(files: &mut Files, path: &str, recursive: bool) -> Vec<(String, ItemKind, u64)> {

@@ -10,14 +10,42 @@ const quoted = (word) => word !== "" && /^[A-Za-z0-9./_\-+=:@%,]+$/.test(word) ?
 /** A word of a command line, which shows what it holds. @param {string} word */
 export const quote = (word) => word.search(HIDDEN) >= 0 ? escaped(word) : quoted(word);
 
-/** Options of a task by the flags of their names. @type {Record<string, string>} */
-const FLAGS = { verify: "--verify", digest: "--digest", encrypt: "--encrypt", durable: "--durable", congestion: "--congestion",
-  streams: "--streams", block_bytes: "--block", rate_limit: "--bwlimit" };
-/** @type {Record<string, string>} */
-const EXISTING = { keep: "--no-clobber", older: "--update", only: "--existing" };
+/** A location as it is typed: behind `@NAME:`, and at a path of the service's host, nothing is decoded, and `%XX` stands for itself.
+ * @param {string} location @returns {Uint8Array} */
+function bytesTyped(location) {
+  const bytes = UTF8.encode(location);
+  if (!/^[@/]/.test(location)) return bytes;
+  /** @type {number[]} */
+  const out = [];
+  for (let at = 0; at < bytes.length; at += 1) {
+    const hex = bytes[at] === 0x25 ? /^[0-9A-Fa-f]{2}/.exec(String.fromCharCode(...bytes.slice(at + 1, at + 3))) : null;
+    out.push(hex ? Number.parseInt(hex[0], 16) : /** @type {number} */ (bytes[at]));
+    if (hex) at += 2;
+  }
+  return Uint8Array.from(out);
+}
+const TEXT = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+/** The text of a location as it is typed; null: it has bytes that are no text. @param {string} location */
+function textTyped(location) {
+  try { return TEXT.decode(bytesTyped(location)); } catch { return null; }
+}
+/** A location as a word of a command line. @param {string} location */
+function locationWord(location) {
+  const text = textTyped(location);
+  return text != null ? quote(text) : `$'${[...bytesTyped(location)].map((byte) => byte > 0x20 && byte < 0x7f && byte !== 0x27 && byte !== 0x5c
+    ? String.fromCharCode(byte) : `\\${byte.toString(8).padStart(3, "0")}`).join("")}'`;
+}
 
-/** @param {any} schedule @param {import("./types.js").NewTask} task */
-export function timerLine(schedule, task) {
+/** How an option's value is typed: the words that say it. @param {import("./types.js").Option} option @param {any} value @returns {string[]} */
+function flagsOf(option, value) {
+  if (option.kind === "flag") return option.flag && value ? [`--${option.flag}`] : [];
+  if (option.flag) return [`--${option.flag}`, quote(String(value))];
+  const flag = option.choices?.find((choice) => choice.value === value)?.flag;
+  return flag ? [`--${flag}`] : [];
+}
+
+/** @param {import("./types.js").OptionTable} known @param {any} schedule @param {import("./types.js").NewTask} task */
+export function timerLine(known, schedule, task) {
   const words = ["carrack", "timer", "create"];
   if (schedule.cron) words.push("--cron", quote(schedule.cron));
   if (schedule.cron && schedule.zone) words.push("--zone", quote(schedule.zone));
@@ -26,33 +54,24 @@ export function timerLine(schedule, task) {
   if (schedule.until) words.push("--until", quote(schedule.until));
   if (schedule.runs) words.push("--runs", String(schedule.runs));
   if (schedule.overlap && schedule.overlap !== "skip") words.push("--overlap", schedule.overlap);
-  return submitLine(task, words);
+  return submitLine(known, task, words);
 }
 
-/** @param {import("./types.js").NewTask} task @param {string[]} [words] the verb */
-export function submitLine(task, words = ["carrack", "task", "submit"]) {
+/** @param {import("./types.js").OptionTable} known @param {import("./types.js").NewTask} task @param {string[]} [words] the verb */
+export function submitLine(known, task, words = ["carrack", "task", "submit"]) {
   if (task.kind && task.kind !== "copy") words.push("--kind", task.kind);
-  if (task.label) words.push("--label", quote(task.label));
-  if (task.deadline) words.push("--deadline", quote(task.deadline));
-  if (task.priority != null) words.push("--priority", String(task.priority));
-  const options = task.options ?? {};
-  for (const [name, flag] of Object.entries(FLAGS)) {
-    if (options[name] != null) words.push(flag, quote(String(options[name])));
+  for (const option of known.groups.flatMap((group) => group.options)) {
+    const value = option.at === "task" ? /** @type {Record<string, any>} */ (task)[option.name] : task.options?.[option.name];
+    if (value != null) words.push(...flagsOf(option, value));
   }
-  const existing = options.existing;
-  if (typeof existing === "string" && EXISTING[existing]) words.push(EXISTING[existing]);
-  if (options.polite) words.push("--polite");
-  if (options.allow_growing) words.push("--allow-growing");
-  if (task.skip_source_errors) words.push("--skip-source-errors");
-  if (task.fail_on_quota_errors) words.push("--fail-on-quota-errors");
   const pairs = task.pairs ?? [], [first] = pairs;
   const together = pairs.every((pair) => pair.destination === first.destination);
   if (first && together) {
-    words.push(...pairs.map((pair) => quote(pair.source)));
-    if (first.destination) words.push(quote(first.destination));
+    words.push(...pairs.map((pair) => locationWord(pair.source)));
+    if (first.destination) words.push(locationWord(first.destination));
     return words.join(" ");
   }
-  const lines = pairs.map((pair) => [pair.source, pair.destination ?? ""].map(quoted).join(" ").trim());
+  const lines = pairs.map((pair) => [pair.source, pair.destination ?? ""].map((one) => quoted(textTyped(one) ?? one)).join(" ").trim());
   // The service reads the lines as they are, so the shell has to make the marks before.
   if (lines.some((line) => line.search(HIDDEN) >= 0)) return `printf '%s\\n' ${lines.map(quote).join(" ")} | ${words.join(" ")} --batch -`;
   return `${words.join(" ")} --batch - <<'PAIRS'\n${lines.join("\n")}\nPAIRS`;

@@ -3,10 +3,10 @@ import { html, useEffect, useRef, useState } from "./ui.js";
 import { call } from "./api.js";
 import { submitLine } from "./command.js";
 import { Command, Dialog, Name, Trouble, useAction } from "./parts.js";
-import { Expected, Measure, OptionFields, fill, optionTable, optionsOf } from "./files/sheet.js";
+import { Expected, Measure, OptionFields, fill, optionTable, optionsOf, useOptions } from "./files/sheet.js";
 import { placeOf } from "./files/names.js";
 
-/** @typedef {import("./files/sheet.js").OptionTable} OptionTable */
+/** @typedef {import("./types.js").OptionTable} OptionTable */
 
 /** What a form says, with the options of a table where that is read. @param {HTMLFormElement} form @param {OptionTable|null} known @returns {import("./types.js").NewTask} */
 export function taskOf(form, known) {
@@ -16,14 +16,6 @@ export function taskOf(form, known) {
     .map((source) => kind === "delete" ? { source } : { source, destination });
   const { task, options } = known ? optionsOf(form, known, kind) : { task: {}, options: {} };
   return { pairs, kind, ...(Object.keys(options).length > 0 && { options }), ...task };
-}
-
-/** The options that the service has; null until they are read. */
-export function useOptions() {
-  const [known, setKnown] = useState(/** @type {OptionTable|null} */ (null));
-  const [problem, setProblem] = useState(/** @type {any} */ (null));
-  useEffect(() => { optionTable().then(setKnown, setProblem); }, []);
-  return { known, problem };
 }
 
 /** Fields of a task, for whoever submits one now or by a timer. `filled`: what they hold at first.
@@ -96,7 +88,7 @@ export function Submit({ endpoints, again, close, done }) {
   };
   const preview = useAction(async (form) => {
     const task = asked(form);
-    return { line: submitLine(task), preview: await call("POST", "/tasks", { query: { dry_run: true, ...size }, body: task }) };
+    return { line: submitLine(await optionTable(), task), preview: await call("POST", "/tasks", { query: { dry_run: true, ...size }, body: task }) };
   }, setSeen);
   // The same identifier again is the same task: a repeated click, or an answer that was lost, submits nothing twice.
   const submit = useAction((form) => call("POST", "/tasks", { query: { submission_id: id, ...size }, body: asked(form) }), done);

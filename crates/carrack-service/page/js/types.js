@@ -12,6 +12,13 @@
 /** @typedef {{source: string, destination?: string|null}} Pair */
 /** @typedef {Record<string, string|number|boolean|string[]|null|undefined>} Options */
 /**
+ * @typedef {object} Option
+ * @property {string} name @property {"options"|"task"} at @property {string} [flag] @property {string} label @property {string} help
+ * @property {string} kind @property {{value: string, meaning: string, flag?: string}[]} [choices] @property {number} [minimum]
+ * @property {number} [maximum] @property {any} [default] @property {string[]} [kinds] @property {string[]} [examples]
+ */
+/** @typedef {{groups: {title: string, options: Option[]}[]}} OptionTable */
+/**
  * @typedef {object} NewTask
  * @property {Pair[]} [pairs] @property {string} [kind] @property {string|null} [label] @property {string|null} [deadline]
  * @property {number|null} [priority] @property {Options} [options] @property {boolean} [skip_source_errors]

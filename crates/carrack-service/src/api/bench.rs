@@ -6,7 +6,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use carrack_core::failure::Side;
 use carrack_core::words::shell_word;
 
 use super::Api;
@@ -17,7 +16,7 @@ use super::problem::{ApiError, Done};
 use crate::bench::Refused;
 use crate::identity::{Object, ScopePath};
 use crate::model::{BenchStatus, EndpointLocation, Problem, Verb};
-use crate::worker::ends::decode;
+use carrack_core::location::decode_path;
 
 /// Shows how far measuring is with an endpoint, and the last result of each kind: storage, processors, copies.
 #[utoipa::path(
@@ -66,7 +65,7 @@ pub(super) async fn start(State(api): State<Arc<Api>>, known: Known, PathOf(name
                 );
             }
         };
-        let root = decode(root, Side::Source).map_err(|failure| ApiError::malformed(failure.message()))?;
+        let root = decode_path(root.as_bytes()).map_err(ApiError::malformed)?;
         api.benches.start(&name, root).map_err(|refused| match refused {
             Refused::Busy(other) => ApiError::conflict(format!("@{other} is measured at present, one at a time"))
                 .hint("begin when it has ended: two at once would measure each other"),

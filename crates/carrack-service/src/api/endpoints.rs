@@ -1,5 +1,6 @@
 //! Routes of endpoints.
 
+use carrack_core::location::check_endpoint_name;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::identity::{Action, Caller, Object, ScopePath, Verdict, may, name_faul
 use crate::ledger::{EndpointRow, LedgerError, NewEvent, Page};
 use crate::model::{
     Endpoint, EndpointLimits, EndpointLocation, EndpointTest, EndpointUpdate, EventKind, Listed, NewEndpoint, Problem,
-    Secret, TaskLocation, Verb, is_of_this_host,
+    Secret, Verb, is_of_this_host,
 };
 
 const TEXT_MAX: usize = 4096;
@@ -86,7 +87,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
     let added = api.run(move |api| {
         let caller = &*known.caller;
         api.check(caller, Verb::Admin, Object::EndpointSettings(None))?;
-        if let Some(fault) = name_fault(&new.name, "-_.") {
+        if let Err(fault) = check_endpoint_name(new.name.as_bytes()) {
             return Err(ApiError::malformed(format!("name: {fault}")));
         }
         check_location(api, caller, &new.location)?;
@@ -345,27 +346,14 @@ pub(super) async fn test(
 fn check_location(api: &Api, caller: &Caller, location: &EndpointLocation) -> Done<()> {
     let wrong = |why: String| ApiError::malformed(format!("location: {why}"));
     let below = |path: &str| ScopePath::parse(path).map_err(|error| wrong(error.to_string()));
+    location.location().map_err(wrong)?;
     match location {
         EndpointLocation::Local { root } => {
             below(root)?;
             api.check(caller, Verb::Write, Object::RawLocation)
         }
-        EndpointLocation::Ssh { user, host, path } => {
-            let login = user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
-            let parsed = TaskLocation::parse(&format!("ssh://{login}{}/", bracketed(host))).map_err(wrong)?;
-            // Whatever a host or a login holds that ends it would be another place.
-            let same = TaskLocation::Ssh { user: user.clone(), host: host.clone(), path: "/".into() };
-            if parsed != same || path.contains(char::is_control) {
-                return Err(wrong("that is no login, no host, or no path".into()));
-            }
-            api.check(caller, Verb::Write, Object::RawLocation)
-        }
-        EndpointLocation::Node { host, port, fingerprint, path } => {
-            let parsed = TaskLocation::parse(&format!("carrack://{}:{port}/", bracketed(host))).map_err(wrong)?;
-            let same = TaskLocation::Node { host: host.clone(), port: *port, fingerprint: None, path: "/".into() };
-            if parsed != same {
-                return Err(wrong("that is no host".into()));
-            }
+        EndpointLocation::Ssh { .. } => api.check(caller, Verb::Write, Object::RawLocation),
+        EndpointLocation::Node { host, fingerprint, path, .. } => {
             below(path)?;
             let is_pin = |pin: &String| pin.len() == 64 && pin.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
             if fingerprint.as_ref().is_some_and(|pin| !is_pin(pin)) {
@@ -374,10 +362,6 @@ fn check_location(api: &Api, caller: &Caller, location: &EndpointLocation) -> Do
             check_address(api, caller, host)
         }
     }
-}
-
-fn bracketed(host: &str) -> String {
-    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
 /// Users have the service connect to hosts of the network, not to this host itself, nor to what only this host reaches.

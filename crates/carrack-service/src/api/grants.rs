@@ -115,8 +115,15 @@ fn make(api: &Api, row: &EndpointRow, wanted: &Wanted<'_>) -> Done<MadeGrant> {
             // What may be done there is up to the account that ssh comes to: nothing of the service opens it.
             let user = user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
             let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-            let (slash, base) = (if path.starts_with('/') { "" } else { "/" }, path.trim_end_matches('/'));
-            let location = format!("ssh://{user}{host}{slash}{base}{}", wanted.path);
+            // As `Location::document` tells a login directory from a path that begins with a tilde.
+            let base = match &path[..] {
+                "~" => "/~".to_owned(),
+                tilde if tilde.starts_with("~/") => format!("/{tilde}"),
+                absolute if absolute == "/~" || absolute.starts_with("/~/") => absolute.replacen('~', "%7E", 1),
+                absolute if absolute.starts_with('/') => absolute.to_owned(),
+                below => format!("/~/{below}"),
+            };
+            let location = format!("ssh://{user}{host}{}{}", base.trim_end_matches('/'), wanted.path);
             Ok(MadeGrant { location, token: None, expires: wanted.expires, at_service: false })
         }
     }

@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use carrack_core::failure::Side;
 use carrack_engine::threads;
 
 use crate::model::StorageStatus;
-use crate::worker::ends::decode;
+use carrack_core::location::decode_path;
 
 /// A file system that does not answer by then is told so; others do not wait for it.
 const STORAGE_PATIENCE: Duration = Duration::from_secs(2);
@@ -91,7 +90,7 @@ impl Found {
     /// How much the file system of each root holds, all asked at once. Roots are told as endpoints have them.
     pub fn storage(&self, roots: Vec<(String, String)>) -> Vec<StorageStatus> {
         let ask = |(endpoint, root): (String, String)| {
-            let question = decode(&root, Side::Source).map_err(|failure| failure.message());
+            let question = decode_path(root.as_bytes());
             let question = question.map(|root| Question::of(PathBuf::from(OsString::from_vec(root)), &self.asked));
             (endpoint, root, question)
         };

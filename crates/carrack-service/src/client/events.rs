@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 
-use super::{Call, Called, Client, with_query};
+use super::call::{Call, with_query};
+use super::error::{Called, ClientError};
+use super::http::Client;
 use crate::model::Event;
 
 /// Between two tries to connect again.
@@ -14,6 +16,19 @@ const PAUSE: Duration = Duration::from_millis(500);
 const TRIES: u32 = 20;
 /// Of one event.
 const EVENT_BYTES_MAX: usize = 4 << 20;
+
+impl Client {
+    /// Events as they happen, from the one behind `since`; `task`: only of this one. It goes on by itself where a
+    /// connection ends.
+    pub fn events(&self, since: u64, task: Option<&str>) -> Events<'_> {
+        Events::new(self, Some(since), task)
+    }
+
+    /// Events from now on.
+    pub fn events_to_come(&self, task: Option<&str>) -> Events<'_> {
+        Events::new(self, None, task)
+    }
+}
 
 /// Events as they happen: an iterator that waits for the next one, and ends only by an error.
 pub struct Events<'a> {
@@ -105,7 +120,7 @@ impl<'a> Events<'a> {
             self.body = None;
             self.futile += 1;
             if self.futile > TRIES {
-                return Err(super::ClientError::Broken("the service ends the stream of events again and again".into()));
+                return Err(ClientError::Broken("the service ends the stream of events again and again".into()));
             }
             tokio::time::sleep(PAUSE).await;
             return Ok(());
@@ -120,7 +135,7 @@ impl<'a> Events<'a> {
             }
         }
         if self.unread.len() > EVENT_BYTES_MAX {
-            return Err(super::ClientError::Broken("an event is larger than any that the API has".into()));
+            return Err(ClientError::Broken("an event is larger than any that the API has".into()));
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub enum Target {
         /// Its TCP port.
         port: u16,
         /// SHA-256 of the public key that it must show; none: no key is taken, and the one that it shows is told
-        /// ([`super::ClientError::UnknownKey`]).
+        /// ([`super::error::ClientError::UnknownKey`]).
         pin: Option<[u8; 32]>,
     },
     /// At a TCP port of this host, in the clear.

@@ -1,5 +1,6 @@
 //! The pool over workers that are threads of this process.
 
+use carrack_core::location::Location;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -56,8 +57,8 @@ fn key(user: &str, endpoint: &str) -> Key {
 }
 
 fn order(root: &Path, within: &str, rights: &[Verb]) -> FilesOrder {
-    let root = Some(root.to_str().unwrap().to_owned());
-    let end = EndOrder::Local { root, path: "/".into(), read_only: false, within: None };
+    let root = Location::Local(root.as_os_str().as_encoded_bytes().to_vec());
+    let end = EndOrder::at_endpoint(root, b"", false, None);
     FilesOrder { name: "lab".into(), end, within: within.into(), rights: rights.to_vec() }
 }
 

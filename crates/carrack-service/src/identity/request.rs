@@ -5,8 +5,10 @@ use std::fmt;
 
 use carrack_core::options::{check_label, parse_priority};
 
+use carrack_core::location::Location;
+
 use super::{Action, Caller, Decision, Object, Place, ScopePath, Verdict, may};
-use crate::model::{Endpoint, NewTask, Pair, TaskKind, TaskLocation, Verb};
+use crate::model::{Endpoint, NewTask, Pair, TaskKind, Verb};
 
 /// Pairs of one task.
 pub const PAIRS_MAX: usize = 10_000;
@@ -97,7 +99,7 @@ pub fn check_rights<E: From<RequestFault>>(
         let ends = [(Some(&pair.source), source), (pair.destination.as_ref(), &[Verb::Write][..])];
         for (text, verbs) in ends {
             let Some(text) = text else { continue };
-            let location = TaskLocation::parse(text).map_err(RequestFault::Wrong)?;
+            let location = Location::parse_document(text).map_err(RequestFault::Wrong)?;
             if let Some(name) = location.endpoint()
                 && !known.iter().any(|endpoint| endpoint.name == name)
             {
@@ -124,14 +126,14 @@ fn needed(kind: TaskKind) -> &'static [Verb] {
 fn check_location(
     caller: &Caller,
     text: &str,
-    location: &TaskLocation,
+    location: &Location,
     known: &[Endpoint],
     verb: Verb,
 ) -> Result<(), RequestFault> {
     let path;
     let object = match location {
-        TaskLocation::Endpoint { name, path: below } => {
-            path = ScopePath::parse(below).map_err(|error| RequestFault::Wrong(format!("{text:?}: {error}")))?;
+        Location::Endpoint { name, path: below } => {
+            path = ScopePath::of(below).map_err(|error| RequestFault::Wrong(format!("{text:?}: {error}")))?;
             let endpoint = known.iter().find(|endpoint| endpoint.name == *name);
             let endpoint = endpoint.ok_or_else(|| RequestFault::NoEndpoint { name: name.clone(), rule: None })?;
             Object::Endpoint { endpoint, path: Some(&path) }
@@ -151,8 +153,8 @@ fn check_location(
 pub fn places(request: &NewTask) -> Vec<Place> {
     let ends = request.pairs.iter().flat_map(|Pair { source, destination }| [Some(source), destination.as_ref()]);
     let place = |text: &String| {
-        if let Ok(TaskLocation::Endpoint { name, path }) = TaskLocation::parse(text)
-            && let Ok(path) = ScopePath::parse(&path)
+        if let Ok(Location::Endpoint { name, path }) = Location::parse_document(text)
+            && let Ok(path) = ScopePath::of(&path)
         {
             return Place { endpoint: Some(name), path };
         }
@@ -180,7 +182,7 @@ fn check_form(request: &NewTask) -> Result<(), RequestFault> {
             }
             _ => {}
         }
-        let is_synthetic = |text: &str| matches!(TaskLocation::parse(text), Ok(TaskLocation::Synthetic { .. }));
+        let is_synthetic = |text: &str| Location::parse_document(text).is_ok_and(|location| location.is_synthetic());
         let is_sink = |text: &str| text == "null:";
         if is_sink(&pair.source) || pair.destination.as_deref().is_some_and(|text| is_synthetic(text) && !is_sink(text))
         {

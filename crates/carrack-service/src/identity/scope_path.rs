@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use carrack_core::location::encode_path;
+
 /// A path that means one place below a root: no `.`, no `..`, in no spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopePath {
@@ -73,6 +75,14 @@ impl ScopePath {
             return Err(ScopePathError::EmptyComponent);
         }
         Ok(Self { components, is_directory })
+    }
+
+    /// A path of a location, decoded already.
+    ///
+    /// # Errors
+    /// As [`ScopePath::parse`].
+    pub fn of(path: &[u8]) -> Result<Self, ScopePathError> {
+        Self::parse(&encode_path(path))
     }
 
     /// The root itself.

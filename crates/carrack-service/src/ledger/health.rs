@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use carrack_core::failure::{Blame, ErrorCode};
 
+use super::rows::{NewEvent, endpoint_of, endpoints_of};
 use super::tally::Before;
-use super::{NewEvent, endpoints_of};
 use crate::clock::Moment;
 use crate::model::{EndpointTest, EventKind, Task, TaskFailure, TaskState};
 
@@ -156,10 +156,7 @@ pub fn of_change(before: &Before, after: &Task, events: &[NewEvent], now: Moment
 
 /// Whether all pairs are between the same endpoints: what such a task has moved was moved between these.
 fn is_one_route(task: &Task) -> bool {
-    let route = |pair: &crate::model::Pair| {
-        let name = |location: &str| super::endpoint_of(location).map(str::to_owned);
-        (name(&pair.source), pair.destination.as_deref().map(name))
-    };
+    let route = |pair: &crate::model::Pair| (endpoint_of(&pair.source), pair.destination.as_deref().map(endpoint_of));
     task.request.pairs.iter().map(route).collect::<BTreeSet<_>>().len() == 1
 }
 

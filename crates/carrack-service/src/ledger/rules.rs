@@ -4,7 +4,7 @@
 use carrack_core::failure::{ErrorCode, Side};
 use serde_json::json;
 
-use super::{Answer, LedgerError, NewEvent, Submission, Submitted, TaskChange, TaskGuard};
+use super::rows::{Answer, LedgerError, NewEvent, Submission, Submitted, TaskChange, TaskGuard};
 use crate::clock::Moment;
 use crate::model::{Blocked, BlockedCause, Endpoint, EventKind, NewTask, Progress, Task, TaskFailure, TaskState};
 

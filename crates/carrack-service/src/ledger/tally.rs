@@ -1,11 +1,12 @@
 //! What tasks have moved and how they ended, minute by minute: counted along with each change of a task, so that what
 //! happened over weeks is told without reading every task again. Pure, and the same for every ledger.
 
+use carrack_core::location::Location;
 use std::collections::BTreeMap;
 
-use super::{NewEvent, endpoint_of};
+use super::rows::NewEvent;
 use crate::clock::Moment;
-use crate::model::{EventKind, FailureFigures, PairFigures, Progress, Task, TaskLocation, TaskState, TokenUse};
+use crate::model::{EventKind, FailureFigures, PairFigures, Progress, Task, TaskState, TokenUse};
 
 /// What is counted is counted by minutes.
 pub const MINUTE: i64 = 60_000_000;
@@ -262,14 +263,13 @@ fn cause(event: &NewEvent) -> Option<(String, String)> {
 
 /// A place as figures name it.
 fn place(location: &str) -> String {
-    if let Some(name) = endpoint_of(location) {
-        return format!("@{name}");
-    }
-    match TaskLocation::parse(location) {
-        Ok(TaskLocation::Node { host, .. } | TaskLocation::Ssh { host, .. }) => host,
-        Ok(TaskLocation::Local { .. }) => "this host".to_owned(),
-        Ok(TaskLocation::Synthetic { .. }) => "no storage".to_owned(),
-        Ok(TaskLocation::Endpoint { .. }) | Err(_) => String::new(),
+    match Location::parse_document(location) {
+        Ok(Location::Endpoint { name, .. }) => format!("@{name}"),
+        Ok(Location::Node { node, .. }) => node.host,
+        Ok(Location::Ssh { host, .. }) => host.host,
+        Ok(Location::Local(_)) => "this host".to_owned(),
+        Ok(location) if location.is_synthetic() => "no storage".to_owned(),
+        Ok(_) | Err(_) => String::new(),
     }
 }
 

@@ -1,6 +1,9 @@
 //! An endpoint: a named root, on this host, on a node, or behind ssh.
 
+use carrack_core::location::{Location, NodeAddress, SshHost, decode_path, encode_path};
+use carrack_core::pin::parse_pin;
 use carrack_core::request::{Encrypt, Verify};
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -39,6 +42,64 @@ pub enum EndpointLocation {
 }
 
 impl EndpointLocation {
+    /// The location as documents of endpoints have it, where an endpoint can be there.
+    pub fn of(location: &Location) -> Option<Self> {
+        let path = encode_path(location.path()?);
+        Some(match location {
+            Location::Local(bytes) if bytes.starts_with(b"/") => Self::Local { root: path },
+            Location::Node { node, .. } => {
+                let slash = if path.starts_with('/') { "" } else { "/" };
+                Self::Node {
+                    host: node.host.clone(),
+                    port: node.port,
+                    fingerprint: node.pin.map(|pin| HEXLOWER.encode(&pin)),
+                    path: format!("{slash}{path}"),
+                }
+            }
+            Location::Ssh { host, .. } => {
+                let login = if path == "~" || path.starts_with(['/', '~']) { "" } else { "~/" };
+                Self::Ssh { user: host.user.clone(), host: host.host.clone(), path: format!("{login}{path}") }
+            }
+            _ => return None,
+        })
+    }
+
+    /// The location that it says.
+    ///
+    /// # Errors
+    /// A sentence that says which part of it is none.
+    pub fn location(&self) -> Result<Location, String> {
+        let path = |text: &str| match text.contains(char::is_control) {
+            true => Err("a control character in a path is written %HH".to_owned()),
+            false => decode_path(text.as_bytes()),
+        };
+        match self {
+            Self::Local { root } => Ok(Location::Local(path(root)?)),
+            Self::Node { host, port, fingerprint, path: below } => {
+                let pin = fingerprint.as_ref().map(|pin| parse_pin(format!("sha256:{pin}").as_bytes())).transpose();
+                let pin = pin.map_err(|why| format!("fingerprint: {why}"))?;
+                let node = NodeAddress { host: host.clone(), port: *port, pin: None };
+                // Whatever a host holds that ends it would be another place.
+                if NodeAddress::parse(node.to_string().as_bytes())? != node {
+                    return Err("that is no host".to_owned());
+                }
+                Ok(Location::Node { node: NodeAddress { pin, ..node }, path: path(below)? })
+            }
+            Self::Ssh { user, host, path: below } => {
+                let host = SshHost { user: user.clone(), host: host.clone() };
+                if SshHost::parse(host.to_string().as_bytes())? != host {
+                    return Err("that is no login, or no host".to_owned());
+                }
+                Ok(Location::Ssh { host, path: path(below)? })
+            }
+        }
+    }
+
+    /// The location as tasks have it; what is wrong with it, where it is none.
+    pub fn text(&self) -> String {
+        self.location().map_or_else(|why| why, |location| location.document().unwrap_or_default())
+    }
+
     /// Whether it is a directory of the service's host, or a host that the service's own ssh reaches: only an admin can
     /// offer one.
     pub fn is_of_service(&self) -> bool {

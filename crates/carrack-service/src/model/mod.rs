@@ -12,11 +12,11 @@ mod files;
 mod identity;
 mod item_csv;
 mod leftovers;
-mod location;
 mod node;
 mod option_schema;
 mod options;
 mod overview;
+mod percent;
 mod problem;
 mod retryable;
 mod secret;
@@ -44,13 +44,13 @@ pub use files::{
 pub use identity::{Ceilings, Role, Scope, TokenRow, TokenUse, User, Verb};
 pub use item_csv::ITEM_CSV_HEADINGS;
 pub use leftovers::{TaskLeftover, TaskLeftovers, UnknownLeftovers};
-pub use location::{TaskLocation, percent};
 pub use node::{KeptTest, NodeStatus, StorageStatus};
 pub use options::{
     LEFT_OUT, OptionChoice, OptionDefault, OptionGroup, OptionKind, OptionPlace, TaskOption, TaskOptionTable,
     task_options,
 };
 pub use overview::{AuditLine, FailureFigures, Overview, PairFigures, StateCount, Windowed};
+pub use percent::percent;
 pub use problem::{Problem, ProblemCode};
 pub use secret::{Secret, keep_out_of_cores};
 pub use task::{

@@ -2,7 +2,9 @@
 
 use carrack_core::options::{self, Definition, Takes};
 use serde_json::Value;
-use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{
+    AdditionalProperties, ArrayBuilder, Object, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
+};
 
 macro_rules! schemas {
     ($($name:ident $definition:ident)+) => { $(
@@ -13,16 +15,21 @@ macro_rules! schemas {
 }
 
 schemas! {
-    existing EXISTING
     verify VERIFY
     encrypt ENCRYPT
-    digest DIGEST
-    streams STREAMS
-    block_bytes BLOCK_BYTES
-    rate_limit RATE_LIMIT
-    congestion CONGESTION
-    durable DURABLE
     priority PRIORITY
+}
+
+/// The options of a copy, and which of its paths are meant.
+pub(super) fn task_options() -> Object {
+    let words = "How a task copies; what is left out is as at the command line. Words are those of the flags of the same \
+        names.";
+    let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(words));
+    let object = options::OF_A_COPY.iter().fold(object, |object, option| object.property(option.name, of(option)));
+    let only = "Only these paths and what is below them, relative to the destination.";
+    let paths = ArrayBuilder::new().items(ObjectBuilder::new().schema_type(Type::String));
+    let paths = paths.schema_type(SchemaType::Array(vec![Type::Array, Type::Null])).description(Some(only));
+    object.property("only", paths).additional_properties(Some(AdditionalProperties::FreeForm(false))).build()
 }
 
 /// The schema of an option that may be left out.

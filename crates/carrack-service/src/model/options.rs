@@ -2,7 +2,7 @@
 //! tasks draws it from this table. Fields of [`TaskOptions`](super::TaskOptions) and [`NewTask`](super::NewTask) that
 //! are no options stand in [`LEFT_OUT`], each with its reason.
 
-use carrack_core::options::{self, Choice, Definition, Flag, Takes};
+use carrack_core::options::{self, Choice, Definition, Flag, FormGroup, Takes};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -120,25 +120,18 @@ pub const LEFT_OUT: &[(OptionPlace, &str, &str)] = &[
 
 /// The table, from the definitions of the options.
 pub fn task_options() -> TaskOptionTable {
-    let group = |title: &str, options: Vec<TaskOption>| OptionGroup { title: title.to_owned(), options };
-    let copying = |definitions: &[Definition]| {
-        definitions.iter().map(|definition| TaskOption::of(definition, OptionPlace::Options).copying()).collect()
+    let of_copies = options::OF_A_COPY.iter().map(|definition| (definition, OptionPlace::Options));
+    let of_tasks = options::OF_A_TASK.iter().map(|definition| (definition, OptionPlace::Task));
+    let all: Vec<_> = of_copies.chain(of_tasks).collect();
+    let group = |group: FormGroup| {
+        let own = all.iter().filter(|(definition, _)| definition.group == group);
+        let mut options: Vec<TaskOption> = own.map(|(definition, at)| TaskOption::of(definition, *at)).collect();
+        if group == FormGroup::Task {
+            options.push(deadline());
+        }
+        OptionGroup { title: group.title().to_owned(), options }
     };
-    let of_task = |definition| TaskOption::of(definition, OptionPlace::Task);
-    let mut faults: Vec<TaskOption> = copying(&[options::ALLOW_GROWING]);
-    faults.extend(
-        [options::SKIP_SOURCE_ERRORS, options::FAIL_ON_QUOTA_ERRORS].iter().map(of_task).map(TaskOption::copying),
-    );
-    let mut how = vec![options::RATE_LIMIT, options::STREAMS, options::POLITE, options::BLOCK_BYTES];
-    how.extend([options::CONGESTION, options::ENCRYPT, options::DURABLE]);
-    TaskOptionTable {
-        groups: vec![
-            group("Task", vec![of_task(&options::LABEL), of_task(&options::PRIORITY), deadline()]),
-            group("What is copied", copying(&[options::EXISTING, options::VERIFY, options::DIGEST])),
-            group("How it is copied", copying(&how)),
-            group("Faults", faults),
-        ],
-    }
+    TaskOptionTable { groups: FormGroup::ALL.map(group).into() }
 }
 
 /// The only option that is a time: nothing but a task has it.
@@ -197,13 +190,9 @@ impl TaskOption {
             minimum,
             maximum,
             default,
-            kinds: Vec::new(),
+            kinds: if definition.group == FormGroup::Task { Vec::new() } else { vec![TaskKind::Copy, TaskKind::Move] },
             examples: definition.examples.iter().map(ToString::to_string).collect(),
         }
-    }
-
-    fn copying(self) -> Self {
-        Self { kinds: vec![TaskKind::Copy, TaskKind::Move], ..self }
     }
 }
 

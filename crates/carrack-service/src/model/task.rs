@@ -1,11 +1,14 @@
 //! A task: a managed transfer, accepted once, never lost, ended with a state for each item.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 
-use carrack_core::options::{BlockSize, RateBound, Streams};
-use carrack_core::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
+use carrack_core::options::AskedOptions;
+use carrack_core::request::Verify;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::{Ceilings, Estimate, TokenUse, option_schema, text_schema, word_enum};
 use crate::clock::Moment;
@@ -79,66 +82,37 @@ pub struct Pair {
 }
 
 /// How a task copies; what is left out is as at the command line. Words are those of the flags of the same names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct TaskOptions {
-    /// What happens to files that exist at the destination.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = option_schema::existing)]
-    pub existing: Option<Existing>,
-    /// How each file is proved before its name appears.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = option_schema::verify)]
-    pub verify: Option<Verify>,
-    /// Whether data connections keep secrets.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = option_schema::encrypt)]
-    pub encrypt: Option<Encrypt>,
-    /// Digests, separated by commas.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = option_schema::digest)]
-    pub digest: Option<Digests>,
-    /// Data connections of each transfer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = option_schema::streams)]
-    pub streams: Option<Streams>,
-    /// Leave more of a path that others use to them.
-    #[serde(skip_serializing_if = "is_false")]
-    pub polite: bool,
-    /// Unit of sending and repair, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = option_schema::block_bytes)]
-    pub block_bytes: Option<BlockSize>,
-    /// Upper bound of the rate, bytes a second.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = option_schema::rate_limit)]
-    pub rate_limit: Option<RateBound>,
-    /// Congestion control of the sending host.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = option_schema::congestion)]
-    pub congestion: Option<CongestionControl>,
-    /// What reaches stable storage before it counts as there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = option_schema::durable)]
-    pub durable: Option<Durability>,
-    /// Accept sources that grow.
-    #[serde(skip_serializing_if = "is_false")]
-    pub allow_growing: bool,
-    /// Only these paths and what is below them, relative to the destination.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub only: Option<Vec<String>>,
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskOptions(pub AskedOptions);
+
+impl Deref for TaskOptions {
+    type Target = AskedOptions;
+
+    fn deref(&self) -> &AskedOptions {
+        &self.0
+    }
+}
+
+impl DerefMut for TaskOptions {
+    fn deref_mut(&mut self) -> &mut AskedOptions {
+        &mut self.0
+    }
+}
+
+impl PartialSchema for TaskOptions {
+    fn schema() -> RefOr<Schema> {
+        option_schema::task_options().into()
+    }
+}
+
+impl ToSchema for TaskOptions {
+    fn name() -> Cow<'static, str> {
+        "TaskOptions".into()
+    }
 }
 
 impl TaskOptions {
-    /// The digests that the task computes.
-    ///
-    /// # Errors
-    /// The sentence that refuses to verify by nothing.
-    pub fn digests(&self) -> Result<Digests, &'static str> {
-        let (verify, encrypt) = (self.verify.unwrap_or(Verify::Wire), self.encrypt.unwrap_or(Encrypt::Tls));
-        Digests::of_copy(self.digest, verify, encrypt)
-    }
-
     /// Whether the options go together in a task of this kind.
     ///
     /// # Errors
@@ -335,9 +309,10 @@ pub struct Progress {
     pub eta_seconds: Option<u64>,
     /// What holds it back, in words.
     pub limited_by: Option<String>,
-    /// How many items at the destination did not keep something that their sources have, by what it is: `permissions`,
-    /// `times`, `owner`, `group`, `special-bits`, `hard-link`, `acl`, `capabilities`, `extended-attributes`, or the
-    /// number of another kind. Of copies that came to their end; an item that was copied again counts again.
+    /// How many items at the destination did not keep something that their sources have, by what it is:
+    /// `permissions`, `times`, `owner`, `group`, `special-bits`, `hard-link`, `acl`, `capabilities`,
+    /// `extended-attributes`, `symbolic-link`, `directory`, or the number of another kind. Of copies that came to
+    /// their end; an item that was copied again counts again.
     pub unkept: BTreeMap<String, u64>,
 }
 

@@ -1,16 +1,18 @@
 //! How the description of the API shows texts that the service parses: paths and locations of tasks, labels, digests.
 //! The patterns are of ECMA 262, as the description's format has them; tests hold them against the parsers.
 
-use carrack_core::limits::LABEL_CHARACTERS_MAX;
+use carrack_core::limits::{LABEL_CHARACTERS_MAX, LOCATION_BYTES};
 use utoipa::openapi::schema::{ArrayBuilder, Object, ObjectBuilder, Schema, SchemaType, Type};
-
-use super::location::LOCATION_BYTES_MAX;
 
 /// Characters that a location holds only by `%HH`.
 const CONTROLS: &str = r"\u0000-\u001f\u007f-\u009f";
 /// Characters that no name of a host has, beside white space.
 const NOT_IN_HOSTS: &str = r#"'`"$\\;&<>|(){},/@\[\]:%"#;
-const NOT_IN_USERS: &str = r#"'`"$\\;&<>|(){}/:"#;
+/// The same of a login, beside the backslash, which stands anywhere but at its end.
+const NOT_IN_LOGINS: &str = r#"'`"$;&<>|(){}/:"#;
+/// A byte by `%HH`, but for a NUL.
+const BYTE: &str = "%(?:0[1-9A-Fa-f]|[1-9A-Fa-f][0-9A-Fa-f])";
+const SIZE: &str = r"(?:[0-9]+(?:B|[KMGTPkmgtp](?:iB|B)?)?|[0-9]+\.[0-9]{1,18}[KMGTPkmgtp](?:iB|B)?)";
 const PORT: &str = "0*(?:6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})";
 const PIN: &str = "#sha256:(?:[0-9A-Fa-f]{64}|[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]=?)";
 
@@ -24,16 +26,18 @@ fn path_pattern(refused: &str) -> String {
 
 /// A location of a task, whoever may name it.
 fn location_pattern() -> String {
-    let endpoint = format!("@[A-Za-z0-9._-]{{1,64}}:{}", path_pattern(CONTROLS));
-    let local = format!("/[^{CONTROLS}]*");
+    let endpoint = format!("@[A-Za-z0-9][A-Za-z0-9._-]{{0,63}}:{}", path_pattern(CONTROLS));
+    let rest = |refused: &str| format!("(?:/(?:[^%{refused}{CONTROLS}]|{BYTE})*)");
+    let local = rest("");
     let host = |more: &str| {
         let refused = format!(r"{NOT_IN_HOSTS}{more}\s{CONTROLS}");
         format!(r"(?:[^-{refused}][^{refused}]*|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?\])")
     };
-    let node = format!("carrack://{}(?::{PORT})?(?:/[^?#{CONTROLS}]*)?(?:{PIN})?", host("?#"));
-    let user = format!(r"[^-{NOT_IN_USERS}\s{CONTROLS}][^{NOT_IN_USERS}\s{CONTROLS}]*@");
-    let ssh = format!("ssh://(?:{user})?{}(?:/[^{CONTROLS}]*)?", host(""));
-    format!("^(?:{endpoint}|{local}|{node}|{ssh}|null:|(?:zero|random):[0-9][0-9A-Za-z]*)$")
+    let node = format!("carrack://{}(?::{PORT})?{}?(?:{PIN})?", host("?#"), rest("?#"));
+    let not_in_login = format!(r"{NOT_IN_LOGINS}\s{CONTROLS}");
+    let login = format!(r"(?:[^-\\{not_in_login}]|[^-{not_in_login}][^{not_in_login}]*[^\\{not_in_login}])@");
+    let ssh = format!("ssh://(?:{login})?{}{}?", host(""), rest(""));
+    format!("^(?:{endpoint}|{local}|{node}|{ssh}|null:|(?:zero|random):{SIZE})$")
 }
 
 fn text(pattern: String, longest: usize) -> ObjectBuilder {
@@ -46,7 +50,7 @@ fn or_null(text: ObjectBuilder) -> Object {
 
 fn below_a_root() -> ObjectBuilder {
     let words = "A path from the endpoint's root. A byte that is no text, a % too, stands as %HH.";
-    text(format!("^{}$", path_pattern(r"\u0000")), LOCATION_BYTES_MAX).description(Some(words))
+    text(format!("^{}$", path_pattern(r"\u0000")), LOCATION_BYTES).description(Some(words))
 }
 
 /// A path below an endpoint's root.
@@ -68,7 +72,7 @@ fn place() -> ObjectBuilder {
     let words = "@NAME:/PATH at an endpoint; for the account that runs the service also a path of its host, \
         carrack://HOST[:PORT]/PATH[#sha256:PIN], ssh://[USER@]HOST/PATH, and null:, zero:SIZE, random:SIZE. A byte of a \
         path that is no text, a % too, stands as %HH.";
-    text(location_pattern(), LOCATION_BYTES_MAX).description(Some(words))
+    text(location_pattern(), LOCATION_BYTES).description(Some(words))
 }
 
 /// A location of a task.
@@ -97,13 +101,13 @@ pub(super) fn digests() -> Schema {
 
 #[cfg(test)]
 mod tests {
+    use carrack_core::location::Location;
     use carrack_core::options::check_label;
     use proptest::prelude::*;
     use regex::Regex;
 
     use super::*;
     use crate::identity::ScopePath;
-    use crate::model::TaskLocation;
 
     /// Whether a schema takes a text.
     fn takes(schema: Schema, text: &str) -> bool {
@@ -116,15 +120,15 @@ mod tests {
 
     /// Whether the service takes a location, with all that it asks of a path at an endpoint.
     fn is_location(text: &str) -> bool {
-        match TaskLocation::parse(text) {
-            Ok(TaskLocation::Endpoint { path, .. }) => ScopePath::parse(&path).is_ok(),
+        match Location::parse_document(text) {
+            Ok(Location::Endpoint { path, .. }) => ScopePath::of(&path).is_ok(),
             parsed => parsed.is_ok(),
         }
     }
 
     #[test]
     fn path_pattern_takes_what_the_service_takes() {
-        let long = format!("/{}", "a".repeat(LOCATION_BYTES_MAX));
+        let long = format!("/{}", "a".repeat(LOCATION_BYTES));
         for text in [
             "",
             "/",

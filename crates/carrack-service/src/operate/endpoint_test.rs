@@ -41,10 +41,15 @@ pub struct Means<'a> {
 pub fn test(endpoint: &Endpoint, token: Option<&Secret>, means: &Means<'_>) -> EndpointTest {
     let Means { context, reach, examine, far_only } = means;
     let mut checks = Checks { endpoint, checks: Vec::new() };
-    let mut order = EndOrder::at_endpoint(&endpoint.location, "", endpoint.read_only, token.cloned());
-    if let EndOrder::Node { far_only: of_order, .. } = &mut order {
-        *of_order = *far_only;
-    }
+    let at = match endpoint.location.location() {
+        Ok(at) => at,
+        Err(why) => {
+            checks.failed("root", &Failure::new(ErrorCode::Usage, Side::Source, why));
+            return checks.finish();
+        }
+    };
+    let order = EndOrder::at_endpoint(at.clone(), b"", endpoint.read_only, token.cloned());
+    let order = EndOrder { far_only: *far_only, ..order };
     let end = match ends::open(&order, Side::Source, reach) {
         Ok(end) => end,
         Err(failure) => {
@@ -56,8 +61,8 @@ pub fn test(endpoint: &Endpoint, token: Option<&Secret>, means: &Means<'_>) -> E
     let context = Context { local: end.place.clone(), ..unconfined.clone() };
     let Some(root) = checks.root(&end, &context) else { return checks.finish() };
     // Facts of a directory of a host are the whole host's to tell.
-    let (location, options) = match (&endpoint.location, &end.options.confinement) {
-        (EndpointLocation::Local { root }, _) => (Location::Local(root.clone().into_bytes()), end.options.clone()),
+    let (location, options) = match (&at, &end.options.confinement) {
+        (Location::Local(_), _) => (at.clone(), end.options.clone()),
         (_, Some(kept)) => {
             let options = EndOptions { confinement: None, ..end.options.clone() };
             (end.location.with_path(kept.root.clone()), options)

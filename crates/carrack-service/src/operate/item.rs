@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use carrack_core::failure::Side;
+use carrack_core::location::Location;
+use carrack_core::path::bare;
 use data_encoding::HEXLOWER;
 
 use crate::journal::Item;
-use crate::model::{NewTask, TaskItem, TaskLocation};
-use crate::worker::ends::decode;
+use crate::model::{NewTask, TaskItem};
 
 /// An item as the API shows it. One without a path of its own, such as a source that is missing, has the whole path of
 /// its pair's source.
@@ -27,14 +27,9 @@ pub fn document(item: &Item, request: Option<&NewTask>) -> TaskItem {
 /// The path of what a pair copies, moves or deletes, from the endpoint's root.
 fn source_path(request: &NewTask, pair: u32) -> Option<Vec<u8>> {
     let pair = request.pairs.get(usize::try_from(pair).ok()?)?;
-    let (TaskLocation::Endpoint { path, .. }
-    | TaskLocation::Local { path }
-    | TaskLocation::Ssh { path, .. }
-    | TaskLocation::Node { path, .. }) = TaskLocation::parse(&pair.source).ok()?
-    else {
-        return None;
-    };
-    decode(path.trim_end_matches('/'), Side::Source).ok().filter(|path| !path.is_empty())
+    let source = Location::parse_document(&pair.source).ok()?;
+    let path = bare(source.path()?);
+    (!path.is_empty()).then(|| path.to_vec())
 }
 
 /// A path as text: bytes that are no UTF-8 as `\xHH`, a backslash doubled.

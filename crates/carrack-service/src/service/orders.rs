@@ -1,6 +1,7 @@
 //! From a task as somebody submitted it to what a worker is told: endpoints looked up, tokens opened, defaults and
 //! limits applied. Made anew for each attempt, so what changed meanwhile counts.
 
+use carrack_core::location::Location;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::identity::{self, RequestFault, ScopePath, Seal, check_rights};
 use crate::ledger::{EndpointRow, Ledger, LedgerError};
 use crate::model::{
     self, EndpointLocation, Fence, KnownBy, NewTask, Pair, Progress, Role, Scope, Task, TaskFailure, TaskKind,
-    TaskLocation, TaskOptions,
+    TaskOptions,
 };
 use crate::schedule::{Link, Size};
 use crate::worker::{EndOrder, EndpointRoot, Order, PairOrder, Secret};
@@ -64,13 +65,13 @@ fn link_of(pair: &Pair) -> Link {
 }
 
 fn end_of(location: &str) -> String {
-    match TaskLocation::parse(location) {
-        Ok(TaskLocation::Endpoint { name, .. }) => format!("@{name}"),
-        Ok(TaskLocation::Local { .. }) => "this host".to_owned(),
-        Ok(TaskLocation::Node { host, port, .. }) => format!("node {host} port {port}"),
-        Ok(TaskLocation::Ssh { host, .. }) => format!("host {host}"),
-        Ok(TaskLocation::Synthetic { .. }) => "no storage".to_owned(),
-        Err(_) => "nowhere".to_owned(),
+    match Location::parse_document(location) {
+        Ok(Location::Endpoint { name, .. }) => format!("@{name}"),
+        Ok(Location::Local(_)) => "this host".to_owned(),
+        Ok(Location::Node { node, .. }) => format!("node {} port {}", node.host, node.port),
+        Ok(Location::Ssh { host, .. }) => format!("host {}", host.host),
+        Ok(location) if location.is_synthetic() => "no storage".to_owned(),
+        Ok(_) | Err(_) => "nowhere".to_owned(),
     }
 }
 
@@ -314,17 +315,14 @@ impl Orders {
         options: &mut TaskOptions,
     ) -> Result<(EndOrder, Option<EndpointRoot>), NoOrder> {
         let side = wanted.side;
-        let location = TaskLocation::parse(text)
+        let location = Location::parse_document(text)
             .map_err(|why| failed(ErrorCode::Usage, side, why, "clone the task with another location"))?;
-        let raw = match EndOrder::at_location(location) {
-            Ok(raw) => raw,
-            Err((name, path)) => {
-                let (end, root) = self.endpoint(caller, &name, &path, wanted, rate, options)?;
-                return Ok((end, Some(root)));
-            }
-        };
+        if let Location::Endpoint { name, path } = &location {
+            let (end, root) = self.endpoint(caller, name, path, wanted, rate, options)?;
+            return Ok((end, Some(root)));
+        }
         may_use_raw(caller, text, side)?;
-        Ok((raw, None))
+        Ok((EndOrder::at_location(location), None))
     }
 
     /// An endpoint that a caller may use so, and whether it is an admin's.
@@ -365,7 +363,7 @@ impl Orders {
         &self,
         caller: &Caller,
         name: &str,
-        path: &str,
+        path: &[u8],
         wanted: &Use<'_>,
         rate: &dyn Fn(&str) -> Option<u64>,
         options: &mut TaskOptions,
@@ -395,15 +393,14 @@ impl Orders {
             }
             _ => None,
         };
-        let mut end = EndOrder::at_endpoint(&endpoint.location, path, endpoint.read_only, token);
-        match &mut end {
-            EndOrder::Local { within, .. } | EndOrder::Ssh { within, .. } => {
-                *within = wanted.within.map(ToString::to_string);
-            }
-            EndOrder::Node { far_only, .. } => *far_only = !is_admins,
-            EndOrder::Synthetic { .. } => {}
-        }
-        Ok((end, EndpointRoot::of(name, &endpoint.location)))
+        let root = endpoint.location.location().map_err(|why| {
+            let why = format!("endpoint {name} is nowhere: {why}");
+            failed(ErrorCode::Usage, side, why, "say where it is: carrack endpoint edit")
+        })?;
+        let called = EndpointRoot::of(name, &root);
+        let end = EndOrder::at_endpoint(root, path, endpoint.read_only, token);
+        let within = wanted.within.map(ScopePath::bytes);
+        Ok((EndOrder { within, far_only: !is_admins, ..end }, called))
     }
 }
 
@@ -423,9 +420,8 @@ fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
 }
 
 /// Whether a component is `..`, also written with `%2e`.
-fn climbs(path: &str) -> bool {
-    let decoded = path.replace("%2e", ".").replace("%2E", ".").replace("%2f", "/").replace("%2F", "/");
-    decoded.split('/').any(|component| component == "..")
+fn climbs(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').any(|component| component == b"..")
 }
 
 fn failed(code: ErrorCode, side: Side, why: String, hint: &str) -> NoOrder {

@@ -4,7 +4,7 @@ use carrack_core::failure::{Failure, Side};
 use carrack_core::location::Location;
 use carrack_core::path::{bare, display_bytes, ends_in};
 
-use super::ends::{OpenEnd, decode};
+use super::ends::OpenEnd;
 use super::failures::told;
 use super::order::{EndpointRoot, PairOrder};
 use crate::model::TaskFailure;
@@ -27,15 +27,11 @@ struct CalledEnd {
 impl Called {
     /// The ends of a pair of which nothing has been opened.
     pub fn of(pair: &PairOrder) -> Self {
-        let end = |root: &Option<EndpointRoot>, side| {
+        let end = |root: &Option<EndpointRoot>| {
             let EndpointRoot { name, base } = root.clone()?;
-            // A base that says nothing ends the pair as soon as it is opened.
-            Some(CalledEnd { endpoint: name, base: decode(&base, side).ok()?, location: None })
+            Some(CalledEnd { endpoint: name, base, location: None })
         };
-        Self {
-            source: end(&pair.source_endpoint, Side::Source),
-            destination: end(&pair.destination_endpoint, Side::Destination),
-        }
+        Self { source: end(&pair.source_endpoint), destination: end(&pair.destination_endpoint) }
     }
 
     /// What was opened, so that its spellings are known.

@@ -2,14 +2,9 @@
 
 use carrack_core::credential::{Credential, Token};
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::limits;
-use carrack_core::location::{Location, NodeAddress, SshHost};
-use carrack_core::options::{BlockSize, RateBound, Streams};
+use carrack_core::location::Location;
 use carrack_core::path::{bare, split_name};
-use carrack_core::pin::parse_pin;
-use carrack_core::request::{
-    Confinement, CopyOptions, Durability, Encrypt, EndOptions, Existing, MainDigest, Reach, Verify,
-};
+use carrack_core::request::{Confinement, CopyOptions, Durability, EndOptions, MainDigest, Reach, Verify};
 use carrack_engine::Place;
 use std::ffi::OsStr;
 use std::net::{IpAddr, ToSocketAddrs as _};
@@ -40,52 +35,37 @@ fn usage(side: Side, why: impl Into<String>) -> Failure {
 /// The end of an order.
 ///
 /// # Errors
-/// If it cannot be one: its root cannot be opened, or its text says nothing.
+/// If it cannot be one: its root cannot be opened, its node is too near, its token is none.
 pub fn open(end: &EndOrder, side: Side, reach: &Reach) -> Result<OpenEnd, Failure> {
     let mut opened = OpenEnd {
-        location: Location::Null,
+        location: end.location.clone(),
         options: EndOptions { reach: reach.clone(), credential: Credential::None, confinement: None },
         place: Place::anywhere(),
-        read_only: false,
+        read_only: end.read_only,
     };
-    match end {
-        EndOrder::Local { root, path, read_only, .. } => {
-            if let Some(root) = root {
-                let root = decode(root, side)?;
-                opened.place = Place::beneath(Path::new(OsStr::from_bytes(&root))).map_err(|error| {
-                    carrack_engine::io_failure(side, "open the endpoint's root", &error).at_path("/")
-                })?;
-            }
-            (opened.location, opened.read_only) = (Location::Local(decode(path, side)?), *read_only);
+    match (&end.location, &end.root) {
+        (Location::Local(_), Some(root)) => {
+            opened.place = Place::beneath(Path::new(OsStr::from_bytes(root)))
+                .map_err(|error| carrack_engine::io_failure(side, "open the endpoint's root", &error).at_path("/"))?;
         }
-        EndOrder::Node { host, port, fingerprint, path, credentials, far_only } => {
-            let pin = fingerprint.as_ref().map(|text| {
-                let text = text.strip_prefix("sha256:").unwrap_or(text);
-                parse_pin(format!("sha256:{text}").as_bytes()).map_err(|why| usage(side, why))
-            });
-            let pin = pin.transpose()?;
-            if *far_only {
-                opened.options.reach.node_address = Some(far_address(host, *port, side)?);
+        (Location::Ssh { .. }, Some(root)) => {
+            opened.options.confinement = Some(Confinement { root: root.clone(), within: Vec::new() });
+        }
+        (Location::Node { node, .. }, _) => {
+            if end.far_only {
+                opened.options.reach.node_address = Some(far_address(&node.host, node.port, side)?);
             }
-            let node = NodeAddress { host: host.clone(), port: *port, pin };
-            if let Some(token) = &credentials.token {
+            if let Some(token) = &end.credentials.token {
                 let token = Token::new(token.reveal().as_bytes());
                 let token = token.map_err(|why| usage(side, format!("the node's token cannot be used: {why}")))?;
                 opened.options.credential = Credential::Value(token);
             }
-            opened.location = Location::Node { node, path: decode(path, side)? };
         }
-        EndOrder::Ssh { user, host, root, path, .. } => {
-            let host = SshHost { user: user.clone(), host: host.clone() };
-            opened.location = Location::Ssh { host, path: decode(path, side)? };
-            if let Some(root) = root {
-                opened.options.confinement = Some(Confinement { root: decode(root, side)?, within: Vec::new() });
-            }
-        }
-        EndOrder::Synthetic { text } => opened.location = synthetic(text, side)?,
+        _ => {}
     }
-    if let EndOrder::Local { within: Some(within), .. } | EndOrder::Ssh { within: Some(within), .. } = end {
-        opened.keep_within(decode(within.trim_matches('/'), side)?, side)?;
+    if let Some(within) = &end.within {
+        let within = within.strip_prefix(b"/").unwrap_or(within);
+        opened.keep_within(bare(within).to_vec(), side)?;
     }
     Ok(opened)
 }
@@ -132,55 +112,6 @@ fn far_address(host: &str, port: u16, side: Side) -> Result<IpAddr, Failure> {
     }
 }
 
-/// A path as an order has it.
-///
-/// # Errors
-/// If a `%` is not followed by two digits, and if the path holds a NUL.
-pub fn decode(path: &str, side: Side) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let [first, after @ ..] = rest {
-        if *first != b'%' {
-            bytes.push(*first);
-            rest = after;
-            continue;
-        }
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        let byte = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        let byte = byte.filter(|byte| *byte != 0);
-        bytes
-            .push(byte.ok_or_else(|| usage(side, format!("{path}: behind a % stand two hexadecimal digits, not 00")))?);
-        rest = &after[2..];
-    }
-    if bytes.contains(&0) { Err(usage(side, format!("{path}: a path holds no NUL"))) } else { Ok(bytes) }
-}
-
-/// `null:`, `zero:SIZE` and `random:SIZE`; a size is a number of bytes, also with `K`, `M`, `G`, `T` (powers of 1024).
-fn synthetic(text: &str, side: Side) -> Result<Location, Failure> {
-    let refused = || usage(side, format!("{text}: is none of null:, zero:SIZE and random:SIZE"));
-    if text == "null:" {
-        return Ok(Location::Null);
-    }
-    let (kind, size) = text.split_once(':').ok_or_else(refused)?;
-    let digits = size.find(|character: char| !character.is_ascii_digit()).unwrap_or(size.len());
-    let unit = match size[digits..].trim_end_matches("iB") {
-        "" | "B" => 1,
-        "K" => 1 << 10,
-        "M" => 1 << 20,
-        "G" => 1 << 30,
-        "T" => 1u64 << 40,
-        _ => return Err(refused()),
-    };
-    let size = size[..digits].parse::<u64>().ok().and_then(|size| size.checked_mul(unit));
-    let size = size.filter(|size| *size <= limits::FILE_BYTES).ok_or_else(refused)?;
-    match kind {
-        "zero" => Ok(Location::Zero(size)),
-        "random" => Ok(Location::Random(size)),
-        _ => Err(refused()),
-    }
-}
-
 /// Refuses what an endpoint that is only read does not allow.
 ///
 /// # Errors
@@ -208,64 +139,41 @@ const RETRIES: u32 = 4;
 /// # Errors
 /// If its options do not go together.
 pub fn copy_options(order: &Order) -> Result<CopyOptions, Failure> {
-    let wanted = &order.options;
+    let mut options = CopyOptions { item_events: true, retries: RETRIES, ..CopyOptions::default() };
+    order.options.apply(&mut options).map_err(|why| usage(Side::Command, why))?;
     let moves = order.kind == TaskKind::Move;
-    let mut verify = wanted.verify.unwrap_or(Verify::Wire);
-    let mut durability = wanted.durable.unwrap_or_default();
-    let mut digest = wanted.digests().map_err(|why| usage(Side::Command, why))?;
     if moves {
         // What is deleted afterwards has to be whole, and to stay.
-        verify = if verify == Verify::None { Verify::Wire } else { verify };
-        durability = if durability == Durability::None { Durability::Group } else { durability };
+        options.verify = if options.verify == Verify::None { Verify::Wire } else { options.verify };
+        let durability = options.durability;
+        options.durability = if durability == Durability::None { Durability::Group } else { durability };
     }
-    if (moves && digest.main.is_none()) || !order.expect_digests.is_empty() {
-        digest.main = Some(MainDigest::Blake3);
+    if (moves && options.digest.main.is_none()) || !order.expect_digests.is_empty() {
+        options.digest.main = Some(MainDigest::Blake3);
     }
-    Ok(CopyOptions {
-        existing: wanted.existing.unwrap_or(Existing::Replace),
-        verify,
-        digest,
-        encrypt: wanted.encrypt.unwrap_or(Encrypt::Tls),
-        streams: wanted.streams.and_then(Streams::fixed),
-        polite: wanted.polite,
-        block_bytes: wanted.block_bytes.map(BlockSize::bytes),
-        rate_limit: wanted.rate_limit.and_then(RateBound::bytes),
-        congestion: wanted.congestion,
-        durability,
-        allow_growing: wanted.allow_growing,
-        item_events: true,
-        retries: RETRIES,
-        ..CopyOptions::default()
-    })
+    Ok(options)
 }
 
 /// What a pair is called in messages.
 pub fn name(pair: &PairOrder) -> Vec<u8> {
-    match &pair.source {
-        EndOrder::Local { path, .. } | EndOrder::Node { path, .. } | EndOrder::Ssh { path, .. } => {
-            let path = decode(path, Side::Source).unwrap_or_else(|_| path.clone().into_bytes());
-            split_name(bare(&path)).1.to_vec()
-        }
-        EndOrder::Synthetic { text } => text.as_bytes().to_vec(),
+    let source = &pair.source.location;
+    match source.path() {
+        Some(path) => split_name(bare(path)).1.to_vec(),
+        None => source.to_string().into_bytes(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use carrack_core::location::NodeAddress;
     use carrack_core::request::Digests;
 
     use super::*;
-    use crate::worker::order::Credentials;
 
     fn opened(host: &str, far_only: bool) -> Result<OpenEnd, ErrorCode> {
-        let end = EndOrder::Node {
-            host: host.to_owned(),
-            port: 7420,
-            fingerprint: Some("ab".repeat(32)),
-            path: "/".to_owned(),
-            credentials: Credentials::default(),
-            far_only,
-        };
+        let node = NodeAddress { host: host.to_owned(), port: 7420, pin: Some([0xab; 32]) };
+        let end = EndOrder::at_location(Location::Node { node, path: b"/".to_vec() });
+        let end = EndOrder { far_only, ..end };
         open(&end, Side::Source, &Reach::default()).map_err(|why| why.code)
     }
 

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use carrack_core::location::{Location, encoded_path, encoded_path_or_none};
+use carrack_core::path::bare;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Moment;
-use crate::model::{Ceilings, EndpointLocation, Fence, Secret, TaskKind, TaskLocation, TaskOptions};
+use crate::model::{Ceilings, Fence, Secret, TaskKind, TaskOptions};
 
 /// One attempt of a task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -70,7 +72,7 @@ impl PairOrder {
             let words = end.map(EndOrder::place).unwrap_or_default();
             hasher.update(&(words.len() as u64).to_le_bytes());
             for word in words {
-                hasher.update(&(word.len() as u64).to_le_bytes()).update(word.as_bytes());
+                hasher.update(&(word.len() as u64).to_le_bytes()).update(&word);
             }
         }
         hasher.finalize().as_bytes()[..16].to_vec()
@@ -84,74 +86,44 @@ pub struct EndpointRoot {
     /// The endpoint's name.
     pub name: String,
     /// What stands above the endpoint's paths in those of the order, told as they are.
-    pub base: String,
+    #[serde(with = "encoded_path")]
+    pub base: Vec<u8>,
 }
 
 impl EndpointRoot {
-    /// The name of an endpoint that is there.
-    pub fn of(name: &str, location: &EndpointLocation) -> Self {
+    /// The name of an endpoint that is at this location.
+    pub fn of(name: &str, location: &Location) -> Self {
         let base = match location {
+            Location::Node { path, .. } => path.clone(),
             // Below the root, paths are the endpoint's own.
-            EndpointLocation::Local { .. } | EndpointLocation::Ssh { .. } => "",
-            EndpointLocation::Node { path, .. } => path,
+            _ => Vec::new(),
         };
-        Self { name: name.to_owned(), base: base.to_owned() }
+        Self { name: name.to_owned(), base }
     }
 }
 
 /// One end, with all that is needed to reach it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum EndOrder {
-    /// This host.
-    Local {
-        /// Nothing outside this directory is reached, told as a path below is; none: the whole host, for whoever runs
-        /// the service.
-        root: Option<String>,
-        /// Below the root; bytes that are no text as in a URL, by `%` and two digits.
-        path: String,
-        /// Nothing there may be changed.
-        read_only: bool,
-        /// Nothing outside this path below the root is reached, by no link either.
-        #[serde(default)]
-        within: Option<String>,
-    },
-    /// A node.
-    Node {
-        /// A name or an address, without brackets.
-        host: String,
-        /// Its TCP port.
-        port: u16,
-        /// SHA-256 of its public key, in hexadecimal.
-        fingerprint: Option<String>,
-        /// Below the node's root.
-        path: String,
-        /// What it is shown.
-        credentials: Credentials,
-        /// It may not be at an address of the service's own host: no admin has added it.
-        #[serde(default)]
-        far_only: bool,
-    },
-    /// A host that ssh of the service's account reaches.
-    Ssh {
-        /// The login.
-        user: Option<String>,
-        /// A name or an alias of `ssh_config`.
-        host: String,
-        /// As of a local end; none: wherever the login may go.
-        #[serde(default)]
-        root: Option<String>,
-        /// Below the root; bytes that are no text as in a URL.
-        path: String,
-        /// As of a local end.
-        #[serde(default)]
-        within: Option<String>,
-    },
-    /// A sink that forgets, or made-up bytes, as `null:`, `zero:1G` and `random:1G` say it.
-    Synthetic {
-        /// As typed.
-        text: String,
-    },
+#[serde(deny_unknown_fields)]
+pub struct EndOrder {
+    /// Where it is. With a root, its path stands below that.
+    pub location: Location,
+    /// Nothing outside this directory of this host, or of a host behind ssh, is reached, told as a path below is; none:
+    /// the whole host, for whoever runs the service. What a node lets nobody out of is what it serves.
+    #[serde(default, with = "encoded_path_or_none", skip_serializing_if = "Option::is_none")]
+    pub root: Option<Vec<u8>>,
+    /// Nothing outside this path below the root is reached, by no link either.
+    #[serde(default, with = "encoded_path_or_none", skip_serializing_if = "Option::is_none")]
+    pub within: Option<Vec<u8>>,
+    /// Nothing there may be changed.
+    #[serde(default)]
+    pub read_only: bool,
+    /// What a node is shown.
+    #[serde(default)]
+    pub credentials: Credentials,
+    /// A node may not be at an address of the service's own host: no admin has added it.
+    #[serde(default)]
+    pub far_only: bool,
 }
 
 impl PairOrder {
@@ -162,66 +134,45 @@ impl PairOrder {
 }
 
 impl EndOrder {
-    fn place(&self) -> Vec<String> {
-        let or_none = |text: &Option<String>| text.clone().unwrap_or_default();
-        match self {
-            Self::Local { root, path, .. } => vec!["local".into(), or_none(root), path.clone()],
-            Self::Node { host, port, fingerprint, path, .. } => {
-                vec!["node".into(), host.clone(), port.to_string(), or_none(fingerprint), path.clone()]
-            }
-            Self::Ssh { user, host, root, path, .. } => {
-                let whole = root.as_ref().map_or_else(|| path.clone(), |root| below(root, path));
-                vec!["ssh".into(), or_none(user), host.clone(), whole]
-            }
-            Self::Synthetic { text } => vec!["synthetic".into(), text.clone()],
-        }
-    }
-
     /// A location that is no endpoint's.
-    ///
-    /// # Errors
-    /// The endpoint's name and the path below its root, where it is one's.
-    pub fn at_location(location: TaskLocation) -> Result<Self, (String, String)> {
-        Ok(match location {
-            TaskLocation::Local { path } => Self::Local { root: None, path, read_only: false, within: None },
-            TaskLocation::Node { host, port, fingerprint, path } => {
-                Self::Node { host, port, fingerprint, path, credentials: Credentials::default(), far_only: false }
-            }
-            TaskLocation::Ssh { user, host, path } => Self::Ssh { user, host, root: None, path, within: None },
-            TaskLocation::Synthetic { text } => Self::Synthetic { text },
-            TaskLocation::Endpoint { name, path } => return Err((name, path)),
-        })
+    pub fn at_location(location: Location) -> Self {
+        Self {
+            location,
+            root: None,
+            within: None,
+            read_only: false,
+            credentials: Credentials::default(),
+            far_only: false,
+        }
     }
 
-    /// A path at an endpoint. It begins with `/`, or is empty for the root itself; `token` is what a node is shown.
-    pub fn at_endpoint(location: &EndpointLocation, path: &str, read_only: bool, token: Option<Secret>) -> Self {
-        match location {
-            EndpointLocation::Local { root } => {
-                Self::Local { root: Some(root.clone()), path: below("", path), read_only, within: None }
-            }
-            EndpointLocation::Node { host, port, fingerprint, path: base } => Self::Node {
-                host: host.clone(),
-                port: *port,
-                fingerprint: fingerprint.clone(),
-                path: below(base, path),
-                credentials: Credentials { token },
-                far_only: false,
-            },
-            EndpointLocation::Ssh { user, host, path: base } => Self::Ssh {
-                user: user.clone(),
-                host: host.clone(),
-                root: Some(base.clone()),
-                path: below("", path),
-                within: None,
-            },
-        }
+    /// A path at an endpoint, which is at a location. It begins with `/`, or is empty for the root itself; `token` is
+    /// what a node is shown.
+    pub fn at_endpoint(endpoint: Location, path: &[u8], read_only: bool, token: Option<Secret>) -> Self {
+        let from_root = if path.is_empty() { b"/" } else { path };
+        let (location, root) = match &endpoint {
+            Location::Node { path: base, .. } => (endpoint.with_path(below(base, path)), None),
+            _ => (endpoint.with_path(from_root.to_vec()), endpoint.path().map(<[u8]>::to_vec)),
+        };
+        Self { root, read_only, credentials: Credentials { token }, ..Self::at_location(location) }
+    }
+
+    /// What identifies the place, as bytes.
+    fn place(&self) -> Vec<Vec<u8>> {
+        let location = match (&self.location, &self.root) {
+            // A pair that was begun by the whole path is the same one.
+            (Location::Ssh { path, .. }, Some(root)) => self.location.with_path(below(root, path)),
+            (location, _) => location.clone(),
+        };
+        let local_root = self.root.clone().filter(|_| matches!(location, Location::Local(_)));
+        vec![location.document().unwrap_or_default().into_bytes(), local_root.unwrap_or_default()]
     }
 }
 
 /// A path that begins with `/`, or none, below another.
-fn below(base: &str, path: &str) -> String {
-    match format!("{}{path}", base.trim_end_matches('/')) {
-        path if path.is_empty() => "/".to_owned(),
+fn below(base: &[u8], path: &[u8]) -> Vec<u8> {
+    match [bare(base), path].concat() {
+        path if path.is_empty() => b"/".to_vec(),
         path => path,
     }
 }
@@ -238,18 +189,18 @@ pub struct Credentials {
 mod tests {
     use super::*;
 
+    fn at(text: &str) -> Location {
+        Location::parse_document(text).expect("a location")
+    }
+
     #[test]
     fn place_of_a_pair_is_its_addresses_keys_and_paths_and_no_token() {
-        let node = |host: &str, port, pin: &str, path: &str, token: &str| EndOrder::Node {
-            host: host.into(),
-            port,
-            fingerprint: Some(pin.into()),
-            path: path.into(),
+        let node = |host: &str, port: u16, pin: &str, path: &str, token: &str| EndOrder {
             credentials: Credentials { token: Some(Secret::new(token)) },
-            far_only: false,
+            ..EndOrder::at_location(at(&format!("carrack://{host}:{port}{path}#sha256:{}", pin.repeat(32))))
         };
-        let to = || EndOrder::Local { root: Some("/data".into()), path: "/".into(), read_only: false, within: None };
-        let place = |source| PairOrder::new(source, Some(to())).place();
+        let local = |root: &str| EndOrder::at_endpoint(at(root), b"", false, None);
+        let place = |source| PairOrder::new(source, Some(local("/data"))).place();
         let first = place(node("h", 1, "aa", "/x", "t"));
         assert_eq!(first, place(node("h", 1, "aa", "/x", "another")));
         for other in [
@@ -260,16 +211,12 @@ mod tests {
         ] {
             assert_ne!(first, place(other.clone()), "{other:?}");
         }
-        let elsewhere =
-            EndOrder::Local { root: Some("/other".into()), path: "/".into(), read_only: false, within: None };
-        assert_ne!(first, PairOrder::new(node("h", 1, "aa", "/x", "t"), Some(elsewhere)).place());
-        assert_ne!(place(to()), PairOrder::new(to(), None).place());
+        assert_ne!(first, PairOrder::new(node("h", 1, "aa", "/x", "t"), Some(local("/other"))).place());
+        assert_ne!(place(local("/data")), PairOrder::new(local("/data"), None).place());
     }
 
     #[test]
     fn path_at_an_endpoint_stands_below_its_root() {
-        let node =
-            |path: &str| EndpointLocation::Node { host: "h".into(), port: 7420, fingerprint: None, path: path.into() };
         for (base, path, whole) in [
             ("/data", "/a/", "/data/a/"),
             ("/data/", "/a", "/data/a"),
@@ -277,23 +224,25 @@ mod tests {
             ("/", "/a", "/a"),
             ("/", "", "/"),
         ] {
-            let order = EndOrder::at_endpoint(&node(base), path, false, None);
-            assert!(matches!(&order, EndOrder::Node { path, .. } if path == whole), "{base} {path}: {order:?}");
+            let node = at(&format!("carrack://h{base}"));
+            let order = EndOrder::at_endpoint(node, path.as_bytes(), false, None);
+            assert_eq!(order.location, at(&format!("carrack://h{whole}")), "{base} {path}");
         }
-        let ssh = EndpointLocation::Ssh { user: None, host: "h".into(), path: "~/data".into() };
-        let order = EndOrder::at_endpoint(&ssh, "/a", false, None);
-        assert!(
-            matches!(&order, EndOrder::Ssh { root: Some(root), path, .. } if root == "~/data" && path == "/a"),
-            "{order:?}"
-        );
-        // A pair that an older service has begun is the same one.
-        let raw = TaskLocation::Ssh { user: None, host: "h".into(), path: "~/data/a".into() };
-        let raw = EndOrder::at_location(raw).unwrap_or_else(|_| panic!("it is no endpoint's"));
+        let order = EndOrder::at_endpoint(at("ssh://h/~/data"), b"/a", false, None);
+        assert_eq!((order.root.as_deref(), order.location.path()), (Some(&b"~/data"[..]), Some(&b"/a"[..])));
+        let raw = EndOrder::at_location(at("ssh://h/~/data/a"));
         assert_eq!(PairOrder::new(order, None).place(), PairOrder::new(raw, None).place());
-        let local = EndpointLocation::Local { root: "/data".into() };
-        let order = EndOrder::at_endpoint(&local, "", true, None);
-        assert!(
-            matches!(&order, EndOrder::Local { root: Some(root), path, read_only: true, .. } if root == "/data" && path == "/")
-        );
+        let order = EndOrder::at_endpoint(at("/data"), b"", true, None);
+        assert_eq!((order.root.as_deref(), order.location.path()), (Some(&b"/data"[..]), Some(&b"/"[..])));
+        assert!(order.read_only);
+    }
+
+    #[test]
+    fn order_keeps_every_byte_of_a_path() {
+        let location = Location::Local(b"/a%\xff\n".to_vec());
+        let order =
+            EndOrder { within: Some(b"/\xfe".to_vec()), ..EndOrder::at_endpoint(location, b"/b\x01", false, None) };
+        let told: EndOrder = serde_json::from_str(&serde_json::to_string(&order).unwrap()).unwrap();
+        assert_eq!((&told.location, &told.root, &told.within), (&order.location, &order.root, &order.within));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use carrack_core::location::Location;
 use rustix::thread::set_no_new_privs;
 
 use super::EndOrder;
@@ -18,7 +19,7 @@ pub(super) fn go_first() {
 /// No program that the caller's thread and its children start gains rights by set-user-id or capabilities of its file.
 /// With an end behind ssh they may: ssh-keysign proves the host by a key that only root reads.
 pub(super) fn give_up_rights<'a>(ends: impl IntoIterator<Item = &'a EndOrder>) {
-    if ends.into_iter().any(|end| matches!(end, EndOrder::Ssh { .. })) {
+    if ends.into_iter().any(|end| matches!(end.location, Location::Ssh { .. })) {
         return;
     }
     // A kernel that does not know it, before 3.5, has it without.
@@ -33,8 +34,8 @@ mod tests {
 
     #[test]
     fn worker_gives_up_rights_unless_it_needs_ssh() {
-        let local = EndOrder::Local { root: None, path: "/".into(), read_only: false, within: None };
-        let ssh = EndOrder::Ssh { user: None, host: "lab".into(), root: None, path: "/".into(), within: None };
+        let end = |text| EndOrder::at_location(Location::parse_document(text).unwrap());
+        let (local, ssh) = (end("/"), end("ssh://lab/"));
         for (ends, expected) in [(vec![&local, &ssh], false), (vec![&local, &local], true)] {
             let told = std::thread::scope(|scope| {
                 let work = || {

@@ -10,17 +10,19 @@ use super::{Dir, Links, READ, components, stat_entry, stat_file};
 use crate::retry;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex};
 
 /// Directories of one way that are kept open.
 const STEPS_MAX: usize = 8;
 /// Ways: threads that open at the same time are in different directories.
 const WAYS: usize = 8;
-/// Directories that a process keeps open so; beyond, a walk closes each again.
-const KEPT_MAX: usize = 256;
+/// Directories that this process may keep open so; beyond, a walk closes each again.
+static KEPT_MAX: LazyLock<usize> =
+    LazyLock::new(|| kept_within(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)));
 /// How many it does.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
@@ -47,9 +49,14 @@ impl Drop for PassedDirectory {
     }
 }
 
+/// With few descriptors, files and connections come first.
+fn kept_within(limit: u64) -> usize {
+    (limit / 16).min(256) as usize
+}
+
 /// A place among those that are kept; `None` if there is none left.
 fn reserve() -> Option<()> {
-    let more = |kept| (kept < KEPT_MAX).then_some(kept + 1);
+    let more = |kept| (kept < *KEPT_MAX).then_some(kept + 1);
     KEPT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| ())
 }
 
@@ -92,4 +99,14 @@ fn reached<'a>(root: BorrowedFd<'a>, steps: &'a [PassedDirectory]) -> BorrowedFd
 
 fn place(at: BorrowedFd<'_>, name: &[u8]) -> Option<(u64, u64)> {
     stat_entry(at, name).ok().map(|stat| (stat.device, stat.inode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_leave_descriptors_for_files() {
+        assert_eq!([0, 64, 1024, 4096, 1 << 20].map(kept_within), [0, 4, 64, 256, 256]);
+    }
 }

@@ -79,7 +79,7 @@ mod tests {
 
     fn rewritten(line: &str) -> String {
         let arguments = std::iter::once("carrack").chain(line.split_whitespace()).map(OsString::from).collect();
-        let arguments = with_verb(&crate::command::tree::tree(), arguments);
+        let arguments = with_verb(&crate::command::whole_tree(), arguments);
         let words: Vec<&str> = arguments[1..].iter().filter_map(|word| word.to_str()).collect();
         words.join(" ")
     }

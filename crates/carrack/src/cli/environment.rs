@@ -65,7 +65,7 @@ mod tests {
 
     fn checked(verb: &str, names: &[(&str, &str)]) -> Result<Vec<String>, CommandError> {
         check(
-            &crate::command::tree::tree(),
+            &crate::command::whole_tree(),
             verb,
             names.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))),
         )

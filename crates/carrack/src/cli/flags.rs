@@ -8,8 +8,7 @@ use clap::ArgMatches;
 use clap::parser::MatchesError;
 
 use super::flag::{Positional, Switch, Value};
-use super::location::parse_location;
-use super::named::{TypedLocation, parse_named};
+use super::location::{parse_location, parse_named};
 use crate::error::CommandError;
 
 /// Asked for a variable; `None` if it is not set. A function, so that tests need not change the process's own.
@@ -109,7 +108,7 @@ impl<'a> Flags<'a> {
     ///
     /// # Errors
     /// As [`Self::locations`].
-    pub fn named(&self, positional: &Positional) -> Result<Vec<TypedLocation>, CommandError> {
+    pub fn named(&self, positional: &Positional) -> Result<Vec<Location>, CommandError> {
         self.words(positional).map(|text| parse_named(text.as_bytes()).map_err(CommandError::usage)).collect()
     }
 

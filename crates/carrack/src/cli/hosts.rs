@@ -2,8 +2,6 @@
 
 use carrack_core::location::SshHost;
 
-use super::location::parse_ssh_host;
-
 /// More hosts than this are a slip of the finger.
 const HOSTS_MAX: usize = 4096;
 
@@ -16,7 +14,7 @@ pub fn parse_hosts(text: &str) -> Result<Vec<SshHost>, String> {
     let mut hosts = Vec::new();
     for word in words(text)? {
         for name in expanded(&word, HOSTS_MAX)? {
-            let host = parse_ssh_host(name.as_bytes())?;
+            let host = SshHost::parse(name.as_bytes())?;
             if !hosts.contains(&host) {
                 hosts.push(host);
             }

@@ -8,20 +8,15 @@ pub mod environment;
 pub mod files_from;
 pub mod flag;
 pub mod flags;
+pub mod foreign;
 #[cfg(feature = "terminal")]
 pub mod hosts;
 pub mod location;
 #[cfg(feature = "service")]
 pub mod moment;
-pub mod named;
 pub mod ports;
 pub mod settings;
 pub mod size;
 #[cfg(feature = "service")]
 pub mod task_files;
-#[cfg(feature = "service")]
-pub mod task_location;
 pub mod words;
-
-/// Where `carrack serve` listens and a `carrack://` location without a port points to.
-pub const DEFAULT_PORT: u16 = 7420;

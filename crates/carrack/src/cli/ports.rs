@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use super::DEFAULT_PORT;
+use carrack_core::location::{DEFAULT_PORT, parse_port};
 
 /// Parses `LO-HI`, both included, or a single port.
 pub fn parse_ports(text: &str) -> Result<(u16, u16), String> {
@@ -27,12 +27,6 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     parse_port(port)
         .map(|port| SocketAddr::new(every, port))
         .ok_or_else(|| format!("{text:?} is not an address to listen on: use a numeric ADDR:PORT, like [::]:7420"))
-}
-
-/// A port in plain digits: `str::parse` alone would also take `+1`.
-pub fn parse_port(text: &str) -> Option<u16> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if digits { text.parse().ok() } else { None }
 }
 
 #[cfg(test)]

@@ -3,8 +3,6 @@
 #[cfg(any(feature = "service", feature = "terminal"))]
 use carrack_core::options::RateBound;
 
-pub use carrack_core::options::parse_size;
-
 /// Parses a rate in bytes a second: a size, with or without `/s`. Zero means no limit, as in rsync.
 #[cfg(any(feature = "service", feature = "terminal"))]
 pub fn parse_rate(text: &str) -> Result<Option<u64>, String> {

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use carrack_core::path::{check_relative, display_bytes};
 use carrack_service::model::{Pair, TaskKind};
 
-use super::task_location::parse_task_location;
+use super::location::parse_task_location;
 use super::words::split_words;
 use crate::error::CommandError;
 use crate::output::stream;

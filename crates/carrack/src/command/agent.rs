@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use carrack_core::wire::PROTOCOL_VERSION;
-use carrack_engine::FarSide;
+use carrack_engine::{FarSide, Place};
 use clap::{Arg, Command};
 
 use crate::cli::flag::Switch;
@@ -106,7 +106,7 @@ fn far_side(nonce: &str) -> FarSide {
         nonce: nonce.to_owned(),
         input: Box::new(io::stdin()),
         output: Box::new(io::stdout()),
-        home: std::env::var_os("HOME").map(PathBuf::from),
+        place: Place::Anywhere { home: std::env::var_os("HOME").map(PathBuf::from) },
         local_address: word(2),
         peer_address: word(0),
         abandoned: Box::new(|| carrack_sys::host::exit_at_once(0)),
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn speaks_only_what_is_spoken() {
         for (version, code) in [(PROTOCOL_VERSION, exit::DONE), (PROTOCOL_VERSION + 1, exit::OTHER), (0, exit::OTHER)] {
-            let matches = crate::command::tree::tree()
+            let matches = crate::command::whole_tree()
                 .try_get_matches_from(["carrack", "agent", "--speaks", &version.to_string()])
                 .expect("a good line");
             let (_, matches) = matches.subcommand().expect("agent");

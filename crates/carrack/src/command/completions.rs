@@ -3,7 +3,6 @@
 use clap::{Arg, Command};
 use clap_complete::{Shell, generate};
 
-use super::tree;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::exit;
@@ -18,15 +17,15 @@ pub fn command() -> Command {
         .arg(Arg::new(SHELL).value_name("SHELL").value_parser(["bash", "zsh", "fish"]).required(true))
 }
 
-/// Runs the verb.
-pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+/// Runs the verb, with the tree that people see.
+pub fn run(flags: &Flags, tree: Command) -> Result<u8, CommandError> {
     let name = flags.typed_one::<String>(SHELL).map(String::as_str).unwrap_or_default();
-    let script = script(name)?;
+    let script = script(name, tree)?;
     stream::print(&script)?;
     Ok(exit::DONE)
 }
 
-fn script(shell: &str) -> Result<Vec<u8>, CommandError> {
+fn script(shell: &str, mut tree: Command) -> Result<Vec<u8>, CommandError> {
     let shell = match shell {
         "bash" => Shell::Bash,
         "zsh" => Shell::Zsh,
@@ -37,23 +36,26 @@ fn script(shell: &str) -> Result<Vec<u8>, CommandError> {
     };
     // Into memory first: the generator panics when its writer fails.
     let mut script = Vec::new();
-    generate(shell, &mut tree::people_tree(), "carrack", &mut script);
+    generate(shell, &mut tree, "carrack", &mut script);
     Ok(script)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::VERBS;
+    use crate::command::tree::people_tree;
 
     #[test]
     fn completions_of_every_shell_know_every_verb() {
+        let tree = || people_tree(VERBS);
         for shell in ["bash", "zsh", "fish"] {
-            let script = String::from_utf8(script(shell).expect("a script")).expect("text");
+            let script = String::from_utf8(script(shell, tree()).expect("a script")).expect("text");
             for word in ["mkdir", "bwlimit", "completions", "token"] {
                 assert!(script.contains(word), "{shell} {word}");
             }
             assert!(!script.contains("speaks"), "{shell}: a flag that is not for people");
         }
-        assert!(script("tcsh").is_err());
+        assert!(script("tcsh", tree()).is_err());
     }
 }

@@ -18,8 +18,8 @@ use super::reach::JSON;
 use super::task::told;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
+use crate::cli::location::parse_endpoint_location;
 use crate::cli::size::parse_rate;
-use crate::cli::task_location::{check_name, parse_endpoint_location};
 use crate::error::CommandError;
 use crate::exit;
 use crate::managed::service::{self, Service};
@@ -27,6 +27,7 @@ use crate::managed::show;
 use crate::managed::table::AlignedRows;
 use crate::output::lines::Lines;
 use crate::output::{human, say};
+use carrack_core::location::check_endpoint_name;
 
 const NAME: Positional = Positional::one("name", "NAME");
 const NAMES: Positional = Positional::several("names", "NAME");
@@ -146,7 +147,7 @@ fn names(flags: &Flags, positional: &Positional) -> Result<Vec<String>, CommandE
     let name = |word: &std::ffi::OsString| {
         // As a task names it, too.
         let word = word.as_bytes();
-        check_name(word.strip_prefix(b"@").unwrap_or(word)).map(str::to_owned).map_err(CommandError::usage)
+        check_endpoint_name(word.strip_prefix(b"@").unwrap_or(word)).map(str::to_owned).map_err(CommandError::usage)
     };
     flags.words(positional).map(name).collect()
 }

@@ -10,7 +10,6 @@ use carrack_core::location::Location;
 use clap::Command;
 use clap_mangen::Man;
 
-use super::tree::tree;
 use crate::cli::flag::Positional;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
@@ -24,16 +23,16 @@ pub fn command() -> Command {
     Command::new("man").about("Print the manual page, or write one for each verb into DIR").arg(DIRECTORY.arg())
 }
 
-/// Runs the verb.
-pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+/// Runs the verb, with the whole tree.
+pub fn run(flags: &Flags, tree: Command) -> Result<u8, CommandError> {
     match flags.locations(&DIRECTORY)?.pop() {
         None => {
-            let (_, page) = pages().remove(0);
+            let (_, page) = pages(tree).remove(0);
             stream::print(&page)?;
         }
         Some(Location::Local(path)) => {
             let directory = Path::new(OsStr::from_bytes(&path));
-            write_pages(directory)
+            write_pages(directory, tree)
                 .map_err(|error| CommandError::file("cannot write manual pages into", &path, &error))?;
         }
         Some(other) => {
@@ -43,15 +42,15 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     Ok(exit::DONE)
 }
 
-fn write_pages(directory: &Path) -> io::Result<()> {
+fn write_pages(directory: &Path, tree: Command) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
-    pages().into_iter().try_for_each(|(name, page)| std::fs::write(directory.join(name), page))
+    pages(tree).into_iter().try_for_each(|(name, page)| std::fs::write(directory.join(name), page))
 }
 
 /// File names and contents; `carrack.1` first.
-fn pages() -> Vec<(String, Vec<u8>)> {
+fn pages(tree: Command) -> Vec<(String, Vec<u8>)> {
     // clap's own "help" verb would get a page of its own.
-    let mut tree = tree().disable_help_subcommand(true);
+    let mut tree = tree.disable_help_subcommand(true);
     // Gives each verb the name `carrack-VERB`.
     tree.build();
     let mut pages = Vec::new();
@@ -77,10 +76,11 @@ fn page(command: &Command) -> (String, Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::whole_tree;
 
     #[test]
     fn man_pages_are_one_for_each_verb_and_none_for_the_hidden() {
-        let names: Vec<String> = pages().into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> = pages(whole_tree()).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names[0], "carrack.1");
         for verb in [
             "copy",
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn man_pages_have_exit_codes_and_flags() {
-        let pages = pages();
+        let pages = pages(whole_tree());
         let text = |index: usize| String::from_utf8_lossy(&pages[index].1).replace("\\-", "-");
         assert!(text(0).contains("Exit codes:") && text(0).contains("77"));
         assert!(text(1).contains("bwlimit") && text(1).contains("carrack-copy"));
@@ -123,7 +123,7 @@ mod tests {
     fn pages_are_written() {
         let directory = tempfile::tempdir().expect("a directory");
         let below = directory.path().join("man1");
-        write_pages(&below).expect("written");
+        write_pages(&below, whole_tree()).expect("written");
         assert!(below.join("carrack-copy.1").exists());
     }
 }

@@ -41,7 +41,7 @@ mod task;
 #[cfg(feature = "service")]
 mod timer;
 mod token;
-pub mod tree;
+mod tree;
 mod tuning;
 #[cfg(feature = "service")]
 mod worker;
@@ -50,19 +50,10 @@ use std::ffi::OsString;
 
 use clap::Command;
 
+use self::tree::Verb;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::{cli, exit, output};
-
-/// A verb.
-struct Verb {
-    /// The name of the verb.
-    name: &'static str,
-    /// What clap knows of it: its flags and their help.
-    command: fn() -> Command,
-    /// Runs it, and answers with an exit code.
-    run: fn(&Flags) -> Result<u8, CommandError>,
-}
 
 /// All of them, in the order of the help text.
 const VERBS: &[Verb] = &[
@@ -101,21 +92,35 @@ const VERBS: &[Verb] = &[
     Verb { name: "tuning", command: tuning::command, run: tuning::run },
     Verb { name: "serve", command: serve::command, run: serve::run },
     #[cfg(feature = "terminal")]
-    Verb { name: "completions", command: completions::command, run: completions::run },
+    Verb {
+        name: "completions",
+        command: completions::command,
+        run: |flags| completions::run(flags, tree::people_tree(VERBS)),
+    },
     #[cfg(feature = "terminal")]
-    Verb { name: "man", command: man::command, run: man::run },
+    Verb { name: "man", command: man::command, run: |flags| man::run(flags, whole_tree()) },
     Verb { name: "agent", command: agent::command, run: agent::run },
     #[cfg(feature = "service")]
-    Verb { name: "worker", command: worker::command, run: worker::run },
+    Verb { name: "worker", command: worker::command, run: |flags| worker::run(flags, run) },
 ];
+
+/// The whole tree of verbs and flags.
+pub fn whole_tree() -> Command {
+    tree::tree(VERBS)
+}
 
 /// Runs a command line (the program's name first) and answers with the exit code.
 pub fn run(arguments: Vec<OsString>) -> u8 {
-    let tree = tree::tree();
+    let tree = whole_tree();
     let arguments = cli::bare::with_verb(&tree, arguments);
-    let matches = match tree.clone().try_get_matches_from(arguments) {
+    let parsed = tree.clone().try_get_matches_from(&arguments);
+    if let Some(error) = cli::foreign::explain(&parsed, &arguments) {
+        return exit_code_of(Err(error), false);
+    }
+    let matches = match parsed {
         Ok(matches) => matches,
-        Err(refusal) => {
+        Err(mut refusal) => {
+            cli::foreign::tell_no_file(&mut refusal);
             let text = refusal.render().to_string();
             if refusal.use_stderr() {
                 output::stream::say(&text);

@@ -1,4 +1,4 @@
-//! The places that a verb about files goes to: each typed location, and for one of a service's endpoint (`@NAME:/PATH`)
+//! The places that a verb about files goes to: each location, and for one at a service's endpoint (`@NAME:/PATH`)
 //! the node behind it, with what opens it there.
 
 use carrack_core::credential::Credential;
@@ -9,7 +9,6 @@ use carrack_core::report::Failure;
 
 use crate::cli::flag::Positional;
 use crate::cli::flags::Flags;
-use crate::cli::named::TypedLocation;
 use crate::error::CommandError;
 
 /// What a verb does at a place.
@@ -137,19 +136,16 @@ pub fn place(flags: &Flags, positional: &Positional, needs: Needs) -> Result<Ver
 /// # Errors
 /// As [`places`].
 #[cfg_attr(not(feature = "service"), allow(unused_variables, reason = "what a service is asked with"))]
-pub fn open(
-    flags: &Flags,
-    named: impl IntoIterator<Item = (TypedLocation, Needs)>,
-) -> Result<Vec<VerbPlace>, CommandError> {
+pub fn open(flags: &Flags, named: impl IntoIterator<Item = (Location, Needs)>) -> Result<Vec<VerbPlace>, CommandError> {
     #[cfg(feature = "service")]
     let mut grants = crate::managed::grants::Grants::new(flags, super::reach::reach(flags)?, super::context::context);
-    let open = |(typed, needs): (TypedLocation, Needs)| match typed {
-        TypedLocation::Location(location) => Ok(location.into()),
+    let open = |(location, needs): (Location, Needs)| match location {
         #[cfg(feature = "service")]
-        TypedLocation::Endpoint { name, path } => {
+        Location::Endpoint { name, path } => {
             let (location, credential) = grants.open(&name, &path, needs.rights, needs.wishes)?;
             Ok(VerbPlace { location, endpoint: Some(AtEndpoint { name, path, credential }) })
         }
+        location => Ok(location.into()),
     };
     named.into_iter().map(open).collect()
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Arg, Command};
 
 use super::serve::{KEYS, check_values};
-use super::tree::tree;
+use super::whole_tree;
 use crate::cli::config_file::{ConfigFile, ConfigKey, ValueKind};
 use crate::cli::flags::Flags;
 use crate::cli::settings::Settings;
@@ -97,7 +97,7 @@ fn has_help(arg: &&Arg) -> bool {
 
 #[test]
 fn commands_page_has_every_verb_of_managed_transfers_as_help_has_it() {
-    let mut tree = tree();
+    let mut tree = whole_tree();
     tree.build();
     let mut text = String::new();
     for name in VERBS {

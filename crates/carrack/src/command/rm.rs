@@ -10,8 +10,8 @@ use super::place::VerbRun;
 use super::reach::with_endpoints;
 use crate::cli::flag::{Positional, Switch};
 use crate::cli::flags::Flags;
-use crate::cli::named::TypedLocation;
 use crate::error::CommandError;
+use carrack_core::location::Location;
 
 const RECURSIVE: Switch = Switch::short('r', "recursive", "Remove directories and their contents");
 const FORCE: Switch = Switch::short('f', "force", "Ignore files that do not exist");
@@ -30,7 +30,7 @@ pub fn command() -> Command {
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let places = flags.named(&LOCATIONS)?;
     let (recursive, force) = (flags.has(&RECURSIVE), flags.has(&FORCE));
-    for path in places.iter().filter_map(TypedLocation::path) {
+    for path in places.iter().filter_map(Location::path) {
         // All of them are looked at before the first is touched.
         if is_too_much(path) {
             let path = display_bytes(path).to_string();

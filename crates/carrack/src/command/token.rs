@@ -16,7 +16,6 @@ use serde_json::json;
 use super::reach::JSON;
 use crate::cli::flag::Positional;
 use crate::cli::flags::Flags;
-use crate::cli::location::parse_node_name;
 use crate::error::CommandError;
 use crate::exit;
 use crate::output::lines::Lines;
@@ -62,7 +61,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
 }
 
 fn nodes(flags: &Flags, positional: &Positional) -> Result<Vec<NodeAddress>, CommandError> {
-    flags.words(positional).map(|text| parse_node_name(text.as_bytes()).map_err(CommandError::usage)).collect()
+    flags.words(positional).map(|text| NodeAddress::parse(text.as_bytes()).map_err(CommandError::usage)).collect()
 }
 
 fn add(flags: &Flags, json: bool) -> Result<(), CommandError> {

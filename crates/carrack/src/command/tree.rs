@@ -5,8 +5,19 @@ use std::sync::LazyLock;
 
 use clap::Command;
 
-use super::VERBS;
+use crate::cli::flags::Flags;
+use crate::error::CommandError;
 use crate::{agents, exit};
+
+/// A verb.
+pub struct Verb {
+    /// The name of the verb.
+    pub name: &'static str,
+    /// What clap knows of it: its flags and their help.
+    pub command: fn() -> Command,
+    /// Runs it, and answers with an exit code.
+    pub run: fn(&Flags) -> Result<u8, CommandError>,
+}
 
 const ABOUT: &str = "Copies research data between machines: parallel, encrypted, verified";
 
@@ -24,7 +35,7 @@ const NOTES: &str = "\
 
 Locations:
   PATH                        a path on this machine; write ./a:b if its name has a colon
-  [USER@]HOST:PATH            over ssh; an IPv6 address in brackets
+  [USER@]HOST:PATH            over ssh; an IPv6 address in brackets; also ssh://[USER@]HOST/PATH
   carrack://NODE[:PORT]/PATH[#sha256:FINGERPRINT]
                               a `carrack serve`, by default on port 7420
   @NAME:/PATH                 an endpoint of a service (`carrack endpoint`)
@@ -62,14 +73,14 @@ pub fn version() -> &'static str {
 }
 
 /// The whole tree.
-pub fn tree() -> Command {
-    with_verbs(Some)
+pub fn tree(verbs: &[Verb]) -> Command {
+    with_verbs(verbs, Some)
 }
 
 /// The tree without what only programs call.
 #[cfg(feature = "terminal")]
-pub fn people_tree() -> Command {
-    with_verbs(|verb| match verb.get_name() {
+pub fn people_tree(verbs: &[Verb]) -> Command {
+    with_verbs(verbs, |verb| match verb.get_name() {
         _ if verb.is_hide_set() => None,
         // Completions have flags that are hidden, too.
         #[cfg(feature = "slim-inside")]
@@ -78,7 +89,7 @@ pub fn people_tree() -> Command {
     })
 }
 
-fn with_verbs(wanted: impl Fn(Command) -> Option<Command>) -> Command {
+fn with_verbs(verbs: &[Verb], wanted: impl Fn(Command) -> Option<Command>) -> Command {
     Command::new("carrack")
         .version(version())
         .long_version(long_version())
@@ -91,16 +102,17 @@ fn with_verbs(wanted: impl Fn(Command) -> Option<Command>) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(false)
-        .subcommands(VERBS.iter().filter_map(|verb| wanted((verb.command)())))
+        .subcommands(verbs.iter().filter_map(|verb| wanted((verb.command)())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::{VERBS, whole_tree};
 
     #[test]
     fn tree_is_consistent() {
-        tree().debug_assert();
+        whole_tree().debug_assert();
         for verb in VERBS {
             assert_eq!((verb.command)().get_name(), verb.name);
         }
@@ -114,7 +126,7 @@ mod tests {
 
     #[test]
     fn help_has_what_a_newcomer_needs() {
-        let help = tree().render_help().to_string();
+        let help = whole_tree().render_help().to_string();
         for text in ["copy", "ls", "serve", "sum", "carrack://", "Exit codes:", "77", "CARRACK_"] {
             assert!(help.contains(text), "{text} is not in\n{help}");
         }

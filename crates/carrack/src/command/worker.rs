@@ -27,11 +27,11 @@ pub fn command() -> Command {
     Command::new("worker").hide(true).about(about).args([FILES.arg(), BENCH.arg()])
 }
 
-/// Runs the verb: an order on standard input, the task's lock as standard output.
-pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+/// Runs the verb: an order on standard input, the task's lock as standard output. `run_line` runs a command line.
+pub fn run(flags: &Flags, run_line: fn(Vec<OsString>) -> u8) -> Result<u8, CommandError> {
     let reach = Reach { push: crate::agents::push(), ..Reach::default() };
     if flags.has(&BENCH) {
-        return measure();
+        return measure(run_line);
     }
     if flags.has(&FILES) {
         let input = io::stdin().as_fd().try_clone_to_owned();
@@ -63,12 +63,12 @@ const CPU: [&str; 2] = ["--time", "200ms"];
 const LADDER: [&str; 2] = ["--size", "64M"];
 
 /// Runs `carrack bench` as it is ordered. SIGTERM, and the end of the input, end it in good order.
-fn measure() -> Result<u8, CommandError> {
+fn measure(run_line: fn(Vec<OsString>) -> u8) -> Result<u8, CommandError> {
     let refused = |error: io::Error| CommandError::usage(format!("standard input: {error}"));
     let mut input = io::BufReader::new(io::stdin());
     let order = read_order(&mut input).map_err(refused)?;
     end_with(input).map_err(refused)?;
-    Ok(super::run(line(&order)))
+    Ok(run_line(line(&order)))
 }
 
 /// The line of the command, the program's name first.

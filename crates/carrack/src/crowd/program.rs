@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn words_in_braces_become_one_word_each() {
         let line = expand("cp {local} \"$D\"/{node}/{name} {other} {", Path::new("/a b/{name}"), "n'1", "x");
-        assert_eq!(line, "cp '/a b/{name}' \"$D\"/'n'\\''1'/'x' {other} {");
+        assert_eq!(line, "cp '/a b/{name}' \"$D\"/'n'\\''1'/x {other} {");
     }
 
     #[test]

@@ -11,9 +11,10 @@ use carrack_engine::Context;
 use carrack_measure::disk::plan::Mode;
 use serde_json::{Value, json};
 
+use super::diagnosis::{Diagnosis, DoctorRequest};
 use super::fix::{self, Fixed, HostSettings, Setting, ThisHost};
 use super::gain::Gain;
-use super::{Diagnosis, DoctorRequest, measured, path};
+use super::{measured, path};
 use crate::directories::state_directory;
 use crate::error::CommandError;
 use crate::output::format;

@@ -7,7 +7,8 @@ use carrack_doctor::{Finding, HostSide, Severity, Situation, Wish};
 use carrack_engine::Context;
 use carrack_service::model::EndpointCheck;
 
-use super::{Diagnosis, DoctorRequest, examine};
+use super::diagnosis::{Diagnosis, DoctorRequest};
+use super::examine::examine;
 use crate::output::hints;
 
 /// Findings that are told beside those that are always told.

@@ -18,7 +18,7 @@ use carrack_measure::disk::{self, Request};
 use carrack_measure::error::Error;
 use carrack_measure::result::value::BYTES_PER_SECOND;
 
-use super::DoctorRequest;
+use super::diagnosis::DoctorRequest;
 
 /// Each of reading and writing takes no longer.
 const STORAGE_TIME: Duration = Duration::from_secs(10);

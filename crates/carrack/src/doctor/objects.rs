@@ -3,7 +3,7 @@
 use carrack_doctor::{Finding, Fix};
 use serde_json::{Value, json};
 
-use super::Diagnosis;
+use super::diagnosis::Diagnosis;
 
 /// The fields of a finding.
 pub fn finding(finding: &Finding, diagnosis: &Diagnosis) -> Value {

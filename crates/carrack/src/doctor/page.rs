@@ -2,7 +2,8 @@
 
 use carrack_doctor::{Finding, Severity};
 
-use super::{Diagnosis, terminal};
+use super::diagnosis::Diagnosis;
+use super::terminal;
 use crate::output::plot::html::{escape, name};
 use crate::output::plot::page::Page;
 

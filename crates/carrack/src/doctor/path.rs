@@ -10,7 +10,7 @@ use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
 use carrack_doctor::{Situation, Way};
 use carrack_engine::Context;
 
-use super::DoctorRequest;
+use super::diagnosis::DoctorRequest;
 use crate::bench::moved::{Moved, watch_until};
 use crate::bench::net::path;
 

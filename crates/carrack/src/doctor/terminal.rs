@@ -3,7 +3,7 @@
 use carrack_core::path::drives_terminal;
 use carrack_doctor::{Finding, Severity};
 
-use super::Diagnosis;
+use super::diagnosis::Diagnosis;
 use crate::output::format::counted;
 
 /// Columns of the lines that are wrapped: as many as every terminal has.

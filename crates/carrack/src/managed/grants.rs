@@ -12,18 +12,16 @@ use std::time::{Duration, Instant};
 use carrack_core::credential::{Credential, Shown, Token, TokenSource};
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::grant::Right;
-use carrack_core::location::{Location, NodeAddress, SshHost};
+use carrack_core::location::{Location, NodeAddress, encode_path};
 use carrack_core::path::display_bytes;
 use carrack_core::request::{EndOptions, Reach};
 use carrack_engine::files::Files;
 use carrack_engine::{Context, system_failure, threads};
 use carrack_service::client::{Call, Target, segment};
-use carrack_service::model::{MadeGrant, NewGrant, TaskLocation, Verb};
+use carrack_service::model::{MadeGrant, NewGrant, Verb};
 
 use super::service::Service;
 use crate::cli::flags::Flags;
-use crate::cli::location::{decode_percent, parse_location};
-use crate::cli::task_location::encode;
 use crate::error::CommandError;
 
 /// How long a grant is asked for. So long does one go on at a node that nobody tells of a revocation.
@@ -67,7 +65,7 @@ impl<'a> Grants<'a> {
         let wanted = |rights: &[&[Right]]| WantedGrant {
             name: name.to_owned(),
             place: format!("@{name}:{}", display_bytes(path)),
-            path: encode(path),
+            path: encode_path(path),
             verbs: rights.concat().into_iter().map(verb).collect(),
         };
         let mut wanted_all = wanted(&[rights, wishes]);
@@ -142,7 +140,10 @@ fn ask(service: &Service, wanted: &WantedGrant) -> Result<(Location, Option<Toke
         CommandError::from(Failure::new(ErrorCode::Other, Side::Command, why))
     };
     let token = made.token.map(|token| Token::new(token.reveal().as_bytes())).transpose().map_err(strange)?;
-    let mut location = parse_made(&made.location).map_err(strange)?;
+    let mut location = Location::parse_document(&made.location).map_err(strange)?;
+    if !matches!(location, Location::Node { .. } | Location::Ssh { .. }) {
+        return Err(strange("it names neither a node nor a host".to_owned()));
+    }
     // The service does not know under which name it is reached.
     if let (true, Target::Tls { host, .. }, Location::Node { node, .. }) =
         (made.at_service, service.target(), &mut location)
@@ -150,18 +151,6 @@ fn ask(service: &Service, wanted: &WantedGrant) -> Result<(Location, Option<Toke
         node.host.clone_from(host);
     }
     Ok((location, token))
-}
-
-fn parse_made(text: &str) -> Result<Location, String> {
-    if text.starts_with("carrack://") {
-        return parse_location(text.as_bytes());
-    }
-    match TaskLocation::parse(text)? {
-        TaskLocation::Ssh { user, host, path } => {
-            Ok(Location::Ssh { host: SshHost { user, host }, path: decode_percent(path.as_bytes())? })
-        }
-        _ => Err("it names neither a node nor a host".to_owned()),
-    }
 }
 
 /// What opens one endpoint for one command.

@@ -9,8 +9,6 @@ use serde::Deserialize;
 use super::service::Service;
 use crate::error::CommandError;
 
-/// Characters of a whole one.
-const WHOLE: usize = 36;
 /// Fewer are a slip: a number that was meant for something else.
 const LEAST: usize = 8;
 
@@ -31,6 +29,14 @@ impl Identified {
             Self::Task => "task",
             Self::Timer => "timer",
             Self::Token => "token",
+        }
+    }
+
+    /// Characters of a whole one.
+    fn whole(self) -> usize {
+        match self {
+            Self::Task | Self::Timer => 36,
+            Self::Token => 16,
         }
     }
 
@@ -57,7 +63,7 @@ pub fn identifier(service: &Service, of: Identified, word: &std::ffi::OsStr) -> 
     let name = of.name();
     let text = word.to_str().filter(|text| !text.is_empty());
     let text = text.ok_or_else(|| CommandError::usage(format!("a {name} is named by its identifier")))?;
-    if text.len() >= WHOLE {
+    if text.len() >= of.whole() {
         return Ok(text.to_owned());
     }
     if text.len() < LEAST {
@@ -84,7 +90,7 @@ pub fn identifier(service: &Service, of: Identified, word: &std::ffi::OsStr) -> 
     match &found[..] {
         [one] => Ok(one.clone()),
         [] => {
-            let why = format!("no {name} has an identifier that begins with {}", quoted(text));
+            let why = format!("there is no such {name}: none has an identifier that begins with {}", quoted(text));
             Err(Failure::new(ErrorCode::NotFound, Side::Command, why).into())
         }
         [first, second, ..] => {

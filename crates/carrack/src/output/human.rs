@@ -16,7 +16,8 @@ use carrack_core::words::shell_word;
 use data_encoding::HEXLOWER;
 
 use super::format::{self, count, counted};
-use super::{CopyTarget, hints};
+use super::hints;
+use super::options::CopyTarget;
 use crate::error::CommandError;
 
 /// The lines that an event is worth; `verbose` is how often `-v` was given.
@@ -400,6 +401,8 @@ fn unkept_kind(kind: AttributeKind, items: u64) -> String {
         AttributeKind::ACL => counted(items, "ACL", "ACLs"),
         AttributeKind::CAPABILITIES => of("capabilities"),
         AttributeKind::EXTENDED => of("extended attributes"),
+        AttributeKind::SYMBOLIC_LINK => counted(items, "symbolic link", "symbolic links"),
+        AttributeKind::DIRECTORY => counted(items, "directory", "directories"),
         // Only a newer program has a name for it.
         other => of(&format!("attributes of {other}")),
     }

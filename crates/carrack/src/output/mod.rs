@@ -14,6 +14,7 @@ pub mod json;
 pub mod lines;
 mod log;
 pub mod manifest;
+mod options;
 pub mod part_file;
 #[cfg(feature = "terminal")]
 pub mod plot;
@@ -27,9 +28,8 @@ pub mod timeline;
 
 use carrack_sys::sync::lock;
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
-use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{Event, Outcome, Report};
 
@@ -39,64 +39,9 @@ use failed_list::FailedList;
 use lines::Lines;
 use log::Log;
 use manifest::Manifest;
-pub use screen::BarChoice;
+pub use options::{BarChoice, CopyTarget, OutputOptions, TimelineOptions};
 use screen::Screen;
 use timeline::write::TimelineFile;
-
-/// How a copy shall say what happens.
-#[derive(Clone, Debug)]
-pub struct OutputOptions {
-    /// How often `-v` was given.
-    pub verbose: u8,
-    /// Show nothing but errors.
-    pub quiet: bool,
-    /// JSON on standard output.
-    pub json: bool,
-    /// Where to append what is said.
-    pub log_file: Option<Vec<u8>>,
-    /// Where to write digests; `-` is standard output.
-    pub manifest: Option<Vec<u8>>,
-    /// Where to write the paths of the items that failed.
-    pub failed_list: Option<Vec<u8>>,
-    /// Where to write what both ends measure.
-    pub timeline: Option<TimelineOptions>,
-    /// Bar or not.
-    pub bar: BarChoice,
-    /// Between two progress lines, in JSON and where there is no bar. Zero: none.
-    pub stats: Duration,
-    /// Nothing is moved: the report is of a plan.
-    pub dry_run: bool,
-    /// Where the copy goes, as the user named it.
-    pub destination: CopyTarget,
-}
-
-/// Where a copy goes.
-#[derive(Clone, Debug, Default)]
-pub enum CopyTarget {
-    /// To standard output: the exit code is that of the one file.
-    Stdout,
-    /// To a place with paths.
-    Place(Location),
-    /// To something that no verb names by a path.
-    #[default]
-    Other,
-}
-
-/// A timeline to be written.
-#[derive(Clone, Debug)]
-pub struct TimelineOptions {
-    /// To which file.
-    pub path: Vec<u8>,
-    /// What the copy was asked for, for the first line.
-    pub asked: serde_json::Value,
-}
-
-impl OutputOptions {
-    /// Whether somebody wants to hear of every item, not only of failed ones.
-    pub fn wants_items(&self) -> bool {
-        self.verbose > 0 || self.json || self.manifest.is_some()
-    }
-}
 
 /// Everything that listens to one copy.
 pub struct Output {
@@ -333,7 +278,7 @@ pub fn error(error: &CommandError, as_json: bool) {
 
 /// A line on standard error.
 pub fn say(line: &str) {
-    stream::say(&format!("{line}\n"));
+    stream::say_line(line);
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use carrack_core::report::{
     Counts, ErrorCode, Failure, FileDigests, ItemFailure, ItemKind, ItemReport, Progress, Side,
 };
 
+use std::time::Duration;
+
 use super::*;
 
 fn options(directory: &Path) -> OutputOptions {

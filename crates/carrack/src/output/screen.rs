@@ -11,19 +11,9 @@ use std::time::{Duration, Instant};
 
 use carrack_core::report::Progress;
 
-use super::{format, human};
+use super::options::BarChoice;
+use super::{format, human, stream};
 use bar::Bar;
-
-/// Whether a bar is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BarChoice {
-    /// On a terminal that can draw one; elsewhere lines.
-    Terminal,
-    /// A bar wherever standard error leads.
-    Always,
-    /// Neither bar nor lines.
-    Never,
-}
 
 /// The rate shown is over this long: shorter flickers, longer hides a stall.
 const RATE_WINDOW: Duration = Duration::from_secs(5);
@@ -77,7 +67,7 @@ impl Screen {
         if self.is_silent {
             return;
         }
-        let print = || super::say(line);
+        let print = || stream::say_line(line);
         match &self.kind {
             ProgressDisplay::Bar(bar) => bar.suspend(print),
             ProgressDisplay::Lines { .. } | ProgressDisplay::Still => print(),

@@ -89,6 +89,11 @@ pub fn not_written(error: &io::Error) -> CommandError {
     CommandError::from(Failure::new(code, Side::Command, message))
 }
 
+/// A line on standard error.
+pub fn say_line(line: &str) {
+    say(&format!("{line}\n"));
+}
+
 /// Writes to standard error. That it cannot be written is no error of its own: there is nobody left to tell, and the
 /// exit code tells as much.
 pub fn say(text: &str) {

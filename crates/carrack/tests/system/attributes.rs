@@ -11,7 +11,6 @@ use std::time::Instant;
 use carrack_core::attributes::{Attribute, AttributeKind, OtherAttributes};
 use carrack_core::location::Location;
 use carrack_core::request::{CopyOptions, CopyRequest};
-use carrack_engine::stores::memory::Memory;
 use carrack_engine::testing::agent::{self, Agent, DataPort, Environment};
 use carrack_engine::testing::net::mux::MuxWriter;
 use carrack_engine::testing::net::opening::{OpenedConnection, ProtocolOpening, open};
@@ -19,6 +18,7 @@ use carrack_engine::testing::net::socket::Socket;
 use carrack_engine::testing::net::tls::{ALPN_CONTROL, Key};
 use carrack_engine::testing::net::tls_duplex;
 use carrack_engine::{Context, Copy, Place, Stores};
+use carrack_faults::stores::memory::Memory;
 use data_encoding::HEXLOWER;
 
 use crate::destination::give;

@@ -7,7 +7,6 @@ mod places;
 use carrack_core::options::RateBound;
 use carrack_service::journal::{EndKind, Record};
 use carrack_service::model::{ItemState, TaskKind};
-use carrack_service::worker::EndOrder;
 
 use crate::support::node::Node;
 use crate::support::tasks::{Tasks, pair};
@@ -226,8 +225,8 @@ fn worker_writes_and_shows_no_secret() {
     let why = gone.why.unwrap();
     assert!(gone.end.is_none() && !why.contains("core dumped"), "{why}");
     // A refusal by the node names no token, either.
-    if let Some(EndOrder::Node { credentials, .. }) = &mut order.pairs[0].destination {
-        credentials.token = Some(carrack_service::worker::Secret::new(format!("{}-no-more", Node::TOKEN)));
+    if let Some(end) = &mut order.pairs[0].destination {
+        end.credentials.token = Some(carrack_service::worker::Secret::new(format!("{}-no-more", Node::TOKEN)));
     }
     order.fence = 2;
     assert_eq!(tasks.run(&order).ended().failure.as_ref().unwrap().code, "authentication-failed");

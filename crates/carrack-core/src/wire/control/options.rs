@@ -3,7 +3,7 @@
 
 use super::raw;
 use crate::limits;
-use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, MainDigest, Verify};
+use crate::request::{CongestionControl, CopyOptions, Digests, Durability, Encrypt, Existing, MainDigest, Verify};
 use crate::wire::{ProtocolError, Version};
 
 /// Options of a transfer, checked.
@@ -29,6 +29,24 @@ pub struct TransferOptions {
     pub durability: Durability,
     /// A source may grow while it is copied.
     pub allow_growing: bool,
+}
+
+impl TransferOptions {
+    /// What both ends must agree on for a copy that is asked for so. `verify` is what the receiver does.
+    pub fn of(options: &CopyOptions, verify: Verify, block_bytes: u32, version: Version) -> Self {
+        Self {
+            block_bytes,
+            digests: options.digest,
+            verify,
+            existing: options.existing,
+            rate_limit: options.rate_limit,
+            congestion: options.congestion,
+            item_events: options.item_events,
+            version,
+            durability: options.durability,
+            allow_growing: options.allow_growing,
+        }
+    }
 }
 
 impl From<TransferOptions> for raw::Options {

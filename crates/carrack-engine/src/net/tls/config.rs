@@ -5,16 +5,13 @@ use std::io;
 use std::sync::Arc;
 
 use aws_lc_rs::signature::Ed25519KeyPair;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs as provider, verify_tls13_signature_with_raw_key};
-use rustls::pki_types::{
-    CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime,
-};
+use rustls::crypto::{CryptoProvider, aws_lc_rs as provider};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::server::AlwaysResolvesServerRawPublicKeys;
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
+use rustls::{ClientConfig, ServerConfig};
 
-use crate::sync::lock;
+use super::pinned::{PinnedKey, RawKey};
 
 /// The key pair that a listener shows.
 #[derive(Clone)]
@@ -71,62 +68,6 @@ pub(super) fn crypto_provider() -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider { cipher_suites: suites, ..provider::default_provider() })
 }
 
-/// Accepts exactly one key.
-#[derive(Debug)]
-pub(super) struct PinnedKey {
-    pin: Option<[u8; 32]>,
-    pub(super) seen: std::sync::Mutex<Option<[u8; 32]>>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for PinnedKey {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let mut shown = [0; 32];
-        shown.copy_from_slice(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, end_entity).as_ref());
-        *lock(&self.seen) = Some(shown);
-        match self.pin {
-            Some(pin) if pin != shown => {
-                Err(rustls::Error::InvalidCertificate(rustls::CertificateError::ApplicationVerificationFailure))
-            }
-            _ => Ok(ServerCertVerified::assertion()),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(rustls::Error::General("TLS 1.2 is not spoken".into()))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let key = SubjectPublicKeyInfoDer::from(cert.as_ref());
-        verify_tls13_signature_with_raw_key(message, &key, signature, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
-
-    fn requires_raw_public_keys(&self) -> bool {
-        true
-    }
-}
-
 /// How the connecting side is configured.
 ///
 /// # Errors
@@ -136,14 +77,14 @@ pub fn client_config(pin: Option<[u8; 32]>, alpn: &[&[u8]]) -> io::Result<Client
     pinning(pin, alpn).map(|(config, _)| config)
 }
 
-pub(super) fn pinning(pin: Option<[u8; 32]>, alpn: &[&[u8]]) -> io::Result<(ClientConfig, Arc<PinnedKey>)> {
+pub(super) fn pinning(pin: Option<[u8; 32]>, alpn: &[&[u8]]) -> io::Result<(ClientConfig, Arc<PinnedKey<RawKey>>)> {
     let provider = crypto_provider();
-    let verifier = Arc::new(PinnedKey { pin, seen: std::sync::Mutex::new(None), provider: Arc::clone(&provider) });
+    let verifier = PinnedKey::<RawKey>::new(pin, Arc::clone(&provider));
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(io::Error::other)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::clone(&verifier) as Arc<dyn ServerCertVerifier>)
+        .with_custom_certificate_verifier(Arc::<PinnedKey<RawKey>>::clone(&verifier))
         .with_no_client_auth();
     config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
     config.enable_sni = false;

@@ -51,9 +51,16 @@ impl Stores {
     /// The store that a location is in, if it is in one.
     ///
     /// # Errors
-    /// When nobody has given a store this name.
+    /// When nobody has given a store this name; for a path at an endpoint, which only its service knows.
     pub fn of(&self, location: &Location) -> Result<Option<Place>, Failure> {
-        let Location::Store { scheme, .. } = location else { return Ok(None) };
+        let scheme = match location {
+            Location::Store { scheme, .. } => scheme,
+            Location::Endpoint { .. } => {
+                let why = format!("only a service knows where {location} is");
+                return Err(failure(ErrorCode::Unsupported, Side::Command, why));
+            }
+            _ => return Ok(None),
+        };
         let store = self.0.get(scheme).ok_or_else(|| {
             failure(ErrorCode::Unsupported, Side::Command, format!("there is no store of the name {scheme}"))
         })?;

@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use carrack_core::attributes::{Attributes, OtherAttributes};
+use carrack_core::attributes::{AttributeKind, Attributes, OtherAttributes};
 use carrack_core::ids::BundleId;
 use carrack_core::limits;
-use carrack_core::report::{Failure, FileDigests};
+use carrack_core::report::{Failure, FileDigests, UnkeptAttributes};
 use carrack_core::request::Verify;
 use carrack_core::timeline::Work;
 use carrack_core::transfer::Fingerprint;
@@ -91,8 +91,12 @@ impl ReceiveStream<'_> {
                 // Counted also where it is not made: the attributes come for each that was sent.
                 self.run.directories_unset.fetch_add(1, Ordering::Relaxed);
                 let make = || stages.wait_briefly(Work::Create, || destination.make_directory(path));
-                let made = if keep { make() } else { Ok(()) };
+                let made = if keep && self.run.properties.directories { make() } else { Ok(()) };
                 made.map(|()| Stored::Done)
+            }
+            EntryKind::Symlink if keep && self.run.properties.keeps && !self.run.properties.links => {
+                self.run.leave_out(path, AttributeKind::SYMBOLIC_LINK);
+                Ok(Stored::Kept)
             }
             EntryKind::Symlink if keep => {
                 if self.run.waits(staged) {
@@ -216,6 +220,11 @@ impl ReceiveRun {
         let write = || self.destination.write_small(small, &self.writing, content);
         let is_measured = content.len() <= MEASURED_BYTES;
         self.creating.call(|job| if is_measured { job.measure(|_| write()) } else { write() })
+    }
+
+    /// Counts an item of a kind that the store does not have.
+    pub(super) fn leave_out(&self, path: &[u8], kind: AttributeKind) {
+        UnkeptAttributes::note(&mut lock(&self.left_out), || path.to_vec(), [kind]);
     }
 
     fn write_link(&self, small: &SmallFile<'_>, target: &[u8]) -> Result<Stored, Failure> {

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, mpsc};
 use std::time::Instant;
 
+use carrack_core::attributes::AttributeKind;
 use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::report::{ErrorCode, Failure, FileDigests};
 use carrack_core::timeline::Work;
@@ -84,6 +85,11 @@ impl ReceiveRun {
                 let list =
                     list.into_iter().map(|DirectoryAttributes { path, attributes }| NewDirectory { path, attributes });
                 let list: Vec<NewDirectory> = list.collect();
+                let properties = &self.properties;
+                if properties.keeps && !properties.directories {
+                    let below = list.iter().filter(|directory| !directory.path.is_empty());
+                    below.for_each(|directory| self.leave_out(&directory.path, AttributeKind::DIRECTORY));
+                }
                 let apply = || self.destination.apply_directories(&list);
                 let failures = self.driver.stages.aside(Work::Publish, apply);
                 self.driver.tell(|machine| machine.handle_directories_applied(Instant::now(), failures));

@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::limits;
-use carrack_core::report::{Failure, Side};
+use carrack_core::report::{Failure, Side, UnkeptAttributes};
 use carrack_core::request::Verify;
 use carrack_core::timeline::{Queue, QueueFill, Sample, StartStep};
 use carrack_core::transfer::machine::Machine;
@@ -57,6 +57,8 @@ pub struct ReceiveRun {
     expected: Expected,
     /// Directories that came, and whose attributes have not come.
     directories_unset: AtomicUsize,
+    /// Items of kinds that the store does not have.
+    left_out: Mutex<Option<UnkeptAttributes>>,
     /// Open part files by item: several streams write blocks of one.
     parts: Mutex<HashMap<ItemId, Arc<dyn Part>>>,
     /// Item and index of blocks that the marker claims from an earlier session.
@@ -114,6 +116,7 @@ impl ReceiveRun {
             writing: write_options(&options),
             expected,
             directories_unset: AtomicUsize::new(0),
+            left_out: Mutex::default(),
             parts: Mutex::default(),
             claimed: Mutex::default(),
             parts_max: open_parts_max(),
@@ -280,7 +283,8 @@ impl ReceiveRun {
 }
 
 /// An offer, as stores take it.
-fn new_file(offer: &Offer) -> NewFile<'_> {
+fn new_file<'a>(offer: &'a Offer, properties: &Properties) -> NewFile<'a> {
     let Offer { item: _, path, size, attributes, sparse, fingerprint } = offer;
-    NewFile { path, size: *size, attributes: attributes.clone(), sparse: *sparse, fingerprint: *fingerprint }
+    let sparse = *sparse && properties.sparse;
+    NewFile { path, size: *size, attributes: attributes.clone(), sparse, fingerprint: *fingerprint }
 }

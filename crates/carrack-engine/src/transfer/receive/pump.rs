@@ -97,7 +97,7 @@ impl ReceiveRun {
     }
 
     fn begin_file(&self, offer: &Offer, believe: bool) -> Result<Opening, Failure> {
-        let begin = || self.destination.begin(&new_file(offer), &self.writing, believe);
+        let begin = || self.destination.begin(&new_file(offer, &self.properties), &self.writing, believe);
         self.driver.stages.aside(Work::Begin, begin)
     }
 
@@ -183,7 +183,13 @@ impl ReceiveRun {
     /// The last word to the command.
     pub(super) fn tell_ended(&self, outcome: Result<(), Failure>) {
         let blocks_rotten = self.driver.lock().blocks_rotten();
-        let unkept = self.destination.unkept();
+        let mut unkept = self.destination.unkept();
+        if let Some(left_out) = lock(&self.left_out).take() {
+            match &mut unkept.attributes {
+                Some(told) => told.add(left_out),
+                None => unkept.attributes = Some(left_out),
+            }
+        }
         // What lies in memory was not read back from storage, and the report must not say that it was.
         let in_memory = if self.driver.options.verify == Verify::Disk { self.destination.files_in_memory() } else { 0 };
         (self.driver.voice.command)(Tell::Ended(Box::new(Ended {

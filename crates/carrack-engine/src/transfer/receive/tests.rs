@@ -18,6 +18,7 @@ use crate::data::hasher::BlockHasher;
 use crate::error::failure;
 use crate::storage::posix::tree::{OpenedPart, Tree};
 use crate::storage::properties::MarkerRequest;
+use crate::storage::properties::Properties;
 use crate::transfer::tests::options;
 
 const BLOCK: usize = 1 << 20;
@@ -54,7 +55,9 @@ fn markers(directory: &Path) -> usize {
 
 /// Writes a block of a part file and has the marker claim it.
 fn write_block(tree: &Tree) {
-    let OpenedPart::Fresh(part) = tree.open_part(&new_file(&offer()), &write_options(&options()), true).unwrap() else {
+    let OpenedPart::Fresh(part) =
+        tree.open_part(&new_file(&offer(), &Properties::FILES), &write_options(&options()), true).unwrap()
+    else {
         panic!("not fresh")
     };
     let content = vec![3; BLOCK];
@@ -95,7 +98,7 @@ fn marker_stays_locked_until_the_last_thread_has_left_storage() {
     let next = session(directory.path());
     assert_eq!(markers(directory.path()), 2);
     assert!(matches!(
-        next.open_part(&new_file(&offer()), &write_options(&options()), true).unwrap(),
+        next.open_part(&new_file(&offer(), &Properties::FILES), &write_options(&options()), true).unwrap(),
         OpenedPart::Fresh(_)
     ));
     next.finish(false);
@@ -106,7 +109,7 @@ fn marker_stays_locked_until_the_last_thread_has_left_storage() {
     let last = session(directory.path());
     assert_eq!(markers(directory.path()), 1);
     assert!(matches!(
-        last.open_part(&new_file(&offer()), &write_options(&options()), true).unwrap(),
+        last.open_part(&new_file(&offer(), &Properties::FILES), &write_options(&options()), true).unwrap(),
         OpenedPart::Resumed { .. }
     ));
 }

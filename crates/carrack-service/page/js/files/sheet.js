@@ -9,18 +9,21 @@ import { clash, pairsOf, pathsOf } from "./actions.js";
 
 /** @typedef {import("./actions.js").Targets} Targets */
 /** @typedef {import("./names.js").Place} Place */
-/**
- * @typedef {object} Option
- * @property {string} name @property {"options"|"task"} at @property {string} label @property {string} help @property {string} kind
- * @property {{value: string, meaning: string}[]} [choices] @property {number} [minimum] @property {number} [maximum]
- * @property {any} [default] @property {string[]} [kinds]
- */
-/** @typedef {{groups: {title: string, options: Option[]}[]}} OptionTable */
+/** @typedef {import("../types.js").Option} Option */
+/** @typedef {import("../types.js").OptionTable} OptionTable */
 
 /** @type {Promise<OptionTable>|null} */
 let table = null;
 /** The options that the service has. @returns {Promise<OptionTable>} */
 export const optionTable = () => table ??= call("GET", "/options/task").catch((error) => { table = null; throw error; });
+
+/** The same in a view: null until they are read. */
+export function useOptions() {
+  const [known, setKnown] = useState(/** @type {OptionTable|null} */ (null));
+  const [problem, setProblem] = useState(/** @type {any} */ (null));
+  useEffect(() => { optionTable().then(setKnown, setProblem); }, []);
+  return { known, problem };
+}
 
 const UNITS = "KMGTPE";
 /** A number of bytes as people write it, 64M or 100 MB; NaN: it is none. @param {string} text */
@@ -150,7 +153,7 @@ function scheduleOf(form) {
  */
 export function TaskSheet({ kind, targets, to, close, done }) {
   const [id] = useState(() => crypto.randomUUID());
-  const [known, setKnown] = useState(/** @type {OptionTable|null} */ (null));
+  const { known, problem: unread } = useOptions();
   const [paths, setPaths] = useState(/** @type {string[]|null} */ (null));
   const [chosen, setChosen] = useState(targets);
   const [fault, setFault] = useState(/** @type {any} */ (null));
@@ -159,7 +162,6 @@ export function TaskSheet({ kind, targets, to, close, done }) {
   const [said, setSaid] = useState(/** @type {{task: Record<string, any>, options: Record<string, any>}} */ ({ task: {}, options: {} }));
   const [preview, setPreview] = useState(/** @type {any} */ (null));
   const form = useRef(/** @type {HTMLFormElement|null} */ (null));
-  useEffect(() => { optionTable().then(setKnown, setFault); }, []);
   useEffect(() => { setFault(null); pathsOf(chosen, kind === "delete").then(setPaths, setFault); }, [chosen]);
   const [size, setSize] = useState(/** @type {{bytes: number, items: number}|null} */ (null));
   const why = into && clash(chosen, into);
@@ -194,7 +196,7 @@ export function TaskSheet({ kind, targets, to, close, done }) {
       ${kind === "delete" && html`<p>It cannot be taken back.</p>`}${kind === "move" && html`<p>Each source is deleted once its copy is verified and durable.</p>`}
       ${preview && !preview.problem && kind !== "delete" && (size ? html`<${Expected} of=${preview} />` : html`<p class="quiet">How long it takes is told once the sources are counted.</p>`)}</section>
     ${why && html`<p class="notice warn" role="alert">${why}</p>`}
-    <${Trouble} problem=${start.problem ?? preview?.problem ?? fault} />
+    <${Trouble} problem=${start.problem ?? preview?.problem ?? unread ?? fault} />
     ${fault?.code === "too-many" && kind !== "delete" && html`<p><button type="button" onClick=${() => setChosen({ ...chosen, all: true, whole: true })}>${verb} the whole folder, hidden entries too</button></p>`}
     ${known && html`<${OptionFields} known=${known} kind=${kind} />`}
     ${kind !== "delete" && html`<details><summary>When</summary><div class="two"><label class="field"><span>Run</span><select name="when" value=${when} onChange=${(/** @type {Event} */ event) => setWhen(/** @type {HTMLSelectElement} */ (event.currentTarget).value)}>${TIMES.map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select></label>
@@ -202,7 +204,7 @@ export function TaskSheet({ kind, targets, to, close, done }) {
       ${when === "every" && html`<label class="field"><span>Hours</span><input name="hours" type="number" min="0.1" step="any" defaultValue="24" required /></label>`}
       ${when === "cron" && html`<label class="field"><span>Cron line</span><input name="cron" class="mono" required placeholder="30 2 * * *" /><small class="help">minute, hour, day, month, weekday</small></label>
         <label class="field"><span>Time zone</span><input name="zone" defaultValue=${Intl.DateTimeFormat().resolvedOptions().timeZone} /></label>`}</div></details>`}
-    ${task && task.pairs && task.pairs.length <= 50 && html`<details><summary>The same at the command line</summary><${Command} line=${submitLine(task)} /></details>`}
+    ${known && task && task.pairs && task.pairs.length <= 50 && html`<details><summary>The same at the command line</summary><${Command} line=${submitLine(known, task)} /></details>`}
     <div class="bar-of-buttons end sheet-end"><button type="button" class="plain" onClick=${close}>${kind === "delete" ? "Keep" : "Close"}</button>
       <button class=${kind === "delete" ? "danger" : "main"} disabled=${start.busy || !task || Boolean(why) || paths?.length === 0}>${start.busy ? "Starting…" : when === "now" || kind === "delete" ? act : "Make timer"}</button></div></form><//>`;
 }

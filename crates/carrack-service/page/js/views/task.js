@@ -7,7 +7,7 @@ import { between, bytes, count, duration, percentText, plural, range, rate, titl
 import { Plot } from "../plot.js";
 import { submitLine } from "../command.js";
 import { Submit } from "../submit.js";
-import { Begins } from "../files/sheet.js";
+import { Begins, useOptions } from "../files/sheet.js";
 import { share, tone } from "./tasks.js";
 import { Failures, Items } from "./items.js";
 
@@ -36,6 +36,7 @@ export function TaskView({ id, known, go }) {
 /** @param {{task: Task, put: (task: Task) => void, events: CarrackEvent[], eventsComplete: boolean, problem: any,
  *   known: import("../types.js").Whoami, go: (to: string) => void}} props */
 function Shown({ task, put, events, eventsComplete, problem, known, go }) {
+  const { known: options } = useOptions();
   const { progress, request } = task, ended = Boolean(task.ended);
   const done = share(task), failed = progress.items_failed ?? 0;
   const revision = `${task.state} ${ended}`;
@@ -65,7 +66,7 @@ function Shown({ task, put, events, eventsComplete, problem, known, go }) {
     <div class="columns"><${Events} events=${events} complete=${eventsComplete} /><${Facts} task=${task} /></div>
     <${Items} id=${task.id} revision=${revision} />
     <section class="sheet" aria-label="At the command line"><div class="part-head"><h2>The same at the command line</h2></div><div class="pad stack">
-      <${Command} line=${submitLine(request)} /><${Command} line=${`carrack task watch ${task.id}`} /></div></section>`;
+      ${options && html`<${Command} line=${submitLine(options, request)} />`}<${Command} line=${`carrack task watch ${task.id}`} /></div></section>`;
 }
 
 /** What was expected of a task, beside what it took. @param {{task: Task}} props */

@@ -5,7 +5,8 @@ import { useLive } from "../store.js";
 import { Command, Confirm, Dialog, Empty, Name, Search, State, Time, Trouble, useAction } from "../parts.js";
 import { between, bytes, count, duration, plural, rate, shown } from "../format.js";
 import { timerLine } from "../command.js";
-import { TaskFields, taskOf, useOptions } from "../submit.js";
+import { useOptions } from "../files/sheet.js";
+import { TaskFields, taskOf } from "../submit.js";
 
 /** @param {any} schedule */
 const rule = (schedule) => schedule.cron ? `${schedule.cron}${schedule.zone ? ` (${schedule.zone})` : ""}`
@@ -50,6 +51,7 @@ const OVERLAPS = { skip: "the run is left out", wait: "the run comes when the ta
 
 /** One timer: its schedule, its task, and what its runs became. @param {{timer: any}} props */
 function One({ timer }) {
+  const { known: options } = useOptions();
   const tasks = useLive((signal) => call("GET", "/tasks", { query: { timer: timer.id, limit: 100 }, signal }), [timer.id], (event) => event.kind !== "progress" && event.task != null);
   const rows = /** @type {import("../types.js").Task[]} */ (tasks.value?.items ?? []), { schedule } = timer;
   return html`<div class="columns"><section class="sheet" aria-label="Schedule"><div class="part-head"><h2>Schedule</h2></div><dl class="facts pad">
@@ -62,7 +64,7 @@ function One({ timer }) {
       <${Trouble} problem=${tasks.problem} again=${tasks.again} />
       ${rows.length === 0 ? html`<p class="pad quiet">${tasks.loading ? "Loading…" : "It has not run yet."}</p>` : html`<div class="scroll-x" tabindex="0" role="region" aria-label="Table of runs"><table class="plain-table"><thead><tr><th scope="col">State</th><th scope="col">Submitted</th><th scope="col">Took</th><th scope="col" class="num">Items</th><th scope="col" class="num">Moved</th><th scope="col" class="num">Mean rate</th><th scope="col"><span class="hidden-text">Actions</span></th></tr></thead><tbody>
       ${rows.map((task) => html`<tr key=${task.id}><td><${State} state=${task.state} /></td><td><${Time} at=${task.submitted} /></td><td class="nowrap">${task.ended && task.started ? between(task.started, task.ended) : "–"}</td><td class="num">${count(task.progress.items_done)}</td><td class="num">${bytes(task.progress.bytes_moved)}</td><td class="num">${task.progress.rates?.all ? rate(task.progress.rates.all) : "–"}</td><td><a href=${`#/tasks/${task.id}`} aria-label=${`Show the task of ${task.submitted}`}>show</a></td></tr>`)}</tbody></table></div>`}</section>
-    <section class="sheet" aria-label="At the command line"><div class="part-head"><h2>The same at the command line</h2></div><div class="pad"><${Command} line=${timerLine(schedule, { label: timer.label, ...timer.task })} /></div></section>`;
+    <section class="sheet" aria-label="At the command line"><div class="part-head"><h2>The same at the command line</h2></div><div class="pad">${options && html`<${Command} line=${timerLine(options, schedule, { label: timer.label, ...timer.task })} />`}</div></section>`;
 }
 
 /** @param {{endpoints: string[], close: () => void, done: () => void}} props */
@@ -83,7 +85,7 @@ function NewTimer({ endpoints, close, done }) {
     const form = /** @type {HTMLFormElement} */ (event.currentTarget);
     // A time that is half typed is none yet.
     taskOf(form, known);
-    if (form.checkValidity()) { const { schedule, task } = read(form); setLine(timerLine(schedule, task)); } else setLine("");
+    if (known && form.checkValidity()) { const { schedule, task } = read(form); setLine(timerLine(known, schedule, task)); } else setLine("");
   };
   return html`<${Dialog} title="New timer" close=${close}><form onInput=${typed} onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void add.go(event.currentTarget); }}><h2>New timer</h2>
     <div class="two"><label class="field"><span>When</span><select value=${by} onChange=${(/** @type {Event} */ event) => setBy(/** @type {HTMLSelectElement} */ (event.currentTarget).value)}><option value="cron">by a cron line</option><option value="every">every so often</option><option value="once">once</option></select></label>

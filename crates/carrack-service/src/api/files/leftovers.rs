@@ -1,5 +1,6 @@
 //! Routes of what a task has left at its destinations: unfinished files are named, or removed.
 
+use carrack_core::location::{Location, encode_path};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::api::extract::{AnswerWithin, PathOf};
 use crate::api::problem::{ApiError, Done};
 use crate::files::Lease;
 use crate::identity::{Caller, ScopePath};
-use crate::model::{Pair, Problem, ProblemCode, Task, TaskLeftovers, TaskLocation, UnknownLeftovers, Verb};
+use crate::model::{Pair, Problem, ProblemCode, Task, TaskLeftovers, UnknownLeftovers, Verb};
 use crate::worker::EndOrder;
 use crate::worker::files::{Ask, LeftAt};
 use crate::worker::markers::PairMarker;
@@ -130,18 +131,21 @@ fn asked(api: &Api, caller: &Caller, task: &Task, markers: &[PairMarker]) -> Vec
     for (number, markers) in of_pairs {
         let pair = task.request.pairs.get(number as usize);
         let Some(Pair { destination: Some(destination), .. }) = pair else { continue };
-        match TaskLocation::parse(destination).map(EndOrder::at_location) {
-            Ok(Err((name, path))) => {
-                let place = LeftAt { destination: destination.clone(), path, markers };
+        match Location::parse_document(destination) {
+            Ok(Location::Endpoint { name, path }) => {
+                let place = LeftAt { destination: destination.clone(), path: encode_path(&path), markers };
                 at_endpoints.entry(name).or_default().push(place);
             }
             // Nothing is kept there.
-            Ok(Ok(EndOrder::Synthetic { .. })) | Err(_) => {}
-            Ok(Ok(end)) => {
+            Ok(location) if location.is_synthetic() => {}
+            Err(_) => {}
+            Ok(location) => {
                 let place = LeftAt { destination: destination.clone(), path: "/".to_owned(), markers };
                 let key = order::key_of_location(caller, destination);
                 let lease = match caller.is_admin() && !caller.is_scoped() {
-                    true => api.files.lease(&key, || Ok(order::at_location(end, &key))),
+                    true => {
+                        api.files.lease(&key, || Ok(order::at_location(EndOrder::at_location(location.clone()), &key)))
+                    }
                     false => Err(ApiError::forbidden("raw-location")),
                 };
                 asked.push(Asked { endpoint: "-".to_owned(), places: vec![place], lease });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::api::problem::Done;
+use crate::api::problem::{ApiError, Done};
 use crate::api::{Api, grants};
 use crate::clock::Moment;
 use crate::files::Key;
@@ -73,10 +73,9 @@ pub fn make(api: &Api, caller: &Caller, row: &EndpointRow, key: &Key) -> Done<Fi
         }
         _ => None,
     };
-    let mut end = EndOrder::at_endpoint(&endpoint.location, "", endpoint.read_only, token);
-    if let EndOrder::Node { far_only, .. } = &mut end {
-        // Whoever added it was let in by an admin's right, or only to other hosts.
-        *far_only = !api.is_admin(&endpoint.owner)?;
-    }
+    let root = endpoint.location.location().map_err(|why| ApiError::conflict(format!("location: {why}")))?;
+    let mut end = EndOrder::at_endpoint(root, b"", endpoint.read_only, token);
+    // Whoever added it was let in by an admin's right, or only to other hosts.
+    end.far_only = !api.is_admin(&endpoint.owner)?;
     Ok(FilesOrder { name: endpoint.name.clone(), end, within: key.within.clone(), rights: key.rights.clone() })
 }

@@ -148,6 +148,29 @@ fn grant_of_a_host_behind_ssh_is_a_place_and_no_token() {
     let made = grant(&local, "far", &wanted(&[Verb::Read], "/run%2042/")).unwrap();
     assert!(made.token.is_none());
     assert_eq!(made.location, "ssh://me@cluster/scratch/a%20b/run%2042/");
+    // A login directory is one, and a path that begins with a tilde is none.
+    for (number, (path, there)) in [
+        ("data", "/~/data"),
+        ("~", "/~"),
+        ("~/d/", "/~/d"),
+        ("~bob/d", "/~/~bob/d"),
+        ("/~bob/d", "/~bob/d"),
+        ("/~/d", "/%7E/d"),
+        ("/", ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("far{number}");
+        let mut far = endpoint(&name, &[]);
+        let location = EndpointLocation::Ssh { user: None, host: "cluster".into(), path: path.into() };
+        (far.location, far.token) = (location.clone(), None);
+        add_endpoint(&local, &far).unwrap();
+        let made = grant(&local, &name, &wanted(&[Verb::Read], "/x")).unwrap();
+        assert_eq!(made.location, format!("ssh://cluster{there}/x"), "{path}");
+        let base = location.text();
+        assert_eq!(format!("{}/x", base.trim_end_matches('/')), made.location, "tasks go elsewhere");
+    }
 }
 
 #[test]

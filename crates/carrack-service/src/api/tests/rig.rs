@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use carrack_core::tuning::Tuning;
 use carrack_engine::Stop;
-use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, NodeLog};
+use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, NodeLog, NodeRoot};
 use tempfile::TempDir;
 
 use crate::api::{self, Api, ApiHandle, Backend, Certificate, Parts, Patience, ServeConfig, TaskSize};
@@ -170,7 +170,7 @@ impl Rig {
             let root = self.directory.path().join("root");
             std::fs::create_dir_all(&root).unwrap();
             let config = NodeConfig {
-                root,
+                root: NodeRoot::Directory(root),
                 listen: "127.0.0.1:0".parse().unwrap(),
                 listener: None,
                 access: Access::Anonymous,

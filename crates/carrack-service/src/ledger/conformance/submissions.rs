@@ -1,5 +1,6 @@
 //! Rules on accepting tasks and on listing them.
 
+use carrack_core::options::AskedOptions;
 use std::collections::BTreeMap;
 use std::thread;
 
@@ -34,11 +35,11 @@ pub const RULES: &[Rule] = rules! {
 fn with_all() -> NewTask {
     NewTask {
         kind: TaskKind::Move,
-        options: TaskOptions {
+        options: TaskOptions(AskedOptions {
             streams: Some(Streams::Fixed(7)),
             only: Some(vec!["a/b".to_owned()]),
-            ..TaskOptions::default()
-        },
+            ..AskedOptions::default()
+        }),
         label: Some("Run 4: \"ψ\" 'x' %_".to_owned()),
         deadline: Some(at(500)),
         priority: Some(9),

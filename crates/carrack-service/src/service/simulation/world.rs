@@ -1,5 +1,6 @@
 //! What the service does not own: the clock, the nodes, and the workers, which outlive it.
 
+use carrack_core::location::Location;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -87,8 +88,8 @@ struct SimPair {
 
 impl SimPair {
     fn of(pair: &PairOrder) -> Self {
-        let host = |end: &EndOrder| match end {
-            EndOrder::Node { host, path, .. } => (host.clone(), Work::at(path)),
+        let host = |end: &EndOrder| match &end.location {
+            Location::Node { node, path } => (node.host.clone(), Work::at(&String::from_utf8_lossy(path))),
             _ => ("here".to_owned(), Work::default()),
         };
         let (source, work) = host(&pair.source);

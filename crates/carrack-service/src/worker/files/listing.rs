@@ -18,7 +18,7 @@ use super::rows::{BYTES_MAX, Rows};
 use super::told;
 use super::view::{Sorted, View};
 use crate::model::{FileFailure, FileWindow, ListingState, ListingStatus, SortField, Verb, text_of};
-use crate::worker::ends::decode;
+use carrack_core::location::decode_path;
 
 /// How long the answer to an opened listing waits for the directory to be read, or to fail: most are that quick.
 const OPEN_PATIENCE: Duration = Duration::from_millis(100);
@@ -294,7 +294,7 @@ impl Listing {
         let rows = self.rows();
         let found = ask.around.as_ref().map(|name| {
             // What is no escaped text means itself.
-            let bytes = decode(name, Side::Source).unwrap_or_else(|_| name.clone().into_bytes());
+            let bytes = decode_path(name.as_bytes()).unwrap_or_else(|_| name.clone().into_bytes());
             view.find(&rows, &bytes, name, ask.descending)
         });
         let limit = ask.limit;

@@ -9,7 +9,7 @@ use super::{
     VERIFIES,
 };
 use crate::bench::numbers;
-use crate::cli::size::parse_size;
+use carrack_core::size::parse_size;
 
 /// What a number is that cannot be known.
 const UNKNOWN: &str = "unknown";

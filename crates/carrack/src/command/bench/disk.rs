@@ -14,8 +14,8 @@ use super::shown::{BenchOutput, refused, with_output};
 use crate::cli::duration::parse_duration;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
-use crate::cli::size::parse_size;
 use crate::error::CommandError;
+use carrack_core::size::parse_size;
 
 const SIZE: Value<u64> = Value::new(
     "size",

@@ -10,11 +10,11 @@ use super::shown::{BenchOutput, with_plain_output};
 use crate::bench::ladder::{LadderPlace, LadderRequest, TellRow, measure};
 use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
-use crate::cli::size::parse_size;
 use crate::command::context::context;
 use crate::command::copy::options::{DATA_ADDRESS, DIGEST, ENCRYPT, LINK, PORTS, STREAMS};
 use crate::command::reach::{self, credential, reach};
 use crate::error::CommandError;
+use carrack_core::size::parse_size;
 
 const A: Positional = Positional::one("a", "A");
 const B: Positional = Positional::one("b", "B");

@@ -19,13 +19,13 @@ use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
 use crate::cli::hosts::parse_hosts;
 use crate::cli::location::parse_location;
-use crate::cli::size::parse_size;
 use crate::command::context::context;
 use crate::command::copy::options::{LINK, STREAMS};
 use crate::command::reach::{self, credential, reach};
 use crate::crowd::order::{CLIENTS_MAX, ClientWay, FILES_MAX};
 use crate::error::CommandError;
 use crate::exit;
+use carrack_core::size::parse_size;
 
 const NODE: Positional = Positional::one("node", "NODE");
 const CLIENTS: Value<u32> = Value::new("clients", "N", parse_clients, "Clients at a time [default: 10]");

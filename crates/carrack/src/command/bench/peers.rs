@@ -17,11 +17,11 @@ use crate::bench::peers::{CarrackDoes, PeersRequest, measure};
 use crate::cli::duration::parse_timeout;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
-use crate::cli::size::parse_size;
 use crate::command::context::context;
 use crate::command::copy::options::{DIGEST, ENCRYPT};
 use crate::command::reach::{self, BIND, CONNECT_TIMEOUT, NO_PUSH, REMOTE_PATH, TOKEN_FILE, credential, reach};
 use crate::error::CommandError;
+use carrack_core::size::parse_size;
 
 const A: Positional = Positional::one("a", "A");
 const B: Positional = Positional::one("b", "B");

@@ -4,10 +4,9 @@
 use std::time::Duration;
 
 use carrack_core::credential::Credential;
-use carrack_core::expected::ExpectedDigests;
 use carrack_core::limits;
-use carrack_core::location::Location;
-use carrack_core::options::{self, BlockSize, RateBound, Streams};
+use carrack_core::location::{Location, parse_host};
+use carrack_core::options::{self, AskedOptions, BlockSize, RateBound, Streams};
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
     CongestionControl, CopyOptions, CopyRequest, Digests, Durability, Encrypt, EndOptions, Existing, LinkKind, LinkSet,
@@ -19,8 +18,7 @@ use crate::cli::duration::{parse_duration, parse_timeout};
 use crate::cli::files_from::read_list;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
-use crate::cli::location::parse_host;
-use crate::cli::named::TypedLocation;
+use crate::cli::foreign::{self, FOREIGN_FLAGS};
 use crate::cli::ports::parse_ports;
 use crate::command::named::{self, Needs, VerbPlace};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
@@ -117,11 +115,6 @@ const STATS: Value<Duration> = Value::new(
     "Interval between progress lines where no bar is drawn; 0: none [default: 5s]",
 );
 
-// What people type from habit, and what is always so: directories recurse, modes and times are kept.
-const RECURSIVE: Switch = Switch::short('r', "recursive", "Always on");
-const ARCHIVE: Switch = Switch::short('a', "archive", "Always on");
-const PRESERVE: Switch = Switch::short('p', "preserve", "Always on");
-
 /// What clap knows of the verb.
 pub fn command() -> Command {
     let headed = |heading: &'static str, args: Vec<Arg>| args.into_iter().map(move |arg| arg.help_heading(heading));
@@ -136,7 +129,7 @@ pub fn command() -> Command {
         .args(reach::args())
         .args(headed("Hosts", hosts()))
         .args(headed("Output", said()))
-        .args([RECURSIVE, ARCHIVE, PRESERVE].map(|flag| flag.arg().hide(true)));
+        .args(foreign::taken(FOREIGN_FLAGS));
     reach::with_service(verb)
 }
 
@@ -153,7 +146,8 @@ fn what() -> Vec<Arg> {
     ]
 }
 
-fn how() -> Vec<Arg> {
+/// How data travels: of tasks, too.
+pub fn how() -> Vec<Arg> {
     vec![STREAMS.arg(), POLITE.arg(), BLOCK.arg(), CONGESTION.arg(), BWLIMIT.arg(), ENCRYPT.arg()]
 }
 
@@ -221,7 +215,7 @@ fn places(flags: &Flags) -> Result<(Vec<VerbPlace>, VerbPlace), CommandError> {
     let mut typed = flags.named(&LOCATIONS)?;
     let destination = match (typed.pop(), typed.is_empty()) {
         (Some(destination), false) => destination,
-        (Some(TypedLocation::Location(last)), true) => return Err(missing_location(Some(last))),
+        (Some(last), true) => return Err(missing_location(Some(last))),
         _ => return Err(missing_location(None)),
     };
     let needs = typed.into_iter().map(|source| (source, Needs::READ)).chain([(destination, Needs::WRITE)]);
@@ -294,53 +288,62 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
     if files_from.as_deref() == Some(b"-") && takes_stdin {
         return Err(CommandError::usage("the source - and --files-from - would both be read from standard input"));
     }
-    let default = CopyOptions::default();
-    let verify = flags.get(&VERIFY)?.unwrap_or(default.verify);
-    if verify == Verify::Source && takes_stdin {
+    let asked = asked_options(flags)?;
+    if asked.verify == Some(Verify::Source) && takes_stdin {
         return Err(CommandError::usage("--verify source reads the source twice, and standard input can be read once"));
     }
-    let encrypt = flags.get(&ENCRYPT)?.unwrap_or(default.encrypt);
-    let digest = copied_digests(flags, verify, encrypt)?;
+    let digest = asked.digests().map_err(refused_digests)?;
     if output.manifest.is_some() && digest.main != Some(MainDigest::Blake3) {
         let left_out = digest.main.map_or("none", MainDigest::name);
         let message = format!("--manifest needs the BLAKE3 digest of each file, which --digest {left_out} leaves out");
         return Err(CommandError::usage(message));
     }
     let reach = Reach { ports: flags.get(&PORTS)?, data_address: flags.get(&DATA_ADDRESS)?, ..reach(flags)? };
-    Ok(CopyOptions {
-        expected: ExpectedDigests::default(),
+    let default = CopyOptions::default();
+    let mut options = CopyOptions {
         dry_run: flags.has(&DRY_RUN),
-        existing: existing(flags),
-        verify,
-        digest,
-        encrypt,
-        streams: flags.get(&STREAMS)?.map_or(default.streams, Streams::fixed),
-        polite: flags.has(&POLITE),
-        block_bytes: flags.get(&BLOCK)?.map(BlockSize::bytes),
-        trace: default.trace,
-        congestion: flags.get(&CONGESTION)?,
-        rate_limit: flags.get(&BWLIMIT)?.map_or(default.rate_limit, RateBound::bytes),
         source: EndOptions { reach: reach.clone(), ..EndOptions::default() },
         destination: EndOptions { reach, ..EndOptions::default() },
         links: flags.get(&LINK)?.map_or(default.links, LinkSet::only),
         item_events: output.wants_items(),
-        durability: flags.get(&DURABLE)?.unwrap_or(default.durability),
-        allow_growing: flags.has(&ALLOW_GROWING),
         retries: flags.get(&RETRIES)?.unwrap_or(default.retries),
         deadline: flags.get(&DEADLINE)?,
         resume: !flags.has(&NO_RESUME),
-        marker_key: default.marker_key,
         only: files_from.map(|path| read_list(&path)).transpose()?,
-    })
+        ..default
+    };
+    asked.apply(&mut options).map_err(refused_digests)?;
+    Ok(options)
 }
 
-/// The digests of a copy.
-pub fn copied_digests(flags: &Flags, verify: Verify, encrypt: Encrypt) -> Result<Digests, CommandError> {
-    Digests::of_copy(flags.get(&DIGEST)?, verify, encrypt)
-        .map_err(|why| CommandError::usage(format!("--{why}")).hint("add --verify none if nothing shall be verified"))
+fn refused_digests(why: &'static str) -> CommandError {
+    CommandError::usage(format!("--{why}")).hint("add --verify none if nothing shall be verified")
 }
 
-pub fn existing(flags: &Flags) -> Existing {
+/// The options that a task has, too, as the flags say them; but the paths of a list.
+///
+/// # Errors
+/// A usage error that names the flag; digests that leave nothing to verify by.
+pub fn asked_options(flags: &Flags) -> Result<AskedOptions, CommandError> {
+    let asked = AskedOptions {
+        existing: Some(existing(flags)).filter(|found| *found != Existing::Replace),
+        verify: flags.get(&VERIFY)?,
+        encrypt: flags.get(&ENCRYPT)?,
+        digest: flags.get(&DIGEST)?,
+        streams: flags.get(&STREAMS)?,
+        polite: flags.has(&POLITE),
+        block_bytes: flags.get(&BLOCK)?,
+        rate_limit: flags.get(&BWLIMIT)?,
+        congestion: flags.get(&CONGESTION)?,
+        durable: flags.get(&DURABLE)?,
+        allow_growing: flags.has(&ALLOW_GROWING),
+        only: None,
+    };
+    asked.digests().map_err(refused_digests)?;
+    Ok(asked)
+}
+
+fn existing(flags: &Flags) -> Existing {
     // clap has refused more than one of them.
     if flags.has(&NO_CLOBBER) {
         Existing::Keep

@@ -7,7 +7,7 @@ use super::*;
 use carrack_core::request::Push;
 
 use crate::cli::bare;
-use crate::command::tree::tree;
+use crate::command::whole_tree;
 use crate::exit;
 
 type Parsed = Result<(CopyRequest, OutputOptions), CommandError>;
@@ -15,7 +15,7 @@ type Parsed = Result<(CopyRequest, OutputOptions), CommandError>;
 /// Words are split at each space: two in a row have an empty word between them; `None` if clap itself refuses the line.
 fn parse_with(line: &str, variables: &[(&str, &str)]) -> Option<Parsed> {
     let words = std::iter::once("carrack").chain(line.split(' ')).map(OsString::from).collect();
-    let tree = tree();
+    let tree = whole_tree();
     let matches = tree.clone().try_get_matches_from(bare::with_verb(&tree, words)).ok()?;
     let (verb, matches) = matches.subcommand()?;
     assert_eq!(verb, "copy");

@@ -10,9 +10,9 @@ use carrack_core::pin::format_pin;
 use carrack_core::words::shell_word;
 use serde_json::json;
 
-use crate::cli::DEFAULT_PORT;
 use crate::output::lines::Lines;
 use crate::output::{self, json as objects};
+use carrack_core::location::DEFAULT_PORT;
 
 /// What the node's users have to know.
 pub struct Announcement {
@@ -146,7 +146,7 @@ pub fn host_to_type(address: IpAddr, name: &str) -> String {
 /// This host's own name, as good a guess as any: names that others know it by are not known here.
 pub fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match crate::cli::location::parse_host(name.trim().as_bytes()) {
+    match carrack_core::location::parse_host(name.trim().as_bytes()) {
         Ok(name) => name,
         Err(_) => "HOST".to_owned(),
     }

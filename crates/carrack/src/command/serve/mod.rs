@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use carrack_core::grant::GrantKey;
 use carrack_core::tuning::Tuning;
 use carrack_engine::Stop;
-use carrack_engine::node::{Access, Door, Measure, Network, Node, NodeConfig, NodeHandle, NodeLog, RevokedGrants};
+use carrack_engine::node::{
+    Access, Door, Measure, Network, Node, NodeConfig, NodeHandle, NodeLog, NodeRoot, RevokedGrants,
+};
 use clap::{ArgAction, Command};
 
 use self::announce::Announcement;
@@ -21,13 +23,13 @@ use self::announce::Announcement;
 pub use self::announce::host_name;
 #[cfg(feature = "service")]
 pub use self::whole::{KEYS, check_values, read_settings_at};
-use crate::cli::DEFAULT_PORT;
 use crate::cli::flag::{Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::ports::parse_listen;
 use crate::cli::settings::Settings;
 use crate::directories::state_directory;
 use crate::error::CommandError;
+use carrack_core::location::DEFAULT_PORT;
 
 const ROOT: Value<Vec<u8>> = Value::path(
     "root",
@@ -143,7 +145,7 @@ fn start_node(settings: &Settings, beside: Beside) -> Result<(NodeHandle, Announ
     let listen = settings.get(&LISTEN)?;
     let read_only = settings.has(&READ_ONLY);
     let config = NodeConfig {
-        root: root.clone(),
+        root: NodeRoot::Directory(root.clone()),
         listen: listen.unwrap_or(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), DEFAULT_PORT)),
         listener: beside.listener,
         access: match path_of(settings, &TOKEN_FILE)? {

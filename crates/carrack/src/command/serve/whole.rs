@@ -22,7 +22,6 @@ use crate::cli::config_file::{ConfigFile, ConfigKey, ValueKind};
 use crate::cli::duration::parse_duration;
 use crate::cli::flag::Value;
 use crate::cli::flags::Flags;
-use crate::cli::location::parse_host;
 use crate::cli::settings::Settings;
 use crate::command::context::{context, stop};
 use crate::directories::config_directory;
@@ -32,6 +31,7 @@ use crate::exit;
 use crate::managed::service::{SOCKET, STATE_DIR, service_directory, socket_in};
 use crate::output::lines::Lines;
 use crate::output::{say, stream};
+use carrack_core::location::parse_host;
 
 const CONFIG: Value<Vec<u8>> = Value::path(
     "config",

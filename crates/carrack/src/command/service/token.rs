@@ -10,7 +10,6 @@ use crate::cli::duration::parse_timeout;
 use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
 use crate::cli::moment::parse_until;
-use crate::cli::size::parse_size;
 use crate::command::reach::JSON;
 use crate::command::task::told;
 use crate::error::CommandError;
@@ -21,6 +20,7 @@ use crate::managed::show;
 use crate::managed::table::AlignedRows;
 use crate::output::lines::Lines;
 use crate::output::say;
+use carrack_core::size::parse_size;
 
 const TOKENS: Positional = Positional::several("token", "TOKEN");
 const USER: Value<String> =

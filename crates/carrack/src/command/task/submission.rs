@@ -4,7 +4,7 @@
 use carrack_core::limits;
 use carrack_core::options::{self, Streams, check_label, parse_priority};
 use carrack_core::path::display_bytes;
-use carrack_core::request::{CopyOptions, Existing};
+use carrack_core::request::Existing;
 use carrack_service::clock::Moment;
 use carrack_service::model::{NewTask, Notice, Pair, TaskKind, TaskOptions};
 use clap::{Arg, ArgAction};
@@ -12,12 +12,12 @@ use clap::{Arg, ArgAction};
 use crate::cli::files_from::read_list;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
+use crate::cli::foreign::{self, FOREIGN_TASK_FLAGS};
+use crate::cli::location::{check_typed_source, parse_task_location};
 use crate::cli::moment::parse_until;
 use crate::cli::task_files::{read_batch, read_digests};
-use crate::cli::task_location::{check_typed_source, parse_task_location};
 use crate::command::copy::options::{
-    ALLOW_GROWING, BLOCK, BWLIMIT, CONGESTION, DIGEST, DURABLE, ENCRYPT, EXISTING, FILES_FROM, NO_CLOBBER, POLITE,
-    STREAMS, UPDATE, VERIFY, copied_digests, existing,
+    ALLOW_GROWING, DIGEST, DURABLE, EXISTING, FILES_FROM, NO_CLOBBER, UPDATE, VERIFY, asked_options, how,
 };
 use crate::error::CommandError;
 use crate::output::say;
@@ -57,14 +57,11 @@ const NOTIFY: Value<Notice> = Value::new(
     "Ends that are told by the log and the events, separated by commas: succeeded, failed, partial, cancelled",
 );
 
-// Of Globus's command line.
+// Of Globus's command line: see `FOREIGN_TASK_FLAGS`.
 const PERF_CC: Value<u32> = Value::new("perf-cc", "N", parse_number, "As with Globus: N × --perf-p data connections");
 const PERF_P: Value<u32> = Value::new("perf-p", "N", parse_number, "As with Globus: N data connections");
-const PERF_PP: Value<u32> = Value::new("perf-pp", "N", parse_number, "Refused");
-const PERF_UDT: Switch = Switch::new("perf-udt", "Refused");
 const SYNC_LEVEL: Value<String> =
     Value::new("sync-level", "LEVEL", |text| Ok(text.to_owned()), "As with Globus: exists, mtime");
-const RECURSIVE: Switch = Switch::short('r', "recursive", "Always on");
 
 /// The flags.
 pub fn args() -> Vec<Arg> {
@@ -79,18 +76,19 @@ pub fn args() -> Vec<Arg> {
         DIGEST.arg(),
         EXPECT_DIGESTS.arg(),
     ];
-    let how = [STREAMS.arg(), POLITE.arg(), BLOCK.arg(), CONGESTION.arg(), BWLIMIT.arg(), ENCRYPT.arg(), DURABLE.arg()];
+    let how = [how(), vec![DURABLE.arg()]].concat();
     let task = [LABEL.arg(), DEADLINE.arg(), PRIORITY.arg(), NOTIFY.arg()];
     let faults = [ALLOW_GROWING.arg(), SKIP_SOURCE_ERRORS.arg(), FAIL_ON_QUOTA_ERRORS.arg()];
-    let globus = [PERF_CC.arg(), PERF_P.arg(), PERF_PP.arg(), PERF_UDT.arg(), SYNC_LEVEL.arg(), RECURSIVE.arg()];
+    let globus = [PERF_CC.arg(), PERF_P.arg(), SYNC_LEVEL.arg()];
     let locations = LOCATIONS.arg().help("What to copy; the last is where it goes. @NAME:/PATH is at an endpoint");
     let headed = |heading: &'static str, args: Vec<Arg>| args.into_iter().map(move |arg| arg.help_heading(heading));
     std::iter::once(locations)
         .chain(headed("Task", task.to_vec()))
         .chain(headed("What", what.to_vec()))
-        .chain(headed("How", how.to_vec()))
+        .chain(headed("How", how))
         .chain(headed("Faults", faults.to_vec()))
         .chain(globus.map(|arg| arg.hide(true)))
+        .chain(foreign::taken(FOREIGN_TASK_FLAGS))
         .map(|arg| if arg.get_id() == NOTIFY.name { arg.action(ArgAction::Append) } else { arg })
         .collect()
 }
@@ -164,25 +162,12 @@ fn pairs(flags: &Flags, kind: TaskKind) -> Result<Vec<Pair>, CommandError> {
 }
 
 fn task_options(flags: &Flags, kind: TaskKind) -> Result<TaskOptions, CommandError> {
-    let options = TaskOptions {
-        existing: of_globus_sync(flags)?.or_else(|| Some(existing(flags)).filter(|found| *found != Existing::Replace)),
-        verify: flags.get(&VERIFY)?,
-        encrypt: flags.get(&ENCRYPT)?,
-        digest: flags.get(&DIGEST)?,
-        streams: match flags.get(&STREAMS)? {
-            Some(Streams::Fixed(streams)) => Some(Streams::Fixed(streams)),
-            other => of_globus_streams(flags)?.map(Streams::Fixed).or(other),
-        },
-        polite: flags.has(&POLITE),
-        block_bytes: flags.get(&BLOCK)?,
-        rate_limit: flags.get(&BWLIMIT)?,
-        congestion: flags.get(&CONGESTION)?,
-        durable: flags.get(&DURABLE)?,
-        allow_growing: flags.has(&ALLOW_GROWING),
-        only: only(flags)?,
-    };
-    let default = CopyOptions::default();
-    copied_digests(flags, options.verify.unwrap_or(default.verify), options.encrypt.unwrap_or(default.encrypt))?;
+    let mut options = TaskOptions(asked_options(flags)?);
+    options.existing = of_globus_sync(flags)?.or(options.existing);
+    if !matches!(options.streams, Some(Streams::Fixed(_))) {
+        options.streams = of_globus_streams(flags)?.map(Streams::Fixed).or(options.streams);
+    }
+    options.only = only(flags)?;
     let refused = |why: &str| CommandError::usage(why).hint("leave --verify none out");
     options.check(kind).map_err(refused)?;
     Ok(options)
@@ -202,15 +187,6 @@ fn only(flags: &Flags) -> Result<Option<Vec<String>>, CommandError> {
 
 /// Globus opens `--perf-p` connections for each of `--perf-cc` files at once. Here all files share all connections.
 fn of_globus_streams(flags: &Flags) -> Result<Option<u16>, CommandError> {
-    if flags.get(&PERF_PP)?.is_some() {
-        return Err(CommandError::usage(
-            "--perf-pp: small files travel in bundles here, and no command waits for another",
-        )
-        .hint("leave --perf-pp out"));
-    }
-    if flags.has(&PERF_UDT) {
-        return Err(CommandError::usage("--perf-udt: data travels over TCP here").hint("leave --perf-udt out"));
-    }
     let (files, each) = (flags.get(&PERF_CC)?, flags.get(&PERF_P)?);
     if files.is_none() && each.is_none() {
         return Ok(None);
@@ -255,13 +231,13 @@ fn parse_number(text: &str) -> Result<u32, String> {
 
 #[cfg(test)]
 mod tests {
-    use carrack_core::options::RateBound;
+    use carrack_core::options::{AskedOptions, RateBound};
     use carrack_core::request::{Digests, Durability, Verify};
 
     use super::*;
 
     fn task(line: &[&str]) -> Result<NewTask, CommandError> {
-        let tree = crate::command::tree::tree();
+        let tree = crate::command::whole_tree();
         let matches = tree.try_get_matches_from([&["carrack", "task", "submit"], line].concat()).expect("a good line");
         let (_, matches) = matches.subcommand().expect("task");
         let (_, matches) = matches.subcommand().expect("submit");
@@ -285,15 +261,15 @@ mod tests {
         let options =
             ["--update", "--verify=disk", "--streams=4", "--bwlimit=1MB", "--digest=xxh128", "--durable=each"];
         let copied = task(&[&options[..], &["@a:/x", "@b:/y"]].concat()).expect("good").options;
-        let expected = TaskOptions {
+        let expected = TaskOptions(AskedOptions {
             existing: Some(Existing::Older),
             verify: Some(Verify::Disk),
             streams: Some(Streams::Fixed(4)),
             rate_limit: Some(RateBound::new(1_000_000)),
             digest: Some(Digests::XXH128),
             durable: Some(Durability::Each),
-            ..TaskOptions::default()
-        };
+            ..AskedOptions::default()
+        });
         assert_eq!(copied, expected);
     }
 
@@ -308,7 +284,7 @@ mod tests {
         assert_eq!(with("--recursive").expect("good").options, TaskOptions::default());
         assert_eq!(with("--sync-level=exists").expect("good").options.existing, Some(Existing::Keep));
         assert_eq!(with("--sync-level=mtime").expect("good").options.existing, Some(Existing::Older));
-        for flag in ["--perf-pp=4", "--perf-udt", "--sync-level=size", "--sync-level=checksum", "--sync-level=x"] {
+        for flag in ["--sync-level=size", "--sync-level=checksum", "--sync-level=x"] {
             let error = with(flag).expect_err(flag);
             assert_eq!(error.exit_code(), crate::exit::USAGE);
             assert!(error.to_string().contains(flag.split('=').next().unwrap_or(flag)), "{error}");

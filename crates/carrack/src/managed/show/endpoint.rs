@@ -4,7 +4,6 @@ use carrack_service::clock::Moment;
 use carrack_service::model::{Endpoint, EndpointFault, EndpointHealth, EndpointLimits};
 
 use super::{shortened, time};
-use crate::cli::task_location::shown_endpoint_location;
 use crate::output::{format, human};
 
 /// Headings of [`endpoint_row`].
@@ -17,7 +16,7 @@ pub fn endpoint_row(endpoint: &Endpoint) -> [String; 5] {
         endpoint.health.as_ref().map_or("-", |health| health.state.name()).to_owned(),
         human::safe(&endpoint.owner),
         may(endpoint).to_owned(),
-        shortened(&shown_endpoint_location(&endpoint.location), 100),
+        shortened(&endpoint.location.text(), 100),
     ]
 }
 
@@ -50,7 +49,7 @@ fn health_lines(health: &EndpointHealth) -> Vec<String> {
 pub fn endpoint_lines(endpoint: &Endpoint) -> Vec<String> {
     let mut lines = vec![
         format!("endpoint {}", endpoint.name),
-        format!("  location: {}", shown_endpoint_location(&endpoint.location)),
+        format!("  location: {}", endpoint.location.text()),
         format!("  tasks may: {}", may(endpoint)),
         format!("  owner: {}", endpoint.owner),
     ];

@@ -192,7 +192,7 @@ impl EndView<'_> {
         !self.steps.is_empty()
     }
 
-    /// A text of what it said of itself, as it said it: whoever shows it to people makes it [`printable`].
+    /// A text of what it said of itself, as it said it: whoever shows it to people makes it `printable`.
     pub fn fact(&self, name: &str) -> &str {
         self.facts.and_then(|facts| facts.get(name)).and_then(Value::as_str).unwrap_or_default()
     }

@@ -278,7 +278,11 @@ fn identifiers_may_be_shortened_and_objects_have_their_fields_at_the_top() {
     assert!(several.stderr.contains("2 tasks begin with"), "{}", several.stderr);
     let none = sandbox.run(["task", "cancel", "ffffffff"]);
     assert_eq!(none.code, 11);
-    assert!(none.stderr.contains("no task has an identifier that begins with \"ffffffff\""), "{}", none.stderr);
+    assert!(
+        none.stderr.contains("there is no such task: none has an identifier that begins with \"ffffffff\""),
+        "{}",
+        none.stderr
+    );
     for slip in ["", "0", "0192"] {
         assert_eq!(sandbox.run(["task", "cancel", slip]).code, 2, "{slip:?}");
     }

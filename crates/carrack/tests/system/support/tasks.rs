@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use carrack_core::location::Location;
 use carrack_service::clock::SystemClock;
 use carrack_service::journal::{AttemptEnd, EndKind, Item, ItemFilter, JournalError, Reader, Record, each_item};
 use carrack_service::model::{Ceilings, ItemState, TaskKind, TaskOptions};
 use carrack_service::supervise::{Settings, StartError, Supervisor, What};
-use carrack_service::worker::{Credentials, EndOrder, Order, PairOrder, Secret};
+use carrack_service::worker::{EndOrder, Order, PairOrder, Secret};
 
 use super::node::Node;
 use super::{Sandbox, program};
@@ -76,7 +77,8 @@ impl Tasks {
     pub fn local(&self, root: &str, path: &str) -> EndOrder {
         let root = self.sandbox.path(root);
         std::fs::create_dir_all(&root).unwrap();
-        EndOrder::Local { root: Some(root.to_str().unwrap().into()), path: path.into(), read_only: false, within: None }
+        let root = Location::Local(root.to_str().unwrap().into());
+        EndOrder::at_endpoint(root, format!("/{}", path.trim_start_matches('/')).as_bytes(), false, None)
     }
 
     /// Starts an attempt, as often as it takes until an earlier one's worker has gone.
@@ -217,15 +219,9 @@ impl Attempt {
 impl Node {
     /// As an end of a task.
     pub fn end(&self, path: &str) -> EndOrder {
-        let (host, port) = self.address.rsplit_once(':').unwrap();
-        EndOrder::Node {
-            host: host.into(),
-            port: port.parse().unwrap(),
-            fingerprint: Some(self.fingerprint.trim_start_matches("#sha256:").into()),
-            path: path.into(),
-            credentials: Credentials { token: Some(Secret::new(Self::TOKEN)) },
-            far_only: false,
-        }
+        let text = format!("carrack://{}{}", self.address, self.fingerprint);
+        let root = Location::parse_document(&text).unwrap();
+        EndOrder::at_endpoint(root, path.as_bytes(), false, Some(Secret::new(Self::TOKEN)))
     }
 }
 

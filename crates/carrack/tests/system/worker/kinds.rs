@@ -1,12 +1,13 @@
 //! What workers do of each kind of task, and what becomes of single items.
 
+use carrack_core::location::Location;
 use carrack_core::options::RateBound;
 use carrack_core::request::Existing;
 use carrack_faults::fuse::{Call, FaultFs, Features};
 use carrack_service::clock::Moment;
 use carrack_service::journal::{AttemptEnd, EndKind};
 use carrack_service::model::{ItemState, TaskKind};
-use carrack_service::worker::{EndOrder, PairOrder};
+use carrack_service::worker::PairOrder;
 
 use super::MIB;
 use crate::support::node::Node;
@@ -250,9 +251,7 @@ fn worker_ends_at_ceilings_and_deadlines_and_writes_to_nothing_read_only() {
     assert_eq!((end.kind, &*failure.code, failure.retryable), (EndKind::Failed, "deadline-passed", false));
 
     let mut order = tasks.order("fixed", TaskKind::Copy, ends(&tasks));
-    if let Some(EndOrder::Local { read_only, .. }) = &mut order.pairs[0].destination {
-        *read_only = true;
-    }
+    order.pairs[0].destination.as_mut().unwrap().read_only = true;
     let failure = tasks.run(&order).ended().failure.clone().unwrap();
     assert_eq!(&*failure.code, "node-read-only");
     assert_eq!(tree::walk(&tasks.sandbox.path("to")).iter().filter(|path| path.is_file()).count(), 0);
@@ -299,12 +298,12 @@ fn worker_that_cannot_connect_keeps_what_earlier_attempts_have_told() {
         end.failure.clone().unwrap().code
     };
     // Another node has its place, which no attempt can help; then none is there.
-    let EndOrder::Node { fingerprint, .. } = &mut order.pairs[0].source else { panic!() };
-    let real = fingerprint.replace("00".repeat(32));
+    let Location::Node { node, .. } = &mut order.pairs[0].source.location else { panic!() };
+    let real = node.pin.replace([0; 32]);
     order.fence = 2;
     assert_eq!(is_kept(tasks.run(&order).ended()), "key-mismatch");
-    let EndOrder::Node { fingerprint, .. } = &mut order.pairs[0].source else { panic!() };
-    *fingerprint = real;
+    let Location::Node { node, .. } = &mut order.pairs[0].source.location else { panic!() };
+    node.pin = real;
     drop(from);
     order.fence = 3;
     assert_eq!(is_kept(tasks.run(&order).ended()), "connect-failed");

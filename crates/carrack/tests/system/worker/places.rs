@@ -8,7 +8,7 @@ use carrack_core::options::RateBound;
 use carrack_service::clock::Moment;
 use carrack_service::journal::{EndKind, Record};
 use carrack_service::model::{Ceilings, EventKind, ItemState, TaskKind};
-use carrack_service::worker::{EndOrder, Order, Secret};
+use carrack_service::worker::{Order, Secret};
 
 use crate::support::node::Node;
 use crate::support::process;
@@ -241,8 +241,8 @@ fn token_that_was_replaced_after_a_host_was_reached_makes_any_later_attempt_wait
     tasks.follow("one", |record| matches!(record, Record::Reached));
     process::signal(tasks.process("one"), "KILL");
     tasks.follow("one", |_| false);
-    if let Some(EndOrder::Node { credentials, .. }) = &mut order.pairs[0].destination {
-        credentials.token = Some(Secret::new(format!("{}-no-more", Node::TOKEN)));
+    if let Some(end) = &mut order.pairs[0].destination {
+        end.credentials.token = Some(Secret::new(format!("{}-no-more", Node::TOKEN)));
     }
     for fence in [2, 3] {
         order.fence = fence;

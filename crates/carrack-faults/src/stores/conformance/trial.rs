@@ -12,11 +12,10 @@ use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
 
 use super::{Broken, Fixture, Verdict, ensure};
-use crate::data::hasher::BlockHasher;
-use crate::storage::properties::{MarkerRequest, Properties, WriteOptions, Writes};
-use crate::storage::read::{Found, OpenOptions, Reader, Source, Walk};
-use crate::storage::store::{Store, Wanted};
-use crate::storage::write::{Destination, NewFile, Opening, Part, SmallFile, Stored};
+use carrack_engine::stores::properties::{MarkerRequest, Properties, WriteOptions, Writes};
+use carrack_engine::stores::read::{Found, OpenOptions, Reader, Source, Walk};
+use carrack_engine::stores::store::{Store, Wanted};
+use carrack_engine::stores::write::{Destination, NewFile, Opening, Part, SmallFile, Stored, block_digest};
 
 /// The directory that the rules write to.
 pub const TOP: &[u8] = b"top";
@@ -73,9 +72,8 @@ impl<'a> Trial<'a> {
     pub fn digest(&self, content: &[u8], index: u64, wanted: Digests) -> BlockDigest {
         let start = index * u64::from(self.block);
         let length = block_length(index, content.len() as u64, self.block);
-        let mut hasher = BlockHasher::new(wanted, start);
-        hasher.update(&content[start as usize..(start + length) as usize]);
-        hasher.finish(block_count(content.len() as u64, self.block) == 1)
+        let whole = block_count(content.len() as u64, self.block) == 1;
+        block_digest(&content[start as usize..(start + length) as usize], start, whole, wanted)
     }
 
     /// The digests of a file that travels in blocks.

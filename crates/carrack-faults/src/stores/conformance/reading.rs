@@ -9,7 +9,7 @@ use carrack_core::tuning::Tuning;
 
 use super::trial::{Trial, lossy};
 use super::{Broken, Rule, Verdict, ensure};
-use crate::storage::read::{Found, There, Walk};
+use carrack_engine::stores::read::{Found, There, Walk};
 
 pub(super) const RULES: &[Rule] = &[
     ("a walk finds all, each once, directories first", walk),

@@ -1,9 +1,13 @@
-//! A *location*: where a source or a destination is, already parsed. Text becomes a `Location`
-//! in the command line only.
+//! A *location*: where a source or a destination is, as a user or a document says it. What it resolves to at its host
+//! (a directory, a store, a stream) is the engine's.
 
-use std::fmt;
+mod parse;
+mod text;
 
-use crate::path::display_bytes;
+pub use parse::{DEFAULT_PORT, check_endpoint_name, decode_path, parse_host, parse_port};
+pub use text::encode_path;
+#[cfg(feature = "serde")]
+pub use text::{encoded_path, encoded_path_or_none};
 
 /// One end of a copy, or the object of a file manager's verb.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +26,13 @@ pub enum Location {
         /// The address that the node listens on.
         node: NodeAddress,
         /// Below its root.
+        path: Vec<u8>,
+    },
+    /// A path below the root of an endpoint. Only its service knows where that is.
+    Endpoint {
+        /// Its name.
+        name: String,
+        /// Below its root; begins with `/`.
         path: Vec<u8>,
     },
     /// A path in a store that the program has given this name to. No text becomes one.
@@ -108,7 +119,8 @@ impl Location {
             (Self::Ssh { host: one, .. }, Self::Ssh { host: other, .. }) => one == other,
             (Self::Node { node: one, .. }, Self::Node { node: other, .. }) => one == other,
             (Self::Store { scheme: one, .. }, Self::Store { scheme: other, .. }) => one == other,
-            (Self::Store { .. }, _) | (_, Self::Store { .. }) => false,
+            (Self::Endpoint { name: one, .. }, Self::Endpoint { name: other, .. }) => one == other,
+            (Self::Store { .. } | Self::Endpoint { .. }, _) | (_, Self::Store { .. } | Self::Endpoint { .. }) => false,
             (one, other) => !one.is_remote() && !other.is_remote(),
         }
     }
@@ -116,11 +128,23 @@ impl Location {
     /// The path, for the locations that have one.
     pub fn path(&self) -> Option<&[u8]> {
         match self {
-            Self::Local(path) | Self::Ssh { path, .. } | Self::Node { path, .. } | Self::Store { path, .. } => {
-                Some(path)
-            }
+            Self::Local(path)
+            | Self::Ssh { path, .. }
+            | Self::Node { path, .. }
+            | Self::Endpoint { path, .. }
+            | Self::Store { path, .. } => Some(path),
             Self::Stdio | Self::Null | Self::Zero(_) | Self::Random(_) | Self::Synthetic { .. } => None,
         }
+    }
+
+    /// The endpoint that it is at, if it is at one.
+    pub fn endpoint(&self) -> Option<&str> {
+        if let Self::Endpoint { name, .. } = self { Some(name) } else { None }
+    }
+
+    /// Whether it is no place: bytes that are made, or dropped.
+    pub fn is_synthetic(&self) -> bool {
+        matches!(self, Self::Null | Self::Zero(_) | Self::Random(_) | Self::Synthetic { .. })
     }
 
     /// The node that it is on, if it is on one.
@@ -137,77 +161,10 @@ impl Location {
         match self {
             Self::Ssh { host, .. } => Self::Ssh { host: host.clone(), path },
             Self::Node { node, .. } => Self::Node { node: node.clone(), path },
+            Self::Endpoint { name, .. } => Self::Endpoint { name: name.clone(), path },
             Self::Store { scheme, .. } => Self::Store { scheme: scheme.clone(), path },
             Self::Synthetic { host, .. } => host.with_path(path),
             _ => Self::Local(path),
-        }
-    }
-}
-
-impl NodeAddress {
-    /// `HOST:PORT` as lists of nodes and of their tokens have it: in lower case, without a final dot, an IPv6 address
-    /// in its one spelling. Two ways to type one node give the same.
-    pub fn known_as(&self) -> String {
-        let (address, zone) = self.host.split_once('%').map_or((&*self.host, None), |(host, zone)| (host, Some(zone)));
-        if let Ok(address) = address.parse::<core::net::Ipv6Addr>() {
-            let zone = zone.map(|zone| format!("%{zone}")).unwrap_or_default();
-            return format!("[{address}{zone}]:{}", self.port);
-        }
-        let host = self.host.strip_suffix('.').filter(|host| !host.is_empty()).unwrap_or(&self.host);
-        format!("{}:{}", host.to_ascii_lowercase(), self.port)
-    }
-}
-
-/// An address as it is typed: IPv6 literals in brackets.
-struct Bracketed<'a>(&'a str);
-
-impl fmt::Display for Bracketed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.contains(':') { write!(f, "[{}]", self.0) } else { f.write_str(self.0) }
-    }
-}
-
-impl fmt::Display for SshHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(user) = &self.user {
-            write!(f, "{user}@")?;
-        }
-        write!(f, "{}", Bracketed(&self.host))
-    }
-}
-
-impl fmt::Display for NodeAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", Bracketed(&self.host), self.port)
-    }
-}
-
-impl fmt::Display for Location {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Local(path) => write!(f, "{}", display_bytes(path)),
-            Self::Ssh { host, path } => write!(f, "{host}:{}", display_bytes(path)),
-            Self::Node { node, path } => {
-                let slash = if path.starts_with(b"/") { "" } else { "/" };
-                write!(f, "carrack://{node}{slash}{}", display_bytes(path))
-            }
-            Self::Store { scheme, path } => write!(f, "{scheme}:{}", display_bytes(path)),
-            Self::Stdio => f.write_str("-"),
-            Self::Null => f.write_str("null:"),
-            Self::Zero(size) => write!(f, "zero:{size}"),
-            Self::Random(size) => write!(f, "random:{size}"),
-            Self::Synthetic { host, what } => write!(f, "{what} at {host}"),
-        }
-    }
-}
-
-impl fmt::Display for SyntheticKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Zeros(size) => write!(f, "zero:{size}"),
-            Self::Random(size) => write!(f, "random:{size}"),
-            Self::Null => f.write_str("null:"),
-            Self::Memory => f.write_str("memory:"),
         }
     }
 }

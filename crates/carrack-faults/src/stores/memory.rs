@@ -15,12 +15,11 @@ use carrack_core::report::ItemKind;
 use carrack_core::request::Digests;
 use carrack_core::transfer::Fingerprint;
 
-use super::properties::{Case, Properties};
-use super::read::Source;
-use super::store::{Facts, Store, Wanted};
-use super::write::Destination;
-use crate::error::failure;
-use crate::sync::lock;
+use carrack_engine::stores::properties::{Case, Properties};
+use carrack_engine::stores::read::Source;
+use carrack_engine::stores::store::{Facts, Store, Wanted};
+use carrack_engine::stores::write::Destination;
+use carrack_engine::sync::lock;
 
 mod reading;
 mod writing;
@@ -185,7 +184,7 @@ impl State {
             Some(ItemKind::Directory) => return Ok(()),
             Some(_) => {
                 let why = "something stands there that is no directory";
-                return Err(failure(ErrorCode::NotADirectory, Side::Destination, why).at_path(path));
+                return Err(Failure::new(ErrorCode::NotADirectory, Side::Destination, why).at_path(path));
             }
             None => {}
         }
@@ -241,7 +240,7 @@ impl Store for Memory {
 
     fn source(&self, path: &[u8]) -> Result<Box<dyn Source>, Failure> {
         let path = trimmed(path);
-        let facts = self.look(path)?.ok_or_else(|| failure(ErrorCode::NotFound, Side::Source, "is not there"))?;
+        let facts = self.look(path)?.ok_or_else(|| Failure::new(ErrorCode::NotFound, Side::Source, "is not there"))?;
         let is_directory = facts.kind == ItemKind::Directory;
         Ok(Box::new(reading::MemorySource { store: self.clone(), top: path.to_vec(), is_directory }))
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use carrack_core::failure::Failure;
 
-use super::store::Store;
+use carrack_engine::stores::store::Store;
 use trial::Trial;
 
 /// Where a store is tried: a new one, with nothing in it.

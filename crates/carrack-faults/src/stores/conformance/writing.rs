@@ -10,9 +10,11 @@ use carrack_core::request::Existing;
 
 use super::trial::{MODE, MTIME, TOP, Trial, small_file};
 use super::{Broken, Rule, Verdict, ensure};
-use crate::storage::properties::WriteOptions;
-use crate::storage::store::Facts;
-use crate::storage::write::{Begun, Destination, NewDirectory, NewFile, Opening, SmallFile, Stored, UnkeptSoFar};
+use carrack_engine::stores::properties::WriteOptions;
+use carrack_engine::stores::store::Facts;
+use carrack_engine::stores::write::{
+    Begun, Destination, NewDirectory, NewFile, Opening, SmallFile, Stored, UnkeptSoFar,
+};
 
 pub(super) const RULES: &[Rule] = &[
     ("a path is what was put there", look),

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use carrack_core::pace::RateLimit;
 
-use super::over::{Act, Call, Hook};
-use crate::sync::lock;
+use carrack_engine::stores::over::{Act, Call, Hook};
+use carrack_engine::sync::lock;
 
 /// How slow a store is.
 pub struct Rate {

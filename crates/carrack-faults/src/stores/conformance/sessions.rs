@@ -9,8 +9,8 @@ use carrack_core::request::{Digests, Durability};
 
 use super::trial::{MODE, MTIME, Trial, fingerprint, small_file};
 use super::{Broken, Rule, Verdict, ensure};
-use crate::storage::properties::WriteOptions;
-use crate::storage::write::{Destination, EarlierItem, Opening, Part, SmallFile, Stored};
+use carrack_engine::stores::properties::WriteOptions;
+use carrack_engine::stores::write::{Destination, EarlierItem, Opening, Part, SmallFile, Stored};
 
 pub(super) const RULES: &[Rule] = &[
     ("what a session published is known to the next, until it is altered", known),

@@ -12,13 +12,12 @@ use carrack_core::report::ItemKind;
 use carrack_core::request::{Digests, Durability, Existing};
 
 use super::{Key, Memory, Publication, State, StoredItem, UnfinishedFile, below};
-use crate::error::failure;
-use crate::storage::properties::{MarkerRequest, Properties, WriteOptions};
-use crate::storage::write::{
+use carrack_engine::stores::properties::{MarkerRequest, Properties, WriteOptions};
+use carrack_engine::stores::write::{
     Begun, Closing, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
     UnkeptSoFar, block_digest, compare,
 };
-use crate::sync::lock;
+use carrack_engine::sync::lock;
 
 /// A session that writes.
 pub(super) struct MemoryDestination(Arc<MemorySession>);
@@ -73,7 +72,9 @@ impl MemorySession {
     ) -> Result<bool, Failure> {
         let there = state.nodes.get(&self.full(path));
         if there.is_some_and(|node| node.kind == ItemKind::Directory) {
-            return Err(failure(ErrorCode::IsADirectory, Side::Destination, "a directory stands there").at_path(path));
+            return Err(
+                Failure::new(ErrorCode::IsADirectory, Side::Destination, "a directory stands there").at_path(path)
+            );
         }
         Ok(match (existing, there) {
             (Existing::Keep, Some(_)) | (Existing::Only, None) => false,
@@ -108,7 +109,7 @@ impl Hidden {
         let session = &self.session;
         let mut state = session.store.lock();
         if !self.end(&mut state) {
-            return Err(failure(ErrorCode::Internal, Side::Destination, "a name is given twice"));
+            return Err(Failure::new(ErrorCode::Internal, Side::Destination, "a name is given twice"));
         }
         session.closing.check_open()?;
         if !session.may_replace(&state, &self.path, self.attributes.mtime, self.existing)? {
@@ -316,7 +317,9 @@ impl Destination for MemoryDestination {
                 Some(node) if node.kind == ItemKind::Directory => node.attributes = kept,
                 // The store's own root has none.
                 _ if full.is_empty() => {}
-                _ => failed.push((path.clone(), failure(ErrorCode::NotFound, Side::Destination, "is no directory"))),
+                _ => {
+                    failed.push((path.clone(), Failure::new(ErrorCode::NotFound, Side::Destination, "is no directory")))
+                }
             }
         }
         failed
@@ -498,7 +501,7 @@ impl Growing for MemoryGrowing {
 
     fn finish(mut self: Box<Self>, small: &SmallFile<'_>) -> Result<Stored, Failure> {
         let Some(mut hidden) = self.hidden.take() else {
-            return Err(failure(ErrorCode::Internal, Side::Destination, "a file was finished twice"));
+            return Err(Failure::new(ErrorCode::Internal, Side::Destination, "a file was finished twice"));
         };
         (hidden.attributes, hidden.source) = (small.attributes.clone(), small.fingerprint);
         Ok(self.destination.waiting(hidden, small, std::mem::take(&mut self.content)))

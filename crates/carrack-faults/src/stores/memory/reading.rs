@@ -11,8 +11,7 @@ use carrack_core::selection::Selected;
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 
 use super::{Memory, State, StoredItem, below, plain_directory};
-use crate::error::failure;
-use crate::storage::read::{Found, OpenOptions, Reader, Source, There, Walk, no_link};
+use carrack_engine::stores::read::{Found, OpenOptions, Reader, Source, There, Walk};
 
 /// A path of the store.
 pub(super) struct MemorySource {
@@ -33,11 +32,11 @@ fn known_by(version: u64) -> Fingerprint {
 }
 
 fn vanished() -> Failure {
-    failure(ErrorCode::SourceVanished, Side::Source, "vanished after it was listed")
+    Failure::new(ErrorCode::SourceVanished, Side::Source, "vanished after it was listed")
 }
 
 fn changed() -> Failure {
-    failure(ErrorCode::SourceChanged, Side::Source, "changed after it was listed")
+    Failure::new(ErrorCode::SourceChanged, Side::Source, "changed after it was listed")
 }
 
 impl MemorySource {
@@ -116,7 +115,7 @@ impl Source for MemorySource {
         let state = self.store.lock();
         let node = self.node(&state, path).ok_or_else(vanished)?;
         if node.kind != ItemKind::Symlink {
-            return Err(no_link());
+            return Err(Failure::new(ErrorCode::Internal, Side::Source, "a link outside a directory"));
         }
         Ok((node.content.to_vec(), Some(known_by(node.version))))
     }

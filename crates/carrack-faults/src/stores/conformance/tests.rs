@@ -4,18 +4,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use carrack_core::transfer::{Fingerprint, ScannedItem};
-use carrack_sys::dir::Dir;
 
 use super::*;
-use crate::storage::memory::Memory;
-use crate::storage::over::{Act, Call, Hook, Over};
-use crate::storage::place;
-use crate::storage::posix::store::Posix;
-use crate::storage::properties::Properties;
-use crate::storage::rate::Rate;
-use crate::storage::read::{Found, OpenOptions, Reader, Source, Walk};
-use crate::storage::store::{Facts, Wanted};
-use crate::storage::write::Destination;
+use crate::stores::memory::Memory;
+use crate::stores::rate::Rate;
+use carrack_engine::stores::over::{Act, Call, Hook, Over};
+use carrack_engine::stores::properties::Properties;
+use carrack_engine::stores::read::{Found, OpenOptions, Reader, Source, Walk};
+use carrack_engine::stores::store::{Facts, Wanted};
+use carrack_engine::stores::write::Destination;
 
 /// A store in memory, and what stands over it.
 struct InMemory {
@@ -50,33 +47,6 @@ impl Fixture for InMemory {
 
     fn leftovers(&self) -> Option<u64> {
         Some(self.memory.leftovers())
-    }
-}
-
-/// A directory of this host.
-struct OnDisk(tempfile::TempDir);
-
-impl OnDisk {
-    fn empty() -> Box<dyn Fixture> {
-        Box::new(Self(tempfile::tempdir().unwrap()))
-    }
-}
-
-impl Fixture for OnDisk {
-    fn store(&self) -> Arc<dyn Store> {
-        let root = Arc::new(Dir::open_ambient(self.0.path()).unwrap());
-        Arc::new(Posix::new(place::Place::Beneath(root)))
-    }
-
-    fn alter(&self, path: &[u8], content: &[u8]) -> bool {
-        std::fs::write(self.0.path().join(std::str::from_utf8(path).unwrap()), content).unwrap();
-        true
-    }
-
-    fn leftovers(&self) -> Option<u64> {
-        let entries = std::fs::read_dir(self.0.path().join("top")).into_iter().flatten();
-        let names = entries.map(|entry| entry.unwrap().file_name());
-        Some(names.filter(|name| name.as_encoded_bytes().starts_with(b".")).count() as u64)
     }
 }
 
@@ -147,11 +117,6 @@ fn conformance_of_a_store_that_finds_by_walking() {
         Box::new(InMemory { store: Arc::new(Walked(memory.clone())), memory }) as Box<dyn Fixture>
     };
     assert_eq!(check(&place), []);
-}
-
-#[test]
-fn conformance_of_a_file_system() {
-    assert_eq!(check(&OnDisk::empty), []);
 }
 
 /// A store that lies in one method is found, whichever it is.

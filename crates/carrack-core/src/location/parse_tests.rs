@@ -28,7 +28,7 @@ fn locations_are_beside_each_other_where_one_connection_does_for_both() {
         ("carrack://h/a", "h:/a", false),
     ];
     for (one, other, beside) in cases {
-        let parse = |text: &str| parse_location(text.as_bytes()).expect("a location");
+        let parse = |text: &str| Location::parse_typed(text.as_bytes()).expect("a location");
         assert_eq!(parse(one).is_beside(&parse(other)), beside, "{one} {other}");
     }
 }
@@ -58,7 +58,7 @@ fn local_and_synthetic() {
         (b"random:1.5GB", Location::Random(1_500_000_000)),
     ];
     for (text, expected) in cases {
-        assert_eq!(parse_location(text).as_ref(), Ok(expected), "{}", display_bytes(text));
+        assert_eq!(Location::parse_typed(text).as_ref(), Ok(expected), "{}", display_bytes(text));
     }
 }
 
@@ -82,12 +82,18 @@ fn location_over_ssh() {
         (b"[2001:db8::2]:/x:y", ssh(None, "2001:db8::2", b"/x:y")),
         (b"[fe80::1%eth0]:p", ssh(None, "fe80::1%eth0", b"p")),
         (b"me@[::1]:p", ssh(Some("me"), "::1", b"p")),
+        (b"ssh://me@host/x%20y/", ssh(Some("me"), "host", b"/x y/")),
+        (b"ssh://me@[::1]/x", ssh(Some("me"), "::1", b"/x")),
+        (b"ssh://host/~/x", ssh(None, "host", b"~/x")),
+        (b"ssh://host/~bob/x", ssh(None, "host", b"/~bob/x")),
+        (b"ssh://host/%7E/x", ssh(None, "host", b"/~/x")),
+        (b"ssh://host", ssh(None, "host", b"")),
         (b"a.b-c_d:p", ssh(None, "a.b-c_d", b"p")),
         ("münchen:p".as_bytes(), ssh(None, "münchen", b"p")),
         (b"x@null:p", ssh(Some("x"), "null", b"p")),
     ];
     for (text, expected) in cases {
-        assert_eq!(parse_location(text).as_ref(), Ok(expected), "{}", display_bytes(text));
+        assert_eq!(Location::parse_typed(text).as_ref(), Ok(expected), "{}", display_bytes(text));
     }
 }
 
@@ -106,7 +112,7 @@ fn location_at_a_node() {
         (pinned.as_bytes(), node("h", 7420, pin, b"/p")),
     ];
     for (text, expected) in cases {
-        assert_eq!(parse_location(text).as_ref(), Ok(expected), "{}", display_bytes(text));
+        assert_eq!(Location::parse_typed(text).as_ref(), Ok(expected), "{}", display_bytes(text));
     }
 }
 
@@ -115,7 +121,17 @@ const REFUSED: &[&[u8]] = &[
     b":path",
     b"::path",
     b"@host:p",
-    b"@endpoint:/p",
+    b"@lab:",
+    b"@:/x",
+    b"@a b:/x",
+    b"@-a:/x",
+    b"@user@host:/x",
+    b"ssh:///x",
+    b"ssh://box:22/x",
+    b"ssh://me:secret@box/x",
+    b"ssh://me\\@box/x",
+    b"ssh://box/%zz",
+    b"a%41b:p",
     b"me@:p",
     b"-oProxyCommand=touch x:p",
     b"-e:p",
@@ -187,7 +203,7 @@ const REFUSED: &[&[u8]] = &[
 #[test]
 fn refused() {
     for text in REFUSED {
-        let refused = parse_location(text);
+        let refused = Location::parse_typed(text);
         let Err(why) = refused else { panic!("{} became {refused:?}", display_bytes(text)) };
         assert!(!why.chars().any(char::is_control), "{why:?}");
     }
@@ -198,10 +214,10 @@ fn location_refused_says_what_to_type_instead() {
     for (text, hint) in [
         (&b"fe80::1:p"[..], "[fe80::1]:PATH"),
         (b"-x:p", "./-x:p"),
-        (b"carrack://me@h/", "--token-file"),
+        (b"carrack://me@h/", "it is shown a token"),
         (b"https://h", "https://"),
     ] {
-        let why = parse_location(text).expect_err("refused above");
+        let why = Location::parse_typed(text).expect_err("refused above");
         assert!(why.contains(hint), "{why}");
     }
 }
@@ -209,9 +225,131 @@ fn location_refused_says_what_to_type_instead() {
 /// What the core prints can be typed again.
 #[test]
 fn display_parses_back() {
-    for text in [&b"a/b"[..], b"host:x/y", b"me@host:/x", b"me@[::1]:x", b"carrack://h:99/x", b"null:", b"zero:5", b"-"]
-    {
-        let location = parse_location(text).expect("a good one");
-        assert_eq!(parse_location(location.to_string().as_bytes()), Ok(location));
+    for text in [
+        &b"a/b"[..],
+        b"host:x/y",
+        b"me@host:/x",
+        b"me@[::1]:x",
+        b"carrack://h:99/x",
+        b"@lab:/x y",
+        b"null:",
+        b"zero:5",
+        b"-",
+    ] {
+        let location = Location::parse_typed(text).expect("a good one");
+        assert_eq!(Location::parse_typed(location.to_string().as_bytes()), Ok(location));
+    }
+}
+
+#[test]
+fn endpoints_are_told_from_files_and_hosts() {
+    let at = |name: &str, path: &[u8]| Location::Endpoint { name: name.into(), path: path.to_vec() };
+    for (text, expected) in [
+        (&b"@lab:/run 42/"[..], at("lab", b"/run 42/")),
+        (b"@lab:/100%", at("lab", b"/100%")),
+        (b"@a.b-c_1:/\xff:x", at("a.b-c_1", b"/\xff:x")),
+        (b"@lab", local(b"@lab")),
+        (b"@lab/x:y", local(b"@lab/x:y")),
+        (b"./@lab:/x", local(b"./@lab:/x")),
+        (b"u@lab:/x", ssh(Some("u"), "lab", b"/x")),
+    ] {
+        assert_eq!(Location::parse_typed(text), Ok(expected));
+    }
+}
+
+/// Each as typed, and as documents have it; what a document has is read as what was typed.
+#[test]
+fn documents_say_what_was_typed() {
+    let pin = "ab".repeat(32);
+    let pinned = format!("carrack://box/x%2520y#sha256:{pin}");
+    let known = format!("carrack://box:7420/x%2520y#sha256:{pin}");
+    for (typed, document) in [
+        (&b"@archive:/run 42/"[..], "@archive:/run 42/"),
+        (b"@archive:/100%", "@archive:/100%25"),
+        (b"/data/a#b", "/data/a%23b"),
+        (b"/a\xff\x1b", "/a%FF%1B"),
+        (b"me@box:/x", "ssh://me@box/x"),
+        (b"box:~/data", "ssh://box/~/data"),
+        (b"box:/~/data", "ssh://box/%7E/data"),
+        (b"box:/~", "ssh://box/%7E"),
+        (b"box:/~bob/data", "ssh://box/~bob/data"),
+        (b"DOM\\me@box:/x", "ssh://DOM\\me@box/x"),
+        (b"ssh://me@box/x/", "ssh://me@box/x/"),
+        (b"[::1]:/x", "ssh://[::1]/x"),
+        (b"[fe80::1%eth0]:/x", "ssh://[fe80::1%eth0]/x"),
+        (b"carrack://box/", "carrack://box:7420/"),
+        (b"carrack://[::1]:5/a:b", "carrack://[::1]:5/a:b"),
+        (pinned.as_bytes(), &known),
+        (b"null:", "null:"),
+        (b"zero:1K", "zero:1024"),
+        (b"random:1.5GB", "random:1500000000"),
+    ] {
+        let location = Location::parse_typed(typed).expect("a good one");
+        assert_eq!(location.document().as_deref(), Some(document));
+        assert_eq!(Location::parse_document(document), Ok(location), "{document}");
+    }
+    // A path that is relative to the login directory, and the directory itself, stand below it.
+    for (typed, document, path) in [
+        (&b"box:data"[..], "ssh://box/~/data", &b"~/data"[..]),
+        (b"box:", "ssh://box/~/", b"~/"),
+        (b"box:~bob", "ssh://box/~/~bob", b"~/~bob"),
+    ] {
+        assert_eq!(Location::parse_typed(typed).unwrap().document().as_deref(), Some(document));
+        assert_eq!(Location::parse_document(document), Ok(ssh(None, "box", path)));
+    }
+    for typed in [&b"-"[..], b"a", b"./a"] {
+        assert_eq!(Location::parse_typed(typed).unwrap().document(), None);
+    }
+}
+
+#[test]
+fn documents_have_absolute_paths_and_percent_for_bytes() {
+    for (text, expected) in [
+        ("/data/x y", local(b"/data/x y")),
+        ("/data/x%20y%ff", local(b"/data/x y\xff")),
+        ("@lab:/run%2042/", Location::Endpoint { name: "lab".into(), path: b"/run 42/".to_vec() }),
+        ("carrack://n", node("n", 7420, None, b"/")),
+        ("carrack://n:0080/a", node("n", 80, None, b"/a")),
+        ("ssh://host", ssh(None, "host", b"~/")),
+        ("ssh://host/~", ssh(None, "host", b"~/")),
+        ("ssh://me@realm@host/a", ssh(Some("me@realm"), "host", b"/a")),
+        ("@lab:/a%252Fb", Location::Endpoint { name: "lab".into(), path: b"/a%2Fb".to_vec() }),
+        ("zero:1G", Location::Zero(1 << 30)),
+    ] {
+        assert_eq!(Location::parse_document(text), Ok(expected), "{text}");
+    }
+    let long = format!("/{}", "a".repeat(limits::LOCATION_BYTES));
+    for text in [
+        "",
+        "-",
+        "a",
+        "./a",
+        "a:b",
+        "box:/x",
+        "@lab",
+        "@lab:a",
+        "@la b:/a",
+        "@.lab:/a",
+        "ftp://h/a",
+        "file:///etc/passwd",
+        "carrack://$(id)/",
+        "ssh://-oProxyCommand=x/a",
+        "ssh://`id`/",
+        "ssh://-x@h/",
+        "null:x",
+        "zero:",
+        "zero:-1",
+        "/a\nb",
+        "/\u{9b}",
+        "/%",
+        "/%zz",
+        "/%00",
+        "@lab:/a%0",
+        "@lab:/a%2fb",
+        &long,
+    ] {
+        let parsed = Location::parse_document(text);
+        let Err(why) = parsed else { panic!("{text:?} became {parsed:?}") };
+        assert!(!why.chars().any(char::is_control), "{why:?}");
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use carrack_core::failure::Failure;
 
-use super::over::{Act, Call, Hook};
-use crate::sync::lock;
+use carrack_engine::stores::over::{Act, Call, Hook};
+use carrack_engine::sync::lock;
 
 /// Faults of a store.
 #[derive(Default)]

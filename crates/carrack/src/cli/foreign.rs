@@ -1,0 +1,324 @@
+//! Flags of other programs that people type from habit: what becomes of each, in one table.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction};
+
+use crate::error::CommandError;
+
+/// What Carrack does with a flag of another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForeignEffect {
+    /// Carrack always does what it asks for: it is taken in silence.
+    Always,
+    /// It is taken, and does what these words of ours do.
+    Taken(&'static str),
+    /// It is refused, and these words of ours do the same, or what comes nearest to it.
+    Ours(&'static str),
+    /// It is refused: nothing does that.
+    Refused,
+}
+
+/// A flag of another program.
+#[derive(Clone, Copy, Debug)]
+pub struct ForeignFlag {
+    /// Its spellings, with their dashes.
+    pub names: &'static [&'static str],
+    /// Which programs have it.
+    pub whose: &'static str,
+    /// What becomes of it.
+    pub effect: ForeignEffect,
+    /// Why, as the end of a sentence.
+    pub why: &'static str,
+}
+
+const fn always(names: &'static [&'static str], whose: &'static str, why: &'static str) -> ForeignFlag {
+    ForeignFlag { names, whose, effect: ForeignEffect::Always, why }
+}
+
+const fn ours(
+    names: &'static [&'static str],
+    whose: &'static str,
+    why: &'static str,
+    ours: &'static str,
+) -> ForeignFlag {
+    ForeignFlag { names, whose, effect: ForeignEffect::Ours(ours), why }
+}
+
+const fn taken_as(
+    names: &'static [&'static str],
+    whose: &'static str,
+    why: &'static str,
+    ours: &'static str,
+) -> ForeignFlag {
+    ForeignFlag { names, whose, effect: ForeignEffect::Taken(ours), why }
+}
+
+const fn refused(names: &'static [&'static str], whose: &'static str, why: &'static str) -> ForeignFlag {
+    ForeignFlag { names, whose, effect: ForeignEffect::Refused, why }
+}
+
+/// Flags for copying. What `copy` has itself is not here.
+pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
+    always(&["-r", "--recursive"], "rsync, scp, cp", "directories are copied with all that is in them"),
+    always(&["-a", "--archive"], "rsync, cp", "directories recurse; links, permissions and times are kept"),
+    always(&["-p", "--preserve"], "scp, cp", "permissions and times are kept"),
+    always(&["--perms"], "rsync", "permissions are kept"),
+    always(&["--times"], "rsync", "times are kept"),
+    always(&["--links"], "rsync", "symbolic links are copied as links"),
+    always(&["--sparse"], "rsync", "holes stay holes"),
+    always(&["--partial"], "rsync", "a copy that was interrupted goes on when it is started again"),
+    always(&["--mkpath"], "rsync", "missing directories above the destination are made"),
+    always(&["-W", "--whole-file"], "rsync", "a file that is copied is copied whole"),
+    always(&["--human-readable"], "rsync", "sizes are shown with their units"),
+    always(&["--protect-args", "--secluded-args"], "rsync", "no shell at the far side reads a path"),
+    ours(&["--rsync-path"], "rsync", "the far side needs carrack", "--remote-path PATH"),
+    ours(&["--info"], "rsync", "the bar shows the whole copy", "--progress"),
+    // Letters that mean one thing here and another there, where a value would become a source: never taken in silence.
+    refused(&["-t"], "rsync and cp", "times are kept, and the destination stands last"),
+    ours(&["-l"], "rsync, scp and cp", "links are copied as links, and a rate has a limit", "--bwlimit RATE"),
+    refused(&["-S"], "rsync, scp and cp", "holes stay holes, and -e names another ssh"),
+    refused(&["-s"], "rsync, scp and cp", "no shell at the far side reads a path, and files are copied, not linked to"),
+    ours(
+        &["-i", "--itemize-changes"],
+        "rsync and scp",
+        "files are named as they are copied, and keys are named to ssh",
+        "-v, -e 'ssh -i KEY'",
+    ),
+    ours(
+        &["--exclude", "--include", "--filter", "--exclude-from", "--include-from"],
+        "rsync",
+        "a copy takes all that is below its source, or what a list names",
+        "--files-from FILE",
+    ),
+    ours(
+        &["--timeout", "--contimeout"],
+        "rsync",
+        "connections have a limit to be made, and the copy one in all",
+        "--connect-timeout TIME, --deadline TIME",
+    ),
+    ours(&["--remove-source-files"], "rsync", "a copy deletes nothing", "carrack task submit --kind move"),
+    ours(&["--transfers", "--checkers"], "rclone", "many files are copied at once by itself", "--streams N"),
+    ours(
+        &["--parallel", "-parallel"],
+        "globus-url-copy",
+        "data connections are chosen while the copy runs",
+        "--streams N",
+    ),
+    ours(&["-vb", "-dbg"], "globus-url-copy", "the bar shows the rate", "--progress, -v"),
+    ours(&["-sync"], "globus-url-copy", "only newer files are copied", "--update"),
+    ours(
+        &["-tcp-bs", "-tcp-buffer-size"],
+        "globus-url-copy",
+        "the kernel chooses the buffers of TCP",
+        "carrack doctor",
+    ),
+    ours(&["-F"], "scp", "ssh is started with words of yours", "-e 'ssh -F FILE'"),
+    ours(&["-J"], "scp", "ssh is started with words of yours", "-e 'ssh -J HOST'"),
+    ours(
+        &["-3"],
+        "scp",
+        "data of two other hosts goes from one to the other by itself",
+        "--link tunnel leads it through here",
+    ),
+    refused(
+        &["--delete", "--delete-after", "--delete-before", "--delete-during", "--delete-excluded", "--del"],
+        "rsync",
+        "a copy deletes nothing at its destination",
+    ),
+    refused(&["-c", "--checksum"], "rsync", "a copy does not compare the content of files that exist"),
+    refused(&["--size-only", "-I", "--ignore-times"], "rsync", "a copy does not skip files by size and time"),
+    refused(&["-z", "--compress", "-C"], "rsync, scp", "data is not compressed"),
+    refused(&["-H", "--hard-links"], "rsync", "hard links become files of their own, and the report counts them"),
+    refused(&["-A", "--acls"], "rsync", "ACLs are not kept, and the report counts them"),
+    refused(&["-X", "--xattrs"], "rsync", "extended attributes are not kept, and the report counts them"),
+    ours(&["-o"], "rsync and scp", "owners are not kept, and ssh has its own options", "-e 'ssh -o OPTION'"),
+    refused(
+        &["--owner", "-g", "--group", "-D", "--devices", "--specials"],
+        "rsync",
+        "owners and special files are not copied, and the report counts them",
+    ),
+    refused(
+        &["--chmod", "--chown", "--usermap", "--groupmap", "--numeric-ids"],
+        "rsync",
+        "permissions are those of the source, owners those of who copies",
+    ),
+    refused(&["-x", "--one-file-system"], "rsync", "a copy goes into mounted file systems"),
+    refused(
+        &["-L", "--copy-links", "-k", "--copy-dirlinks", "-K", "--keep-dirlinks"],
+        "rsync",
+        "symbolic links are copied as links",
+    ),
+    refused(&["-R", "--relative"], "rsync", "the path above a source is not made at the destination"),
+    refused(&["-b", "--backup", "--backup-dir", "--suffix"], "rsync", "what is replaced is not kept"),
+    refused(&["--link-dest", "--compare-dest", "--copy-dest"], "rsync", "no third directory is compared with"),
+    refused(&["--inplace", "--append", "--append-verify"], "rsync", "a file gets its name when it is whole"),
+    refused(&["--max-size", "--min-size"], "rsync", "files are not chosen by their size"),
+    refused(&["--no-times", "--no-perms", "--no-links"], "rsync", "permissions, times and links are kept"),
+];
+
+/// Flags for tasks. What `task submit` has itself is not here.
+pub const FOREIGN_TASK_FLAGS: &[ForeignFlag] = &[
+    always(&["-r", "--recursive"], "Globus", "directories are copied with all that is in them"),
+    taken_as(&["--perf-cc", "--perf-p"], "Globus", "all files share all data connections", "--streams N"),
+    taken_as(&["--sync-level"], "Globus", "files that exist may stay", "--no-clobber, --update"),
+    refused(&["--perf-pp"], "Globus", "small files travel in bundles, and no command waits for another"),
+    refused(&["--perf-udt"], "Globus", "data travels over TCP"),
+];
+
+/// The flags of others that a command line may have, by its verb.
+fn table_of(arguments: &[OsString]) -> &'static [ForeignFlag] {
+    let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
+    match (word(1), word(2)) {
+        (Some("copy" | "cp"), _) => FOREIGN_FLAGS,
+        (Some("task"), Some("submit")) | (Some("timer"), Some("create")) => FOREIGN_TASK_FLAGS,
+        _ => &[],
+    }
+}
+
+/// The flags of a table that are taken in silence, as clap knows them.
+pub fn taken(table: &[ForeignFlag]) -> Vec<Arg> {
+    let rows = table.iter().filter(|row| row.effect == ForeignEffect::Always);
+    let arg = |row: &ForeignFlag| {
+        let mut arg = Arg::new(row.names[0]).hide(true).action(ArgAction::Count);
+        for name in row.names {
+            arg = match name.strip_prefix("--") {
+                Some(long) if arg.get_long().is_none() => arg.long(long),
+                Some(long) => arg.alias(long),
+                None => arg.short(name.chars().nth(1)),
+            };
+        }
+        arg.help(row.why)
+    };
+    rows.map(arg).collect()
+}
+
+/// What is said of a command line that has one of these flags in the place of ours. `parsed` is what clap says of it;
+/// `arguments` are those of the line, the program's name and the verb included.
+pub fn explain<T>(parsed: &Result<T, clap::Error>, arguments: &[OsString]) -> Option<CommandError> {
+    let table = table_of(arguments);
+    let row_of = |typed: &str| row_of(table, typed);
+    let words = arguments.iter().filter_map(|argument| argument.to_str()).take_while(|argument| *argument != "--");
+    // clap takes `-sync` for letters of flags, some of which we have: what was typed says more.
+    let mut long_words =
+        words.filter(|word| word.len() > "-x".len() && word.starts_with('-') && !word.starts_with("--"));
+    let word = long_words.find_map(row_of);
+    let (name, row) = match (word, parsed) {
+        (Some(word), _) => word,
+        (None, Err(refusal)) if refusal.kind() == ErrorKind::UnknownArgument => {
+            let Some(ContextValue::String(unknown)) = refusal.get(ContextKind::InvalidArg) else { return None };
+            row_of(unknown)?
+        }
+        (None, _) => return None,
+    };
+    let error = CommandError::usage(format!("{name} is a flag of {}: here, {}", row.whose, row.why));
+    Some(match row.effect {
+        ForeignEffect::Ours(ours) => error.hint(ours),
+        ForeignEffect::Always | ForeignEffect::Taken(_) | ForeignEffect::Refused => error,
+    })
+}
+
+/// clap's tip would have a flag that it does not know copied as a file. Whoever means a file is told how it is typed.
+pub fn tell_no_file(refusal: &mut clap::Error) {
+    if refusal.remove(ContextKind::Suggested).is_some()
+        && let Some(ContextValue::String(unknown)) = refusal.get(ContextKind::InvalidArg)
+    {
+        let tip = format!("a path that begins with a dash is typed ./{unknown}");
+        refusal.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+}
+
+fn row_of(table: &'static [ForeignFlag], typed: &str) -> Option<(&'static str, &'static ForeignFlag)> {
+    let bare = typed.split_once('=').map_or(typed, |(name, _)| name);
+    table.iter().find_map(|row| {
+        let name = row.names.iter().find(|name| **name == typed || **name == bare)?;
+        Some((*name, row))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::command::whole_tree;
+
+    /// The verbs that have foreign flags, and whose they are.
+    const VERBS: [(&[&str], &[ForeignFlag]); 2] =
+        [(&["copy"], FOREIGN_FLAGS), (&["task", "submit"], FOREIGN_TASK_FLAGS)];
+
+    fn refusal(verb: &[&str], words: &[&str]) -> Result<(), CommandError> {
+        let line: Vec<OsString> = ["carrack"].iter().chain(verb).chain(words).map(OsString::from).collect();
+        let parsed = whole_tree().try_get_matches_from(&line);
+        match (explain(&parsed, &line), parsed) {
+            (Some(error), _) => Err(error),
+            (None, Ok(_)) => Ok(()),
+            (None, Err(refusal)) => panic!("{words:?}: {refusal}"),
+        }
+    }
+
+    /// The verb's own flags.
+    fn flags_of(verb: &[&str]) -> Vec<Arg> {
+        let mut tree = whole_tree();
+        for word in verb {
+            tree = tree.find_subcommand(word).unwrap().clone();
+        }
+        tree.get_arguments().cloned().collect()
+    }
+
+    #[test]
+    fn each_flag_is_taken_or_answered_by_its_row() {
+        for (verb, table) in VERBS {
+            let (mut seen, own) = (BTreeSet::new(), flags_of(verb));
+            for (row, name) in table.iter().flat_map(|row| row.names.iter().map(move |name| (row, *name))) {
+                assert!(seen.insert(name), "{name} stands twice");
+                if let ForeignEffect::Taken(_) = row.effect {
+                    let flag = own.iter().find(|flag| flag.get_long() == name.strip_prefix("--"));
+                    assert!(flag.is_some_and(Arg::is_hide_set), "{name}");
+                    continue;
+                }
+                match (refusal(verb, &[name, "a", "b"]), row.effect) {
+                    (Ok(()), ForeignEffect::Always) => {}
+                    (Err(error), ForeignEffect::Ours(_) | ForeignEffect::Refused) => {
+                        assert!(error.failure.why.contains(row.why) && error.failure.why.starts_with(name), "{name}");
+                    }
+                    (answer, effect) => panic!("{name}: {effect:?}, and {answer:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn words_of_ours_are_words_that_we_have() {
+        for (verb, table) in VERBS {
+            let own = flags_of(verb);
+            let known = |word: &str| match word.strip_prefix("--") {
+                Some("kind") => true,
+                Some(long) => own.iter().any(|arg| arg.get_long() == Some(long)),
+                None => own.iter().any(|arg| arg.get_short() == word.chars().nth(1)),
+            };
+            for row in table {
+                let (ForeignEffect::Ours(ours) | ForeignEffect::Taken(ours)) = row.effect else { continue };
+                let words = ours.split([' ', ',', '\'']).filter(|word| word.starts_with('-'));
+                for word in words.take_while(|word| !matches!(*word, "-F" | "-J" | "-i" | "-o")) {
+                    assert!(known(word), "{ours}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_and_words_with_one_dash_are_found() {
+        for (words, name) in [
+            (&["--exclude=*.o", "a", "b"][..], "--exclude"),
+            (&["-vb", "a", "b"], "-vb"),
+            (&["-avz", "a", "b"], "-z"),
+            (&["-a", "--delete", "a", "b"], "--delete"),
+            (&["-r", "-tcp-bs=4M", "a", "b"], "-tcp-bs"),
+        ] {
+            let error = refusal(&["copy"], words).expect_err("a foreign flag");
+            assert!(error.failure.why.starts_with(name), "{words:?}: {}", error.failure.why);
+        }
+    }
+}
