@@ -336,6 +336,27 @@ pub const MUTATIONS: &[Mutation] = &[
         STORES,
     ),
     mutation(
+        "a far store is sent blocks that it does not take",
+        "crates/carrack-engine/src/agent/begin.rs",
+        ["store.properties().block_bytes.map_or(Ok(()), |takes| takes.check(options.block_bytes))?;", ""],
+        STORES,
+    ),
+    mutation(
+        "a far store takes grants",
+        "crates/carrack-engine/src/agent/greeting.rs",
+        [
+            "if grant.is_some() && matches!(environment.place, Place::Stored(..)) {",
+            "if environment.busy && matches!(environment.place, Place::Stored(..)) {",
+        ],
+        STORES,
+    ),
+    mutation(
+        "a node serves a store whose bytes must come in order",
+        "crates/carrack-engine/src/node/mod.rs",
+        ["if store.properties().writes == Writes::InOrder => {", "if !store.properties().keeps => {"],
+        STORES,
+    ),
+    mutation(
         "a link is lost where a store keeps none",
         "crates/carrack-engine/src/storage/write.rs",
         [

@@ -270,7 +270,7 @@ fn parse_node(rest: &[u8]) -> Result<Location, String> {
     let slash = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
     let (authority, path) = rest.split_at(slash);
     if authority.contains(&b'@') {
-        return Err("a node takes no user here: it is shown a token".to_owned());
+        return Err("a node takes no user: leave USER@ out; a token says who comes".to_owned());
     }
     let (host, port) = match authority.strip_prefix(b"[") {
         Some(bracketed) => {

@@ -214,7 +214,7 @@ fn location_refused_says_what_to_type_instead() {
     for (text, hint) in [
         (&b"fe80::1:p"[..], "[fe80::1]:PATH"),
         (b"-x:p", "./-x:p"),
-        (b"carrack://me@h/", "it is shown a token"),
+        (b"carrack://me@h/", "leave USER@ out"),
         (b"https://h", "https://"),
     ] {
         let why = Location::parse_typed(text).expect_err("refused above");

@@ -76,14 +76,23 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     ours(&["--rsync-path"], "rsync", "the far side needs carrack", "--remote-path PATH"),
     ours(&["--info"], "rsync", "the bar shows the whole copy", "--progress"),
     // Letters that mean one thing here and another there, where a value would become a source: never taken in silence.
-    refused(&["-t"], "rsync and cp", "times are kept, and the destination stands last"),
-    ours(&["-l"], "rsync, scp and cp", "links are copied as links, and a rate has a limit", "--bwlimit RATE"),
-    refused(&["-S"], "rsync, scp and cp", "holes stay holes, and -e names another ssh"),
-    refused(&["-s"], "rsync, scp and cp", "no shell at the far side reads a path, and files are copied, not linked to"),
+    refused(&["-t"], "rsync and cp", "times are kept, and the last path is the destination"),
+    ours(
+        &["-l"],
+        "rsync, scp and cp",
+        "links are copied as links; a limit of the rate is typed otherwise",
+        "--bwlimit RATE",
+    ),
+    ours(&["-S"], "rsync, scp and cp", "holes stay holes; another ssh is typed otherwise", "-e COMMAND"),
+    refused(
+        &["-s"],
+        "rsync, scp and cp",
+        "no shell at the far side reads a path, and no link is made in place of a copy",
+    ),
     ours(
         &["-i", "--itemize-changes"],
         "rsync and scp",
-        "files are named as they are copied, and keys are named to ssh",
+        "files are named as they are copied; a key is an option of ssh",
         "-v, -e 'ssh -i KEY'",
     ),
     ours(
@@ -133,7 +142,7 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     refused(&["-H", "--hard-links"], "rsync", "hard links become files of their own, and the report counts them"),
     refused(&["-A", "--acls"], "rsync", "ACLs are not kept, and the report counts them"),
     refused(&["-X", "--xattrs"], "rsync", "extended attributes are not kept, and the report counts them"),
-    ours(&["-o"], "rsync and scp", "owners are not kept, and ssh has its own options", "-e 'ssh -o OPTION'"),
+    ours(&["-o"], "rsync and scp", "owners are not kept; options of ssh are typed otherwise", "-e 'ssh -o OPTION'"),
     refused(
         &["--owner", "-g", "--group", "-D", "--devices", "--specials"],
         "rsync",

@@ -59,7 +59,7 @@ impl ShownKey for RawKey {
     }
 }
 
-/// Accepts exactly one key.
+/// Accepts the one key that is pinned; where none is, as [`ShownKey::TAKES_UNPINNED`] says.
 #[derive(Debug)]
 pub struct PinnedKey<K> {
     pin: Option<[u8; 32]>,
