@@ -172,7 +172,7 @@ mod tests {
         for (text, hint) in [
             (&b"fe80::1:p"[..], "[fe80::1]:PATH"),
             (b"-x:p", "./-x:p"),
-            (b"carrack://me@h/", "--token-file"),
+            (b"carrack://me@h/", "a token says who comes"),
             (b"https://h", "https://"),
         ] {
             let why = parse_location(text).expect_err("no location");
