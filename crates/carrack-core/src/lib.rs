@@ -19,6 +19,7 @@ pub mod expected;
 pub mod failure;
 pub mod fingerprint;
 pub mod grant;
+mod groups;
 pub mod ids;
 pub mod limits;
 pub mod location;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::attributes::{AttributeKind, Time};
 pub use crate::digest::FileDigests;
 pub use crate::failure::{At, ErrorCode, Failure, Reason, Side};
+use crate::groups::counters;
 use crate::limits;
 use crate::pace::limit::Limit;
 use crate::pace::streams::Change;
@@ -349,51 +350,83 @@ impl UnkeptAttributes {
     }
 }
 
-/// What became of the items of a transfer, as counts: the source's end keeps them, tells them, and they stand in the
-/// report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Files that got their names.
-    pub files: u64,
-    /// Symbolic links that got their names.
-    pub symlinks: u64,
-    /// Directories that were made or found.
-    pub directories: u64,
-    /// Bytes of the files that got their names.
-    pub bytes: u64,
-    /// Items left as they were, on request.
-    pub kept: u64,
-    /// Items that failed.
-    pub failed: u64,
-    /// Failed items that had vanished from the source after the scan saw them.
-    pub vanished: u64,
-    /// Failed items that are FIFOs, sockets and devices, which are never copied.
-    pub specials: u64,
-    /// Markers and part files of Carrack's own that stand in the source and were left out.
-    pub leftovers: u64,
-    /// Files and links that an earlier attempt had published: they were not sent again.
-    pub files_resumed: u64,
-    /// Bytes that an earlier attempt had brought, of whole and of unfinished files: they were not sent again.
-    pub bytes_resumed: u64,
+counters! {
+    /// What became of the items of a transfer, as counts: the source's end keeps them, tells them, and they stand in
+    /// the report. Documents have them by these names.
+    pub struct Counts {
+        /// Files that got their names.
+        files,
+        /// Symbolic links that got their names.
+        symlinks,
+        /// Directories that were made or found.
+        directories,
+        /// Bytes of the files that got their names.
+        bytes,
+        /// Items left as they were, on request.
+        files_kept,
+        /// Items that failed.
+        files_failed,
+        /// Failed items that had vanished from the source after the scan saw them.
+        files_vanished,
+        /// Failed items that are FIFOs, sockets and devices, which are never copied.
+        specials_skipped,
+        /// Markers and part files of Carrack's own that stand in the source and were left out.
+        leftovers_skipped,
+        /// Files and links that an earlier attempt had published: they were not sent again.
+        files_resumed,
+        /// Bytes that an earlier attempt had brought, of whole and of unfinished files: they were not sent again.
+        bytes_resumed,
+    }
 }
 
 impl Counts {
     /// Counts an item that is at the destination: a file of `size` bytes, a link or a directory.
     pub fn add(&mut self, kind: ItemKind, size: u64) {
         match kind {
-            ItemKind::Directory => add(&mut self.directories, 1),
-            ItemKind::Symlink => add(&mut self.symlinks, 1),
+            ItemKind::Directory => self.directories = self.directories.saturating_add(1),
+            ItemKind::Symlink => self.symlinks = self.symlinks.saturating_add(1),
             ItemKind::File | ItemKind::Special => {
-                add(&mut self.files, 1);
-                add(&mut self.bytes, size);
+                self.files = self.files.saturating_add(1);
+                self.bytes = self.bytes.saturating_add(size);
             }
         }
     }
 }
 
-/// What a peer counts may be any number.
-fn add(sum: &mut u64, more: u64) {
-    *sum = sum.saturating_add(more);
+counters! {
+    /// What the destination's end counts beside the items. Documents have it by these names.
+    pub struct DestinationCounts {
+        /// Part files that an earlier attempt had left and that might have been altered since: they were read again
+        /// before they counted.
+        parts_reread,
+        /// Bytes of them.
+        bytes_reread,
+        /// With `--verify disk`, files that storage was not read for: it is memory, or lies where nothing can be read
+        /// back past the cache.
+        files_not_read_back,
+    }
+}
+
+counters! {
+    /// What was recovered without a user. Documents have it by these names.
+    pub struct Faults {
+        /// Blocks or bundles sent again because their digest did not match.
+        digest_mismatches,
+        /// Blocks or bundles sent again because their stream was lost.
+        resent_after_loss,
+        /// Blocks sent again near the end because their stream was slow.
+        stragglers,
+        /// Data connections lost.
+        streams_lost,
+        /// Of those, ended because what came over them had been altered.
+        streams_altered,
+        /// Blocks sent again because storage gave back other bytes than were written.
+        blocks_rotten,
+        /// Items sent again whole: what was written was lost, or their source changed.
+        items_again,
+        /// Times that both ends were reached anew.
+        sessions_lost,
+    }
 }
 
 /// The end of a transfer.
@@ -425,19 +458,13 @@ pub struct Report {
     pub unkept_times: Option<Unkept<Time>>,
     /// Attributes of further kinds that the destination did not keep: owners, access control lists and others.
     pub unkept_attributes: Option<UnkeptAttributes>,
-    /// Part files that an earlier attempt had left and that might have been altered since: they were read
-    /// again before they counted.
-    pub parts_reread: u64,
-    /// Bytes of them.
-    pub bytes_reread: u64,
-    /// With `--verify disk`, files that storage was not read for: it is memory, or lies where nothing can
-    /// be read back past the cache.
-    pub files_not_read_back: u64,
+    /// What the destination's end counted.
+    pub at_destination: DestinationCounts,
     /// Unfinished files of an earlier copy that were not part of this one, and stay.
     pub unfinished: Unfinished,
     /// The directory whose marker tells of them, as the destination knows it.
     pub unfinished_in: Vec<u8>,
-    /// What was to become of names that exist at the destination, as asked: why items were [kept](Counts::kept).
+    /// What was to become of names that exist at the destination, as asked: why items were [kept](Counts::files_kept).
     pub existing: Option<Existing>,
     /// What had to reach stable storage, and when, as asked.
     pub durability: Option<Durability>,
@@ -465,57 +492,14 @@ pub struct ItemFailure {
     pub failure: Failure,
 }
 
-/// What was recovered without a user.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// Blocks or bundles sent again because their digest did not match.
-    pub digest_mismatches: u64,
-    /// Blocks or bundles sent again because their stream was lost.
-    pub resent_after_loss: u64,
-    /// Blocks sent again near the end because their stream was slow.
-    pub stragglers: u64,
-    /// Data connections lost.
-    pub streams_lost: u64,
-    /// Of those, ended because what came over them had been altered.
-    pub streams_altered: u64,
-    /// Blocks sent again because storage gave back other bytes than were written.
-    pub blocks_rotten: u64,
-    /// Items sent again whole: what was written was lost, or their source changed.
-    pub items_again: u64,
-    /// Times that both ends were reached anew.
-    pub sessions_lost: u64,
-}
-
 impl Faults {
-    /// Adds those of another session.
-    pub fn add(&mut self, more: &Self) {
-        let Self {
-            digest_mismatches,
-            resent_after_loss,
-            stragglers,
-            streams_lost,
-            streams_altered,
-            blocks_rotten,
-            items_again,
-            sessions_lost,
-        } = more;
-        add(&mut self.digest_mismatches, *digest_mismatches);
-        add(&mut self.resent_after_loss, *resent_after_loss);
-        add(&mut self.stragglers, *stragglers);
-        add(&mut self.streams_lost, *streams_lost);
-        add(&mut self.streams_altered, *streams_altered);
-        add(&mut self.blocks_rotten, *blocks_rotten);
-        add(&mut self.items_again, *items_again);
-        add(&mut self.sessions_lost, *sessions_lost);
-    }
-
     /// Of what an end has told, what is its own to tell: the receiver sees what came altered and what storage has
-    /// lost, the sender everything else.
+    /// lost, the sender everything else but lost sessions, which the command counts.
     pub fn told_by(self, end: Side) -> Self {
         let Self { streams_altered, blocks_rotten, .. } = self;
         match end {
             Side::Destination => Self { streams_altered, blocks_rotten, ..Self::default() },
-            _ => Self { streams_altered: 0, blocks_rotten: 0, ..self },
+            _ => Self { streams_altered: 0, blocks_rotten: 0, sessions_lost: 0, ..self },
         }
     }
 }
@@ -545,12 +529,11 @@ mod tests {
 
     #[test]
     fn faults_of_sessions_add_up() {
-        let mut sum = faults();
-        sum.add(&faults());
+        let sum = faults().plus(&faults());
         let twice = Faults { digest_mismatches: 2, resent_after_loss: 4, stragglers: 6, ..Faults::default() };
         let twice = Faults { streams_lost: 8, streams_altered: 10, blocks_rotten: 12, ..twice };
         assert_eq!(sum, Faults { items_again: 14, sessions_lost: 16, ..twice });
-        sum.add(&Faults { items_again: u64::MAX, ..Faults::default() });
+        let sum = sum.plus(&Faults { items_again: u64::MAX, ..Faults::default() });
         assert_eq!(sum.items_again, u64::MAX, "a peer may tell any number");
     }
 
@@ -558,8 +541,7 @@ mod tests {
     fn faults_are_told_by_the_end_that_sees_them() {
         let receiver = Faults { streams_altered: 5, blocks_rotten: 6, ..Faults::default() };
         assert_eq!(faults().told_by(Side::Destination), receiver);
-        let mut both = faults().told_by(Side::Source);
-        both.add(&receiver);
-        assert_eq!(both, faults());
+        let both = faults().told_by(Side::Source).plus(&receiver);
+        assert_eq!(both, Faults { sessions_lost: 0, ..faults() });
     }
 }

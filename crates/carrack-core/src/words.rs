@@ -56,8 +56,8 @@ pub fn list<W: Word>(words: &[W]) -> String {
 }
 
 /// Words with their meanings, as a help text lists them, one a line: `tls: TLS 1.3 on every stream;`, `none: …`.
-pub fn meanings<W: Word>(words: &[W]) -> String {
-    let each = words.iter().map(|word| format!("{}: {}", word.name(), word.meaning()));
+pub fn meanings(words: &[(&str, &str)]) -> String {
+    let each = words.iter().map(|(word, meaning)| format!("{word}: {meaning}"));
     each.collect::<Vec<_>>().join(";\n")
 }
 
@@ -201,6 +201,7 @@ mod tests {
         assert_eq!(list(&[Encrypt::Tls]), "tls");
         let ways = [LinkKind::Direct, LinkKind::Tunnel];
         assert_eq!(parse_among("memory", &ways), Err("\"memory\": use direct or tunnel".to_owned()));
-        assert!(meanings(Encrypt::ALL).starts_with("tls: TLS 1.3 on every stream;\nnone: "));
+        let meant: Vec<_> = Encrypt::ALL.iter().map(|word| (word.name(), word.meaning())).collect();
+        assert!(meanings(&meant).starts_with("tls: TLS 1.3 on every stream;\nnone: "));
     }
 }

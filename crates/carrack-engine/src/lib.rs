@@ -25,7 +25,7 @@
 //!     println!("{event:?}"); // Or store it, or draw it; and copy.cancel() when nobody wants more.
 //! }
 //! let report = copy.wait();
-//! assert!(report.error.is_none() && report.counts.failed == 0);
+//! assert!(report.error.is_none() && report.counts.files_failed == 0);
 //! ```
 //!
 //! Plain threads and blocking calls throughout: streams are few, and a thread that waits in `write` is the simplest

@@ -102,7 +102,7 @@ pub fn of_report(report: &Report) -> u8 {
         return of_code(error.code);
     }
     let told = report.failures.iter().map(|item| &item.failure);
-    of_items(report.counts.failed, report.counts.vanished, told)
+    of_items(report.counts.files_failed, report.counts.files_vanished, told)
 }
 
 /// The exit code of a copy to a stream. It takes one file, so what became of that file is what became of the copy.
@@ -139,7 +139,7 @@ mod tests {
 
     fn report(failed: u64, vanished: u64, codes: &[ErrorCode]) -> Report {
         let failures = codes.iter().map(|code| ItemFailure { path: b"a".to_vec(), failure: failure(*code) }).collect();
-        let counts = Counts { failed, vanished, ..Counts::default() };
+        let counts = Counts { files_failed: failed, files_vanished: vanished, ..Counts::default() };
         Report { counts, failures, ..Report::default() }
     }
 

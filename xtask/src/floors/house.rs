@@ -20,7 +20,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["agents", "attributes", "path", "tuning"],
             &["evidence"],
             &["chance", "fingerprint", "ids", "limits", "pin", "size", "unicode"],
-            &["words"],
+            &["groups", "words"],
         ],
     },
     Folder {
@@ -295,6 +295,7 @@ pub(super) const HOUSE: &[Folder] = &[
         floors: &[
             &["settings"],
             &["environment"],
+            &["option_flags"],
             &["flags"],
             &["config_file", "task_files"],
             &["flag", "location", "moment"],

@@ -125,6 +125,18 @@ impl Location {
         }
     }
 
+    /// What figures and sentences call the place: `@lab`, the name of a host, `this host`.
+    pub fn place_name(&self) -> String {
+        match self.host() {
+            Self::Endpoint { name, .. } => format!("@{name}"),
+            Self::Node { node, .. } => node.host.clone(),
+            Self::Ssh { host, .. } => host.host.clone(),
+            Self::Store { scheme, .. } => format!("{scheme}:"),
+            Self::Local(_) | Self::Stdio => "this host".to_owned(),
+            Self::Null | Self::Zero(_) | Self::Random(_) | Self::Synthetic { .. } => "no storage".to_owned(),
+        }
+    }
+
     /// The path, for the locations that have one.
     pub fn path(&self) -> Option<&[u8]> {
         match self {

@@ -3,56 +3,90 @@
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-use super::{BlockSize, RateBound, Streams};
+use super::{BlockSize, Definition, OptionValue, RateBound, Streams, parse_switch};
 use crate::request::{CongestionControl, CopyOptions, Digests, Durability, Encrypt, Existing, Verify};
 
-/// The options of a copy that were asked for, each a field with the name of its definition. What is left out is as in
-/// [`CopyOptions::default`]. The documents of tasks have these fields.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(default, deny_unknown_fields))]
-pub struct AskedOptions {
-    /// See [`super::EXISTING`].
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub existing: Option<Existing>,
-    /// See [`super::VERIFY`].
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub verify: Option<Verify>,
-    /// See [`super::ENCRYPT`].
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub encrypt: Option<Encrypt>,
-    /// See [`super::DIGEST`].
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub digest: Option<Digests>,
-    /// See [`super::STREAMS`].
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub streams: Option<Streams>,
-    /// See [`super::POLITE`].
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_false"))]
-    pub polite: bool,
-    /// See [`super::BLOCK_BYTES`].
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub block_bytes: Option<BlockSize>,
-    /// See [`super::RATE_LIMIT`].
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub rate_limit: Option<RateBound>,
-    /// See [`super::CONGESTION`].
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub congestion: Option<CongestionControl>,
-    /// See [`super::DURABLE`].
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub durable: Option<Durability>,
-    /// See [`super::ALLOW_GROWING`].
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_false"))]
-    pub allow_growing: bool,
-    /// Only these paths and what is below them, relative to the destination.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub only: Option<Vec<String>>,
+/// An option as it was asked for, or left out.
+trait AskedValue: Sized {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// The sentence that refuses it.
+    fn read(text: &str) -> Result<Self, String>;
+
+    /// Whether nobody asked for it.
+    #[cfg(feature = "serde")]
+    fn is_left_out(&self) -> bool;
 }
 
-#[cfg(feature = "serde")]
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_false(value: &bool) -> bool {
-    !value
+impl AskedValue for bool {
+    fn read(text: &str) -> Result<Self, String> {
+        parse_switch(text)
+    }
+
+    #[cfg(feature = "serde")]
+    fn is_left_out(&self) -> bool {
+        !self
+    }
+}
+
+impl<V: OptionValue> AskedValue for Option<V> {
+    fn read(text: &str) -> Result<Self, String> {
+        V::parse(text).map(Some)
+    }
+
+    #[cfg(feature = "serde")]
+    fn is_left_out(&self) -> bool {
+        self.is_none()
+    }
+}
+
+/// Defines the options that were asked for: a field with the name of each definition.
+macro_rules! asked {
+    ($($field:ident: $type:ty,)+) => {
+        /// The options of a copy that were asked for, each a field with the name of its [`Definition`]. What is left
+        /// out is as in [`CopyOptions::default`]. The documents of tasks have these fields.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(default, deny_unknown_fields))]
+        pub struct AskedOptions {
+            $(
+                #[doc = concat!("The option `", stringify!($field), "` of [`super::OF_A_COPY`].")]
+                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "AskedValue::is_left_out"))]
+                pub $field: $type,
+            )+
+            /// Only these paths and what is below them, relative to the destination.
+            #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+            pub only: Option<Vec<String>>,
+        }
+
+        impl AskedOptions {
+            /// Sets an option of a copy to what a text says.
+            ///
+            /// # Errors
+            /// The sentence that refuses the text; an option that no copy has.
+            pub fn set(&mut self, option: &Definition, text: &str) -> Result<(), String> {
+                match option.name {
+                    $(stringify!($field) => self.$field = AskedValue::read(text)?,)+
+                    name => return Err(format!("{name} is no option of a copy")),
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+asked! {
+    existing: Option<Existing>,
+    verify: Option<Verify>,
+    encrypt: Option<Encrypt>,
+    digest: Option<Digests>,
+    streams: Option<Streams>,
+    polite: bool,
+    block_bytes: Option<BlockSize>,
+    rate_limit: Option<RateBound>,
+    congestion: Option<CongestionControl>,
+    durable: Option<Durability>,
+    allow_growing: bool,
 }
 
 impl AskedOptions {
@@ -87,7 +121,27 @@ impl AskedOptions {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{OF_A_COPY, PRIORITY, Takes};
     use super::*;
+
+    #[test]
+    fn each_option_of_a_copy_is_set_by_the_text_that_its_definition_takes() {
+        for option in OF_A_COPY {
+            let words = match option.kind {
+                Takes::Words(choices) => choices().iter().map(|choice| choice.word).collect(),
+                Takes::Switch => vec!["true"],
+                _ => option.examples.to_vec(),
+            };
+            for text in words {
+                let mut asked = AskedOptions::default();
+                assert_eq!(asked.set(option, text), Ok(()), "{}", option.name);
+                assert_ne!(asked, AskedOptions::default(), "{}: {text}", option.name);
+            }
+            let refused = AskedOptions::default().set(option, "no such value\n").unwrap_err();
+            assert_eq!((option.check)("no such value\n"), Err(refused), "{}", option.name);
+        }
+        assert!(AskedOptions::default().set(&PRIORITY, "3").is_err());
+    }
 
     #[test]
     fn copy_is_as_asked_for_and_else_as_by_default() {

@@ -86,8 +86,23 @@ pub enum Flag {
         /// Help of the flag.
         help: &'static str,
     },
-    /// A flag without a value for each word but the default one: pairs of word and flag.
-    Switches(&'static [(&'static str, &'static str)]),
+    /// A flag without a value for each word but the default one; at most one of them is given.
+    Switches(&'static [WordFlag]),
+}
+
+/// The flag of one word of an option.
+#[derive(Clone, Copy, Debug)]
+pub struct WordFlag {
+    /// The word.
+    pub word: &'static str,
+    /// Name of its flag.
+    pub name: &'static str,
+    /// One letter for it.
+    pub letter: Option<char>,
+    /// Another name for it.
+    pub alias: Option<&'static str>,
+    /// Help of the flag.
+    pub help: &'static str,
 }
 
 impl Flag {
@@ -163,18 +178,41 @@ fn check<V: OptionValue>(text: &str) -> Result<String, String> {
     V::parse(text).map(|value| value.text())
 }
 
+fn parse_switch(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| format!("{}: use true or false", crate::words::quoted(text)))
+}
+
 fn check_switch(text: &str) -> Result<String, String> {
-    match text {
-        "true" | "false" => Ok(text.to_owned()),
-        _ => Err(format!("{}: use true or false", crate::words::quoted(text))),
-    }
+    parse_switch(text).map(|is_on| is_on.to_string())
 }
 
 /// What happens to names that exist at the destination.
 pub const EXISTING: Definition = Definition {
     name: "existing",
     group: FormGroup::What,
-    flag: Flag::Switches(&[("keep", "no-clobber"), ("only", "existing"), ("older", "update")]),
+    flag: Flag::Switches(&[
+        WordFlag {
+            word: Existing::Keep.name(),
+            name: "no-clobber",
+            letter: None,
+            alias: Some("ignore-existing"),
+            help: "Keep what exists at the destination",
+        },
+        WordFlag {
+            word: Existing::Only.name(),
+            name: "existing",
+            letter: None,
+            alias: None,
+            help: "Replace what exists at the destination; create nothing",
+        },
+        WordFlag {
+            word: Existing::Older.name(),
+            name: "update",
+            letter: Some('u'),
+            alias: None,
+            help: "Replace what exists only if the source is newer",
+        },
+    ]),
     title: "Files that exist",
     help: "What happens to files that exist at the destination.",
     kind: Takes::Words(choices::<Existing>),
@@ -397,7 +435,7 @@ pub const FAIL_ON_QUOTA_ERRORS: Definition = Definition {
 
 /// The options of a copy: flags of `copy`, and fields of the `options` of a task.
 pub const OF_A_COPY: &[Definition] =
-    &[EXISTING, VERIFY, DIGEST, RATE_LIMIT, STREAMS, POLITE, BLOCK_BYTES, CONGESTION, ENCRYPT, DURABLE, ALLOW_GROWING];
+    &[EXISTING, VERIFY, DIGEST, STREAMS, POLITE, BLOCK_BYTES, CONGESTION, RATE_LIMIT, ENCRYPT, DURABLE, ALLOW_GROWING];
 
 /// The options of a task beside those of a copy.
 pub const OF_A_TASK: &[Definition] = &[LABEL, PRIORITY, SKIP_SOURCE_ERRORS, FAIL_ON_QUOTA_ERRORS];
@@ -450,9 +488,9 @@ mod tests {
                 Flag::Switches(switches) => {
                     let Takes::Words(choices) = option.kind else { panic!("{} has no words", option.name) };
                     let words = choices();
-                    assert!(switches.iter().all(|(word, _)| words.iter().any(|choice| choice.word == *word)));
+                    assert!(switches.iter().all(|flag| words.iter().any(|choice| choice.word == flag.word)));
                     assert_eq!(switches.len() + 1, words.len(), "{}", option.name);
-                    flags.extend(switches.iter().map(|(_, flag)| *flag));
+                    flags.extend(switches.iter().map(|flag| flag.name));
                 }
                 flag => flags.push(flag.name()),
             }

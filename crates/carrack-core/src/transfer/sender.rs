@@ -214,7 +214,7 @@ impl Sender {
 
     /// What the transfer has done so far.
     pub fn progress(&self) -> Progress {
-        Progress { files_failed: self.totals.counts.failed, ..self.progress }
+        Progress { files_failed: self.totals.counts.files_failed, ..self.progress }
     }
 
     /// Counts for the report.
@@ -273,7 +273,7 @@ impl Sender {
         }
         match item.kind {
             ItemKind::Special => {
-                self.totals.counts.specials += 1;
+                self.totals.counts.specials_skipped += 1;
                 let message = "is a FIFO, socket or device: not copied".to_string();
                 let failure = Failure::new(ErrorCode::SpecialFile, Side::Source, message);
                 return self.end_item(&item, 0, FileDigests::default(), Outcome::Failed(failure));

@@ -144,7 +144,7 @@ mod tests {
             |n: u32| Source { path: format!("{n:x}").into(), target: format!("{n:x}").into(), ..Source::default() };
         let sources: Vec<Source> = (0..limits::SOURCES as u32).map(source).collect();
         let begin =
-            Begin { options: Some(Options::default()), role: Some(Role::Send(SendRole { sources, known: true })) };
+            Begin { options: Some(RawOptions::default()), role: Some(Role::Send(SendRole { sources, known: true })) };
         let ask = ToAgent { request: 1, ask: Some(Ask::Begin(begin)) }.to_bytes();
         assert!(ask.len() > limits::MESSAGE_BYTES || ToAgent::from_bytes(&ask).is_ok());
         let paths = Paths { paths: vec![b"n".to_vec(); 128 << 7] };

@@ -18,8 +18,8 @@ use crate::failure::{ErrorCode, Failure, Reason, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
 use crate::pace::limit::StageTimes;
 use crate::report::{
-    Counts, Faults, Hop, ItemKind, ItemReport, Outcome, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes,
-    UnkeptDirectories, Unsynced,
+    Counts, DestinationCounts, Faults, Hop, ItemKind, ItemReport, Outcome, PathTrace, Progress, Unfinished, Unkept,
+    UnkeptAttributes, UnkeptDirectories, Unsynced,
 };
 use crate::request::{Confinement, CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use crate::timeline::{
@@ -381,8 +381,9 @@ fn tells() -> Vec<Line> {
 }
 
 fn ends() -> Vec<Line> {
-    let counts = Counts { files: 1, symlinks: 2, directories: 3, bytes: 4, kept: 5, failed: 9, ..Counts::default() };
-    let counts = Counts { vanished: 7, specials: 8, ..counts };
+    let counts =
+        Counts { files: 1, symlinks: 2, directories: 3, bytes: 4, files_kept: 5, files_failed: 9, ..Counts::default() };
+    let counts = Counts { files_vanished: 7, specials_skipped: 8, ..counts };
     let faults = Faults { digest_mismatches: 10, resent_after_loss: 11, stragglers: 12, ..Faults::default() };
     let faults = Faults { streams_lost: 13, ..faults };
     let one = Ended { counts, faults, durable: true, ..Ended::default() };
@@ -391,13 +392,17 @@ fn ends() -> Vec<Line> {
     let two = Ended { counts, faults, ..one.clone() };
     let permissions = Unkept { count: 19, path: b"d/f".to_vec(), wanted: 0o755, kept: 0o700 };
     let times = Unkept { count: 19, path: b"d/f".to_vec(), wanted: Time::new(-1, 999_999_999), kept: Time::new(2, 0) };
-    let four =
-        Ended { unkept_permissions: Some(permissions), counts: Counts { leftovers: 20, ..counts }, ..two.clone() };
+    let four = Ended {
+        unkept_permissions: Some(permissions),
+        counts: Counts { leftovers_skipped: 20, ..counts },
+        ..two.clone()
+    };
     let four = Ended { unkept_times: Some(times), ..four };
     let kinds = BTreeMap::from([(AttributeKind(7), 23), (AttributeKind(300), 2)]);
     let attributes = UnkeptAttributes { count: 24, path: b"d/f".to_vec(), kinds };
     let attributes = Ended { unkept_attributes: Some(attributes), ..one.clone() };
-    let four = Ended { parts_reread: 21, bytes_reread: 22, files_not_read_back: 23, ..four };
+    let at_destination = DestinationCounts { parts_reread: 21, bytes_reread: 22, files_not_read_back: 23 };
+    let four = Ended { at_destination, ..four };
     let unsynced = Unsynced { count: 25, paths: vec![b"d/f".to_vec(), b"d/g".to_vec()] };
     let unsynced = Ended { unsynced, durable: false, failure: Some(no_space()), ..Ended::default() };
     let unfinished = Unfinished { count: 2, paths: vec![b"d/h".to_vec()] };

@@ -63,7 +63,7 @@ impl Copying<'_> {
                     // Markers and part files of other copies are no content; a copy leaves them out and counts them,
                     // too.
                     if !is_root && is_own_path(&entry.path, kind) {
-                        add(&mut self.report.counts.leftovers, 1);
+                        add(&mut self.report.counts.leftovers_skipped, 1);
                         continue;
                     }
                     match kind {
@@ -71,20 +71,20 @@ impl Copying<'_> {
                             self.report.counts.add(kind, entry.size);
                         }
                         _ => {
-                            add(&mut self.report.counts.specials, 1);
-                            add(&mut self.report.counts.failed, 1);
+                            add(&mut self.report.counts.specials_skipped, 1);
+                            add(&mut self.report.counts.files_failed, 1);
                         }
                     }
                 }
             }
         }
-        add(&mut self.report.counts.failed, selection.map_or(0, |selection| selection.missing().count() as u64));
+        add(&mut self.report.counts.files_failed, selection.map_or(0, |selection| selection.missing().count() as u64));
         Ok(())
     }
 
     /// Something that a dry run has found would fail.
     fn count_failure(&mut self, path: Vec<u8>, failure: Failure) {
-        add(&mut self.report.counts.failed, 1);
+        add(&mut self.report.counts.files_failed, 1);
         self.keep_failure(&path, &failure);
     }
 }

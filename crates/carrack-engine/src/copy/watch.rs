@@ -7,8 +7,8 @@ use carrack_core::pace::limit::Stage;
 use carrack_core::pace::streams::Change;
 use carrack_core::path::check_relative;
 use carrack_core::report::{
-    ErrorCode, Event, Failure, FileDigests, ItemFailure, ItemKind, ItemReport, Outcome, PathTrace, Progress, RateFall,
-    Report, Side, UnkeptAttributes,
+    DestinationCounts, ErrorCode, Event, Failure, FileDigests, ItemFailure, ItemKind, ItemReport, Outcome, PathTrace,
+    Progress, RateFall, Report, Side, UnkeptAttributes,
 };
 use carrack_core::request::LinkKind;
 use carrack_core::timeline::Happened;
@@ -257,7 +257,7 @@ impl Copying<'_> {
         let files = counts.files.min(count);
         counts.files -= files;
         counts.symlinks = counts.symlinks.saturating_sub(count - files);
-        add(&mut counts.failed, count);
+        add(&mut counts.files_failed, count);
         std::mem::take(&mut self.unsynced).into_iter().for_each(|item| self.handle_item(item));
     }
 
@@ -269,7 +269,7 @@ impl Copying<'_> {
         }
         let report = &mut *self.report;
         // They add up over the sessions of a run.
-        report.faults.add(&ended.faults.told_by(end.side()));
+        report.faults = report.faults.plus(&ended.faults.told_by(end.side()));
         if end == EndId::Source {
             report.counts = ended.counts;
             report.durable = report.durable.map(|_| ended.durable);
@@ -277,9 +277,10 @@ impl Copying<'_> {
             report.unkept_permissions = ended.unkept_permissions;
             report.unkept_directories = ended.unkept_directories;
             report.unkept_times = ended.unkept_times;
-            add(&mut report.parts_reread, ended.parts_reread);
-            add(&mut report.bytes_reread, ended.bytes_reread);
-            report.files_not_read_back = report.files_not_read_back.max(ended.files_not_read_back);
+            let files_not_read_back =
+                report.at_destination.files_not_read_back.max(ended.at_destination.files_not_read_back);
+            let sum = report.at_destination.plus(&ended.at_destination);
+            report.at_destination = DestinationCounts { files_not_read_back, ..sum };
             report.unfinished = ended.unfinished;
         }
         unkept_attributes(report, ended.unkept_attributes);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use carrack_core::attributes::{Attribute, AttributeKind, OtherAttributes, Time};
 use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::location::Location;
-use carrack_core::report::{ErrorCode, ItemKind};
+use carrack_core::report::{Counts, ErrorCode, ItemKind};
 use carrack_core::request::{CopyOptions, CopyRequest, Digests};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::attributes::encode;
@@ -23,6 +23,7 @@ use carrack_faults::stores::memory::Memory;
 
 use crate::fake_node::{Conversation, FakeNode, pull, push_from_store};
 use crate::sandbox::Sandbox;
+use crate::session::ended;
 use crate::session::{Session, refused};
 use crate::watch::Watch;
 use crate::wire::{Entry, block, bundle, directories, offer, trailer_of};
@@ -88,7 +89,13 @@ fn send_unknown(node: &mut Conversation) {
     node.say(&PeerMessage::Directories(list));
     node.say(&PeerMessage::FinishContents(contents));
     assert!(matches!(node.heard(), Some(PeerMessage::Finished { durable: true, .. })));
-    node.tell(0, Tell::Ended(Ended { files: 3, symlinks: 1, directories: 2, durable: true, ..Ended::default() }));
+    node.tell(
+        0,
+        Tell::Ended(Ended {
+            durable: true,
+            ..ended(Counts { files: 3, symlinks: 1, directories: 2, ..Counts::default() })
+        }),
+    );
 }
 
 #[test]
@@ -101,7 +108,7 @@ fn attributes_of_kinds_that_nobody_knows_are_told_as_not_kept() {
     });
     let report = pull(&node, "/in/", &sandbox);
     node.join();
-    assert_eq!((&report.error, report.counts.files, report.counts.failed), (&None, 3, 0));
+    assert_eq!((&report.error, report.counts.files, report.counts.files_failed), (&None, 3, 0));
     for name in ["d/plain", "d/small", "d/large"] {
         assert_eq!(std::fs::read(sandbox.root().join(name)).unwrap(), CONTENT, "{name}");
     }
@@ -167,7 +174,7 @@ fn attributes_of_a_source_are_passed_on_whatever_they_are() {
     });
     let report = push_from_store(Arc::new(store.clone()), b"d/canary", &node, "/copy");
     node.join();
-    assert_eq!((&report.error, report.counts.files, report.counts.failed), (&None, 1, 0));
+    assert_eq!((&report.error, report.counts.files, report.counts.files_failed), (&None, 1, 0));
     // A receiver that was told of them reports by itself what it has not kept: this one says nothing.
     assert_eq!(report.unkept_attributes, None);
 }

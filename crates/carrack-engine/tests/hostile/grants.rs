@@ -74,7 +74,7 @@ fn list(path: &str) -> Ask {
 }
 
 fn sum(path: &str) -> Ask {
-    Ask::Sum(Sum { path: bytes(path), blake3: true, ..Sum::default() })
+    Ask::Sum(Sum { path: bytes(path), digests: 1 })
 }
 
 fn read(path: &str) -> Ask {

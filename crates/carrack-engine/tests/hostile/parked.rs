@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use carrack_core::wire::control::raw::*;
 
 use crate::sandbox::{Sandbox, directory};
-use crate::session::{BLOCK, Session, options, receive_into};
+use crate::session::{BLOCK, Session, options, receive_into, told};
 use crate::watch::Watch;
 
 /// At the rate below for three seconds: longer than an idle stream takes to notice that it was closed.
@@ -100,7 +100,7 @@ fn cut_while_parked(is_noticed: bool) {
     let dial = Dial { session, addresses, pin, count: STREAMS as u32, timeout_ms: 5000, ..Dial::default() };
     sender.request(Ask::Dial(dial)).unwrap();
     let rate_limit = BLOCKS_A_SECOND * u64::from(BLOCK);
-    let options = Some(Options { rate_limit, ..options() });
+    let options = Some(RawOptions { rate_limit, ..options() });
     receiver.request(Ask::Begin(Begin { options: options.clone(), ..receive_into(b"") })).unwrap();
     let role = Role::Send(SendRole { sources: vec![Source::default()], known: false });
     sender.request(Ask::Begin(Begin { options, role: Some(role) })).unwrap();
@@ -130,7 +130,8 @@ fn cut_while_parked(is_noticed: bool) {
     }
     assert_eq!(receiver.ended(), Ok(()));
     let Some(Tell::Ended(sent)) = sender.wait(|_, tell| matches!(tell, Tell::Ended(_))) else { panic!() };
-    assert_eq!((sent.failure, sent.files, sent.mismatches), (None, 1, 0));
+    let (counts, faults) = told(&sent);
+    assert_eq!((sent.failure, counts.files, faults.digest_mismatches), (None, 1, 0));
     sender.leave().unwrap();
     receiver.leave().unwrap();
     assert!(std::fs::read(sandbox.root().join("f")).unwrap() == content);

@@ -1,7 +1,7 @@
 //! Nodes that do not serve at first, or never.
 
 use carrack_core::ids::BundleId;
-use carrack_core::report::{ErrorCode, Side};
+use carrack_core::report::{Counts, ErrorCode, Side};
 use carrack_core::request::CopyOptions;
 use carrack_core::wire::control::raw::*;
 use carrack_core::wire::peer::PeerMessage;
@@ -9,6 +9,7 @@ use carrack_engine::testing::error::failure;
 
 use crate::fake_node::{Conversation, FakeNode, Play, pull, pull_with};
 use crate::sandbox::Sandbox;
+use crate::session::ended;
 use crate::watch::Watch;
 use crate::wire::{Entry, bundle};
 
@@ -19,7 +20,7 @@ pub fn send_file(node: &mut Conversation) {
     assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() }));
     node.say(&PeerMessage::Finish);
     assert!(matches!(node.heard(), Some(PeerMessage::Finished { .. })));
-    node.tell(0, Tell::Ended(Ended { files: 1, bytes: 5, ..Ended::default() }));
+    node.tell(0, Tell::Ended(ended(Counts { files: 1, bytes: 5, ..Counts::default() })));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use carrack_core::credential::Credential;
 use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::limits;
 use carrack_core::path::display_bytes;
-use carrack_core::report::{ErrorCode, Failure, ItemKind, Report, Side};
+use carrack_core::report::{Counts, ErrorCode, Failure, ItemKind, Report, Side};
 use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
 use carrack_core::wire::control::raw::*;
 use carrack_core::wire::frame::{ENTRY_HEADER_BYTES, HEADER_BYTES, Header, TRAILER_BYTES};
@@ -26,6 +26,7 @@ use carrack_engine::{Context, Copy};
 
 use crate::fake_node::{Conversation, FakeNode, pull, pull_with, push};
 use crate::sandbox::{Sandbox, hostile_paths};
+use crate::session::ended;
 use crate::watch::Watch;
 use crate::wire::{Entry, bundle, directories, offer};
 
@@ -70,7 +71,7 @@ fn honest_fake_is_believed() {
         assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() }));
         node.say(&PeerMessage::Finish);
         assert!(matches!(node.heard(), Some(PeerMessage::Finished { .. })));
-        node.tell(0, Tell::Ended(Ended { files: 1, bytes: 5, ..Ended::default() }));
+        node.tell(0, Tell::Ended(ended(Counts { files: 1, bytes: 5, ..Counts::default() })));
     });
     let report = pull(&node, "/f", &sandbox);
     node.join();
@@ -325,7 +326,7 @@ fn link_made_before_is_not_followed() {
         let Some(PeerMessage::DirectoriesFailed(failures)) = node.heard() else { panic!() };
         assert_eq!(failures.len(), 2);
         assert!(matches!(node.heard(), Some(PeerMessage::Finished { .. })));
-        node.tell(0, Tell::Ended(Ended { symlinks: 1, ..Ended::default() }));
+        node.tell(0, Tell::Ended(ended(Counts { symlinks: 1, ..Counts::default() })));
     });
     let report = pull(&node, "/f", &sandbox);
     node.join();
@@ -459,7 +460,7 @@ fn end_that_is_none() {
     let sandbox = Sandbox::new();
     let failure = failed_pull(&sandbox, |node| {
         let _stream = node.begin();
-        node.tell(0, Tell::Ended(Ended { files: 1, bytes: 5, durable: true, ..Ended::default() }));
+        node.tell(0, Tell::Ended(Ended { durable: true, ..ended(Counts { files: 1, bytes: 5, ..Counts::default() }) }));
     });
     assert_told(&failure, ErrorCode::ProtocolViolation, "before the other side had");
     // And it goes on talking afterwards, so that it is never silent.

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use carrack_core::ids::StreamId;
-use carrack_core::report::Failure;
+use carrack_core::report::{Counts, Failure, Faults};
 use carrack_core::request::Encrypt;
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::SessionKey;
@@ -52,13 +52,23 @@ pub struct Session {
 }
 
 /// Options that an honest command could send.
-pub fn options() -> Options {
-    Options { block_bytes: BLOCK, blake3: true, streams: 4, version: PROTOCOL_VERSION, ..Options::default() }
+pub fn options() -> RawOptions {
+    RawOptions { block_bytes: BLOCK, digests: 1, version: PROTOCOL_VERSION, ..RawOptions::default() }
 }
 
 /// The same, verified by XXH3-128.
-pub fn xxh128() -> Options {
-    Options { blake3: false, xxh128: true, ..options() }
+pub fn xxh128() -> RawOptions {
+    RawOptions { digests: 2, ..options() }
+}
+
+/// How a transfer has ended, with what became of its items.
+pub fn ended(counts: Counts) -> Ended {
+    Ended { counts: counts.values(), ..Ended::default() }
+}
+
+/// What an end has counted.
+pub fn told(ended: &Ended) -> (Counts, Faults) {
+    (Counts::from_values(ended.counts.clone()), Faults::from_values(ended.faults.clone()))
 }
 
 /// To receive into a directory of the agent.

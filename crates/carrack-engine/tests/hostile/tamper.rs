@@ -17,7 +17,7 @@ use carrack_engine::testing::data::dial;
 use carrack_engine::testing::data::stream::Connection;
 
 use crate::sandbox::Sandbox;
-use crate::session::{BLOCK, Session, anywhere, options, receive_into, xxh128};
+use crate::session::{BLOCK, Session, anywhere, options, receive_into, told, xxh128};
 use crate::watch::Watch;
 
 /// What a dialer in the clear says before its first frame: magic, greeting, proof.
@@ -110,7 +110,7 @@ fn transfer(from: &Path, sandbox: &Sandbox, way: Way) -> Result<Outcome, Failure
     transfer_with(options(), from, sandbox, way)
 }
 
-fn transfer_with(options: Options, from: &Path, sandbox: &Sandbox, way: Way) -> Result<Outcome, Failure> {
+fn transfer_with(options: RawOptions, from: &Path, sandbox: &Sandbox, way: Way) -> Result<Outcome, Failure> {
     let mut sender = Session::start(from).with(way.encrypt);
     let mut receiver = Session::start(&sandbox.root()).with(way.encrypt);
     sender.forward_to(&receiver);
@@ -198,8 +198,9 @@ fn tamper_of_nothing_recovers_nothing() {
             }
         });
         let outcome = transfer(from.path(), &sandbox, Way { encrypt, streams: 1, alter }).unwrap();
+        let (counts, faults) = told(&outcome.sent);
         assert_eq!((outcome.received, outcome.sent.failure), (Ok(()), None));
-        assert_eq!((outcome.sent.files, outcome.sent.mismatches, outcome.sent.streams_lost), (1, 0, 0));
+        assert_eq!((counts.files, faults.digest_mismatches, faults.streams_lost), (1, 0, 0));
         assert_eq!(sandbox.names(), ["f"]);
         if encrypt == Encrypt::None {
             // What the places below are counted from. The frame that ends the stream may find it closed.
@@ -214,7 +215,7 @@ fn tamper_of_nothing_recovers_nothing() {
 /// place.
 fn assert_replaced(outcome: &Outcome, sandbox: &Sandbox, streams: u32, what: &str) {
     assert_eq!((&outcome.received, &outcome.sent.failure), (&Ok(()), &None), "{what}");
-    assert!(streams > 1 || outcome.sent.streams_lost == 1, "{what}: nobody noticed: {:?}", outcome.sent);
+    assert!(streams > 1 || told(&outcome.sent).1.streams_lost == 1, "{what}: nobody noticed: {:?}", outcome.sent);
     assert_eq!(sandbox.names(), ["f"], "{what}");
 }
 
@@ -260,9 +261,10 @@ fn altered_payload_is_sent_again() {
         let sandbox = Sandbox::new();
         let way = clear(1, flip(places.to_vec(), true));
         let outcome = transfer_with(options, from.path(), &sandbox, way).unwrap();
+        let (counts, faults) = told(&outcome.sent);
         assert_eq!((outcome.received, outcome.sent.failure), (Ok(()), None));
-        assert_eq!(outcome.sent.mismatches, places.len() as u64);
-        assert_eq!((outcome.sent.files, outcome.sent.streams_lost), (1, 0));
+        assert_eq!(faults.digest_mismatches, places.len() as u64);
+        assert_eq!((counts.files, faults.streams_lost), (1, 0));
         assert_eq!(sandbox.names(), ["f"]);
     }
     // Every time: it is given up, and said so.
@@ -276,7 +278,7 @@ fn altered_payload_is_sent_again() {
         }
     });
     let outcome = transfer(from.path(), &sandbox, clear(1, alter)).unwrap();
-    assert!(outcome.sent.failed == 1 || outcome.sent.failure.is_some(), "{:?}", outcome.sent);
+    assert!(told(&outcome.sent).0.files_failed == 1 || outcome.sent.failure.is_some(), "{:?}", outcome.sent);
     assert_eq!(sandbox.names(), Vec::<String>::new());
 }
 
@@ -328,10 +330,11 @@ fn cut_stream_is_replaced_by_the_others() {
             let alter: Alter =
                 Arc::new(move |number, from, to| if number == 0 { pass(from, to, place) } else { pass_rest(from, to) });
             let outcome = transfer(from.path(), &sandbox, Way { encrypt, streams: 2, alter }).unwrap();
+            let (counts, faults) = told(&outcome.sent);
             assert_eq!((outcome.received, outcome.sent.failure), (Ok(()), None));
-            assert_eq!(outcome.sent.files, 1);
+            assert_eq!(counts.files, 1);
             assert_eq!(sandbox.names(), ["f"]);
-            lost += outcome.sent.streams_lost;
+            lost += faults.streams_lost;
         }
     }
     // The other stream may have been so quick that the first carried nothing, but not always.
@@ -372,7 +375,7 @@ fn bit_altered_anywhere() {
         let sandbox = Sandbox::new();
         let way = Way { encrypt, streams: 1 + seed as u32 % 2, alter: flip(vec![place], true) };
         let outcome = transfer(from.path(), &sandbox, way).unwrap();
-        if outcome.received.is_ok() && outcome.sent.failure.is_none() && outcome.sent.failed == 0 {
+        if outcome.received.is_ok() && outcome.sent.failure.is_none() && told(&outcome.sent).0.files_failed == 0 {
             assert_eq!(sandbox.names().len(), 103, "seed {seed}");
         }
     }

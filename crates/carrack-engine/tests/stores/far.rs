@@ -105,7 +105,7 @@ fn copy_to_a_far_store_is_taken_up() {
     assert!(got(&service, "bucket/large").is_none());
     let mended = broken.anew(store(&service));
     let report = copy(from, mended.at("/bucket"));
-    assert!(report.error.is_none() && report.counts.failed == 0, "{report:?}");
+    assert!(report.error.is_none() && report.counts.files_failed == 0, "{report:?}");
     assert!(report.counts.bytes_resumed > 0, "{report:?}");
     expect_only(&service, &files);
 }

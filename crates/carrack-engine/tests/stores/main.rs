@@ -93,7 +93,7 @@ fn expect_only(service: &Service, files: &[(&'static str, Vec<u8>)]) {
 }
 
 fn is_whole(report: &Report) -> bool {
-    report.error.is_none() && report.counts.failed == 0 && report.counts.files == 3
+    report.error.is_none() && report.counts.files_failed == 0 && report.counts.files == 3
 }
 
 #[test]
@@ -131,14 +131,14 @@ fn object_store_takes_up_what_an_earlier_copy_has_left() {
     assert!(got(&service, "bucket/large").is_none());
     // What was left for this copy is no content of another.
     let other = copy(store(&service), at("bucket/"), here(&place.path().join("other")));
-    assert!(other.error.is_none() && other.counts.files <= 2 && other.counts.leftovers > 0, "{other:?}");
+    assert!(other.error.is_none() && other.counts.files <= 2 && other.counts.leftovers_skipped > 0, "{other:?}");
     // With other digests the parts are read again; with the same they are believed.
     for (crc32c, session) in [(true, 1), (false, 2)] {
         let service = Service::clone_of(&service);
         let digest = Digests { crc32c, ..Digests::BLAKE3 };
         let options = CopyOptions { digest, ..CopyOptions::default() };
         let (report, _) = copy_with(store(&service), from.clone(), at("bucket"), options);
-        assert!(report.error.is_none() && report.counts.failed == 0, "{session}: {report:?}");
+        assert!(report.error.is_none() && report.counts.files_failed == 0, "{session}: {report:?}");
         assert!(report.counts.bytes_resumed > 0, "{session}: {report:?}");
         expect_only(&service, &files);
     }
@@ -157,7 +157,7 @@ fn object_store_starts_over_where_an_upload_is_gone() {
     assert!(copy(Arc::new(broken), from.clone(), at("bucket")).error.is_some());
     service.lock().uploads.clear();
     let report = copy(store(&service), from, at("bucket"));
-    assert!(report.error.is_none() && report.counts.failed == 0, "{report:?}");
+    assert!(report.error.is_none() && report.counts.files_failed == 0, "{report:?}");
     expect_only(&service, &files);
 }
 
@@ -216,7 +216,7 @@ fn object_store_reads_parts_again_that_are_not_those_of_its_journal() {
     }
     assert!(uploads.iter().any(|(_, parts)| !parts.is_empty()), "nothing was left");
     let report = copy(store(&service), from, at("bucket"));
-    assert!(report.error.is_none() && report.counts.failed == 0, "{report:?}");
+    assert!(report.error.is_none() && report.counts.files_failed == 0, "{report:?}");
     expect_only(&service, &files);
 }
 
@@ -284,7 +284,7 @@ fn small_file_of_several_blocks_is_read_back_from_an_object_store() {
     }
     let options = CopyOptions { verify: Verify::Disk, block_bytes: Some(256 << 10), ..CopyOptions::default() };
     let (report, _) = copy_with(store(&service), here(&place.path().join("from/")), at("bucket"), options);
-    assert!(report.error.is_none() && report.counts.failed == 0, "{report:?}");
+    assert!(report.error.is_none() && report.counts.files_failed == 0, "{report:?}");
     for size in contents {
         let found = got(&service, &format!("bucket/{size}")).unwrap();
         assert!(found == std::fs::read(from.join(size.to_string())).unwrap(), "{size}");
@@ -321,7 +321,7 @@ fn object_store_keeps_no_links_and_says_so() {
     std::fs::set_permissions(place.path().join("from/d/small"), private).unwrap();
     let from = here(&place.path().join("from/"));
     let (report, notes) = copy_with(store(&service), from, at("bucket"), CopyOptions::default());
-    assert!(is_whole(&report) && report.counts.symlinks == 0 && report.counts.kept == 1, "{report:?}");
+    assert!(is_whole(&report) && report.counts.symlinks == 0 && report.counts.files_kept == 1, "{report:?}");
     let unkept = report.unkept_attributes.unwrap();
     let expected = [(AttributeKind::SYMBOLIC_LINK, 1), (AttributeKind::DIRECTORY, 2)];
     assert_eq!(unkept.kinds.into_iter().collect::<Vec<_>>(), expected);
@@ -491,7 +491,10 @@ fn dry_run_counts_in_a_store_what_a_copy_would_bring() {
     let (dry, _) = copy_with(store(&service), at("bucket/"), here(&back), options.clone());
     assert!(dry.error.is_none() && !back.exists(), "{dry:?}");
     let report = copy(store(&service), at("bucket/"), here(&back));
-    assert_eq!((dry.counts.files, dry.counts.bytes, dry.counts.failed), (report.counts.files, report.counts.bytes, 0));
+    assert_eq!(
+        (dry.counts.files, dry.counts.bytes, dry.counts.files_failed),
+        (report.counts.files, report.counts.bytes, 0)
+    );
     let (dry, _) = copy_with(store(&service), here(&back), at("new"), options);
     assert!(dry.error.is_none() && dry.counts.files == 3 && service.lock().objects.len() == 3, "{dry:?}");
 }

@@ -15,7 +15,7 @@ use super::extract::PathOf;
 use super::problem::{ApiError, Done};
 use crate::bench::Refused;
 use crate::identity::{Object, ScopePath};
-use crate::model::{BenchStatus, EndpointLocation, Problem, Verb};
+use crate::model::{BenchStatus, Problem, Verb};
 use carrack_core::location::decode_path;
 
 /// Shows how far measuring is with an endpoint, and the last result of each kind: storage, processors, copies.
@@ -56,16 +56,13 @@ pub(super) async fn start(State(api): State<Arc<Api>>, known: Known, PathOf(name
         let path = ScopePath::root();
         api.check(caller, Verb::Write, Object::Endpoint { endpoint: &endpoint, path: Some(&path) })?;
         api.check_open(&endpoint)?;
-        let root = match &endpoint.location {
-            EndpointLocation::Local { root } => root,
-            EndpointLocation::Node { host, path, .. } | EndpointLocation::Ssh { host, path, .. } => {
-                let detail = format!("@{name} is at {host}: the service measures only directories of its own host");
-                return Err(
-                    ApiError::conflict(detail).hint(format!("on {host}: carrack bench disk {}", shell_word(path)))
-                );
-            }
-        };
-        let root = decode_path(root.as_bytes()).map_err(ApiError::malformed)?;
+        let directory = endpoint.location.directory();
+        if let Some(host) = endpoint.location.host() {
+            let detail = format!("@{name} is at {host}: the service measures only directories of its own host");
+            let hint = format!("on {host}: carrack bench disk {}", shell_word(directory));
+            return Err(ApiError::conflict(detail).hint(hint));
+        }
+        let root = decode_path(directory.as_bytes()).map_err(ApiError::malformed)?;
         api.benches.start(&name, root).map_err(|refused| match refused {
             Refused::Busy(other) => ApiError::conflict(format!("@{other} is measured at present, one at a time"))
                 .hint("begin when it has ended: two at once would measure each other"),

@@ -324,9 +324,7 @@ pub(super) async fn test(
         // The file that a test leaves for a moment is written and removed by the right of whoever asks for it.
         let may_leave = |verb| may(&known.caller, &Action { verb, object }).verdict == Verdict::Allowed;
         row.endpoint.read_only = ![Verb::Write, Verb::Delete].into_iter().all(may_leave);
-        if let EndpointLocation::Node { host, .. } = &row.endpoint.location {
-            check_address(api, &known.caller, host)?;
-        }
+        check_address(api, &known.caller, &row.endpoint.location)?;
         api.check_open(&row.endpoint)?;
         let token = row.sealed_token.as_ref().map(|sealed| api.seal.unseal(&name, sealed)).transpose();
         let token = token.map_err(|error| ApiError::conflict(error.to_string()))?;
@@ -347,25 +345,19 @@ fn check_location(api: &Api, caller: &Caller, location: &EndpointLocation) -> Do
     let wrong = |why: String| ApiError::malformed(format!("location: {why}"));
     let below = |path: &str| ScopePath::parse(path).map_err(|error| wrong(error.to_string()));
     location.location().map_err(wrong)?;
-    match location {
-        EndpointLocation::Local { root } => {
-            below(root)?;
-            api.check(caller, Verb::Write, Object::RawLocation)
-        }
-        EndpointLocation::Ssh { .. } => api.check(caller, Verb::Write, Object::RawLocation),
-        EndpointLocation::Node { host, fingerprint, path, .. } => {
-            below(path)?;
-            let is_pin = |pin: &String| pin.len() == 64 && pin.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
-            if fingerprint.as_ref().is_some_and(|pin| !is_pin(pin)) {
-                return Err(wrong("fingerprint: 64 hexadecimal digits in lower case".into()));
-            }
-            check_address(api, caller, host)
-        }
+    if let Some(path) = location.local_root().or(location.node_path()) {
+        below(path)?;
     }
+    if location.is_of_service() {
+        api.check(caller, Verb::Write, Object::RawLocation)?;
+    }
+    check_address(api, caller, location)
 }
 
 /// Users have the service connect to hosts of the network, not to this host itself, nor to what only this host reaches.
-fn check_address(api: &Api, caller: &Caller, host: &str) -> Done<()> {
+fn check_address(api: &Api, caller: &Caller, location: &EndpointLocation) -> Done<()> {
+    // What is the service's own, its ssh too, is an admin's to offer.
+    let Some(host) = location.host().filter(|_| !location.is_of_service()) else { return Ok(()) };
     if caller.is_admin() || caller.runs_service {
         return Ok(());
     }
@@ -384,7 +376,7 @@ fn check_address(api: &Api, caller: &Caller, host: &str) -> Done<()> {
 
 fn check_token(location: &EndpointLocation, token: Option<&Secret>) -> Done<()> {
     let Some(token) = token else { return Ok(()) };
-    if !matches!(location, EndpointLocation::Node { .. }) {
+    if location.node_path().is_none() {
         return Err(ApiError::malformed("token: only a node takes one"));
     }
     let text = token.reveal();

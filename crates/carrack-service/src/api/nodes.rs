@@ -11,7 +11,7 @@ use super::caller::Known;
 use super::problem::Done;
 use crate::identity::{Action, Object, Verdict, may};
 use crate::ledger::Page;
-use crate::model::{Endpoint, EndpointLocation, KeptTest, Listed, NodeStatus, Problem, TaskState, Verb};
+use crate::model::{Endpoint, KeptTest, Listed, NodeStatus, Problem, TaskState, Verb};
 
 /// Endpoints that are looked at.
 const ENDPOINTS_MOST: usize = 1000;
@@ -45,10 +45,7 @@ pub(super) async fn list(State(api): State<Arc<Api>>, known: Known) -> Done<Json
                 rate += task.progress.rates.now;
             }
         }
-        let local = |endpoint: &Endpoint| match &endpoint.location {
-            EndpointLocation::Local { root } => Some((endpoint.name.clone(), root.clone())),
-            EndpointLocation::Node { .. } | EndpointLocation::Ssh { .. } => None,
-        };
+        let local = |endpoint: &Endpoint| Some((endpoint.name.clone(), endpoint.location.local_root()?.to_owned()));
         let mut health = api.ledger.health(None, Some(&caller.user))?;
         let kept = endpoints.iter().filter_map(|endpoint| {
             let (time, test) = health.remove(&endpoint.name)?.test?;

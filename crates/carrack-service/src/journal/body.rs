@@ -1,15 +1,13 @@
 //! Records as bytes, and back. Numbers of fields and kinds keep their meaning; new ones are added at the end, and
 //! readers pass over kinds that they do not know.
 
-use std::collections::BTreeMap;
-
 use carrack_core::report::ItemKind;
 use prost::Message;
 
 use super::format::{BODY_BYTES_MAX, HEAD_BYTES};
 use super::record::{AttemptEnd, EndCounts, EndKind, Item, PairEnd, Record, Sample};
 use crate::clock::Moment;
-use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};
+use crate::model::{EventKind, ItemState, Progress, TaskFailure};
 
 const BEGAN: u8 = 1;
 const ITEM: u8 = 2;
@@ -50,67 +48,7 @@ struct RawItem {
     #[prost(bytes = "vec", tag = "6")]
     digest: Vec<u8>,
     #[prost(message, optional, tag = "7")]
-    failure: Option<RawFailure>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct RawFailure {
-    #[prost(string, tag = "1")]
-    code: String,
-    #[prost(string, tag = "2")]
-    side: String,
-    #[prost(string, tag = "3")]
-    why: String,
-    #[prost(bool, tag = "4")]
-    retryable: bool,
-    #[prost(string, repeated, tag = "5")]
-    hints: Vec<String>,
-    #[prost(string, optional, tag = "6")]
-    endpoint: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct RawProgress {
-    #[prost(uint64, tag = "1")]
-    items_total: u64,
-    #[prost(uint64, tag = "2")]
-    items_done: u64,
-    #[prost(uint64, tag = "3")]
-    items_skipped: u64,
-    #[prost(uint64, tag = "4")]
-    items_failed: u64,
-    #[prost(bool, tag = "5")]
-    scan_complete: bool,
-    #[prost(uint64, tag = "6")]
-    bytes_total: u64,
-    #[prost(uint64, tag = "7")]
-    bytes_moved: u64,
-    #[prost(uint64, tag = "8")]
-    bytes_verified: u64,
-    #[prost(uint64, tag = "9")]
-    bytes_skipped: u64,
-    #[prost(uint64, tag = "10")]
-    bytes_resent: u64,
-    #[prost(uint64, tag = "11")]
-    faults: u64,
-    #[prost(double, tag = "12")]
-    rate_now: f64,
-    #[prost(double, tag = "13")]
-    rate_five_minutes: f64,
-    #[prost(double, tag = "14")]
-    rate_all: f64,
-    #[prost(uint64, optional, tag = "15")]
-    eta_seconds: Option<u64>,
-    #[prost(string, optional, tag = "16")]
-    limited_by: Option<String>,
-    #[prost(uint64, tag = "17")]
-    items_remembered: u64,
-    #[prost(btree_map = "string, uint64", tag = "18")]
-    unkept: BTreeMap<String, u64>,
-    #[prost(uint64, tag = "19")]
-    items_lost: u64,
-    #[prost(uint64, tag = "20")]
-    bytes_lost: u64,
+    failure: Option<TaskFailure>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -121,23 +59,13 @@ struct RawSample {
     #[prost(sint64, tag = "1")]
     time: i64,
     #[prost(message, optional, tag = "2")]
-    progress: Option<RawProgress>,
+    progress: Option<Progress>,
     #[prost(uint32, tag = "3")]
     streams: u32,
     #[prost(message, optional, tag = "4")]
-    source: Option<RawEndCounts>,
+    source: Option<EndCounts>,
     #[prost(message, optional, tag = "5")]
-    destination: Option<RawEndCounts>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct RawEndCounts {
-    #[prost(uint64, tag = "1")]
-    processor_us: u64,
-    #[prost(uint64, tag = "2")]
-    storage_wait_us: u64,
-    #[prost(uint64, tag = "3")]
-    retransmits: u64,
+    destination: Option<EndCounts>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -159,9 +87,9 @@ struct RawEnded {
     #[prost(string, tag = "2")]
     kind: String,
     #[prost(message, optional, tag = "3")]
-    progress: Option<RawProgress>,
+    progress: Option<Progress>,
     #[prost(message, optional, tag = "4")]
-    failure: Option<RawFailure>,
+    failure: Option<TaskFailure>,
     #[prost(bool, tag = "5")]
     got_somewhere: bool,
     #[prost(bool, tag = "6")]
@@ -175,7 +103,7 @@ struct RawPairEnded {
     #[prost(sint64, tag = "2")]
     time: i64,
     #[prost(message, optional, tag = "3")]
-    progress: Option<RawProgress>,
+    progress: Option<Progress>,
     #[prost(bool, tag = "4")]
     of_sources: bool,
     #[prost(bool, tag = "5")]
@@ -219,8 +147,8 @@ fn encode_body(record: &Record, to: &mut Vec<u8>) -> u8 {
             ITEM
         }
         Record::Sample(sample) => {
-            let progress = Some(raw_progress(&sample.progress));
-            let (source, destination) = (sample.source.map(raw_counts), sample.destination.map(raw_counts));
+            let progress = Some(bounded_progress(&sample.progress));
+            let (source, destination) = (sample.source, sample.destination);
             put(&RawSample { time: sample.time.0, progress, streams: sample.streams, source, destination }, to);
             SAMPLE
         }
@@ -238,7 +166,7 @@ fn encode_body(record: &Record, to: &mut Vec<u8>) -> u8 {
             REACHED
         }
         Record::PairEnded(end) => {
-            let progress = Some(raw_progress(&end.progress));
+            let progress = Some(bounded_progress(&end.progress));
             let PairEnd { pair, of_sources, of_look, time, .. } = *end;
             put(&RawPairEnded { pair, time: time.0, progress, of_sources, of_look }, to);
             PAIR_ENDED
@@ -247,8 +175,8 @@ fn encode_body(record: &Record, to: &mut Vec<u8>) -> u8 {
             let raw = RawEnded {
                 time: end.time.0,
                 kind: end.kind.name().into(),
-                progress: Some(raw_progress(&end.progress)),
-                failure: end.failure.as_ref().map(raw_failure),
+                progress: Some(bounded_progress(&end.progress)),
+                failure: end.failure.as_ref().map(bounded),
                 got_somewhere: end.got_somewhere,
                 late: end.late,
             };
@@ -284,8 +212,8 @@ pub fn decode(kind: u8, body: &[u8]) -> Result<Option<Record>, ()> {
         ITEM => Record::Item(item(get(body)?)?),
         SAMPLE => {
             let raw: RawSample = get(body)?;
-            let progress = progress(raw.progress.unwrap_or_default());
-            let (source, destination) = (raw.source.map(counts), raw.destination.map(counts));
+            let progress = raw.progress.unwrap_or_default();
+            let (source, destination) = (raw.source, raw.destination);
             Record::Sample(Sample { time: Moment(raw.time), progress, streams: raw.streams, source, destination })
         }
         EVENT => {
@@ -303,7 +231,7 @@ pub fn decode(kind: u8, body: &[u8]) -> Result<Option<Record>, ()> {
         }
         PAIR_ENDED => {
             let raw: RawPairEnded = get(body)?;
-            let progress = progress(raw.progress.unwrap_or_default());
+            let progress = raw.progress.unwrap_or_default();
             let (pair, of_sources, of_look) = (raw.pair, raw.of_sources, raw.of_look);
             Record::PairEnded(PairEnd { pair, time: Moment(raw.time), progress, of_sources, of_look })
         }
@@ -312,22 +240,14 @@ pub fn decode(kind: u8, body: &[u8]) -> Result<Option<Record>, ()> {
             Record::Ended(AttemptEnd {
                 time: Moment(raw.time),
                 kind: EndKind::parse(&raw.kind).map_err(drop)?,
-                progress: progress(raw.progress.unwrap_or_default()),
-                failure: raw.failure.map(failure),
+                progress: raw.progress.unwrap_or_default(),
+                failure: raw.failure,
                 got_somewhere: raw.got_somewhere,
                 late: raw.late,
             })
         }
         _ => return Ok(None),
     }))
-}
-
-fn raw_counts(EndCounts { processor_us, storage_wait_us, retransmits }: EndCounts) -> RawEndCounts {
-    RawEndCounts { processor_us, storage_wait_us, retransmits }
-}
-
-fn counts(RawEndCounts { processor_us, storage_wait_us, retransmits }: RawEndCounts) -> EndCounts {
-    EndCounts { processor_us, storage_wait_us, retransmits }
 }
 
 fn cut(text: &str) -> String {
@@ -347,7 +267,7 @@ fn raw_item(item: &Item) -> RawItem {
         },
         size: item.size,
         digest: item.digest.map(Vec::from).unwrap_or_default(),
-        failure: item.failure.as_ref().map(raw_failure),
+        failure: item.failure.as_ref().map(bounded),
     }
 }
 
@@ -364,12 +284,12 @@ fn item(raw: RawItem) -> Result<Item, ()> {
         },
         size: raw.size,
         digest: if raw.digest.is_empty() { None } else { Some(raw.digest.try_into().map_err(drop)?) },
-        failure: raw.failure.map(failure),
+        failure: raw.failure,
     })
 }
 
-fn raw_failure(failure: &TaskFailure) -> RawFailure {
-    RawFailure {
+fn bounded(failure: &TaskFailure) -> TaskFailure {
+    TaskFailure {
         code: cut(&failure.code),
         side: cut(&failure.side),
         why: cut(&failure.why),
@@ -379,55 +299,6 @@ fn raw_failure(failure: &TaskFailure) -> RawFailure {
     }
 }
 
-fn failure(raw: RawFailure) -> TaskFailure {
-    let RawFailure { code, side, why, retryable, hints, endpoint } = raw;
-    TaskFailure { code, side, endpoint, why, retryable, hints }
-}
-
-fn raw_progress(progress: &Progress) -> RawProgress {
-    RawProgress {
-        items_total: progress.items_total,
-        items_done: progress.items_done,
-        items_skipped: progress.items_skipped,
-        items_failed: progress.items_failed,
-        scan_complete: progress.scan_complete,
-        bytes_total: progress.bytes_total,
-        bytes_moved: progress.bytes_moved,
-        bytes_verified: progress.bytes_verified,
-        bytes_skipped: progress.bytes_skipped,
-        bytes_resent: progress.bytes_resent,
-        faults: progress.faults,
-        rate_now: progress.rates.now,
-        rate_five_minutes: progress.rates.five_minutes,
-        rate_all: progress.rates.all,
-        eta_seconds: progress.eta_seconds,
-        limited_by: progress.limited_by.as_deref().map(cut),
-        items_remembered: progress.items_remembered,
-        unkept: progress.unkept.clone(),
-        items_lost: progress.items_lost,
-        bytes_lost: progress.bytes_lost,
-    }
-}
-
-fn progress(raw: RawProgress) -> Progress {
-    Progress {
-        items_total: raw.items_total,
-        items_done: raw.items_done,
-        items_skipped: raw.items_skipped,
-        items_failed: raw.items_failed,
-        scan_complete: raw.scan_complete,
-        bytes_total: raw.bytes_total,
-        bytes_moved: raw.bytes_moved,
-        bytes_verified: raw.bytes_verified,
-        bytes_skipped: raw.bytes_skipped,
-        bytes_resent: raw.bytes_resent,
-        faults: raw.faults,
-        rates: Rates { now: raw.rate_now, five_minutes: raw.rate_five_minutes, all: raw.rate_all },
-        eta_seconds: raw.eta_seconds,
-        limited_by: raw.limited_by,
-        items_remembered: raw.items_remembered,
-        unkept: raw.unkept,
-        items_lost: raw.items_lost,
-        bytes_lost: raw.bytes_lost,
-    }
+fn bounded_progress(progress: &Progress) -> Progress {
+    Progress { limited_by: progress.limited_by.as_deref().map(cut), ..progress.clone() }
 }

@@ -98,13 +98,16 @@ pub struct Sample {
 }
 
 /// What an end of a copy has counted since the copy began: the next copy of the same task counts from 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct EndCounts {
     /// Processor time of the end's process, in microseconds.
+    #[prost(uint64, tag = "1")]
     pub processor_us: u64,
     /// Time in which its threads waited for storage, summed over them, in microseconds.
+    #[prost(uint64, tag = "2")]
     pub storage_wait_us: u64,
     /// TCP segments that its host has sent again.
+    #[prost(uint64, tag = "3")]
     pub retransmits: u64,
 }
 

@@ -263,14 +263,7 @@ fn cause(event: &NewEvent) -> Option<(String, String)> {
 
 /// A place as figures name it.
 fn place(location: &str) -> String {
-    match Location::parse_document(location) {
-        Ok(Location::Endpoint { name, .. }) => format!("@{name}"),
-        Ok(Location::Node { node, .. }) => node.host,
-        Ok(Location::Ssh { host, .. }) => host.host,
-        Ok(Location::Local(_)) => "this host".to_owned(),
-        Ok(location) if location.is_synthetic() => "no storage".to_owned(),
-        Ok(_) | Err(_) => String::new(),
-    }
+    Location::parse_document(location).map(|location| location.place_name()).unwrap_or_default()
 }
 
 /// How many tasks wait and run at the end of each step, counted back from how many do at present.

@@ -1,7 +1,6 @@
 //! An endpoint: a named root, on this host, on a node, or behind ssh.
 
 use carrack_core::location::{Location, NodeAddress, SshHost, decode_path, encode_path};
-use carrack_core::pin::parse_pin;
 use carrack_core::request::{Encrypt, Verify};
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
@@ -9,6 +8,8 @@ use utoipa::ToSchema;
 
 use super::{EndpointHealth, option_schema};
 use crate::clock::Moment;
+
+const NO_FINGERPRINT: &str = "fingerprint: 64 hexadecimal digits in lower case";
 
 /// Where an endpoint's root is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -76,8 +77,8 @@ impl EndpointLocation {
         match self {
             Self::Local { root } => Ok(Location::Local(path(root)?)),
             Self::Node { host, port, fingerprint, path: below } => {
-                let pin = fingerprint.as_ref().map(|pin| parse_pin(format!("sha256:{pin}").as_bytes())).transpose();
-                let pin = pin.map_err(|why| format!("fingerprint: {why}"))?;
+                let bytes = |pin: &String| HEXLOWER.decode(pin.as_bytes()).ok()?.try_into().ok();
+                let pin = fingerprint.as_ref().map(|pin| bytes(pin).ok_or(NO_FINGERPRINT)).transpose()?;
                 let node = NodeAddress { host: host.clone(), port: *port, pin: None };
                 // Whatever a host holds that ends it would be another place.
                 if NodeAddress::parse(node.to_string().as_bytes())? != node {
@@ -98,6 +99,31 @@ impl EndpointLocation {
     /// The location as tasks have it; what is wrong with it, where it is none.
     pub fn text(&self) -> String {
         self.location().map_or_else(|why| why, |location| location.document().unwrap_or_default())
+    }
+
+    /// The directory, as this document has it.
+    pub fn directory(&self) -> &str {
+        match self {
+            Self::Local { root: path } | Self::Node { path, .. } | Self::Ssh { path, .. } => path,
+        }
+    }
+
+    /// The host that it is on; none: the service's own.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            Self::Local { .. } => None,
+            Self::Node { host, .. } | Self::Ssh { host, .. } => Some(host),
+        }
+    }
+
+    /// The directory of the service's own host.
+    pub fn local_root(&self) -> Option<&str> {
+        if let Self::Local { root } = self { Some(root) } else { None }
+    }
+
+    /// The path below the root of a node, which asks for a token and lets nobody out of what that allows.
+    pub fn node_path(&self) -> Option<&str> {
+        if let Self::Node { path, .. } = self { Some(path) } else { None }
     }
 
     /// Whether it is a directory of the service's host, or a host that the service's own ssh reaches: only an admin can

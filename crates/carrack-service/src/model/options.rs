@@ -199,7 +199,7 @@ impl TaskOption {
 impl OptionChoice {
     fn of(choice: &Choice, definition: &Definition) -> Self {
         let flag = match definition.flag {
-            Flag::Switches(switches) => switches.iter().find(|(word, _)| *word == choice.word).map(|(_, flag)| *flag),
+            Flag::Switches(switches) => switches.iter().find(|flag| flag.word == choice.word).map(|flag| flag.name),
             Flag::Value { .. } | Flag::Switch { .. } => None,
         };
         Self { value: choice.word.to_owned(), meaning: choice.meaning.to_owned(), flag: flag.map(str::to_owned) }

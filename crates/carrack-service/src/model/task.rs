@@ -270,82 +270,109 @@ impl Task {
     }
 }
 
-/// What a task has done. Bytes are of files' contents.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+/// What a task has done. Bytes are of files' contents. The documents of the API and the journals have these fields.
+#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct Progress {
     /// Files, links and directories found so far; final once `scan_complete`.
+    #[prost(uint64, tag = "1")]
     pub items_total: u64,
     /// At their destination (or deleted), verified as asked.
+    #[prost(uint64, tag = "2")]
     pub items_done: u64,
     /// Of `items_done`, those that an earlier attempt did and that could not be compared with what is there now.
+    #[prost(uint64, tag = "15")]
     pub items_remembered: u64,
     /// Left as they were: they existed, or a missing source was to be skipped.
+    #[prost(uint64, tag = "3")]
     pub items_skipped: u64,
     /// Not there, of the attempt under way or the last one.
+    #[prost(uint64, tag = "4")]
     pub items_failed: u64,
     /// Whether `items_total` and `bytes_total` are final.
+    #[prost(bool, tag = "5")]
     pub scan_complete: bool,
     /// Bytes found so far.
+    #[prost(uint64, tag = "6")]
     pub bytes_total: u64,
     /// Bytes at the destination.
+    #[prost(uint64, tag = "7")]
     pub bytes_moved: u64,
     /// Of these, bytes whose digest was compared.
+    #[prost(uint64, tag = "8")]
     pub bytes_verified: u64,
     /// Bytes that were there already and not sent.
+    #[prost(uint64, tag = "9")]
     pub bytes_skipped: u64,
     /// Bytes that had landed and were sent again. What was under way when a process died is not known to anybody.
+    #[prost(uint64, tag = "10")]
     pub bytes_resent: u64,
     /// Items that were done and were found gone or changed later: they are copied again, and counted again by a token's
     /// ceilings. Of a deletion under such ceilings: what an attempt that was cut short may have deleted.
+    #[prost(uint64, tag = "17")]
     pub items_lost: u64,
     /// Bytes of `items_lost`.
+    #[prost(uint64, tag = "18")]
     pub bytes_lost: u64,
     /// Faults that were recovered: blocks sent again, connections and sessions lost.
+    #[prost(uint64, tag = "11")]
     pub faults: u64,
     /// Bytes a second.
+    #[prost(message, required, tag = "12")]
     pub rates: Rates,
     /// Seconds until the end, where it can be told.
+    #[prost(uint64, optional, tag = "13")]
     pub eta_seconds: Option<u64>,
     /// What holds it back, in words.
+    #[prost(string, optional, tag = "14")]
     pub limited_by: Option<String>,
     /// How many items at the destination did not keep something that their sources have, by what it is:
     /// `permissions`, `times`, `owner`, `group`, `special-bits`, `hard-link`, `acl`, `capabilities`,
     /// `extended-attributes`, `symbolic-link`, `directory`, or the number of another kind. Of copies that came to
     /// their end; an item that was copied again counts again.
+    #[prost(btree_map = "string, uint64", tag = "16")]
     pub unkept: BTreeMap<String, u64>,
 }
 
 /// Rates in bytes a second.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, PartialEq, prost::Message, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct Rates {
     /// Over the last seconds.
+    #[prost(double, tag = "1")]
     pub now: f64,
     /// Over the last five minutes.
+    #[prost(double, tag = "2")]
     pub five_minutes: f64,
     /// Over all time in which a worker moved bytes.
+    #[prost(double, tag = "3")]
     pub all: f64,
 }
 
 /// Why a task, or an attempt of it, failed: a [`carrack_core::failure::Failure`] as JSON has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, prost::Message, Serialize, Deserialize, ToSchema)]
 pub struct TaskFailure {
     /// What kind, from the table of error codes.
+    #[prost(string, tag = "1")]
     pub code: String,
     /// Where: `source`, `destination`, `command` …
+    #[prost(string, tag = "2")]
     pub side: String,
     /// The endpoint where it happened; none: it happened at none, or elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[prost(string, optional, tag = "6")]
     pub endpoint: Option<String>,
     /// In words.
+    #[prost(string, tag = "3")]
     pub why: String,
     /// Whether another attempt can help, though nobody changes anything.
     #[serde(with = "super::retryable")]
     #[schema(schema_with = super::retryable::schema)]
+    #[prost(bool, tag = "4")]
     pub retryable: bool,
     /// What to try.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[prost(string, repeated, tag = "5")]
     pub hints: Vec<String>,
 }
 

@@ -108,14 +108,11 @@ impl Checks<'_> {
     /// The line that mends it.
     fn fix(&self, code: ErrorCode) -> Option<String> {
         let name = &self.endpoint.name;
-        let (host, directory) = match &self.endpoint.location {
-            EndpointLocation::Local { root } => ("this host".to_owned(), root.clone()),
-            EndpointLocation::Node { host, path, .. } => (host.clone(), path.clone()),
-            EndpointLocation::Ssh { host, path, .. } => (host.clone(), path.clone()),
-        };
+        let location = &self.endpoint.location;
+        let host = location.host().unwrap_or("this host");
         // What users have typed stands in a line that somebody else carries out.
-        let word = shell_word(&directory);
-        let is_node = matches!(self.endpoint.location, EndpointLocation::Node { .. });
+        let word = shell_word(location.directory());
+        let is_node = location.node_path().is_some();
         Some(match code {
             ErrorCode::AuthenticationFailed if is_node => {
                 format!(
@@ -131,7 +128,7 @@ impl Checks<'_> {
                 format!("on {host}: carrack serve --root DIR; and open its port in the firewall")
             }
             ErrorCode::ConnectFailed | ErrorCode::AgentMissing | ErrorCode::AgentRefused => {
-                format!("as the account that runs the service: ssh {} true", shell_word(&host))
+                format!("as the account that runs the service: ssh {} true", shell_word(host))
             }
             ErrorCode::NotFound => format!("on {host}: mkdir -p {word}"),
             ErrorCode::PermissionDenied => format!("on {host}: chmod u+rwx {word} (as its owner)"),

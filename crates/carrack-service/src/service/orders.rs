@@ -1,7 +1,6 @@
 //! From a task as somebody submitted it to what a worker is told: endpoints looked up, tokens opened, defaults and
 //! limits applied. Made anew for each attempt, so what changed meanwhile counts.
 
-use carrack_core::location::Location;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,14 +8,14 @@ use std::sync::Arc;
 use carrack_core::credential::Token;
 use carrack_core::failure::{ErrorCode, Side};
 use carrack_core::grant::{Ceilings, Claims, GrantKey, Right, Rights, claims_to_be_grant};
+use carrack_core::location::{Location, NodeAddress};
 use carrack_core::options::{RateBound, Streams};
 
 use crate::clock::{Clock, Moment};
 use crate::identity::{self, RequestFault, ScopePath, Seal, check_rights};
 use crate::ledger::{EndpointRow, Ledger, LedgerError};
 use crate::model::{
-    self, EndpointLocation, Fence, KnownBy, NewTask, Pair, Progress, Role, Scope, Task, TaskFailure, TaskKind,
-    TaskOptions,
+    self, Fence, KnownBy, NewTask, Pair, Progress, Role, Scope, Task, TaskFailure, TaskKind, TaskOptions,
 };
 use crate::schedule::{Link, Size};
 use crate::worker::{EndOrder, EndpointRoot, Order, PairOrder, Secret};
@@ -66,12 +65,8 @@ fn link_of(pair: &Pair) -> Link {
 
 fn end_of(location: &str) -> String {
     match Location::parse_document(location) {
-        Ok(Location::Endpoint { name, .. }) => format!("@{name}"),
-        Ok(Location::Local(_)) => "this host".to_owned(),
-        Ok(Location::Node { node, .. }) => format!("node {} port {}", node.host, node.port),
-        Ok(Location::Ssh { host, .. }) => format!("host {}", host.host),
-        Ok(location) if location.is_synthetic() => "no storage".to_owned(),
-        Ok(_) | Err(_) => "nowhere".to_owned(),
+        Ok(location) => location.node().map_or_else(|| location.place_name(), NodeAddress::known_as),
+        Err(_) => "nowhere".to_owned(),
     }
 }
 
@@ -383,16 +378,13 @@ impl Orders {
         options.verify = options.verify.or(endpoint.defaults.verify);
         options.encrypt = options.encrypt.or(endpoint.defaults.encrypt);
         // What needs no token is not kept from anybody by one that cannot be opened.
-        let token = match (&endpoint.location, sealed_token) {
-            (EndpointLocation::Node { path: base, .. }, Some(sealed)) => {
-                let token = self.seal.open(name, &sealed).and_then(|own| confined(&own, base, wanted));
-                Some(token.map_err(|why| {
-                    let why = format!("the token of endpoint {name} cannot be used: {why}");
-                    failed(ErrorCode::AuthenticationFailed, side, why, "set the endpoint's token again")
-                })?)
-            }
-            _ => None,
-        };
+        let token = endpoint.location.node_path().zip(sealed_token).map(|(base, sealed)| {
+            self.seal.open(name, &sealed).and_then(|own| confined(&own, base, wanted)).map_err(|why| {
+                let why = format!("the token of endpoint {name} cannot be used: {why}");
+                failed(ErrorCode::AuthenticationFailed, side, why, "set the endpoint's token again")
+            })
+        });
+        let token = token.transpose()?;
         let root = endpoint.location.location().map_err(|why| {
             let why = format!("endpoint {name} is nowhere: {why}");
             failed(ErrorCode::Usage, side, why, "say where it is: carrack endpoint edit")

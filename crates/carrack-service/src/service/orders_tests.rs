@@ -9,7 +9,7 @@ use super::*;
 use crate::clock::SystemClock;
 use crate::ledger::memory::MemoryLedger;
 use crate::ledger::{NewEvent, Submission, TaskChange, TaskGuard, UserRow};
-use crate::model::{Ceilings, Endpoint, EventKind, TokenRow, TokenUse, User, Verb};
+use crate::model::{Ceilings, Endpoint, EndpointLocation, EventKind, TokenRow, TokenUse, User, Verb};
 
 const TOKEN: &str = "the-node's-own-token";
 

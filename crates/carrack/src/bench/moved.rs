@@ -156,7 +156,7 @@ pub fn watch_until(
     moved.here = mark.usage().process;
     moved.moving = report.moving;
     moved.bytes = report.counts.bytes;
-    moved.not_read_back = report.files_not_read_back;
+    moved.not_read_back = report.at_destination.files_not_read_back;
     moved.durable = report.durable;
     moved.link = report.link.or(moved.link);
     let failed = report.failures.into_iter().next().map(|item| item.failure);

@@ -9,7 +9,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use carrack_core::options::{Definition, OptionValue};
+use carrack_core::options::Definition;
 use carrack_core::words::{Word, meanings, parse_among};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, ArgAction, Command};
@@ -62,8 +62,7 @@ enum Read<T: 'static> {
     Word {
         among: &'static [T],
         parse: fn(&str, &[T]) -> Result<T, String>,
-        named: fn(&[T]) -> Vec<PossibleValue>,
-        help: fn(&[T]) -> String,
+        meant: fn(&T) -> (&'static str, &'static str),
     },
 }
 
@@ -90,10 +89,7 @@ impl<T> Value<T> {
         let arg = Arg::new(self.name).long(self.name).value_name(self.value_name);
         let arg = match &self.read {
             Read::Text(_) | Read::Bytes(_) => arg.help(self.help).value_parser(clap::value_parser!(OsString)),
-            Read::Word { among, named, help, .. } => {
-                let words = Named(named(among));
-                arg.help(format!("{}\n{}", help(among), self.help)).value_parser(words).hide_possible_values(true)
-            }
+            Read::Word { among, meant, .. } => with_words(arg, among.iter().map(*meant), self.help),
         };
         with_letter(arg, self.letter)
     }
@@ -103,16 +99,16 @@ impl<T> Value<T> {
     /// # Errors
     /// What is wrong with it.
     pub fn read(&self, value: Vec<u8>) -> Result<T, String> {
-        let text = |value| String::from_utf8(value).map_err(|_| "the value is not UTF-8".to_owned());
         match &self.read {
-            Read::Text(parse) => parse(&text(value)?),
-            Read::Word { among, parse, .. } => parse(&text(value)?, among),
+            Read::Text(parse) => parse(&text_of(value)?),
+            Read::Word { among, parse, .. } => parse(&text_of(value)?, among),
             Read::Bytes(make) => Ok(make(value)),
         }
     }
 }
 
-impl<V: OptionValue> Value<V> {
+#[cfg(feature = "terminal")]
+impl<V: carrack_core::options::OptionValue> Value<V> {
     /// The flag of an option of a copy.
     pub const fn option(definition: &Definition) -> Self {
         let flag = &definition.flag;
@@ -135,11 +131,12 @@ impl<W: Word> Value<W> {
             letter: None,
             value_name,
             help,
-            read: Read::Word { among, parse: parse_among, named, help: meanings },
+            read: Read::Word { among, parse: parse_among, meant: |word| (word.name(), word.meaning()) },
         }
     }
 }
 
+#[cfg(feature = "terminal")]
 impl<W: Word> Value<W> {
     /// The flag of an option of a copy that is one of a few words.
     pub const fn words(definition: &Definition) -> Self {
@@ -147,8 +144,20 @@ impl<W: Word> Value<W> {
     }
 }
 
-fn named<W: Word>(among: &[W]) -> Vec<PossibleValue> {
-    among.iter().map(|word| PossibleValue::new(word.name()).help(word.meaning())).collect()
+/// The text of a value.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn text_of(value: Vec<u8>) -> Result<String, String> {
+    String::from_utf8(value).map_err(|_| "the value is not UTF-8".to_owned())
+}
+
+/// A flag whose value is one of a few words, each with its meaning: they stand before its help, and shells complete
+/// them.
+pub fn with_words(arg: Arg, words: impl Iterator<Item = (&'static str, &'static str)>, help: &str) -> Arg {
+    let words: Vec<_> = words.collect();
+    let named = words.iter().map(|(word, meaning)| PossibleValue::new(*word).help(*meaning)).collect();
+    arg.help(format!("{}\n{help}", meanings(&words))).value_parser(Named(named)).hide_possible_values(true)
 }
 
 fn with_letter(arg: Arg, letter: Option<char>) -> Arg {

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use carrack_core::location::Location;
+use carrack_core::options::{Definition, Flag};
 use clap::ArgMatches;
 use clap::parser::MatchesError;
 
-use super::flag::{Positional, Switch, Value};
+use super::flag::{Positional, Switch, Value, text_of};
 use super::location::{parse_location, parse_named};
 use crate::error::CommandError;
 
@@ -49,7 +50,24 @@ impl<'a> Flags<'a> {
 
     /// Whether a flag without a value was given.
     pub fn has(&self, flag: &Switch) -> bool {
-        self.typed::<bool>(flag.name).next() == Some(&true)
+        self.is_on(flag.name)
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        self.typed::<bool>(name).next() == Some(&true)
+    }
+
+    /// What was given for an option that copies have: `true` for a flag without a value, its word for that of a word.
+    pub fn option(&self, option: &Definition) -> Option<Given> {
+        let given = |name: &str, value: &str| Given { origin: format!("--{name}"), value: value.into() };
+        match option.flag {
+            Flag::Value { name, .. } => self.value(name),
+            Flag::Switch { name, .. } => self.is_on(name).then(|| given(name, "true")),
+            // clap has refused more than one of them.
+            Flag::Switches(flags) => {
+                flags.iter().find(|flag| self.is_on(flag.name)).map(|flag| given(flag.name, flag.word))
+            }
+        }
     }
 
     /// The same of a flag that the verb may lack: then it was not given.
@@ -64,10 +82,11 @@ impl<'a> Flags<'a> {
 
     /// The bytes of a value. An empty variable counts as not set, as is usual for the environment.
     pub fn given<T>(&self, flag: &Value<T>) -> Option<Given> {
-        self.typed::<OsString>(flag.name)
-            .next()
-            .map(|value| Given::by_flag(flag.name, value))
-            .or_else(|| self.set(flag.name))
+        self.value(flag.name)
+    }
+
+    fn value(&self, name: &str) -> Option<Given> {
+        self.typed::<OsString>(name).next().map(|value| Given::by_flag(name, value)).or_else(|| self.set(name))
     }
 
     /// A value.
@@ -176,6 +195,15 @@ impl Given {
     fn read<T>(self, flag: &Value<T>) -> Result<T, CommandError> {
         let Self { origin, value } = self;
         flag.read(value).map_err(|why| CommandError::usage(format!("{origin}: {why}")))
+    }
+
+    /// Has its text read.
+    ///
+    /// # Errors
+    /// A usage error that names where the value was given.
+    pub fn check<T>(self, read: impl FnOnce(&str) -> Result<T, String>) -> Result<T, CommandError> {
+        let Self { origin, value } = self;
+        text_of(value).and_then(|text| read(&text)).map_err(|why| CommandError::usage(format!("{origin}: {why}")))
     }
 
     fn split(&self, at: u8) -> impl Iterator<Item = Self> {

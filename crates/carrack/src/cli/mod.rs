@@ -14,6 +14,7 @@ pub mod hosts;
 pub mod location;
 #[cfg(feature = "service")]
 pub mod moment;
+pub mod option_flags;
 pub mod ports;
 pub mod settings;
 pub mod size;

@@ -13,12 +13,12 @@ use carrack_service::model::{
 };
 use clap::{Arg, ArgAction, Command};
 
-use super::copy::options::ENCRYPT;
 use super::reach::JSON;
 use super::task::told;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::location::parse_endpoint_location;
+use crate::cli::option_flags::typed::ENCRYPT;
 use crate::cli::size::parse_rate;
 use crate::error::CommandError;
 use crate::exit;

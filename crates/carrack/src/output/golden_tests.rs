@@ -11,9 +11,9 @@ use carrack_core::location::Location;
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::{Change, Reason};
 use carrack_core::report::{
-    Counts, EndFacts, ErrorCode, Event, Failure, Faults, FileDigests, Hop, ItemFailure, ItemKind, ItemReport,
-    LinkReport, Outcome, PathTrace, ProgramSent, Progress, RateFall, Report, SessionEnds, Side, StreamsFrom,
-    Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories,
+    Counts, DestinationCounts, EndFacts, ErrorCode, Event, Failure, Faults, FileDigests, Hop, ItemFailure, ItemKind,
+    ItemReport, LinkReport, Outcome, PathTrace, ProgramSent, Progress, RateFall, Report, SessionEnds, Side,
+    StreamsFrom, Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories,
 };
 use carrack_core::request::{Durability, Encrypt, Existing, LinkKind, MainDigest, Verify};
 use carrack_core::timeline::{Fact, StartStep, StepTaken};
@@ -138,11 +138,11 @@ fn reports() -> Vec<(&'static str, Report)> {
         counts: Counts {
             symlinks: 1,
             directories: 3,
-            kept: 4,
-            failed: 120,
-            vanished: 1,
-            specials: 1,
-            leftovers: 2,
+            files_kept: 4,
+            files_failed: 120,
+            files_vanished: 1,
+            specials_skipped: 1,
+            leftovers_skipped: 2,
             files_resumed: 1,
             bytes_resumed: 1_000_000,
             ..report.counts
@@ -170,9 +170,7 @@ fn reports() -> Vec<(&'static str, Report)> {
         unkept_times: Some(unkept_times),
         unkept_attributes: Some(unkept_attributes),
         unkept_directories,
-        parts_reread: 1,
-        bytes_reread: 1024,
-        files_not_read_back: 3,
+        at_destination: DestinationCounts { parts_reread: 1, bytes_reread: 1024, files_not_read_back: 3 },
         unfinished: Unfinished { count: 2, paths: vec![b"d/big".to_vec(), b"\xff".to_vec()] },
         unfinished_in: b"/there".to_vec(),
         limit: Some(Limit { stage: Stage::Network, share: 0.93 }),

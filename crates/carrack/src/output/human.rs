@@ -141,7 +141,7 @@ pub fn safe(text: &str) -> String {
 /// The report of a copy: what was moved, how it was proved, by which way, and what was not moved.
 pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
     let mut lines = vec![moved(report, dry_run)];
-    if report.counts.kept > 0 {
+    if report.counts.files_kept > 0 {
         lines.push(skipped(report));
     }
     if !dry_run {
@@ -198,7 +198,7 @@ fn skipped(report: &Report) -> String {
         Some(Existing::Older) => "not older there",
         Some(Existing::Replace) | None => "left as they are",
     };
-    format!("skipped: {}, {rule} (content not compared)", count(report.counts.kept))
+    format!("skipped: {}, {rule} (content not compared)", count(report.counts.files_kept))
 }
 
 fn moved(report: &Report, dry_run: bool) -> String {
@@ -215,8 +215,8 @@ fn moved(report: &Report, dry_run: bool) -> String {
         line = format!("{line} in {}", format::duration(report.elapsed));
         line.extend(rate(report).map(|rate| format!("{}: {rate}", moving_time(report))));
     }
-    if report.counts.failed > 0 {
-        line = format!("{line}; {} failed", counted(report.counts.failed, "item", "items"));
+    if report.counts.files_failed > 0 {
+        line = format!("{line}; {} failed", counted(report.counts.files_failed, "item", "items"));
     }
     line
 }
@@ -258,7 +258,7 @@ fn verified(verify: Verify, report: &Report) -> String {
     match verify {
         Verify::None => format!("verified: no, {how}"),
         _ if report.counts.files == 0 => "verified: nothing, because no file was copied".to_owned(),
-        _ if report.counts.kept > 0 => {
+        _ if report.counts.files_kept > 0 => {
             format!("verified: {}, {how}", counted(report.counts.files, "file", "files"))
         }
         _ => format!("verified: {how}"),
@@ -283,9 +283,9 @@ fn proof(verify: Verify, report: &Report) -> String {
             "{what} of what the receiver wrote, and of the source read once more, before each name appeared{but}"
         ),
         // Storage is not said to have given back what it was not asked for.
-        Verify::Disk if report.files_not_read_back > 0 => format!(
+        Verify::Disk if report.at_destination.files_not_read_back > 0 => format!(
             "{what} of what the receiver wrote, before each name appeared{but}; storage gave it back but for {}, which {}",
-            counted(report.files_not_read_back, "file", "files"),
+            counted(report.at_destination.files_not_read_back, "file", "files"),
             "could not be read past the cache, or had been published by an earlier attempt and was not read again"
         ),
         Verify::Disk => format!("{what} of what storage gave back, before each name appeared{but}"),
@@ -421,7 +421,7 @@ pub fn unkept_directories(report: &Report) -> Vec<String> {
 }
 
 fn reread(report: &Report) -> Option<String> {
-    let (parts, bytes) = (report.parts_reread, format::size_exact(report.bytes_reread));
+    let (parts, bytes) = (report.at_destination.parts_reread, format::size_exact(report.at_destination.bytes_reread));
     let parts = (parts > 0).then(|| counted(parts, "unfinished file", "unfinished files"))?;
     Some(format!("read again: {parts} of an earlier attempt, {bytes}, because they may have been altered since"))
 }
@@ -448,14 +448,14 @@ fn recovered(report: &Report) -> Option<String> {
 
 /// What stands in the source and is no part of it.
 pub fn left_out(report: &Report) -> Option<String> {
-    let count = counted(report.counts.leftovers, "marker or part file", "markers and part files");
-    (report.counts.leftovers > 0).then(|| format!("left out: {count} of other copies"))
+    let count = counted(report.counts.leftovers_skipped, "marker or part file", "markers and part files");
+    (report.counts.leftovers_skipped > 0).then(|| format!("left out: {count} of other copies"))
 }
 
 /// What failed, told to the end even with `-q`. A directory that cannot be entered fails everything below it: that is
 /// one line, which counts the items that the report names.
 pub fn failures(report: &Report) -> Vec<String> {
-    let unnamed = report.counts.failed.saturating_sub(report.failures.len() as u64);
+    let unnamed = report.counts.files_failed.saturating_sub(report.failures.len() as u64);
     let by_cause = by_cause(&report.failures);
     let mut lines: Vec<String> = by_cause.iter().flat_map(|items| of_one_cause(items, unnamed == 0)).collect();
     if unnamed > 0 {

@@ -137,7 +137,7 @@ fn xxh128_is_not_taken_for_more_than_it_is() {
 #[test]
 fn summary_tells_skipped_items_by_their_rule_and_counts_what_was_verified() {
     let lines = |existing, files, kept| {
-        let counts = Counts { files, kept, ..Counts::default() };
+        let counts = Counts { files, files_kept: kept, ..Counts::default() };
         report(&Report { counts, existing: Some(existing), ..finished() }, false)
     };
     let rules = [
@@ -156,7 +156,7 @@ fn summary_tells_skipped_items_by_their_rule_and_counts_what_was_verified() {
 #[test]
 fn summary_of_a_copy_with_everything() {
     let all = Report {
-        counts: Counts { files: 1, symlinks: 2, directories: 1, kept: 3, ..finished().counts },
+        counts: Counts { files: 1, symlinks: 2, directories: 1, files_kept: 3, ..finished().counts },
         link: Some(link_report(LinkKind::Tunnel)),
         verify: Some(Verify::None),
         existing: Some(Existing::Older),
@@ -199,7 +199,7 @@ fn rate_is_of_the_time_and_the_bytes_that_moved() {
 #[test]
 fn first_line_counts_failed_items() {
     let line = |failed, dry_run| {
-        let counts = Counts { failed, ..finished().counts };
+        let counts = Counts { files_failed: failed, ..finished().counts };
         report(&Report { counts, ..finished() }, dry_run).remove(0)
     };
     assert!(line(1, false).ends_with("(1.07 Gb/s); 1 item failed"), "{}", line(1, false));
@@ -220,7 +220,7 @@ fn summary_of_nothing_moved_divides_by_nothing() {
 fn failures_say_side_path_and_how_many_more() {
     let item = |path: &[u8], message: &str| ItemFailure { path: path.to_vec(), failure: denied(message) };
     let failed = Report {
-        counts: Counts { failed: 4, ..finished().counts },
+        counts: Counts { files_failed: 4, ..finished().counts },
         failures: vec![
             item(b"a/b", "permission denied (open)"),
             ItemFailure { failure: denied("permission denied (open)").at_path(&b"/data/a/c"[..]), ..item(b"a/c", "") },
@@ -248,7 +248,7 @@ fn failures_of_one_cause_are_one_line_with_a_count() {
         ItemFailure { path: path.to_vec(), failure }
     };
     let failed = |failures: Vec<ItemFailure>| {
-        let counts = Counts { failed: failures.len() as u64, ..finished().counts };
+        let counts = Counts { files_failed: failures.len() as u64, ..finished().counts };
         Report { counts, failures, ..finished() }
     };
     let lines = failures(&failed(vec![
@@ -268,7 +268,7 @@ fn failures_of_one_cause_are_one_line_with_a_count() {
     assert_eq!(lines, told);
     // An item that failed by itself is one line, and those that the report does not name are counted apart.
     let lines = failures(&Report {
-        counts: Counts { failed: 9, ..finished().counts },
+        counts: Counts { files_failed: 9, ..finished().counts },
         ..failed(vec![item(b"d", b"d", "gone"), item(b"d", b"d", "gone")])
     });
     assert_eq!(lines[..2], ["failed: source: d: gone", "failed: source: d: gone"]);
@@ -283,7 +283,11 @@ fn count_of_one_cause_is_a_least_where_not_all_items_are_named() {
     };
     let of = |failed: u64| {
         let failures_told = (0..limits::FAILURES_TOLD as u32).map(below).collect();
-        failures(&Report { counts: Counts { failed, ..finished().counts }, failures: failures_told, ..finished() })
+        failures(&Report {
+            counts: Counts { files_failed: failed, ..finished().counts },
+            failures: failures_told,
+            ..finished()
+        })
     };
     assert_eq!(of(100), ["failed: source: d: in the way (100 items below it failed as well)"]);
     let lines = of(1000);

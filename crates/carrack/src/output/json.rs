@@ -116,22 +116,12 @@ pub fn error(failure: &Failure, hint: Option<&str>, more: &[String], exit_code: 
 pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) -> Value {
     let failures: Vec<Value> =
         report.failures.iter().map(|item| with_path(self::failure(&item.failure), &item.path)).collect();
-    let faults = &report.faults;
-    let fields = json!({
+    let mut fields = json!({
         "verb": "copy",
         "dry_run": dry_run,
         "exit_code": exit_code,
-        "files": report.counts.files,
-        "symlinks": report.counts.symlinks,
-        "directories": report.counts.directories,
-        "bytes": report.counts.bytes,
-        "files_kept": report.counts.kept,
         "files_verified": files_verified(report),
         "existing": report.existing.map(Existing::name),
-        "files_failed": report.counts.failed,
-        "files_vanished": report.counts.vanished,
-        "specials_skipped": report.counts.specials,
-        "leftovers_skipped": report.counts.leftovers,
         "failures": failures,
         "elapsed_seconds": seconds(report.elapsed),
         "moving_seconds": seconds(report.moving),
@@ -140,19 +130,8 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "verify": report.verify.map(Verify::name),
         "digest": report.digest.map(MainDigest::name),
         "encrypt": report.encrypt.map(Encrypt::name),
-        "faults": {
-            "digest_mismatches": faults.digest_mismatches,
-            "resent_after_loss": faults.resent_after_loss,
-            "stragglers": faults.stragglers,
-            "streams_lost": faults.streams_lost,
-            "streams_altered": faults.streams_altered,
-            "blocks_rotten": faults.blocks_rotten,
-            "items_again": faults.items_again,
-            "sessions_lost": faults.sessions_lost,
-        },
-        "files_resumed": report.counts.files_resumed,
+        "faults": numbers(report.faults.named()),
         "limited_by": report.limit.map(|limit| limited_by(limit, report)),
-        "bytes_resumed": report.counts.bytes_resumed,
         "unkept": {
             "permissions": report.unkept_permissions.as_ref().map(|unkept| self::unkept(unkept, |mode| json!(format!("{mode:04o}")))),
             "times": report.unkept_times.as_ref().map(|unkept| {
@@ -164,9 +143,6 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
                 "paths": paths(&report.unkept_directories.paths),
             },
         },
-        "parts_reread": report.parts_reread,
-        "bytes_reread": report.bytes_reread,
-        "files_not_read_back": report.files_not_read_back,
         "unfinished": {
             "count": report.unfinished.count,
             "paths": paths(&report.unfinished.paths),
@@ -175,7 +151,15 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "durable": report.durable,
         "error": report.error.as_ref().map(failure),
     });
+    for (name, number) in report.counts.named().chain(report.at_destination.named()) {
+        fields[name] = json!(number);
+    }
     object("summary", time, fields)
+}
+
+/// A group of numbers as an object.
+fn numbers(named: impl Iterator<Item = (&'static str, u64)>) -> Value {
+    named.map(|(name, number)| (name.to_owned(), json!(number))).collect::<Map<_, _>>().into()
 }
 
 /// Files that were compared by their digests: none of those that were left as they are.
@@ -474,7 +458,7 @@ mod tests {
     #[test]
     fn summary_has_every_count() {
         let report = Report {
-            counts: Counts { files: 2, bytes: 1000, failed: 1, ..Counts::default() },
+            counts: Counts { files: 2, bytes: 1000, files_failed: 1, ..Counts::default() },
             moving: Duration::from_millis(500),
             failures: vec![ItemFailure { path: b"x".to_vec(), failure: refused() }],
             verify: Some(Verify::Wire),

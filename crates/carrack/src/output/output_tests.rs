@@ -52,7 +52,7 @@ fn log_and_manifest_hear_everything_even_when_quiet() {
     output.event(&item(b"\xff", Outcome::Published));
     output.event(&item(b"z", Outcome::Failed(refused())));
     let report = Report {
-        counts: Counts { files: 3, failed: 1, ..Counts::default() },
+        counts: Counts { files: 3, files_failed: 1, ..Counts::default() },
         failures: vec![ItemFailure { path: b"z".to_vec(), failure: refused() }],
         ..Report::default()
     };
@@ -148,11 +148,11 @@ fn numbers_at_their_ends_are_told() {
             symlinks: MAX,
             directories: MAX,
             bytes: MAX,
-            kept: MAX,
-            failed: MAX,
-            vanished: MAX - 1,
-            specials: MAX,
-            leftovers: 0,
+            files_kept: MAX,
+            files_failed: MAX,
+            files_vanished: MAX - 1,
+            specials_skipped: MAX,
+            leftovers_skipped: 0,
             files_resumed: MAX,
             bytes_resumed: MAX,
         };

@@ -76,7 +76,7 @@ fn stored(sandbox: &Sandbox) -> Memory {
     let sources = vec![Location::Local(sandbox.path("tree/").into_os_string().into_encoded_bytes())];
     let context = Context { stores: Stores::default().with("memory", Arc::new(store.clone())), ..Context::default() };
     let report = Copy::start(CopyRequest { sources, destination, options: CopyOptions::default() }, &context).wait();
-    assert_eq!((&report.error, report.counts.failed), (&None, 0));
+    assert_eq!((&report.error, report.counts.files_failed), (&None, 0));
     for (path, kinds) in [("d/small", &[700][..]), ("d/large", &[701]), ("d/link", &[700, 702]), ("d", &[u16::MAX])] {
         let of = |&kind: &u16| Attribute { kind: AttributeKind(kind), value: Box::from(&b"value"[..]) };
         let others = OtherAttributes::new(kinds.iter().map(of).collect()).unwrap();

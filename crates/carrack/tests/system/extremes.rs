@@ -66,8 +66,8 @@ fn assert_not_told(bytes: &[u8], variant: &str) {
     assert!(!is_told, "after {variant} the canary's content was told");
 }
 
-fn options() -> Options {
-    Options { block_bytes: 1 << 16, blake3: true, streams: 4, version: PROTOCOL_VERSION, ..Options::default() }
+fn options() -> RawOptions {
+    RawOptions { block_bytes: 1 << 16, digests: 1, version: PROTOCOL_VERSION, ..RawOptions::default() }
 }
 
 fn session() -> Session {

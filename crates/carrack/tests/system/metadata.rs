@@ -54,7 +54,7 @@ impl Scene {
         let start = Instant::now();
         let report = Copy::start(request, &Context { tuning, ..Context::default() }).wait();
         let time = start.elapsed();
-        assert!(report.error.is_none() && report.counts.failed == 0, "{:?} {:?}", report.error, report.failures);
+        assert!(report.error.is_none() && report.counts.files_failed == 0, "{:?} {:?}", report.error, report.failures);
         (time, self.slow.loaded_most())
     }
 }

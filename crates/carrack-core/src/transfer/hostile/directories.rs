@@ -78,7 +78,7 @@ fn directories_that_fail_are_told_and_counted_once() {
         sender.handle_message(Instant::now(), PeerMessage::decode(&bytes).unwrap()).unwrap();
     }
     assert_eq!(sender.outcome(), Some(Ok(())));
-    assert_eq!(sender.totals().counts.failed, COUNT as u64);
+    assert_eq!(sender.totals().counts.files_failed, COUNT as u64);
     let mut reported: Vec<Vec<u8>> = std::iter::from_fn(|| sender.poll_action())
         .filter_map(|action| if let SenderAction::Report(report) = action { Some(*report) } else { None })
         .filter(|report| matches!(report.outcome, Outcome::Failed(_)))

@@ -269,7 +269,7 @@ fn bundled_item_comes_again_a_few_times_only() {
             }
         }
     }
-    assert_eq!(sender.totals().counts.failed, 1);
+    assert_eq!(sender.totals().counts.files_failed, 1);
 }
 
 /// A source that changed while it was read is looked at again, and offered as it is then.

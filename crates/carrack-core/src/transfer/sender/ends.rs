@@ -82,10 +82,10 @@ impl Sender {
                     self.progress.files_done += 1;
                 }
             },
-            Outcome::Kept => self.totals.counts.kept += 1,
+            Outcome::Kept => self.totals.counts.files_kept += 1,
             Outcome::Failed(failure) => {
-                self.totals.counts.failed += 1;
-                self.totals.counts.vanished += u64::from(failure.code == ErrorCode::SourceVanished);
+                self.totals.counts.files_failed += 1;
+                self.totals.counts.files_vanished += u64::from(failure.code == ErrorCode::SourceVanished);
             }
         }
         if self.config.options.item_events || outcome != Outcome::Published {

@@ -147,7 +147,7 @@ impl Sender {
         self.directories_told = left
             .ok_or_else(|| ProtocolError::violation("more directories failed at the receiver than it was told of"))?;
         for (path, failure) in failures {
-            self.totals.counts.failed += 1;
+            self.totals.counts.files_failed += 1;
             let (kind, outcome) = (ItemKind::Directory, Outcome::Failed(failure));
             let report = ItemReport { path, kind, size: 0, digests: FileDigests::default(), outcome };
             self.report(report);

@@ -222,7 +222,7 @@ impl World {
         assert_eq!([totals.counts.files, totals.counts.symlinks], counted[..2]);
         // A directory whose attributes could not be set is there and has failed.
         assert!(totals.counts.directories >= counted[2] && totals.counts.directories <= counted[2] + counted[4]);
-        assert_eq!([totals.counts.kept, totals.counts.failed, totals.counts.bytes], counted[3..]);
+        assert_eq!([totals.counts.files_kept, totals.counts.files_failed, totals.counts.bytes], counted[3..]);
         let durable = self.plan.options.durability != Durability::None;
         assert_eq!(totals.durable, durable);
         assert!(!durable || self.store.names_synced(), "said to be durable, and is not");
@@ -230,7 +230,7 @@ impl World {
         assert_eq!(progress.files_done, totals.counts.files + totals.counts.symlinks);
         assert!(
             progress.scan_complete
-                && progress.files_failed == totals.counts.failed
+                && progress.files_failed == totals.counts.files_failed
                 && progress.bytes_done >= totals.counts.bytes
         );
     }

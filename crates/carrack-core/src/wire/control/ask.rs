@@ -6,7 +6,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::options::{SessionKey, TransferOptions};
+use super::options::TransferOptions;
+use super::session_key::SessionKey;
 use crate::fingerprint::Fingerprint;
 use crate::ids::StreamId;
 use crate::limits;
@@ -325,6 +326,7 @@ mod tests {
     use crate::failure::ErrorCode;
     use crate::path::check_relative;
     use crate::wire::ProtocolError;
+    use crate::wire::control::options::RawOptions;
     use crate::wire::control::raw;
 
     fn checked(ask: raw::Ask) -> Result<Ask, ProtocolError> {
@@ -335,8 +337,8 @@ mod tests {
         checked(ask).err().map(|error| error.code)
     }
 
-    fn options() -> Option<raw::Options> {
-        Some(raw::Options { block_bytes: 1 << 20, streams: 1, version: 1, ..raw::Options::default() })
+    fn options() -> Option<RawOptions> {
+        Some(RawOptions { block_bytes: 1 << 20, version: 1, ..RawOptions::default() })
     }
 
     fn session() -> Option<raw::Session> {

@@ -11,11 +11,13 @@ mod options;
 pub(crate) mod raw;
 #[cfg(feature = "testing")]
 pub mod raw;
+mod session_key;
 mod tell;
 
 pub use ask::{
     Ask, Begin, Collect, Dial, EvidenceAbout, Hello, List, Listen, MakeDirectory, MarkerKey, Origin, Ports, ReadFile,
     ReceiveRole, Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
 };
-pub use options::{SessionKey, TransferOptions};
+pub use options::TransferOptions;
+pub use session_key::SessionKey;
 pub use tell::{Dialed, Ended, Entry, Listening, OpenedFile, PathFacts, PlaceKey, Stages, StreamLost, Tell, Welcome};

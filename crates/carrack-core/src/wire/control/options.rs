@@ -1,34 +1,67 @@
-//! What both ends of a transfer must agree on, in types that cannot be wrong: its options, and the key
-//! of its data connections.
+//! What both ends of a transfer must agree on, in types that cannot be wrong. Each option stands here once: what it is,
+//! its number in the message, and what it travels as.
 
-use super::raw;
 use crate::limits;
-use crate::request::{CongestionControl, CopyOptions, Digests, Durability, Encrypt, Existing, MainDigest, Verify};
+use crate::request::{CongestionControl, CopyOptions, Digests, Durability, Existing, MainDigest, Verify};
 use crate::wire::{ProtocolError, Version};
 
-/// Options of a transfer, checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TransferOptions {
-    /// A power of two within bounds.
-    pub block_bytes: u32,
+/// Defines the options, the message that they travel in, and both ways between the two.
+macro_rules! options {
+    ($($(#[$attribute:meta])* $field:ident: $type:ty = $kind:ident $tag:literal,)+) => {
+        /// Options of a transfer, checked.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct TransferOptions {
+            $($(#[$attribute])* pub $field: $type,)+
+        }
+
+        /// Options of a transfer, as they travel.
+        #[derive(Clone, PartialEq, prost::Message)]
+        pub struct RawOptions {
+            $($(#[$attribute])* #[prost($kind, tag = $tag)] pub $field: <$type as Travels>::Raw,)+
+        }
+
+        impl From<TransferOptions> for RawOptions {
+            fn from(options: TransferOptions) -> Self {
+                Self { $($field: options.$field.raw(),)+ }
+            }
+        }
+
+        /// Every value is checked.
+        impl TryFrom<RawOptions> for TransferOptions {
+            type Error = ProtocolError;
+
+            fn try_from(raw: RawOptions) -> Result<Self, ProtocolError> {
+                let unknown = |option| ProtocolError::violation(format!("the peer asked for an unknown {option}"));
+                Self {
+                    $($field: Travels::checked(raw.$field).ok_or_else(|| unknown(stringify!($field)))?,)+
+                }
+                .checked()
+            }
+        }
+    };
+}
+
+options! {
+    /// Bytes of a block: a power of two within bounds.
+    block_bytes: u32 = uint32 "1",
     /// The digests that both ends compute.
-    pub digests: Digests,
+    digests: Digests = uint32 "2",
     /// How files are proved.
-    pub verify: Verify,
+    verify: Verify = uint32 "3",
     /// What happens to names that exist.
-    pub existing: Existing,
-    /// Bytes a second.
-    pub rate_limit: Option<u64>,
-    /// The sender's congestion control.
-    pub congestion: Option<CongestionControl>,
+    existing: Existing = uint32 "4",
+    /// Bytes a second; none travels as 0.
+    rate_limit: Option<u64> = uint64 "5",
+    /// The sender's congestion control, by its kernel's name; none travels as an empty one.
+    congestion: Option<CongestionControl> = string "6",
     /// Tell of every item.
-    pub item_events: bool,
+    item_events: bool = bool "7",
     /// The protocol version that both ends speak.
-    pub version: Version,
+    version: Version = uint32 "8",
     /// What has reached stable storage, and when.
-    pub durability: Durability,
-    /// A source may grow while it is copied.
-    pub allow_growing: bool,
+    durability: Durability = uint32 "9",
+    /// A source may grow while it is copied: what it had at first is copied.
+    allow_growing: bool = bool "10",
 }
 
 impl TransferOptions {
@@ -47,113 +80,110 @@ impl TransferOptions {
             allow_growing: options.allow_growing,
         }
     }
-}
 
-impl From<TransferOptions> for raw::Options {
-    fn from(options: TransferOptions) -> Self {
-        Self {
-            block_bytes: options.block_bytes,
-            blake3: options.digests.main == Some(MainDigest::Blake3),
-            adler32: options.digests.adler32,
-            crc32c: options.digests.crc32c,
-            verify: options.verify.number(),
-            existing: options.existing.number(),
-            rate_limit: options.rate_limit.unwrap_or(0),
-            item_events: options.item_events,
-            streams: 1,
-            version: options.version.number(),
-            durability: options.durability.number(),
-            allow_growing: options.allow_growing,
-            congestion: options.congestion.map(|congestion| congestion.name().to_string()).unwrap_or_default(),
-            xxh128: options.digests.main == Some(MainDigest::Xxh128),
-        }
-    }
-}
-
-/// Every value is checked.
-impl TryFrom<raw::Options> for TransferOptions {
-    type Error = ProtocolError;
-
-    fn try_from(options: raw::Options) -> Result<Self, ProtocolError> {
-        let block = options.block_bytes;
+    fn checked(self) -> Result<Self, ProtocolError> {
+        let block = self.block_bytes;
         if !block.is_power_of_two() || !(limits::BLOCK_BYTES_MIN..=limits::BLOCK_BYTES_MAX).contains(&block) {
             return Err(ProtocolError::violation(format!("the peer asked for blocks of {block} bytes")));
         }
-        if !(1..=u32::from(limits::STREAMS)).contains(&options.streams) {
-            return Err(ProtocolError::violation(format!("the peer asked for {} streams", options.streams)));
+        Ok(self)
+    }
+}
+
+/// The value of an option as it travels.
+pub trait Travels: Sized {
+    /// What stands in the message.
+    type Raw;
+
+    /// As it travels.
+    fn raw(self) -> Self::Raw;
+
+    /// As it came; `None` where no honest peer says so.
+    fn checked(raw: Self::Raw) -> Option<Self>;
+}
+
+/// What travels as it is.
+macro_rules! plain {
+    ($($type:ty),+) => {$(
+        impl Travels for $type {
+            type Raw = Self;
+
+            fn raw(self) -> Self {
+                self
+            }
+
+            fn checked(raw: Self) -> Option<Self> {
+                Some(raw)
+            }
         }
-        let unknown = |what, value| ProtocolError::violation(format!("the peer asked for unknown {what} {value}"));
-        let version = Version::from_number(options.version).ok_or_else(|| unknown("version", options.version))?;
-        Ok(Self {
-            block_bytes: block,
-            digests: digests(options.blake3, options.xxh128, options.adler32, options.crc32c)?,
-            verify: Verify::from_number(options.verify).ok_or_else(|| unknown("verification", options.verify))?,
-            existing: Existing::from_number(options.existing)
-                .ok_or_else(|| unknown("treatment of existing files", options.existing))?,
-            rate_limit: (options.rate_limit > 0).then_some(options.rate_limit),
-            congestion: match options.congestion.as_str() {
-                "" => None,
-                name => Some(CongestionControl::new(name).ok_or_else(|| {
-                    ProtocolError::violation("the peer asked for a congestion control that no kernel can have")
-                })?),
-            },
-            item_events: options.item_events,
-            version,
-            durability: Durability::from_number(options.durability)
-                .ok_or_else(|| unknown("durability", options.durability))?,
-            allow_growing: options.allow_growing,
-        })
+    )+};
+}
+
+/// What travels as its number.
+macro_rules! numbered {
+    ($($type:ty),+) => {$(
+        impl Travels for $type {
+            type Raw = u32;
+
+            fn raw(self) -> u32 {
+                self.number()
+            }
+
+            fn checked(raw: u32) -> Option<Self> {
+                Self::from_number(raw)
+            }
+        }
+    )+};
+}
+
+plain!(bool, u32);
+numbered!(Verify, Existing, Version, Durability);
+
+impl Travels for Option<u64> {
+    type Raw = u64;
+
+    fn raw(self) -> u64 {
+        self.unwrap_or(0)
+    }
+
+    fn checked(raw: u64) -> Option<Self> {
+        Some((raw > 0).then_some(raw))
     }
 }
 
-/// Which digests, from the flags of a message: what is verified, is verified by one.
-///
-/// # Errors
-/// When there are two.
-pub(super) fn digests(blake3: bool, xxh128: bool, adler32: bool, crc32c: bool) -> Result<Digests, ProtocolError> {
-    let main = match (blake3, xxh128) {
-        (true, true) => return Err(ProtocolError::violation("the peer asked for BLAKE3 and XXH3-128 at once")),
-        (true, false) => Some(MainDigest::Blake3),
-        (false, true) => Some(MainDigest::Xxh128),
-        (false, false) => None,
-    };
-    Ok(Digests { main, adler32, crc32c })
-}
+impl Travels for Option<CongestionControl> {
+    type Raw = String;
 
-/// What a session's data connections need, checked.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SessionKey {
-    /// The number that tells the session from all others.
-    pub id: [u8; 16],
-    /// Proves that a connection belongs to it.
-    pub secret: [u8; 32],
-    /// TLS, or clear with MACs.
-    pub encrypt: Encrypt,
-}
+    fn raw(self) -> String {
+        self.map(|congestion| congestion.name().to_owned()).unwrap_or_default()
+    }
 
-impl std::fmt::Debug for SessionKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionKey").field("encrypt", &self.encrypt).finish_non_exhaustive()
+    fn checked(raw: String) -> Option<Self> {
+        if raw.is_empty() { Some(None) } else { CongestionControl::new(&raw).map(Some) }
     }
 }
 
-impl From<SessionKey> for raw::Session {
-    fn from(key: SessionKey) -> Self {
-        Self { id: key.id.to_vec(), secret: key.secret.to_vec(), encrypt: key.encrypt == Encrypt::Tls }
+/// A bit for each: 1 BLAKE3, 2 XXH3-128, 4 Adler-32, 8 CRC-32C. What is verified, is verified by one.
+impl Travels for Digests {
+    type Raw = u32;
+
+    fn raw(self) -> u32 {
+        let main = match self.main {
+            None => 0,
+            Some(MainDigest::Blake3) => 1,
+            Some(MainDigest::Xxh128) => 2,
+        };
+        main | u32::from(self.adler32) << 2 | u32::from(self.crc32c) << 3
     }
-}
 
-impl TryFrom<Option<raw::Session>> for SessionKey {
-    type Error = ProtocolError;
-
-    fn try_from(session: Option<raw::Session>) -> Result<Self, ProtocolError> {
-        let wrong = || ProtocolError::violation("the peer sent a session without a whole identifier and secret");
-        let session = session.ok_or_else(wrong)?;
-        Ok(Self {
-            id: session.id.try_into().map_err(|_| wrong())?,
-            secret: session.secret.try_into().map_err(|_| wrong())?,
-            encrypt: if session.encrypt { Encrypt::Tls } else { Encrypt::None },
-        })
+    fn checked(raw: u32) -> Option<Self> {
+        let main = match raw & 3 {
+            0 => None,
+            1 => Some(MainDigest::Blake3),
+            2 => Some(MainDigest::Xxh128),
+            _ => return None,
+        };
+        (raw < 16).then_some(Self { main, adler32: raw & 4 != 0, crc32c: raw & 8 != 0 })
     }
 }
 
@@ -175,32 +205,22 @@ mod tests {
             durability: Durability::Each,
             allow_growing: true,
         };
-        let message = raw::Options::from(good);
+        let message = RawOptions::from(good);
         assert_eq!(TransferOptions::try_from(message.clone()), Ok(good));
         for block_bytes in [0, 1, 4095, 1 << 30, u32::MAX] {
-            assert!(TransferOptions::try_from(raw::Options { block_bytes, ..message.clone() }).is_err());
+            assert!(TransferOptions::try_from(RawOptions { block_bytes, ..message.clone() }).is_err());
         }
-        for streams in [0, 10_000, u32::MAX] {
-            assert!(TransferOptions::try_from(raw::Options { streams, ..message.clone() }).is_err());
-        }
-        assert!(TransferOptions::try_from(raw::Options { verify: 4, ..message.clone() }).is_err());
-        assert!(TransferOptions::try_from(raw::Options { durability: 3, ..message.clone() }).is_err());
+        assert!(TransferOptions::try_from(RawOptions { verify: 4, ..message.clone() }).is_err());
+        assert!(TransferOptions::try_from(RawOptions { durability: 3, ..message.clone() }).is_err());
         for congestion in ["sixteen_letters_", "a b", "\0", "../x"] {
             let congestion = congestion.to_string();
-            assert!(TransferOptions::try_from(raw::Options { congestion, ..message.clone() }).is_err());
+            assert!(TransferOptions::try_from(RawOptions { congestion, ..message.clone() }).is_err());
         }
         for version in [0, 2, 99] {
-            assert!(TransferOptions::try_from(raw::Options { version, ..message.clone() }).is_err());
+            assert!(TransferOptions::try_from(RawOptions { version, ..message.clone() }).is_err());
         }
-        assert!(TransferOptions::try_from(raw::Options { existing: 4, ..message.clone() }).is_err());
-        assert!(TransferOptions::try_from(raw::Options { xxh128: true, ..message }).is_err(), "two to verify by");
-    }
-
-    #[test]
-    fn secret_does_not_print() {
-        let key = SessionKey { id: [0xaa; 16], secret: [0xbb; 32], encrypt: Encrypt::Tls };
-        assert!(!format!("{key:?}").contains("187"));
-        assert_eq!(SessionKey::try_from(Some(key.clone().into())), Ok(key));
-        assert!(SessionKey::try_from(Some(raw::Session::default())).is_err());
+        assert!(TransferOptions::try_from(RawOptions { existing: 4, ..message.clone() }).is_err());
+        assert!(TransferOptions::try_from(RawOptions { digests: 3, ..message.clone() }).is_err(), "two to verify by");
+        assert!(TransferOptions::try_from(RawOptions { digests: 16, ..message }).is_err());
     }
 }

@@ -16,9 +16,10 @@ pub use self::files::{
 };
 pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StepTime, StreamSample};
 pub use self::transfer::{
-    Begin, Counted, Ended, Item, Items, Options, Progress, RawUnfinished, RawUnkept, RawUnkeptAttributes,
-    RawUnkeptDirectories, ReceiveRole, Role, SendRole, Source, Stages, StreamLost,
+    Begin, Counted, Ended, Item, Items, Progress, RawUnfinished, RawUnkept, RawUnkeptAttributes, RawUnkeptDirectories,
+    ReceiveRole, Role, SendRole, Source, Stages, StreamLost,
 };
+pub use crate::wire::control::options::RawOptions;
 pub use crate::wire::values::RawFailure;
 
 use crate::wire::codec::decode;

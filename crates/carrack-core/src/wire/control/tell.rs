@@ -15,8 +15,8 @@ use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::pace::limit::StageTimes;
 use crate::report::{
-    Counts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories,
-    Unsynced,
+    Counts, DestinationCounts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes,
+    UnkeptDirectories, Unsynced,
 };
 use crate::timeline::Sample;
 use crate::wire::Version;
@@ -214,6 +214,8 @@ pub struct Ended {
     /// Faults that the transfer recovered from; `streams_altered` and `blocks_rotten` are told by the receiver, the
     /// others by the sender. Lost sessions are the command's to count.
     pub faults: Faults,
+    /// What the destination's end counted. Told by the receiver.
+    pub at_destination: DestinationCounts,
     /// Everything published is on stable storage.
     pub durable: bool,
     /// Why it ended early.
@@ -226,14 +228,6 @@ pub struct Ended {
     pub unkept_directories: UnkeptDirectories,
     /// Attributes of further kinds that were not kept: told by the receiver.
     pub unkept_attributes: Option<UnkeptAttributes>,
-    /// Part files of an earlier attempt that were read again before they were believed. Told by the
-    /// receiver.
-    pub parts_reread: u64,
-    /// Bytes of them.
-    pub bytes_reread: u64,
-    /// With `--verify disk`, files that lie where nothing can be read back past the cache. Told by the
-    /// receiver.
-    pub files_not_read_back: u64,
     /// Names that may be gone because a sync failed. Told by the receiver.
     pub unsynced: Unsynced,
     /// Unfinished files of an earlier attempt that were not asked for, and stay. Told by the receiver.

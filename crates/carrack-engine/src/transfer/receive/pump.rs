@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use carrack_core::report::{ErrorCode, Failure, Faults, Side, Unfinished};
+use carrack_core::report::{DestinationCounts, ErrorCode, Failure, Faults, Side, Unfinished};
 use carrack_core::request::Verify;
 use carrack_core::timeline::Work;
 use carrack_core::transfer::receiver::{Opened, Receiver, ReceiverAction};
@@ -198,9 +198,11 @@ impl ReceiveRun {
                 streams_altered: self.streams_altered.load(Ordering::Relaxed),
                 ..Faults::default()
             },
-            parts_reread: self.reread.0.load(Ordering::Relaxed),
-            bytes_reread: self.reread.1.load(Ordering::Relaxed),
-            files_not_read_back: in_memory,
+            at_destination: DestinationCounts {
+                parts_reread: self.reread.0.load(Ordering::Relaxed),
+                bytes_reread: self.reread.1.load(Ordering::Relaxed),
+                files_not_read_back: in_memory,
+            },
             unsynced: self.destination.unsynced(),
             unfinished: if outcome.is_ok() { self.destination.unfinished() } else { Unfinished::default() },
             failure: outcome.err(),

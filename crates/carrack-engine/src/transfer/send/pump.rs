@@ -154,7 +154,7 @@ impl SendRun {
         }
         self.driver.wake();
         (self.driver.voice.command)(Tell::Ended(Box::new(Ended {
-            counts: Counts { leftovers: self.own.load(Ordering::Relaxed), ..totals.counts },
+            counts: Counts { leftovers_skipped: self.own.load(Ordering::Relaxed), ..totals.counts },
             faults: totals.faults.told_by(Side::Source),
             durable: totals.durable,
             failure: outcome.err(),

@@ -84,10 +84,10 @@ fn copies_with_a_grant_go_both_ways_and_no_further() {
     let here = directory();
     let grant = shown(&claims());
     let out = copied(served.at("/foo/"), local(&here.path().join("copy")), &grant);
-    assert!(out.error.is_none() && out.counts.failed == 0, "{out:?}");
+    assert!(out.error.is_none() && out.counts.files_failed == 0, "{out:?}");
     assert_eq!(fs::read(here.path().join("copy/sub/c")).unwrap(), b"ccc");
     let back = copied(local(&here.path().join("copy")), served.at("/foo/back/"), &grant);
-    assert!(back.error.is_none() && back.counts.failed == 0, "{back:?}");
+    assert!(back.error.is_none() && back.counts.files_failed == 0, "{back:?}");
     assert_eq!(fs::read(served.root.path().join("foo/back/copy/sub/c")).unwrap(), b"ccc");
     for (source, destination) in
         [(served.at("/foobar"), local(here.path())), (local(&here.path().join("copy")), served.at("/foobar/"))]
@@ -258,7 +258,7 @@ fn grant_of_the_host_covers_its_directory_and_no_other() {
     assert_eq!(fs::read(top.join("in/b")).unwrap(), b"content");
     for outside in [path("beside"), path("in/out"), "/foo/a".into(), "/".into()] {
         let report = copied(served.at(&outside), local(&here.path().join("stolen")), grant);
-        assert!(report.error.is_some() || report.counts.failed > 0, "{outside}: {report:?}");
+        assert!(report.error.is_some() || report.counts.files_failed > 0, "{outside}: {report:?}");
         assert!(!here.path().join("stolen").exists(), "{outside}");
     }
     // By the node's token the same words are of its root, where there is no such directory.

@@ -33,7 +33,15 @@ fn items_that_never_were() {
         }
         node.say(&PeerMessage::Finish);
         while !matches!(node.heard(), None | Some(PeerMessage::Finished { .. })) {}
-        node.tell(0, Tell::Ended(Ended { failed: u64::MAX, files: u64::MAX, bytes: u64::MAX, ..Ended::default() }));
+        node.tell(
+            0,
+            Tell::Ended(ended(Counts {
+                files_failed: u64::MAX,
+                files: u64::MAX,
+                bytes: u64::MAX,
+                ..Counts::default()
+            })),
+        );
     });
     let report: Report = pull(&node, "/f", &sandbox);
     node.join();

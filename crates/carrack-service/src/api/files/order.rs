@@ -8,7 +8,7 @@ use crate::clock::Moment;
 use crate::files::Key;
 use crate::identity::{Action, Caller, Object, ScopePath, Verdict, may};
 use crate::ledger::EndpointRow;
-use crate::model::{Endpoint, EndpointLocation, Verb};
+use crate::model::{Endpoint, Verb};
 use crate::worker::EndOrder;
 use crate::worker::files::FilesOrder;
 
@@ -67,12 +67,8 @@ pub fn make(api: &Api, caller: &Caller, row: &EndpointRow, key: &Key) -> Done<Fi
     api.check_open(endpoint)?;
     let expires = api.now().after(GRANTED);
     let expires: Moment = caller.expires.map_or(expires, |ends| ends.min(expires));
-    let token = match (&endpoint.location, &row.sealed_token) {
-        (EndpointLocation::Node { path, .. }, Some(_)) => {
-            Some(grants::of_worker(api, caller, row, path, &key.rights, expires)?)
-        }
-        _ => None,
-    };
+    let path = endpoint.location.node_path().filter(|_| row.sealed_token.is_some());
+    let token = path.map(|path| grants::of_worker(api, caller, row, path, &key.rights, expires)).transpose()?;
     let root = endpoint.location.location().map_err(|why| ApiError::conflict(format!("location: {why}")))?;
     let mut end = EndOrder::at_endpoint(root, b"", endpoint.read_only, token);
     // Whoever added it was let in by an admin's right, or only to other hosts.

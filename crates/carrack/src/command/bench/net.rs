@@ -14,9 +14,10 @@ use crate::bench::net::{NetRequest, measure};
 use crate::cli::duration::{parse_duration, parse_timeout};
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
+use crate::cli::option_flags::typed::CONGESTION;
 use crate::command::context::context;
 use crate::command::copy::options::{
-    CONGESTION, DATA_ADDRESS, DESTINATION_TOKEN_FILE, LINK, PORTS, SOURCE_TOKEN_FILE, credentials,
+    DATA_ADDRESS, DESTINATION_TOKEN_FILE, LINK, PORTS, SOURCE_TOKEN_FILE, credentials,
 };
 use crate::command::reach::{self, reach};
 use crate::error::CommandError;

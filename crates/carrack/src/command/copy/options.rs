@@ -6,11 +6,10 @@ use std::time::Duration;
 use carrack_core::credential::Credential;
 use carrack_core::limits;
 use carrack_core::location::{Location, parse_host};
-use carrack_core::options::{self, AskedOptions, BlockSize, RateBound, Streams};
+use carrack_core::options::FormGroup;
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
-    CongestionControl, CopyOptions, CopyRequest, Digests, Durability, Encrypt, EndOptions, Existing, LinkKind, LinkSet,
-    MainDigest, Reach, Verify, are_one_node,
+    CopyOptions, CopyRequest, EndOptions, LinkKind, LinkSet, MainDigest, Reach, Verify, are_one_node,
 };
 use clap::{Arg, ArgAction, Command};
 
@@ -19,6 +18,7 @@ use crate::cli::files_from::read_list;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::foreign::{self, FOREIGN_FLAGS};
+use crate::cli::option_flags;
 use crate::cli::ports::parse_ports;
 use crate::command::named::{self, Needs, VerbPlace};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
@@ -30,38 +30,23 @@ use crate::tokens;
 /// Between two progress lines where there is no bar.
 const STATS_INTERVAL: Duration = Duration::from_secs(5);
 
-// What is copied.
+// What is copied; see also `cli::options`.
 const LOCATIONS: Positional = Positional::several("locations", "SRC... DST");
 const DRY_RUN: Switch =
     Switch::short('n', "dry-run", "Show what would be copied; copy nothing (a host without carrack is still sent one)");
-pub const NO_CLOBBER: Switch = Switch::new("no-clobber", "Keep what exists at the destination");
-pub const EXISTING: Switch = Switch::new("existing", "Replace what exists at the destination; create nothing");
-pub const UPDATE: Switch = Switch::short('u', "update", "Replace what exists only if the source is newer");
 pub const FILES_FROM: Value<Vec<u8>> = Value::path(
     "files-from",
     "FILE",
     "Copy only the paths in FILE and what is below them; SRC must still be named. One path a line, as the item is \
      called below DST and as --failed-list writes it, like run42/a.dat; - is standard input",
 );
-pub const VERIFY: Value<Verify> = Value::words(&options::VERIFY);
-pub const DIGEST: Value<Digests> = Value::option(&options::DIGEST);
 const MANIFEST: Value<Vec<u8>> = Value::path(
     "manifest",
     "FILE",
     "Write the BLAKE3 digest of every copied file, for `b3sum -c` in the destination; - is standard output",
 );
 
-// How it is copied.
-pub const STREAMS: Value<Streams> = Value::option(&options::STREAMS);
-pub const POLITE: Switch = Switch::option(&options::POLITE);
-pub const BLOCK: Value<BlockSize> = Value::option(&options::BLOCK_BYTES);
-pub const CONGESTION: Value<CongestionControl> = Value::option(&options::CONGESTION);
-pub const BWLIMIT: Value<RateBound> = Value::option(&options::RATE_LIMIT);
-pub const ENCRYPT: Value<Encrypt> = Value::words(&options::ENCRYPT);
-
 // What becomes of faults.
-pub const DURABLE: Value<Durability> = Value::words(&options::DURABLE);
-pub const ALLOW_GROWING: Switch = Switch::option(&options::ALLOW_GROWING);
 const RETRIES: Value<u32> = Value::new(
     "retries",
     "N",
@@ -124,8 +109,8 @@ pub fn command() -> Command {
         .override_usage("carrack [copy] [OPTIONS] SRC... DST")
         .arg(LOCATIONS.arg().help("What to copy; the last is where it goes"))
         .args(headed("What", what()))
-        .args(headed("How", how()))
-        .args(headed("Faults", faults()))
+        .args(headed("How", option_flags::args(FormGroup::How).collect()))
+        .args(headed("Faults", option_flags::args(FormGroup::Faults).chain(faults()).collect()))
         .args(reach::args())
         .args(headed("Hosts", hosts()))
         .args(headed("Output", said()))
@@ -134,32 +119,16 @@ pub fn command() -> Command {
 }
 
 fn what() -> Vec<Arg> {
-    vec![
-        DRY_RUN.arg(),
-        NO_CLOBBER.arg().visible_alias("ignore-existing").conflicts_with_all([EXISTING.name, UPDATE.name]),
-        EXISTING.arg().conflicts_with(UPDATE.name),
-        UPDATE.arg(),
-        FILES_FROM.arg(),
-        VERIFY.arg(),
-        DIGEST.arg(),
-        MANIFEST.arg().conflicts_with(DRY_RUN.name),
-    ]
-}
-
-/// How data travels: of tasks, too.
-pub fn how() -> Vec<Arg> {
-    vec![STREAMS.arg(), POLITE.arg(), BLOCK.arg(), CONGESTION.arg(), BWLIMIT.arg(), ENCRYPT.arg()]
+    let first = [DRY_RUN.arg(), FILES_FROM.arg()];
+    first
+        .into_iter()
+        .chain(option_flags::args(FormGroup::What))
+        .chain([MANIFEST.arg().conflicts_with(DRY_RUN.name)])
+        .collect()
 }
 
 fn faults() -> Vec<Arg> {
-    vec![
-        DURABLE.arg(),
-        ALLOW_GROWING.arg(),
-        RETRIES.arg(),
-        DEADLINE.arg(),
-        NO_RESUME.arg(),
-        FAILED_LIST.arg().conflicts_with(DRY_RUN.name),
-    ]
+    vec![RETRIES.arg(), DEADLINE.arg(), NO_RESUME.arg(), FAILED_LIST.arg().conflicts_with(DRY_RUN.name)]
 }
 
 fn hosts() -> Vec<Arg> {
@@ -288,11 +257,11 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
     if files_from.as_deref() == Some(b"-") && takes_stdin {
         return Err(CommandError::usage("the source - and --files-from - would both be read from standard input"));
     }
-    let asked = asked_options(flags)?;
+    let asked = option_flags::asked(flags)?;
     if asked.verify == Some(Verify::Source) && takes_stdin {
         return Err(CommandError::usage("--verify source reads the source twice, and standard input can be read once"));
     }
-    let digest = asked.digests().map_err(refused_digests)?;
+    let digest = asked.digests().map_err(option_flags::refused_digests)?;
     if output.manifest.is_some() && digest.main != Some(MainDigest::Blake3) {
         let left_out = digest.main.map_or("none", MainDigest::name);
         let message = format!("--manifest needs the BLAKE3 digest of each file, which --digest {left_out} leaves out");
@@ -312,48 +281,8 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         only: files_from.map(|path| read_list(&path)).transpose()?,
         ..default
     };
-    asked.apply(&mut options).map_err(refused_digests)?;
+    asked.apply(&mut options).map_err(option_flags::refused_digests)?;
     Ok(options)
-}
-
-fn refused_digests(why: &'static str) -> CommandError {
-    CommandError::usage(format!("--{why}")).hint("add --verify none if nothing shall be verified")
-}
-
-/// The options that a task has, too, as the flags say them; but the paths of a list.
-///
-/// # Errors
-/// A usage error that names the flag; digests that leave nothing to verify by.
-pub fn asked_options(flags: &Flags) -> Result<AskedOptions, CommandError> {
-    let asked = AskedOptions {
-        existing: Some(existing(flags)).filter(|found| *found != Existing::Replace),
-        verify: flags.get(&VERIFY)?,
-        encrypt: flags.get(&ENCRYPT)?,
-        digest: flags.get(&DIGEST)?,
-        streams: flags.get(&STREAMS)?,
-        polite: flags.has(&POLITE),
-        block_bytes: flags.get(&BLOCK)?,
-        rate_limit: flags.get(&BWLIMIT)?,
-        congestion: flags.get(&CONGESTION)?,
-        durable: flags.get(&DURABLE)?,
-        allow_growing: flags.has(&ALLOW_GROWING),
-        only: None,
-    };
-    asked.digests().map_err(refused_digests)?;
-    Ok(asked)
-}
-
-fn existing(flags: &Flags) -> Existing {
-    // clap has refused more than one of them.
-    if flags.has(&NO_CLOBBER) {
-        Existing::Keep
-    } else if flags.has(&EXISTING) {
-        Existing::Only
-    } else if flags.has(&UPDATE) {
-        Existing::Older
-    } else {
-        Existing::Replace
-    }
 }
 
 /// What the node of the sources is shown, and what the node of the destination is. One file for two nodes is refused:

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 
 use super::*;
-use carrack_core::request::Push;
+use carrack_core::request::{Digests, Encrypt, Existing, Push};
 
 use crate::cli::bare;
 use crate::command::whole_tree;

@@ -2,7 +2,7 @@
 //! sense without a terminal, and those of Globus's command line that mean something here.
 
 use carrack_core::limits;
-use carrack_core::options::{self, Streams, check_label, parse_priority};
+use carrack_core::options::{self, FormGroup, Streams, check_label, parse_priority};
 use carrack_core::path::display_bytes;
 use carrack_core::request::Existing;
 use carrack_service::clock::Moment;
@@ -15,10 +15,9 @@ use crate::cli::flags::Flags;
 use crate::cli::foreign::{self, FOREIGN_TASK_FLAGS};
 use crate::cli::location::{check_typed_source, parse_task_location};
 use crate::cli::moment::parse_until;
+use crate::cli::option_flags;
 use crate::cli::task_files::{read_batch, read_digests};
-use crate::command::copy::options::{
-    ALLOW_GROWING, DIGEST, DURABLE, EXISTING, FILES_FROM, NO_CLOBBER, UPDATE, VERIFY, asked_options, how,
-};
+use crate::command::copy::options::FILES_FROM;
 use crate::error::CommandError;
 use crate::output::say;
 
@@ -65,28 +64,18 @@ const SYNC_LEVEL: Value<String> =
 
 /// The flags.
 pub fn args() -> Vec<Arg> {
-    let what = [
-        KIND.arg(),
-        BATCH.arg().conflicts_with(LOCATIONS.name),
-        FILES_FROM.arg(),
-        NO_CLOBBER.arg().conflicts_with_all([EXISTING.name, UPDATE.name]),
-        EXISTING.arg().conflicts_with(UPDATE.name),
-        UPDATE.arg(),
-        VERIFY.arg(),
-        DIGEST.arg(),
-        EXPECT_DIGESTS.arg(),
-    ];
-    let how = [how(), vec![DURABLE.arg()]].concat();
+    let what = [KIND.arg(), BATCH.arg().conflicts_with(LOCATIONS.name), FILES_FROM.arg()];
+    let what = what.into_iter().chain(option_flags::args(FormGroup::What)).chain([EXPECT_DIGESTS.arg()]);
     let task = [LABEL.arg(), DEADLINE.arg(), PRIORITY.arg(), NOTIFY.arg()];
-    let faults = [ALLOW_GROWING.arg(), SKIP_SOURCE_ERRORS.arg(), FAIL_ON_QUOTA_ERRORS.arg()];
+    let faults = [SKIP_SOURCE_ERRORS.arg(), FAIL_ON_QUOTA_ERRORS.arg()];
     let globus = [PERF_CC.arg(), PERF_P.arg(), SYNC_LEVEL.arg()];
     let locations = LOCATIONS.arg().help("What to copy; the last is where it goes. @NAME:/PATH is at an endpoint");
     let headed = |heading: &'static str, args: Vec<Arg>| args.into_iter().map(move |arg| arg.help_heading(heading));
     std::iter::once(locations)
         .chain(headed("Task", task.to_vec()))
-        .chain(headed("What", what.to_vec()))
-        .chain(headed("How", how))
-        .chain(headed("Faults", faults.to_vec()))
+        .chain(headed("What", what.collect()))
+        .chain(headed("How", option_flags::args(FormGroup::How).collect()))
+        .chain(headed("Faults", option_flags::args(FormGroup::Faults).chain(faults).collect()))
         .chain(globus.map(|arg| arg.hide(true)))
         .chain(foreign::taken(FOREIGN_TASK_FLAGS))
         .map(|arg| if arg.get_id() == NOTIFY.name { arg.action(ArgAction::Append) } else { arg })
@@ -162,7 +151,7 @@ fn pairs(flags: &Flags, kind: TaskKind) -> Result<Vec<Pair>, CommandError> {
 }
 
 fn task_options(flags: &Flags, kind: TaskKind) -> Result<TaskOptions, CommandError> {
-    let mut options = TaskOptions(asked_options(flags)?);
+    let mut options = TaskOptions(option_flags::asked(flags)?);
     options.existing = of_globus_sync(flags)?.or(options.existing);
     if !matches!(options.streams, Some(Streams::Fixed(_))) {
         options.streams = of_globus_streams(flags)?.map(Streams::Fixed).or(options.streams);

@@ -9,9 +9,10 @@ use super::{
 use crate::ids::StreamId;
 use crate::limits;
 use crate::path::{PathError, check_relative};
-use crate::request::{Confinement, MainDigest};
-use crate::wire::control::options::{SessionKey, TransferOptions, digests};
+use crate::request::{Confinement, Digests};
+use crate::wire::control::options::{TransferOptions, Travels};
 use crate::wire::control::raw;
+use crate::wire::control::session_key::SessionKey;
 use crate::wire::mux::Channel;
 use crate::wire::values::checked_identity;
 use crate::wire::{ProtocolError, peer_text};
@@ -68,7 +69,8 @@ impl Ask {
                 Self::Remove(Remove { path: bounded(path)?, recursive, go_on, empty_only })
             }
             raw::Ask::Sum(sum) => {
-                let digests = digests(sum.blake3, sum.xxh128, sum.adler32, sum.crc32c)?;
+                let unknown = || ProtocolError::violation("the peer asked for an unknown digest");
+                let digests = Digests::checked(sum.digests).ok_or_else(unknown)?;
                 Self::Sum(Sum { path: bounded(sum.path)?, digests })
             }
             raw::Ask::Bye(_) => Self::Bye,
@@ -122,11 +124,7 @@ impl From<Ask> for raw::Ask {
             Ask::Remove(Remove { path, recursive, go_on, empty_only }) => {
                 Self::Remove(raw::Remove { path, recursive, go_on, empty_only })
             }
-            Ask::Sum(Sum { path, digests }) => {
-                let is = |main| digests.main == Some(main);
-                let (blake3, xxh128) = (is(MainDigest::Blake3), is(MainDigest::Xxh128));
-                Self::Sum(raw::Sum { path, blake3, adler32: digests.adler32, crc32c: digests.crc32c, xxh128 })
-            }
+            Ask::Sum(Sum { path, digests }) => Self::Sum(raw::Sum { path, digests: digests.raw() }),
             Ask::Bye => Self::Bye(raw::Empty {}),
             Ask::Select(selected) => Self::Select(paths(selected)),
             Ask::Expect(expected) => {

@@ -162,18 +162,9 @@ pub struct Sum {
     /// As typed; a directory stands for all files below it.
     #[prost(bytes = "vec", tag = "1")]
     pub path: Vec<u8>,
-    /// Compute BLAKE3.
-    #[prost(bool, tag = "2")]
-    pub blake3: bool,
-    /// Compute Adler-32.
-    #[prost(bool, tag = "3")]
-    pub adler32: bool,
-    /// Compute CRC-32C.
-    #[prost(bool, tag = "4")]
-    pub crc32c: bool,
-    /// Compute XXH3-128; not together with BLAKE3.
-    #[prost(bool, tag = "5")]
-    pub xxh128: bool,
+    /// Which digests, as in the options of a transfer.
+    #[prost(uint32, tag = "2")]
+    pub digests: u32,
 }
 
 /// Digests of some files.

@@ -1,5 +1,6 @@
 //! A transfer: how it begins at each end, how it stands, and how it has ended.
 
+use crate::wire::control::options::RawOptions;
 use crate::wire::values::{RawDigests, RawFailure};
 
 /// Start sending or receiving.
@@ -7,7 +8,7 @@ use crate::wire::values::{RawDigests, RawFailure};
 pub struct Begin {
     /// Options of the transfer.
     #[prost(message, optional, tag = "1")]
-    pub options: Option<Options>,
+    pub options: Option<RawOptions>,
     /// Whether this end sends or receives, and what.
     #[prost(oneof = "Role", tags = "2, 3")]
     pub role: Option<Role>,
@@ -22,54 +23,6 @@ pub enum Role {
     /// It receives and writes.
     #[prost(message, tag = "3")]
     Receive(ReceiveRole),
-}
-
-/// Options of a transfer, as both ends need them. Number 9 is reserved: it was the session's.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Options {
-    /// Size of a block in bytes.
-    #[prost(uint32, tag = "1")]
-    pub block_bytes: u32,
-    /// Compute BLAKE3.
-    #[prost(bool, tag = "2")]
-    pub blake3: bool,
-    /// Compute Adler-32.
-    #[prost(bool, tag = "3")]
-    pub adler32: bool,
-    /// Compute CRC-32C.
-    #[prost(bool, tag = "4")]
-    pub crc32c: bool,
-    /// 0 wire, 1 disk, 2 none.
-    #[prost(uint32, tag = "5")]
-    pub verify: u32,
-    /// 0 replace, 1 keep, 2 only existing, 3 older.
-    #[prost(uint32, tag = "6")]
-    pub existing: u32,
-    /// Bytes a second; 0 for no limit.
-    #[prost(uint64, tag = "7")]
-    pub rate_limit: u64,
-    /// Tell of every item.
-    #[prost(bool, tag = "8")]
-    pub item_events: bool,
-    /// Always 1: no end goes by it, but each refuses what is no number of data streams.
-    #[prost(uint32, tag = "10")]
-    pub streams: u32,
-    /// The protocol version that both ends speak.
-    #[prost(uint32, tag = "11")]
-    pub version: u32,
-    /// 0 group, 1 each, 2 none.
-    #[prost(uint32, tag = "12")]
-    pub durability: u32,
-    /// A source may grow while it is copied: what it had at first is copied.
-    #[prost(bool, tag = "13")]
-    pub allow_growing: bool,
-    /// The sending host's congestion control by its kernel name; empty for what it has. Who does not know
-    /// this field leaves it alone.
-    #[prost(string, tag = "14")]
-    pub congestion: String,
-    /// Compute XXH3-128, in the place of BLAKE3.
-    #[prost(bool, tag = "15")]
-    pub xxh128: bool,
 }
 
 /// The sending role.
@@ -186,99 +139,45 @@ pub struct Item {
     pub failure: Option<RawFailure>,
 }
 
-/// The transfer has ended at one end.
+/// The transfer has ended at one end. Groups of numbers are lists, as those of samples are.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Ended {
-    /// Files that got their names.
-    #[prost(uint64, tag = "1")]
-    pub files: u64,
-    /// Symbolic links that got their names.
-    #[prost(uint64, tag = "2")]
-    pub symlinks: u64,
-    /// Directories that were made or found.
-    #[prost(uint64, tag = "3")]
-    pub directories: u64,
-    /// Bytes of the files that got their names.
-    #[prost(uint64, tag = "4")]
-    pub bytes: u64,
-    /// Items kept as they were.
-    #[prost(uint64, tag = "5")]
-    pub kept: u64,
-    /// Items that failed.
-    #[prost(uint64, tag = "6")]
-    pub failed: u64,
-    /// Failed items that had vanished from the source.
-    #[prost(uint64, tag = "7")]
-    pub vanished: u64,
-    /// Of those, neither file nor directory nor link.
-    #[prost(uint64, tag = "8")]
-    pub specials: u64,
-    /// Recovered: digest mismatches.
-    #[prost(uint64, tag = "9")]
-    pub mismatches: u64,
-    /// Recovered: sent again after a stream was lost.
-    #[prost(uint64, tag = "10")]
-    pub resent: u64,
-    /// Recovered: stragglers sent again.
-    #[prost(uint64, tag = "11")]
-    pub stragglers: u64,
-    /// Recovered: streams lost.
-    #[prost(uint64, tag = "12")]
-    pub streams_lost: u64,
+    /// Told by the sender: see [`crate::report::Counts`].
+    #[prost(uint64, repeated, tag = "1")]
+    pub counts: Vec<u64>,
+    /// Told by either: see [`crate::report::Faults`].
+    #[prost(uint64, repeated, tag = "2")]
+    pub faults: Vec<u64>,
+    /// Told by the receiver: see [`crate::report::DestinationCounts`].
+    #[prost(uint64, repeated, tag = "3")]
+    pub at_destination: Vec<u64>,
     /// Everything published is on stable storage.
-    #[prost(bool, tag = "13")]
+    #[prost(bool, tag = "4")]
     pub durable: bool,
     /// Why it ended early.
-    #[prost(message, optional, tag = "14")]
+    #[prost(message, optional, tag = "5")]
     pub failure: Option<RawFailure>,
-    /// Items that an earlier attempt had published.
-    #[prost(uint64, tag = "15")]
-    pub resumed_files: u64,
-    /// Bytes that an earlier attempt had brought, of whole and of unfinished files.
-    #[prost(uint64, tag = "16")]
-    pub resumed_bytes: u64,
-    /// Recovered: data streams ended because what came was altered (told by the receiver).
-    #[prost(uint64, tag = "17")]
-    pub streams_altered: u64,
-    /// Recovered: blocks that storage gave back otherwise than they were written (told by the receiver).
-    #[prost(uint64, tag = "18")]
-    pub blocks_rotten: u64,
-    /// Recovered: items sent again whole, because what was written was lost.
-    #[prost(uint64, tag = "19")]
-    pub items_again: u64,
     /// Permission bits that the destination did not keep (told by the receiver).
-    #[prost(message, optional, tag = "20")]
+    #[prost(message, optional, tag = "6")]
     pub unkept_permissions: Option<RawUnkept>,
     /// Modification times that the destination did not keep (told by the receiver).
-    #[prost(message, optional, tag = "21")]
+    #[prost(message, optional, tag = "7")]
     pub unkept_times: Option<RawUnkept>,
-    /// Markers and part files of Carrack's own that the scan has left out.
-    #[prost(uint64, tag = "24")]
-    pub leftovers: u64,
-    /// Part files of an earlier attempt that were read again before they were believed (told by the receiver).
-    #[prost(uint64, tag = "30")]
-    pub parts_reread: u64,
-    /// Bytes of them.
-    #[prost(uint64, tag = "31")]
-    pub bytes_reread: u64,
-    /// With `--verify disk`, files that lie where nothing can be read back past the cache (told by the receiver).
-    #[prost(uint64, tag = "32")]
-    pub files_not_read_back: u64,
+    /// Directories among those whose permission bits were not kept (told by the receiver).
+    #[prost(message, optional, boxed, tag = "8")]
+    pub unkept_directories: Option<Box<RawUnkeptDirectories>>,
     /// Attributes of further kinds that were not kept: told by the receiver.
-    #[prost(message, optional, boxed, tag = "33")]
+    #[prost(message, optional, boxed, tag = "9")]
     pub unkept_attributes: Option<Box<RawUnkeptAttributes>>,
     /// A sync failed: items that had got their names since the last one that had not (told by the receiver).
-    #[prost(uint64, tag = "34")]
+    #[prost(uint64, tag = "10")]
     pub unsynced: u64,
     /// Their paths, as far as they fit.
-    #[prost(bytes = "vec", repeated, tag = "35")]
+    #[prost(bytes = "vec", repeated, tag = "11")]
     pub unsynced_paths: Vec<Vec<u8>>,
     /// Unfinished files of an earlier attempt that were not asked for, and stay (told by the receiver).
-    #[prost(message, optional, boxed, tag = "36")]
+    #[prost(message, optional, boxed, tag = "12")]
     pub unfinished: Option<Box<RawUnfinished>>,
-    /// Directories among those whose permission bits were not kept (told by the receiver).
-    #[prost(message, optional, boxed, tag = "37")]
-    pub unkept_directories: Option<Box<RawUnkeptDirectories>>,
 }
 
 /// See [`crate::report::UnkeptDirectories`].

@@ -12,8 +12,8 @@ use crate::limits;
 use crate::pace::limit::StageTimes;
 use crate::path::check_relative;
 use crate::report::{
-    Counts, Faults, ItemKind, ItemReport, Outcome, Progress, Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories,
-    Unsynced,
+    Counts, DestinationCounts, Faults, ItemKind, ItemReport, Outcome, Progress, Unfinished, Unkept, UnkeptAttributes,
+    UnkeptDirectories, Unsynced,
 };
 use crate::wire::control::raw;
 use crate::wire::values::checked_identity;
@@ -334,37 +334,14 @@ impl From<Unfinished> for raw::RawUnfinished {
 impl From<raw::Ended> for Ended {
     fn from(raw: raw::Ended) -> Self {
         Self {
-            counts: Counts {
-                files: raw.files,
-                symlinks: raw.symlinks,
-                directories: raw.directories,
-                bytes: raw.bytes,
-                kept: raw.kept,
-                failed: raw.failed,
-                vanished: raw.vanished,
-                specials: raw.specials,
-                leftovers: raw.leftovers,
-                files_resumed: raw.resumed_files,
-                bytes_resumed: raw.resumed_bytes,
-            },
-            faults: Faults {
-                digest_mismatches: raw.mismatches,
-                resent_after_loss: raw.resent,
-                stragglers: raw.stragglers,
-                streams_lost: raw.streams_lost,
-                streams_altered: raw.streams_altered,
-                blocks_rotten: raw.blocks_rotten,
-                items_again: raw.items_again,
-                sessions_lost: 0,
-            },
+            counts: Counts::from_values(raw.counts),
+            faults: Faults::from_values(raw.faults),
+            at_destination: DestinationCounts::from_values(raw.at_destination),
             durable: raw.durable,
             failure: raw.failure.map(Into::into),
             unkept_permissions: raw.unkept_permissions.map(Into::into),
             unkept_times: raw.unkept_times.map(Into::into),
             unkept_attributes: raw.unkept_attributes.map(Into::into),
-            parts_reread: raw.parts_reread,
-            bytes_reread: raw.bytes_reread,
-            files_not_read_back: raw.files_not_read_back,
             unsynced: Unsynced { count: raw.unsynced, paths: raw.unsynced_paths },
             unfinished: raw.unfinished.map(|told| (*told).into()).unwrap_or_default(),
             unkept_directories: raw.unkept_directories.map(|told| (*told).into()).unwrap_or_default(),
@@ -374,34 +351,15 @@ impl From<raw::Ended> for Ended {
 
 impl From<Ended> for raw::Ended {
     fn from(said: Ended) -> Self {
-        let Ended { counts, faults, .. } = said;
         Self {
-            files: counts.files,
-            symlinks: counts.symlinks,
-            directories: counts.directories,
-            bytes: counts.bytes,
-            kept: counts.kept,
-            failed: counts.failed,
-            vanished: counts.vanished,
-            specials: counts.specials,
-            leftovers: counts.leftovers,
-            resumed_files: counts.files_resumed,
-            resumed_bytes: counts.bytes_resumed,
-            mismatches: faults.digest_mismatches,
-            resent: faults.resent_after_loss,
-            stragglers: faults.stragglers,
-            streams_lost: faults.streams_lost,
-            streams_altered: faults.streams_altered,
-            blocks_rotten: faults.blocks_rotten,
-            items_again: faults.items_again,
+            counts: said.counts.values(),
+            faults: said.faults.values(),
+            at_destination: said.at_destination.values(),
             durable: said.durable,
             failure: said.failure.map(Into::into),
             unkept_permissions: said.unkept_permissions.map(Into::into),
             unkept_times: said.unkept_times.map(Into::into),
             unkept_attributes: said.unkept_attributes.map(Into::into),
-            parts_reread: said.parts_reread,
-            bytes_reread: said.bytes_reread,
-            files_not_read_back: said.files_not_read_back,
             unsynced: said.unsynced.count,
             unsynced_paths: said.unsynced.paths,
             unfinished: (said.unfinished.count > 0).then(|| Box::new(said.unfinished.into())),

@@ -1,0 +1,73 @@
+//! The flags of the options that copies and tasks have: each follows from its definition.
+
+use carrack_core::options::{AskedOptions, Definition, Flag, FormGroup, OF_A_COPY, Takes, WordFlag};
+use clap::Arg;
+
+use super::flag::{Switch, with_words};
+use super::flags::Flags;
+use crate::error::CommandError;
+
+/// The flags of the options of a copy that stand in a group, in the order of their definitions.
+pub fn args(group: FormGroup) -> impl Iterator<Item = Arg> {
+    OF_A_COPY.iter().filter(move |option| option.group == group).flat_map(args_of)
+}
+
+fn args_of(option: &'static Definition) -> Vec<Arg> {
+    match option.flag {
+        Flag::Switch { .. } => vec![Switch::option(option).arg()],
+        Flag::Switches(flags) => flags.iter().map(|flag| word_arg(flag, flags)).collect(),
+        Flag::Value { name, value_name, help } => {
+            let arg = Arg::new(name).long(name).value_name(value_name);
+            vec![match option.kind {
+                Takes::Words(choices) => {
+                    with_words(arg, choices().iter().map(|choice| (choice.word, choice.meaning)), help)
+                }
+                _ => arg.help(help).value_parser(clap::value_parser!(std::ffi::OsString)),
+            }]
+        }
+    }
+}
+
+fn word_arg(flag: &WordFlag, flags: &'static [WordFlag]) -> Arg {
+    let others = flags.iter().map(|other| other.name).filter(|other| *other != flag.name);
+    let switch = match flag.letter {
+        Some(letter) => Switch::short(letter, flag.name, flag.help),
+        None => Switch::new(flag.name, flag.help),
+    };
+    let arg = switch.arg().conflicts_with_all(others);
+    if let Some(alias) = flag.alias { arg.visible_alias(alias) } else { arg }
+}
+
+/// The options of a copy as the flags say them; but the paths of a list.
+///
+/// # Errors
+/// A usage error that names the flag or the variable; digests that leave nothing to verify by.
+pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
+    let mut asked = AskedOptions::default();
+    for option in OF_A_COPY {
+        if let Some(given) = flags.option(option) {
+            given.check(|text| asked.set(option, text))?;
+        }
+    }
+    asked.digests().map_err(refused_digests)?;
+    Ok(asked)
+}
+
+/// The usage error of digests that leave nothing to verify by.
+pub fn refused_digests(why: &'static str) -> CommandError {
+    CommandError::usage(format!("--{why}")).hint("add --verify none if nothing shall be verified")
+}
+
+/// Those that other verbs have, too.
+#[cfg(feature = "terminal")]
+pub mod typed {
+    use carrack_core::options::{self, Streams};
+    use carrack_core::request::{CongestionControl, Digests, Encrypt};
+
+    use crate::cli::flag::Value;
+
+    pub const DIGEST: Value<Digests> = Value::option(&options::DIGEST);
+    pub const STREAMS: Value<Streams> = Value::option(&options::STREAMS);
+    pub const CONGESTION: Value<CongestionControl> = Value::option(&options::CONGESTION);
+    pub const ENCRYPT: Value<Encrypt> = Value::words(&options::ENCRYPT);
+}
