@@ -19,6 +19,7 @@ pub use self::transfer::{
     Begin, Counted, Ended, Item, Items, Progress, RawUnfinished, RawUnkept, RawUnkeptAttributes, RawUnkeptDirectories,
     ReceiveRole, Role, SendRole, Source, Stages, StreamLost,
 };
+#[cfg(any(test, feature = "testing"))]
 pub use crate::wire::control::options::RawOptions;
 pub use crate::wire::values::RawFailure;
 
