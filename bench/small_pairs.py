@@ -26,13 +26,14 @@ import paired
 TOKEN = "small-pairs-token-0123456789abcdef"
 
 
-def make_tree(top, files):
+def make_tree(top, files, size=1024, each=250):
+    """So many files of so many bytes, `each` of them in a directory."""
     for number in range(files):
-        directory = os.path.join(top, f"d{number // 250}")
-        if number % 250 == 0:
+        directory = os.path.join(top, f"d{number // each}")
+        if number % each == 0:
             os.makedirs(directory)
         with open(os.path.join(directory, f"f{number}"), "wb") as file:
-            file.write((b"%08d" % number) * 128)
+            file.write((b"%08d" % number) * (size // 8))
 
 
 def image(directory):
@@ -55,7 +56,7 @@ class Node:
         key = os.path.join(directory, f"key{os.getpid()}")
         self.child = subprocess.Popen(
             [*program, "serve", "--node-only", "--json", "--listen", "127.0.0.1:0", "--root", root, "--key-file", key,
-             "--token-file", self.tokens], stdout=subprocess.PIPE, text=True)
+             "--token-file", self.tokens], stdout=subprocess.PIPE, stderr=open(os.path.join(directory, "node.log"), "w"), text=True)
         told = json.loads(self.child.stdout.readline())
         self.at = f"carrack://127.0.0.1:{told['port']}/"
         self.pin = f"#{told['fingerprint']}"

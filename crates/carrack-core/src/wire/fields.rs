@@ -1,6 +1,7 @@
 //! How much memory a message will take, before it is decoded. An empty element of a list is two bytes on the
 //! wire and hundreds in memory; so fields that bring more than a number are counted first, whichever message
-//! they are in and however deep.
+//! they are in and however deep. A packed list of numbers is one field: it takes up to eight times its bytes for a
+//! moment, and a message is bounded.
 
 use super::ProtocolError;
 use crate::limits;

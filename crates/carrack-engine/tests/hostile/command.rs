@@ -136,8 +136,18 @@ fn options_and_roles_that_are_not_given() {
         let ask = with(&|options| options.block_bytes = block);
         refusal(&mut session, ask, &format!("the peer asked for blocks of {block} bytes"));
     }
-    refusal(&mut session, with(&|options| options.verify = 9), "unknown verify");
-    refusal(&mut session, with(&|options| options.existing = 9), "unknown existing");
+    for digests in [3, 16, u32::MAX] {
+        let ask = with(&|options| options.digests = digests);
+        refusal(&mut session, ask, &format!("a value of digests that is unknown: {digests}"));
+    }
+    refusal(&mut session, with(&|options| options.verify = 9), "a value of verify that is unknown: 9");
+    refusal(&mut session, with(&|options| options.existing = 9), "a value of existing that is unknown: 9");
+    let wild = "\u{1b}[2J".repeat(100);
+    refusal(
+        &mut session,
+        with(&|options| options.congestion.clone_from(&wild)),
+        "a value of congestion that is unknown: \"\\u{1b}[2J",
+    );
     let begin = |options, role| Ask::Begin(Begin { options, role });
     let receiving = receive_into(b"").role;
     refusal(&mut session, begin(None, receiving), "began a transfer without options");

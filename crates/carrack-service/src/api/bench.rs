@@ -56,13 +56,14 @@ pub(super) async fn start(State(api): State<Arc<Api>>, known: Known, PathOf(name
         let path = ScopePath::root();
         api.check(caller, Verb::Write, Object::Endpoint { endpoint: &endpoint, path: Some(&path) })?;
         api.check_open(&endpoint)?;
-        let directory = endpoint.location.directory();
-        if let Some(host) = endpoint.location.host() {
+        let location = &endpoint.location;
+        let Some(root) = location.local_root() else {
+            let host = location.host().unwrap_or("another place");
             let detail = format!("@{name} is at {host}: the service measures only directories of its own host");
-            let hint = format!("on {host}: carrack bench disk {}", shell_word(directory));
+            let hint = format!("on {host}: carrack bench disk {}", shell_word(location.directory()));
             return Err(ApiError::conflict(detail).hint(hint));
-        }
-        let root = decode_path(directory.as_bytes()).map_err(ApiError::malformed)?;
+        };
+        let root = decode_path(root.as_bytes()).map_err(ApiError::malformed)?;
         api.benches.start(&name, root).map_err(|refused| match refused {
             Refused::Busy(other) => ApiError::conflict(format!("@{other} is measured at present, one at a time"))
                 .hint("begin when it has ended: two at once would measure each other"),

@@ -118,18 +118,27 @@ impl EndpointLocation {
 
     /// The directory of the service's own host.
     pub fn local_root(&self) -> Option<&str> {
-        if let Self::Local { root } = self { Some(root) } else { None }
+        match self {
+            Self::Local { root } => Some(root),
+            Self::Node { .. } | Self::Ssh { .. } => None,
+        }
     }
 
     /// The path below the root of a node, which asks for a token and lets nobody out of what that allows.
     pub fn node_path(&self) -> Option<&str> {
-        if let Self::Node { path, .. } = self { Some(path) } else { None }
+        match self {
+            Self::Node { path, .. } => Some(path),
+            Self::Local { .. } | Self::Ssh { .. } => None,
+        }
     }
 
     /// Whether it is a directory of the service's host, or a host that the service's own ssh reaches: only an admin can
     /// offer one.
     pub fn is_of_service(&self) -> bool {
-        matches!(self, Self::Local { .. } | Self::Ssh { .. })
+        match self {
+            Self::Local { .. } | Self::Ssh { .. } => true,
+            Self::Node { .. } => false,
+        }
     }
 }
 

@@ -270,7 +270,8 @@ impl Task {
     }
 }
 
-/// What a task has done. Bytes are of files' contents. The documents of the API and the journals have these fields.
+/// What a task has done. Bytes are of files' contents.
+// Journals have it, too, as they have the other types here with numbers: a number keeps its meaning.
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct Progress {

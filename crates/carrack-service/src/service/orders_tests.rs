@@ -230,3 +230,19 @@ fn task_gets_what_its_token_has_left_after_all_its_tasks_and_files() {
     assert_eq!(host.order(&one).unwrap().ceilings, Ceilings { bytes: Some(75), ..ceilings });
     assert_eq!(host.order(&two).unwrap().ceilings, Ceilings { bytes: Some(35), ..ceilings });
 }
+
+#[test]
+fn links_go_by_places_and_spellings_of_one_node_are_one() {
+    for (location, place) in [
+        ("carrack://Far.example/run", "far.example:7420"),
+        ("carrack://far.example.:7420/other", "far.example:7420"),
+        ("carrack://far.example:7421/run", "far.example:7421"),
+        ("ssh://me@lab/~/run", "lab"),
+        ("@lab:/run", "@lab"),
+        ("/data", "this host"),
+        ("null:", "no storage"),
+        ("nothing that is a place", "nowhere"),
+    ] {
+        assert_eq!(end_of(location), place, "{location}");
+    }
+}

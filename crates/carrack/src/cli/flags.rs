@@ -53,6 +53,11 @@ impl<'a> Flags<'a> {
         self.is_on(flag.name)
     }
 
+    /// The same of a flag that the verb may lack: then it was not given.
+    pub fn has_if_known(&self, flag: &Switch) -> bool {
+        matches!(self.matches.try_get_one::<bool>(flag.name), Ok(Some(true)))
+    }
+
     fn is_on(&self, name: &str) -> bool {
         self.typed::<bool>(name).next() == Some(&true)
     }
@@ -68,11 +73,6 @@ impl<'a> Flags<'a> {
                 flags.iter().find(|flag| self.is_on(flag.name)).map(|flag| given(flag.name, flag.word))
             }
         }
-    }
-
-    /// The same of a flag that the verb may lack: then it was not given.
-    pub fn has_if_known(&self, flag: &Switch) -> bool {
-        matches!(self.matches.try_get_one::<bool>(flag.name), Ok(Some(true)))
     }
 
     /// How often a counted flag was given.

@@ -152,6 +152,7 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "error": report.error.as_ref().map(failure),
     });
     for (name, number) in report.counts.named().chain(report.at_destination.named()) {
+        debug_assert!(fields.get(name).is_none(), "two values of {name}");
         fields[name] = json!(number);
     }
     object("summary", time, fields)

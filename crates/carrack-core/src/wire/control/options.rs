@@ -31,11 +31,7 @@ macro_rules! options {
             type Error = ProtocolError;
 
             fn try_from(raw: RawOptions) -> Result<Self, ProtocolError> {
-                let unknown = |option| ProtocolError::violation(format!("the peer asked for an unknown {option}"));
-                Self {
-                    $($field: Travels::checked(raw.$field).ok_or_else(|| unknown(stringify!($field)))?,)+
-                }
-                .checked()
+                Self { $($field: checked(stringify!($field), raw.$field)?,)+ }.in_bounds()
             }
         }
     };
@@ -81,7 +77,7 @@ impl TransferOptions {
         }
     }
 
-    fn checked(self) -> Result<Self, ProtocolError> {
+    fn in_bounds(self) -> Result<Self, ProtocolError> {
         let block = self.block_bytes;
         if !block.is_power_of_two() || !(limits::BLOCK_BYTES_MIN..=limits::BLOCK_BYTES_MAX).contains(&block) {
             return Err(ProtocolError::violation(format!("the peer asked for blocks of {block} bytes")));
@@ -90,10 +86,21 @@ impl TransferOptions {
     }
 }
 
+/// The most characters of a wrong value that a refusal shows.
+const SHOWN: usize = 40;
+
+fn checked<V: Travels>(option: &str, raw: V::Raw) -> Result<V, ProtocolError> {
+    // Escaped: what a peer says drives no terminal.
+    let shown: String = format!("{raw:?}").chars().take(SHOWN).collect();
+    V::checked(raw).ok_or_else(|| {
+        ProtocolError::violation(format!("the peer asked for a value of {option} that is unknown: {shown}"))
+    })
+}
+
 /// The value of an option as it travels.
 pub trait Travels: Sized {
     /// What stands in the message.
-    type Raw;
+    type Raw: std::fmt::Debug;
 
     /// As it travels.
     fn raw(self) -> Self::Raw;

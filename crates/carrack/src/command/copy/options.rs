@@ -30,7 +30,7 @@ use crate::tokens;
 /// Between two progress lines where there is no bar.
 const STATS_INTERVAL: Duration = Duration::from_secs(5);
 
-// What is copied; see also `cli::options`.
+// What is copied; see also `cli::option_flags`.
 const LOCATIONS: Positional = Positional::several("locations", "SRC... DST");
 const DRY_RUN: Switch =
     Switch::short('n', "dry-run", "Show what would be copied; copy nothing (a host without carrack is still sent one)");

@@ -260,7 +260,13 @@ fn definitions(text: &str) -> Vec<(String, Vec<Written>)> {
                 attribute = line;
             } else if line == "}" && indent == end {
                 inside = None;
+            } else if line.starts_with('$') {
+                // What a macro makes of its table, which comes below.
             } else if !line.is_empty() && !line.starts_with("//") && !line.starts_with('#') {
+                // A line of a table: name, type, kind and tag.
+                if let Some((kind, tag)) = line.split_once(" = ").and_then(|(_, numbered)| numbered.split_once(' ')) {
+                    attribute = format!("#[prost({kind}, tag = {})]", tag.trim_end_matches(','));
+                }
                 let line = line.trim_start_matches("pub ").trim_end_matches(',');
                 let (name, kind) = line.split_once(':').or_else(|| line.trim_end_matches(')').split_once('(')).unwrap();
                 let fields = &mut all.last_mut().unwrap().1;
@@ -268,6 +274,8 @@ fn definitions(text: &str) -> Vec<(String, Vec<Written>)> {
             }
         } else if line.starts_with("#[derive(") {
             derives = line.contains("prost::");
+        } else if line == "options! {" {
+            inside = Some(indent.to_owned());
         } else if derives && (line.starts_with("pub struct ") || line.starts_with("pub enum ")) {
             derives = false;
             all.push((line.split([' ', '{']).nth(2).unwrap().to_owned(), Vec::new()));

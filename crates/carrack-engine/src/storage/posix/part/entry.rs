@@ -175,7 +175,7 @@ impl PartEntry {
             check_twin(published, &self.path(), there)?;
         }
         let is_named = shared.directories.within(&self.parent, RENAME, |directory| {
-            rename_if_free(directory, &self.part.name, &self.name, self.existing)
+            rename_if_free(&directory.dir, &self.part.name, &self.name, self.existing)
         })?;
         if !is_named && !self.replace()? {
             return Ok(false);
@@ -267,8 +267,7 @@ pub(in crate::storage::posix) fn may_replace(
 
 /// Renames to a name that nothing bears, in one step; `false` when something bears it, when nothing may come to be
 /// where nothing is, or where the system has no such step.
-fn rename_if_free(directory: &OpenDir, part: &[u8], name: &[u8], existing: Existing) -> io::Result<bool> {
-    let dir = &directory.dir;
+fn rename_if_free(dir: &Dir, part: &[u8], name: &[u8], existing: Existing) -> io::Result<bool> {
     let renamed = match existing {
         Existing::Only => return Ok(false),
         // Whatever stands there is replaced but for what never is: a link first would only cost time.
@@ -277,12 +276,6 @@ fn rename_if_free(directory: &OpenDir, part: &[u8], name: &[u8], existing: Exist
     };
     match renamed {
         Ok(()) => Ok(true),
-        // Nothing stands in the way there: a look first would only cost time, too.
-        Err(error)
-            if existing == Existing::Replace && directory.fresh && error.kind() == io::ErrorKind::Unsupported =>
-        {
-            Ok(dir.rename(part, dir, name).is_ok())
-        }
         // The last is what file systems without hard links answer, and those that refuse this very file a second name.
         Err(error) => match error.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied => Ok(false),
