@@ -14,6 +14,10 @@ trait AskedValue: Sized {
     /// The sentence that refuses it.
     fn read(text: &str) -> Result<Self, String>;
 
+    /// What reads back to it; none where nobody asked for it.
+    #[cfg(test)]
+    fn text(&self) -> Option<String>;
+
     /// Whether nobody asked for it.
     #[cfg(feature = "serde")]
     fn is_left_out(&self) -> bool;
@@ -22,6 +26,11 @@ trait AskedValue: Sized {
 impl AskedValue for bool {
     fn read(text: &str) -> Result<Self, String> {
         parse_switch(text)
+    }
+
+    #[cfg(test)]
+    fn text(&self) -> Option<String> {
+        self.then(|| self.to_string())
     }
 
     #[cfg(feature = "serde")]
@@ -33,6 +42,11 @@ impl AskedValue for bool {
 impl<V: OptionValue> AskedValue for Option<V> {
     fn read(text: &str) -> Result<Self, String> {
         V::parse(text).map(Some)
+    }
+
+    #[cfg(test)]
+    fn text(&self) -> Option<String> {
+        self.as_ref().map(OptionValue::text)
     }
 
     #[cfg(feature = "serde")]
@@ -70,6 +84,15 @@ macro_rules! asked {
                     name => return Err(format!("{name} is no option of a copy")),
                 }
                 Ok(())
+            }
+
+            /// What [`Self::set`] reads back to it; none for an option that was left out.
+            #[cfg(test)]
+            pub fn text(&self, option: &Definition) -> Option<String> {
+                match option.name {
+                    $(stringify!($field) => self.$field.text(),)+
+                    _ => None,
+                }
             }
         }
     };
@@ -138,7 +161,7 @@ mod tests {
                 assert_ne!(asked, AskedOptions::default(), "{}: {text}", option.name);
             }
             let refused = AskedOptions::default().set(option, "no such value\n").unwrap_err();
-            assert_eq!((option.check)("no such value\n"), Err(refused), "{}", option.name);
+            assert_eq!(option.check("no such value\n"), Err(refused), "{}", option.name);
         }
         assert!(AskedOptions::default().set(&PRIORITY, "3").is_err());
     }

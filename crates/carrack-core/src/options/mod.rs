@@ -13,7 +13,7 @@ pub use asked::AskedOptions;
 pub use values::{BlockSize, OptionValue, RateBound, Streams, check_label, parse_priority};
 
 use crate::limits::{self, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, LABEL_CHARACTERS_MAX, PRIORITY_MAX};
-use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
+use crate::request::{CongestionControl, Durability, Encrypt, Existing, Verify};
 use crate::words::Word;
 
 /// One option of a copy or of a task.
@@ -35,8 +35,26 @@ pub struct Definition {
     pub default: Option<&'static str>,
     /// Values that it takes, for help and tests, where its kind does not list them all.
     pub examples: &'static [&'static str],
-    /// Checks a text: its canonical form, or the sentence that refuses it.
-    pub check: fn(&str) -> Result<String, String>,
+}
+
+#[cfg(test)]
+impl Definition {
+    /// The canonical form of a text that it takes.
+    ///
+    /// # Errors
+    /// The sentence that refuses the text.
+    pub fn check(&self, text: &str) -> Result<String, String> {
+        match self.kind {
+            Takes::Switch => parse_switch(text).map(|is_on| is_on.to_string()),
+            _ if self.name == LABEL.name => check_label(text).map(|()| text.to_owned()),
+            _ if self.name == PRIORITY.name => parse_priority(text).map(|priority| priority.to_string()),
+            _ => {
+                let mut asked = AskedOptions::default();
+                asked.set(self, text)?;
+                Ok(asked.text(self).unwrap_or_else(|| text.to_owned()))
+            }
+        }
+    }
 }
 
 /// Options that stand together in a form.
@@ -174,16 +192,8 @@ fn choices<W: Word>() -> Vec<Choice> {
     W::ALL.iter().map(|word| Choice { word: word.name(), meaning: word.meaning() }).collect()
 }
 
-fn check<V: OptionValue>(text: &str) -> Result<String, String> {
-    V::parse(text).map(|value| value.text())
-}
-
 fn parse_switch(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| format!("{}: use true or false", crate::words::quoted(text)))
-}
-
-fn check_switch(text: &str) -> Result<String, String> {
-    parse_switch(text).map(|is_on| is_on.to_string())
 }
 
 /// What happens to names that exist at the destination.
@@ -218,7 +228,6 @@ pub const EXISTING: Definition = Definition {
     kind: Takes::Words(choices::<Existing>),
     default: Some(Existing::Replace.name()),
     examples: &[],
-    check: check::<Existing>,
 };
 
 /// How a file is proved before its name appears.
@@ -231,7 +240,6 @@ pub const VERIFY: Definition = Definition {
     kind: Takes::Words(choices::<Verify>),
     default: Some(Verify::Wire.name()),
     examples: &[],
-    check: check::<Verify>,
 };
 
 /// The digests that are computed while bytes move.
@@ -251,7 +259,6 @@ pub const DIGEST: Definition = Definition {
     kind: Takes::Text { characters_max: 64 },
     default: Some("blake3"),
     examples: &["blake3", "xxh128", "adler32,crc32c", "blake3,crc32c"],
-    check: check::<Digests>,
 };
 
 /// Upper bound of the rate.
@@ -264,7 +271,6 @@ pub const RATE_LIMIT: Definition = Definition {
     kind: Takes::Bytes { min: 0, max: u64::MAX },
     default: None,
     examples: &["1000000"],
-    check: check::<RateBound>,
 };
 
 /// The number of data connections.
@@ -277,7 +283,6 @@ pub const STREAMS: Definition = Definition {
     kind: Takes::Number { min: 1, max: limits::STREAMS as u64, words: &[Streams::AUTO] },
     default: None,
     examples: &["3"],
-    check: check::<Streams>,
 };
 
 /// Fewer data connections on a shared path.
@@ -293,7 +298,6 @@ pub const POLITE: Definition = Definition {
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
-    check: check_switch,
 };
 
 /// The unit of sending and repair.
@@ -312,7 +316,6 @@ pub const BLOCK_BYTES: Definition = Definition {
     kind: Takes::Bytes { min: BLOCK_BYTES_MIN as u64, max: BLOCK_BYTES_MAX as u64 },
     default: None,
     examples: &["131072"],
-    check: check::<BlockSize>,
 };
 
 /// The congestion control of the sending host.
@@ -329,7 +332,6 @@ pub const CONGESTION: Definition = Definition {
     kind: Takes::Text { characters_max: CongestionControl::BYTES_MAX as u64 },
     default: None,
     examples: &["cubic", "reno"],
-    check: check::<CongestionControl>,
 };
 
 /// Secrecy of the data connections.
@@ -342,7 +344,6 @@ pub const ENCRYPT: Definition = Definition {
     kind: Takes::Words(choices::<Encrypt>),
     default: Some(Encrypt::Tls.name()),
     examples: &[],
-    check: check::<Encrypt>,
 };
 
 /// What reaches stable storage, and when.
@@ -355,7 +356,6 @@ pub const DURABLE: Definition = Definition {
     kind: Takes::Words(choices::<Durability>),
     default: Some(Durability::Group.name()),
     examples: &[],
-    check: check::<Durability>,
 };
 
 /// Sources that grow while they are copied.
@@ -371,7 +371,6 @@ pub const ALLOW_GROWING: Definition = Definition {
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
-    check: check_switch,
 };
 
 /// The owner's name of a task.
@@ -384,7 +383,6 @@ pub const LABEL: Definition = Definition {
     kind: Takes::Text { characters_max: LABEL_CHARACTERS_MAX as u64 },
     default: None,
     examples: &["nightly", "läuft – 走る"],
-    check: |text| check_label(text).map(|()| text.to_owned()),
 };
 
 /// The place of a task among those of its owner.
@@ -401,7 +399,6 @@ pub const PRIORITY: Definition = Definition {
     kind: Takes::Number { min: 0, max: PRIORITY_MAX as u64, words: &[] },
     default: Some("4"),
     examples: &["7"],
-    check: |text| parse_priority(text).map(|priority| priority.to_string()),
 };
 
 /// Sources that a task may miss.
@@ -417,7 +414,6 @@ pub const SKIP_SOURCE_ERRORS: Definition = Definition {
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
-    check: check_switch,
 };
 
 /// The end of a task at a full quota.
@@ -430,7 +426,6 @@ pub const FAIL_ON_QUOTA_ERRORS: Definition = Definition {
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
-    check: check_switch,
 };
 
 /// The options of a copy: flags of `copy`, and fields of the `options` of a task.
@@ -464,11 +459,11 @@ mod tests {
             }
             for text in good {
                 // The canonical form parses back to itself.
-                assert_eq!((option.check)(&text).and_then(|text| (option.check)(&text)), (option.check)(&text));
-                assert!((option.check)(&text).is_ok(), "{}: {text:?} is refused", option.name);
+                assert_eq!(option.check(&text).and_then(|text| option.check(&text)), option.check(&text));
+                assert!(option.check(&text).is_ok(), "{}: {text:?} is refused", option.name);
             }
             for text in ["", " ", "no such value\n", "ＮＯＮＥ\u{202e}\0", &"x".repeat(100_000)] {
-                let refused = (option.check)(text);
+                let refused = option.check(text);
                 assert!(refused.is_err() || text == " ", "{}: {text:.20?} is taken", option.name);
                 assert!(
                     refused.is_ok() || refused.is_err_and(|why| why.len() < 400),

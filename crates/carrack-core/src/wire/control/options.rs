@@ -90,17 +90,20 @@ impl TransferOptions {
 const SHOWN: usize = 40;
 
 fn checked<V: Travels>(option: &str, raw: V::Raw) -> Result<V, ProtocolError> {
-    // Escaped: what a peer says drives no terminal.
+    let shown = raw.clone();
+    V::checked(raw).ok_or_else(|| unknown(option, &shown))
+}
+
+/// Escaped: what a peer says drives no terminal.
+fn unknown(option: &str, raw: &dyn std::fmt::Debug) -> ProtocolError {
     let shown: String = format!("{raw:?}").chars().take(SHOWN).collect();
-    V::checked(raw).ok_or_else(|| {
-        ProtocolError::violation(format!("the peer asked for a value of {option} that is unknown: {shown}"))
-    })
+    ProtocolError::violation(format!("the peer asked for a value of {option} that is unknown: {shown}"))
 }
 
 /// The value of an option as it travels.
 pub trait Travels: Sized {
     /// What stands in the message.
-    type Raw: std::fmt::Debug;
+    type Raw: Clone + std::fmt::Debug;
 
     /// As it travels.
     fn raw(self) -> Self::Raw;
