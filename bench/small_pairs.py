@@ -54,10 +54,16 @@ class Node:
         with open(self.tokens, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             file.write(TOKEN + "\n")
         key = os.path.join(directory, f"key{os.getpid()}")
-        self.child = subprocess.Popen(
-            [*program, "serve", "--node-only", "--json", "--listen", "127.0.0.1:0", "--root", root, "--key-file", key,
-             "--token-file", self.tokens], stdout=subprocess.PIPE, stderr=open(os.path.join(directory, "node.log"), "w"), text=True)
-        told = json.loads(self.child.stdout.readline())
+        log = os.path.join(directory, "node.log")
+        with open(log, "w") as file:
+            self.child = subprocess.Popen(
+                [*program, "serve", "--node-only", "--json", "--listen", "127.0.0.1:0", "--root", root, "--key-file",
+                 key, "--token-file", self.tokens], stdout=subprocess.PIPE, stderr=file, text=True)
+        line = self.child.stdout.readline()
+        if not line:
+            with open(log) as file:
+                sys.exit(f"the node did not start: {file.read()}")
+        told = json.loads(line)
         self.at = f"carrack://127.0.0.1:{told['port']}/"
         self.pin = f"#{told['fingerprint']}"
 

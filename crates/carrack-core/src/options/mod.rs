@@ -37,26 +37,6 @@ pub struct Definition {
     pub examples: &'static [&'static str],
 }
 
-#[cfg(test)]
-impl Definition {
-    /// The canonical form of a text that it takes.
-    ///
-    /// # Errors
-    /// The sentence that refuses the text.
-    pub fn check(&self, text: &str) -> Result<String, String> {
-        match self.kind {
-            Takes::Switch => parse_switch(text).map(|is_on| is_on.to_string()),
-            _ if self.name == LABEL.name => check_label(text).map(|()| text.to_owned()),
-            _ if self.name == PRIORITY.name => parse_priority(text).map(|priority| priority.to_string()),
-            _ => {
-                let mut asked = AskedOptions::default();
-                asked.set(self, text)?;
-                Ok(asked.text(self).unwrap_or_else(|| text.to_owned()))
-            }
-        }
-    }
-}
-
 /// Options that stand together in a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormGroup {
@@ -439,6 +419,20 @@ pub const OF_A_TASK: &[Definition] = &[LABEL, PRIORITY, SKIP_SOURCE_ERRORS, FAIL
 mod tests {
     use super::*;
 
+    /// The canonical form of a text that an option takes; the sentence that refuses the text.
+    fn canonical(option: &Definition, text: &str) -> Result<String, String> {
+        match option.name {
+            name if name == LABEL.name => check_label(text).map(|()| text.to_owned()),
+            name if name == PRIORITY.name => parse_priority(text).map(|priority| priority.to_string()),
+            _ if matches!(option.kind, Takes::Switch) => parse_switch(text).map(|is_on| is_on.to_string()),
+            _ => {
+                let mut asked = AskedOptions::default();
+                asked.set(option, text)?;
+                Ok(asked.text(option).expect("it was asked for"))
+            }
+        }
+    }
+
     fn all() -> impl Iterator<Item = &'static Definition> {
         OF_A_COPY.iter().chain(OF_A_TASK)
     }
@@ -459,11 +453,12 @@ mod tests {
             }
             for text in good {
                 // The canonical form parses back to itself.
-                assert_eq!(option.check(&text).and_then(|text| option.check(&text)), option.check(&text));
-                assert!(option.check(&text).is_ok(), "{}: {text:?} is refused", option.name);
+                let once = canonical(option, &text);
+                assert_eq!(once.clone().and_then(|text| canonical(option, &text)), once);
+                assert!(once.is_ok(), "{}: {text:?} is refused", option.name);
             }
             for text in ["", " ", "no such value\n", "ＮＯＮＥ\u{202e}\0", &"x".repeat(100_000)] {
-                let refused = option.check(text);
+                let refused = canonical(option, text);
                 assert!(refused.is_err() || text == " ", "{}: {text:.20?} is taken", option.name);
                 assert!(
                     refused.is_ok() || refused.is_err_and(|why| why.len() < 400),

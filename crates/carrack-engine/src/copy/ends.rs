@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use carrack_core::pace::streams::Processors;
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::Version;
 
@@ -59,15 +59,6 @@ impl Ends {
     }
 }
 
-/// The end that a failure of this side is of, where `told_by` has told it.
-fn end_of(side: Side, told_by: EndId) -> EndId {
-    match side {
-        Side::Source => EndId::Source,
-        Side::Destination => EndId::Destination,
-        _ => told_by,
-    }
-}
-
 /// The end across.
 pub fn other(id: EndId) -> EndId {
     match id {
@@ -82,22 +73,8 @@ pub fn misbehaved(ends: &Ends, id: EndId, what: &str) -> Failure {
     name_end(ends, id, failed)
 }
 
-/// A failure that an end has told, with the name of the host that it is of: an end may pass on what the other has said.
+/// A failure, with the name of the host that it is of.
 pub fn name_end(ends: &Ends, id: EndId, failure: Failure) -> Failure {
-    let end = if end_of(failure.side, id) == EndId::Source { &ends.source } else { &ends.destination };
+    let end = if id == EndId::Source { &ends.source } else { &ends.destination };
     if end.is_here() { failure } else { failure.at_end(&*end.name) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn failure_is_of_its_side_whoever_has_told_it() {
-        for told_by in [EndId::Source, EndId::Destination] {
-            assert_eq!(end_of(Side::Source, told_by), EndId::Source);
-            assert_eq!(end_of(Side::Destination, told_by), EndId::Destination);
-            assert_eq!(end_of(Side::Link, told_by), told_by);
-        }
-    }
 }

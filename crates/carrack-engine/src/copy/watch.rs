@@ -86,7 +86,7 @@ impl Copying<'_> {
                 waiting.retain(|waiting| *waiting != end);
                 let sent_all = end == EndId::Source && failed.is_none() && first_failure.is_none();
                 let failed = failed.map(|failed| self.name_failure(ends, end, &waiting, failed));
-                first_failure = first_of(first_failure, failed);
+                first_failure = first_of(first_failure, failed, end.side());
                 failed_at = failed_at.or_else(|| first_failure.is_some().then_some(now));
                 if sent_all && !waiting.is_empty() {
                     // A receiver says that it has everything before its sender ends, so one whose sender has ended
@@ -295,11 +295,13 @@ impl Copying<'_> {
 }
 
 /// The failure of a session in which both ends failed: mostly the second follows from the first. But where a connection
-/// was lost, the other end may be the one that knows why.
-fn first_of(first: Option<Failure>, second: Option<Failure>) -> Option<Failure> {
+/// was lost, the other end may be the one that knows why; and what failed at the side of the second, it tells best
+/// itself.
+fn first_of(first: Option<Failure>, second: Option<Failure>, side_of_second: Side) -> Option<Failure> {
     let knows_why = |second: &Failure| second.reason.is_some() && !second.code.may_pass();
     match (first, second) {
         (Some(first), Some(second)) if first.code.may_pass() && knows_why(&second) => Some(second),
+        (Some(first), Some(second)) if [first.side, second.side] == [side_of_second; 2] => Some(second),
         (first, second) => first.or(second),
     }
 }
@@ -316,4 +318,20 @@ fn unkept_attributes(report: &mut Report, told: Option<UnkeptAttributes>) {
 /// What a peer counts may be any number.
 pub(super) fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failure_of_a_side_is_told_by_its_own_end_whichever_comes_first() {
+        let of = |side, why: &str| Some(failure(ErrorCode::Usage, side, why));
+        let why = |first, second, side| first_of(first, second, side).map(|failure| failure.why);
+        let (passed_on, own) = (of(Side::Source, "passed on"), of(Side::Source, "own"));
+        assert_eq!(why(passed_on.clone(), own.clone(), Side::Source).as_deref(), Some("own"));
+        assert_eq!(why(own.clone(), passed_on, Side::Destination).as_deref(), Some("own"));
+        let follows = of(Side::Link, "follows from it");
+        assert_eq!(why(own, follows, Side::Destination).as_deref(), Some("own"));
+    }
 }

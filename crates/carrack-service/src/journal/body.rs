@@ -148,8 +148,8 @@ fn encode_body(record: &Record, to: &mut Vec<u8>) -> u8 {
         }
         Record::Sample(sample) => {
             let progress = Some(bounded_progress(&sample.progress));
-            let (source, destination) = (sample.source, sample.destination);
-            put(&RawSample { time: sample.time.0, progress, streams: sample.streams, source, destination }, to);
+            let Sample { time, streams, source, destination, .. } = *sample;
+            put(&RawSample { time: time.0, progress, streams, source, destination }, to);
             SAMPLE
         }
         Record::Event { time, kind, text, detail } => {
@@ -176,7 +176,7 @@ fn encode_body(record: &Record, to: &mut Vec<u8>) -> u8 {
                 time: end.time.0,
                 kind: end.kind.name().into(),
                 progress: Some(bounded_progress(&end.progress)),
-                failure: end.failure.as_ref().map(bounded),
+                failure: end.failure.as_ref().map(bounded_failure),
                 got_somewhere: end.got_somewhere,
                 late: end.late,
             };
@@ -212,9 +212,9 @@ pub fn decode(kind: u8, body: &[u8]) -> Result<Option<Record>, ()> {
         ITEM => Record::Item(item(get(body)?)?),
         SAMPLE => {
             let raw: RawSample = get(body)?;
-            let progress = raw.progress.unwrap_or_default();
-            let (source, destination) = (raw.source, raw.destination);
-            Record::Sample(Sample { time: Moment(raw.time), progress, streams: raw.streams, source, destination })
+            let RawSample { time, progress, streams, source, destination } = raw;
+            let progress = progress.unwrap_or_default();
+            Record::Sample(Sample { time: Moment(time), progress, streams, source, destination })
         }
         EVENT => {
             let raw: RawEvent = get(body)?;
@@ -267,7 +267,7 @@ fn raw_item(item: &Item) -> RawItem {
         },
         size: item.size,
         digest: item.digest.map(Vec::from).unwrap_or_default(),
-        failure: item.failure.as_ref().map(bounded),
+        failure: item.failure.as_ref().map(bounded_failure),
     }
 }
 
@@ -288,7 +288,7 @@ fn item(raw: RawItem) -> Result<Item, ()> {
     })
 }
 
-fn bounded(failure: &TaskFailure) -> TaskFailure {
+fn bounded_failure(failure: &TaskFailure) -> TaskFailure {
     TaskFailure {
         code: cut(&failure.code),
         side: cut(&failure.side),

@@ -89,7 +89,11 @@ impl TransferOptions {
 /// The most characters of a wrong value that a refusal shows.
 const SHOWN: usize = 40;
 
-fn checked<V: Travels>(option: &str, raw: V::Raw) -> Result<V, ProtocolError> {
+/// A value of an option as it came.
+///
+/// # Errors
+/// A violation that names the option and shows the value, where no honest peer says so.
+pub(super) fn checked<V: Travels>(option: &str, raw: V::Raw) -> Result<V, ProtocolError> {
     let shown = raw.clone();
     V::checked(raw).ok_or_else(|| unknown(option, &shown))
 }

@@ -9,8 +9,8 @@ use super::{
 use crate::ids::StreamId;
 use crate::limits;
 use crate::path::{PathError, check_relative};
-use crate::request::{Confinement, Digests};
-use crate::wire::control::options::{TransferOptions, Travels};
+use crate::request::Confinement;
+use crate::wire::control::options::{TransferOptions, Travels, checked};
 use crate::wire::control::raw;
 use crate::wire::control::session_key::SessionKey;
 use crate::wire::mux::Channel;
@@ -69,9 +69,7 @@ impl Ask {
                 Self::Remove(Remove { path: bounded(path)?, recursive, go_on, empty_only })
             }
             raw::Ask::Sum(sum) => {
-                let unknown = || ProtocolError::violation("the peer asked for an unknown digest");
-                let digests = Digests::checked(sum.digests).ok_or_else(unknown)?;
-                Self::Sum(Sum { path: bounded(sum.path)?, digests })
+                Self::Sum(Sum { path: bounded(sum.path)?, digests: checked("digests", sum.digests)? })
             }
             raw::Ask::Bye(_) => Self::Bye,
             raw::Ask::Select(paths) => Self::Select(all(paths.paths, relative)?),
