@@ -140,6 +140,8 @@ class Bench:
             command += f" && sync -f {place.out}"
             subprocess.run(["sync", "-f", place.out], check=True)  # what the run before has left
             pagecache.evict(source)
+        if place.name != "disk":
+            accounting.touch_memory(shape.files * shape.size)
         result = {"peer": peer, "command": self.anonymous(command), "files": shape.files, "bytes": shape.files * shape.size, **self.timed(place, peer, command)}
         if place.name == "disk":
             result["source_cached_percent"] = pagecache.cached_percent(source)

@@ -3,9 +3,11 @@
 
     python3 bench/far_start.py                    2 GiB over 80 ms at 2.5 Gbit/s, tmpfs to tmpfs, in the clear
     python3 bench/far_start.py --runs 1 --fixed 16 --size 1073741824
+    python3 bench/far_start.py --rtt-ms 90 --runs 9 --fixed '' --before OLD --carrack NEW     two builds in turn
 
 The time is that of the whole command, from its start to its end, and the share is of what the link carries, packet headers included.
-Copies take turns, and the median of each counts. It ends with 1 if no option reaches less than 0.85 of the link, or less than 0.95 of
+The far host shows another boot than this one, as another host does: on one host a copy is first
+compared with its source, which takes a round trip. Copies take turns, and the median of each counts. It ends with 1 if no option reaches less than 0.85 of the link, or less than 0.95 of
 the best fixed number. Needs root, `ip`, and target/release/carrack with carrack-link beside it.
 """
 import argparse
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LEAST_OF_LINK = 0.85
@@ -35,10 +38,13 @@ class Link:
         # GridFTP asks for the host's own name, and nothing answers there but this.
         self.names = home / "hosts"
         self.names.write_text(f"127.0.0.1 localhost\n{self.address} {os.uname().nodename}\n")
+        self.boot = home / "boot"
+        self.boot.write_text(f"{uuid.uuid4()}\n")
 
     def on(self, host, command, **options):
         """`ip netns exec` has mounts of its own, which end with the program."""
-        command = f"mount --bind {self.names} /etc/hosts && exec {shlex.join(map(str, command))}"
+        boot = f"mount --bind {self.boot} /proc/sys/kernel/random/boot_id && " if host == self.far else ""
+        command = f"{boot}mount --bind {self.names} /etc/hosts && exec {shlex.join(map(str, command))}"
         return subprocess.Popen(["ip", "netns", "exec", host, "sh", "-c", command], stdin=subprocess.DEVNULL, **options)
 
     def close(self):
@@ -46,8 +52,8 @@ class Link:
         self.process.wait(10)
 
 
-def node(args, link, home, env):
-    command = [args.bin / "carrack", "serve", "--node-only", "--anonymous", "--root", home, "--listen", f"{link.address}:0"]
+def node(program, link, home, env):
+    command = [program, "serve", "--node-only", "--anonymous", "--root", home, "--listen", f"{link.address}:0"]
     server = link.on(link.far, command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
     return server, server.stdout.readline().split()[-1]
 
@@ -80,6 +86,8 @@ def timed(link, command, env, target):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "target/release", help="where carrack and carrack-link are [%(default)s]")
+    parser.add_argument("--carrack", type=pathlib.Path, help="the binary, if it is another")
+    parser.add_argument("--before", type=pathlib.Path, metavar="FILE", help="an earlier one, which copies as well, to a node of its own")
     parser.add_argument("--rtt-ms", type=float, default=80)
     parser.add_argument("--gbit", type=float, default=2.5, help="of the link [%(default)s]")
     parser.add_argument("--cc", default="cubic", help="congestion control of both hosts [%(default)s]")
@@ -96,10 +104,14 @@ def main():
         fill(source, args.size)
         link, servers = Link(args, home), []
         try:
-            server, address = node(args, link, home, env)
-            servers.append(server)
-            copy = [args.bin / "carrack", "-q", "--encrypt", "none"]
-            ways = {"no option": [*copy, source, f"carrack://{address}/there/"]}
+            ways = {}
+            program = args.carrack or args.bin / "carrack"
+            for name, build in {"no option, before": args.before, "no option": program}.items():
+                if build:
+                    server, address = node(build, link, home, env)
+                    servers.append(server)
+                    ways[name] = [build, "-q", "--encrypt", "none", source, f"carrack://{address}/there/"]
+            copy = [program, "-q", "--encrypt", "none"]
             for streams in filter(None, args.fixed.split(",")):
                 ways[f"--streams {streams}"] = [*copy, "--streams", streams, source, f"carrack://{address}/there/"]
             if shutil.which("globus-url-copy") and shutil.which("globus-gridftp-server"):

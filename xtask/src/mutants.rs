@@ -10,6 +10,7 @@ mod measure;
 mod options;
 mod program;
 mod service;
+mod speed;
 mod storage;
 mod tasks;
 
@@ -74,6 +75,7 @@ const MUTATIONS: &[&[Mutation]] = &[
     options::MUTATIONS,
     program::MUTATIONS,
     service::MUTATIONS,
+    speed::MUTATIONS,
     measure::MUTATIONS,
     tasks::MUTATIONS,
 ];
@@ -181,6 +183,8 @@ fn passes(copy: &Path, test: &str, patience: Duration) -> Result<(bool, Duration
     let command = |more: &[&str]| {
         let mut command = cargo();
         command.current_dir(copy).env("CARGO_TARGET_DIR", copy.with_file_name("target")).stdin(Stdio::null());
+        // Hundreds are linked and nobody debugs one.
+        command.env("CARGO_PROFILE_DEV_DEBUG", "false");
         command.args(["test", "--locked"]).args(words.split(' ')).args(more);
         command
     };

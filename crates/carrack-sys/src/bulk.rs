@@ -34,9 +34,10 @@ pub fn read_if_cached(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     system::read_if_cached(file, buffer, position(Some(offset))?)
 }
 
-/// Pages of a file that are in the page cache, for those who may know: its owner, and who may write to it (Linux 6.5).
-pub fn cached_pages(file: &File) -> io::Result<u64> {
-    system::cached_pages(file)
+/// Pages of the first `bytes` of a file that are in the page cache, for those who may know: its owner, and who may
+/// write to it (Linux 6.5).
+pub fn cached_pages(file: &File, bytes: u64) -> io::Result<u64> {
+    system::cached_pages(file, bytes)
 }
 
 /// How far the system reads ahead of who reads a file in order, in bytes; none where it does not say (Linux says it of
@@ -153,15 +154,15 @@ mod system {
         }
     }
 
-    pub fn cached_pages(file: &File) -> io::Result<u64> {
-        /// Not yet in libc: from, and so many bytes, where 0 is all.
-        const WHOLE: [u64; 2] = [0, 0];
+    pub fn cached_pages(file: &File, bytes: u64) -> io::Result<u64> {
+        // Not yet in libc: from, and so many bytes, where 0 is all.
+        let range = [0, bytes];
         const CACHESTAT: libc::c_long = 451;
         // Cached, dirty, being written, evicted, evicted of late.
         let mut pages = [0u64; 5];
         // SAFETY: the descriptor is borrowed for the call, which reads two numbers and writes
         // five, to memory that is ours.
-        let done = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), WHOLE.as_ptr(), pages.as_mut_ptr(), 0) };
+        let done = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), range.as_ptr(), pages.as_mut_ptr(), 0) };
         if done == 0 { Ok(pages[0]) } else { supported(Err(last_error())) }
     }
 
@@ -230,7 +231,7 @@ mod portable {
         Err(Unsupported.into())
     }
 
-    pub fn cached_pages(_: &File) -> io::Result<u64> {
+    pub fn cached_pages(_: &File, _: u64) -> io::Result<u64> {
         Err(Unsupported.into())
     }
 
@@ -311,9 +312,9 @@ mod tests {
     #[test]
     fn pages_of_a_file_in_the_cache_are_counted() {
         let file = tempfile::tempfile().unwrap();
-        assert_eq!(possible(cached_pages(&file)).unwrap_or(0), 0);
+        assert_eq!(possible(cached_pages(&file, 1 << 20)).unwrap_or(0), 0);
         write_all_at(&file, &[7; 1 << 20], 0).unwrap();
-        if let Some(pages) = possible(cached_pages(&file)) {
+        if let Some(pages) = possible(cached_pages(&file, 1 << 20)) {
             assert!((1..=256).contains(&pages), "{pages}");
         }
     }

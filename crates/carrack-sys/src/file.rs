@@ -127,19 +127,6 @@ fn write_zeros(file: &File, offset: u64, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file lies in tmpfs, where reserving takes the pages one by one: some 0.2 s per GB.
-#[cfg(target_os = "linux")]
-pub fn is_in_memory(file: &File) -> bool {
-    const TMPFS: u32 = 0x0102_1994;
-    retry(|| rustix::fs::fstatfs(file)).is_ok_and(|found| found.f_type as u32 == TMPFS)
-}
-
-/// There is no tmpfs.
-#[cfg(not(target_os = "linux"))]
-pub fn is_in_memory(_: &File) -> bool {
-    false
-}
-
 /// Without `fallocate` space is found as it is written.
 #[cfg(not(target_os = "linux"))]
 pub fn preallocate(_: &File, _: u64) -> io::Result<bool> {

@@ -44,6 +44,8 @@ pub fn start<T: Send + 'static>(
     what: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
+    // Boxed, here and below: the standard library's part is then there once, and not for each kind of work.
+    let work: Box<dyn FnOnce() -> T + Send> = Box::new(work);
     Builder::new().spawn(work).map_err(|why| NoThread::error(what, why))
 }
 
@@ -56,6 +58,7 @@ pub fn start_named<T: Send + 'static>(
     name: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
+    let work: Box<dyn FnOnce() -> T + Send> = Box::new(work);
     Builder::new().name(name.to_owned()).spawn(work).map_err(|why| NoThread::error(name, why))
 }
 
@@ -69,6 +72,7 @@ pub fn start_scoped<'scope, 'env, T: Send + 'scope>(
     what: &'static str,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    let work: Box<dyn FnOnce() -> T + Send + 'scope> = Box::new(work);
     Builder::new().spawn_scoped(scope, work).map_err(|why| NoThread::error(what, why))
 }
 

@@ -74,6 +74,7 @@ pub(super) const HOUSE: &[Folder] = &[
         module: "data",
         floors: &[
             &["dial", "listen", "sessions"],
+            &["prepared"],
             &["hello"],
             &["stream"],
             &["crew", "hasher", "mac", "measurements", "meter", "path_watch", "stages", "traffic"],

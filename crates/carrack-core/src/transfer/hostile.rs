@@ -5,6 +5,7 @@ mod attributes;
 mod directories;
 mod earlier_receiver;
 mod earlier_sender;
+mod last_word;
 mod read_twice;
 mod receiver;
 mod retired;
@@ -106,6 +107,7 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
         9 if rng.chance(50) => {
             PeerMessage::FinishContents(DirectoryAttributes { path: Vec::new(), attributes: Attributes::default() })
         }
+        9 => PeerMessage::FinishOncePublished { ended_otherwise: rng.below(3) },
         10 if rng.chance(50) => PeerMessage::Finished { durable: true },
         10 => PeerMessage::DirectoriesFailed(vec![(b"d".to_vec(), failure())]),
         11 if rng.chance(20) => PeerMessage::Fail(failure()),

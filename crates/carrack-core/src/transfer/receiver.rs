@@ -154,6 +154,10 @@ pub struct Receiver {
     /// Before this, what has landed since the last time is not told.
     landed_at: Option<Instant>,
     directories_pending: u64,
+    /// Offered items that have ended otherwise than published.
+    ended_otherwise: u64,
+    /// The sender has said that nothing comes after what is open, if all of that is published.
+    finishes_once_published: bool,
     phase: ReceiverPhase,
     bytes_landed: u64,
     files_published: u64,
@@ -207,6 +211,8 @@ impl Receiver {
             landed_bundles: Vec::new(),
             landed_at: None,
             directories_pending: 0,
+            ended_otherwise: 0,
+            finishes_once_published: false,
             phase: ReceiverPhase::Receiving,
             bytes_landed: 0,
             files_published: 0,
@@ -241,6 +247,18 @@ impl Receiver {
         }
         self.phase = ReceiverPhase::Draining;
         Ok(())
+    }
+
+    /// The sender's last word, if all goes well. It did not know yet how items ended whose number it does not know.
+    fn handle_finish_once_published(&mut self, ended_otherwise: u64) {
+        self.finishes_once_published = ended_otherwise == self.ended_otherwise;
+        self.finish_if_all_is_published();
+    }
+
+    fn finish_if_all_is_published(&mut self) {
+        if self.finishes_once_published && self.phase == ReceiverPhase::Receiving && self.handle_finish().is_ok() {
+            self.advance();
+        }
     }
 
     fn handle_offer(&mut self, offer: Offer) -> Result<(), ProtocolError> {
@@ -400,6 +418,7 @@ impl Receiver {
         if !self.has_ended() {
             self.send_done(id, result);
             self.open_more();
+            self.finish_if_all_is_published();
         }
     }
 
@@ -411,6 +430,7 @@ impl Receiver {
         if !self.has_ended() {
             shorten_failures(&mut exceptions);
             self.send(PeerMessage::BundleDone { bundle, exceptions });
+            self.finish_if_all_is_published();
         }
     }
 

@@ -157,6 +157,11 @@ pub struct Sender {
     report_bytes: usize,
     /// Held blocks that are right and have not been confirmed: item, first, how many.
     confirms: VecDeque<(ItemId, u64, u64)>,
+    /// Offered items that the receiver has ended otherwise than published.
+    ended_otherwise: u64,
+    /// The receiver has been told that what is open is all, if all of that is published; and none has ended otherwise
+    /// since.
+    finish_told: bool,
     phase: SenderPhase,
     progress: Progress,
     totals: SenderTotals,
@@ -206,6 +211,8 @@ impl Sender {
             actions: VecDeque::new(),
             report_bytes: 0,
             confirms: VecDeque::new(),
+            ended_otherwise: 0,
+            finish_told: false,
             phase: SenderPhase::Scanning,
             progress: Progress::default(),
             totals: SenderTotals::default(),
@@ -397,6 +404,7 @@ impl Sender {
                 (item.completed, item.digests) = (true, digests);
                 let message = PeerMessage::Complete { item: id, size, digest: digests.main() };
                 self.actions.push_back(SenderAction::Send(message));
+                self.advance();
             }
             (Ok(_), None) => {
                 let message = "what was read is not as long as the source".to_string();
@@ -438,14 +446,32 @@ impl Sender {
         self.items.remove(&id)
     }
 
+    /// Where nothing is left but files that have been sent whole, the receiver may end by itself when it has published
+    /// them.
+    fn tell_finish_ahead(&mut self) {
+        let directories = self.directories.count() > 0 || self.contents.is_some();
+        let is_whole = |item: &Offered| item.completed && item.abandoned.is_none();
+        if !self.finish_told && !directories && self.items.values().all(is_whole) {
+            self.finish_told = true;
+            let message = PeerMessage::FinishOncePublished { ended_otherwise: self.ended_otherwise };
+            self.actions.push_back(SenderAction::Send(message));
+        }
+    }
+
     /// Once everything has ended, tells the directories' attributes, and that this was all.
     fn advance(&mut self) {
         if self.has_ended() {
             return;
         }
-        let offers = self.items.is_empty() && self.offers_waiting.is_empty();
-        let empty = self.bundles.is_empty() && offers && self.renewals.is_empty();
-        if self.phase != SenderPhase::Draining || !empty {
+        let rest = !self.bundles.is_empty() || !self.offers_waiting.is_empty() || !self.renewals.is_empty();
+        if self.phase != SenderPhase::Draining || rest {
+            return;
+        }
+        if !self.items.is_empty() {
+            return self.tell_finish_ahead();
+        }
+        if self.finish_told {
+            self.phase = SenderPhase::Finishing;
             return;
         }
         loop {

@@ -484,6 +484,7 @@ fn peer_messages() -> Vec<Line> {
         peer("peer Directories", PeerMessage::Directories(vec![directory(b"d/e"), directory(b"d")])),
         peer("peer Finish", PeerMessage::Finish),
         peer("peer FinishContents", PeerMessage::FinishContents(directory(b""))),
+        peer("peer FinishOncePublished", PeerMessage::FinishOncePublished { ended_otherwise: 1 }),
         peer("peer Finished", PeerMessage::Finished { durable: true }),
         peer("peer DirectoriesFailed", PeerMessage::DirectoriesFailed(failures)),
         peer("peer Fail", PeerMessage::Fail(why())),

@@ -143,11 +143,16 @@ impl Agent {
         measurement.iter().for_each(|measurement| measurement.has_begun(running.clone()));
         // Connections may arrive while the destination is being opened. Under one lock the transfer becomes known and
         // those that wait are taken, so that none arrives between the two and is left waiting.
-        let waiting = {
+        let waiting = loop {
             let mut state = self.lock();
-            state.measurement = measurement;
-            state.running = Some(running.clone());
-            std::mem::take(&mut state.waiting)
+            let Some(early) = state.early.pop_front() else {
+                state.measurement = measurement;
+                state.running = Some(running.clone());
+                break std::mem::take(&mut state.waiting);
+            };
+            // Without the lock: it is answered at once.
+            drop(state);
+            running.handle_peer(&early);
         };
         // Only now: the scan's first offer may be answered at once, and the answer is handed to the transfer that the
         // state knows of.

@@ -121,9 +121,10 @@ impl Agent {
                 self.reply(request, Ok(Tell::Connected(round_trip)));
             }
         };
-        let addresses = (local, &ask.addresses[..], &allow);
-        let dialed = dial::dial(addresses, &ask.session, ask.pin, number, ask.segment, ask.timeout, &connected)
-            .map_err(|error| {
+        let prepared = self.lock().prepared.clone();
+        let ways = (local, &ask.addresses[..], &allow, prepared.as_deref());
+        let dialed =
+            dial::dial(ways, &ask.session, ask.pin, number, ask.segment, ask.timeout, &connected).map_err(|error| {
                 let tried = if ask.addresses.is_empty() { "no address".into() } else { ask.addresses.join(", ") };
                 if code_of(&error) == ErrorCode::ResourceLimit {
                     return io_failure(Side::Link, format!("data connection to {tried}"), &error);

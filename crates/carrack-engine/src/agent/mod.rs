@@ -14,7 +14,7 @@ mod trace;
 mod tunnel;
 mod verbs;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::net::{Shutdown, SocketAddr};
@@ -40,6 +40,7 @@ use self::grants::GrantInForce;
 use self::session::SessionTally;
 use crate::data::listen::DataListener;
 use crate::data::measurements::ENDS_IN;
+use crate::data::prepared::Prepared;
 use crate::data::sessions::NodeSessions;
 use crate::data::stream::Connection;
 use crate::error::{failure, io_failure, protocol_failure, system_failure};
@@ -128,6 +129,9 @@ struct AgentState {
     is_traced: bool,
     /// Data connections that came before the transfer began.
     waiting: Vec<Connection>,
+    /// What the other end said before it, in the order in which it came.
+    early: VecDeque<Vec<u8>>,
+    early_bytes: usize,
     listener: Option<DataListener>,
     session: Option<[u8; 16]>,
     /// Where frames of tunnelled streams go.
@@ -138,6 +142,8 @@ struct AgentState {
     expected: Expecting,
     /// Dials under way.
     dials: usize,
+    /// Connections that may be taken instead of dialling.
+    prepared: Option<Arc<Prepared>>,
     /// Data connections, and the numbers that they have had.
     connections: Vec<Weak<Socket>>,
     numbers: HashSet<StreamId>,
@@ -148,6 +154,17 @@ struct AgentState {
 }
 
 impl AgentState {
+    /// The other end may be quicker: what it says waits for the transfer that is being begun.
+    fn keep_early(&mut self, payload: Vec<u8>) -> Result<(), ReadError> {
+        self.early_bytes += payload.len();
+        if self.early_bytes > limits::REQUEST_BYTES_WAITING || self.early.len() >= 2 * limits::OFFERED_ITEMS {
+            let what = "the peer's other end said more than may wait for a transfer that has not begun";
+            return Err(ProtocolError::violation(what).into());
+        }
+        self.early.push_back(payload);
+        Ok(())
+    }
+
     /// Each connection is a thread and its buffers: a peer gets as many as were named as the most that a transfer has.
     fn count_connection(&mut self, connection: &Connection) -> Result<(), ProtocolError> {
         self.connections.retain(|socket| socket.strong_count() > 0);
@@ -311,10 +328,14 @@ impl Agent {
                 })
             }
             Channel::PEER => {
-                let running = self.lock().running.clone();
-                if let Some(running) = running {
-                    running.handle_peer(&payload);
-                }
+                let running = {
+                    let mut state = self.lock();
+                    if state.running.is_none() {
+                        return state.keep_early(payload);
+                    }
+                    state.running.clone()
+                };
+                running.iter().for_each(|running| running.handle_peer(&payload));
                 Ok(())
             }
             Channel(number) => {
@@ -533,6 +554,11 @@ impl Agent {
             return Err(failure(ErrorCode::NodeReadOnly, Side::Destination, "the node serves for reading only"));
         }
         Ok(())
+    }
+
+    /// Connections that its command has made ahead: a dial that leads where one does takes it.
+    pub fn prepare(&self, prepared: Arc<Prepared>) {
+        self.lock().prepared = Some(prepared);
     }
 
     /// A data connection has proved to belong here.

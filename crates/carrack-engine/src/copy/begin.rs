@@ -105,20 +105,27 @@ impl Copying<'_> {
         ends.destination.ask(Ask::Begin(Begin { options: options_told, role: Role::Receive(receive) }))
     }
 
-    /// Has the sender begin, once the receiver has: what the sender says must find somebody.
+    /// Has the sender begin: once the receiver has, if that is `begun` and is to say whether anything is there from an
+    /// earlier session.
     pub(super) fn begin_sending(
         &mut self,
         plan: &Plan,
         selection: Option<&Selection>,
-        begun: u64,
+        begun: Option<u64>,
         ends: &mut Ends,
     ) -> Result<(), Failure> {
         self.select(selection, ends)?;
         self.expect(ends)?;
         // From here on bytes may be taken, and written, that there are only once.
         self.used_up = plan.single_use();
-        let began = ends.destination.answer(&mut self.inbox, &self.note, begun)?;
-        let known = matches!(began, Tell::Done(count) if count > 0);
+        let known = match begun {
+            Some(begun) => {
+                let began = ends.destination.answer(&mut self.inbox, &self.note, begun)?;
+                matches!(began, Tell::Done(count) if count > 0)
+            }
+            // Something may be.
+            None => true,
+        };
         let role = Role::Send(SendRole { sources: plan.sources.clone(), known });
         let verify = self.request.options.verify;
         let begin = Begin { options: self.transfer_options(plan, ends, verify), role };

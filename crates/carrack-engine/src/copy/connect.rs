@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::ids::StreamId;
+use carrack_core::location::Location;
 use carrack_core::pace::streams::KeptStart;
 use carrack_core::report::{ErrorCode, Failure, LinkReport, Reason, Side, StreamsFrom};
 use carrack_core::request::{CongestionControl, CopyRequest, Encrypt, LinkKind, LinkSet, Reach};
@@ -23,6 +24,8 @@ use carrack_core::{limits, pace};
 use super::ends::{Ends, other};
 use super::known::Known;
 use super::resolve::Plan;
+use crate::context::Context;
+use crate::data::prepared::{Prepared, PreparedWay};
 use crate::data::stream::{Connection, Protection};
 use crate::end::{End, EndId, Inbox, Incoming, Note, Reached};
 use crate::error::{describe, failure};
@@ -100,6 +103,35 @@ pub fn ask_early(request: &CopyRequest, key: &SessionKey, ends: &mut Ends) -> Re
     }
     let listener = other(ends.dialer());
     ends.get(listener).ask_early(listen(reach(request, listener), key))
+}
+
+/// Begins to make data connections to a node far away, from here: where they go is known by its control connection, and
+/// each takes two round trips. `None` where that is not so, or where one connection may be all that is wanted.
+pub fn prepare(request: &CopyRequest, ends: &Ends, context: &Context) -> Option<Arc<Prepared>> {
+    let options = &request.options;
+    let (dialer, other) = match ends.dialer() {
+        EndId::Source => (&ends.source, &ends.destination),
+        EndId::Destination => (&ends.destination, &ends.source),
+    };
+    let (Reached::Here(agent, _), &Reached::Node(address, pin, round_trip)) = (&dialer.reached, &other.reached) else {
+        return None;
+    };
+    let in_order = request.sources.iter().chain([&request.destination]).any(|one| *one == Location::Stdio);
+    let elsewhere = reach(request, other.id).data_address.is_some();
+    if elsewhere || in_order || !options.links.allows(LinkKind::Direct) || round_trip < ends.tuning.far_rtt {
+        return None;
+    }
+    // What a sending node uses has not been heard yet: as many as there will be in any case.
+    let own =
+        || if dialer.id == EndId::Source { carrack_sys::host::default_congestion_control() } else { "bbr".into() };
+    let congestion = options.congestion.as_ref().map_or_else(own, |chosen| chosen.name().to_owned());
+    let guess = || pace::initial_streams(&ends.tuning, round_trip, &congestion, 1);
+    let count = options.streams.or_else(|| Known::kept_ahead(request, context)).unwrap_or_else(guess);
+    let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+    let way = PreparedWay { local: reach(request, dialer.id).local_address, address, pin, encrypt: options.encrypt };
+    let prepared = Prepared::start(way, count.min(limits::OWN_DIALS as u16), ends.tuning.link_timeout);
+    agent.prepare(Arc::clone(&prepared));
+    Some(prepared)
 }
 
 /// How one end is reached.

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use carrack_core::pace::streams::Processors;
-use carrack_core::report::{ErrorCode, Failure};
+use carrack_core::report::{ErrorCode, Failure, LinkReport};
+use carrack_core::request::LinkKind;
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::Version;
 
+use crate::data::prepared::Prepared;
 use crate::end::{End, EndId};
 use crate::error::failure;
 
@@ -18,6 +20,8 @@ pub struct Ends {
     pub destination: End,
     /// The knobs of their copy.
     pub tuning: Arc<Tuning>,
+    /// Data connections that are made ahead.
+    pub prepared: Option<Arc<Prepared>>,
 }
 
 impl Ends {
@@ -46,6 +50,12 @@ impl Ends {
             EndId::Source => &mut self.source,
             EndId::Destination => &mut self.destination,
         }
+    }
+
+    /// Of the data connections that were made ahead, those that this link does not need are closed.
+    pub fn use_prepared(&self, link: &LinkReport) {
+        let wanted = if link.kind == LinkKind::Direct { link.streams } else { 0 };
+        self.prepared.iter().for_each(|prepared| prepared.limit(wanted));
     }
 
     /// Whether both are in this process.

@@ -44,6 +44,12 @@ impl Known {
         Self { ways: KINDS.into_iter().filter_map(of).collect(), ..Self::default() }
     }
 
+    /// The number that was kept of a direct link, before it is settled whether it counts.
+    pub fn kept_ahead(request: &CopyRequest, context: &Context) -> Option<u16> {
+        let found = context.tuned.look_up(&way(request, LinkKind::Direct)?, &|_| ());
+        found.into_iter().find(|found| found.knob == Knob::Streams).map(|found| found.number)
+    }
+
     fn kept(&self, kind: LinkKind) -> Option<&FoundNumber> {
         self.ways.iter().find(|(of, ..)| *of == kind).and_then(|(.., found)| found.as_ref())
     }

@@ -86,7 +86,7 @@ impl Copying<'_> {
         for sent in [&source, &destination].into_iter().filter_map(|end| end.program_sent.as_ref()) {
             self.events.tell(Event::ProgramSent(sent.clone()));
         }
-        let mut ends = Ends { source, destination, tuning: Arc::clone(&self.context.tuning) };
+        let mut ends = Ends { source, destination, tuning: Arc::clone(&self.context.tuning), prepared: None };
         // Sent before the answers to the greetings are read: one round trip for both, which counts on a far path.
         let asked = self.ask_early(&mut ends);
         let (inbox, options) = (&mut self.inbox, &self.request.options);
@@ -124,7 +124,12 @@ impl Copying<'_> {
             resolve::ask_early(self.request, ends)?;
         }
         self.key = connect::session_key(self.request.options.encrypt)?;
-        if self.request.options.dry_run { Ok(()) } else { connect::ask_early(self.request, &self.key, ends) }
+        if self.request.options.dry_run {
+            return Ok(());
+        }
+        connect::ask_early(self.request, &self.key, ends)?;
+        ends.prepared = connect::prepare(self.request, ends, self.context);
+        Ok(())
     }
 }
 

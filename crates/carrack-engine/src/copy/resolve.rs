@@ -41,6 +41,8 @@ pub struct Plan {
     pub directories: u64,
     /// Targets of sources that are files.
     pub files: Vec<Vec<u8>>,
+    /// All sources are files too large for a bundle.
+    pub all_offered: bool,
     /// Unit of sending, in bytes.
     pub block_bytes: u32,
     /// What the receiver's marker is found by when the same is copied again; `None` where nothing can be taken up.
@@ -224,6 +226,7 @@ fn to_stream(
         one_stream: in_order,
         directories: 0,
         files: Vec::new(),
+        all_offered: false,
         block_bytes: block_bytes(request, tuning, facts),
         marker: None,
     })
@@ -275,6 +278,8 @@ fn to_files(
         .zip(facts)
         .filter(|(_, facts)| facts.as_ref().is_some_and(|facts| facts.kind == Some(ItemKind::File)));
     let files = files.map(|(source, _)| source.target.clone()).collect();
+    let offered = |facts: &PathFacts| facts.kind == Some(ItemKind::File) && facts.size > tuning.bundled_file_bytes_max;
+    let is_offered = |facts: &Option<PathFacts>| facts.as_ref().is_some_and(offered);
     let block_bytes = block_bytes(request, tuning, facts);
     Ok(Plan {
         sources,
@@ -285,6 +290,7 @@ fn to_files(
         one_stream: false,
         directories,
         files,
+        all_offered: facts.iter().all(is_offered),
         block_bytes,
         marker: None,
     })
@@ -384,12 +390,15 @@ fn check_not_itself(
     };
     let slashes = there.resolved.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(index, _)| index);
     let above = slashes.map(|index| there.resolved[..index].to_vec());
-    let way = [b"/".to_vec()].into_iter().chain(above).chain([there.resolved.clone()]).collect::<Vec<_>>();
-    let way = standing(&way, &mut ends.destination, inbox, note)?;
+    let mut asked = [b"/".to_vec()].into_iter().chain(above).chain([there.resolved.clone()]).collect::<Vec<_>>();
+    let steps = asked.len();
+    let targets = plan.sources.iter().map(target_of).collect::<Vec<_>>();
+    // In one question: of a node far away each costs a round trip.
+    asked.extend_from_slice(&targets);
+    let mut way = standing(&asked, &mut ends.destination, inbox, note)?;
+    let at_targets = way.split_off(steps);
     // The nearest directory that is there: the destination lies in it, and in all that it lies in.
     let nearest = way.iter().rfind(|one| one.kind == Some(ItemKind::Directory));
-    let targets = plan.sources.iter().map(target_of).collect::<Vec<_>>();
-    let at_targets = standing(&targets, &mut ends.destination, inbox, note)?;
     let all = request.sources.iter().zip(facts).zip(targets).zip(at_targets);
     for (((location, facts), target), at_target) in all {
         let Some(facts) = facts else { continue };

@@ -115,12 +115,16 @@ impl Copying<'_> {
         // While connections are made, the sender looks at its files and offers them. What can be read only once is not
         // touched before there is a way for it.
         let early = plan.single_use().is_none();
+        // Of files that are offered the receiver says by itself what it has: the first offer does not wait for that.
+        let ahead = early && plan.all_offered;
         if early {
-            self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
+            self.begin_sending(&plan, selection.as_ref(), (!ahead).then_some(begun), ends)?;
         }
         let link = link.finish(ends, &mut self.inbox)?;
-        self.attempts.handle_link();
-        self.events.tell(Event::Linked(link.report.clone()));
+        if ahead {
+            ends.destination.answer(&mut self.inbox, &self.note, begun)?;
+        }
+        self.handle_link(&link.report, ends);
         if self.request.options.allow_growing && self.request.options.verify != Verify::Source && self.session == 0 {
             self.events.tell(Event::Note(GROWING.to_owned()));
         }
@@ -134,7 +138,7 @@ impl Copying<'_> {
         let mut streams = Streams::new(link, Arc::clone(&ends.tuning), moving);
         streams.work(ends, moving)?;
         if !early {
-            self.begin_sending(&plan, selection.as_ref(), begun, ends)?;
+            self.begin_sending(&plan, selection.as_ref(), Some(begun), ends)?;
         }
         let result = self.watch(ends, &mut streams);
         self.tell_unsynced();
@@ -145,6 +149,13 @@ impl Copying<'_> {
         }
         self.judge(&link_told);
         result
+    }
+
+    /// The ends are connected.
+    fn handle_link(&mut self, link: &LinkReport, ends: &Ends) {
+        ends.use_prepared(link);
+        self.attempts.handle_link();
+        self.events.tell(Event::Linked(link.clone()));
     }
 
     /// Tells the steps of the session's start, once both ends have told theirs, or when it is `over`.

@@ -10,6 +10,7 @@ use carrack_core::ids::StreamId;
 use carrack_core::wire::control::SessionKey;
 
 use super::hello;
+use super::prepared::{Prepared, PreparedConnection};
 use super::stream::Connection;
 use crate::net::connect::{Allow, connect_allowed, least_round_trip, tune};
 use crate::net::deadlines::within;
@@ -30,12 +31,13 @@ pub struct DialedConnection {
 /// Connects to one of `addresses` (`host:port`) and proves to belong to the session: from an address of this host, if
 /// one is given, to those addresses only that are allowed (asked once a name has been looked up), and with segments of
 /// at most `segment` bytes, if that is not 0. An address that does not answer is raced by the next after a quarter of a
-/// second. `connected` is told the round trip as soon as one has answered.
+/// second. One that is `prepared` and leads there is taken instead. `connected` is told the round trip as soon as one
+/// has answered.
 ///
 /// # Errors
 /// The last address's; and why an address is not allowed.
 pub fn dial(
-    (local, addresses, allow): (Option<IpAddr>, &[String], &Allow),
+    (local, addresses, allow, prepared): (Option<IpAddr>, &[String], &Allow, Option<&Prepared>),
     key: &SessionKey,
     pin: [u8; 32],
     number: StreamId,
@@ -44,6 +46,13 @@ pub fn dial(
     connected: &dyn Fn(Duration),
 ) -> io::Result<DialedConnection> {
     let deadline = Instant::now() + timeout;
+    let take = |prepared: &Prepared| prepared.take(local, addresses, pin, key.encrypt, deadline);
+    if let Some(PreparedConnection { socket, wire, address, .. }) = prepared.filter(|_| segment == 0).and_then(take) {
+        let round_trip = least_round_trip(&*socket);
+        connected(round_trip);
+        let (connection, cipher) = within(&socket, deadline, || hello::prove(wire, key, number))?;
+        return Ok(DialedConnection { connection, address, cipher, round_trip });
+    }
     let (socket, address) = connect_allowed(local, addresses, segment, deadline, allow)?;
     if let Ok(facts) = carrack_sys::socket::tcp_facts(&socket) {
         connected(facts.rtt);
@@ -84,7 +93,7 @@ mod tests {
             let timeout = Duration::from_millis(300);
             let anywhere: Allow = Arc::new(|_| Ok(()));
             let dialed =
-                dial((None, &[address.to_string()], &anywhere), &key, [0; 32], StreamId(0), 0, timeout, &|_| {});
+                dial((None, &[address.to_string()], &anywhere, None), &key, [0; 32], StreamId(0), 0, timeout, &|_| {});
             assert_eq!(dialed.err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut), "{encrypt:?}");
         }
         trickle.join().unwrap();

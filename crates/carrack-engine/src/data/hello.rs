@@ -205,16 +205,7 @@ pub fn dial(
     pin: [u8; 32],
     number: StreamId,
 ) -> io::Result<(Connection, String)> {
-    let wire = match key.encrypt {
-        Encrypt::Tls => {
-            let mut tls = Tls::client(Some(pin), &[ALPN_DATA])?;
-            tls.handshake(&*socket)?;
-            Wire::new(socket, Some(tls))
-        }
-        Encrypt::None => return Ok((dial_clear(socket, key, number)?, String::new())),
-    };
-    let cipher = wire.tls.as_ref().map(|tls| tls.cipher()).unwrap_or_default();
-    Ok((introduce(wire, key, number)?, cipher))
+    prove(secure(socket, key.encrypt, pin)?, key, number)
 }
 
 /// The same in the clear, whatever the key says: inside a control connection, which has its own protection.
@@ -222,8 +213,35 @@ pub fn dial(
 /// # Errors
 /// As [`dial`].
 pub fn dial_clear(socket: Arc<Socket>, key: &SessionKey, number: StreamId) -> io::Result<Connection> {
-    (&*socket).write_all(&CLEAR_MAGIC)?;
-    introduce(Wire::new(socket, None), key, number)
+    prove(Wire::new(socket, None), key, number).map(|(connection, _)| connection)
+}
+
+/// The first half of [`dial`], for which no session need be known: the handshake of TLS, if there is to be one.
+///
+/// # Errors
+/// Those of the socket; `PermissionDenied` when the listener shows another key.
+pub fn secure(socket: Arc<Socket>, encrypt: Encrypt, pin: [u8; 32]) -> io::Result<Wire> {
+    let tls = match encrypt {
+        Encrypt::None => None,
+        Encrypt::Tls => {
+            let mut tls = Tls::client(Some(pin), &[ALPN_DATA])?;
+            tls.handshake(&*socket)?;
+            Some(tls)
+        }
+    };
+    Ok(Wire::new(socket, tls))
+}
+
+/// The second half of [`dial`].
+///
+/// # Errors
+/// As [`dial`].
+pub fn prove(wire: Wire, key: &SessionKey, number: StreamId) -> io::Result<(Connection, String)> {
+    let cipher = wire.tls.as_ref().map(|tls| tls.cipher()).unwrap_or_default();
+    if wire.tls.is_none() {
+        (&*wire.socket).write_all(&CLEAR_MAGIC)?;
+    }
+    Ok((introduce(wire, key, number)?, cipher))
 }
 
 /// Says what the connection belongs to, and proves it.

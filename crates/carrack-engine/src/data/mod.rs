@@ -10,6 +10,7 @@ pub mod mac;
 pub mod measurements;
 pub mod meter;
 pub mod path_watch;
+pub mod prepared;
 pub mod sessions;
 pub mod stages;
 pub mod stream;

@@ -3,6 +3,7 @@
 //! Waiting is what a call took beyond the processor time that the thread used in it: a write to a socket that only
 //! copies does not wait for the network.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -143,12 +144,33 @@ impl Lap {
         Self { start: Instant::now(), used: carrack_sys::host::thread_cpu_time() }
     }
 
+    /// The same, right after another lap of this thread within one unit: what was done since needed nothing but the
+    /// processor, so its clock, which is a system call, need not be asked.
+    fn next() -> Self {
+        let start = Instant::now();
+        let since = |(ended, used): (Instant, Duration)| (start.saturating_duration_since(ended), used);
+        match LAST.get().map(since) {
+            Some((worked, used)) if worked < CHAINED => Self { start, used: used + worked },
+            _ => Self { start, used: carrack_sys::host::thread_cpu_time() },
+        }
+    }
+
     /// Processor time used since, and the rest of the time that has passed.
     fn end(&self) -> (Duration, Duration) {
-        let used = carrack_sys::host::thread_cpu_time().saturating_sub(self.used);
-        (used, self.start.elapsed().saturating_sub(used))
+        let (now, so_far) = (Instant::now(), carrack_sys::host::thread_cpu_time());
+        LAST.set(Some((now, so_far)));
+        let used = so_far.saturating_sub(self.used);
+        (used, now.saturating_duration_since(self.start).saturating_sub(used))
     }
 }
+
+thread_local! {
+    /// When this thread's last lap of the unit ended, and the processor time that the thread had used.
+    static LAST: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
+}
+
+/// Beyond, a thread may have done something else than to work on a slice.
+const CHAINED: Duration = Duration::from_millis(1);
 
 /// Of so many brief calls one is measured, once so many have been.
 const SAMPLED: u64 = 16;
@@ -211,7 +233,7 @@ impl Stages {
 
     fn measure<T>(&self, work: Work, weight: u32, in_stream: bool, call: impl FnOnce() -> T) -> T {
         self.begins(work);
-        let lap = Lap::begin();
+        let lap = if weight == 1 { Lap::next() } else { Lap::begin() };
         let result = call();
         let (worked, waited) = lap.end();
         self.has_ended(work);
@@ -270,7 +292,11 @@ impl Stages {
     pub fn carry<T>(&self, call: impl FnOnce() -> T) -> T {
         self.step(StartStep::Unit);
         let _carrying = Carrying::begin(&self.busy);
-        call()
+        // Before a unit its thread waits for one.
+        LAST.set(None);
+        let result = call();
+        LAST.set(None);
+        result
     }
 
     /// So many bytes of content have been handed to the connection, or taken from it.
@@ -338,6 +364,29 @@ mod tests {
         assert!(read.worked_us >= 50_000 && read.calls == 1, "{read:?}");
         assert!(send.waited_us >= 45_000 && send.worked_us < 40_000, "{send:?}");
         assert!(sample.carried_us >= 100_000);
+    }
+
+    /// Slices are read, hashed and sent in turn: each stage has its own time, though the processor's clock is asked
+    /// once for two.
+    #[test]
+    fn stages_of_one_unit_that_follow_each_other_are_told_apart() {
+        let stages = Stages::default();
+        let (hear, said) = std::sync::mpsc::channel::<()>();
+        let brief = Duration::from_micros(500);
+        stages.carry(|| {
+            for _ in 0..40 {
+                stages.wait(Work::Read, || burn(brief));
+                stages.work(Work::Hash, LARGE_BYTES, || burn(brief));
+                stages.wait(Work::Send, || said.recv_timeout(brief).is_err());
+            }
+        });
+        drop(hear);
+        let mut sample = Sample::default();
+        stages.fill(&mut sample);
+        let of = |work| sample.stages.of(work);
+        assert!(of(Work::Read).worked_us >= 15_000, "{:?}", of(Work::Read));
+        assert!(of(Work::Send).waited_us >= 15_000, "{:?}", of(Work::Send));
+        assert!(of(Work::Send).worked_us < of(Work::Send).waited_us, "{:?}", of(Work::Send));
     }
 
     /// What others than streams wait for does not hold the streams back by itself.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use carrack_core::tuning::Tuning;
 use carrack_core::{limits, tuning};
 use carrack_sys::threads;
 use socket2::{Domain, Socket as RawSocket, Type};
@@ -18,10 +19,17 @@ use super::socket::Socket;
 /// Whether an address may be dialled, and why not.
 pub type Allow = Arc<dyn Fn(SocketAddr) -> io::Result<()> + Send + Sync>;
 
+/// What a socket may hold, unread, on a long path from its beginning on, in bytes.
+const FAR_WINDOW_BYTES: u32 = 8 << 20;
+
 /// What every data socket gets. Failures cost speed, not correctness.
 pub fn tune(socket: &Socket) {
     if let Socket::Tcp(tcp) = socket {
         let _ = tcp.set_nodelay(true);
+        // On a long path the window would open by and by, and hold up what the network could take.
+        if least_round_trip(tcp) >= Tuning::DEFAULT.far_rtt {
+            let _ = carrack_sys::socket::open_receive_window(tcp, FAR_WINDOW_BYTES);
+        }
         // Unacknowledged data for this long means that nobody is there, whatever TCP's own patience. The side that only
         // reads has sent nothing that could be acknowledged: it asks.
         let _ = carrack_sys::socket::set_user_timeout(tcp, tuning::STREAM_SILENCE);

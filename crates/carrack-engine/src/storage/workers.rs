@@ -1,7 +1,8 @@
 //! Calls to a file system's metadata, of one kind, made by as many threads at once as `pace::workers` finds worth it.
 //!
 //! Where the calls are short, which is so on every local file system, nothing is added to them but a counter: one call
-//! in sixteen is measured. Where they are slow, each needs a permit, and who has a list of them may have others help.
+//! in sixteen is measured. On a host with many processors a few threads share a long list of them, since one would hold
+//! all the others up. Where they are slow, each needs a permit, and who has a list of them may have others help.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -22,9 +23,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How often who waits tells the controller the time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Short calls that are worth starting threads for: together they take some fifty times as long as starting one.
+const SHORT_LIST: usize = 512;
+
 /// The calls of one kind of one transfer.
 #[derive(Debug)]
 pub struct MetadataWorkers {
+    /// Threads that share a long list of short calls.
+    short: usize,
     state: Mutex<WorkerState>,
     /// A permit has become free, or there are more.
     freed: Condvar,
@@ -77,9 +83,10 @@ impl MeasuredCall {
 }
 
 impl MetadataWorkers {
-    /// Before the first call.
-    pub fn new(tuning: &Tuning) -> Self {
+    /// Before the first call. So many threads share a long list of short ones.
+    pub fn new(tuning: &Tuning, short: usize) -> Self {
         let workers = Self {
+            short,
             state: Mutex::new(WorkerState { control: WorkerControl::new(tuning), under_way: 0, callers: 0 }),
             freed: Condvar::new(),
             governs: AtomicBool::new(false),
@@ -112,6 +119,11 @@ impl MetadataWorkers {
         self.share() > 1
     }
 
+    /// Whether so many calls are better made by several threads although each is short.
+    pub fn shares_short(&self, calls: usize) -> bool {
+        self.short > 1 && calls >= SHORT_LIST && !self.governs.load(Ordering::Relaxed)
+    }
+
     /// Makes one call, once there is a permit for it where it needs one.
     pub fn call<T>(&self, call: impl FnOnce(&mut MeasuredCall) -> T) -> T {
         if !self.governs.load(Ordering::Relaxed) {
@@ -138,33 +150,12 @@ impl MetadataWorkers {
     pub fn each<T: Sync, R: Send>(&self, list: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
         self.lists.fetch_add(1, Ordering::Relaxed);
         let _listed = Listed(&self.lists);
-        let results: Vec<Mutex<Option<R>>> = list.iter().map(|_| Mutex::default()).collect();
-        let parts = ListParts::new(list.len());
-        let do_one = &|index: usize| {
-            if let Some((one, result)) = list.get(index).zip(results.get(index)) {
-                let done = work(one);
-                *lock(result) = Some(done);
-            }
-        };
-        let parts = &parts;
-        std::thread::scope(|scope| {
-            let (mut own, mut helpers, mut may_spawn) = (parts.begin(0), 0, true);
-            while let Some(index) = parts.take(&mut own) {
-                while may_spawn && helpers + 1 < self.share() && helpers < parts.left() {
-                    helpers += 1;
-                    let mut place = parts.begin(helpers);
-                    let help = move || {
-                        while let Some(index) = parts.take(&mut place) {
-                            do_one(index);
-                        }
-                    };
-                    // A host that has no thread left has fewer helpers.
-                    may_spawn = threads::start_scoped(scope, "calls for metadata", help).is_ok();
-                }
-                do_one(index);
-            }
-        });
-        results.into_iter().filter_map(|result| lock(&result).take()).collect()
+        spread(list, || self.share(), work)
+    }
+
+    /// As [`Self::each`], by the threads that share short calls.
+    pub fn each_short<T: Sync, R: Send>(&self, list: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        spread(list, || self.short, work)
     }
 
     /// Threads for one list: twice its part of those that there may be. Each call needs a permit, so no more calls are
@@ -204,6 +195,40 @@ impl MetadataWorkers {
             self.freed.notify_all();
         }
     }
+}
+
+/// Works on each of a list, by as many threads as `most` says at that moment, and hands out the results in its order.
+fn spread<T: Sync, R: Send>(list: &[T], most: impl Fn() -> usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let results: Vec<Mutex<Option<R>>> = list.iter().map(|_| Mutex::default()).collect();
+    let do_one = |index: usize| {
+        if let Some((one, result)) = list.get(index).zip(results.get(index)) {
+            let done = work(one);
+            *lock(result) = Some(done);
+        }
+    };
+    spread_indices(list.len(), &most, &do_one);
+    results.into_iter().filter_map(|result| lock(&result).take()).collect()
+}
+
+fn spread_indices(count: usize, most: &dyn Fn() -> usize, do_one: &(dyn Fn(usize) + Sync)) {
+    let parts = &ListParts::new(count);
+    std::thread::scope(|scope| {
+        let (mut own, mut helpers, mut may_spawn) = (parts.begin(0), 0, true);
+        while let Some(index) = parts.take(&mut own) {
+            while may_spawn && helpers + 1 < most() && helpers < parts.left() {
+                helpers += 1;
+                let mut place = parts.begin(helpers);
+                let help = move || {
+                    while let Some(index) = parts.take(&mut place) {
+                        do_one(index);
+                    }
+                };
+                // A host that has no thread left has fewer helpers.
+                may_spawn = threads::start_scoped(scope, "calls for metadata", help).is_ok();
+            }
+            do_one(index);
+        }
+    });
 }
 
 impl Drop for Caller<'_> {
@@ -296,7 +321,7 @@ mod tests {
     use super::*;
 
     fn fixed(workers: u16) -> MetadataWorkers {
-        MetadataWorkers::new(&Tuning { metadata_workers: workers, ..Tuning::default() })
+        MetadataWorkers::new(&Tuning { metadata_workers: workers, ..Tuning::default() }, 1)
     }
 
     #[test]
@@ -319,13 +344,13 @@ mod tests {
             assert_eq!(most.load(Ordering::SeqCst), u32::from(workers));
         }
         assert!(fixed(8).are_several() && !fixed(1).are_several());
-        assert!(!MetadataWorkers::new(&Tuning::default()).are_several());
+        assert!(!MetadataWorkers::new(&Tuning::default(), 1).are_several());
     }
 
     /// A list that began with one thread gets more as soon as its calls are known to be slow.
     #[test]
     fn list_gets_help_while_it_is_worked_on() {
-        let all = MetadataWorkers::new(&Tuning::default());
+        let all = MetadataWorkers::new(&Tuning::default(), 1);
         let _caller = all.enter();
         let (under_way, most) = (AtomicU32::new(0), AtomicU32::new(0));
         all.each(&[(); 400], |()| {
@@ -338,6 +363,24 @@ mod tests {
             });
         });
         assert!(most.load(Ordering::SeqCst) > 1);
+    }
+
+    /// Threads for calls that are short begin where there is a long list, and where there are processors for them.
+    /// Where calls are slow, permits decide.
+    #[test]
+    fn long_list_of_short_calls_is_shared() {
+        let all = MetadataWorkers::new(&Tuning::default(), 3);
+        assert!(all.shares_short(SHORT_LIST) && !all.shares_short(SHORT_LIST - 1));
+        assert!(!MetadataWorkers::new(&Tuning::default(), 1).shares_short(SHORT_LIST));
+        let slow = MetadataWorkers::new(&Tuning { metadata_workers: 8, ..Tuning::default() }, 3);
+        assert!(!slow.shares_short(SHORT_LIST));
+        // None ends before three have begun.
+        let meeting = std::sync::Barrier::new(3);
+        let numbers = all.each_short(&[1, 2, 3], |number| {
+            meeting.wait();
+            *number
+        });
+        assert_eq!(numbers, [1, 2, 3]);
     }
 
     #[test]
@@ -417,7 +460,7 @@ mod tests {
     fn slow_calls_get_workers() {
         let list = [(); 64];
         let run = |time: Duration| {
-            let all = MetadataWorkers::new(&Tuning::default());
+            let all = MetadataWorkers::new(&Tuning::default(), 1);
             let caller = all.enter();
             for _ in 0..20 {
                 all.each(&list, |()| all.call(|job| job.measure(|_| std::thread::sleep(time))));
@@ -426,7 +469,7 @@ mod tests {
             all
         };
         assert!(run(Duration::from_millis(2)).are_several());
-        let short = MetadataWorkers::new(&Tuning::default());
+        let short = MetadataWorkers::new(&Tuning::default(), 1);
         for _ in 0..100_000 {
             short.call(|job| job.measure(|_| std::hint::black_box(0)));
         }

@@ -441,6 +441,12 @@ pub trait Entry: Send {
         false
     }
 
+    /// Where it gets its name: those of one directory are named one after the other. A store without directories says
+    /// nothing.
+    fn directory(&self) -> &[u8] {
+        b""
+    }
+
     /// Reads back what storage holds of a small file, past any cache, and compares, where that was asked for. May be
     /// repeated.
     ///

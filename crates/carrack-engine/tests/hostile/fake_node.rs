@@ -228,12 +228,25 @@ impl Conversation {
 
     /// As [`Self::begin`], and gives back the connection.
     pub fn begun(&mut self) -> Connection {
+        self.begun_over(None)
+    }
+
+    /// The next connection that is made to it, of which nothing has been read.
+    pub fn next_connection(&self) -> TcpStream {
+        self.data.accept().unwrap().0
+    }
+
+    /// As [`Self::begun`], over a connection that was made before.
+    pub fn begun_over(&mut self, mut made: Option<TcpStream>) -> Connection {
         let mut stream = None;
         while let Some((request, ask)) = self.next() {
             let answer = self.honest(&ask).expect("a request that comes before a transfer");
             self.tell(request, answer);
             match ask {
-                Ask::Listen(_) => stream = Some(self.accept()),
+                Ask::Listen(_) => {
+                    let socket = made.take().unwrap_or_else(|| self.next_connection());
+                    stream = Some(self.accept(socket));
+                }
                 Ask::Begin(_) => return stream.expect("a data connection"),
                 _ => {}
             }
@@ -241,8 +254,7 @@ impl Conversation {
         panic!("the client left before it began");
     }
 
-    fn accept(&self) -> Connection {
-        let (socket, _) = self.data.accept().unwrap();
+    fn accept(&self, socket: TcpStream) -> Connection {
         let find = |id: &[u8; 16]| self.session.clone().filter(|session| session.id == *id);
         hello::accept(Arc::new(Socket::Tcp(socket)), &self.key, &find).unwrap().0
     }

@@ -20,6 +20,36 @@ fn assert_violation(failure: &Failure, what: &str) {
     assert!(failure.message().contains(what), "{what}: {failure:?}");
 }
 
+/// The other end may speak before the transfer has begun here: it is heard, in order, once it has. As much as waits is
+/// bounded.
+#[test]
+fn words_before_the_beginning_wait_for_it() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let mut session = Session::start(&sandbox.root());
+    for item in 1..=3 {
+        session.say(&offer(item, format!("f{item}").as_bytes(), Some(5)));
+    }
+    session.say(&PeerMessage::Abandon { item: ItemId(2) });
+    session.begin();
+    let mut answers: Vec<PeerMessage> = (0..3).map(|_| session.heard()).collect();
+    answers.sort_by_key(|answer| match answer {
+        PeerMessage::Answer { item, .. } | PeerMessage::Done { item, .. } => *item,
+        other => panic!("{other:?}"),
+    });
+    let accepted = |item| PeerMessage::Answer { item: ItemId(item), answer: Answer::Accept };
+    let dropped = PeerMessage::Done { item: ItemId(2), result: ItemResult::Dropped };
+    assert_eq!(answers, [accepted(1), dropped, accepted(3)]);
+    session.leave().unwrap();
+    let mut flooded = Session::start(&sandbox.root());
+    for item in 1..=1000 {
+        flooded.say(&offer(item, b"f", Some(5)));
+    }
+    assert_violation(&flooded.last_words(), "said more than may wait");
+    flooded.leave().unwrap();
+    sandbox.assert_untouched();
+}
+
 #[test]
 fn unknown_types() {
     let _watch = Watch::start();

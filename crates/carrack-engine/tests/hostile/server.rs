@@ -6,6 +6,8 @@ mod reports;
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use carrack_core::attributes::Time;
 use carrack_core::credential::Credential;
@@ -13,18 +15,19 @@ use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::limits;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{Counts, ErrorCode, Failure, ItemKind, Report, Side};
-use carrack_core::request::{CopyOptions, CopyRequest, EndOptions};
+use carrack_core::request::{CopyOptions, CopyRequest, Encrypt, EndOptions};
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::raw::*;
 use carrack_core::wire::frame::{ENTRY_HEADER_BYTES, HEADER_BYTES, Header, TRAILER_BYTES};
 use carrack_core::wire::mux::Channel;
 use carrack_core::wire::peer::{Answer, ItemResult, PeerMessage, QueryItem};
 use carrack_engine::files::Files;
-use carrack_engine::testing::data::stream::InStream;
+use carrack_engine::testing::data::stream::{InStream, OutStream};
 use carrack_engine::testing::error::failure;
 use carrack_engine::testing::net::tls::{ALPN_CONTROL, Tls, server_config};
 use carrack_engine::{Context, Copy};
 
-use crate::fake_node::{Conversation, FakeNode, pull, pull_with, push};
+use crate::fake_node::{Conversation, FakeNode, IMPATIENT, pull, pull_tuned, pull_with, push};
 use crate::sandbox::{Sandbox, hostile_paths};
 use crate::session::ended;
 use crate::watch::Watch;
@@ -48,6 +51,32 @@ fn large_file_to(sandbox: &Sandbox, play: impl FnOnce(&mut Conversation) + Send 
         play(node);
     });
     (file, node)
+}
+
+/// Over a long path a data connection is made while the two ends greet each other: this node answers the greeting when
+/// there is one.
+#[test]
+fn data_connection_to_a_node_far_away_is_made_while_the_ends_greet() {
+    let _watch = Watch::start();
+    for encrypt in [Encrypt::Tls, Encrypt::None] {
+        let sandbox = Sandbox::new();
+        let node = FakeNode::start(|node| {
+            let made = node.next_connection();
+            let connection = node.begun_over(Some(made));
+            let mut stream = OutStream::new(connection, Arc::default(), &Tuning::DEFAULT);
+            bundle(&mut stream, 1, &[Entry::File(b"f", b"bytes")]);
+            assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() }));
+            node.say(&PeerMessage::Finish);
+            assert!(matches!(node.heard(), Some(PeerMessage::Finished { .. })));
+            node.tell(0, Tell::Ended(ended(Counts { files: 1, bytes: 5, ..Counts::default() })));
+        });
+        let far = Tuning { far_rtt: Duration::ZERO, ..IMPATIENT };
+        let options = CopyOptions { retries: 0, encrypt, ..CopyOptions::default() };
+        let report = pull_tuned(&node, "/f", &sandbox, options, far);
+        node.join();
+        assert_eq!((report.error, report.counts.files), (None, 1));
+        assert_eq!(std::fs::read(sandbox.root().join("f")).unwrap(), b"bytes");
+    }
 }
 
 /// The message names the node, and says what it did.
@@ -99,8 +128,8 @@ fn verbs_do_not_wait_for_what_they_do_not_need() {
         }
         let (request, ask) = node.next().expect("the beginning");
         assert!(matches!(ask, Ask::Begin(_)), "{ask:?}");
-        node.tell(request, Tell::Done(Counted::default()));
         assert!(matches!(node.heard(), Some(PeerMessage::Offer(_))));
+        node.tell(request, Tell::Done(Counted::default()));
     });
     let report = push(&file, &node, "/there", CopyOptions { retries: 0, ..CopyOptions::default() });
     node.join();

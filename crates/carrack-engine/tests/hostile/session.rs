@@ -334,7 +334,7 @@ impl Session {
     pub fn connection(&mut self, number: u16) -> std::io::Result<Connection> {
         let (port, pin) = self.listen();
         let (address, pin) = (format!("127.0.0.1:{port}"), pin.try_into().unwrap());
-        let to = (None, &[address][..], &anywhere());
+        let to = (None, &[address][..], &anywhere(), None);
         dial::dial(to, &self.key, pin, StreamId(number), 0, PATIENCE, &|_| {}).map(|dialed| dialed.connection)
     }
 

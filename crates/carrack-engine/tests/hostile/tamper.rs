@@ -411,7 +411,7 @@ fn connections_without_the_secret_are_refused() {
         for id in [key.id, [9; 16]] {
             key.id = id;
             let dialed = dial::dial(
-                (None, std::slice::from_ref(&address), &anywhere()),
+                (None, std::slice::from_ref(&address), &anywhere(), None),
                 &key,
                 pin,
                 StreamId(0),

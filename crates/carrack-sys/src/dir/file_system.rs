@@ -15,6 +15,10 @@ pub struct FileSystem {
     pub change_times: ChangeTimes,
     /// All that it holds lies in memory: nothing can be read back past the cache.
     pub in_memory: bool,
+    /// ext2 to ext4, XFS, Btrfs or tmpfs. To one file they write in one call at a time, and who waits burns processor
+    /// time (Lustre and GPFS write in parallel). That a regular file was opened with `O_NONBLOCK` means nothing to
+    /// them.
+    pub plain: bool,
 }
 
 /// What a file system makes of the time of a file's last change (`ctime`).
@@ -53,6 +57,8 @@ mod magic {
         0x4750_4653,
         0x1983_0326,
     ];
+    /// ext2 to ext4, XFS, Btrfs, tmpfs.
+    pub const PLAIN: [u32; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
     /// overlayfs.
     pub const LAYERED: u32 = 0x794c_7630;
     /// tmpfs, ramfs, hugetlbfs.
@@ -79,10 +85,11 @@ pub fn file_system(open: impl AsFd) -> io::Result<FileSystem> {
         } else {
             ChangeTimes::Unknown
         };
-        Ok(FileSystem { id, change_times, in_memory })
+        let plain = magic::PLAIN.contains(&found);
+        Ok(FileSystem { id, change_times, in_memory, plain })
     }
     #[cfg(not(target_os = "linux"))]
-    Ok(FileSystem { id, change_times: ChangeTimes::Unknown, in_memory: false })
+    Ok(FileSystem { id, change_times: ChangeTimes::Unknown, in_memory: false, plain: false })
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -94,12 +101,12 @@ mod tests {
     #[test]
     fn file_system_tells_memory_from_a_disk_and_one_from_another() {
         let proc = file_system(File::open("/proc").unwrap()).unwrap();
-        assert_eq!((proc.change_times, proc.in_memory), (ChangeTimes::Unknown, false));
+        assert_eq!((proc.change_times, proc.in_memory, proc.plain), (ChangeTimes::Unknown, false, false));
         let here = file_system(File::open(env!("CARGO_MANIFEST_DIR")).unwrap()).unwrap();
         assert_eq!(here, file_system(File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).unwrap()).unwrap());
         if let Ok(shm) = File::open("/dev/shm") {
             let shm = file_system(shm).unwrap();
-            assert_eq!((shm.change_times, shm.in_memory), (ChangeTimes::Useless, true));
+            assert_eq!((shm.change_times, shm.in_memory, shm.plain), (ChangeTimes::Useless, true, true));
             assert_ne!(shm.id, here.id);
         }
     }

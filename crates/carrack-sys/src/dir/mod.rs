@@ -136,6 +136,20 @@ impl Dir {
         self.open_name(name, flags, Mode::empty())
     }
 
+    /// Keeps an entry from being freed until this is dropped, also when it has lost its name. It can neither be read
+    /// nor written through it. Elsewhere than on Linux nothing can be held so.
+    #[cfg(target_os = "linux")]
+    pub fn hold(&self, name: &[u8]) -> io::Result<OwnedFd> {
+        let file = self.open_name(name, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
+        Ok(file.into())
+    }
+
+    /// See above.
+    #[cfg(not(target_os = "linux"))]
+    pub fn hold(&self, _: &[u8]) -> io::Result<OwnedFd> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn open_name(&self, name: &[u8], flags: OFlags, mode: Mode) -> io::Result<File> {
         let (name, flags) = (single(name)?, flags | OFlags::CLOEXEC);
         let fd = retry(|| rustix::fs::openat(&self.fd, name, flags, mode))?;

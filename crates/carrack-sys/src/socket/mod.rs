@@ -8,8 +8,8 @@ mod tcp;
 
 pub use syn::{Handshake, handshake, keep_syn, take_syn};
 pub use tcp::{
-    BufferBytes, TcpFacts, buffer_bytes, congestion_control, set_congestion_control, set_keep_alive,
-    set_largest_segment, set_not_sent_low_water, set_pacing_rate, set_user_timeout, tcp_facts,
+    BufferBytes, TcpFacts, buffer_bytes, congestion_control, open_receive_window, set_congestion_control,
+    set_keep_alive, set_largest_segment, set_not_sent_low_water, set_pacing_rate, set_user_timeout, tcp_facts,
 };
 
 use crate::retry;

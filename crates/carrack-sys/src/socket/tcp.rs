@@ -28,6 +28,8 @@ pub struct TcpFacts {
     pub last_heard: Duration,
     /// Something has been sent again, or a closed window asked about, and no answer has come to that.
     pub unanswered: bool,
+    /// Neither side has ended it.
+    pub is_open: bool,
     /// Bytes that the other side has acknowledged, since the connection began.
     pub acknowledged: u64,
     /// Segments sent and not acknowledged.
@@ -88,6 +90,13 @@ pub fn set_user_timeout(fd: impl AsFd, timeout: Duration) -> io::Result<()> {
     system::set_user_timeout(fd.as_fd(), timeout)
 }
 
+/// Lets the peer send more before it has been seen how fast this side reads: the receive buffer may grow to `bytes` at
+/// once, at most to half of what the system allows a socket, and by itself from there on. It is a bound, nothing is
+/// taken. Before Linux 4.18 nothing changes.
+pub fn open_receive_window(fd: impl AsFd, bytes: u32) -> io::Result<()> {
+    system::open_receive_window(fd.as_fd(), bytes)
+}
+
 /// Asks a side that says nothing whether it is still there: after `idle`, and as often again; with a user timeout, that
 /// decides when it is gone.
 pub fn set_keep_alive(fd: impl AsFd, idle: Duration) -> io::Result<()> {
@@ -141,6 +150,13 @@ mod system {
         let millis = timeout.as_millis().max(floor);
         let millis = u32::try_from(millis).unwrap_or(u32::MAX).min(i32::MAX as u32);
         Ok(sockopt::set_tcp_user_timeout(fd, millis)?)
+    }
+
+    pub fn open_receive_window(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+        // Whoever would be woken by so many bytes only must have room for them; unlike SO_RCVBUF that leaves the buffer
+        // to grow and shrink by itself. Reads are not to wait for as many.
+        set(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &bytes.min(i32::MAX as u32))?;
+        set(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &1u32)
     }
 
     pub fn set_keep_alive(fd: BorrowedFd<'_>, idle: Duration) -> io::Result<()> {
@@ -200,6 +216,8 @@ mod system {
             congestion_window: info.u32(80),
             last_heard: Duration::from_millis(info.u32(56).into()),
             unanswered: info.byte(2) > 0 || info.byte(3) > 0,
+            // TCP_ESTABLISHED.
+            is_open: info.byte(0) == 1,
             acknowledged: info.u64(120),
             unacknowledged: info.u32(24),
             segment_bytes: info.u32(16),
@@ -295,6 +313,10 @@ mod portable {
         Err(Unsupported.into())
     }
 
+    pub fn open_receive_window(_: BorrowedFd<'_>, _: u32) -> io::Result<()> {
+        Err(Unsupported.into())
+    }
+
     pub fn set_keep_alive(_: BorrowedFd<'_>, _: Duration) -> io::Result<()> {
         Err(Unsupported.into())
     }
@@ -349,10 +371,14 @@ mod tests {
         near.write_all(&[1; 4096]).unwrap();
         far.read_exact(&mut [0; 4096]).unwrap();
         let facts = tcp_facts(&near).unwrap();
-        assert!(facts.segments_out > 0 && facts.congestion_window > 0);
+        assert!(facts.segments_out > 0 && facts.congestion_window > 0 && facts.is_open);
         assert!(facts.rtt > Duration::ZERO && facts.rtt < Duration::from_secs(60));
         assert!(facts.min_rtt <= facts.rtt * 10);
         assert!(facts.acknowledged <= 4097 && (facts.acknowledged >= 4096 || facts.unacknowledged > 0), "{facts:?}");
+        drop(far);
+        // The end has come when it can be read.
+        assert_eq!(near.read(&mut [0]).unwrap(), 0);
+        assert!(!tcp_facts(&near).unwrap().is_open);
     }
 
     /// Our offsets are those of the C library's structure, as far as that goes.

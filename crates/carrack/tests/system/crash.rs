@@ -5,8 +5,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use carrack_core::chance::Chance;
+use carrack_core::location::Location;
+use carrack_core::request::{CopyOptions, CopyRequest};
+use carrack_core::tuning::Tuning;
+use carrack_engine::{Context, Copy};
 use carrack_faults::image::{Image, Kind};
 use carrack_faults::proxy::Proxy;
 use carrack_faults::strace::{Inject, counts};
@@ -281,12 +286,44 @@ fn kill_sweep_costs_about_a_second_of_what_has_come() {
     }
 }
 
+/// The copy of a sandbox's tree that is cut off.
+type Copying = fn(&Sandbox, &Path) -> Command;
+
+fn by_the_program(sandbox: &Sandbox, to: &Path) -> Command {
+    let mut command = sandbox.carrack();
+    command.args(["--block=1M", "tree/"]).arg(to);
+    command
+}
+
+/// In a process of its own, with knobs that no option turns on a machine of few processors.
+fn by_several_threads(sandbox: &Sandbox, to: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "crash::copies_by_several_threads", "--ignored", "--test-threads=1"]);
+    command.env(SEVERAL_FROM, sandbox.path("tree/")).env(SEVERAL_TO, to);
+    command
+}
+
+const SEVERAL_FROM: &str = "CARRACK_TEST_FROM";
+const SEVERAL_TO: &str = "CARRACK_TEST_TO";
+
+#[test]
+#[ignore = "others start it, as a program"]
+fn copies_by_several_threads() {
+    let (Some(from), Some(to)) = (std::env::var_os(SEVERAL_FROM), std::env::var_os(SEVERAL_TO)) else { return };
+    let local = |path: std::ffi::OsString| Location::Local([path.as_encoded_bytes(), b"/"].concat());
+    let options = CopyOptions { block_bytes: Some(1 << 20), ..CopyOptions::default() };
+    let request = CopyRequest { sources: vec![local(from)], destination: local(to), options };
+    let tuning = Arc::new(Tuning { scan_threads: 3, publish_threads: 4, ..Tuning::default() });
+    let report = Copy::start(request, &Context { tuning, ..Context::default() }).wait();
+    assert!(report.error.is_none() && report.counts.files_failed == 0, "{:?} {:?}", report.error, report.failures);
+}
+
 /// Copies onto an image, cuts the power at moments spread over the copy, and looks at what a machine
 /// finds when it comes back.
-fn power_cuts(kind: Kind, cuts: u64) {
+fn power_cuts(kind: Kind, cuts: u64, copying: Copying, many: usize) {
     let sandbox = Sandbox::new();
     let from = small_tree(&sandbox);
-    tree::many(&from.join("many"), 150, 5000);
+    tree::many(&from.join("many"), many, 5000);
     let directory = sandbox.path("disks");
     fs::create_dir(&directory).unwrap();
     let Some(image) = Image::new(&directory, "disk", kind, kind.smallest_mib().max(64)) else { return };
@@ -304,8 +341,8 @@ fn power_cuts(kind: Kind, cuts: u64) {
             fs::File::open(path).unwrap().sync_all().unwrap();
         }
         // Each time after another number of entries has come: a moment of the copy, however long it takes here.
-        let wanted = chance.below(180) as usize;
-        let mut running = Running::start(sandbox.carrack().args(["--block=1M", "tree/", to.to_str().unwrap()]));
+        let wanted = chance.below(many as u64 * 6 / 5) as usize;
+        let mut running = Running::start(&mut copying(&sandbox, &to));
         wait_until("the copy has come so far", || tree::walk(&to).len() > wanted || !running.is_running());
         // Copying the image takes its time, a cut takes none: nothing may be done between the image's
         // first block and its last.
@@ -345,17 +382,22 @@ fn power_cuts(kind: Kind, cuts: u64) {
 
 #[test]
 fn power_cuts_on_ext4() {
-    power_cuts(Kind::Ext4, points(6).min(100));
+    power_cuts(Kind::Ext4, points(6).min(100), by_the_program, 150);
 }
 
 #[test]
 fn power_cuts_on_xfs() {
-    power_cuts(Kind::Xfs, points(2).min(100));
+    power_cuts(Kind::Xfs, points(2).min(100), by_the_program, 150);
 }
 
 #[test]
 fn power_cuts_on_btrfs() {
-    power_cuts(Kind::Btrfs, points(2).min(100));
+    power_cuts(Kind::Btrfs, points(2).min(100), by_the_program, 150);
+}
+
+#[test]
+fn power_cuts_while_several_threads_publish() {
+    power_cuts(Kind::Ext4, points(4).min(100), by_several_threads, 1500);
 }
 
 #[test]

@@ -21,6 +21,10 @@ impl Receiver {
     }
 
     pub(super) fn send_done(&mut self, item: ItemId, result: ItemResult) {
+        if result != ItemResult::Published {
+            self.ended_otherwise += 1;
+            self.finishes_once_published = false;
+        }
         self.send(PeerMessage::Done { item, result });
     }
 

@@ -27,6 +27,10 @@ impl Machine for Receiver {
         }
         match message {
             PeerMessage::Fail(failure) => self.phase = ReceiverPhase::Failed(failure),
+            // It does not know yet that its last word counts: of what has been published it may lose a stream, or find
+            // that it cannot read it again.
+            PeerMessage::StreamLost { stream } if self.finishes_once_published => self.handle_stream_lost(stream),
+            PeerMessage::Abandon { item } if self.finishes_once_published => self.handle_abandon(item)?,
             _ if self.phase != ReceiverPhase::Receiving => {
                 return Err(ProtocolError::violation("the sender went on after its last word"));
             }
@@ -39,6 +43,7 @@ impl Machine for Receiver {
                 self.actions.push_back(ReceiverAction::ApplyDirectories(list));
             }
             PeerMessage::Finish => self.handle_finish()?,
+            PeerMessage::FinishOncePublished { ended_otherwise } => self.handle_finish_once_published(ended_otherwise),
             PeerMessage::FinishContents(contents) => {
                 self.handle_finish()?;
                 self.directories_pending += 1;

@@ -53,7 +53,8 @@ impl Machine for Sender {
             | PeerMessage::Directories(_)
             | PeerMessage::StreamLost { .. }
             | PeerMessage::Finish
-            | PeerMessage::FinishContents(_) => {
+            | PeerMessage::FinishContents(_)
+            | PeerMessage::FinishOncePublished { .. } => {
                 return Err(ProtocolError::violation("the receiver sent what only a sender sends"));
             }
         }

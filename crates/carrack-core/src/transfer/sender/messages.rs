@@ -105,6 +105,10 @@ impl Sender {
     pub(super) fn handle_done(&mut self, id: ItemId, result: ItemResult) -> Result<(), ProtocolError> {
         let item = self.items.get(&id);
         let item = item.ok_or_else(|| ProtocolError::violation("the receiver ended an item that was not under way"))?;
+        if result != ItemResult::Published {
+            self.ended_otherwise += 1;
+            self.finish_told = false;
+        }
         let outcome = match (result, &item.abandoned) {
             (ItemResult::Published, _) if item.completed => Outcome::Published,
             (ItemResult::Published, _) => {

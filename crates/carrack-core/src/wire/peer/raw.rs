@@ -165,6 +165,9 @@ pub struct StreamLost {
 pub struct Finish {
     #[prost(message, optional, tag = "1")]
     pub contents: Option<Directory>,
+    /// Only once what is open has been published.
+    #[prost(uint64, optional, tag = "2")]
+    pub ended_otherwise: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

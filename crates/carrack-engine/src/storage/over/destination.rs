@@ -38,7 +38,8 @@ impl OverDestination {
 }
 
 fn over_entry(inner: Box<dyn Entry>, hook: &Shared, late: &Late) -> Box<dyn Entry> {
-    Box::new(OverEntry { inner: Mutex::new(Some(inner)), hook: Arc::clone(hook), late: Arc::clone(late) })
+    let directory = inner.directory().to_vec();
+    Box::new(OverEntry { directory, inner: Mutex::new(Some(inner)), hook: Arc::clone(hook), late: Arc::clone(late) })
 }
 
 fn bare<'a>(small: &SmallFile<'a>) -> SmallFile<'a> {
@@ -294,6 +295,7 @@ impl Part for OverPart {
 }
 
 struct OverEntry {
+    directory: Vec<u8>,
     /// Until it gets its name late.
     inner: Mutex<Option<Box<dyn Entry>>>,
     hook: Shared,
@@ -307,6 +309,10 @@ impl OverEntry {
 }
 
 impl Entry for OverEntry {
+    fn directory(&self) -> &[u8] {
+        &self.directory
+    }
+
     fn awaits_sync(&self) -> bool {
         match self.hook.before(Call::AwaitsSync, 0) {
             Act::Go | Act::Fail(_) => self.with(|entry| entry.awaits_sync(), false),

@@ -21,7 +21,7 @@ use super::identity::Ground;
 use super::names::FileSystemTraits;
 use super::syncs::Syncs;
 use super::times::system_time;
-use super::unkept::{MODE_MASK, ToKeep, UnkeptTally, if_it_can};
+use super::unkept::{Keeps, MODE_MASK, ToKeep, UnkeptTally, if_it_can};
 use crate::error::{failure, io_failure};
 use crate::storage::write::NewDirectory;
 use crate::sync::lock;
@@ -61,6 +61,8 @@ pub struct DestinationFileSystem {
     shown: OnceLock<FileSystemTraits>,
     /// The file system does not say of a directory whether names are one there.
     is_silent: AtomicBool,
+    /// What it is known to keep of what is set.
+    pub keeps: Keeps,
     /// See [`Dir::keeps_inodes`].
     keeps_inodes: bool,
     /// A directory by which all of it is synced at once; none where names have to be synced one by one.
@@ -75,7 +77,8 @@ impl DestinationFileSystem {
         let (shown, is_silent) = (OnceLock::new(), AtomicBool::new(false));
         let is_read_only = dir.is_read_only().unwrap_or_default();
         let (ground, keeps_inodes) = (Ground::new(device, dir), dir.keeps_inodes());
-        Ok(Self { device, ground, shown, is_silent, keeps_inodes, top, is_read_only })
+        let keeps = Keeps::new(&ground);
+        Ok(Self { device, ground, shown, is_silent, keeps, keeps_inodes, top, is_read_only })
     }
 
     /// Syncs all of it, by a directory that is on it. One that has met an error and given up says that all is well when

@@ -50,6 +50,11 @@ impl Ground {
         self.file_system.is_some_and(|found| found.in_memory)
     }
 
+    /// See [`FileSystem::plain`].
+    pub fn is_plain(&self) -> bool {
+        self.file_system.is_some_and(|found| found.plain)
+    }
+
     fn of_file(&self, stat: &Stat) -> Option<&FileSystem> {
         self.file_system.as_ref().filter(|_| self.device == stat.device)
     }
@@ -179,7 +184,7 @@ mod tests {
     }
 
     fn ground(change_times: ChangeTimes, id: u64) -> Ground {
-        Ground { device: 3, file_system: Some(FileSystem { id, change_times, in_memory: false }) }
+        Ground { device: 3, file_system: Some(FileSystem { id, change_times, in_memory: false, plain: false }) }
     }
 
     #[test]

@@ -25,8 +25,9 @@ use super::directories::{Directories, Names};
 use super::identity::Ground;
 use super::marker::SharedJournal;
 use super::past_cache::WriteBehind;
-use super::reserve::Reserve;
+use super::replaced::Replaced;
 use super::times::system_time;
+use super::turns::Turns;
 use super::unkept::{UnkeptTally, if_it_can};
 use super::watch::Watch;
 
@@ -53,6 +54,7 @@ pub(super) struct Shared {
     pub published: Mutex<Names>,
     /// Files that have got their names, or kept them, where nothing can be read back past the cache.
     pub in_memory: AtomicU64,
+    pub replaced: Replaced,
     pub closing: Closing,
 }
 
@@ -101,7 +103,7 @@ pub struct PartFile {
     pub(super) void: AtomicBool,
     pub(super) cache: WriteBehind,
     pub(super) touched: Touched,
-    pub(super) reserve: Reserve,
+    pub(super) turns: Turns,
 }
 
 /// Which blocks of a part file may hold something else than zeros.
@@ -144,8 +146,8 @@ impl PartFile {
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         let _entered = self.entry.shared.watch.enter("write", &self.path);
         self.touched.note(offset / u64::from(self.block_bytes));
-        let reserved = self.reserve.cover(&self.file, offset.saturating_add(bytes.len() as u64));
-        let written = reserved.and_then(|()| self.cache.write(&self.file, bytes, offset));
+        let end = offset.saturating_add(bytes.len() as u64);
+        let written = self.turns.write(&self.file, end, || self.cache.write(&self.file, bytes, offset));
         written.map_err(Self::write_failure(offset))
     }
 
@@ -157,8 +159,8 @@ impl PartFile {
         let _entered = self.entry.shared.watch.enter("write", &self.path);
         self.touched.note(offset / u64::from(self.block_bytes));
         self.cache.bypassed();
-        let reserved = self.reserve.cover(&self.file, offset.saturating_add(pipe.holds() as u64));
-        reserved.and_then(|()| pipe.put(&self.file, offset)).map_err(Self::write_failure(offset))
+        let end = offset.saturating_add(pipe.holds() as u64);
+        self.turns.write(&self.file, end, || pipe.put(&self.file, offset)).map_err(Self::write_failure(offset))
     }
 
     /// Makes a block, or its end, read as zeros: where nothing has been written since this session made the file it

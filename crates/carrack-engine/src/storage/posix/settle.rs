@@ -132,21 +132,23 @@ impl Looks<'_> {
     }
 }
 
-/// Looks at a file until its change time proves that no write goes unseen from then on; what it is then. `rest` lets so
-/// much time pass, and says whether to go on.
+/// Looks at a file until its change time proves that no write goes unseen from then on; what it is then. `first` is
+/// what it was, and what the host's clock had shown just before. `rest` lets so much time pass, and says whether to go
+/// on.
 ///
 /// # Errors
 /// Those of looking; `None` for a file that is written to all the time.
 pub(super) fn settle(
     clocks: &SourceClocks,
     file: &std::fs::File,
+    first: (Stat, FileTime),
     rest: &mut dyn FnMut(Duration) -> bool,
 ) -> io::Result<Option<Stat>> {
     let mut rests = RESTS_MAX;
-    let mut stat = carrack_sys::dir::stat_file(file)?;
+    let (mut stat, mut clock) = first;
     let mut looks = Looks { file, first: stat, changed: None, changes: RESTS_MAX };
     loop {
-        match clocks.rest(&stat, nanos(host::clock()), Instant::now()) {
+        match clocks.rest(&stat, nanos(clock), Instant::now()) {
             Rest::Settled => return Ok(Some(stat)),
             Rest::Writing(age) => match looks.calls(&stat, age)? {
                 UnderWay::Ended => return Ok(Some(stat)),
@@ -158,6 +160,7 @@ pub(super) fn settle(
             }
             Rest::Young(_) => return Ok(None),
         }
+        clock = host::clock();
         stat = carrack_sys::dir::stat_file(file)?;
     }
 }

@@ -10,9 +10,8 @@ use carrack_core::attributes::{Attributes, Time};
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
-use carrack_sys::dir::{Dir, Kind, Links, PassedWays, Stat};
-use carrack_sys::host::clock_seconds;
-use carrack_sys::{dir, file};
+use carrack_sys::dir::{Dir, FileTime, Kind, Links, PassedWays, Stat};
+use carrack_sys::{dir, file, host};
 
 use super::descriptors::patiently;
 use super::identity::{Ground, Grounds};
@@ -100,7 +99,7 @@ impl PosixSource {
             io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished after it was listed"),
             _ => io_failure(Side::Source, "open", &error),
         })?;
-        let now = clock_seconds();
+        let now = host::clock();
         let stat = dir::stat_file(&file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
         let ground = self.grounds.of(stat.device, &file);
         if stat.kind != Kind::File {
@@ -108,8 +107,11 @@ impl PosixSource {
             return Err(replaced.for_reason(Reason::SourceReplaced));
         }
         // It was opened so that a FIFO in its place could not hang us; it is a file, and files are read waiting.
-        file::clear_nonblock(&file).map_err(|error| io_failure(Side::Source, "open", &error))?;
-        let ahead = ReadAhead::new(tuning, &file, stat.size);
+        if !ground.is_plain() {
+            file::clear_nonblock(&file).map_err(|error| io_failure(Side::Source, "open", &error))?;
+        }
+        // In memory there is nothing to read ahead, nor to let go of.
+        let ahead = if ground.is_in_memory() { ReadAhead::NONE } else { ReadAhead::new(tuning, &file, stat.size) };
         let uncarried = Arc::clone(&self.uncarried);
         Ok(OpenSource { file, stat, ground, opened: now, prefix: None, ahead, uncarried })
     }
@@ -122,8 +124,8 @@ pub struct OpenSource {
     stat: Stat,
     /// The file system that it is on.
     ground: Ground,
-    /// When it was opened, in seconds.
-    opened: i64,
+    /// What the host's clock showed when it was opened, before it was looked at.
+    opened: FileTime,
     /// It may grow: so many bytes of it are copied, as many as it had when it was listed.
     prefix: Option<u64>,
     ahead: ReadAhead,
@@ -137,7 +139,8 @@ impl OpenSource {
     /// # Errors
     /// With [`ErrorCode::SourceChanged`] when it changes all the time, and those of the system.
     pub fn settled(mut self, clocks: &SourceClocks, rest: &mut dyn FnMut(Duration) -> bool) -> Result<Self, Failure> {
-        let found = settle(clocks, &self.file, rest).map_err(|error| io_failure(Side::Source, "stat", &error))?;
+        let found = settle(clocks, &self.file, (self.stat, self.opened), rest)
+            .map_err(|error| io_failure(Side::Source, "stat", &error))?;
         self.stat = found.ok_or_else(|| {
             let why = "a program has it open for writing, and changes it again and again";
             failure(ErrorCode::SourceChanged, Side::Source, why).for_reason(Reason::SourceBusy)
@@ -189,7 +192,7 @@ impl Reader for OpenSource {
     }
 
     fn fingerprint(&self) -> Option<Fingerprint> {
-        self.ground.fingerprint(&self.stat, self.opened)
+        self.ground.fingerprint(&self.stat, self.opened.seconds)
     }
 
     fn state(&self) -> Option<Fingerprint> {

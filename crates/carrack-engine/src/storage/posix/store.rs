@@ -247,6 +247,10 @@ impl Entry for PartEntry {
         PartEntry::awaits_sync(self)
     }
 
+    fn directory(&self) -> &[u8] {
+        PartEntry::directory(self)
+    }
+
     fn verify(&self) -> Result<(), Failure> {
         PartEntry::verify(self)
     }

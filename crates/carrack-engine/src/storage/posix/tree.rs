@@ -30,15 +30,17 @@ use carrack_sys::file;
 
 use super::descriptors::patiently;
 use super::directories::{AskShown, Clean, Directories, OpenDir, let_owner_write};
+use super::identity::Ground;
 use super::marker::Journal;
 use super::names::{FileSystemTraits, PartName, PartNames, check_names_change, new_tag};
 use super::part::{EntrySource, PartEntry, PartFile, Shared, Touched, check_twin, may_replace, stat_entry};
 use super::past_cache::WriteBehind;
 use super::refusal::why_not_made;
-use super::reserve::Reserve;
+use super::replaced::Replaced;
 use super::stale::Stale;
 use super::syncs::{Doubt, Syncs};
 use super::times::system_time;
+use super::turns::Turns;
 use super::unkept::{MODE_MASK, UnkeptTally};
 use super::watch::Watch;
 use crate::error::{failure, io_failure};
@@ -138,6 +140,7 @@ impl Tree {
                 unkept,
                 published,
                 in_memory: AtomicU64::new(0),
+                replaced: Replaced::default(),
                 closing: Closing::default(),
             }),
             names: Arc::new(PartNames::new(tag)),
@@ -192,6 +195,11 @@ impl Tree {
     /// Whether two different names can be one in a directory.
     fn folds(&self, directory: &[u8]) -> Result<bool, Failure> {
         Ok(self.shared.directories.get(directory)?.folds())
+    }
+
+    /// What is known of the file system of a directory.
+    fn ground(&self, directory: &[u8]) -> Option<Ground> {
+        self.shared.directories.find(directory).map(|found| found.file_system.ground)
     }
 
     fn entry(&self, path: &[u8], part: PartName, source: EntrySource, existing: Existing) -> PartEntry {
@@ -257,10 +265,10 @@ impl Tree {
         let mut made = self.part_file(created, part, (offer, size), options, Touched::none());
         // In memory it would take time before the first byte, and there is no order on a disk to win, only the time of
         // the processors for large files.
-        let in_memory = file::is_in_memory(&made.file);
+        let in_memory = self.ground(parent).is_some_and(|ground| ground.is_in_memory());
         let reserves = !offer.sparse && size > 0;
         if reserves && in_memory && size > self.shared.tuning.small_file_bytes {
-            made.reserve = Reserve::new(size);
+            made.turns.reserve(size);
         }
         let prepared = if reserves && !in_memory { file::preallocate(&made.file, size) } else { Ok(false) };
         let prepared = prepared.and_then(|reserved| if reserved { Ok(()) } else { made.file.set_len(size) });
@@ -304,7 +312,7 @@ impl Tree {
             void: AtomicBool::new(false),
             cache: WriteBehind::new(&self.shared.tuning, size),
             touched,
-            reserve: Reserve::none(),
+            turns: Turns::new(self.ground(split_name(offer.path).0).is_some_and(|ground| ground.is_plain())),
         }
     }
 
@@ -339,11 +347,12 @@ impl Tree {
         let path = Arc::from(small.path);
         let entered = self.shared.watch.enter("write", &path);
         let (parent, name) = split_name(small.path);
-        let part = self.names.small(parent, name, self.folds(parent)?);
-        let (part_file, device) = self.shared.directories.within(parent, "create the part file", |directory| {
+        let folds = self.folds(parent)?;
+        let part = self.names.small(parent, name, folds);
+        let (part_file, file_system) = self.shared.directories.within(parent, "create the part file", |directory| {
             let make = |name: &[u8]| patiently(|| directory.dir.create_new(name));
             PartNames::make(&directory.dir, &part, make)
-                .map(|file| (file, directory.file_system.device))
+                .map(|file| (file, Arc::clone(&directory.file_system)))
                 .map_err(|error| why_not_made(&directory.dir, error))
         })?;
         let mode = Some(small.attributes.mode & MODE_MASK);
@@ -351,7 +360,7 @@ impl Tree {
         let source = EntrySource { kind: ItemKind::File, size, mtime, mode, others, fingerprint: small.fingerprint };
         let made = Some((part_file, self.entry(small.path, part, source, existing)));
         drop(entered);
-        Ok(Some(GrowingFile { made, device, path, end: 0, failed: None }))
+        Ok(Some(GrowingFile { made, file_system, folds, path, end: 0, failed: None }))
     }
 
     /// Makes a symbolic link under a hidden name; `None` when what is there is to be kept.
@@ -464,6 +473,7 @@ impl Tree {
             journal.finish(whole);
         }
         self.shared.directories.close_up();
+        self.shared.replaced.finish();
     }
 
     /// What file systems have not kept so far: permissions, and times.

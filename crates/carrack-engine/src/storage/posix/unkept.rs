@@ -4,11 +4,13 @@
 
 use std::io;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrack_core::attributes::{CopyFacts, OtherAttributes, Time};
 use carrack_core::report::{self, UnkeptAttributes, UnkeptDirectories};
 use carrack_sys::dir::{Kind, Stat};
 
+use super::identity::Ground;
 use super::times::time_of;
 use crate::storage::write::UnkeptSoFar;
 use crate::sync::lock;
@@ -70,6 +72,39 @@ impl UnkeptTally {
     }
 }
 
+/// What a file system is known to keep, so that not every file need be looked at.
+#[derive(Debug)]
+pub struct Keeps {
+    /// It keeps permissions, and seconds that any format of it can hold.
+    plain: bool,
+    /// A file on it has kept a time to the nanosecond.
+    nanoseconds: AtomicBool,
+}
+
+impl Keeps {
+    /// Of a file system of which no file has been seen.
+    pub fn new(ground: &Ground) -> Self {
+        Self { plain: ground.is_plain(), nanoseconds: AtomicBool::new(false) }
+    }
+
+    /// Whether a file surely has the permissions and this modification time, once they have been set.
+    pub fn surely(&self, mtime: Option<Time>) -> bool {
+        // From 2038 on the older formats of ext4 and XFS stop.
+        let fits = |mtime: Time| {
+            (0..i64::from(i32::MAX)).contains(&mtime.seconds)
+                && (mtime.nanos == 0 || self.nanoseconds.load(Ordering::Relaxed))
+        };
+        self.plain && mtime.is_none_or(fits)
+    }
+
+    /// A file was given this modification time, and is this now.
+    pub fn seen(&self, mtime: Option<Time>, found: &Stat) {
+        if mtime.is_some_and(|mtime| mtime.nanos != 0 && mtime == time_of(found.mtime)) {
+            self.nanoseconds.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 /// A file system that refuses to set permissions or times does not keep them, which [`UnkeptTally::look`] then finds.
 ///
 /// # Errors
@@ -78,5 +113,30 @@ pub fn if_it_can(set: io::Result<()>) -> io::Result<()> {
     match set {
         Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) => Ok(()),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_need_not_be_looked_at_where_what_was_set_is_surely_kept() {
+        let file = tempfile::tempfile().unwrap();
+        let mut stat = carrack_sys::dir::stat_file(&file).unwrap();
+        let keeps = |plain| Keeps { plain, nanoseconds: AtomicBool::new(false) };
+        let time = |seconds, nanos| Some(Time::new(seconds, nanos));
+        let (plain, other) = (keeps(true), keeps(false));
+        assert!(plain.surely(None) && plain.surely(time(5, 0)) && !other.surely(None) && !other.surely(time(5, 0)));
+        assert!(!plain.surely(time(-1, 0)) && !plain.surely(time(i64::from(i32::MAX), 0)));
+        // To the nanosecond only once it has been seen.
+        assert!(!plain.surely(time(5, 7)));
+        stat.mtime = carrack_sys::dir::FileTime { seconds: 5, nanos: 0 };
+        plain.seen(time(5, 7), &stat);
+        plain.seen(time(5, 0), &stat);
+        assert!(!plain.surely(time(5, 7)));
+        stat.mtime.nanos = 7;
+        plain.seen(time(5, 7), &stat);
+        assert!(plain.surely(time(6, 8)));
     }
 }

@@ -29,8 +29,10 @@ use crate::storage::workers::MetadataWorkers;
 /// smaller one are listed when it is open to be read, which is many times quicker.
 const LISTED_ABOVE: u64 = 64 << 10;
 const _: () = assert!(LISTED_ABOVE <= Tuning::DEFAULT.bundled_file_bytes_max);
-/// Entries that are looked at before the first of them is handed on, where several are looked at together.
+/// Entries that are looked at before the first of them is handed on, where several are looked at together: where a call
+/// may take long, and where several threads share short ones.
 const LOOKED_AT_ONCE: usize = 256;
+const LOOKED_AT_BRIEFLY: usize = 2048;
 
 impl Freshness {
     fn stat(self, directory: &Dir, name: &[u8], links: Links) -> io::Result<Stat> {
@@ -269,7 +271,8 @@ impl Walking<'_> {
         let mut batch = Vec::new();
         while entries.next_batch(&mut batch)? {
             batch.sort_unstable_by_key(|entry: &DirEntry| entry.inode);
-            for some in batch.chunks(LOOKED_AT_ONCE) {
+            let shares = self.walk.workers.is_some_and(|workers| workers.shares_short(LOOKED_AT_BRIEFLY));
+            for some in batch.chunks(if shares { LOOKED_AT_BRIEFLY } else { LOOKED_AT_ONCE }) {
                 let mut looked = self.look_ahead(&directory, path, some).into_iter();
                 for entry in some {
                     if !self.entry((&directory, ground), path, entry, looked.next().flatten(), waiting) {
@@ -288,14 +291,19 @@ impl Walking<'_> {
 
     /// Looks at entries that are wanted, several at once, where that is worth it; else at none.
     fn look_ahead(&self, directory: &Dir, path: &[u8], entries: &[DirEntry]) -> Vec<Option<io::Result<LookedAt>>> {
-        let Some(workers) = self.walk.workers.filter(|workers| workers.are_several()) else { return Vec::new() };
+        let Some(workers) = self.walk.workers else { return Vec::new() };
+        let shares = workers.shares_short(entries.len());
+        if !shares && !workers.are_several() {
+            return Vec::new();
+        }
         let wanted = |entry: &DirEntry| {
             let place = || join(self.walk.target, &join(path, &entry.name));
             self.walk.selection.is_none_or(|selection| selection.covers(&place()) != Selected::No)
         };
         let wanted: Vec<Option<&[u8]>> = entries.iter().map(|entry| wanted(entry).then_some(&entry.name[..])).collect();
         let (source, looking) = (self.source, self.looking());
-        workers.each(&wanted, |name| name.map(|name| look_at(source, looking, directory, name)))
+        let look = |name: &Option<&[u8]>| name.map(|name| look_at(source, looking, directory, name));
+        if shares { workers.each_short(&wanted, look) } else { workers.each(&wanted, look) }
     }
 
     fn entry(

@@ -1,6 +1,7 @@
 //! Giving files their names, in groups.
 
-use std::sync::atomic::Ordering;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::Instant;
 
@@ -26,6 +27,15 @@ pub(super) enum Commit {
 /// An item of a bundle, and its place there.
 type Indexed = (u32, Box<dyn Entry>);
 
+/// A bundle whose items get their names by several threads.
+struct Unpublished {
+    bundle: BundleId,
+    /// Items that have not got theirs.
+    left: AtomicUsize,
+    /// What has to be said of those that will not.
+    said: Mutex<Vec<(u32, ItemResult)>>,
+}
+
 impl ReceiveRun {
     /// Publishes in groups: whatever has come meanwhile is synced together, then renamed.
     pub(super) fn commit_all(&self, work: &mpsc::Receiver<Commit>) {
@@ -43,8 +53,18 @@ impl ReceiveRun {
             {
                 self.driver.tell(|machine| machine.fail(why));
             }
-            for commit in group {
-                self.commit(commit, &synced);
+            let mut group = group.into_iter().peekable();
+            while let Some(commit) = group.next() {
+                let Commit::Bundle(first) = commit else {
+                    self.commit(commit, &synced);
+                    continue;
+                };
+                // Those that follow each other are published together, so that several threads have enough to do.
+                let mut bundles = vec![first];
+                while let Some(Commit::Bundle(next)) = group.next_if(|next| matches!(next, Commit::Bundle(_))) {
+                    bundles.push(next);
+                }
+                self.commit_bundles(&bundles, &synced);
             }
             // After the renames: the marker may call published only what has its name.
             self.destination.written_down();
@@ -63,8 +83,9 @@ impl ReceiveRun {
         if needed { self.driver.stages.aside(Work::Sync, sync) } else { Ok(()) }
     }
 
-    pub(super) fn commit(&self, commit: Commit, synced: &Result<(), Failure>) {
+    fn commit(&self, commit: Commit, synced: &Result<(), Failure>) {
         match commit {
+            Commit::Bundle(bundle) => self.commit_bundles(&[bundle], synced),
             Commit::Publish { item, digests, size } => {
                 let part = lock(&self.parts).remove(&item);
                 let result = match part.map_or(Ok(true), |part| self.publish(&*part, digests, size)) {
@@ -73,11 +94,6 @@ impl ReceiveRun {
                     Err(why) => self.lost(why),
                 };
                 self.driver.tell(|machine| machine.handle_published(Instant::now(), item, result));
-            }
-            Commit::Bundle(bundle) => {
-                let Staged { entries, mut exceptions, .. } = lock(&self.staged).remove(&bundle).unwrap_or_default();
-                exceptions.extend(self.publish_entries(entries, synced));
-                self.driver.tell(|machine| machine.handle_committed(Instant::now(), bundle, exceptions));
             }
             Commit::Directories(list) => {
                 // Last of all, when nothing is made below any more: each new entry would change its directory's time,
@@ -102,6 +118,60 @@ impl ReceiveRun {
                 });
             }
         }
+    }
+
+    /// Gives the items of bundles their names, and tells the machine of each bundle when all of its items have theirs.
+    fn commit_bundles(&self, bundles: &[BundleId], synced: &Result<(), Failure>) {
+        let take = |bundle: &BundleId| (*bundle, lock(&self.staged).remove(bundle).unwrap_or_default());
+        let staged: Vec<(BundleId, Staged)> = bundles.iter().map(take).collect();
+        let items = staged.iter().map(|(_, staged)| staged.entries.len()).sum::<usize>();
+        if self.publishing.shares_short(items) {
+            return self.publish_by_directory(staged, synced);
+        }
+        for (bundle, Staged { entries, mut exceptions, .. }) in staged {
+            exceptions.extend(self.publish_entries(entries, synced));
+            self.driver.tell(|machine| machine.handle_committed(Instant::now(), bundle, exceptions));
+        }
+    }
+
+    /// Several threads publish, each all that is in one directory: the kernel gives names in a directory one after the
+    /// other, and who waits for it burns processor time.
+    fn publish_by_directory(&self, staged: Vec<(BundleId, Staged)>, synced: &Result<(), Failure>) {
+        let mut bundles = Vec::new();
+        let mut directories: HashMap<Vec<u8>, Vec<(usize, Indexed)>> = HashMap::new();
+        for (number, (bundle, Staged { entries, exceptions, .. })) in staged.into_iter().enumerate() {
+            // One more than there are: a bundle of nothing is told of as well.
+            bundles.push(Unpublished {
+                bundle,
+                left: AtomicUsize::new(entries.len() + 1),
+                said: Mutex::new(exceptions),
+            });
+            for entry in entries {
+                let directory = entry.1.directory();
+                match directories.get_mut(directory) {
+                    Some(list) => list.push((number, entry)),
+                    None => drop(directories.insert(directory.to_vec(), vec![(number, entry)])),
+                }
+            }
+        }
+        let done = |one: &Unpublished| {
+            if one.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                let said = std::mem::take(&mut *lock(&one.said));
+                self.driver.tell(|machine| machine.handle_committed(Instant::now(), one.bundle, said));
+            }
+        };
+        bundles.iter().for_each(done);
+        let lists: Vec<Mutex<Vec<(usize, Indexed)>>> = directories.into_values().map(Mutex::new).collect();
+        let publish = |entry: &dyn Entry| self.publishing.call(|job| job.measure(|_| entry.publish()));
+        let publish = |entry: &dyn Entry| self.driver.stages.aside_briefly(Work::Publish, || publish(entry));
+        self.publishing.each_short(&lists, |list| {
+            for (number, (index, entry)) in std::mem::take(&mut *lock(list)) {
+                let Some(bundle) = bundles.get(number) else { continue };
+                let exception = self.publish_entry(index, &*entry, synced, publish);
+                lock(&bundle.said).extend(exception);
+                done(bundle);
+            }
+        });
     }
 
     /// Gives a bundle's items their names. What has to be said of each that has not got its own.

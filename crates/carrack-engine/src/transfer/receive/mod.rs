@@ -30,6 +30,7 @@ use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::expected::Expected;
 use carrack_core::wire::peer::{ItemResult, Offer, PeerMessage};
 use carrack_sys::bulk::Pipe;
+use carrack_sys::host::cpu_count;
 
 use self::at_work::AtWork;
 use self::bundle::WaitingItem;
@@ -126,8 +127,8 @@ impl ReceiveRun {
             streams_altered: AtomicU64::new(0),
             reread: Default::default(),
             disbelieved: Mutex::default(),
-            creating: MetadataWorkers::new(&tuning),
-            publishing: MetadataWorkers::new(&tuning),
+            creating: MetadataWorkers::new(&tuning, 1),
+            publishing: MetadataWorkers::new(&tuning, tuning.publish_threads(cpu_count())),
             at_work: Arc::default(),
         });
         let measured = Arc::clone(&run);

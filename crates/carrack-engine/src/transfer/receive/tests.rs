@@ -10,6 +10,7 @@ use carrack_core::ids::ItemId;
 use carrack_core::limits;
 use carrack_core::report::ErrorCode;
 use carrack_core::request::Durability;
+use carrack_core::transfer::receiver::BlockStart;
 use carrack_core::wire::peer::Offer;
 use carrack_sys::dir::Dir;
 
@@ -112,4 +113,85 @@ fn marker_stays_locked_until_the_last_thread_has_left_storage() {
         last.open_part(&new_file(&offer(), &Properties::FILES), &write_options(&options()), true).unwrap(),
         OpenedPart::Resumed { .. }
     ));
+}
+
+/// Where entries of two directories are published: each lets the first of the other begin before it ends.
+#[derive(Default)]
+struct Meeting {
+    begun: Mutex<[usize; 2]>,
+    changed: std::sync::Condvar,
+}
+
+struct MeetingEntry {
+    meeting: Arc<Meeting>,
+    directory: usize,
+    /// Another entry of its directory is being published.
+    occupied: Arc<std::sync::atomic::AtomicBool>,
+    fails: bool,
+}
+
+impl Entry for MeetingEntry {
+    fn directory(&self) -> &[u8] {
+        [&b"one"[..], b"two"][self.directory]
+    }
+
+    fn publish(&self) -> Result<bool, Failure> {
+        assert!(!self.occupied.swap(true, Ordering::SeqCst), "two names of one directory are given at once");
+        let mut begun = lock(&self.meeting.begun);
+        begun[self.directory] += 1;
+        self.meeting.changed.notify_all();
+        let waited = self.meeting.changed.wait_timeout_while(begun, PATIENCE, |begun| begun.contains(&0)).unwrap();
+        assert!(!waited.1.timed_out(), "nobody publishes in the other directory");
+        self.occupied.store(false, Ordering::SeqCst);
+        if self.fails { Err(failure(ErrorCode::NoSpace, Side::Destination, "full")) } else { Ok(true) }
+    }
+
+    fn remove(&self) {}
+}
+
+/// Several threads give names, each in a directory of its own, and each bundle is told of when it is whole, with what
+/// went wrong in it.
+#[test]
+fn names_in_several_directories_are_given_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let (told, hear) = mpsc::channel();
+    let voice = Voice {
+        peer: Arc::new(move |message| {
+            if let PeerMessage::BundleDone { bundle, exceptions } = message {
+                let _ = told.send((*bundle, exceptions.clone()));
+            }
+            Ok(())
+        }),
+        command: Arc::new(|_| ()),
+        measured: Default::default(),
+    };
+    let tuning = Arc::new(Tuning { publish_threads: 2, ..IMPATIENT });
+    let expected = Expected::new([b"f".to_vec()]);
+    let tree = Box::new(session(place.path()));
+    let run = ReceiveRun::start(options(), tree, expected, voice, Arc::clone(&tuning)).unwrap();
+    let (meeting, occupied) = (Arc::<Meeting>::default(), [Arc::default(), Arc::default()]);
+    let entry = |bundle: u64, index: u32| -> (u32, Box<dyn Entry>) {
+        let directory = index as usize % 2;
+        let (meeting, occupied) = (Arc::clone(&meeting), Arc::clone(&occupied[directory]));
+        (index, Box::new(MeetingEntry { meeting, directory, occupied, fails: (bundle, index) == (2, 7) }))
+    };
+    for bundle in 1..=3 {
+        let entries = if bundle == 3 { Vec::new() } else { (0..600).map(|index| entry(bundle, index)).collect() };
+        lock(&run.staged).insert(BundleId(bundle), Staged { entries, ..Staged::default() });
+    }
+    run.driver.tell(|machine| {
+        machine.handle_stream(Instant::now(), StreamId(0));
+        for bundle in (1..=3).map(BundleId) {
+            assert_eq!(machine.begin_bundle(StreamId(0), bundle), BlockStart::Write);
+            assert!(machine.handle_bundle(Instant::now(), StreamId(0), bundle, 0));
+        }
+    });
+    let mut ended: Vec<_> = (0..3).map(|_| hear.recv_timeout(PATIENCE).unwrap()).collect();
+    ended.sort_by_key(|(bundle, _)| *bundle);
+    let wrong: Vec<_> = ended.iter().map(|(bundle, wrong)| (bundle.0, wrong.len())).collect();
+    assert_eq!(wrong, [(1, 0), (2, 1), (3, 0)]);
+    assert!(matches!(&ended[1].1[..], [(7, ItemResult::Failed(why))] if why.code == ErrorCode::NoSpace));
+    assert_eq!(run.items_published.load(Ordering::Relaxed), 1199);
+    run.driver.cancel(failure(ErrorCode::Interrupted, Side::Command, "the test is over"));
+    run.driver.join();
 }

@@ -25,6 +25,7 @@ use carrack_core::timeline::{Queue, QueueFill, Sample, StartStep};
 use carrack_core::transfer::sender::{Sender, SenderConfig};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{StreamLost, Tell, TransferOptions};
+use carrack_sys::host::cpu_count;
 
 use self::stream::SendStream;
 use super::driver::Driver;
@@ -98,8 +99,8 @@ impl SendRun {
             stuck: Mutex::default(),
             limit: options.rate_limit.map(|rate| Mutex::new(RateLimit::new(rate))),
             linked: AtomicBool::new(false),
-            listing: MetadataWorkers::new(&tuning),
-            finding: MetadataWorkers::new(&tuning),
+            listing: MetadataWorkers::new(&tuning, tuning.scan_threads(cpu_count())),
+            finding: MetadataWorkers::new(&tuning, 1),
             again: Mutex::default(),
             own: AtomicU64::new(0),
         });

@@ -76,6 +76,11 @@ impl PartEntry {
         self.awaits_sync
     }
 
+    /// The directory, below the destination, where it gets its name.
+    pub fn directory(&self) -> &[u8] {
+        &self.parent
+    }
+
     fn path(&self) -> Vec<u8> {
         join(&self.parent, &self.name)
     }
@@ -188,15 +193,19 @@ impl PartEntry {
 
     /// Takes the place of what stands at the name, where that was asked for.
     fn replace(&self) -> Result<bool, Failure> {
-        let directories = &self.shared.directories;
+        let shared = &self.shared;
+        let directories = &shared.directories;
         let there = directories.within(&self.parent, "stat", |directory| stat_entry(&directory.dir, &self.name))?;
         if !may_replace(there, self.source.mtime, self.existing)? {
             return Ok(false);
         }
+        let mut held = None;
         let renamed = directories.within(&self.parent, RENAME, |directory| {
+            held = shared.replaced.hold(&directory.file_system.ground, &directory.dir, &self.name, there);
             rename_over(&directory.dir, &self.part.name, &self.name)
                 .map_err(|error| why_refused(&directory.dir, &self.name, error))
         });
+        held.into_iter().for_each(|held| shared.replaced.close(held));
         match renamed {
             Err(refused) if refused.code == ErrorCode::AlreadyExists => {
                 let why = "the file system cannot replace a file by renaming another, so the old one stays as it is";

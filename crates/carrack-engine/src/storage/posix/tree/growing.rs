@@ -9,6 +9,7 @@ use carrack_sys::dir::stat_file;
 use carrack_sys::file;
 
 use crate::error::{failure, io_failure};
+use crate::storage::posix::directories::DestinationFileSystem;
 use crate::storage::posix::part::{PartEntry, finish_attributes};
 use crate::storage::posix::unkept::MODE_MASK;
 use crate::storage::write::SmallFile;
@@ -18,7 +19,9 @@ use crate::storage::write::SmallFile;
 pub struct GrowingFile {
     /// Until it is finished.
     pub(super) made: Option<(std::fs::File, PartEntry)>,
-    pub(super) device: u64,
+    pub(super) file_system: Arc<DestinationFileSystem>,
+    /// Two names may be one where it is.
+    pub(super) folds: bool,
     pub(super) path: Arc<[u8]>,
     pub(super) end: u64,
     /// Why a write failed; what comes after it is not written.
@@ -52,14 +55,18 @@ impl GrowingFile {
             failed.map_or(Ok(()), Err)?;
             finish_attributes(&part_file, small.attributes.mode & MODE_MASK, small.attributes.mtime)?;
             // Asked once: which it is may change while others are being synced.
-            let alone = shared.syncs_now(self.device, small.read_back);
+            let alone = shared.syncs_now(self.file_system.device, small.read_back);
             if alone {
                 let failed = |error: &io::Error| io_failure(Side::Destination, "sync", error);
                 let synced = file::sync_data(&part_file);
                 synced.inspect_err(|error| shared.sync_of_file_failed(&failed(error)))?;
             }
             entry.awaits_sync = !alone && shared.durability == Durability::Group;
-            entry.look(stat_file(&part_file)?);
+            if !self.is_known(&entry) {
+                let stat = stat_file(&part_file)?;
+                self.file_system.keeps.seen(small.attributes.mtime, &stat);
+                entry.look(stat);
+            }
             file::close(part_file)
         })();
         match written {
@@ -69,6 +76,12 @@ impl GrowingFile {
                 Err(io_failure(Side::Destination, "write", &error))
             }
         }
+    }
+
+    /// Whether nobody will ask what the file is: nothing tells of it later, and that it has kept what was set is sure.
+    fn is_known(&self, entry: &PartEntry) -> bool {
+        let is_told = entry.source.fingerprint.is_some() || !entry.source.others.is_empty() || self.folds;
+        !is_told && self.file_system.keeps.surely(entry.source.mtime)
     }
 }
 
