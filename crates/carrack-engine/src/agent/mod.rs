@@ -44,6 +44,7 @@ use crate::data::prepared::Prepared;
 use crate::data::sessions::NodeSessions;
 use crate::data::stream::Connection;
 use crate::error::{failure, io_failure, protocol_failure, system_failure};
+use crate::net::connect::open_window;
 use crate::net::mux::{MuxWriter, ReadError};
 use crate::net::socket::Socket;
 use crate::panics::contain;
@@ -563,6 +564,7 @@ impl Agent {
 
     /// A data connection has proved to belong here.
     pub fn handle_connection(&self, connection: Connection) {
+        open_window(&connection.socket);
         let (running, refused) = {
             let mut state = self.lock();
             if self.left.is_set() {

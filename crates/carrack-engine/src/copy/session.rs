@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use carrack_core::report::{Counts, Event, Failure, LinkReport, Side};
+use carrack_core::report::{Counts, ErrorCode, Event, Failure, LinkReport, Side};
 use carrack_core::request::{CopyRequest, Encrypt, LinkKind, LinkSet, MainDigest, Verify};
 use carrack_core::timeline::StartStep;
 use carrack_core::wire::control::{Ask, Sink};
 use carrack_core::wire::expected::Expected;
 
 use super::Copying;
-use super::connect::Connecting;
+use super::connect::{Connecting, Link};
 use super::ends::{Ends, name_end};
 use super::fit::fit;
 use super::known::Known;
@@ -120,11 +120,7 @@ impl Copying<'_> {
         if early {
             self.begin_sending(&plan, selection.as_ref(), (!ahead).then_some(begun), ends)?;
         }
-        let link = link.finish(ends, &mut self.inbox)?;
-        if ahead {
-            ends.destination.answer(&mut self.inbox, &self.note, begun)?;
-        }
-        self.handle_link(&link.report, ends);
+        let link = self.finish_link(link, ahead.then_some(begun), ends)?;
         if self.request.options.allow_growing && self.request.options.verify != Verify::Source && self.session == 0 {
             self.events.tell(Event::Note(GROWING.to_owned()));
         }
@@ -151,11 +147,22 @@ impl Copying<'_> {
         result
     }
 
-    /// The ends are connected.
-    fn handle_link(&mut self, link: &LinkReport, ends: &Ends) {
-        ends.use_prepared(link);
+    /// Waits until the ends are connected, and until the receiver has `begun`, if that has not been waited for. If it
+    /// refuses to, that is the reason, whatever became of the connections.
+    fn finish_link(&mut self, link: Connecting<'_>, begun: Option<u64>, ends: &mut Ends) -> Result<Link, Failure> {
+        let link = link.finish(ends, &mut self.inbox);
+        if let Some(begun) = begun {
+            let by = link.is_err().then(Instant::now);
+            match ends.destination.answer_by(by, &mut self.inbox, &self.note, begun) {
+                Err(why) if link.is_ok() || why.code != ErrorCode::Silence => return Err(why),
+                _ => {}
+            }
+        }
+        let link = link?;
+        ends.use_prepared(&link.report);
         self.attempts.handle_link();
-        self.events.tell(Event::Linked(link.clone()));
+        self.events.tell(Event::Linked(link.report.clone()));
+        Ok(link)
     }
 
     /// Tells the steps of the session's start, once both ends have told theirs, or when it is `over`.

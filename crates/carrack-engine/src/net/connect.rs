@@ -26,14 +26,20 @@ const FAR_WINDOW_BYTES: u32 = 8 << 20;
 pub fn tune(socket: &Socket) {
     if let Socket::Tcp(tcp) = socket {
         let _ = tcp.set_nodelay(true);
-        // On a long path the window would open by and by, and hold up what the network could take.
-        if least_round_trip(tcp) >= Tuning::DEFAULT.far_rtt {
-            let _ = carrack_sys::socket::open_receive_window(tcp, FAR_WINDOW_BYTES);
-        }
         // Unacknowledged data for this long means that nobody is there, whatever TCP's own patience. The side that only
         // reads has sent nothing that could be acknowledged: it asks.
         let _ = carrack_sys::socket::set_user_timeout(tcp, tuning::STREAM_SILENCE);
         let _ = carrack_sys::socket::set_keep_alive(tcp, tuning::KEEP_ALIVE);
+    }
+}
+
+/// What a data connection gets once its peer has proved to belong here: for whoever has not, the system holds no more
+/// than for anybody. On a long path the window would open by and by, and hold up what the network could take.
+pub fn open_window(socket: &Socket) {
+    if let Socket::Tcp(tcp) = socket
+        && least_round_trip(tcp) >= Tuning::DEFAULT.far_rtt
+    {
+        let _ = carrack_sys::socket::open_receive_window(tcp, FAR_WINDOW_BYTES);
     }
 }
 

@@ -15,9 +15,8 @@ pub struct FileSystem {
     pub change_times: ChangeTimes,
     /// All that it holds lies in memory: nothing can be read back past the cache.
     pub in_memory: bool,
-    /// ext2 to ext4, XFS, Btrfs or tmpfs. To one file they write in one call at a time, and who waits burns processor
-    /// time (Lustre and GPFS write in parallel). That a regular file was opened with `O_NONBLOCK` means nothing to
-    /// them.
+    /// ext2 to ext4, XFS, Btrfs or tmpfs: of this kernel alone, without a server or a program behind them. That a
+    /// regular file was opened with `O_NONBLOCK` means nothing to them, and what is set of one stays as it was set.
     pub plain: bool,
 }
 

@@ -460,7 +460,7 @@ impl Directories {
             if_it_can(found.dir.set_own_mode(mode)).map_err(fail)?;
         }
         let mtime = wanted.attributes.mtime;
-        mtime.map_or(Ok(()), |mtime| if_it_can(found.dir.set_own_times(system_time(mtime)))).map_err(fail)?;
+        mtime.map_or(Ok(true), |mtime| if_it_can(found.dir.set_own_times(system_time(mtime)))).map_err(fail)?;
         let now = found.dir.stat_self().map_err(fail)?;
         let others = &wanted.attributes.others;
         unkept.look(|| path.to_vec(), &ToKeep { mode: Some(wanted.attributes.mode), mtime, others }, &now);

@@ -402,9 +402,10 @@ fn verify_stored(stored: &File, size: u64, expected: FileDigests) -> Result<(), 
     Err(failure(ErrorCode::DigestMismatch, Side::Destination, message))
 }
 
-/// Permissions and times, set last.
-pub(super) fn finish_attributes(part: &File, mode: u32, mtime: Option<Time>) -> io::Result<()> {
+/// Permissions and times, set last; whether the system let both be set.
+pub(super) fn finish_attributes(part: &File, mode: u32, mtime: Option<Time>) -> io::Result<bool> {
     // Always: a part file is made 0600, but for what the umask takes away.
-    if_it_can(file::set_mode(part, mode))?;
-    mtime.map_or(Ok(()), |mtime| if_it_can(file::set_times(part, system_time(mtime))))
+    let has_mode = if_it_can(file::set_mode(part, mode))?;
+    let has_time = mtime.map_or(Ok(true), |mtime| if_it_can(file::set_times(part, system_time(mtime))))?;
+    Ok(has_mode && has_time)
 }

@@ -312,7 +312,7 @@ impl Tree {
             void: AtomicBool::new(false),
             cache: WriteBehind::new(&self.shared.tuning, size),
             touched,
-            turns: Turns::new(self.ground(split_name(offer.path).0).is_some_and(|ground| ground.is_plain())),
+            turns: Turns::new(self.ground(split_name(offer.path).0).is_some_and(|ground| ground.is_in_memory())),
         }
     }
 

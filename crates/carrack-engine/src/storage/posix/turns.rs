@@ -2,7 +2,8 @@
 //! its space in memory piece by piece just before the pieces are written.
 //!
 //! A file system that locks the file for each write lets the others burn processor time until their turn comes; a lock
-//! of our own lets them sleep. In tmpfs reserving takes the pages one by one, some 0.2 s per GB. At the beginning that
+//! of our own lets them sleep. Measured, that pays in memory alone: on ext4 and Btrfs it changes nothing, and XFS is
+//! slower with it. In tmpfs reserving takes the pages one by one, some 0.2 s per GB. At the beginning that
 //! would be time before the first byte is asked for. In pieces it goes on while bytes travel, and takes pages for less
 //! of the processors' time than writing to new ones does, as long as nobody else writes meanwhile.
 

@@ -107,12 +107,14 @@ impl Keeps {
 
 /// A file system that refuses to set permissions or times does not keep them, which [`UnkeptTally::look`] then finds.
 ///
+/// Says whether it was set.
+///
 /// # Errors
 /// Any error that is not such a refusal.
-pub fn if_it_can(set: io::Result<()>) -> io::Result<()> {
+pub fn if_it_can(set: io::Result<()>) -> io::Result<bool> {
     match set {
-        Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) => Ok(()),
-        other => other,
+        Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) => Ok(false),
+        other => other.map(|()| true),
     }
 }
 

@@ -53,7 +53,7 @@ impl GrowingFile {
         let failed = self.failed.take();
         let written = (|| {
             failed.map_or(Ok(()), Err)?;
-            finish_attributes(&part_file, small.attributes.mode & MODE_MASK, small.attributes.mtime)?;
+            let is_set = finish_attributes(&part_file, small.attributes.mode & MODE_MASK, small.attributes.mtime)?;
             // Asked once: which it is may change while others are being synced.
             let alone = shared.syncs_now(self.file_system.device, small.read_back);
             if alone {
@@ -62,7 +62,7 @@ impl GrowingFile {
                 synced.inspect_err(|error| shared.sync_of_file_failed(&failed(error)))?;
             }
             entry.awaits_sync = !alone && shared.durability == Durability::Group;
-            if !self.is_known(&entry) {
+            if !is_set || !self.is_known(&entry) {
                 let stat = stat_file(&part_file)?;
                 self.file_system.keeps.seen(small.attributes.mtime, &stat);
                 entry.look(stat);
