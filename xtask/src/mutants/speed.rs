@@ -67,9 +67,9 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         RECEIVING,
     ),
     mutation(
-        "turns: streams write to a file at once where the file system lets one",
+        "turns: streams write to a file in memory at once",
         "crates/carrack-engine/src/storage/posix/turns.rs",
-        ["self.one_writer.then(|| lock(&self.turn))", "(!self.one_writer).then(|| lock(&self.turn))"],
+        ["if !self.are_taken {", "if self.are_taken {"],
         "-p carrack-engine --lib storage::posix::turns",
     ),
     mutation(

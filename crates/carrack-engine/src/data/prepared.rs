@@ -18,7 +18,7 @@ use crate::net::deadlines::within;
 use crate::net::socket::Socket;
 use crate::sync::{lock, wait_timeout};
 
-/// A node hangs up on who has not said what a connection is for; so long ahead none is made that is used.
+/// A node hangs up on a connection that does not say what it is for. One that is older than this is not used.
 const FRESH: Duration = Duration::from_secs(3);
 
 /// Where data connections go, from where, and how they are secured.

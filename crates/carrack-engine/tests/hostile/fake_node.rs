@@ -310,6 +310,12 @@ pub fn push(file: &std::path::Path, node: &FakeNode, path: &str, options: CopyOp
     copy(Location::Local(file.as_os_str().as_encoded_bytes().to_vec()), node.at(path), options)
 }
 
+/// As [`push`], by a command with these knobs.
+pub fn push_tuned(file: &std::path::Path, node: &FakeNode, path: &str, options: CopyOptions, tuning: Tuning) -> Report {
+    let source = Location::Local(file.as_os_str().as_encoded_bytes().to_vec());
+    copy_with(source, node.at(path), options, Stores::default(), tuning)
+}
+
 /// Pushes a path of a store to `path` of the fake.
 pub fn push_from_store(store: Arc<dyn Store>, from: &[u8], node: &FakeNode, path: &str) -> Report {
     let stores = Stores::default().with("store", store);

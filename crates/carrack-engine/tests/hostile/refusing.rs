@@ -1,13 +1,16 @@
 //! Nodes that do not serve at first, or never.
 
+use std::time::Duration;
+
 use carrack_core::ids::BundleId;
 use carrack_core::report::{Counts, ErrorCode, Side};
-use carrack_core::request::CopyOptions;
+use carrack_core::request::{CopyOptions, LinkKind, LinkSet};
+use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::raw::*;
 use carrack_core::wire::peer::PeerMessage;
 use carrack_engine::testing::error::failure;
 
-use crate::fake_node::{Conversation, FakeNode, Play, pull, pull_with};
+use crate::fake_node::{Conversation, FakeNode, IMPATIENT, Play, pull, pull_with, push_tuned};
 use crate::sandbox::Sandbox;
 use crate::session::ended;
 use crate::watch::Watch;
@@ -58,4 +61,35 @@ fn node_that_refuses_who_asks_is_not_asked_again() {
         assert_eq!(report.faults.sessions_lost, 0);
         assert_eq!(report.error.expect("refused").code, code);
     }
+}
+
+/// The sender begins before the receiver has answered. That it refuses is the reason, and not that no data connection
+/// was made to it.
+#[test]
+fn refused_beginning_is_the_reason_also_where_no_connection_is_made() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let file = sandbox.outside().join("large");
+    std::fs::write(&file, vec![7; 3 << 20]).unwrap();
+    let node = FakeNode::start(|node| {
+        node.kind = None;
+        while let Some((request, ask)) = node.next() {
+            let refusal = || failure(ErrorCode::NodeReadOnly, Side::Destination, "for reading only");
+            let answer = match ask {
+                Ask::Begin(_) => Some(Tell::Failed(refusal().into())),
+                _ => node.honest(&ask),
+            };
+            let Some(answer) = answer else { return };
+            node.tell(request, answer);
+            if matches!(ask, Ask::Cancel(_)) {
+                return;
+            }
+        }
+    });
+    let options = CopyOptions { retries: 0, links: LinkSet::only(LinkKind::Direct), ..CopyOptions::default() };
+    let brief = Duration::from_millis(300);
+    let hasty = Tuning { link_timeout: brief, link_stagger: brief, ..IMPATIENT };
+    let report = push_tuned(&file, &node, "/there", options, hasty);
+    node.join();
+    assert_eq!(report.error.map(|error| error.code), Some(ErrorCode::NodeReadOnly));
 }

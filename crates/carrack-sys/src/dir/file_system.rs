@@ -16,7 +16,7 @@ pub struct FileSystem {
     /// All that it holds lies in memory: nothing can be read back past the cache.
     pub in_memory: bool,
     /// ext2 to ext4, XFS, Btrfs or tmpfs: of this kernel alone, without a server or a program behind them. That a
-    /// regular file was opened with `O_NONBLOCK` means nothing to them, and what is set of one stays as it was set.
+    /// regular file was opened with `O_NONBLOCK` means nothing to them, and they keep the permissions that it is given.
     pub plain: bool,
 }
 

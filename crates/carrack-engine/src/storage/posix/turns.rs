@@ -1,16 +1,17 @@
-//! Several streams write one large file: they take turns where the file system lets one write at a time, and reserve
-//! its space in memory piece by piece just before the pieces are written.
+//! Several streams write one large file in memory: they take turns, and reserve its space piece by piece just before
+//! the pieces are written.
 //!
 //! A file system that locks the file for each write lets the others burn processor time until their turn comes; a lock
 //! of our own lets them sleep. Measured, that pays in memory alone: on ext4 and Btrfs it changes nothing, and XFS is
-//! slower with it. In tmpfs reserving takes the pages one by one, some 0.2 s per GB. At the beginning that
-//! would be time before the first byte is asked for. In pieces it goes on while bytes travel, and takes pages for less
-//! of the processors' time than writing to new ones does, as long as nobody else writes meanwhile.
+//! slower with it.
+//!
+//! In tmpfs reserving takes the pages one by one, some 0.2 s per GB. At the beginning that would be time before the
+//! first byte is asked for. In pieces it goes on while bytes travel, and takes pages for less of the processors' time
+//! than writing to new ones does, as long as nobody else writes meanwhile.
 
 use std::fs::File;
 use std::io;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use carrack_sys::file;
 
@@ -21,55 +22,46 @@ const PIECE_BYTES: u64 = 16 << 20;
 
 /// Who may write to a file now, and how far it is reserved.
 pub(super) struct Turns {
-    one_writer: bool,
-    turn: Mutex<()>,
+    are_taken: bool,
     /// How much of the file is reserved by and by.
     size: u64,
-    /// Everything below is reserved, or will not be.
-    until: AtomicU64,
+    /// Everything below is reserved, or will not be. Held by who writes.
+    reserved: Mutex<u64>,
 }
 
 impl Turns {
-    /// Of a file of which nothing is to be reserved. With `one_writer` its file system lets one write at a time.
-    pub fn new(one_writer: bool) -> Self {
-        Self { one_writer, turn: Mutex::default(), size: 0, until: AtomicU64::new(0) }
+    /// Of a file of which nothing is to be reserved. Turns are taken for a file in memory.
+    pub fn new(in_memory: bool) -> Self {
+        Self { are_taken: in_memory, size: 0, reserved: Mutex::default() }
     }
 
-    /// So many bytes, of which nothing is reserved yet, are to be.
+    /// So many bytes, of which nothing is reserved yet, are to be, where turns are taken.
     pub fn reserve(&mut self, size: u64) {
         self.size = size;
     }
 
-    /// Has `write` write up to `end`, when it is its turn and space is reserved up to there.
+    /// Has `write` write up to `end`: where turns are taken, when it is its turn and space is reserved up to there.
     ///
     /// # Errors
     /// Those of `write`, and of the system: that space is missing.
     pub fn write<T>(&self, file: &File, end: u64, write: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        let turn = self.one_writer.then(|| lock(&self.turn));
-        if end.min(self.size) > self.until.load(Ordering::Acquire) {
-            let _reserving = turn.is_none().then(|| lock(&self.turn));
-            self.cover(file, end)?;
+        if !self.are_taken {
+            return write();
+        }
+        let mut reserved = lock(&self.reserved);
+        let until = end.div_ceil(PIECE_BYTES).saturating_mul(PIECE_BYTES).min(self.size);
+        if until > *reserved {
+            let is_reserved = file::preallocate_range(file, *reserved, until - *reserved)?;
+            *reserved = if is_reserved { until } else { self.size };
         }
         write()
-    }
-
-    /// Reserves what is missing up to `end`, and the rest of the last piece. Others wait for their turn.
-    fn cover(&self, file: &File, end: u64) -> io::Result<()> {
-        let from = self.until.load(Ordering::Acquire);
-        let until = end.div_ceil(PIECE_BYTES).saturating_mul(PIECE_BYTES).min(self.size);
-        if until <= from {
-            return Ok(());
-        }
-        let reserved = file::preallocate_range(file, from, until - from)?;
-        self.until.store(if reserved { until } else { self.size }, Ordering::Release);
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::MetadataExt;
-    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Duration;
 
     use super::*;
@@ -79,25 +71,23 @@ mod tests {
     fn turns_reserve_what_is_written_and_no_more_than_its_piece() {
         let directory = tempfile::tempdir().unwrap();
         let size = 3 * PIECE_BYTES + 5;
-        for one_writer in [false, true] {
-            let file = File::create(directory.path().join("part")).unwrap();
-            file.set_len(size).unwrap();
-            let mut turns = Turns::new(one_writer);
-            turns.reserve(size);
-            let reserved = |end| {
-                turns.write(&file, end, || Ok(())).unwrap();
-                (file.metadata().unwrap().blocks() * 512, file.metadata().unwrap().len())
-            };
-            let close_to = |bytes: u64, found: u64| found >= bytes && found < bytes + (1 << 20);
-            let (first, _) = reserved(1);
-            assert!(close_to(PIECE_BYTES, first), "{first}");
-            assert_eq!(reserved(PIECE_BYTES).0, first);
-            let (third, _) = reserved(2 * PIECE_BYTES + 1);
-            assert!(close_to(3 * PIECE_BYTES, third), "{third}");
-            let (all, length) = reserved(u64::MAX);
-            assert!(close_to(size, all), "{all}");
-            assert_eq!(length, size);
-        }
+        let file = File::create(directory.path().join("part")).unwrap();
+        file.set_len(size).unwrap();
+        let mut turns = Turns::new(true);
+        turns.reserve(size);
+        let reserved = |end| {
+            turns.write(&file, end, || Ok(())).unwrap();
+            (file.metadata().unwrap().blocks() * 512, file.metadata().unwrap().len())
+        };
+        let close_to = |bytes: u64, found: u64| found >= bytes && found < bytes + (1 << 20);
+        let (first, _) = reserved(1);
+        assert!(close_to(PIECE_BYTES, first), "{first}");
+        assert_eq!(reserved(PIECE_BYTES).0, first);
+        let (third, _) = reserved(2 * PIECE_BYTES + 1);
+        assert!(close_to(3 * PIECE_BYTES, third), "{third}");
+        let (all, length) = reserved(u64::MAX);
+        assert!(close_to(size, all), "{all}");
+        assert_eq!(length, size);
     }
 
     #[test]
@@ -107,18 +97,18 @@ mod tests {
         assert_eq!(file.metadata().unwrap().blocks(), 0);
     }
 
-    /// One at a time where the file system lets one write; all at once where it may let all.
+    /// One at a time in memory; elsewhere all at once, as far as the file system lets them.
     #[test]
-    fn turns_are_taken_one_after_the_other_where_the_file_system_lets_one_write() {
+    fn turns_are_taken_one_after_the_other_in_memory() {
         const WRITERS: u32 = 4;
         let file = tempfile::tempfile().unwrap();
-        for one_writer in [true, false] {
-            let turns = Turns::new(one_writer);
+        for in_memory in [true, false] {
+            let turns = Turns::new(in_memory);
             let (writing, most) = (AtomicU32::new(0), AtomicU32::new(0));
             let write = || {
                 most.fetch_max(writing.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 // Those who may write now wait for each other; nobody comes where one may.
-                let patience = std::time::Instant::now() + Duration::from_millis(if one_writer { 20 } else { 10_000 });
+                let patience = std::time::Instant::now() + Duration::from_millis(if in_memory { 20 } else { 10_000 });
                 while most.load(Ordering::SeqCst) < WRITERS && std::time::Instant::now() < patience {
                     std::thread::yield_now();
                 }
@@ -130,7 +120,7 @@ mod tests {
                     scope.spawn(|| turns.write(&file, 1, write).unwrap());
                 }
             });
-            assert_eq!(most.into_inner(), if one_writer { 1 } else { WRITERS });
+            assert_eq!(most.into_inner(), if in_memory { 1 } else { WRITERS });
         }
     }
 }

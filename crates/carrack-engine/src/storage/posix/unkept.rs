@@ -123,6 +123,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn refusal_to_set_is_no_error_and_is_told() {
+        assert!(if_it_can(Ok(())).unwrap());
+        for refused in [io::ErrorKind::PermissionDenied, io::ErrorKind::Unsupported] {
+            assert!(!if_it_can(Err(refused.into())).unwrap());
+        }
+        assert!(if_it_can(Err(io::ErrorKind::StorageFull.into())).is_err());
+    }
+
+    #[test]
     fn file_need_not_be_looked_at_where_what_was_set_is_surely_kept() {
         let file = tempfile::tempfile().unwrap();
         let mut stat = carrack_sys::dir::stat_file(&file).unwrap();
