@@ -245,6 +245,9 @@ words! {
         46 GrantRevoked "grant-revoked" "the grant has been revoked"
         47 PortInUse "port-in-use" "another program listens on the port already"
         48 ReaderGone "reader-gone" "whoever read standard output has closed it"
+        49 TooManyDeletions "too-many-deletions" "more would be deleted than may be"
+        50 DeletionUnsure "deletion-unsure" "something failed, so that what the source has is not known for sure"
+        51 EmptySource "empty-source" "the source has nothing, and everything would be deleted"
     }
 }
 

@@ -185,8 +185,14 @@ pub const ITEM_ATTEMPTS: u32 = 3;
 pub const SELECTED_PATHS: usize = 4 << 20;
 /// See [`SELECTED_PATHS`].
 pub const SELECTED_BYTES: usize = 256 << 20;
-/// Bundles asked about and not yet answered for.
+/// Questions about items that may be there, asked and not yet answered.
 pub const QUERIES: usize = 32;
+/// Items of one question.
+pub const ASKED_ITEMS: u32 = 4096;
+/// Rules of what is left out, and the bytes of all of them, or of one file that has some.
+pub const FILTER_RULES: usize = 10_000;
+/// See [`FILTER_RULES`].
+pub const FILTER_BYTES: usize = 1 << 20;
 /// Payload of one record of a marker, in bytes: digests of [`HELD_BLOCKS`], or a path.
 pub const MARKER_RECORD_BYTES: usize = 1 << 20;
 /// Sessions that one marker tells of.

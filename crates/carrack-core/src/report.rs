@@ -9,6 +9,7 @@ use crate::attributes::{AttributeKind, Time};
 pub use crate::digest::FileDigests;
 pub use crate::failure::{At, ErrorCode, Failure, Reason, Side};
 use crate::groups::counters;
+use crate::judgment::Judgment;
 use crate::limits;
 use crate::pace::limit::Limit;
 use crate::pace::streams::Change;
@@ -235,6 +236,8 @@ pub struct ItemReport {
     pub size: u64,
     /// Digests of the whole file, as the receiver computed them.
     pub digests: FileDigests,
+    /// How it compared with what the destination had, where that was asked.
+    pub judgment: Option<Judgment>,
     /// What became of it.
     pub outcome: Outcome,
 }
@@ -244,6 +247,14 @@ pub struct ItemReport {
 pub enum Outcome {
     /// Whole, verified as asked, under its name.
     Published,
+    /// The same was there already.
+    Same,
+    /// It would be copied: nothing is, in a dry run.
+    Planned,
+    /// Only the destination had it, and it is gone.
+    Deleted,
+    /// Only the destination has it, and it would be deleted.
+    ToDelete,
     /// Left alone because of `--no-clobber`, `--existing` or `--update`.
     Kept,
     /// Not there. The old file, if any, is untouched.
@@ -376,6 +387,10 @@ counters! {
         files_resumed,
         /// Bytes that an earlier attempt had brought, of whole and of unfinished files: they were not sent again.
         bytes_resumed,
+        /// Files and links that the destination had already, as far as was compared: they were not sent.
+        files_same,
+        /// Bytes of them.
+        bytes_same,
     }
 }
 
@@ -404,6 +419,18 @@ counters! {
         /// With `--verify disk`, files that storage was not read for: it is memory, or lies where nothing can be read
         /// back past the cache.
         files_not_read_back,
+        /// Files, links and directories that only the destination had, and that were deleted.
+        items_deleted,
+        /// Bytes of the files among them.
+        bytes_deleted,
+        /// Those that only the destination has, and that stay: nothing was to be deleted, or might be.
+        items_only_there,
+        /// Bytes of the files among them.
+        bytes_only_there,
+        /// Files that were sent although one of the same size and modification time stood at their names.
+        files_replaced_same,
+        /// Items that were the same and were given permissions and times of their sources.
+        attributes_set,
     }
 }
 
@@ -462,6 +489,8 @@ pub struct Report {
     pub at_destination: DestinationCounts,
     /// Unfinished files of an earlier copy that were not part of this one, and stay.
     pub unfinished: Unfinished,
+    /// Why something that only the destination has was not deleted.
+    pub undeleted: Option<Failure>,
     /// The directory whose marker tells of them, as the destination knows it.
     pub unfinished_in: Vec<u8>,
     /// What was to become of names that exist at the destination, as asked: why items were [kept](Counts::files_kept).

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::agents::AgentProgram;
 use crate::credential::Credential;
 use crate::expected::ExpectedDigests;
+use crate::filter::Filters;
 use crate::limits;
 use crate::location::{Location, NodeAddress};
 use crate::tuning;
@@ -35,6 +36,10 @@ pub struct CopyOptions {
     pub dry_run: bool,
     /// What happens to a name that exists already, or does not.
     pub existing: Existing,
+    /// What makes two files the same.
+    pub compare: Compare,
+    /// Modification times that differ by no more are one time.
+    pub modify_window: Duration,
     /// How a file is proved before its name appears.
     pub verify: Verify,
     /// Which digests are computed while the bytes move.
@@ -79,6 +84,10 @@ pub struct CopyOptions {
     /// Of what the sources name, only these and what is below them: paths relative to the destination,
     /// as the report names them.
     pub only: Option<Vec<Vec<u8>>>,
+    /// What is left out, and what is not deleted.
+    pub filters: Filters,
+    /// What the destination has and the source has not is deleted.
+    pub delete: Option<DeleteOrder>,
     /// Digests that files must have, by paths relative to the destination: one that has another gets no name there.
     pub expected: ExpectedDigests,
 }
@@ -88,6 +97,8 @@ impl Default for CopyOptions {
         Self {
             dry_run: false,
             existing: Existing::Replace,
+            compare: Compare::Nothing,
+            modify_window: Duration::ZERO,
             verify: Verify::Wire,
             digest: Digests::BLAKE3,
             encrypt: Encrypt::Tls,
@@ -108,8 +119,31 @@ impl Default for CopyOptions {
             resume: true,
             marker_key: None,
             only: None,
+            filters: Filters::default(),
+            delete: None,
             expected: ExpectedDigests::default(),
         }
+    }
+}
+
+/// How what only the destination has is deleted, after everything has been copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOrder {
+    /// Where more would be deleted, nothing is.
+    pub most: Option<u64>,
+    /// Where more would be deleted, so many are: rsync's way.
+    pub partial: bool,
+    /// A source without anything in it empties the destination.
+    pub allow_empty: bool,
+    /// What failed keeps from being deleted only what is in directories that could not be listed.
+    pub ignore_errors: bool,
+}
+
+impl CopyOptions {
+    /// Whether a dry run compares both sides, and does not only count what the sources have.
+    pub fn plans(&self) -> bool {
+        let compares = self.compare != Compare::Nothing || self.existing != Existing::Replace;
+        self.dry_run && (compares || self.delete.is_some() || !self.filters.is_empty())
     }
 }
 
@@ -154,7 +188,19 @@ words! {
         0 Replace "replace" "replace it, once the new file is whole"
         1 Keep "keep" "leave it as it is"
         2 Only "only" "write only over names that exist"
-        3 Older "older" "replace it if the source's modification time is later"
+        3 Older "older" "replace it unless its modification time is later"
+    }
+}
+
+words! {
+    /// What makes two files the same, so that nothing is sent.
+    #[derive(Default)]
+    pub enum Compare {
+        #[default]
+        0 Nothing "none" "nothing: every file is sent"
+        1 Size "size" "one size"
+        2 SizeAndTime "size,mtime" "one size and one modification time"
+        3 Content "checksum" "one size and one content, which both sides read"
     }
 }
 

@@ -135,6 +135,7 @@ fn control_seeds() {
         version: Version::NEWEST,
         durability: Durability::Group,
         allow_growing: false,
+        ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
     };
     let source = SourceSpec { target: b"run".to_vec(), ..SourceSpec::at(b"/data/run") };
     let receive = ReceiveRole {
@@ -144,6 +145,7 @@ fn control_seeds() {
         marker: None,
         anew: false,
         partial: false,
+        delete: None,
     };
     let begin = |role| Ask::Begin(Begin { options, role });
     let dial = Dial {
@@ -177,7 +179,7 @@ fn control_seeds() {
     let kind = Some(ItemKind::Symlink);
     let entry = Entry { path: b"f".to_vec(), kind, link_target: b"g".to_vec(), ..Entry::default() };
     let (digests, outcome) = (FileDigests::default(), Outcome::Failed(failure()));
-    let item = ItemReport { path: b"f".to_vec(), kind: ItemKind::File, size: 0, digests, outcome };
+    let item = ItemReport { path: b"f".to_vec(), kind: ItemKind::File, size: 0, digests, judgment: None, outcome };
     let ended =
         Ended { counts: Counts { files: 1, ..Counts::default() }, failure: Some(failure()), ..Ended::default() };
     let tells = [

@@ -420,7 +420,7 @@ impl From<ItemReport> for SumEntry {
     fn from(item: ItemReport) -> Self {
         let result = match item.outcome {
             Outcome::Failed(failure) => Err(failure),
-            Outcome::Published | Outcome::Kept => Ok(item.digests),
+            _ => Ok(item.digests),
         };
         Self { path: item.path, size: item.size, result }
     }

@@ -88,7 +88,7 @@ pub mod sync {
 
 /// Stores: what each place promises that bytes are read from and written to.
 pub mod stores {
-    pub use crate::storage::{objects, over, properties, read, store, write};
+    pub use crate::storage::{objects, over, properties, read, store, workers, write};
 }
 
 /// Files that only their owner may read: bearer tokens, and how such a file is read and written.

@@ -26,6 +26,8 @@ pub const INTERRUPTED: u8 = 20;
 pub const PARTIAL: u8 = 23;
 /// Some items had vanished from the source; nothing else failed.
 pub const VANISHED: u8 = 24;
+/// More would have been deleted than might be: nothing was, or no more than that.
+pub const TOO_MANY_DELETIONS: u8 = 25;
 /// The digest of what arrived is not that of what was sent.
 pub const DIGEST: u8 = 26;
 /// Nothing was heard for too long, or the time given was over.
@@ -50,6 +52,7 @@ Exit codes:
   20  stopped by SIGINT; files that were copied stay
   23  some items failed, all others are there
   24  some items had vanished from the source, all others are there
+  25  more would have been deleted than --max-delete allows
   26  a digest did not match
   30  timeout: the other side was silent too long, or --deadline passed
   75  stopped by SIGTERM; files that were copied stay
@@ -102,7 +105,11 @@ pub fn of_report(report: &Report) -> u8 {
         return of_code(error.code);
     }
     let told = report.failures.iter().map(|item| &item.failure);
-    of_items(report.counts.files_failed, report.counts.files_vanished, told)
+    match (of_items(report.counts.files_failed, report.counts.files_vanished, told), &report.undeleted) {
+        (DONE | VANISHED, Some(why)) if why.reason == Some(Reason::TooManyDeletions) => TOO_MANY_DELETIONS,
+        (DONE | VANISHED, Some(_)) => PARTIAL,
+        (code, _) => code,
+    }
 }
 
 /// The exit code of a copy to a stream. It takes one file, so what became of that file is what became of the copy.

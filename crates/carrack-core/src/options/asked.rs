@@ -3,8 +3,8 @@
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-use super::{BlockSize, Definition, OptionValue, RateBound, Streams, parse_switch};
-use crate::request::{CongestionControl, CopyOptions, Digests, Durability, Encrypt, Existing, Verify};
+use super::{BlockSize, Definition, OptionValue, RateBound, Streams, WindowSeconds, parse_switch};
+use crate::request::{Compare, CongestionControl, CopyOptions, Digests, Durability, Encrypt, Existing, Verify};
 
 /// An option as it was asked for, or left out.
 trait AskedValue: Sized {
@@ -100,6 +100,8 @@ macro_rules! asked {
 
 asked! {
     existing: Option<Existing>,
+    compare: Option<Compare>,
+    modify_window: Option<WindowSeconds>,
     verify: Option<Verify>,
     encrypt: Option<Encrypt>,
     digest: Option<Digests>,
@@ -129,6 +131,10 @@ impl AskedOptions {
     pub fn apply(&self, options: &mut CopyOptions) -> Result<(), &'static str> {
         options.digest = self.digests()?;
         options.existing = self.existing.unwrap_or(options.existing);
+        // What is not newer is replaced, but not by what it is already.
+        let default = if options.existing == Existing::Older { Compare::SizeAndTime } else { options.compare };
+        options.compare = self.compare.unwrap_or(default);
+        options.modify_window = self.modify_window.map_or(options.modify_window, WindowSeconds::time);
         options.verify = self.verify.unwrap_or(options.verify);
         options.encrypt = self.encrypt.unwrap_or(options.encrypt);
         options.streams = self.streams.map_or(options.streams, Streams::fixed);

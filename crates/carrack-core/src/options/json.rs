@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use super::values::{BlockSize, OptionValue, RateBound, Streams, parse_priority};
-use crate::request::{CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
+use super::values::{BlockSize, OptionValue, RateBound, Streams, WindowSeconds, parse_priority};
+use crate::request::{Compare, CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use crate::words::quoted;
 
 macro_rules! as_text {
@@ -46,8 +46,8 @@ macro_rules! as_number {
     )+ };
 }
 
-as_text!(Existing Verify Encrypt Durability Digests CongestionControl);
-as_number!(BlockSize RateBound Streams);
+as_text!(Existing Compare Verify Encrypt Durability Digests CongestionControl);
+as_number!(BlockSize RateBound Streams WindowSeconds);
 
 /// Reads the priority of a task, where there is one.
 ///

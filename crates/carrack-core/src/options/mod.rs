@@ -10,10 +10,12 @@ pub mod json;
 mod values;
 
 pub use asked::AskedOptions;
-pub use values::{BlockSize, OptionValue, RateBound, Streams, check_label, parse_priority};
+pub use values::{
+    BlockSize, OptionValue, RateBound, Streams, WINDOW_SECONDS_MAX, WindowSeconds, check_label, parse_priority,
+};
 
 use crate::limits::{self, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, LABEL_CHARACTERS_MAX, PRIORITY_MAX};
-use crate::request::{CongestionControl, Durability, Encrypt, Existing, Verify};
+use crate::request::{Compare, CongestionControl, Durability, Encrypt, Existing, Verify};
 use crate::words::Word;
 
 /// One option of a copy or of a task.
@@ -200,7 +202,7 @@ pub const EXISTING: Definition = Definition {
             name: "update",
             letter: Some('u'),
             alias: None,
-            help: "Replace what exists only if the source is newer",
+            help: "Leave what is newer at the destination, and what is the same",
         },
     ]),
     title: "Files that exist",
@@ -208,6 +210,38 @@ pub const EXISTING: Definition = Definition {
     kind: Takes::Words(choices::<Existing>),
     default: Some(Existing::Replace.name()),
     examples: &[],
+};
+
+/// What makes two files the same.
+pub const COMPARE: Definition = Definition {
+    name: "compare",
+    group: FormGroup::What,
+    flag: Flag::Value {
+        name: "compare",
+        value_name: "BY",
+        help: "What has to be the same, so that a file is not sent [default: none; of sync: size,mtime]",
+    },
+    title: "Skip what is the same",
+    help: "What has to be the same at both sides, so that a file is not sent.",
+    kind: Takes::Words(choices::<Compare>),
+    default: Some(Compare::Nothing.name()),
+    examples: &[],
+};
+
+/// How far two modification times of one file may be apart.
+pub const MODIFY_WINDOW: Definition = Definition {
+    name: "modify_window",
+    group: FormGroup::What,
+    flag: Flag::Value {
+        name: "modify-window",
+        value_name: "SECONDS",
+        help: "Take modification times for one that differ by no more [default: 0]",
+    },
+    title: "Modification times may differ by",
+    help: "Seconds by which modification times may differ and still count as one.",
+    kind: Takes::Number { min: 0, max: WINDOW_SECONDS_MAX as u64, words: &[] },
+    default: Some("0"),
+    examples: &["2"],
 };
 
 /// How a file is proved before its name appears.
@@ -409,8 +443,21 @@ pub const FAIL_ON_QUOTA_ERRORS: Definition = Definition {
 };
 
 /// The options of a copy: flags of `copy`, and fields of the `options` of a task.
-pub const OF_A_COPY: &[Definition] =
-    &[EXISTING, VERIFY, DIGEST, STREAMS, POLITE, BLOCK_BYTES, CONGESTION, RATE_LIMIT, ENCRYPT, DURABLE, ALLOW_GROWING];
+pub const OF_A_COPY: &[Definition] = &[
+    EXISTING,
+    COMPARE,
+    MODIFY_WINDOW,
+    VERIFY,
+    DIGEST,
+    STREAMS,
+    POLITE,
+    BLOCK_BYTES,
+    CONGESTION,
+    RATE_LIMIT,
+    ENCRYPT,
+    DURABLE,
+    ALLOW_GROWING,
+];
 
 /// The options of a task beside those of a copy.
 pub const OF_A_TASK: &[Definition] = &[LABEL, PRIORITY, SKIP_SOURCE_ERRORS, FAIL_ON_QUOTA_ERRORS];
@@ -495,6 +542,7 @@ mod tests {
     fn options_default_to_what_a_copy_does_by_default() {
         let default = crate::request::CopyOptions::default();
         assert_eq!(EXISTING.default, Some(default.existing.name()));
+        assert_eq!(COMPARE.default, Some(default.compare.name()));
         assert_eq!(VERIFY.default, Some(default.verify.name()));
         assert_eq!(ENCRYPT.default, Some(default.encrypt.name()));
         assert_eq!(DURABLE.default, Some(default.durability.name()));

@@ -1,5 +1,7 @@
 //! Values of options: each with its parser from text, and the text that parses back to it.
 
+use std::time::Duration;
+
 use crate::limits;
 use crate::request::{CongestionControl, Digests};
 use crate::size::parse_size;
@@ -93,6 +95,33 @@ impl OptionValue for Streams {
 
     fn text(&self) -> String {
         self.fixed().map_or_else(|| Self::AUTO.to_owned(), |streams| streams.to_string())
+    }
+}
+
+/// The longest window, in seconds: a day, as for clocks that differ by their zone.
+pub const WINDOW_SECONDS_MAX: u32 = 86_400;
+
+/// How far two modification times of one file may be apart, in seconds; at most [`WINDOW_SECONDS_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowSeconds(u32);
+
+impl WindowSeconds {
+    /// As a time.
+    pub const fn time(self) -> Duration {
+        Duration::from_secs(self.0 as u64)
+    }
+}
+
+impl OptionValue for WindowSeconds {
+    fn parse(text: &str) -> Result<Self, String> {
+        let seconds = decimal(text).and_then(|seconds| u32::try_from(seconds).ok());
+        let seconds = seconds.filter(|seconds| *seconds <= WINDOW_SECONDS_MAX);
+        let refused = || format!("{} is no number of seconds: use 0 to {WINDOW_SECONDS_MAX}", quoted(text));
+        seconds.map(Self).ok_or_else(refused)
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
     }
 }
 

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod attributes;
+mod comparing;
 mod directories;
 mod earlier_receiver;
 mod earlier_sender;
@@ -19,10 +20,13 @@ use crate::attributes::{Attributes, OtherAttributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::ids::{BundleId, ItemId};
+use crate::judgment::Judgment;
 use crate::report::ItemKind;
 use crate::request::{Digests, MainDigest};
 use crate::wire::ProtocolError;
-use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, PeerMessage, QueryItem};
+use crate::wire::peer::{
+    Answer, AskedIndex, AskedItem, DirectoryAttributes, ItemResult, PeerMessage, QueryItem, Question,
+};
 
 const BLOCK: u32 = 1024;
 
@@ -75,7 +79,7 @@ fn question(index: u32) -> QueryItem {
 fn any_message(rng: &mut Rng) -> PeerMessage {
     let item = rng.below(12);
     let offset = rng.below(6) * u64::from(BLOCK) + u64::from(rng.chance(100));
-    match rng.below(16) {
+    match rng.below(20) {
         0 => super::orders::offer(ItemId(rng.below(400)), (!rng.chance(300)).then(|| rng.below(8000))),
         1 => {
             let answer = match rng.below(4) {
@@ -129,9 +133,36 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
             let items = (0..rng.below(3)).map(|_| (rng.below(4) as u32, digests(rng))).collect();
             PeerMessage::Known { bundle: BundleId(item), items }
         }
+        16.. => any_comparison(rng, BundleId(item)),
         _ => PeerMessage::Landed {
             blocks: vec![(ItemId(u64::MAX - item), u64::MAX - offset)],
             bundles: vec![BundleId(u64::MAX)],
         },
+    }
+}
+
+/// Of what compares both sides.
+fn any_comparison(rng: &mut Rng, number: BundleId) -> PeerMessage {
+    match rng.below(4) {
+        0 => {
+            let mtime = Some(Time::default());
+            let of =
+                |index| AskedItem { path: question(index).path, kind: ItemKind::File, size: 5, mtime, mode: 0o600 };
+            let items = (0..rng.below(3) as u32).map(of).collect();
+            PeerMessage::Compare { number, question: Question { items, ..Question::default() } }
+        }
+        1 => {
+            let judgments = (0..rng.below(3)).filter_map(|_| Judgment::from_number(rng.below(6) as u8)).collect();
+            PeerMessage::Compared { number, judgments }
+        }
+        2 => {
+            let asked = AskedIndex { number, index: rng.below(3) as u32 };
+            PeerMessage::Content { asked, digest: (!rng.chance(300)).then_some([7; 32]) }
+        }
+        3 if rng.chance(100) => PeerMessage::Delete { failed: rng.below(2) },
+        _ => {
+            let asked = AskedIndex { number, index: rng.below(3) as u32 };
+            PeerMessage::ContentCompared { asked, same: rng.chance(500) }
+        }
     }
 }

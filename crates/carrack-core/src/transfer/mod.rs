@@ -18,6 +18,13 @@
 //! (*abandon*), the receiver ends, so that both always agree on what became of an item: every offer gets one last word,
 //! a refusal, a *keep* or a *done*.
 //!
+//! # What the destination has
+//!
+//! Where that was asked for, the receiver is told size and time of each file before anything of it is sent (*compare*),
+//! and answers for each what becomes of it (*compared*). What is the same has ended. What is not goes on as if it had
+//! been found only then. Where the receiver is to delete what only it has, it is also told all other names, and after
+//! each directory whether these were all. When every item has ended it may *delete*, by what the command has ordered.
+//!
 //! # What an earlier attempt left
 //!
 //! What has landed is brought to stable storage now and then and written down in the **marker** (*checkpoint*). The
@@ -48,6 +55,7 @@ mod simulation;
 use crate::attributes::{Attributes, Time};
 pub use crate::fingerprint::Fingerprint;
 use crate::ids::{BundleId, ItemId};
+use crate::judgment::Judgment;
 use crate::report::ItemKind;
 
 /// Blocks of one file that may be under way, beyond those that have landed: what each side's ledger of a file, and the
@@ -75,6 +83,8 @@ pub struct ScannedItem {
     pub file: Option<(u64, u64)>,
     /// What a later session knows it by; `None` where nothing tells that it is still the same.
     pub fingerprint: Option<Fingerprint>,
+    /// How it compares with what the destination has, once that is known.
+    pub judgment: Option<Judgment>,
 }
 
 /// Identifies a unit of sending and acknowledging.

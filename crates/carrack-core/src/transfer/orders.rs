@@ -35,6 +35,7 @@ pub(super) fn options(block_bytes: u32) -> TransferOptions {
         version: Version::NEWEST,
         durability: Durability::Group,
         allow_growing: false,
+        ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
     }
 }
 

@@ -16,6 +16,7 @@
 mod answers;
 mod blocks;
 mod checkpoints;
+mod comparing;
 mod incoming;
 mod machine;
 mod resume;
@@ -34,7 +35,7 @@ use crate::report::ItemKind;
 use crate::request::Verify;
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
-use crate::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
+use crate::wire::peer::{Answer, AskedIndex, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem, Question};
 use crate::wire::{ProtocolError, failure_bytes};
 
 /// What has to be done outside.
@@ -79,6 +80,27 @@ pub enum ReceiverAction {
         bundle: BundleId,
         /// Its files and links.
         items: Vec<QueryItem>,
+    },
+    /// See what of this is there, and say so by [`Receiver::handle_compared`]; keep in mind the names that are told.
+    Compare {
+        /// Number of the question.
+        number: BundleId,
+        /// What the sender has.
+        question: Question,
+    },
+    /// See whether what stands there holds this, and say so by [`Receiver::handle_content_compared`]. It is one of the
+    /// files of which [`Receiver::handle_compared`] was told [`Judgment::Undecided`](crate::judgment::Judgment).
+    CompareContent {
+        /// Which file.
+        asked: AskedIndex,
+        /// The BLAKE3 of the source; `None` where it cannot be read, and nothing is the same.
+        digest: Option<[u8; 32]>,
+    },
+    /// Everything has its name: delete what only the destination has, as the command has ordered, before directories
+    /// get their times.
+    Delete {
+        /// Items that failed, as the sender knows.
+        failed: u64,
     },
 }
 
@@ -163,6 +185,12 @@ pub struct Receiver {
     files_published: u64,
     /// Questions being looked into: kind of each item by its index.
     looks: BTreeMap<BundleId, BTreeMap<u32, ItemKind>>,
+    /// Questions being compared: how many files each is about.
+    comparisons: BTreeMap<BundleId, usize>,
+    /// Files whose content is being compared; and those whose content the sender has told.
+    contents: BTreeSet<AskedIndex>,
+    contents_told: BTreeSet<AskedIndex>,
+    delete_told: bool,
     /// Of the actions, those that tell of held blocks.
     held_waiting: usize,
     checkpoints: bool,
@@ -217,6 +245,10 @@ impl Receiver {
             bytes_landed: 0,
             files_published: 0,
             looks: BTreeMap::new(),
+            comparisons: BTreeMap::new(),
+            contents: BTreeSet::new(),
+            contents_told: BTreeSet::new(),
+            delete_told: false,
             held_waiting: 0,
             checkpoints: config.checkpoints,
             now: None,
@@ -242,7 +274,8 @@ impl Receiver {
 
     fn handle_finish(&mut self) -> Result<(), ProtocolError> {
         let offers = !self.items.is_empty() || !self.waiting.is_empty();
-        if offers || self.bundles_to_commit > 0 || !self.looks.is_empty() {
+        let questions = !self.looks.is_empty() || self.is_comparing();
+        if offers || self.bundles_to_commit > 0 || questions {
             return Err(ProtocolError::violation("the sender finished before every item had ended"));
         }
         self.phase = ReceiverPhase::Draining;

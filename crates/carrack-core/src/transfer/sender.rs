@@ -14,6 +14,7 @@
 
 mod again;
 mod bundles;
+mod comparing;
 mod ends;
 mod machine;
 mod messages;
@@ -29,6 +30,7 @@ use std::time::Instant;
 use self::again::Renewals;
 pub use self::bundles::Bundle;
 use self::bundles::Bundles;
+use self::comparing::Comparing;
 use self::offered::Offered;
 use self::streams::Streams;
 use super::directories::DirectoryLog;
@@ -40,7 +42,7 @@ use crate::ids::{BundleId, ItemId, StreamId};
 use crate::report::{Counts, Faults, ItemKind, ItemReport, Outcome, Progress};
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
-use crate::wire::peer::{DirectoryAttributes, Offer, PeerMessage};
+use crate::wire::peer::{AskedIndex, DirectoryAttributes, Offer, PeerMessage};
 use crate::{limits, path};
 
 /// Work for a stream.
@@ -105,6 +107,14 @@ pub enum SenderAction {
     CloseSource(ItemId),
     /// Cut this stream off: it is too slow, and what it carries goes elsewhere.
     AbortStream(StreamId),
+    /// Read all of this file, of which the destination has one of the same size, and say its BLAKE3 by
+    /// [`Sender::handle_content_read`].
+    ReadContent {
+        /// Which file.
+        asked: AskedIndex,
+        /// As it was found.
+        scanned: ScannedItem,
+    },
     /// An item has ended.
     Report(Box<ItemReport>),
     /// Look at a source again that changed while it was read, and say what it is now by [`Sender::handle_rescanned`].
@@ -135,6 +145,7 @@ pub struct Sender {
     config: SenderConfig,
     expected: ExpectedDigests,
     next_number: u64,
+    comparing: Comparing,
     bundles: Bundles,
     /// To be offered, and how often each has been before.
     offers_waiting: VecDeque<(ScannedItem, u32)>,
@@ -162,6 +173,8 @@ pub struct Sender {
     /// The receiver has been told that what is open is all, if all of that is published; and none has ended otherwise
     /// since.
     finish_told: bool,
+    /// The receiver has been told to delete what only it has.
+    delete_told: bool,
     phase: SenderPhase,
     progress: Progress,
     totals: SenderTotals,
@@ -194,6 +207,7 @@ impl Sender {
     /// A sender with nothing to send yet.
     pub fn new(config: SenderConfig) -> Self {
         Self {
+            comparing: Comparing::default(),
             bundles: Bundles::default(),
             streams: Streams::new(&config.tuning, &config.options),
             config,
@@ -213,6 +227,7 @@ impl Sender {
             confirms: VecDeque::new(),
             ended_otherwise: 0,
             finish_told: false,
+            delete_told: false,
             phase: SenderPhase::Scanning,
             progress: Progress::default(),
             totals: SenderTotals::default(),
@@ -241,8 +256,12 @@ impl Sender {
 
     /// Where an item goes, relative to the destination.
     pub fn target(&self, item: &ScannedItem) -> Vec<u8> {
-        let top = self.config.targets.get(item.root as usize).map_or(&b""[..], Vec::as_slice);
-        if item.path.is_empty() { top.to_vec() } else { path::join(top, &item.path) }
+        self.place(item.root, &item.path)
+    }
+
+    fn place(&self, root: u32, path: &[u8]) -> Vec<u8> {
+        let top = self.config.targets.get(root as usize).map_or(&b""[..], Vec::as_slice);
+        if path.is_empty() { top.to_vec() } else { path::join(top, path) }
     }
 
     /// Digests without which offered files get no name. Those of bundles are for whoever reads them to check.
@@ -259,6 +278,7 @@ impl Sender {
     /// Whoever reads that may be slow.
     pub fn wants_items(&self) -> bool {
         self.bundles.queued() < limits::QUEUED_BUNDLES
+            && self.comparing.has_room()
             && self.offers_waiting.len() < limits::OFFERED_ITEMS
             && self.report_bytes < limits::REPORT_BYTES_WAITING
     }
@@ -278,6 +298,10 @@ impl Sender {
         if self.has_ended() {
             return;
         }
+        let is_compared = self.is_compared(&item);
+        if !is_compared {
+            self.tell_name(now, &item);
+        }
         match item.kind {
             ItemKind::Special => {
                 self.totals.counts.specials_skipped += 1;
@@ -293,6 +317,9 @@ impl Sender {
                     self.contents.get_or_insert(DirectoryAttributes { path: target, attributes: item.attributes });
                     return;
                 }
+                if self.config.options.plan_only {
+                    return self.end_item(&item, 0, FileDigests::default(), Outcome::Planned);
+                }
                 self.directories.push(&target, &item.attributes);
             }
             ItemKind::File | ItemKind::Symlink => {
@@ -300,6 +327,18 @@ impl Sender {
                 self.progress.bytes_found += item.size.unwrap_or(0);
             }
         }
+        match is_compared {
+            true => self.compare_later(now, item),
+            false if self.config.options.plan_only => {
+                let size = item.size.unwrap_or(0);
+                self.end_item(&item, size, FileDigests::default(), Outcome::Planned);
+            }
+            false => self.admit(now, item),
+        }
+    }
+
+    /// An item is to be sent.
+    fn admit(&mut self, now: Instant, item: ScannedItem) {
         if !self.is_bundled(&item) {
             self.offers_waiting.push_back((item, 0));
             self.make_offers();
@@ -309,8 +348,9 @@ impl Sender {
     }
 
     /// Something could not be scanned. `item` bears its root and path.
-    pub fn handle_scan_failure(&mut self, _now: Instant, item: &ScannedItem, failure: Failure) {
+    pub fn handle_scan_failure(&mut self, now: Instant, item: &ScannedItem, failure: Failure) {
         if !self.has_ended() {
+            self.tell_name(now, item);
             if item.kind == ItemKind::Directory {
                 self.directories_unlisted.insert(self.target(item));
             }
@@ -329,6 +369,7 @@ impl Sender {
     /// The scan has ended.
     pub fn handle_scan_complete(&mut self, _now: Instant) {
         self.progress.scan_complete = true;
+        self.close_question();
         self.close_filling();
         if self.phase == SenderPhase::Scanning {
             self.phase = SenderPhase::Draining;
@@ -341,7 +382,8 @@ impl Sender {
         if items.is_empty() {
             return;
         }
-        if self.config.known {
+        // What has been compared is known not to be there.
+        if self.config.known && self.config.options.rules().is_none() {
             self.bundles.ask_later(items);
             self.ask_more();
         } else {
@@ -451,7 +493,7 @@ impl Sender {
     fn tell_finish_ahead(&mut self) {
         let directories = self.directories.count() > 0 || self.contents.is_some();
         let is_whole = |item: &Offered| item.completed && item.abandoned.is_none();
-        if !self.finish_told && !directories && self.items.values().all(is_whole) {
+        if !self.finish_told && !directories && !self.config.options.tells_names && self.items.values().all(is_whole) {
             self.finish_told = true;
             let message = PeerMessage::FinishOncePublished { ended_otherwise: self.ended_otherwise };
             self.actions.push_back(SenderAction::Send(message));
@@ -463,7 +505,9 @@ impl Sender {
         if self.has_ended() {
             return;
         }
-        let rest = !self.bundles.is_empty() || !self.offers_waiting.is_empty() || !self.renewals.is_empty();
+        let comparing = !self.comparing.is_empty();
+        let rest =
+            comparing || !self.bundles.is_empty() || !self.offers_waiting.is_empty() || !self.renewals.is_empty();
         if self.phase != SenderPhase::Draining || rest {
             return;
         }
@@ -473,6 +517,13 @@ impl Sender {
         if self.finish_told {
             self.phase = SenderPhase::Finishing;
             return;
+        }
+        // Before directories get their times, which deletions would change.
+        if self.config.options.tells_names && !self.delete_told {
+            self.delete_told = true;
+            // A FIFO that is left out is no failure.
+            let failed = self.totals.counts.files_failed - self.totals.counts.specials_skipped;
+            self.actions.push_back(SenderAction::Send(PeerMessage::Delete { failed }));
         }
         loop {
             let page = self.directories.take(Self::DIRECTORY_PAGE_BYTES);

@@ -27,6 +27,7 @@ use crate::timeline::{
     QueueFill, Sample, StageTime, StartStep, StepTime, StreamSample, TcpCounts, TcpState, ThreadTime, Throttled, Work,
 };
 
+mod compared;
 mod measuring;
 
 /// Its name, its bytes.
@@ -42,6 +43,7 @@ fn messages_are_encoded_as_ever() {
     lines.extend(peer_messages());
     lines.extend(attributed_messages());
     lines.extend(entries());
+    lines.extend(compared::lines());
     let mut text = String::new();
     for (name, bytes) in lines {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -62,7 +64,7 @@ fn messages_are_encoded_as_ever() {
 #[test]
 fn golden_lines_are_there_for_every_message() {
     let golden = include_str!("golden.txt");
-    for (kind, tags) in [("ask", 2..=22), ("tell", 2..=22), ("peer", 1..=18)] {
+    for (kind, tags) in [("ask", 2..=23), ("tell", 2..=22), ("peer", 1..=23)] {
         let lines = golden.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' '));
         let found: Vec<u32> = lines.filter_map(|line| tag(line.split_once(' ')?.1)).collect();
         for tag in tags {
@@ -190,6 +192,7 @@ fn options() -> TransferOptions {
         version: Version::NEWEST,
         durability: Durability::Group,
         allow_growing: false,
+        ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
     }
 }
 
@@ -218,6 +221,7 @@ fn begins() -> Vec<Line> {
         marker: None,
         anew: false,
         partial: false,
+        delete: None,
     };
     let receive = |sink| Role::Receive(ReceiveRole { sink, ..into.clone() });
     let named = ReceiveRole { targets: vec![b"a".to_vec(), b"b/c".to_vec()], ..into.clone() };
@@ -294,7 +298,7 @@ fn no_space() -> Failure {
 }
 
 fn item(name: &[u8], kind: ItemKind, digests: FileDigests, outcome: Outcome) -> ItemReport {
-    ItemReport { path: name.to_vec(), kind, size: 1234, digests, outcome }
+    ItemReport { path: name.to_vec(), kind, size: 1234, digests, judgment: None, outcome }
 }
 
 fn entry(name: &[u8], kind: ItemKind) -> Entry {
@@ -401,7 +405,12 @@ fn ends() -> Vec<Line> {
     let kinds = BTreeMap::from([(AttributeKind(7), 23), (AttributeKind(300), 2)]);
     let attributes = UnkeptAttributes { count: 24, path: b"d/f".to_vec(), kinds };
     let attributes = Ended { unkept_attributes: Some(attributes), ..one.clone() };
-    let at_destination = DestinationCounts { parts_reread: 21, bytes_reread: 22, files_not_read_back: 23 };
+    let at_destination = DestinationCounts {
+        parts_reread: 21,
+        bytes_reread: 22,
+        files_not_read_back: 23,
+        ..DestinationCounts::default()
+    };
     let four = Ended { at_destination, ..four };
     let unsynced = Unsynced { count: 25, paths: vec![b"d/f".to_vec(), b"d/g".to_vec()] };
     let unsynced = Ended { unsynced, durable: false, failure: Some(no_space()), ..Ended::default() };

@@ -7,10 +7,12 @@ use std::io;
 use std::sync::Arc;
 
 use carrack_core::expected::ExpectedDigests;
+use carrack_core::filter::{AddedRule, Filters};
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::Existing;
-use carrack_core::wire::control::{Begin, Origin, ReceiveRole, Role, Sink, SourceSpec, Tell, TransferOptions};
+use carrack_core::selection::Selection;
+use carrack_core::wire::control::{Begin, Filter, Origin, ReceiveRole, Role, Sink, SourceSpec, Tell, TransferOptions};
 use carrack_core::wire::expected::Expected;
 use carrack_core::wire::mux::Channel;
 use carrack_sys::dir::{Kind, stat_file};
@@ -34,12 +36,23 @@ use crate::storage::store::Wanted;
 use crate::storage::synthetic::Synthetic;
 use crate::storage::write::Destination;
 use crate::transfer::receive::ReceiveRun;
-use crate::transfer::send::SendRun;
+use crate::transfer::send::{SendChoice, SendRun};
 use crate::transfer::{Measured, Running, Voice, write_options};
+
+/// What the peer tells of the next transfer before it begins.
+#[derive(Default)]
+pub(super) struct Chosen {
+    /// What is to be sent of its sources.
+    pub selection: Option<Selection>,
+    /// Digests that its files must have.
+    expected: Expecting,
+    /// What is left out, and what is not deleted.
+    filters: Filters,
+}
 
 /// Digests that files of a transfer must have, while the peer tells them.
 #[derive(Default)]
-pub(super) struct Expecting {
+struct Expecting {
     digests: BTreeMap<Vec<u8>, [u8; 32]>,
     bytes: usize,
 }
@@ -68,7 +81,7 @@ impl Agent {
     /// Adds to what the next transfer sends, and counts all of it.
     pub(super) fn select(&self, paths: Vec<Vec<u8>>) -> Result<u64, Failure> {
         let mut state = self.lock();
-        let selection = state.selection.get_or_insert_default();
+        let selection = state.chosen.selection.get_or_insert_default();
         for path in paths {
             selection.add(path);
             // The peer may say any number of paths, in as many messages as it likes: their sum is what has a bound.
@@ -85,8 +98,28 @@ impl Agent {
     /// Adds to the digests that files of the next transfer must have, and counts all of them.
     pub(super) fn expect(&self, expected: Vec<(Vec<u8>, [u8; 32])>) -> Result<u64, Failure> {
         let mut state = self.lock();
-        expected.into_iter().try_for_each(|(path, digest)| state.expected.add(path, digest))?;
-        Ok(state.expected.digests.len() as u64)
+        expected.into_iter().try_for_each(|(path, digest)| state.chosen.expected.add(path, digest))?;
+        Ok(state.chosen.expected.digests.len() as u64)
+    }
+
+    /// Adds to the rules of the next transfer, and counts these.
+    pub(super) fn filter(&self, filter: Filter) -> Result<u64, Failure> {
+        let filters = &mut self.lock().chosen.filters;
+        if filters.is_empty() {
+            *filters = Filters::new(filter.deletes_excluded);
+        }
+        let count = filter.rules.len() as u64;
+        for (form, line) in filter.rules {
+            // Files that a rule names are read where the rule was written.
+            let refused = match filters.add(form, &line) {
+                Ok(AddedRule::Taken) => continue,
+                Ok(AddedRule::Merge(..)) => "it names a file".to_owned(),
+                Err(why) => why,
+            };
+            let what = format!("the peer sent a rule that is none: {refused}");
+            return Err(failure(ErrorCode::ProtocolViolation, Side::Link, what));
+        }
+        Ok(count)
     }
 
     /// Starts a transfer. A receiving one answers how many items it knows from earlier sessions: where there are none,
@@ -121,23 +154,33 @@ impl Agent {
                 });
                 let voice = self.voice(self.measured(paths));
                 // It may be large, and only this transfer's scan looks at it.
-                let selection = self.lock().selection.take();
-                let expected = ExpectedDigests::new(std::mem::take(&mut self.lock().expected).digests);
-                Running::Send(SendRun::start(options, roots, (selection, expected), role.known, voice, tuning)?)
+                let Chosen { selection, expected, filters } = std::mem::take(&mut self.lock().chosen);
+                let chosen = SendChoice { selection, filters, expected: ExpectedDigests::new(expected.digests) };
+                Running::Send(SendRun::start(options, roots, chosen, role.known, voice, tuning)?)
             }
             Role::Receive(role) => {
                 // Before the destination is looked at: a node for reading makes no directory and no marker.
                 if !self.measures(&role) {
                     self.may_write()?;
                 }
+                if role.delete.is_some() && !options.plan_only {
+                    self.may_delete()?;
+                }
                 let mut destination = self.destination(&role, &options)?;
+                if role.delete.is_some() && !destination.properties().deletes {
+                    let what = "what only the destination has cannot be found there, and so not deleted";
+                    return Err(failure(ErrorCode::Unsupported, Side::Destination, what));
+                }
                 if let Some(grant) = &self.environment.grant {
                     destination = grant.count_destination(destination);
                 }
                 known = destination.known_count(options.digests);
                 let directory = (role.sink == Sink::Files).then(|| role.directory.clone());
                 let voice = self.voice(self.measured(directory));
-                Running::Receive(ReceiveRun::start(options, destination, Expected::new(role.targets), voice, tuning)?)
+                let filters = std::mem::take(&mut self.lock().chosen.filters);
+                let delete = role.delete.map(|order| (order, filters));
+                let expected = (Expected::new(role.targets), delete);
+                Running::Receive(ReceiveRun::start(options, destination, expected, voice, tuning)?)
             }
         };
         measurement.iter().for_each(|measurement| measurement.has_begun(running.clone()));

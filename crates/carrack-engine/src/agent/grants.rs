@@ -228,10 +228,13 @@ impl GrantInForce {
             Ask::List(_) | Ask::Sum(_) | Ask::Read(_) => self.check_right(Right::Read),
             Ask::MakeDirectory(_) | Ask::Rename(_) => self.check_right(Right::Write),
             Ask::Remove(_) => self.check_right(Right::Delete),
-            Ask::Begin(begin) => self.check_right(match begin.role {
-                Role::Send(_) => Right::Read,
-                Role::Receive(_) => Right::Write,
-            }),
+            Ask::Begin(begin) => match &begin.role {
+                Role::Send(_) => self.check_right(Right::Read),
+                Role::Receive(role) => self.check_right(Right::Write).and_then(|()| match role.delete {
+                    Some(_) => self.check_right(Right::Delete),
+                    None => Ok(()),
+                }),
+            },
             // Whoever may copy with that key may have its leftovers removed.
             Ask::Collect(Collect { marker: Some(_), .. }) => self.check_right(Right::Write),
             Ask::Collect(_) => Err(self.refuse("collect leftovers")),
@@ -247,6 +250,7 @@ impl GrantInForce {
             | Ask::Bye
             | Ask::Select(_)
             | Ask::Expect(_)
+            | Ask::Filter(_)
             | Ask::Retire(_)
             | Ask::Wake(_)
             | Ask::Clock
@@ -356,7 +360,8 @@ impl GrantInForce {
 
     /// Counted content takes the way through this process, where the kernel might have moved it alone.
     fn counts_content(&self) -> bool {
-        self.claims.ceilings.entries.is_some() || self.claims.ceilings.bytes.is_some()
+        let ceilings = &self.claims.ceilings;
+        ceilings.entries.is_some() || ceilings.bytes.is_some() || ceilings.deletions.is_some()
     }
 }
 
@@ -367,6 +372,9 @@ impl Hook for GrantInForce {
             call,
             Call::Begin | Call::WriteSmall | Call::FinishGrowing | Call::WriteLink | Call::MakeDirectory
         );
+        if call == Call::Delete {
+            return self.take(Ceiling::Deletions, 1).map_or_else(Act::Fail, |()| Act::Go);
+        }
         // What is told or taken back needs no grant.
         if !makes_entry && bytes == 0 {
             return Act::Go;

@@ -27,14 +27,13 @@ use carrack_core::grant::{Ceiling, Right};
 use carrack_core::ids::StreamId;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
-use carrack_core::selection::Selection;
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::ProtocolError;
 use carrack_core::wire::control::{Ask, ReadFile, Tell};
 use carrack_core::wire::mux::Channel;
 use carrack_sys::threads;
 
-use self::begin::Expecting;
+use self::begin::Chosen;
 use self::bounded::BoundedTest;
 use self::grants::GrantInForce;
 use self::session::SessionTally;
@@ -137,10 +136,8 @@ struct AgentState {
     session: Option<[u8; 16]>,
     /// Where frames of tunnelled streams go.
     tunnels: HashMap<u16, UnixStream>,
-    /// What is to be sent of the next transfer's sources.
-    selection: Option<Selection>,
-    /// Digests that files of the next transfer must have.
-    expected: Expecting,
+    /// What is to be sent of the next transfer's sources, and what it must be.
+    chosen: Chosen,
     /// Dials under way.
     dials: usize,
     /// Connections that may be taken instead of dialling.
@@ -465,7 +462,7 @@ impl Agent {
                 Ok(done(0))
             }
             Ask::List(list) => {
-                let selection = self.lock().selection.clone();
+                let selection = self.lock().chosen.selection.clone();
                 verbs::list(place, &list, selection.as_ref(), &mut |page| self.page(request, Tell::Page(page)))
                     .map(done)
             }
@@ -493,6 +490,7 @@ impl Agent {
             }
             Ask::Select(paths) => self.select(paths).map(done),
             Ask::Expect(expected) => self.expect(expected).map(done),
+            Ask::Filter(filter) => self.filter(filter).map(done),
             Ask::Collect(collect) => {
                 let collected = self
                     .may_change("collect leftovers", &collect.path)

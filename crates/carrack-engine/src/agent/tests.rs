@@ -168,6 +168,7 @@ fn measure() -> Ask {
         version: Version::NEWEST,
         durability: Durability::Group,
         allow_growing: false,
+        ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
     };
     let source = SourceSpec { origin: Origin::Zeros(1 << 40), target: b"t".to_vec() };
     Ask::Begin(Begin { options, role: Role::Send(SendRole { sources: vec![source], known: false }) })

@@ -32,7 +32,7 @@ use crate::storage::collect::{Collected, Rules};
 use crate::storage::identity::place_key;
 use crate::storage::overlap::Overlaps;
 use crate::storage::place::Place;
-use crate::storage::posix::store::kind_of;
+use crate::storage::posix::kinds::kind_of;
 use crate::storage::read::{OpenOptions, Source, Walk};
 use crate::storage::refusal::why_refused;
 use crate::storage::source::{PosixSource, RootKind};
@@ -502,7 +502,7 @@ fn summed(path: Vec<u8>, result: Result<(u64, FileDigests), Failure>) -> ItemRep
         Ok((size, digests)) => (size, digests, Outcome::Published),
         Err(failure) => (0, FileDigests::default(), Outcome::Failed(failure)),
     };
-    ItemReport { path, kind: ItemKind::File, size, digests, outcome }
+    ItemReport { path, kind: ItemKind::File, size, digests, judgment: None, outcome }
 }
 
 /// Digests an item of a source, which must be the same at the end as at the beginning.

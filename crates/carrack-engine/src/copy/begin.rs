@@ -3,11 +3,12 @@
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::Verify;
 use carrack_core::selection::Selection;
-use carrack_core::wire::control::{Ask, Begin, ReceiveRole, Role, SendRole, Tell, TransferOptions};
+use carrack_core::wire::control::{Ask, Begin, Filter, ReceiveRole, Role, SendRole, Tell, TransferOptions};
 
 use super::Copying;
 use super::ends::Ends;
 use super::resolve::Plan;
+use crate::end::EndId;
 use crate::error::failure;
 
 /// Bytes of paths in one message, roughly.
@@ -47,6 +48,23 @@ impl Copying<'_> {
         let Some(selection) = selection else { return Ok(()) };
         let paths = selection.paths().map(|path| (path.len() + 8, path.to_vec()));
         self.tell_source(ends, paths, Ask::Select)
+    }
+
+    /// Tells an end what is left out, and what is not deleted.
+    fn filter(&mut self, end: EndId, ends: &mut Ends) -> Result<(), Failure> {
+        let filters = &self.request.options.filters;
+        let deletes_excluded = filters.deletes_excluded();
+        let mut rules = filters.lines().map(|(form, line)| (form, line.to_vec())).peekable();
+        while rules.peek().is_some() {
+            let (mut room, mut page) = (TOLD_BYTES, Vec::new());
+            while let Some(rule) = rules.next_if(|_| room > 0) {
+                room = room.saturating_sub(rule.1.len() + 8);
+                page.push(rule);
+            }
+            let filter = Filter { rules: page, deletes_excluded };
+            ends.get(end).request(&mut self.inbox, &self.note, Ask::Filter(filter))?;
+        }
+        Ok(())
     }
 
     /// Tells the source end which digests files must have.
@@ -100,8 +118,12 @@ impl Copying<'_> {
             marker: plan.marker,
             // A later session of this run goes on from where this run stood.
             anew: !options.resume && self.session == 0,
-            partial: options.only.is_some(),
+            partial: options.only.is_some() || !options.filters.is_empty(),
+            delete: options.delete,
         };
+        if options.delete.is_some() {
+            self.filter(EndId::Destination, ends)?;
+        }
         ends.destination.ask(Ask::Begin(Begin { options: options_told, role: Role::Receive(receive) }))
     }
 
@@ -115,6 +137,7 @@ impl Copying<'_> {
         ends: &mut Ends,
     ) -> Result<(), Failure> {
         self.select(selection, ends)?;
+        self.filter(EndId::Source, ends)?;
         self.expect(ends)?;
         // From here on bytes may be taken, and written, that there are only once.
         self.used_up = plan.single_use();

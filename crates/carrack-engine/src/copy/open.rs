@@ -124,7 +124,7 @@ impl Copying<'_> {
             resolve::ask_early(self.request, ends)?;
         }
         self.key = connect::session_key(self.request.options.encrypt)?;
-        if self.request.options.dry_run {
+        if self.request.options.dry_run && !self.request.options.plans() {
             return Ok(());
         }
         connect::ask_early(self.request, &self.key, ends)?;

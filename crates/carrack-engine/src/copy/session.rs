@@ -94,7 +94,7 @@ impl Copying<'_> {
         self.measured.step(Side::Command, StartStep::Resolve, Instant::now());
         self.expected = Expected::new(plan.targets());
         let selection = self.selection(&plan)?;
-        if self.request.options.dry_run {
+        if self.request.options.dry_run && !self.request.options.plans() {
             self.select_overlapping(&plan, selection.as_ref(), ends)?;
             return self.count(&plan, selection, &mut ends.source);
         }

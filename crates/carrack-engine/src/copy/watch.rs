@@ -167,6 +167,11 @@ impl Copying<'_> {
                 items.iter().try_for_each(|item| self.check_item(item)).map_err(refused)?;
                 items.into_iter().for_each(|item| self.handle_item(item));
             }
+            Tell::Items(items) if items.iter().all(|item| is_deletion(&item.outcome)) => {
+                let refused = |error| ends.destination.misbehaved(&error);
+                items.iter().try_for_each(|item| self.check_item(item)).map_err(refused)?;
+                items.into_iter().for_each(|item| self.handle_item(item));
+            }
             Tell::Items(_) => return Err(misbehaved(ends, end, "told of items, which only the other side does")),
             Tell::StreamLost(lost) if end == EndId::Source => {
                 let now = Instant::now();
@@ -242,7 +247,7 @@ impl Copying<'_> {
         for path in &ended.unsynced.paths {
             let outcome = Outcome::Failed(failure(ErrorCode::InputOutput, Side::Destination, why));
             let (kind, digests) = (ItemKind::File, FileDigests::default());
-            let item = ItemReport { path: path.clone(), kind, size: 0, digests, outcome };
+            let item = ItemReport { path: path.clone(), kind, size: 0, digests, judgment: None, outcome };
             self.check_item(&item)?;
             self.unsynced.push(item);
         }
@@ -281,6 +286,7 @@ impl Copying<'_> {
                 report.at_destination.files_not_read_back.max(ended.at_destination.files_not_read_back);
             let sum = report.at_destination.plus(&ended.at_destination);
             report.at_destination = DestinationCounts { files_not_read_back, ..sum };
+            report.undeleted = ended.undeleted;
             report.unfinished = ended.unfinished;
         }
         unkept_attributes(report, ended.unkept_attributes);
@@ -304,6 +310,11 @@ fn first_of(first: Option<Failure>, second: Option<Failure>, side_of_second: Sid
         (Some(first), Some(second)) if [first.side, second.side] == [side_of_second; 2] => Some(second),
         (first, second) => first.or(second),
     }
+}
+
+/// What a destination tells of items: all else the source does.
+fn is_deletion(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Deleted | Outcome::ToDelete)
 }
 
 /// They add up over the sessions of a run.

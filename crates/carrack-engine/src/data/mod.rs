@@ -1,6 +1,7 @@
 //! Data connections: made, accepted and tied to their session; streams of frames over them, and the
 //! digests of what they carry.
 
+pub mod content;
 pub mod crew;
 pub mod dial;
 pub mod hasher;

@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
     use crate::storage::posix::source::{PosixSource, RootKind};
-    use crate::storage::read::Freshness;
+    use crate::storage::read::WalkChoice;
 
     fn contents(place: &Path, name: &str) -> Root {
         let kind = RootKind::Directory(Arc::new(Dir::open_ambient(&place.join(name)).unwrap()));
@@ -165,7 +165,7 @@ mod tests {
         let overlaps = Overlaps::new(roots, selection);
         let mut refused = Vec::new();
         for (number, root) in roots.iter().enumerate() {
-            root.walk(number as u32, selection, Freshness::Cached, None, &mut |found| {
+            root.walk(number as u32, &WalkChoice { selection, ..WalkChoice::all() }, &mut |found| {
                 if let Found::Failure(item, why) = overlaps.check(found) {
                     assert_eq!(why.code, ErrorCode::AlreadyExists, "{why:?}");
                     let first = why.message().split(' ').nth(2).unwrap().to_string();
@@ -259,7 +259,7 @@ mod tests {
         let roots = [contents(place, "a"), contents(place, "b")];
         let overlaps = Overlaps::new(&roots, None);
         let mut modes = Vec::new();
-        roots[1].walk(1, None, Freshness::Cached, None, &mut |found| {
+        roots[1].walk(1, &WalkChoice::all(), &mut |found| {
             if let Found::Item(item) = overlaps.check(found) {
                 modes.push((item.path, item.attributes.mode));
             }

@@ -41,6 +41,8 @@ pub struct Properties {
     pub block_bytes: Option<BlockBytes>,
     /// A later session of the same copy finds what this one has left.
     pub resumes: bool,
+    /// What only the destination has can be found and deleted.
+    pub deletes: bool,
 }
 
 /// In which order a file's bytes may be written.
@@ -115,6 +117,7 @@ impl Properties {
         own_digests: false,
         block_bytes: None,
         resumes: true,
+        deletes: true,
     };
 
     /// Of what forgets: everything is taken, nothing is kept.
@@ -134,6 +137,7 @@ impl Properties {
         own_digests: false,
         block_bytes: None,
         resumes: false,
+        deletes: false,
     };
 }
 
@@ -161,6 +165,12 @@ pub struct WriteOptions {
     pub existing: Existing,
     /// What has reached stable storage, and when.
     pub durability: Durability,
+    /// Modification times that differ by no more, in nanoseconds, are one time.
+    pub window_ns: u64,
+    /// A link that is there already is the same.
+    pub compares: bool,
+    /// Nothing is written.
+    pub plan_only: bool,
 }
 
 #[cfg(test)]

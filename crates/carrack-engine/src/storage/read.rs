@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use carrack_core::attributes::Attributes;
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
+use carrack_core::filter::{FilterSide, Filters};
 use carrack_core::report::ItemKind;
 use carrack_core::selection::{Selected, Selection, place};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
@@ -28,19 +29,42 @@ pub struct Root {
 impl Root {
     /// Walks it as source `number`, and hands everything that is selected, and the directories above it, to `each`,
     /// until that says to stop (`false`).
-    pub fn walk(
-        &self,
-        number: u32,
-        selection: Option<&Selection>,
-        freshness: Freshness,
-        workers: Option<&MetadataWorkers>,
-        each: &mut dyn FnMut(Found) -> bool,
-    ) {
-        let walk = Walk { number, target: &self.target, selection, freshness, workers };
+    pub fn walk(&self, number: u32, chosen: &WalkChoice<'_>, each: &mut dyn FnMut(Found) -> bool) {
+        let WalkChoice { selection, filters, freshness, workers } = *chosen;
+        let walk = Walk { number, target: &self.target, selection, filters, freshness, workers };
         let covers = walk.covers(b"");
-        if covers == Selected::Wanted || (covers == Selected::Above && self.source.is_directory()) {
-            self.source.walk(&walk, each);
+        let is_wanted = covers == Selected::Wanted || (covers == Selected::Above && self.source.is_directory());
+        if !is_wanted || walk.hides(b"", self.source.is_directory()) {
+            return;
         }
+        if filters.is_none() || self.source.filters() {
+            return self.source.walk(&walk, each);
+        }
+        self.source.walk(&walk, &mut |found| match found {
+            Found::Item(item) if walk.hides(&item.path, item.kind == ItemKind::Directory) => true,
+            Found::Failure(item, _) if walk.hides(&item.path, item.kind == ItemKind::Directory) => true,
+            found => each(found),
+        });
+    }
+}
+
+/// What of sources is walked, and how.
+#[derive(Clone, Copy)]
+pub struct WalkChoice<'a> {
+    /// The only items that are wanted; everything if there is none.
+    pub selection: Option<&'a Selection>,
+    /// What is left out.
+    pub filters: Option<&'a Filters>,
+    /// How old attributes may be.
+    pub freshness: Freshness,
+    /// Who looks at files, where that is slow; without them, the thread that walks.
+    pub workers: Option<&'a MetadataWorkers>,
+}
+
+impl WalkChoice<'_> {
+    /// Everything.
+    pub fn all() -> Self {
+        Self { selection: None, filters: None, freshness: Freshness::Cached, workers: None }
     }
 }
 
@@ -52,6 +76,8 @@ pub struct Walk<'a> {
     pub target: &'a [u8],
     /// The only items that are wanted; everything if there is none.
     pub selection: Option<&'a Selection>,
+    /// What is left out.
+    pub filters: Option<&'a Filters>,
     /// How old attributes may be.
     pub freshness: Freshness,
     /// Who looks at files, where that is slow; without them, the thread that walks.
@@ -61,7 +87,7 @@ pub struct Walk<'a> {
 impl Walk<'static> {
     /// Of everything, of a source that is the only one.
     pub fn plain(number: u32) -> Self {
-        Self { number, target: b"", selection: None, freshness: Freshness::Cached, workers: None }
+        Self { number, target: b"", selection: None, filters: None, freshness: Freshness::Cached, workers: None }
     }
 }
 
@@ -72,6 +98,16 @@ impl Walk<'_> {
         let path = place(self.target, path);
         selection.found(&path);
         selection.covers(&path)
+    }
+
+    /// Whether a rule leaves a path of the source out, or a directory above it. Rules in files of the directories are
+    /// not known here.
+    pub fn hides(&self, path: &[u8], is_directory: bool) -> bool {
+        let Some(filters) = self.filters else { return false };
+        let (scope, path) = (filters.scope(FilterSide::Source), place(self.target, path));
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+        let hides_above = ends.into_iter().any(|end| !scope.takes(&path[..end], true, false));
+        hides_above || (!path.is_empty() && !scope.takes(&path, is_directory, false))
     }
 
     /// The same, of a store without directories: those above the path have been found, too.
@@ -95,6 +131,7 @@ impl Walk<'_> {
             changed: None,
             file: None,
             fingerprint: None,
+            judgment: None,
         }
     }
 }
@@ -135,6 +172,15 @@ pub enum Found {
     Failure(ScannedItem, Failure),
     /// A marker or part file of Carrack's own: left out.
     Own,
+    /// Everything in a directory has been told: its items, failures, and what is left out.
+    Listed {
+        /// Which of the sources.
+        root: u32,
+        /// Relative to the source; empty for itself.
+        path: Vec<u8>,
+        /// That is all that it has.
+        complete: bool,
+    },
 }
 
 /// What a source has under a path.
@@ -168,6 +214,11 @@ impl There {
 pub trait Source: Send + Sync {
     /// Whether it is a directory, and its items have paths; else it is one item, and its path is empty.
     fn is_directory(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Source::walk`] leaves out what rules leave out; else who walks does.
+    fn filters(&self) -> bool {
         false
     }
 
@@ -212,7 +263,7 @@ pub trait Source: Send + Sync {
             let now = match found {
                 Found::Item(item) => There::of(path, &item).map(Ok),
                 Found::Failure(item, why) if item.path == path => Some(Err(io::Error::other(why.message()))),
-                Found::Failure(..) | Found::Own => None,
+                Found::Failure(..) | Found::Own | Found::Listed { .. } => None,
             };
             match now {
                 Some(now) => there = now,

@@ -2,19 +2,23 @@
 //! [`super::store`] for the rules of all methods.
 //!
 //! The order in which a session calls: [`Destination::known_count`] and [`Destination::known`] say what need not come
-//! again. A large file: [`Destination::begin`]; its blocks by [`Part::write`], each ended by [`Part::end_block`];
-//! [`Part::checkpoint`] every now and then; [`Part::finish`], [`Part::verify`], [`Part::publish`]. Small ones, in
-//! groups: [`Destination::write_small`] or [`Destination::write_link`] of each; [`Destination::sync_group`];
-//! [`Entry::verify`] and [`Entry::publish`] of each; [`Destination::written_down`]. When all have their names:
-//! [`Destination::apply_directories`], [`Destination::sync_all`]. At the end every part that is still open gets
-//! [`Part::leave`], every entry [`Entry::remove`], and then [`Destination::finish`] says whether all is done.
+//! again; or [`Destination::standing`] says what is there to be compared. A large file: [`Destination::begin`]; its
+//! blocks by [`Part::write`], each ended by [`Part::end_block`]; [`Part::checkpoint`] every now and then;
+//! [`Part::finish`], [`Part::verify`], [`Part::publish`]. Small ones, in groups: [`Destination::write_small`] or
+//! [`Destination::write_link`] of each; [`Destination::sync_group`]; [`Entry::verify`] and [`Entry::publish`] of each;
+//! [`Destination::written_down`]. When all have their names: what only the destination has, as [`Destination::list`]
+//! says, gets a [`Destination::delete`]; then [`Destination::apply_directories`], [`Destination::sync_all`]. At the end
+//! every part that is still open gets [`Part::leave`], every entry [`Entry::remove`], and then [`Destination::finish`]
+//! says whether all is done.
 
+use std::fs::File;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::plan::compare::State;
 use carrack_core::report::{ItemKind, Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories, Unsynced};
 use carrack_core::request::Digests;
 use carrack_core::transfer::Fingerprint;
@@ -22,6 +26,7 @@ use carrack_core::tuning::SLICE_BYTES;
 use carrack_sys::bulk::Pipe;
 
 use super::properties::{Properties, WriteOptions};
+use super::workers::MetadataWorkers;
 use crate::data::hasher::BlockHasher;
 use crate::error::failure;
 
@@ -86,6 +91,17 @@ pub struct EarlierItem<'a> {
     pub others: &'a OtherAttributes,
     /// Bytes of a block, of a file that travels in blocks: its digest is made of theirs.
     pub block_bytes: Option<u32>,
+}
+
+/// What stands at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StandingItem {
+    /// What it is, its size and time.
+    pub state: State,
+    /// Permission bits.
+    pub mode: u32,
+    /// The file system that it is on, as far as that is known.
+    pub device: u64,
 }
 
 /// Attributes for a directory.
@@ -208,6 +224,8 @@ pub enum Opening {
 pub enum Stored {
     /// What is at its name is kept, as was asked for.
     Kept,
+    /// What is at its name is the same.
+    Same,
     /// Nothing is left to be done.
     Done,
     /// It waits under a hidden name.
@@ -241,6 +259,82 @@ pub trait Destination: Send + Sync {
     /// May be repeated.
     fn known(&self, _item: &EarlierItem<'_>, _options: &WriteOptions, _stop: &dyn Fn() -> bool) -> Option<FileDigests> {
         None
+    }
+
+    /// What stands at each of these paths, in their order, to be compared; `None` where nothing does. The empty path is
+    /// the destination itself. With `workers` it
+    /// may look at several at once. A store that cannot tell leaves it out: then everything is sent. May be repeated.
+    ///
+    /// # Errors
+    /// Of each path, why it cannot be told.
+    fn standing(
+        &self,
+        paths: &[&[u8]],
+        _workers: Option<&MetadataWorkers>,
+    ) -> Vec<Result<Option<StandingItem>, Failure>> {
+        paths.iter().map(|_| Ok(None)).collect()
+    }
+
+    /// The BLAKE3 of a file that stands at a path; `None` where there is none, or nobody wants to know any more. By so
+    /// many threads at most. May be repeated.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn content(
+        &self,
+        _path: &[u8],
+        _threads: usize,
+        _stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<[u8; 32]>, Failure> {
+        Ok(None)
+    }
+
+    /// Gives what stands at a path, and is the same, these permissions and this time. What the store does not keep is
+    /// told by [`Destination::unkept`]. May be repeated.
+    ///
+    /// # Errors
+    /// Why they cannot be set.
+    fn set_attributes(&self, _path: &[u8], _attributes: &Attributes) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Names in a directory, in any order, until `each` says `false`; but those of Carrack's own. Nothing where there
+    /// is no such directory. A store that leaves it out deletes nothing, as [`Properties::deletes`] says. May be
+    /// repeated.
+    ///
+    /// # Errors
+    /// When not all of them can be told.
+    fn list(&self, _directory: &[u8], _each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Whether two different names may be one in a directory.
+    fn folds_names(&self, _directory: &[u8]) -> bool {
+        false
+    }
+
+    /// Deletes a file or a link, or a directory with nothing in it. May be repeated: what is not there is deleted.
+    ///
+    /// # Errors
+    /// Why it stays.
+    fn delete(&self, _path: &[u8], _kind: ItemKind) -> Result<(), Failure> {
+        Err(failure(ErrorCode::Unsupported, Side::Destination, "the store deletes nothing"))
+    }
+
+    /// The content of a file with rules, of at most so many bytes; `None` where there is none. May be repeated.
+    ///
+    /// # Errors
+    /// When there is one that cannot be read.
+    fn read_rules(&self, _path: &[u8], _most: usize) -> Result<Option<Vec<u8>>, Failure> {
+        Ok(None)
+    }
+
+    /// A file without a name, for what is too long to keep in memory.
+    ///
+    /// # Errors
+    /// Those of the store; that it has none.
+    fn scratch(&self) -> Result<File, Failure> {
+        Err(failure(ErrorCode::Unsupported, Side::Destination, "the store has no room for a list"))
     }
 
     /// Makes the place where a file grows, or takes up what an earlier session left of it. What that left and does not
@@ -331,6 +425,11 @@ pub trait Destination: Send + Sync {
     /// they fail nothing.
     fn unkept(&self) -> UnkeptSoFar {
         UnkeptSoFar::default()
+    }
+
+    /// Files that were written although one of the same size and modification time stood at their names.
+    fn replaced_same(&self) -> u64 {
+        0
     }
 
     /// Files that have got their names, or kept them, where nothing can be read back past a cache.

@@ -21,6 +21,7 @@ use carrack_core::ids::StreamId;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::peer::PeerMessage;
+use carrack_sys::host::cpu_count;
 
 pub use self::measure::Measured;
 use crate::data::stream::Connection;
@@ -28,10 +29,16 @@ use crate::error::{describe, failure};
 use crate::panics::contain;
 use crate::storage::properties::WriteOptions;
 
+/// Threads that read files at one end, to compare their content.
+pub fn content_readers() -> usize {
+    cpu_count().clamp(1, 8)
+}
+
 /// What a store is told of a transfer's options.
 pub fn write_options(options: &TransferOptions) -> WriteOptions {
-    let TransferOptions { block_bytes, digests, verify, existing, durability, .. } = *options;
-    WriteOptions { block_bytes, digests, verify, existing, durability }
+    let TransferOptions { block_bytes, digests, verify, existing, durability, plan_only, window_ns, .. } = *options;
+    let compares = options.rules().is_some();
+    WriteOptions { block_bytes, digests, verify, existing, durability, window_ns, compares, plan_only }
 }
 
 /// Sends a message to the peer.

@@ -8,7 +8,6 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use carrack_core::expected::ExpectedDigests;
 use carrack_core::ids::StreamId;
 use carrack_core::request::{Digests, Durability, Existing, Verify};
 use carrack_core::tuning::Tuning;
@@ -95,6 +94,7 @@ pub(super) fn options() -> TransferOptions {
         version: Version::NEWEST,
         durability: Durability::None,
         allow_growing: false,
+        ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
     }
 }
 
@@ -152,12 +152,18 @@ fn run_measured(
     let receiver_voice = voice(Side::Destination, &fuses[1], &to_sender);
     let expected = Expected::new([b"item".to_vec()]);
     let receiver = Running::Receive(
-        receive::ReceiveRun::start(options(), Box::new(destination), expected, receiver_voice, Arc::clone(tuning))
-            .unwrap(),
+        receive::ReceiveRun::start(
+            options(),
+            Box::new(destination),
+            (expected, None),
+            receiver_voice,
+            Arc::clone(tuning),
+        )
+        .unwrap(),
     );
     let root = Root { source, target: b"item".to_vec(), typed: Vec::new() };
     let sender_voice = voice(Side::Source, &fuses[0], &to_receiver);
-    let (roots, all) = (vec![root], (None, ExpectedDigests::default()));
+    let (roots, all) = (vec![root], send::SendChoice::default());
     let sender =
         Running::Send(send::SendRun::start(options(), roots, all, false, sender_voice, Arc::clone(tuning)).unwrap());
     sender.started();

@@ -16,6 +16,7 @@
 mod attempts;
 mod attributes;
 mod command;
+mod comparing;
 mod confined;
 mod doors;
 mod examining;

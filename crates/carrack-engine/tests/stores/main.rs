@@ -168,6 +168,9 @@ fn options() -> WriteOptions {
         verify: Verify::Wire,
         existing: Existing::Replace,
         durability: Durability::Group,
+        window_ns: 0,
+        compares: false,
+        plan_only: false,
     }
 }
 
@@ -559,6 +562,11 @@ fn object_store_that_lies_in_any_method_of_its_own_is_found() {
         Call::WillRead,
         Call::WasRead,
         Call::BeginSmall,
+        Call::Standing,
+        Call::Content,
+        Call::SetAttributes,
+        Call::List,
+        Call::Delete,
         Call::MakeDirectory,
         Call::SyncGroup,
         Call::ApplyDirectories,

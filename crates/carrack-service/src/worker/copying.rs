@@ -234,12 +234,15 @@ impl Copying<'_, '_> {
 
     /// What became of an item, with a digest that was expected.
     fn judge(&mut self, report: ItemReport) -> (Item, Option<Failure>) {
-        let ItemReport { path, kind, size, digests, outcome } = report;
+        let ItemReport { path, kind, size, digests, outcome, judgment: _ } = report;
         // Of a file that was left as it was, what was told is the source's.
-        let digest = digests.blake3.filter(|_| outcome != Outcome::Kept);
+        let digest = digests.blake3.filter(|_| !matches!(outcome, Outcome::Kept | Outcome::Same));
         let (mut state, mut failure) = match outcome {
             Outcome::Published => (ItemState::Done, None),
-            Outcome::Kept => (ItemState::Skipped, None),
+            // What is the same by size and time has not been read: a move leaves its source.
+            Outcome::Kept | Outcome::Same | Outcome::Planned => (ItemState::Skipped, None),
+            // Nothing that the source has.
+            Outcome::Deleted | Outcome::ToDelete => (ItemState::Skipped, None),
             Outcome::Failed(failure) => (ItemState::Failed, Some(failure)),
         };
         let expected = std::str::from_utf8(&path).ok().and_then(|path| self.attempt.order.expect_digests.get(path));

@@ -18,6 +18,8 @@ pub struct FileSystem {
     /// ext2 to ext4, XFS, Btrfs or tmpfs: of this kernel alone, without a server or a program behind them. That a
     /// regular file was opened with `O_NONBLOCK` means nothing to them, and they keep the permissions that it is given.
     pub plain: bool,
+    /// ext2 to ext4: a file that has lost its last name is freed by whoever took it, and not by a thread of the kernel.
+    pub frees_at_once: bool,
 }
 
 /// What a file system makes of the time of a file's last change (`ctime`).
@@ -56,8 +58,10 @@ mod magic {
         0x4750_4653,
         0x1983_0326,
     ];
+    /// ext2 to ext4.
+    pub const EXT: u32 = 0xef53;
     /// ext2 to ext4, XFS, Btrfs, tmpfs.
-    pub const PLAIN: [u32; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
+    pub const PLAIN: [u32; 4] = [EXT, 0x5846_5342, 0x9123_683e, 0x0102_1994];
     /// overlayfs.
     pub const LAYERED: u32 = 0x794c_7630;
     /// tmpfs, ramfs, hugetlbfs.
@@ -85,10 +89,10 @@ pub fn file_system(open: impl AsFd) -> io::Result<FileSystem> {
             ChangeTimes::Unknown
         };
         let plain = magic::PLAIN.contains(&found);
-        Ok(FileSystem { id, change_times, in_memory, plain })
+        Ok(FileSystem { id, change_times, in_memory, plain, frees_at_once: found == magic::EXT })
     }
     #[cfg(not(target_os = "linux"))]
-    Ok(FileSystem { id, change_times: ChangeTimes::Unknown, in_memory: false, plain: false })
+    Ok(FileSystem { id, change_times: ChangeTimes::Unknown, in_memory: false, plain: false, frees_at_once: false })
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -110,6 +110,25 @@ impl<'a> Flags<'a> {
         given.iter().flat_map(|given| given.split(b',')).map(|given| given.read(flag)).collect()
     }
 
+    /// The values of several flags that may be given again and again, in the order in which they were typed, each with
+    /// the name of its flag; those of the environment last.
+    pub fn in_order(&self, names: &[&'static str]) -> Vec<(&'static str, Given)> {
+        let mut typed = Vec::new();
+        for name in names {
+            let places = self.matches.indices_of(name).into_iter().flatten();
+            let values = self.typed::<OsString>(name).map(|value| Given::by_flag(name, value));
+            typed.extend(places.zip(values).map(|(place, given)| (place, *name, given)));
+        }
+        typed.sort_by_key(|(place, ..)| *place);
+        let mut given: Vec<_> = typed.into_iter().map(|(_, name, given)| (name, given)).collect();
+        for name in names {
+            if given.iter().all(|(typed, _)| typed != name) {
+                given.extend(self.set(name).map(|set| (*name, set)));
+            }
+        }
+        given
+    }
+
     /// The words of an argument without dashes, as typed and in order.
     pub fn words(&self, positional: &Positional) -> impl Iterator<Item = &'a OsString> {
         self.typed::<OsString>(positional.name)

@@ -96,12 +96,6 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "-v, -e 'ssh -i KEY'",
     ),
     ours(
-        &["--exclude", "--include", "--filter", "--exclude-from", "--include-from"],
-        "rsync",
-        "a copy takes all that is below its source, or what a list names",
-        "--files-from FILE",
-    ),
-    ours(
         &["--timeout", "--contimeout"],
         "rsync",
         "connections have a limit to be made, and the copy one in all",
@@ -131,13 +125,12 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "data of two other hosts goes from one to the other by itself",
         "--link tunnel leads it through here",
     ),
-    refused(
+    ours(
         &["--delete", "--delete-after", "--delete-before", "--delete-during", "--delete-excluded", "--del"],
         "rsync",
         "a copy deletes nothing at its destination",
+        "carrack sync --delete",
     ),
-    refused(&["-c", "--checksum"], "rsync", "a copy does not compare the content of files that exist"),
-    refused(&["--size-only", "-I", "--ignore-times"], "rsync", "a copy does not skip files by size and time"),
     refused(&["-z", "--compress", "-C"], "rsync, scp", "data is not compressed"),
     refused(&["-H", "--hard-links"], "rsync", "hard links become files of their own, and the report counts them"),
     refused(&["-A", "--acls"], "rsync", "ACLs are not kept, and the report counts them"),
@@ -180,7 +173,7 @@ pub const FOREIGN_TASK_FLAGS: &[ForeignFlag] = &[
 fn table_of(arguments: &[OsString]) -> &'static [ForeignFlag] {
     let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
     match (word(1), word(2)) {
-        (Some("copy" | "cp"), _) => FOREIGN_FLAGS,
+        (Some("copy" | "cp" | "sync"), _) => FOREIGN_FLAGS,
         (Some("task"), Some("submit")) | (Some("timer"), Some("create")) => FOREIGN_TASK_FLAGS,
         _ => &[],
     }
@@ -301,17 +294,19 @@ mod tests {
     #[test]
     fn words_of_ours_are_words_that_we_have() {
         for (verb, table) in VERBS {
-            let own = flags_of(verb);
-            let known = |word: &str| match word.strip_prefix("--") {
-                Some("kind") => true,
+            let known = |own: &[Arg], word: &str| match word.strip_prefix("--") {
                 Some(long) => own.iter().any(|arg| arg.get_long() == Some(long)),
                 None => own.iter().any(|arg| arg.get_short() == word.chars().nth(1)),
             };
             for row in table {
                 let (ForeignEffect::Ours(ours) | ForeignEffect::Taken(ours)) = row.effect else { continue };
+                // Another verb may be what does it.
+                let other = ours.strip_prefix("carrack ").unwrap_or_default();
+                let other: Vec<&str> = other.split(' ').take_while(|word| !word.starts_with('-')).collect();
+                let own = flags_of(if ours.starts_with("carrack ") { &other } else { verb });
                 let words = ours.split([' ', ',', '\'']).filter(|word| word.starts_with('-'));
                 for word in words.take_while(|word| !matches!(*word, "-F" | "-J" | "-i" | "-o")) {
-                    assert!(known(word), "{ours}");
+                    assert!(known(&own, word), "{ours}");
                 }
             }
         }
@@ -320,7 +315,7 @@ mod tests {
     #[test]
     fn values_and_words_with_one_dash_are_found() {
         for (words, name) in [
-            (&["--exclude=*.o", "a", "b"][..], "--exclude"),
+            (&["--max-size=3M", "a", "b"][..], "--max-size"),
             (&["-vb", "a", "b"], "-vb"),
             (&["-avz", "a", "b"], "-z"),
             (&["-a", "--delete", "a", "b"], "--delete"),

@@ -6,6 +6,7 @@ pub mod config_file;
 pub mod duration;
 pub mod environment;
 pub mod files_from;
+pub mod filters;
 pub mod flag;
 pub mod flags;
 pub mod foreign;

@@ -58,6 +58,7 @@ use crate::{cli, exit, output};
 /// All of them, in the order of the help text.
 const VERBS: &[Verb] = &[
     Verb { name: "copy", command: copy::command, run: copy::run },
+    Verb { name: "sync", command: copy::sync_command, run: copy::sync },
     Verb { name: "ls", command: ls::command, run: ls::run },
     Verb { name: "stat", command: stat::command, run: stat::run },
     Verb { name: "mkdir", command: mkdir::command, run: mkdir::run },

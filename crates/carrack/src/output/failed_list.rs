@@ -75,7 +75,7 @@ mod tests {
         let why = Failure::new(ErrorCode::NoSpace, Side::Destination, "");
         let outcome = if failed { Outcome::Failed(why) } else { Outcome::Published };
         let (path, digests) = (path.to_vec(), FileDigests::default());
-        ItemReport { path, kind: ItemKind::File, size: 1, digests, outcome }
+        ItemReport { path, kind: ItemKind::File, size: 1, digests, judgment: None, outcome }
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn link(kind: LinkKind, address: &str, cipher: &str) -> LinkReport {
 
 fn item(path: &[u8], kind: ItemKind, outcome: Outcome) -> Event {
     let digests = FileDigests { blake3: Some([0xab; 32]), adler32: Some(0xab), crc32c: Some(1), xxh128: None };
-    Event::Item(ItemReport { path: path.to_vec(), kind, size: 12_345, digests, outcome })
+    Event::Item(ItemReport { path: path.to_vec(), kind, size: 12_345, digests, judgment: None, outcome })
 }
 
 fn events() -> Vec<Event> {
@@ -170,7 +170,12 @@ fn reports() -> Vec<(&'static str, Report)> {
         unkept_times: Some(unkept_times),
         unkept_attributes: Some(unkept_attributes),
         unkept_directories,
-        at_destination: DestinationCounts { parts_reread: 1, bytes_reread: 1024, files_not_read_back: 3 },
+        at_destination: DestinationCounts {
+            parts_reread: 1,
+            bytes_reread: 1024,
+            files_not_read_back: 3,
+            ..Default::default()
+        },
         unfinished: Unfinished { count: 2, paths: vec![b"d/big".to_vec(), b"\xff".to_vec()] },
         unfinished_in: b"/there".to_vec(),
         limit: Some(Limit { stage: Stage::Network, share: 0.93 }),

@@ -40,6 +40,11 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         // What to try stands in the text of the first; whoever replaced a source knows why; a reader that left reads
         // nothing.
         Reason::SourceReplaced | Reason::ReaderGone => return None,
+        Reason::TooManyDeletions => "look at it with -n, then raise --max-delete or leave it out",
+        Reason::DeletionUnsure => {
+            "mend what failed and run the same command again; --ignore-errors deletes all the same"
+        }
+        Reason::EmptySource => "is it mounted? --allow-empty deletes all the same",
         Reason::SourceBusy => "run the same command again when nothing writes to it",
         Reason::SourceGrew => {
             "run the same command again, or with --allow-growing to copy what it has when it is listed"

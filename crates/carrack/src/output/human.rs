@@ -4,12 +4,13 @@
 use std::fmt;
 
 use carrack_core::attributes::{AttributeKind, Time};
+use carrack_core::judgment::Judgment;
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{
-    ErrorCode, Event, Failure, ItemFailure, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report, Side,
-    StreamsFrom, Unfinished, Unkept, UnkeptAttributes,
+    ErrorCode, Event, Failure, ItemFailure, ItemKind, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report,
+    Side, StreamsFrom, Unfinished, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Existing, LinkKind, MainDigest, Verify};
 use carrack_core::words::shell_word;
@@ -68,11 +69,26 @@ fn item(report: &ItemReport, verbose: u8) -> Option<String> {
         Outcome::Failed(_) => None,
         _ if verbose == 0 => None,
         Outcome::Kept => Some(format!("kept: {path}")),
+        Outcome::Same if verbose == 1 => None,
+        Outcome::Same => Some(format!("same: {path}")),
+        Outcome::Deleted => Some(format!("deleted: {path}")),
+        Outcome::ToDelete => Some(format!("only there: {path}")),
+        // Nobody has asked whether it is there.
+        Outcome::Planned if report.kind == ItemKind::Directory => None,
+        Outcome::Planned => Some(format!("{}: {path}", compared(report))),
         Outcome::Published if verbose == 1 => Some(path.to_string()),
         Outcome::Published => {
             let digest = report.digests.blake3.map(|digest| format!("  {}", HEXLOWER.encode(&digest)));
             Some(format!("{path}  {} bytes{}", count(report.size), digest.unwrap_or_default()))
         }
+    }
+}
+
+/// Why an item would be copied.
+fn compared(report: &ItemReport) -> &'static str {
+    match report.judgment {
+        Some(Judgment::Differs(_)) => "changed",
+        _ => "new",
     }
 }
 
@@ -144,6 +160,9 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
     if report.counts.files_kept > 0 {
         lines.push(skipped(report));
     }
+    lines.extend(same(report));
+    lines.extend(replaced_same(report).filter(|_| !dry_run));
+    lines.extend(deleted(report, dry_run));
     if !dry_run {
         lines.extend(report.verify.map(|verify| verified(verify, report)));
         // The MACs are over headers and digests: only a digest that nobody can forge extends them to the content.
@@ -199,6 +218,38 @@ fn skipped(report: &Report) -> String {
         Some(Existing::Replace) | None => "left as they are",
     };
     format!("skipped: {}, {rule} (content not compared)", count(report.counts.files_kept))
+}
+
+/// What the destination had already.
+fn same(report: &Report) -> Option<String> {
+    let same = counted(report.counts.files_same, "file", "files");
+    let set = report.at_destination.attributes_set;
+    let set = if set > 0 { format!("; {} of them got other permissions or times", count(set)) } else { String::new() };
+    let size = format::size_exact(report.counts.bytes_same);
+    (report.counts.files_same > 0).then(|| format!("same: {same}, {size}, not sent{set}"))
+}
+
+/// What a sync would not have sent.
+fn replaced_same(report: &Report) -> Option<String> {
+    let sent = report.at_destination.files_replaced_same;
+    let files = counted(sent, "file", "files");
+    (sent > 0).then(|| format!("sent again: {files} of the same size and time; `carrack sync` would have skipped them"))
+}
+
+/// What only the destination had, and what of it is gone.
+fn deleted(report: &Report, dry_run: bool) -> Vec<String> {
+    let there = &report.at_destination;
+    let what = |items, bytes| format!("{}, {}", counted(items, "item", "items"), format::size_exact(bytes));
+    let mut lines = Vec::new();
+    if there.items_deleted > 0 {
+        lines.push(format!("deleted: {}", what(there.items_deleted, there.bytes_deleted)));
+    }
+    if there.items_only_there > 0 {
+        let would = if dry_run { "would delete" } else { "not deleted" };
+        lines.push(format!("{would}: {}", what(there.items_only_there, there.bytes_only_there)));
+    }
+    lines.extend(report.undeleted.as_ref().map(|why| format!("deletion: {}", failure(why))));
+    lines
 }
 
 fn moved(report: &Report, dry_run: bool) -> String {

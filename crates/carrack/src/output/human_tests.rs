@@ -316,8 +316,16 @@ fn path_is_named_once_and_never_mistaken_for_a_word() {
 #[test]
 fn events_are_lines() {
     let digests = FileDigests { blake3: Some([0x11; 32]), ..FileDigests::default() };
-    let item =
-        |outcome| Event::Item(ItemReport { path: b"a\n".to_vec(), kind: ItemKind::File, size: 1234, digests, outcome });
+    let item = |outcome| {
+        Event::Item(ItemReport {
+            path: b"a\n".to_vec(),
+            kind: ItemKind::File,
+            size: 1234,
+            digests,
+            judgment: None,
+            outcome,
+        })
+    };
     let resolved =
         Event::Resolved { sources: vec!["a\x1bx".into(), "b\\x00".into()], targets: vec!["c".into(), "d".into()] };
     let more = Change { streams: 8, before: 4, rate: 2e9, loss: 0.0, reason: Reason::TryMore };

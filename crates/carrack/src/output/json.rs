@@ -9,6 +9,7 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use carrack_core::attributes::AttributeKind;
+use carrack_core::judgment::{ItemDifference, Judgment, LeftBecause};
 use carrack_core::pace::limit::Limit;
 use carrack_core::pace::streams::Change;
 use carrack_core::report::{
@@ -147,6 +148,7 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
             "count": report.unfinished.count,
             "paths": paths(&report.unfinished.paths),
         },
+        "undeleted": report.undeleted.as_ref().map(failure),
         "durability": report.durability.map(Durability::name),
         "durable": report.durable,
         "error": report.error.as_ref().map(failure),
@@ -358,13 +360,36 @@ fn item(report: &ItemReport) -> Value {
     let (outcome, error) = match &report.outcome {
         Outcome::Published => ("published", None),
         Outcome::Kept => ("kept", None),
+        Outcome::Same => ("same", None),
+        Outcome::Planned => ("planned", None),
+        Outcome::Deleted => ("deleted", None),
+        Outcome::ToDelete => ("to-delete", None),
         Outcome::Failed(error) => ("failed", Some(failure(error))),
     };
     let mut fields = json!({ "kind": report.kind.name(), "size": report.size, "outcome": outcome });
+    if let Some(judgment) = report.judgment {
+        fields["compared"] = json!(compared(judgment));
+    }
     if let Some(error) = error {
         fields["error"] = error;
     }
     with_digests(with_path(fields, &report.path), &report.digests)
+}
+
+/// How an item compared with what the destination had.
+fn compared(judgment: Judgment) -> Vec<&'static str> {
+    match judgment {
+        Judgment::New => vec!["new"],
+        Judgment::Same => vec!["same"],
+        Judgment::Undecided => vec!["content"],
+        Judgment::Left(LeftBecause::Exists) => vec!["exists"],
+        Judgment::Left(LeftBecause::Absent) => vec!["absent"],
+        Judgment::Left(LeftBecause::Newer) => vec!["newer"],
+        Judgment::Differs(ItemDifference { kind, size, time }) => {
+            let parts = [(kind, "kind"), (size, "size"), (time, "time")];
+            parts.into_iter().filter(|part| part.0).map(|part| part.1).collect()
+        }
+    }
 }
 
 /// Seconds with microseconds: more digits would be noise.
@@ -387,7 +412,7 @@ mod tests {
 
     fn published(path: &[u8], outcome: Outcome) -> Event {
         let digests = FileDigests { blake3: Some([1; 32]), adler32: Some(0xab), ..FileDigests::default() };
-        Event::Item(ItemReport { path: path.to_vec(), kind: ItemKind::File, size: 5, digests, outcome })
+        Event::Item(ItemReport { path: path.to_vec(), kind: ItemKind::File, size: 5, digests, judgment: None, outcome })
     }
 
     #[test]

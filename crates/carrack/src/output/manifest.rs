@@ -146,7 +146,7 @@ mod tests {
 
     fn item(path: &[u8], outcome: Outcome) -> ItemReport {
         let digests = FileDigests { blake3: Some([0xab; 32]), ..FileDigests::default() };
-        ItemReport { path: path.to_vec(), kind: ItemKind::File, size: 1, digests, outcome }
+        ItemReport { path: path.to_vec(), kind: ItemKind::File, size: 1, digests, judgment: None, outcome }
     }
 
     #[test]

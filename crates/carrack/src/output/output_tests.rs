@@ -34,7 +34,7 @@ fn refused() -> Failure {
 
 fn item(path: &[u8], outcome: Outcome) -> Event {
     let digests = FileDigests { blake3: Some([0; 32]), ..FileDigests::default() };
-    Event::Item(ItemReport { path: path.to_vec(), kind: ItemKind::File, size: 1, digests, outcome })
+    Event::Item(ItemReport { path: path.to_vec(), kind: ItemKind::File, size: 1, digests, judgment: None, outcome })
 }
 
 #[test]
@@ -131,31 +131,11 @@ fn numbers_at_their_ends_are_told() {
             kind: ItemKind::Special,
             size: MAX,
             digests: FileDigests::default(),
+            judgment: None,
             outcome: Outcome::Published,
         }));
-        let faults = Faults {
-            digest_mismatches: MAX,
-            resent_after_loss: MAX,
-            stragglers: MAX,
-            streams_lost: MAX,
-            streams_altered: MAX,
-            blocks_rotten: MAX,
-            items_again: MAX,
-            sessions_lost: MAX,
-        };
-        let counts = Counts {
-            files: MAX,
-            symlinks: MAX,
-            directories: MAX,
-            bytes: MAX,
-            files_kept: MAX,
-            files_failed: MAX,
-            files_vanished: MAX - 1,
-            specials_skipped: MAX,
-            leftovers_skipped: 0,
-            files_resumed: MAX,
-            bytes_resumed: MAX,
-        };
+        let faults = Faults::from_values(vec![MAX; 64]);
+        let counts = Counts { files_vanished: MAX - 1, leftovers_skipped: 0, ..Counts::from_values(vec![MAX; 64]) };
         let report = Report {
             counts,
             elapsed: time,

@@ -9,8 +9,9 @@ use crate::support::node::Node;
 use crate::support::running::InTime;
 use crate::support::{Sandbox, same_tree, slim_program, tool, tree};
 
-const VERBS: [&str; 26] = [
+const VERBS: [&str; 27] = [
     "copy",
+    "sync",
     "gc",
     "ls",
     "stat",

@@ -36,7 +36,7 @@ pub fn open_to_all(sandbox: &Sandbox) {
 }
 
 /// Everything below a directory and what it holds, to compare before and after.
-fn content(directory: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+pub fn content(directory: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let mut all: Vec<_> = tree::walk(directory)
         .into_iter()
         .map(|path| {

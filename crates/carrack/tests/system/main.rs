@@ -58,6 +58,7 @@ mod smoke;
 mod ssh;
 mod storage;
 mod support;
+mod sync;
 mod tail;
 mod threads;
 mod timeline;

@@ -57,6 +57,7 @@ fn told(count: usize) -> Sender {
             changed: None,
             file: None,
             fingerprint: None,
+            judgment: None,
         };
         sender.handle_item(now, item);
         work(&mut sender);

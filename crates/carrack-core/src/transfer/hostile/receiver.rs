@@ -4,6 +4,7 @@
 use super::*;
 use crate::digest::from_xxh128;
 use crate::ids::{BundleId, ItemId, StreamId};
+use crate::judgment::Judgment;
 use crate::limits;
 use crate::request::Verify;
 use crate::transfer::BLOCKS_AHEAD;
@@ -419,6 +420,12 @@ fn drive(receiver: &mut Receiver, rng: &mut Rng, writing: &mut [Option<(ItemId, 
                 assert_eq!(digests.blake3, Some([7; 32]), "not what was said that it must be");
                 receiver.handle_published(start(), item, ItemResult::Published);
             }
+            ReceiverAction::Compare { number, question } => {
+                let judgments = question.items.iter().map(|_| Judgment::New).collect();
+                receiver.handle_compared(start(), number, judgments);
+            }
+            ReceiverAction::CompareContent { asked, .. } => receiver.handle_content_compared(start(), asked, false),
+            ReceiverAction::Delete { .. } => {}
             ReceiverAction::ApplyDirectories(_) => receiver.handle_directories_applied(start(), Vec::new()),
             ReceiverAction::Sync => receiver.handle_synced(start(), true),
             ReceiverAction::Checkpoint { item, .. } if rng.chance(100) => {

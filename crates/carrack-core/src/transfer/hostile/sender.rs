@@ -29,6 +29,7 @@ pub(super) fn file(name: &str, size: Option<u64>) -> ScannedItem {
         changed: None,
         file: None,
         fingerprint: None,
+        judgment: None,
     }
 }
 

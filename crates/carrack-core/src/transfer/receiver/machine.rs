@@ -51,9 +51,14 @@ impl Machine for Receiver {
             }
             PeerMessage::Confirm { item, first, count } => self.handle_confirm(item, first, count)?,
             PeerMessage::Query { bundle, items } => self.handle_query(bundle, items)?,
+            PeerMessage::Compare { number, question } => self.handle_compare(number, question)?,
+            PeerMessage::Content { asked, digest } => self.handle_content(asked, digest)?,
+            PeerMessage::Delete { failed } => self.handle_delete(failed)?,
             PeerMessage::Answer { .. }
             | PeerMessage::Held { .. }
             | PeerMessage::Known { .. }
+            | PeerMessage::Compared { .. }
+            | PeerMessage::ContentCompared { .. }
             | PeerMessage::Landed { .. }
             | PeerMessage::SendAgain { .. }
             | PeerMessage::Done { .. }

@@ -65,7 +65,7 @@ impl Sender {
             self.progress.bytes_found += sent.size.saturating_sub(item.size.unwrap_or(0));
             self.progress.bytes_done += sent.size;
         }
-        if outcome != Outcome::Published && item.kind == ItemKind::Directory {
+        if !matches!(outcome, Outcome::Published | Outcome::Same) && item.kind == ItemKind::Directory {
             self.directories_failed.insert(self.target(item));
         }
         self.end_item(item, sent.size, digests, outcome);
@@ -82,16 +82,27 @@ impl Sender {
                     self.progress.files_done += 1;
                 }
             },
+            Outcome::Planned => self.totals.counts.add(item.kind, size),
+            Outcome::Same => {
+                self.totals.counts.files_same += 1;
+                self.totals.counts.bytes_same += size;
+                // Nothing of it is left to be done.
+                self.progress.files_done += 1;
+                self.progress.bytes_done += size;
+            }
+            // The receiver tells of these.
+            Outcome::Deleted | Outcome::ToDelete => {}
             Outcome::Kept => self.totals.counts.files_kept += 1,
             Outcome::Failed(failure) => {
                 self.totals.counts.files_failed += 1;
                 self.totals.counts.files_vanished += u64::from(failure.code == ErrorCode::SourceVanished);
             }
         }
-        if self.config.options.item_events || outcome != Outcome::Published {
+        let is_told = !matches!(outcome, Outcome::Published | Outcome::Same | Outcome::Planned);
+        if self.config.options.item_events || is_told {
             // The sum of its blocks' is no digest of the file.
             let digests = FileDigests { xxh128: None, ..digests };
-            let report = ItemReport { path: target, kind: item.kind, size, digests, outcome };
+            let report = ItemReport { path: target, kind: item.kind, size, digests, judgment: item.judgment, outcome };
             self.report(report);
         }
     }
@@ -111,6 +122,7 @@ enum BundledEnd {
 fn bundled_end(unread: &Option<Failure>, result: ItemResult, doubtful: bool) -> BundledEnd {
     match (result, unread.clone()) {
         (ItemResult::Kept, _) => BundledEnd::Ended(Outcome::Kept),
+        (ItemResult::Same, _) => BundledEnd::Ended(Outcome::Same),
         (ItemResult::Failed(failure), None) => BundledEnd::Ended(Outcome::Failed(failure)),
         (ItemResult::Failed(_) | ItemResult::Again(_), Some(failure)) => BundledEnd::Unread(failure),
         (ItemResult::Again(failure), None) => BundledEnd::Lost(failure),

@@ -45,9 +45,14 @@ impl Machine for Sender {
             PeerMessage::Fail(failure) => self.phase = SenderPhase::Failed(failure),
             PeerMessage::Held { item, first, digests } => self.handle_held(item, first, &digests)?,
             PeerMessage::Known { bundle, items } => self.handle_known(bundle, items)?,
+            PeerMessage::ContentCompared { asked, same } => self.handle_content_compared(now, asked, same)?,
+            PeerMessage::Compared { number, judgments } => self.handle_compared(now, number, &judgments)?,
             PeerMessage::Offer(_)
             | PeerMessage::Confirm { .. }
             | PeerMessage::Query { .. }
+            | PeerMessage::Compare { .. }
+            | PeerMessage::Content { .. }
+            | PeerMessage::Delete { .. }
             | PeerMessage::Complete { .. }
             | PeerMessage::Abandon { .. }
             | PeerMessage::Directories(_)
@@ -62,8 +67,11 @@ impl Machine for Sender {
         Ok(())
     }
 
-    fn handle_time(&mut self, _now: Instant) {
-        // What is late, a stream finds when it asks.
+    /// What else is late, a stream finds when it asks.
+    fn handle_time(&mut self, now: Instant) {
+        if !self.has_ended() && self.comparing.due().is_some_and(|due| due <= now) {
+            self.close_question();
+        }
     }
 
     /// Ends the transfer for a reason of this side, and tells the receiver.
@@ -88,7 +96,7 @@ impl Machine for Sender {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        None
+        self.comparing.due().filter(|_| !self.has_ended())
     }
 
     /// Whether everything has ended, and how.

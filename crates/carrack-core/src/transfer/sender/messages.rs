@@ -126,6 +126,7 @@ impl Sender {
                 return Err(ProtocolError::violation("the receiver ended an item that it had not answered for"));
             }
             (ItemResult::Kept, None) => Outcome::Kept,
+            (ItemResult::Same, None) => Outcome::Same,
             (ItemResult::Failed(failure), None) => Outcome::Failed(failure),
             (ItemResult::Again(failure), None) => {
                 self.renew_offered(id, failure);
@@ -153,7 +154,7 @@ impl Sender {
         for (path, failure) in failures {
             self.totals.counts.files_failed += 1;
             let (kind, outcome) = (ItemKind::Directory, Outcome::Failed(failure));
-            let report = ItemReport { path, kind, size: 0, digests: FileDigests::default(), outcome };
+            let report = ItemReport { path, kind, size: 0, digests: FileDigests::default(), judgment: None, outcome };
             self.report(report);
         }
         Ok(())

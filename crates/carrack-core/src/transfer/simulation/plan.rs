@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 pub use crate::chance::mixed as mix;
-use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
+use crate::request::{Compare, Digests, Durability, Existing, MainDigest, Verify};
 use crate::tuning::Tuning;
 use crate::wire::Version;
 use crate::wire::control::TransferOptions;
@@ -190,7 +190,9 @@ impl Plan {
             version: Version::NEWEST,
             durability: Durability::Group,
             allow_growing: false,
+            ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
         };
+        let options = compared(seed, options);
         let streams = [1, 2, 2, 3, 4, 7, 8, 16][rng.below(8) as usize];
         let (small_items, large_files) = match rng.below(200) {
             0 => (3000 + rng.below(6000), rng.below(4)),
@@ -309,4 +311,15 @@ impl Plan {
         (plan.source_change, plan.blackout, plan.abort) = (0, None, None);
         plan
     }
+}
+
+/// Some transfers compare, and some tell names: by a seed of its own, so that what older seeds do stays what it was.
+fn compared(seed: u64, options: TransferOptions) -> TransferOptions {
+    let mut rng = Rng::new(seed ^ 0x5eed_c0de);
+    let compare = match rng.below(10) {
+        0 => Compare::SizeAndTime,
+        1 => Compare::Content,
+        _ => Compare::Nothing,
+    };
+    TransferOptions { compare, tells_names: rng.chance(200), ..options }
 }

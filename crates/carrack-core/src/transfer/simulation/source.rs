@@ -163,6 +163,7 @@ impl Source {
             changed,
             file: None,
             fingerprint,
+            judgment: None,
         };
         self.last_inode += 1;
         let (inode, twin, gone) = (self.last_inode, false, false);

@@ -11,12 +11,13 @@ use super::world::{World, failure};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::ErrorCode;
 use crate::ids::{BundleId, ItemId};
+use crate::judgment::{ItemDifference, Judgment};
 use crate::report::ItemKind;
-use crate::request::{Durability, Verify};
+use crate::request::{Compare, Durability, Verify};
 use crate::transfer::Fingerprint;
 use crate::transfer::machine::Machine;
 use crate::transfer::receiver::Opened;
-use crate::wire::peer::{DirectoryAttributes, ItemResult, Offer, QueryItem};
+use crate::wire::peer::{AskedItem, DirectoryAttributes, ItemResult, Offer, QueryItem, Question};
 
 impl World {
     fn durable(&self) -> bool {
@@ -109,6 +110,17 @@ impl World {
             }
         }
         self.receiver.handle_looked(self.now(), bundle, known);
+    }
+
+    /// What stands there is never the same: each item is sent all the same.
+    pub fn compare(&mut self, number: BundleId, question: Question) {
+        let judgment = |item: &AskedItem| match self.store.standing(&item.path) {
+            None => Judgment::New,
+            Some(_) if self.plan.options.compare == Compare::Content => Judgment::Undecided,
+            Some(_) => Judgment::Differs(ItemDifference { time: true, ..ItemDifference::default() }),
+        };
+        let judgments = question.items.iter().map(judgment).collect();
+        self.receiver.handle_compared(self.now(), number, judgments);
     }
 
     pub fn checkpoint(&mut self, number: ItemId, blocks: Vec<(u64, BlockDigest)>) {

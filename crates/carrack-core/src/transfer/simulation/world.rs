@@ -23,7 +23,7 @@ use crate::transfer::ScannedItem;
 use crate::transfer::machine::Machine;
 use crate::transfer::receiver::{Receiver, ReceiverAction, ReceiverConfig};
 use crate::transfer::sender::{Sender, SenderAction, SenderConfig};
-use crate::wire::peer::{Answer, DirectoryAttributes, Offer, PeerMessage, QueryItem};
+use crate::wire::peer::{Answer, AskedIndex, DirectoryAttributes, Offer, PeerMessage, QueryItem, Question};
 
 /// Something that happens at a moment.
 #[derive(Debug)]
@@ -59,6 +59,9 @@ pub enum Event {
     Rescanned(Box<ScannedItem>, u32),
     Checkpointed(ItemId, Vec<(u64, BlockDigest)>),
     Looked(BundleId, Vec<QueryItem>),
+    Compared(BundleId, Question),
+    ContentRead(AskedIndex),
+    ContentCompared(AskedIndex),
 }
 
 struct Scheduled(Duration, u64, Event);
@@ -305,6 +308,10 @@ impl World {
             Event::Rescanned(scanned, attempt) => self.rescan(&scanned, attempt),
             Event::Checkpointed(item, blocks) => self.checkpoint(item, blocks),
             Event::Looked(bundle, items) => self.look(bundle, items),
+            Event::Compared(number, question) => self.compare(number, question),
+            Event::ContentRead(asked) => self.sender.handle_content_read(self.now(), asked, Ok([7; 32])),
+            // It is never the same: each item is sent all the same.
+            Event::ContentCompared(asked) => self.receiver.handle_content_compared(self.now(), asked, false),
             Event::Blackout => self.stream_ids().for_each(|stream| self.cut(stream)),
             Event::Abort => {
                 self.aborted = true;
@@ -382,6 +389,10 @@ impl World {
                 self.cut(stream);
             }
             SenderAction::Report(report) => self.reports.push(*report),
+            SenderAction::ReadContent { asked, .. } => {
+                let delay = self.disk_delay();
+                self.after(delay, Event::ContentRead(asked));
+            }
             SenderAction::Rescan { scanned, attempt } => {
                 self.verdict.again += 1;
                 let delay = self.disk_delay();
@@ -496,6 +507,9 @@ impl World {
                 self.after(delay, Event::Checkpointed(item, blocks));
             }
             ReceiverAction::Look { bundle, items } => self.after(delay, Event::Looked(bundle, items)),
+            ReceiverAction::Compare { number, question } => self.after(delay, Event::Compared(number, question)),
+            ReceiverAction::CompareContent { asked, .. } => self.after(delay, Event::ContentCompared(asked)),
+            ReceiverAction::Delete { .. } => {}
         }
     }
 

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use super::options::TransferOptions;
 use super::session_key::SessionKey;
+use crate::filter::RuleForm;
 use crate::fingerprint::Fingerprint;
 use crate::ids::StreamId;
 use crate::limits;
-use crate::request::{Confinement, Digests};
+use crate::request::{Confinement, DeleteOrder, Digests};
 use crate::wire::mux::Channel;
 use crate::words::words;
 
@@ -50,6 +51,9 @@ pub enum Ask {
     /// Of what the next `Begin` names, the files at these paths, relative to the destination, get their names only with
     /// these BLAKE3 digests. Several requests add up.
     Expect(Vec<(Vec<u8>, [u8; 32])>),
+    /// Of what the next `Begin` names, these rules leave names out, or keep them from being deleted. Several requests
+    /// follow each other.
+    Filter(Filter),
     /// Remove what transfers have left that nobody will take up again.
     Collect(Collect),
     /// End so many data streams in good order, each when what it carries has landed; one stays. Asked of a
@@ -65,6 +69,15 @@ pub enum Ask {
     Evidence(EvidenceAbout),
     /// A range of a file. Answered by what the file is, parts of it, and how many bytes there were.
     Read(ReadFile),
+}
+
+/// Rules that leave names out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// In their order, as they were given.
+    pub rules: Vec<(RuleForm, Vec<u8>)>,
+    /// What a plain rule leaves out is deleted.
+    pub deletes_excluded: bool,
 }
 
 /// Which versions the command speaks.
@@ -216,6 +229,8 @@ pub struct ReceiveRole {
     pub anew: bool,
     /// The sender leaves items out by a selection: what an earlier attempt has left of these stays.
     pub partial: bool,
+    /// What only the destination has is deleted.
+    pub delete: Option<DeleteOrder>,
 }
 
 /// What a marker is found by.

@@ -15,8 +15,8 @@ mod session_key;
 mod tell;
 
 pub use ask::{
-    Ask, Begin, Collect, Dial, EvidenceAbout, Hello, List, Listen, MakeDirectory, MarkerKey, Origin, Ports, ReadFile,
-    ReceiveRole, Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
+    Ask, Begin, Collect, Dial, EvidenceAbout, Filter, Hello, List, Listen, MakeDirectory, MarkerKey, Origin, Ports,
+    ReadFile, ReceiveRole, Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
 };
 pub use options::TransferOptions;
 pub use session_key::SessionKey;

@@ -2,7 +2,8 @@
 //! its number in the message, and what it travels as.
 
 use crate::limits;
-use crate::request::{CongestionControl, CopyOptions, Digests, Durability, Existing, MainDigest, Verify};
+use crate::plan::compare::CompareRules;
+use crate::request::{Compare, CongestionControl, CopyOptions, Digests, Durability, Existing, MainDigest, Verify};
 use crate::wire::{ProtocolError, Version};
 
 /// Defines the options, the message that they travel in, and both ways between the two.
@@ -58,6 +59,14 @@ options! {
     durability: Durability = uint32 "9",
     /// A source may grow while it is copied: what it had at first is copied.
     allow_growing: bool = bool "10",
+    /// What makes two files the same.
+    compare: Compare = uint32 "11",
+    /// Modification times that differ by no more, in nanoseconds, are one time.
+    window_ns: u64 = uint64 "12",
+    /// Everything is compared, and nothing is written.
+    plan_only: bool = bool "13",
+    /// The receiver is told every name that the source has, so that it finds what only the destination has.
+    tells_names: bool = bool "14",
 }
 
 impl TransferOptions {
@@ -74,7 +83,18 @@ impl TransferOptions {
             version,
             durability: options.durability,
             allow_growing: options.allow_growing,
+            compare: options.compare,
+            window_ns: u64::try_from(options.modify_window.as_nanos()).unwrap_or(u64::MAX),
+            plan_only: options.plans(),
+            tells_names: options.delete.is_some(),
         }
+    }
+
+    /// By what the receiver compares, if it is asked what it has before anything is sent.
+    pub fn rules(&self) -> Option<CompareRules> {
+        let Self { compare, existing, window_ns, .. } = *self;
+        let asks = compare != Compare::Nothing || existing != Existing::Replace || self.plan_only;
+        asks.then_some(CompareRules { compare, existing, window_ns })
     }
 
     fn in_bounds(self) -> Result<Self, ProtocolError> {
@@ -150,8 +170,8 @@ macro_rules! numbered {
     )+};
 }
 
-plain!(bool, u32);
-numbered!(Verify, Existing, Version, Durability);
+plain!(bool, u32, u64);
+numbered!(Compare, Verify, Existing, Version, Durability);
 
 impl Travels for Option<u64> {
     type Raw = u64;
@@ -218,6 +238,10 @@ mod tests {
             version: Version::NEWEST,
             durability: Durability::Each,
             allow_growing: true,
+            compare: Compare::SizeAndTime,
+            window_ns: 7,
+            plan_only: true,
+            tells_names: true,
         };
         let message = RawOptions::from(good);
         assert_eq!(TransferOptions::try_from(message.clone()), Ok(good));
@@ -234,6 +258,7 @@ mod tests {
             assert!(TransferOptions::try_from(RawOptions { version, ..message.clone() }).is_err());
         }
         assert!(TransferOptions::try_from(RawOptions { existing: 4, ..message.clone() }).is_err());
+        assert!(TransferOptions::try_from(RawOptions { compare: 4, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { digests: 3, ..message.clone() }).is_err(), "two to verify by");
         assert!(TransferOptions::try_from(RawOptions { digests: 16, ..message }).is_err());
     }

@@ -11,13 +11,13 @@ use prost::Message as _;
 
 pub use self::evidence::{EvidenceAbout, EvidenceItem, EvidencePage};
 pub use self::files::{
-    Collect, Entry, Expected, ExpectedDigest, Inspected, List, MakeDirectory, Opened, Page, Part, PathFacts, Paths,
-    Read, Remove, Rename, Sum, Sums,
+    Collect, Entry, Expected, ExpectedDigest, Filter, FilterRule, Inspected, List, MakeDirectory, Opened, Page, Part,
+    PathFacts, Paths, Read, Remove, Rename, Sum, Sums,
 };
 pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StepTime, StreamSample};
 pub use self::transfer::{
-    Begin, Counted, Ended, Item, Items, Progress, RawUnfinished, RawUnkept, RawUnkeptAttributes, RawUnkeptDirectories,
-    ReceiveRole, Role, SendRole, Source, Stages, StreamLost,
+    Begin, Counted, Ended, Item, Items, Progress, RawDeleteOrder, RawUnfinished, RawUnkept, RawUnkeptAttributes,
+    RawUnkeptDirectories, ReceiveRole, Role, SendRole, Source, Stages, StreamLost,
 };
 #[cfg(any(test, feature = "testing"))]
 pub use crate::wire::control::options::RawOptions;
@@ -33,7 +33,7 @@ pub struct ToAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// The request.
-    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22")]
+    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23")]
     pub ask: Option<Ask>,
 }
 
@@ -104,6 +104,10 @@ pub enum Ask {
     /// A range of a file, over this connection.
     #[prost(message, tag = "22")]
     Read(Read),
+    /// Of what the next `Begin` names, rules leave names out, or keep them from being deleted. May be said several
+    /// times: the rules follow each other.
+    #[prost(message, tag = "23")]
+    Filter(Filter),
 }
 
 /// From an agent to the command.

@@ -232,6 +232,8 @@ pub struct Ended {
     pub unsynced: Unsynced,
     /// Unfinished files of an earlier attempt that were not asked for, and stay. Told by the receiver.
     pub unfinished: Unfinished,
+    /// Why something that only the destination has was not deleted. Told by the receiver.
+    pub undeleted: Option<Failure>,
 }
 
 #[cfg(test)]

@@ -5,9 +5,11 @@
 
 use prost::Message as _;
 
+mod question;
 mod raw;
 mod resume;
 
+pub use question::{AskedIndex, AskedItem, Question};
 pub use resume::QueryItem;
 
 use crate::attributes::{Attributes, OtherAttributes, Time};
@@ -15,6 +17,7 @@ use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::fingerprint::Fingerprint;
 use crate::ids::{BundleId, ItemId, StreamId};
+use crate::judgment::Judgment;
 use crate::wire::codec::decode;
 use crate::wire::{ProtocolError, attributes, fields};
 use crate::{limits, path};
@@ -135,6 +138,40 @@ pub enum PeerMessage {
         /// Index within the bundle, and the digests that the receiver computed when it wrote the item.
         items: Vec<(u32, FileDigests)>,
     },
+    /// Sender: what it has. What has to be sent?
+    Compare {
+        /// Number of the question; bundles have others.
+        number: BundleId,
+        /// Files and names.
+        question: Question,
+    },
+    /// Receiver: what becomes of each file that was asked about.
+    Compared {
+        /// Number of the question.
+        number: BundleId,
+        /// In the order of the question.
+        judgments: Vec<Judgment>,
+    },
+    /// Sender: what a file that is [`Judgment::Undecided`] holds.
+    Content {
+        /// Which file: the question's number, and its index there.
+        asked: AskedIndex,
+        /// The BLAKE3 of all of it; `None` where it cannot be read.
+        digest: Option<[u8; 32]>,
+    },
+    /// Receiver: whether what stands there holds the same.
+    ContentCompared {
+        /// Which file.
+        asked: AskedIndex,
+        /// It does.
+        same: bool,
+    },
+    /// Sender: every item has ended, and every name has been told. Now what only the destination has may be deleted, as
+    /// the command has ordered.
+    Delete {
+        /// Items that failed.
+        failed: u64,
+    },
 }
 
 /// A file offered.
@@ -175,6 +212,8 @@ pub enum ItemResult {
     Published,
     /// Left as it was, as was asked for.
     Kept,
+    /// The same was there already.
+    Same,
     /// The digest did not match; worth sending again.
     Mismatch,
     /// It failed at the receiver.
@@ -273,6 +312,11 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
         PeerMessage::Confirm { item, first, count } => Body::Confirm(raw::Confirm { item: item.0, first, count }),
         PeerMessage::Query { bundle, items } => Body::Query(resume::query(bundle, items)),
         PeerMessage::Known { bundle, items } => Body::Known(resume::known(bundle, items)),
+        PeerMessage::Compare { number, question } => Body::Compare(question::to_raw(number, question)),
+        PeerMessage::Compared { number, judgments } => Body::Compared(question::answer(number, &judgments)),
+        PeerMessage::Content { asked, digest } => Body::Content(question::content(asked, digest)),
+        PeerMessage::ContentCompared { asked, same } => Body::ContentCompared(question::content_compared(asked, same)),
+        PeerMessage::Delete { failed } => Body::Delete(raw::Delete { failed }),
     }
 }
 
@@ -299,6 +343,7 @@ fn result_to_raw(item: u64, result: ItemResult) -> raw::ItemResult {
         ItemResult::Failed(_) => raw::FAILED,
         ItemResult::Dropped => raw::DROPPED,
         ItemResult::Again(_) => raw::AGAIN,
+        ItemResult::Same => raw::SAME,
     };
     let failure = match result {
         ItemResult::Failed(failure) | ItemResult::Again(failure) => Some(failure.into()),
@@ -368,6 +413,11 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
         }
         Body::Query(query) => PeerMessage::Query { bundle: BundleId(query.bundle), items: resume::asked_items(query)? },
         Body::Known(known) => PeerMessage::Known { bundle: BundleId(known.bundle), items: resume::known_items(known) },
+        Body::Compare(raw) => question::asked(raw)?,
+        Body::Compared(raw) => question::answered(&raw)?,
+        Body::Content(raw) => question::read_content(raw)?,
+        Body::ContentCompared(raw) => question::read_content_compared(&raw),
+        Body::Delete(raw::Delete { failed }) => PeerMessage::Delete { failed },
     })
 }
 
@@ -443,6 +493,7 @@ fn result_from_raw(result: raw::ItemResult) -> Result<(u32, ItemResult), Protoco
         raw::MISMATCH => ItemResult::Mismatch,
         raw::DROPPED => ItemResult::Dropped,
         raw::FAILED => ItemResult::Failed(result.failure.map_or_else(unexplained, Failure::from)),
+        raw::SAME => ItemResult::Same,
         raw::AGAIN => ItemResult::Again(result.failure.map_or_else(unexplained, Failure::from)),
         kind => {
             return Err(ProtocolError::violation(format!("the peer sent a result of unknown kind {kind}")));
@@ -457,110 +508,4 @@ fn unexplained() -> Failure {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::attributes::{Attribute, AttributeKind};
-    use crate::report::ItemKind;
-    use crate::request::Digests;
-
-    fn others() -> OtherAttributes {
-        let of = |kind, value: &[u8]| Attribute { kind: AttributeKind(kind), value: value.into() };
-        OtherAttributes::new(vec![of(3, b"value"), of(u16::MAX, b"")]).unwrap()
-    }
-
-    fn directory(path: &[u8], mode: u32, mtime: Time) -> DirectoryAttributes {
-        DirectoryAttributes {
-            path: path.to_vec(),
-            attributes: Attributes { others: others(), ..Attributes::new(mode, mtime) },
-        }
-    }
-
-    #[test]
-    fn messages_come_back() {
-        let failure = Failure::new(ErrorCode::NoSpace, Side::Destination, "a/b: write: no space");
-        let digest = BlockDigest { main: [5; 32], adler32: 0x0102_0304, crc32c: u32::MAX };
-        let all = Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 };
-        let messages = [
-            PeerMessage::Offer(Offer {
-                item: ItemId(7),
-                path: b"a/\xff".to_vec(),
-                size: Some(0),
-                attributes: Attributes { others: others(), ..Attributes::new(0o640, Time::new(-5, 999_999_999)) },
-                sparse: true,
-                fingerprint: Some([7; 16]),
-            }),
-            PeerMessage::Answer { item: ItemId(7), answer: Answer::Refuse(failure.clone()) },
-            PeerMessage::Answer { item: ItemId(7), answer: Answer::Accept },
-            PeerMessage::Landed {
-                blocks: vec![(ItemId(7), 0), (ItemId(7), 4096)],
-                bundles: vec![BundleId(1), BundleId(2)],
-            },
-            PeerMessage::SendAgain { item: ItemId(7), offset: 4096 },
-            PeerMessage::Complete { item: ItemId(7), size: 5000, digest: Some([9; 32]) },
-            PeerMessage::Abandon { item: ItemId(7) },
-            PeerMessage::Done { item: ItemId(u64::MAX), result: ItemResult::Mismatch },
-            PeerMessage::BundleDone {
-                bundle: BundleId(3),
-                exceptions: vec![
-                    (4, ItemResult::Failed(failure.clone())),
-                    (5, ItemResult::Kept),
-                    (6, ItemResult::Again(failure.clone())),
-                ],
-            },
-            PeerMessage::Directories(vec![directory(b"d", 0o755, Time::new(1, 2))]),
-            PeerMessage::Finish,
-            PeerMessage::FinishContents(directory(b"", 0o2755, Time::new(-1, 2))),
-            PeerMessage::FinishOncePublished { ended_otherwise: 0 },
-            PeerMessage::FinishOncePublished { ended_otherwise: u64::MAX },
-            PeerMessage::Finished { durable: true },
-            PeerMessage::DirectoriesFailed(vec![(b"d/e".to_vec(), failure.clone()), (Vec::new(), failure.clone())]),
-            PeerMessage::Fail(failure),
-            PeerMessage::StreamLost { stream: StreamId(7) },
-            PeerMessage::Held { item: ItemId(7), first: 3, digests: vec![digest, BlockDigest::default()] },
-            PeerMessage::Confirm { item: ItemId(7), first: 3, count: 2 },
-            PeerMessage::Query {
-                bundle: BundleId(9),
-                items: vec![QueryItem {
-                    index: 4,
-                    path: b"a".to_vec(),
-                    kind: ItemKind::Symlink,
-                    size: 0,
-                    mtime: Time::new(-1, 2),
-                    others: others(),
-                    fingerprint: Some([1; 16]),
-                }],
-            },
-            PeerMessage::Known { bundle: BundleId(9), items: vec![(4, digest.as_file(all))] },
-            PeerMessage::Answer { item: ItemId(7), answer: Answer::Present(digest.as_file(all)) },
-        ];
-        for message in messages {
-            assert_eq!(PeerMessage::decode(&message.encode()), Ok(message));
-        }
-    }
-
-    #[test]
-    fn hostile_paths_and_sizes_are_refused_at_the_door() {
-        let offer = |path: &[u8], size| {
-            let offer = Offer {
-                item: ItemId(1),
-                path: path.to_vec(),
-                size: Some(size),
-                attributes: Attributes::default(),
-                sparse: false,
-                fingerprint: None,
-            };
-            PeerMessage::decode(&PeerMessage::Offer(offer).encode())
-        };
-        assert!(offer(b"fine", 1).is_ok());
-        for path in [&b""[..], b"/x", b"../x", b"a/../../x", b"a//b", b"a\0"] {
-            assert!(offer(path, 1).is_err(), "{path:?}");
-        }
-        assert!(offer(b"fine", u64::MAX).is_err());
-        let directory = directory(b"../..", 0o777, Time::default());
-        assert!(PeerMessage::decode(&PeerMessage::Directories(vec![directory]).encode()).is_err());
-        let failed = vec![(b"../..".to_vec(), unexplained())];
-        assert!(PeerMessage::decode(&PeerMessage::DirectoriesFailed(failed).encode()).is_err());
-        assert!(PeerMessage::decode(&[0xff; 100]).is_err());
-        assert!(PeerMessage::decode(&[]).is_err());
-    }
-}
+mod tests;

@@ -10,10 +10,14 @@ pub const DROPPED: u32 = 5;
 pub const ACCEPTED: u32 = 6;
 pub const PRESENT: u32 = 7;
 pub const AGAIN: u32 = 8;
+pub const SAME: u32 = 9;
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Peer {
-    #[prost(oneof = "Body", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18")]
+    #[prost(
+        oneof = "Body",
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23"
+    )]
     pub body: Option<Body>,
 }
 
@@ -55,6 +59,16 @@ pub enum Body {
     Known(Known),
     #[prost(message, tag = "18")]
     DirectoriesFailed(DirectoriesFailed),
+    #[prost(message, tag = "19")]
+    Compare(Compare),
+    #[prost(message, tag = "20")]
+    Compared(Compared),
+    #[prost(message, tag = "21")]
+    Delete(Delete),
+    #[prost(message, tag = "22")]
+    Content(Content),
+    #[prost(message, tag = "23")]
+    ContentCompared(ContentCompared),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -254,4 +268,61 @@ pub struct KnownItem {
     pub index: u32,
     #[prost(message, optional, tag = "2")]
     pub digests: Option<RawDigests>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Compare {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// See [`super::question`].
+    #[prost(bytes = "vec", tag = "2")]
+    pub items: Vec<u8>,
+    #[prost(bytes = "vec", tag = "3")]
+    pub names: Vec<u8>,
+    #[prost(message, repeated, tag = "4")]
+    pub listed: Vec<Listed>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Listed {
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    #[prost(bool, tag = "2")]
+    pub complete: bool,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Compared {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// One for each file that was asked about.
+    #[prost(bytes = "vec", tag = "2")]
+    pub judgments: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Delete {
+    #[prost(uint64, tag = "1")]
+    pub failed: u64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Content {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    #[prost(uint32, tag = "2")]
+    pub index: u32,
+    /// None where it cannot be read.
+    #[prost(bytes = "vec", optional, tag = "3")]
+    pub blake3: Option<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ContentCompared {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    #[prost(uint32, tag = "2")]
+    pub index: u32,
+    #[prost(bool, tag = "3")]
+    pub same: bool,
 }

@@ -13,7 +13,7 @@ use carrack_core::wire::control::{OpenedFile, ReadFile, Tell};
 use super::{Summing, named};
 use crate::error::failure;
 use crate::storage::place::Place;
-use crate::storage::posix::store::kind_of;
+use crate::storage::posix::kinds::kind_of;
 use crate::storage::read::{OpenOptions, Reader, Source, Walk};
 use crate::storage::source::PosixSource;
 

@@ -1,20 +1,22 @@
 //! Destinations over others: their parts, entries and growing files.
 
+use std::fs::File;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::Attributes;
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::Failure;
-use carrack_core::report::{Unfinished, Unsynced};
+use carrack_core::report::{ItemKind, Unfinished, Unsynced};
 use carrack_core::request::Digests;
 use carrack_sys::bulk::Pipe;
 
 use super::{Act, Call, Late, Shared};
 use crate::storage::properties::{Properties, WriteOptions};
+use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::{
-    Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
-    UnkeptSoFar,
+    Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, StandingItem,
+    Stored, UnkeptSoFar,
 };
 use crate::sync::lock;
 
@@ -65,6 +67,67 @@ impl Destination for OverDestination {
             Act::Fail(_) => None,
             _ => Some(FileDigests::default()),
         }
+    }
+
+    fn standing(
+        &self,
+        paths: &[&[u8]],
+        workers: Option<&MetadataWorkers>,
+    ) -> Vec<Result<Option<StandingItem>, Failure>> {
+        match self.hook.before(Call::Standing, 0) {
+            Act::Go => self.inner.standing(paths, workers),
+            Act::Fail(why) => paths.iter().map(|_| Err(why.clone())).collect(),
+            _ => paths.iter().map(|_| Ok(None)).collect(),
+        }
+    }
+
+    fn content(
+        &self,
+        path: &[u8],
+        threads: usize,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<[u8; 32]>, Failure> {
+        match self.hook.before(Call::Content, 0) {
+            Act::Go => self.inner.content(path, threads, stop),
+            Act::Fail(why) => Err(why),
+            _ => Ok(None),
+        }
+    }
+
+    fn set_attributes(&self, path: &[u8], attributes: &Attributes) -> Result<(), Failure> {
+        match self.hook.before(Call::SetAttributes, 0) {
+            Act::Go => self.inner.set_attributes(path, attributes),
+            Act::Fail(why) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
+        match self.hook.before(Call::List, 0) {
+            Act::Go => self.inner.list(directory, each),
+            Act::Fail(why) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    fn folds_names(&self, directory: &[u8]) -> bool {
+        self.inner.folds_names(directory)
+    }
+
+    fn delete(&self, path: &[u8], kind: ItemKind) -> Result<(), Failure> {
+        match self.hook.before(Call::Delete, 0) {
+            Act::Go => self.inner.delete(path, kind),
+            Act::Fail(why) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    fn read_rules(&self, path: &[u8], most: usize) -> Result<Option<Vec<u8>>, Failure> {
+        self.inner.read_rules(path, most)
+    }
+
+    fn scratch(&self) -> Result<File, Failure> {
+        self.inner.scratch()
     }
 
     fn begin(&self, file: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<Opening, Failure> {
@@ -180,6 +243,10 @@ impl Destination for OverDestination {
 
     fn unfinished(&self) -> Unfinished {
         self.inner.unfinished()
+    }
+
+    fn replaced_same(&self) -> u64 {
+        self.inner.replaced_same()
     }
 
     fn files_in_memory(&self) -> u64 {

@@ -55,6 +55,11 @@ impl Ground {
         self.file_system.is_some_and(|found| found.plain)
     }
 
+    /// See [`FileSystem::frees_at_once`].
+    pub fn frees_at_once(&self) -> bool {
+        self.file_system.is_some_and(|found| found.frees_at_once)
+    }
+
     fn of_file(&self, stat: &Stat) -> Option<&FileSystem> {
         self.file_system.as_ref().filter(|_| self.device == stat.device)
     }
@@ -184,7 +189,10 @@ mod tests {
     }
 
     fn ground(change_times: ChangeTimes, id: u64) -> Ground {
-        Ground { device: 3, file_system: Some(FileSystem { id, change_times, in_memory: false, plain: false }) }
+        Ground {
+            device: 3,
+            file_system: Some(FileSystem { id, change_times, in_memory: false, plain: false, frees_at_once: false }),
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub mod collect;
 pub mod descriptors;
 mod directories;
 pub mod identity;
+pub mod kinds;
 pub mod marker;
 pub(crate) mod names;
 pub mod part;

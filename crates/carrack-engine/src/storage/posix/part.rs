@@ -55,6 +55,10 @@ pub(super) struct Shared {
     /// Files that have got their names, or kept them, where nothing can be read back past the cache.
     pub in_memory: AtomicU64,
     pub replaced: Replaced,
+    /// Modification times that differ by no more, in nanoseconds, are one time.
+    pub window_ns: AtomicU64,
+    /// Files that are to take the place of one of the same size and time.
+    pub replaced_same: AtomicU64,
     pub closing: Closing,
 }
 

@@ -36,7 +36,7 @@ impl Replaced {
     /// Keeps what stands at a name, and is about to lose it, from being freed by the rename; `None` where that would be
     /// no faster, or is not known to be without side effects (NFS gives what is open another name).
     pub fn hold(&self, ground: &Ground, directory: &Dir, name: &[u8], there: Option<Stat>) -> Option<OwnedFd> {
-        let pays = ground.is_plain() && !ground.is_in_memory();
+        let pays = ground.frees_at_once();
         let old = there.filter(|old| pays && old.kind == Kind::File && (1..=BYTES_MOST).contains(&old.size));
         old.and_then(|_| directory.hold(name).ok())
     }
@@ -92,7 +92,7 @@ mod tests {
         let place = place.path().canonicalize().unwrap();
         let directory = Dir::open_ambient(&place).unwrap();
         let ground = Ground::new(directory.stat_self().unwrap().device, &directory);
-        if !ground.is_plain() || ground.is_in_memory() {
+        if !ground.frees_at_once() {
             return println!("skipped: the target directory is on no file system where files are held");
         }
         let replaced = Replaced::default();

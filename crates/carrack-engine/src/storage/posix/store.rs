@@ -3,6 +3,7 @@
 //! The order of calls that a crash can interrupt anywhere is [`Tree`]'s and [`PartFile`]'s; nothing is decided here.
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,10 +12,10 @@ use carrack_core::attributes::Attributes;
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{Failure, Side};
 use carrack_core::report::{ItemKind, Unfinished, Unsynced};
-use carrack_core::request::{Digests, Durability};
+use carrack_core::request::{Digests, Durability, Existing};
 use carrack_sys::bulk::Pipe;
-use carrack_sys::dir::Kind;
 
+use super::kinds::kind_of;
 use super::part::{PartEntry, PartFile};
 use super::place::Place;
 use super::settle::SourceClocks;
@@ -22,12 +23,14 @@ use super::source::PosixSource;
 use super::tree::{GrowingFile, OpenedPart, Tree};
 use super::unkept::ToKeep;
 use crate::error::system_failure;
+use crate::storage::null::Null;
 use crate::storage::properties::{Properties, WriteOptions};
 use crate::storage::read::Source;
 use crate::storage::store::{Facts, Store, Wanted};
+use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::{
-    Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
-    UnkeptSoFar,
+    Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, StandingItem,
+    Stored, UnkeptSoFar,
 };
 
 /// Files of the file systems of this host.
@@ -77,20 +80,17 @@ impl Store for Posix {
         let Wanted { path, is_copied, marker, options, tuning } = wanted;
         let named = |error: io::Error| system_failure(Side::Destination, &error).at_path(*path);
         let durability = options.durability;
+        if options.plan_only {
+            return match self.place.dir(path) {
+                // Everything is new there.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Box::new(Null { takes: false })),
+                opened => Ok(Box::new(opened.and_then(|directory| Tree::planned(directory, tuning)).map_err(named)?)),
+            };
+        }
         let directory = self.place.make_dirs(path, durability != Durability::None).map_err(named)?;
         let tree = Tree::new(directory, *is_copied, *marker, durability, tuning).map_err(named)?;
         let (place, path) = (self.place.clone(), path.to_vec());
-        Ok(Box::new(tree.found_by(move || place.stat(&path))))
-    }
-}
-
-/// A kind of the system as messages have it.
-pub fn kind_of(kind: Kind) -> ItemKind {
-    match kind {
-        Kind::File => ItemKind::File,
-        Kind::Dir => ItemKind::Directory,
-        Kind::Symlink => ItemKind::Symlink,
-        _ => ItemKind::Special,
+        Ok(Box::new(tree.with_window(options.window_ns).found_by(move || place.stat(&path))))
     }
 }
 
@@ -105,6 +105,47 @@ impl Destination for Tree {
 
     fn known(&self, item: &EarlierItem<'_>, options: &WriteOptions, stop: &dyn Fn() -> bool) -> Option<FileDigests> {
         Tree::known(self, item, options, stop)
+    }
+
+    fn standing(
+        &self,
+        paths: &[&[u8]],
+        workers: Option<&MetadataWorkers>,
+    ) -> Vec<Result<Option<StandingItem>, Failure>> {
+        Tree::standing(self, paths, workers)
+    }
+
+    fn content(
+        &self,
+        path: &[u8],
+        threads: usize,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<[u8; 32]>, Failure> {
+        Tree::content(self, path, threads, stop)
+    }
+
+    fn set_attributes(&self, path: &[u8], attributes: &Attributes) -> Result<(), Failure> {
+        Tree::set_attributes(self, path, attributes)
+    }
+
+    fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
+        Tree::list(self, directory, each)
+    }
+
+    fn folds_names(&self, directory: &[u8]) -> bool {
+        Tree::folds_names(self, directory)
+    }
+
+    fn delete(&self, path: &[u8], kind: ItemKind) -> Result<(), Failure> {
+        Tree::delete(self, path, kind)
+    }
+
+    fn read_rules(&self, path: &[u8], most: usize) -> Result<Option<Vec<u8>>, Failure> {
+        Tree::read_rules(self, path, most)
+    }
+
+    fn scratch(&self) -> Result<File, Failure> {
+        Tree::scratch(self)
     }
 
     fn begin(&self, file: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<Opening, Failure> {
@@ -131,7 +172,16 @@ impl Destination for Tree {
     }
 
     fn write_link(&self, small: &SmallFile<'_>, options: &WriteOptions, target: &[u8]) -> Result<Stored, Failure> {
-        Tree::write_link(self, small, options.existing, target).map(hidden)
+        if options.compares && self.is_link_to(small.path, target)? {
+            self.set_attributes(small.path, &small.attributes)?;
+            return Ok(Stored::Same);
+        }
+        // What a link says has no time: one is replaced whatever its age. And no directory is made for one.
+        let existing = if options.existing == Existing::Older { Existing::Replace } else { options.existing };
+        if existing == Existing::Only && !self.has_parent(small.path) {
+            return Ok(Stored::Kept);
+        }
+        Tree::write_link(self, small, existing, target).map(hidden)
     }
 
     fn make_directory(&self, path: &[u8]) -> Result<(), Failure> {
@@ -172,6 +222,10 @@ impl Destination for Tree {
 
     fn unkept(&self) -> UnkeptSoFar {
         Tree::unkept(self)
+    }
+
+    fn replaced_same(&self) -> u64 {
+        Tree::replaced_same(self)
     }
 
     fn files_in_memory(&self) -> u64 {

@@ -11,6 +11,7 @@
 mod growing;
 mod known;
 mod resume;
+mod standing;
 
 use std::fs::File;
 use std::io;
@@ -25,7 +26,7 @@ use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side, Unfi
 use carrack_core::request::{Durability, Existing};
 use carrack_core::transfer::marker;
 use carrack_core::tuning::Tuning;
-use carrack_sys::dir::{Dir, Stat};
+use carrack_sys::dir::{Dir, Kind, Stat};
 use carrack_sys::file;
 
 use super::descriptors::patiently;
@@ -39,7 +40,7 @@ use super::refusal::why_not_made;
 use super::replaced::Replaced;
 use super::stale::Stale;
 use super::syncs::{Doubt, Syncs};
-use super::times::system_time;
+use super::times::{system_time, time_of};
 use super::turns::Turns;
 use super::unkept::{MODE_MASK, UnkeptTally};
 use super::watch::Watch;
@@ -49,6 +50,7 @@ use crate::storage::write::{Closing, NewDirectory, NewFile, SmallFile, UnkeptSoF
 use crate::sync::lock;
 pub use growing::GrowingFile;
 pub use known::Standing;
+pub use standing::read_bounded;
 
 /// Files below a directory.
 pub struct Tree {
@@ -116,6 +118,15 @@ impl Tree {
         Ok(tree)
     }
 
+    /// Below this directory, where nothing is written.
+    ///
+    /// # Errors
+    /// When the directory cannot be looked at.
+    pub fn planned(root: Dir, tuning: &Arc<Tuning>) -> io::Result<Self> {
+        // Whether names are one is found out by making some.
+        Self::with(root, None, new_tag()?, (Durability::None, Arc::clone(tuning)), Box::new(|_| None))
+    }
+
     fn with(
         root: Dir,
         journal: Option<Arc<Journal>>,
@@ -140,6 +151,8 @@ impl Tree {
                 unkept,
                 published,
                 in_memory: AtomicU64::new(0),
+                replaced_same: AtomicU64::new(0),
+                window_ns: AtomicU64::new(0),
                 replaced: Replaced::default(),
                 closing: Closing::default(),
             }),
@@ -154,6 +167,13 @@ impl Tree {
     #[must_use]
     pub fn found_by(self, look: impl Fn() -> io::Result<Stat> + Send + Sync + 'static) -> Self {
         Self { look: Some(Box::new(look)), ..self }
+    }
+
+    /// The same, where modification times that differ by no more, in nanoseconds, are one time.
+    #[must_use]
+    pub fn with_window(self, window_ns: u64) -> Self {
+        self.shared.window_ns.store(window_ns, Ordering::Relaxed);
+        self
     }
 
     fn check_path(&self) -> Result<(), Failure> {
@@ -178,7 +198,12 @@ impl Tree {
     }
 
     /// Whether an item may go to its name: `false` when what is there is to be kept.
-    fn may_write(&self, path: &[u8], mtime: Option<Time>, existing: Existing) -> Result<bool, Failure> {
+    fn may_write(
+        &self,
+        path: &[u8],
+        (size, mtime): (Option<u64>, Option<Time>),
+        existing: Existing,
+    ) -> Result<bool, Failure> {
         let (parent, name) = split_name(path);
         let look = |directory: &OpenDir| {
             // In a directory that this session made nothing is in the way, but what it put there itself.
@@ -189,7 +214,12 @@ impl Tree {
         if there.is_some() && self.folds(parent)? {
             check_twin(&lock(&self.shared.published), path, there)?;
         }
-        may_replace(there, mtime, existing)
+        let is_same =
+            |stat: Stat| stat.kind == Kind::File && Some(stat.size) == size && Some(time_of(stat.mtime)) == mtime;
+        if there.is_some_and(is_same) {
+            self.shared.replaced_same.fetch_add(1, Ordering::Relaxed);
+        }
+        may_replace(there, mtime, (existing, self.shared.window_ns.load(Ordering::Relaxed)))
     }
 
     /// Whether two different names can be one in a directory.
@@ -230,7 +260,7 @@ impl Tree {
         {
             return Ok(OpenedPart::Present(standing));
         }
-        if !self.may_write(offer.path, offer.attributes.mtime, options.existing)? {
+        if !self.may_write(offer.path, (offer.size, offer.attributes.mtime), options.existing)? {
             return Ok(OpenedPart::Keep);
         }
         if let Some(journal) = &self.shared.journal
@@ -341,7 +371,7 @@ impl Tree {
         existing: Existing,
         size: u64,
     ) -> Result<Option<GrowingFile>, Failure> {
-        if !self.may_write(small.path, small.attributes.mtime, existing)? {
+        if !self.may_write(small.path, (Some(size), small.attributes.mtime), existing)? {
             return Ok(None);
         }
         let path = Arc::from(small.path);
@@ -373,7 +403,7 @@ impl Tree {
         existing: Existing,
         target: &[u8],
     ) -> Result<Option<PartEntry>, Failure> {
-        if !self.may_write(small.path, small.attributes.mtime, existing)? {
+        if !self.may_write(small.path, (None, small.attributes.mtime), existing)? {
             return Ok(None);
         }
         let (parent, name) = split_name(small.path);
@@ -451,6 +481,11 @@ impl Tree {
     /// Files that have got their names, or kept them, where nothing can be read back past the cache.
     pub fn files_in_memory(&self) -> u64 {
         self.shared.in_memory.load(Ordering::Relaxed)
+    }
+
+    /// Files that are to take the place of one of the same size and modification time.
+    pub fn replaced_same(&self) -> u64 {
+        self.shared.replaced_same.load(Ordering::Relaxed)
     }
 
     /// To be called when a group has got its names: the marker then tells of them.

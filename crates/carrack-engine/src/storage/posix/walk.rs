@@ -7,10 +7,11 @@
 use std::io;
 
 use carrack_core::attributes::{Attributes, OtherAttributes};
+use carrack_core::filter::{FilterSide, Scope};
 use carrack_core::limits;
-use carrack_core::path::{join, split_name};
+use carrack_core::path::{display_bytes, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
-use carrack_core::selection::Selected;
+use carrack_core::selection::{Selected, place};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
 use carrack_sys::dir::{Dir, DirEntry, Kind, Links, Stat};
@@ -21,7 +22,8 @@ use super::identity::Ground;
 use super::names::is_own;
 use super::source::{PosixSource, RootKind};
 use super::times::time_of;
-use crate::error::{code_of, failure, io_failure};
+use super::tree::read_bounded;
+use crate::error::{code_of, describe, failure, io_failure};
 use crate::storage::read::{Found, Freshness, OpenOptions, Reader, Source, There, Walk};
 use crate::storage::workers::MetadataWorkers;
 
@@ -48,9 +50,16 @@ impl Source for PosixSource {
         matches!(self.kind, RootKind::Directory(_))
     }
 
+    fn filters(&self) -> bool {
+        true
+    }
+
     fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {
         match &self.kind {
-            RootKind::Directory(directory) => Walking { walk, root: directory, source: self, each }.run(),
+            RootKind::Directory(directory) => {
+                let scope = walk.filters.map(|filters| filters.scope(FilterSide::Source));
+                Walking { walk, root: directory, source: self, scope, each }.run();
+            }
             RootKind::Entry(parent, name, links) => {
                 let now = clock_seconds();
                 let found = match walk.freshness.stat(parent, name, *links) {
@@ -199,7 +208,7 @@ fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -
     let file = Some((stat.device, stat.inode));
     let lasts = matches!(kind, ItemKind::File | ItemKind::Symlink);
     let fingerprint = ground.filter(|_| lasts).and_then(|ground| ground.fingerprint(&stat, now));
-    ScannedItem { root, path, kind, size, attributes, sparse, changed, file, fingerprint }
+    ScannedItem { root, path, kind, size, attributes, sparse, changed, file, fingerprint, judgment: None }
 }
 
 fn stat_failure(error: &io::Error) -> Failure {
@@ -232,6 +241,8 @@ struct Walking<'a> {
     walk: &'a Walk<'a>,
     root: &'a Dir,
     source: &'a PosixSource,
+    /// The rules as they hold in the directory that is being read.
+    scope: Option<Scope<'a>>,
     each: &'a mut dyn FnMut(Found) -> bool,
 }
 
@@ -246,15 +257,19 @@ impl Walking<'_> {
         let mut waiting: Vec<Vec<u8>> = vec![Vec::new()];
         let mut trail = Trail::default();
         while let Some(path) = waiting.pop() {
-            match self.directory(&path, &mut waiting, &mut trail) {
-                Ok(true) => {}
+            let complete = match self.directory(&path, &mut waiting, &mut trail) {
+                Ok(true) => true,
                 Ok(false) => return,
                 // What was read before the error has been told; that the rest was not is an error, never an end.
                 Err(error) => {
                     if !self.fail(&path, ItemKind::Directory, listing_failure(&error)) {
                         return;
                     }
+                    false
                 }
+            };
+            if !(self.each)(Found::Listed { root: self.walk.number, path, complete }) {
+                return;
             }
         }
     }
@@ -267,9 +282,11 @@ impl Walking<'_> {
     fn directory(&mut self, path: &[u8], waiting: &mut Vec<Vec<u8>>, trail: &mut Trail) -> io::Result<bool> {
         let directory = patiently(|| self.root.open_dir(path, Links::Refuse))?;
         let ground = self.source.grounds.of(trail.enter(path, &directory)?.device, &directory);
+        self.enter(path, &directory)?;
         let mut entries = patiently(|| directory.entries())?;
         let mut batch = Vec::new();
         while entries.next_batch(&mut batch)? {
+            batch.retain(|entry: &DirEntry| entry.kind.is_none_or(|kind| self.takes(path, &entry.name, kind)));
             batch.sort_unstable_by_key(|entry: &DirEntry| entry.inode);
             let shares = self.walk.workers.is_some_and(|workers| workers.shares_short(LOOKED_AT_BRIEFLY));
             for some in batch.chunks(if shares { LOOKED_AT_BRIEFLY } else { LOOKED_AT_ONCE }) {
@@ -283,6 +300,25 @@ impl Walking<'_> {
             batch.clear();
         }
         Ok(true)
+    }
+
+    /// The rules of a directory's own files hold from here on.
+    fn enter(&mut self, path: &[u8], directory: &Dir) -> io::Result<()> {
+        let Some(scope) = &mut self.scope else { return Ok(()) };
+        let read = &mut |name: &[u8]| match patiently(|| directory.open_read(name, Links::Refuse)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened
+                .and_then(|file| read_bounded(&file, limits::FILTER_BYTES))
+                .map(Some)
+                .map_err(|error| format!("the rules in {} cannot be read: {}", display_bytes(name), describe(&error))),
+        };
+        scope.enter(&place(self.walk.target, path), read).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
+    }
+
+    /// Whether the rules take an entry of the directory that was entered.
+    fn takes(&self, path: &[u8], name: &[u8], kind: Kind) -> bool {
+        let Some(scope) = &self.scope else { return true };
+        scope.takes(&place(self.walk.target, &join(path, name)), kind == Kind::Dir, false)
     }
 
     fn looking(&self) -> Looking<'_> {
@@ -329,6 +365,8 @@ impl Walking<'_> {
                 self.walk.covers(&full);
                 (self.each)(Found::Own)
             }
+            // Only now it is known what it is.
+            Ok(looked) if entry.kind.is_none() && !self.takes(path, &entry.name, looked.stat.kind) => true,
             Ok(looked) => {
                 let item = scanned(self.walk.number, full, looked, Some(ground));
                 let covers = self.walk.covers(&item.path);

@@ -91,8 +91,11 @@ impl ReceiveStream<'_> {
                 // Counted also where it is not made: the attributes come for each that was sent.
                 self.run.directories_unset.fetch_add(1, Ordering::Relaxed);
                 let make = || stages.wait_briefly(Work::Create, || destination.make_directory(path));
-                let made = if keep && self.run.properties.directories { make() } else { Ok(()) };
-                made.map(|()| Stored::Done)
+                match keep && self.run.properties.directories {
+                    true if self.run.leaves_absent(path) => Ok(Stored::Kept),
+                    true => make().map(|()| Stored::Done),
+                    false => Ok(Stored::Done),
+                }
             }
             EntryKind::Symlink if keep && self.run.properties.keeps && !self.run.properties.links => {
                 self.run.leave_out(path, AttributeKind::SYMBOLIC_LINK);
@@ -257,6 +260,7 @@ fn note_written(index: u32, written: Result<Stored, Failure>, staged: &mut Stage
     match written {
         Ok(Stored::Hidden(entry)) => staged.entries.push((index, entry)),
         Ok(Stored::Done) => {}
+        Ok(Stored::Same) => staged.exceptions.push((index, ItemResult::Same)),
         Ok(Stored::Kept) => staged.exceptions.push((index, ItemResult::Kept)),
         Err(why) => staged.exceptions.push((index, ItemResult::Failed(why))),
     }

@@ -21,6 +21,7 @@ pub(super) enum Commit {
     Publish { item: ItemId, digests: FileDigests, size: u64 },
     Bundle(BundleId),
     Directories(Vec<DirectoryAttributes>),
+    Delete { failed: u64 },
     Sync,
 }
 
@@ -110,6 +111,7 @@ impl ReceiveRun {
                 let failures = self.driver.stages.aside(Work::Publish, apply);
                 self.driver.tell(|machine| machine.handle_directories_applied(Instant::now(), failures));
             }
+            Commit::Delete { failed } => self.delete(failed),
             Commit::Sync => {
                 let synced = self.driver.stages.aside(Work::Sync, || self.destination.sync_all());
                 self.driver.tell(|machine| match synced {

@@ -3,9 +3,11 @@
 mod at_work;
 mod bundle;
 mod commit;
+mod comparing;
 mod pump;
 mod slow;
 mod stream;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
@@ -17,10 +19,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use carrack_core::filter::Filters;
 use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::limits;
 use carrack_core::report::{Failure, Side, UnkeptAttributes};
-use carrack_core::request::Verify;
+use carrack_core::request::{Compare, DeleteOrder, Verify};
 use carrack_core::timeline::{Queue, QueueFill, Sample, StartStep};
 use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::receiver::{Receiver, ReceiverConfig};
@@ -34,10 +37,12 @@ use carrack_sys::host::cpu_count;
 
 use self::at_work::AtWork;
 use self::bundle::WaitingItem;
+use self::comparing::Contents;
 use self::slow::Workers;
 use self::stream::{ReceiveStream, StreamError};
+use self::sweep::Sweep;
 use super::driver::Driver;
-use super::{Voice, stream_failure, write_options};
+use super::{Voice, content_readers, stream_failure, write_options};
 use crate::data::stream::{Connection, InStream};
 use crate::error::protocol_failure;
 use crate::storage::descriptors::open_parts_max;
@@ -58,6 +63,13 @@ pub struct ReceiveRun {
     expected: Expected,
     /// Directories that came, and whose attributes have not come.
     directories_unset: AtomicUsize,
+    /// What only the destination has, where that is to be deleted.
+    sweep: Option<Sweep>,
+    /// Who looks at what stands there, to be compared; and items that were given attributes.
+    comparing: MetadataWorkers,
+    attributes_set: AtomicU64,
+    /// Files whose content is being compared.
+    contents: Contents,
     /// Items of kinds that the store does not have.
     left_out: Mutex<Option<UnkeptAttributes>>,
     /// Open part files by item: several streams write blocks of one.
@@ -102,7 +114,7 @@ impl ReceiveRun {
     pub fn start(
         options: TransferOptions,
         destination: Box<dyn Destination>,
-        expected: Expected,
+        (expected, sweep): (Expected, Option<(DeleteOrder, Filters)>),
         voice: Voice,
         tuning: Arc<Tuning>,
     ) -> Result<Arc<Self>, Failure> {
@@ -110,6 +122,10 @@ impl ReceiveRun {
         let properties = destination.properties();
         let marked = properties.atomic_publish && (properties.resumes || options.verify == Verify::Disk);
         let config = ReceiverConfig { options, checkpoints: marked, tuning: *tuning };
+        let command = Arc::clone(&voice.command);
+        let tell =
+            options.item_events.then_some(Box::new(move |items| command(Tell::Items(items))) as sweep::TellItems);
+        let sweep = sweep.map(|(order, filters)| Sweep::new(order, filters, tell));
         let run = Arc::new(Self {
             driver: Driver::new(Receiver::new(config), options, voice, Arc::clone(&tuning)),
             destination,
@@ -117,6 +133,10 @@ impl ReceiveRun {
             writing: write_options(&options),
             expected,
             directories_unset: AtomicUsize::new(0),
+            sweep,
+            comparing: MetadataWorkers::new(&tuning, tuning.scan_threads(cpu_count())),
+            attributes_set: AtomicU64::new(0),
+            contents: Contents::default(),
             left_out: Mutex::default(),
             parts: Mutex::default(),
             claimed: Mutex::default(),
@@ -133,6 +153,9 @@ impl ReceiveRun {
         });
         let measured = Arc::clone(&run);
         run.driver.start_sampling(move |sample| measured.describe(sample));
+        if options.compare == Compare::Content {
+            (0..content_readers()).for_each(|_| run.spawn("reading to compare", Self::read_contents));
+        }
         let pumped = Arc::clone(&run);
         let started =
             Workers::start(&run).and_then(|workers| run.driver.try_spawn("the pump", move || pumped.pump(workers)));
@@ -196,6 +219,11 @@ impl ReceiveRun {
             // A source that names files which the command did not ask for would write over others of the destination.
             PeerMessage::Offer(offer) => self.expected.check(&offer.path),
             PeerMessage::FinishContents(_) => self.expected.check(b""),
+            PeerMessage::Compare { question, .. } => {
+                let items = question.items.iter().map(|item| &item.path);
+                let listed = question.listed.iter().map(|(path, _)| path);
+                items.chain(&question.names).chain(listed).try_for_each(|path| self.expected.check(path))
+            }
             PeerMessage::Query { items, .. } => items.iter().try_for_each(|item| self.expected.check(&item.path)),
             PeerMessage::Directories(list) => {
                 list.iter().try_for_each(|one| self.expected.check(&one.path))?;

@@ -16,7 +16,9 @@ use carrack_core::wire::peer::Offer;
 
 use super::super::driver::Pump;
 use super::commit::Commit;
+use super::comparing::ReceivedQuestion;
 use super::slow::{Checkpoint, Look, Workers};
+use super::sweep::Sweep;
 use super::{ReceiveRun, new_file};
 use crate::error::failure;
 use crate::panics::contain;
@@ -134,6 +136,12 @@ impl ReceiveRun {
                 let _ = workers.looks.send(Look { bundle, items });
                 return;
             }
+            ReceiverAction::Compare { number, question } => {
+                let _ = workers.questions.send(ReceivedQuestion { number, question });
+                return;
+            }
+            ReceiverAction::CompareContent { asked, digest } => return self.content_told(asked, digest),
+            ReceiverAction::Delete { failed } => Commit::Delete { failed },
             ReceiverAction::Publish { item, digests, size } => Commit::Publish { item, digests, size },
             ReceiverAction::Commit(bundle) => Commit::Bundle(bundle),
             ReceiverAction::ApplyDirectories(list) => Commit::Directories(list),
@@ -192,6 +200,7 @@ impl ReceiveRun {
         }
         // What lies in memory was not read back from storage, and the report must not say that it was.
         let in_memory = if self.driver.options.verify == Verify::Disk { self.destination.files_in_memory() } else { 0 };
+        let swept = self.sweep.as_ref().map(Sweep::ended).unwrap_or_default();
         (self.driver.voice.command)(Tell::Ended(Box::new(Ended {
             faults: Faults {
                 blocks_rotten,
@@ -202,7 +211,14 @@ impl ReceiveRun {
                 parts_reread: self.reread.0.load(Ordering::Relaxed),
                 bytes_reread: self.reread.1.load(Ordering::Relaxed),
                 files_not_read_back: in_memory,
+                items_deleted: swept.deleted.items,
+                bytes_deleted: swept.deleted.bytes,
+                items_only_there: swept.stays.items,
+                bytes_only_there: swept.stays.bytes,
+                files_replaced_same: self.destination.replaced_same(),
+                attributes_set: self.attributes_set.load(Ordering::Relaxed),
             },
+            undeleted: swept.why,
             unsynced: self.destination.unsynced(),
             unfinished: if outcome.is_ok() { self.destination.unfinished() } else { Unfinished::default() },
             failure: outcome.err(),

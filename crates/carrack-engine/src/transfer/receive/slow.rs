@@ -18,6 +18,7 @@ use carrack_core::wire::peer::{Offer, QueryItem};
 
 use super::ReceiveRun;
 use super::commit::Commit;
+use super::comparing::ReceivedQuestion;
 use crate::storage::write::{EarlierItem, Part};
 use crate::sync::lock;
 
@@ -43,6 +44,7 @@ pub(super) struct Workers {
     pub commits: mpsc::SyncSender<Commit>,
     pub checkpoints: mpsc::SyncSender<Checkpoint>,
     pub looks: mpsc::SyncSender<Look>,
+    pub questions: mpsc::SyncSender<ReceivedQuestion>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -56,19 +58,23 @@ impl Workers {
         // No more than one for each open item, or for each question that may be out: nobody waits to hand one in.
         let (checkpoints, to_checkpoint) = mpsc::sync_channel(limits::OPEN_ITEMS);
         let (looks, to_look) = mpsc::sync_channel(limits::QUERIES);
+        let (questions, to_compare) = mpsc::sync_channel(limits::QUERIES);
         let threads = vec![
             run.start_thread("the commits", move |run| run.commit_all(&to_commit))?,
             run.start_thread("the checkpoints", move |run| {
                 to_checkpoint.iter().for_each(|checkpoint| run.checkpoint(&checkpoint));
             })?,
             run.start_thread("a look at what is there", move |run| to_look.iter().for_each(|look| run.look(&look)))?,
+            run.start_thread("the comparison with what is there", move |run| {
+                to_compare.iter().for_each(|asked| run.compare(asked));
+            })?,
         ];
-        Ok(Self { commits, checkpoints, looks, threads })
+        Ok(Self { commits, checkpoints, looks, questions, threads })
     }
 
     /// Waits until all that was handed in has been carried out.
     pub fn finish(self) {
-        drop((self.commits, self.checkpoints, self.looks));
+        drop((self.commits, self.checkpoints, self.looks, self.questions));
         for thread in self.threads {
             let _ = thread.join();
         }

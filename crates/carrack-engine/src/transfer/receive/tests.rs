@@ -86,7 +86,7 @@ fn marker_stays_locked_until_the_last_thread_has_left_storage() {
         measured: Default::default(),
     };
     let expected = Expected::new([b"f".to_vec()]);
-    let run = ReceiveRun::start(options(), Box::new(tree), expected, voice, Arc::new(IMPATIENT)).unwrap();
+    let run = ReceiveRun::start(options(), Box::new(tree), (expected, None), voice, Arc::new(IMPATIENT)).unwrap();
     let (let_go, held) = mpsc::channel::<()>();
     // As a stream's thread does whose write does not return.
     run.spawn("a test", move |_| {
@@ -168,7 +168,7 @@ fn names_in_several_directories_are_given_at_once() {
     let tuning = Arc::new(Tuning { publish_threads: 2, ..IMPATIENT });
     let expected = Expected::new([b"f".to_vec()]);
     let tree = Box::new(session(place.path()));
-    let run = ReceiveRun::start(options(), tree, expected, voice, Arc::clone(&tuning)).unwrap();
+    let run = ReceiveRun::start(options(), tree, (expected, None), voice, Arc::clone(&tuning)).unwrap();
     let (meeting, occupied) = (Arc::<Meeting>::default(), [Arc::default(), Arc::default()]);
     let entry = |bundle: u64, index: u32| -> (u32, Box<dyn Entry>) {
         let directory = index as usize % 2;

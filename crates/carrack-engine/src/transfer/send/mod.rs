@@ -15,22 +15,25 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use carrack_core::expected::ExpectedDigests;
+use carrack_core::filter::Filters;
 use carrack_core::ids::{ItemId, StreamId};
 use carrack_core::limits;
 use carrack_core::pace::RateLimit;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
-use carrack_core::request::Verify;
+use carrack_core::request::{Compare, Verify};
 use carrack_core::selection::Selection;
 use carrack_core::timeline::{Queue, QueueFill, Sample, StartStep};
+use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::sender::{Sender, SenderConfig};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{StreamLost, Tell, TransferOptions};
+use carrack_core::wire::peer::AskedIndex;
 use carrack_sys::host::cpu_count;
 
 use self::stream::SendStream;
 use super::driver::Driver;
 use super::measure::all_streams;
-use super::{Voice, stream_failure};
+use super::{Voice, content_readers, stream_failure};
 use crate::data::stream::{Connection, OutStream, Protection};
 use crate::error::{describe, failure};
 use crate::net::socket::Socket;
@@ -41,12 +44,23 @@ use crate::sync::lock;
 /// Large files that are read once more at the same time.
 const SECOND_READERS: usize = 2;
 
+/// What is sent of the sources, and what it must be.
+#[derive(Default)]
+pub struct SendChoice {
+    /// Of the roots, only this.
+    pub selection: Option<Selection>,
+    /// What is left out.
+    pub filters: Filters,
+    /// Digests without which files get no name.
+    pub expected: ExpectedDigests,
+}
+
 /// The sending end of a transfer.
 pub struct SendRun {
     pub(super) driver: Arc<Driver<Sender>>,
     roots: Vec<Root>,
-    /// Of the roots, only this; taken by the scan.
-    selection: Mutex<Option<Selection>>,
+    /// Of the roots, only this, without what is left out; taken by the scan.
+    chosen: Mutex<(Option<Selection>, Filters)>,
     freshness: Freshness,
     /// Open files of items that are sent in blocks: one for all streams, until the item has ended.
     sources: Mutex<HashMap<ItemId, Arc<dyn Reader>>>,
@@ -64,6 +78,8 @@ pub struct SendRun {
     finding: MetadataWorkers,
     /// Sources to be read once more, where that was asked for.
     again: Mutex<VecDeque<ItemId>>,
+    /// Files to be read and compared with those of the destination.
+    contents: Mutex<VecDeque<(AskedIndex, ScannedItem)>>,
     /// Markers and part files of Carrack's own that the scan has left out.
     own: AtomicU64,
 }
@@ -74,7 +90,7 @@ impl SendRun {
     pub fn start(
         options: TransferOptions,
         roots: Vec<Root>,
-        (selection, expected): (Option<Selection>, ExpectedDigests),
+        SendChoice { selection, filters, expected }: SendChoice,
         known: bool,
         voice: Voice,
         tuning: Arc<Tuning>,
@@ -91,7 +107,7 @@ impl SendRun {
             driver: Driver::new(machine, options, voice, Arc::clone(&tuning)),
             expected,
             roots,
-            selection: Mutex::new(selection),
+            chosen: Mutex::new((selection, filters)),
             // What the receiver has already is told by them alone.
             freshness: if known { Freshness::Stored } else { Freshness::Cached },
             sources: Mutex::default(),
@@ -102,6 +118,7 @@ impl SendRun {
             listing: MetadataWorkers::new(&tuning, tuning.scan_threads(cpu_count())),
             finding: MetadataWorkers::new(&tuning, 1),
             again: Mutex::default(),
+            contents: Mutex::default(),
             own: AtomicU64::new(0),
         });
         let measured = Arc::clone(&run);
@@ -114,6 +131,9 @@ impl SendRun {
         if options.verify == Verify::Source {
             // Threads of their own: a stream that reads sources again would send nothing meanwhile.
             (0..SECOND_READERS).for_each(|_| run.spawn("reading sources once more", Self::read_once_more));
+        }
+        if options.compare == Compare::Content {
+            (0..content_readers()).for_each(|_| run.spawn("reading to compare", Self::read_contents));
         }
         Ok(run)
     }

@@ -139,6 +139,10 @@ impl SendRun {
                 self.driver.abort(number);
             }
             SenderAction::Report(report) => items.push(*report),
+            // Under the machine's lock: whoever finds nothing to read waits under it.
+            SenderAction::ReadContent { asked, scanned } => {
+                self.driver.tell(|_| lock(&self.contents).push_back((asked, scanned)));
+            }
             // The file is listed anew: what it was before would fail the same check again.
             SenderAction::Rescan { scanned, attempt } => {
                 let found = self.root(&scanned).and_then(|root| root.source.look_again(&scanned));

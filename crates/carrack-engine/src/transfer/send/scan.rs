@@ -9,7 +9,7 @@ use carrack_core::transfer::machine::Machine;
 use super::SendRun;
 use crate::data::stages::Lap;
 use crate::storage::overlap::Overlaps;
-use crate::storage::read::{Found, missing};
+use crate::storage::read::{Found, WalkChoice, missing};
 use crate::sync::lock;
 
 /// Found items handed to the machine at once.
@@ -20,7 +20,7 @@ const SCAN_AHEAD: usize = 4096;
 impl SendRun {
     /// Walks the sources and hands in what it finds; at the end what was selected and is not there.
     pub(super) fn scan(&self) {
-        let selection = lock(&self.selection).take();
+        let (selection, filters) = std::mem::take(&mut *lock(&self.chosen));
         let mut ahead = 0;
         let overlaps = Overlaps::new(&self.roots, selection.as_ref());
         let _caller = self.listing.enter();
@@ -28,7 +28,13 @@ impl SendRun {
             let mut batch = Vec::with_capacity(SCAN_BATCH);
             let mut since = Instant::now();
             let mut lap = Lap::begin();
-            root.walk(number as u32, selection.as_ref(), self.freshness, Some(&self.listing), &mut |found| {
+            let chosen = WalkChoice {
+                selection: selection.as_ref(),
+                filters: Some(&filters).filter(|filters| !filters.is_empty()),
+                freshness: self.freshness,
+                workers: Some(&self.listing),
+            };
+            root.walk(number as u32, &chosen, &mut |found| {
                 batch.push(overlaps.check(found));
                 // A slow listing must not keep back what it has found.
                 let full = batch.len() >= SCAN_BATCH || since.elapsed() > Duration::from_millis(2);
@@ -79,6 +85,7 @@ impl SendRun {
             match found {
                 Found::Item(item) => machine.handle_item(now, item),
                 Found::Failure(item, why) => machine.handle_scan_failure(now, &item, why),
+                Found::Listed { root, path, complete } => machine.handle_listed(now, root, &path, complete),
                 Found::Own => {
                     self.own.fetch_add(1, Ordering::Relaxed);
                 }

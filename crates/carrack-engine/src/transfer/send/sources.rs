@@ -12,7 +12,9 @@ use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::sender::BlockJob;
 use carrack_core::tuning::SLICE_BYTES;
 
+use super::super::content_readers;
 use super::SendRun;
+use crate::data::content::content_digest;
 use crate::data::hasher::BlockHasher;
 use crate::error::failure;
 use crate::storage::read::{OpenOptions, Reader, Reading, Root};
@@ -117,6 +119,45 @@ impl SendRun {
             });
             self.driver.tell(|machine| machine.handle_source_checked(Instant::now(), item, result));
         }
+    }
+
+    /// Reads files that the destination has in the same size, until the transfer has ended.
+    pub(super) fn read_contents(&self) {
+        loop {
+            let mut machine = self.driver.lock();
+            let (asked, item) = loop {
+                if machine.outcome().is_some() {
+                    return;
+                }
+                let next = lock(&self.contents).pop_front();
+                match next {
+                    Some(next) => break next,
+                    None => machine = self.driver.wait(machine),
+                }
+            };
+            drop(machine);
+            let read = self.content_of(&item);
+            if let Some(read) = read.transpose() {
+                self.driver.tell(|machine| machine.handle_content_read(Instant::now(), asked, read));
+            }
+        }
+    }
+
+    /// The BLAKE3 of a source, as it is now; `None` when the transfer has ended meanwhile.
+    fn content_of(&self, item: &ScannedItem) -> Result<Option<[u8; 32]>, Failure> {
+        let over = || self.driver.is_over();
+        let mut rest = |time| !self.driver.over.wait(time);
+        let may_grow = self.driver.options.allow_growing;
+        let mut options = OpenOptions { tuning: &self.driver.tuning, may_grow, rest: &mut rest };
+        let source = self.root(item)?.source.open(item, &mut options)?;
+        source.check_listed(item)?;
+        let read = |offset: u64, out: &mut [u8]| {
+            let _reading = Reading::begin(&*source, offset, out.len() as u64);
+            source.read_at(offset, out)
+        };
+        let digest = content_digest(item.size.unwrap_or(0), content_readers(), &read, &over)?;
+        source.check_unchanged()?;
+        Ok(digest)
     }
 
     /// The digests of a source that is read a second time; `None` where it cannot be, and when the

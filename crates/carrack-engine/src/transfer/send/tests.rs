@@ -3,7 +3,6 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use carrack_core::expected::ExpectedDigests;
 use carrack_core::wire::peer::PeerMessage;
 
 use super::*;
@@ -25,8 +24,7 @@ fn offers_wait_until_the_owner_knows_the_run_and_then_for_no_stream() {
         measured: Default::default(),
     };
     let root = Root { source: Box::new(Synthetic::Zeros(5 << 20)), target: b"zeros".to_vec(), typed: Vec::new() };
-    let run =
-        SendRun::start(options, vec![root], (None, ExpectedDigests::default()), false, voice, Arc::default()).unwrap();
+    let run = SendRun::start(options, vec![root], SendChoice::default(), false, voice, Arc::default()).unwrap();
     let early = hear.recv_timeout(Duration::from_millis(200));
     run.look_for_sources();
     let offered = hear.recv_timeout(Duration::from_secs(20)).unwrap();

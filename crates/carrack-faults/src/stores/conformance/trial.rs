@@ -50,6 +50,9 @@ impl<'a> Trial<'a> {
             verify: Verify::Wire,
             existing: Existing::Replace,
             durability: Durability::Group,
+            window_ns: 0,
+            compares: false,
+            plan_only: false,
         }
     }
 
@@ -97,7 +100,7 @@ impl<'a> Trial<'a> {
         let entry = match stored {
             Stored::Hidden(entry) => entry,
             Stored::Done => return Ok(true),
-            Stored::Kept => return Ok(false),
+            Stored::Kept | Stored::Same => return Ok(false),
         };
         if entry.awaits_sync() {
             to.sync_group()?;
@@ -184,7 +187,7 @@ impl<'a> Trial<'a> {
             match found {
                 Found::Item(item) => items.push(item),
                 Found::Failure(item, why) => failed = Some((item, why)),
-                Found::Own => {}
+                Found::Own | Found::Listed { .. } => {}
             }
             failed.is_none()
         });

@@ -13,7 +13,7 @@ use super::{Broken, Rule, Verdict, ensure};
 use carrack_engine::stores::properties::WriteOptions;
 use carrack_engine::stores::store::Facts;
 use carrack_engine::stores::write::{
-    Begun, Destination, NewDirectory, NewFile, Opening, SmallFile, Stored, UnkeptSoFar,
+    Begun, Destination, NewDirectory, NewFile, Opening, SmallFile, StandingItem, Stored, UnkeptSoFar,
 };
 
 pub(super) const RULES: &[Rule] = &[
@@ -26,6 +26,8 @@ pub(super) const RULES: &[Rule] = &[
     ("what stands at a name is replaced whole", replaced),
     ("what is to be kept is kept", kept),
     ("a directory is not replaced", over_a_directory),
+    ("what stands there is told, and can be given attributes", standing),
+    ("names in a directory are told, and what is deleted is gone", deleted),
     ("directories come back with their attributes", directories),
     ("links come back, or are refused", links),
     ("attributes are kept, or it is told that they are not", attributes),
@@ -156,14 +158,18 @@ fn kept(trial: &Trial<'_>) -> Verdict {
         Ok([matches!(small, Stored::Kept), matches!(large, Opening::Keep)])
     };
     trial.put_small(&*to, "old", b"old")?;
+    let attributes = Attributes::new(MODE, Time::new(MTIME.seconds + 1000, 0));
+    let newer = SmallFile { attributes, ..small_file("newer", b"newer") };
+    Trial::publish(&*to, &to.write_small(&newer, &trial.options(), b"newer")?)?;
     for (existing, name, wanted) in [
         (Existing::Keep, "old", true),
         (Existing::Keep, "new", false),
         (Existing::Only, "old", false),
         (Existing::Only, "new", true),
         (Existing::Replace, "old", false),
-        // Of the same time: not later.
-        (Existing::Older, "old", true),
+        // Of the same time: what stands there is not newer.
+        (Existing::Older, "old", false),
+        (Existing::Older, "newer", true),
         (Existing::Older, "new", false),
     ] {
         if existing == Existing::Older && trial.properties.times.is_none() {
@@ -197,6 +203,70 @@ fn over_a_directory(trial: &Trial<'_>) -> Verdict {
     // And nothing else becomes a directory.
     refused(to.make_directory(b"d/f").map_err(Broken::from))?;
     trial.expect("d/f", Some(b"f"))
+}
+
+fn standing(trial: &Trial<'_>) -> Verdict {
+    let to = trial.session()?;
+    if !to.properties().deletes {
+        return Ok(());
+    }
+    trial.put_small(&*to, "d/f", b"seven b")?;
+    let told = |what: &str| -> Result<Vec<Option<StandingItem>>, Broken> {
+        let told = to.standing(&[b"d/f", b"d/none", b"d"], None).into_iter().collect::<Result<Vec<_>, _>>()?;
+        ensure(told.len() == 3, || format!("{} of 3 paths are told of {what}", told.len()))?;
+        Ok(told)
+    };
+    let first = told("at first")?;
+    let file = first[0].ok_or_else(|| Broken("a file is said not to be there".into()))?;
+    let found = (file.state.kind, file.state.size);
+    ensure(found == (ItemKind::File, 7), || format!("a file of 7 bytes is {found:?}"))?;
+    ensure(first[1].is_none(), || format!("nothing is {:?}", first[1]))?;
+    let directory = first[2].map(|item| item.state.kind);
+    ensure(directory == Some(ItemKind::Directory), || format!("a directory is {directory:?}"))?;
+    let digest = small_file("d/f", b"seven b").digests.blake3;
+    ensure(to.content(b"d/f", 1, &|| false)? == digest, || "the content of a file has another digest".into())?;
+    ensure(to.content(b"d/none", 1, &|| false)?.is_none(), || "nothing has content".into())?;
+    let later = Attributes::new(0o600, Time::new(MTIME.seconds + 1000, 0));
+    to.set_attributes(b"d/f", &later)?;
+    let after = told("afterwards")?[0].map(|item| (item.mode & 0o777, item.state.mtime));
+    let wanted = Some((0o600, later.mtime));
+    let unkept = to.unkept();
+    let is_told = unkept.times.is_some() || unkept.permissions.is_some();
+    ensure(after == wanted || is_told, || format!("what was given {wanted:?} has {after:?}"))
+}
+
+fn deleted(trial: &Trial<'_>) -> Verdict {
+    let to = trial.session()?;
+    if !to.properties().deletes {
+        return Ok(());
+    }
+    trial.put_small(&*to, "d/f", b"one")?;
+    trial.put_small(&*to, "d/g", b"two")?;
+    to.make_directory(b"d/e")?;
+    let names = |directory: &[u8]| -> Result<Vec<Vec<u8>>, Broken> {
+        let mut names = Vec::new();
+        to.list(directory, &mut |name| {
+            names.push(name.to_vec());
+            true
+        })?;
+        names.sort();
+        Ok(names)
+    };
+    let found = names(b"d")?;
+    ensure(found == [b"e".to_vec(), b"f".to_vec(), b"g".to_vec()], || format!("e, f and g are {found:?}"))?;
+    ensure(names(b"none")?.is_empty(), || "what is not there has names".into())?;
+    let mut asked = 0;
+    to.list(b"d", &mut |_| {
+        asked += 1;
+        false
+    })?;
+    ensure(asked == 1, || format!("{asked} names are told to who wants one"))?;
+    ensure(to.delete(b"d", ItemKind::Directory).is_err(), || "a directory with something in it is deleted".into())?;
+    for (path, kind) in [(&b"d/f"[..], ItemKind::File), (b"d/e", ItemKind::Directory), (b"d/f", ItemKind::File)] {
+        to.delete(path, kind)?;
+    }
+    let found = names(b"d")?;
+    ensure(found == [b"g".to_vec()], || format!("g alone is {found:?}"))
 }
 
 fn directories(trial: &Trial<'_>) -> Verdict {

@@ -8,14 +8,17 @@ use std::time::Duration;
 use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests, block_count, block_length};
 use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::path::split_name;
+use carrack_core::plan::compare::State as ItemState;
 use carrack_core::report::ItemKind;
 use carrack_core::request::{Digests, Durability, Existing};
 
 use super::{Key, Memory, Publication, State, StoredItem, UnfinishedFile, below};
 use carrack_engine::stores::properties::{MarkerRequest, Properties, WriteOptions};
+use carrack_engine::stores::workers::MetadataWorkers;
 use carrack_engine::stores::write::{
-    Begun, Closing, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, Stored,
-    UnkeptSoFar, block_digest, compare,
+    Begun, Closing, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile,
+    StandingItem, Stored, UnkeptSoFar, block_digest, compare,
 };
 use carrack_engine::sync::lock;
 
@@ -78,7 +81,7 @@ impl MemorySession {
         }
         Ok(match (existing, there) {
             (Existing::Keep, Some(_)) | (Existing::Only, None) => false,
-            (Existing::Older, Some(node)) => mtime.is_none_or(|mtime| Some(mtime) > node.attributes.mtime),
+            (Existing::Older, Some(node)) => mtime.is_none_or(|mtime| Some(mtime) >= node.attributes.mtime),
             _ => true,
         })
     }
@@ -176,6 +179,11 @@ impl State {
     }
 }
 
+fn item_state(node: &StoredItem) -> ItemState {
+    let size = if node.kind == ItemKind::File { node.content.len() as u64 } else { 0 };
+    ItemState { kind: node.kind, size, mtime: node.attributes.mtime }
+}
+
 impl Destination for MemoryDestination {
     fn properties(&self) -> Properties {
         Properties { resumes: self.0.key.is_some(), ..self.0.store.properties }
@@ -260,6 +268,58 @@ impl Destination for MemoryDestination {
         Ok(Opening::Resumed { part: Arc::new(part), held, doubtful })
     }
 
+    fn standing(
+        &self,
+        paths: &[&[u8]],
+        _workers: Option<&MetadataWorkers>,
+    ) -> Vec<Result<Option<StandingItem>, Failure>> {
+        let state = self.0.store.lock();
+        let standing =
+            |node: &StoredItem| StandingItem { state: item_state(node), mode: node.attributes.mode, device: 0 };
+        paths.iter().map(|path| Ok(state.nodes.get(&self.0.full(path)).map(standing))).collect()
+    }
+
+    fn content(
+        &self,
+        path: &[u8],
+        _threads: usize,
+        _stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<[u8; 32]>, Failure> {
+        let state = self.0.store.lock();
+        let node = state.nodes.get(&self.0.full(path)).filter(|node| node.kind == ItemKind::File);
+        Ok(node.and_then(|node| block_digest(&node.content, 0, true, Digests::BLAKE3).as_file(Digests::BLAKE3).blake3))
+    }
+
+    fn set_attributes(&self, path: &[u8], attributes: &Attributes) -> Result<(), Failure> {
+        let mut state = self.0.store.lock();
+        let kept = self.0.keep(path, attributes);
+        let node = state.nodes.get_mut(&self.0.full(path));
+        let absent = || Failure::new(ErrorCode::NotFound, Side::Destination, "is not there").at_path(path);
+        node.map(|node| node.attributes = kept).ok_or_else(absent)
+    }
+
+    fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
+        let top = self.0.full(directory);
+        let names: Vec<Vec<u8>> = {
+            let state = self.0.store.lock();
+            let inside = state.nodes.keys().map(|path| split_name(path)).filter(|(parent, _)| *parent == top);
+            inside.map(|(_, name)| name.to_vec()).collect()
+        };
+        names.iter().try_for_each(|name| each(name).then_some(()));
+        Ok(())
+    }
+
+    fn delete(&self, path: &[u8], kind: ItemKind) -> Result<(), Failure> {
+        let full = self.0.full(path);
+        let mut state = self.0.store.lock();
+        let is_full = state.nodes.keys().any(|other| split_name(other).0 == full);
+        if kind == ItemKind::Directory && is_full {
+            return Err(Failure::new(ErrorCode::NotEmpty, Side::Destination, "is not empty").at_path(path));
+        }
+        state.nodes.remove(&full);
+        Ok(())
+    }
+
     fn write_small(&self, small: &SmallFile<'_>, options: &WriteOptions, content: &[u8]) -> Result<Stored, Failure> {
         let mut state = self.0.store.lock();
         if !self.0.may_replace(&state, small.path, small.attributes.mtime, options.existing)? {
@@ -282,6 +342,10 @@ impl Destination for MemoryDestination {
 
     fn write_link(&self, small: &SmallFile<'_>, options: &WriteOptions, target: &[u8]) -> Result<Stored, Failure> {
         let mut state = self.0.store.lock();
+        let there = state.nodes.get(&self.0.full(small.path));
+        if options.compares && there.is_some_and(|node| node.kind == ItemKind::Symlink && **node.content == *target) {
+            return Ok(Stored::Same);
+        }
         if !self.0.may_replace(&state, small.path, small.attributes.mtime, options.existing)? {
             return Ok(Stored::Kept);
         }

@@ -2,7 +2,7 @@
 
 pub mod options;
 
-pub use options::command;
+pub use options::{command, sync_command};
 
 use std::time::Instant;
 
@@ -14,11 +14,19 @@ use crate::cli::flags::Flags;
 use crate::command::context::context;
 
 use crate::error::CommandError;
-use crate::output::{Output, stream};
+use crate::output::{Output, OutputOptions, stream};
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let (request, output) = options::copy(flags)?;
+    run_as(options::copy(flags)?)
+}
+
+/// Runs the verb `sync`.
+pub fn sync(flags: &Flags) -> Result<u8, CommandError> {
+    run_as(options::sync(flags)?)
+}
+
+fn run_as((request, output): (CopyRequest, OutputOptions)) -> Result<u8, CommandError> {
     stream::end_by(request.options.deadline.and_then(|deadline| Instant::now().checked_add(deadline)));
     check_standard(&request)?;
     let output = Output::open(output)?;

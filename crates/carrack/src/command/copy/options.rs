@@ -6,15 +6,17 @@ use std::time::Duration;
 use carrack_core::credential::Credential;
 use carrack_core::limits;
 use carrack_core::location::{Location, parse_host};
-use carrack_core::options::FormGroup;
+use carrack_core::options::{self as defined, FormGroup};
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
-    CopyOptions, CopyRequest, EndOptions, LinkKind, LinkSet, MainDigest, Reach, Verify, are_one_node,
+    Compare, CopyOptions, CopyRequest, DeleteOrder, EndOptions, LinkKind, LinkSet, MainDigest, Reach, Verify,
+    are_one_node,
 };
 use clap::{Arg, ArgAction, Command};
 
 use crate::cli::duration::{parse_duration, parse_timeout};
 use crate::cli::files_from::read_list;
+use crate::cli::filters;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::foreign::{self, FOREIGN_FLAGS};
@@ -27,6 +29,8 @@ use crate::output::timeline::write::asked;
 use crate::output::{BarChoice, CopyTarget, OutputOptions, TimelineOptions};
 use crate::tokens;
 
+/// The flag that the short ones stand for.
+const COMPARE: Value<Vec<u8>> = Value::path(defined::COMPARE.name, "", "");
 /// Between two progress lines where there is no bar.
 const STATS_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -100,15 +104,56 @@ const STATS: Value<Duration> = Value::new(
     "Interval between progress lines where no bar is drawn; 0: none [default: 5s]",
 );
 
+// What is skipped, beside `--compare`; and what is deleted.
+const SIZE_ONLY: Switch = Switch::new("size-only", "Skip files of the same size; the same as --compare size");
+const CHECKSUM: Switch =
+    Switch::short('c', "checksum", "Skip files of the same content, which both sides read; --compare checksum");
+const IGNORE_TIMES: Switch = Switch::short('I', "ignore-times", "Send every file; the same as --compare none");
+const DELETE: Switch = Switch::new(
+    "delete",
+    "When all has been copied, delete what only the destination has; nothing, if anything failed",
+);
+const DELETE_EXCLUDED: Switch =
+    Switch::new("delete-excluded", "Delete what is left out, too; with or without --delete");
+const MAX_DELETE: Value<(u64, bool)> = Value::new(
+    "max-delete",
+    "N",
+    parse_max_delete,
+    "Delete nothing if more than N items would be deleted; N,partial deletes N of them",
+);
+const ALLOW_EMPTY: Switch = Switch::new("allow-empty", "Let a source with nothing in it empty the destination");
+const IGNORE_ERRORS: Switch =
+    Switch::new("ignore-errors", "Delete though something failed; but nothing in directories that could not be listed");
+
+/// What clap knows of the verb `sync`.
+pub fn sync_command() -> Command {
+    let deletion = [
+        DELETE.arg().visible_alias("delete-after"),
+        DELETE_EXCLUDED.arg(),
+        MAX_DELETE.arg(),
+        ALLOW_EMPTY.arg(),
+        IGNORE_ERRORS.arg(),
+    ];
+    let verb = shared("sync", deletion.into_iter().map(|arg| arg.help_heading("Deletion")));
+    verb.about("Make a directory like another: send what is new or changed, and delete on request")
+        .override_usage("carrack sync [OPTIONS] SRC DST")
+        .arg(LOCATIONS.arg().help("What to copy, and where it goes; SRC/ means what is in SRC"))
+}
+
 /// What clap knows of the verb.
 pub fn command() -> Command {
-    let headed = |heading: &'static str, args: Vec<Arg>| args.into_iter().map(move |arg| arg.help_heading(heading));
-    let verb = Command::new("copy")
-        .visible_alias("cp")
+    let verb = shared("copy", std::iter::empty());
+    verb.visible_alias("cp")
         .about("Copy files and trees; the same as `carrack SRC... DST`")
         .override_usage("carrack [copy] [OPTIONS] SRC... DST")
         .arg(LOCATIONS.arg().help("What to copy; the last is where it goes"))
+}
+
+fn shared(name: &'static str, more: impl Iterator<Item = Arg>) -> Command {
+    let headed = |heading: &'static str, args: Vec<Arg>| args.into_iter().map(move |arg| arg.help_heading(heading));
+    let verb = Command::new(name)
         .args(headed("What", what()))
+        .args(more)
         .args(headed("How", option_flags::args(FormGroup::How).collect()))
         .args(headed("Faults", option_flags::args(FormGroup::Faults).chain(faults()).collect()))
         .args(reach::args())
@@ -123,6 +168,12 @@ fn what() -> Vec<Arg> {
     first
         .into_iter()
         .chain(option_flags::args(FormGroup::What))
+        .chain([
+            SIZE_ONLY.arg().conflicts_with_all([CHECKSUM.name, IGNORE_TIMES.name, COMPARE.name]),
+            CHECKSUM.arg().conflicts_with_all([IGNORE_TIMES.name, COMPARE.name]),
+            IGNORE_TIMES.arg().conflicts_with(COMPARE.name),
+        ])
+        .chain(filters::args())
         .chain([MANIFEST.arg().conflicts_with(DRY_RUN.name)])
         .collect()
 }
@@ -150,6 +201,30 @@ fn said() -> Vec<Arg> {
 
 /// Everything that `carrack copy` was asked for.
 pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError> {
+    asked_for(flags, Compare::Nothing, None)
+}
+
+/// Everything that `carrack sync` was asked for.
+pub fn sync(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError> {
+    asked_for(flags, Compare::SizeAndTime, delete_order(flags)?)
+}
+
+fn delete_order(flags: &Flags) -> Result<Option<DeleteOrder>, CommandError> {
+    let most = flags.get(&MAX_DELETE)?;
+    let order = DeleteOrder {
+        most: most.map(|(most, _)| most),
+        partial: most.is_some_and(|(_, partial)| partial),
+        allow_empty: flags.has(&ALLOW_EMPTY),
+        ignore_errors: flags.has(&IGNORE_ERRORS),
+    };
+    Ok((flags.has(&DELETE) || flags.has(&DELETE_EXCLUDED)).then_some(order))
+}
+
+fn asked_for(
+    flags: &Flags,
+    compare: Compare,
+    delete: Option<DeleteOrder>,
+) -> Result<(CopyRequest, OutputOptions), CommandError> {
     let (sources, destination) = places(flags)?;
     let credentials_there = (sources.first().and_then(VerbPlace::credential), destination.credential());
     // The user's own tokens are not for endpoints.
@@ -163,7 +238,11 @@ pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError>
     check_places(&sources, &destination)?;
     let mut output = output(flags)?;
     check_standard_output(&destination, &output)?;
-    let mut options = copy_options(flags, &output, sources.contains(&Location::Stdio))?;
+    let excluded = delete.is_some() && flags.has(&DELETE_EXCLUDED);
+    let filters = filters::filters(flags, excluded)?;
+    let options = CopyOptions { compare: compare_by(flags).unwrap_or(compare), filters, delete, ..Default::default() };
+    let mut options = copy_options(flags, &output, sources.contains(&Location::Stdio), options)?;
+    check_deletion(&sources, &options)?;
     let (of_source, of_destination) = credentials(flags, &own_sources, &own_destination)?;
     options.source.credential = credentials_there.0.unwrap_or(of_source);
     options.destination.credential = credentials_there.1.unwrap_or(of_destination);
@@ -177,6 +256,36 @@ pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError>
     let timeline = timeline(flags)?;
     output.timeline = timeline.map(|path| TimelineOptions { path, asked: asked(&request) });
     Ok((request, output))
+}
+
+/// What the flags say that are short for `--compare`.
+fn compare_by(flags: &Flags) -> Option<Compare> {
+    let by = [(&SIZE_ONLY, Compare::Size), (&CHECKSUM, Compare::Content), (&IGNORE_TIMES, Compare::Nothing)];
+    by.into_iter().find(|(flag, _)| flags.has(flag)).map(|(_, compare)| compare)
+}
+
+/// What is not a source is deleted only where it is sure what the source is: all of one directory.
+fn check_deletion(sources: &[Location], options: &CopyOptions) -> Result<(), CommandError> {
+    if options.delete.is_none() {
+        return Ok(());
+    }
+    if sources.len() != 1 {
+        return Err(CommandError::usage("--delete needs one source: what stands beside several would be deleted")
+            .hint("name their directory, with a slash at its end"));
+    }
+    if options.only.is_some() {
+        return Err(CommandError::usage(
+            "--delete and --files-from cannot be used together: a list is not all there is",
+        ));
+    }
+    Ok(())
+}
+
+fn parse_max_delete(text: &str) -> Result<(u64, bool), String> {
+    let (number, partial) = text.strip_suffix(",partial").map_or((text, false), |number| (number, true));
+    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let parsed = number.parse().ok().filter(|_| digits);
+    parsed.map(|number| (number, partial)).ok_or_else(|| format!("{text:?} is no number of items: use 0 or more"))
 }
 
 /// Where the copy begins, and where it goes.
@@ -252,7 +361,12 @@ fn check_standard_output(destination: &Location, output: &OutputOptions) -> Resu
     }
 }
 
-fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Result<CopyOptions, CommandError> {
+fn copy_options(
+    flags: &Flags,
+    output: &OutputOptions,
+    takes_stdin: bool,
+    default: CopyOptions,
+) -> Result<CopyOptions, CommandError> {
     let files_from = flags.get(&FILES_FROM)?;
     if files_from.as_deref() == Some(b"-") && takes_stdin {
         return Err(CommandError::usage("the source - and --files-from - would both be read from standard input"));
@@ -268,7 +382,6 @@ fn copy_options(flags: &Flags, output: &OutputOptions, takes_stdin: bool) -> Res
         return Err(CommandError::usage(message));
     }
     let reach = Reach { ports: flags.get(&PORTS)?, data_address: flags.get(&DATA_ADDRESS)?, ..reach(flags)? };
-    let default = CopyOptions::default();
     let mut options = CopyOptions {
         dry_run: flags.has(&DRY_RUN),
         source: EndOptions { reach: reach.clone(), ..EndOptions::default() },

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::{
-    Ask, Begin, Collect, Dial, EvidenceAbout, Hello, List, Listen, MakeDirectory, MarkerKey, Origin, Ports, ReadFile,
-    ReceiveRole, Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
+    Ask, Begin, Collect, Dial, EvidenceAbout, Filter, Hello, List, Listen, MakeDirectory, MarkerKey, Origin, Ports,
+    ReadFile, ReceiveRole, Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
 };
+use crate::filter::RuleForm;
 use crate::ids::StreamId;
 use crate::limits;
 use crate::path::{PathError, check_relative};
-use crate::request::Confinement;
+use crate::request::{Confinement, DeleteOrder};
 use crate::wire::control::options::{TransferOptions, Travels, checked};
 use crate::wire::control::raw;
 use crate::wire::control::session_key::SessionKey;
@@ -77,6 +78,9 @@ impl Ask {
                 let wrong = |_| ProtocolError::violation("a digest of the wrong length is expected");
                 Ok((relative(one.path)?, one.blake3.try_into().map_err(wrong)?))
             })?),
+            raw::Ask::Filter(raw::Filter { rules, deletes_excluded }) => {
+                Self::Filter(Filter { rules: all(rules, filter_rule)?, deletes_excluded })
+            }
             raw::Ask::Collect(collect) => Self::Collect(Collect {
                 path: bounded(collect.path)?,
                 older: Duration::from_secs(collect.older_seconds),
@@ -128,6 +132,10 @@ impl From<Ask> for raw::Ask {
             Ask::Expect(expected) => {
                 let raw = |(path, blake3): (Vec<u8>, [u8; 32])| raw::ExpectedDigest { path, blake3: blake3.to_vec() };
                 Self::Expect(raw::Expected { list: expected.into_iter().map(raw).collect() })
+            }
+            Ask::Filter(Filter { rules, deletes_excluded }) => {
+                let raw = |(form, line): (RuleForm, Vec<u8>)| raw::FilterRule { form: form.number(), line };
+                Self::Filter(raw::Filter { rules: rules.into_iter().map(raw).collect(), deletes_excluded })
             }
             Ask::Collect(Collect { path, older, dry_run, marker }) => {
                 let marker = marker.map(|key| key.to_vec()).unwrap_or_default();
@@ -251,6 +259,10 @@ impl From<Begin> for raw::Begin {
                 marker: role.marker.map(|key| key.to_vec()).unwrap_or_default(),
                 anew: role.anew,
                 partial: role.partial,
+                delete: role.delete.map(|order| {
+                    let DeleteOrder { most, partial, allow_empty, ignore_errors } = order;
+                    raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors }
+                }),
             }),
         };
         Self { options: Some(begin.options.into()), role: Some(role) }
@@ -290,6 +302,13 @@ impl Role {
     }
 }
 
+/// A rule of a filter: what it says is checked where it is added to others.
+fn filter_rule(rule: raw::FilterRule) -> Result<(RuleForm, Vec<u8>), ProtocolError> {
+    let form = RuleForm::from_number(rule.form);
+    let form = form.ok_or_else(|| ProtocolError::violation("the peer sent a rule of an unknown form"))?;
+    Ok((form, rule.line))
+}
+
 /// A marker's key; no bytes stand for none.
 fn marker_key(bytes: Vec<u8>) -> Result<Option<MarkerKey>, ProtocolError> {
     let wrong = |key: Vec<u8>| ProtocolError::violation(format!("the peer sent a marker's key of {} bytes", key.len()));
@@ -315,6 +334,10 @@ impl TryFrom<raw::ReceiveRole> for ReceiveRole {
             marker: marker_key(role.marker)?,
             anew: role.anew,
             partial: role.partial,
+            delete: role.delete.map(|order| {
+                let raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors } = order;
+                DeleteOrder { most, partial, allow_empty, ignore_errors }
+            }),
         })
     }
 }

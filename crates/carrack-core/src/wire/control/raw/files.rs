@@ -183,6 +183,28 @@ pub struct Expected {
     pub list: Vec<ExpectedDigest>,
 }
 
+/// Rules that leave names out.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Filter {
+    /// In their order.
+    #[prost(message, repeated, tag = "1")]
+    pub rules: Vec<FilterRule>,
+    /// What a plain rule leaves out is deleted.
+    #[prost(bool, tag = "2")]
+    pub deletes_excluded: bool,
+}
+
+/// A rule of a filter.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct FilterRule {
+    /// 0 with its kind before it, 1 a pattern to leave out, 2 one to take.
+    #[prost(uint32, tag = "1")]
+    pub form: u32,
+    /// As it was written.
+    #[prost(bytes = "vec", tag = "2")]
+    pub line: Vec<u8>,
+}
+
 /// The digest that one file must have.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ExpectedDigest {

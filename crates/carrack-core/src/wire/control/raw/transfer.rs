@@ -75,6 +75,26 @@ pub struct ReceiveRole {
     /// The sender leaves items out by a selection: what an earlier attempt has left of these stays.
     #[prost(bool, tag = "6")]
     pub partial: bool,
+    /// What only the destination has is deleted.
+    #[prost(message, optional, tag = "7")]
+    pub delete: Option<RawDeleteOrder>,
+}
+
+/// See [`crate::request::DeleteOrder`].
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct RawDeleteOrder {
+    /// Where more would be deleted, nothing is,
+    #[prost(uint64, optional, tag = "1")]
+    pub most: Option<u64>,
+    /// or so many are.
+    #[prost(bool, tag = "2")]
+    pub partial: bool,
+    /// An empty source empties the destination.
+    #[prost(bool, tag = "3")]
+    pub allow_empty: bool,
+    /// Failures keep only what is in directories that could not be listed.
+    #[prost(bool, tag = "4")]
+    pub ignore_errors: bool,
 }
 
 /// The end of a request, with a count where there is something to count.
@@ -131,12 +151,15 @@ pub struct Item {
     /// Digests of the whole file.
     #[prost(message, optional, tag = "4")]
     pub digests: Option<RawDigests>,
-    /// 0 published, 1 kept, 2 failed.
+    /// 0 published, 1 kept, 2 failed, 3 the same, 4 planned, 5 deleted, 6 to be deleted.
     #[prost(uint32, tag = "5")]
     pub outcome: u32,
     /// Why it failed.
     #[prost(message, optional, tag = "6")]
     pub failure: Option<RawFailure>,
+    /// How it compared with what the destination had: its number.
+    #[prost(uint32, optional, tag = "7")]
+    pub judgment: Option<u32>,
 }
 
 /// The transfer has ended at one end. Groups of numbers are lists, as those of samples are.
@@ -178,6 +201,9 @@ pub struct Ended {
     /// Unfinished files of an earlier attempt that were not asked for, and stay (told by the receiver).
     #[prost(message, optional, boxed, tag = "12")]
     pub unfinished: Option<Box<RawUnfinished>>,
+    /// Why something that only the destination has was not deleted (told by the receiver).
+    #[prost(message, optional, boxed, tag = "13")]
+    pub undeleted: Option<Box<RawFailure>>,
 }
 
 /// See [`crate::report::UnkeptDirectories`].

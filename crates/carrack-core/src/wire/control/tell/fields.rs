@@ -8,6 +8,7 @@ use super::{
 };
 use crate::attributes::{AttributeKind, Time};
 use crate::failure::{ErrorCode, Failure, Side};
+use crate::judgment::Judgment;
 use crate::limits;
 use crate::pace::limit::StageTimes;
 use crate::path::check_relative;
@@ -276,9 +277,14 @@ impl From<ItemReport> for raw::Item {
             Outcome::Published => (0, None),
             Outcome::Kept => (1, None),
             Outcome::Failed(failure) => (2, Some(failure.into())),
+            Outcome::Same => (3, None),
+            Outcome::Planned => (4, None),
+            Outcome::Deleted => (5, None),
+            Outcome::ToDelete => (6, None),
         };
         let digests = Some(item.digests.into());
-        Self { path: item.path, kind: item.kind.number(), size: item.size, digests, outcome, failure }
+        let judgment = item.judgment.map(|judgment| judgment.number().into());
+        Self { path: item.path, kind: item.kind.number(), size: item.size, digests, outcome, failure, judgment }
     }
 }
 
@@ -290,9 +296,14 @@ impl From<raw::Item> for ItemReport {
             kind: ItemKind::from_number(item.kind).unwrap_or(ItemKind::File),
             size: item.size,
             digests: item.digests.unwrap_or_default().into(),
+            judgment: item.judgment.and_then(|number| Judgment::from_number(u8::try_from(number).ok()?)),
             outcome: match item.outcome {
                 0 => Outcome::Published,
                 1 => Outcome::Kept,
+                3 => Outcome::Same,
+                4 => Outcome::Planned,
+                5 => Outcome::Deleted,
+                6 => Outcome::ToDelete,
                 _ => Outcome::Failed(item.failure.map_or(unexplained, Failure::from)),
             },
         }
@@ -343,6 +354,7 @@ impl From<raw::Ended> for Ended {
             unkept_times: raw.unkept_times.map(Into::into),
             unkept_attributes: raw.unkept_attributes.map(Into::into),
             unsynced: Unsynced { count: raw.unsynced, paths: raw.unsynced_paths },
+            undeleted: raw.undeleted.map(|failure| (*failure).into()),
             unfinished: raw.unfinished.map(|told| (*told).into()).unwrap_or_default(),
             unkept_directories: raw.unkept_directories.map(|told| (*told).into()).unwrap_or_default(),
         }
@@ -362,6 +374,7 @@ impl From<Ended> for raw::Ended {
             unkept_attributes: said.unkept_attributes.map(Into::into),
             unsynced: said.unsynced.count,
             unsynced_paths: said.unsynced.paths,
+            undeleted: said.undeleted.map(|failure| Box::new(failure.into())),
             unfinished: (said.unfinished.count > 0).then(|| Box::new(said.unfinished.into())),
             unkept_directories: (said.unkept_directories.count > 0).then(|| Box::new(said.unkept_directories.into())),
         }

@@ -1,10 +1,12 @@
 //! A small file or link that is whole and waits for its name, and the rules by which a name is given.
 
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use carrack_core::attributes::{OtherAttributes, Time};
 use carrack_core::path::join;
+use carrack_core::plan::compare::is_one_time;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Reason, Side};
 use carrack_core::request::{Durability, Existing};
 use carrack_core::transfer::Fingerprint;
@@ -18,7 +20,7 @@ use crate::storage::posix::descriptors::patiently;
 use crate::storage::posix::directories::{Names, OpenDir, is_stale, twin};
 use crate::storage::posix::names::PartName;
 use crate::storage::posix::refusal::why_refused;
-use crate::storage::posix::times::system_time;
+use crate::storage::posix::times::time_of;
 use crate::storage::posix::unkept::{MODE_MASK, ToKeep};
 use crate::storage::write::NewFile;
 use crate::sync::lock;
@@ -196,7 +198,7 @@ impl PartEntry {
         let shared = &self.shared;
         let directories = &shared.directories;
         let there = directories.within(&self.parent, "stat", |directory| stat_entry(&directory.dir, &self.name))?;
-        if !may_replace(there, self.source.mtime, self.existing)? {
+        if !may_replace(there, self.source.mtime, (self.existing, shared.window_ns.load(Ordering::Relaxed)))? {
             return Ok(false);
         }
         let mut held = None;
@@ -251,7 +253,7 @@ const RENAME: &str = "rename to its name";
 pub(in crate::storage::posix) fn may_replace(
     there: Option<dir::Stat>,
     mtime: Option<Time>,
-    existing: Existing,
+    (existing, window_ns): (Existing, u64),
 ) -> Result<bool, Failure> {
     match there.map(|stat| stat.kind) {
         Some(Kind::Dir) => {
@@ -269,7 +271,10 @@ pub(in crate::storage::posix) fn may_replace(
     }
     Ok(match (existing, there) {
         (Existing::Keep, Some(_)) | (Existing::Only, None) => false,
-        (Existing::Older, Some(stat)) => mtime.is_none_or(|mtime| system_time(mtime) > stat.mtime),
+        (Existing::Older, Some(stat)) => {
+            let there = Some(time_of(stat.mtime));
+            mtime.is_none() || there <= mtime || is_one_time(there, mtime, window_ns)
+        }
         _ => true,
     })
 }

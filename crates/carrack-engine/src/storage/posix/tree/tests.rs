@@ -30,6 +30,9 @@ fn options() -> WriteOptions {
         verify: Verify::Wire,
         existing: Existing::Replace,
         durability: Durability::Group,
+        window_ns: 0,
+        compares: false,
+        plan_only: false,
     }
 }
 

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""A second sync of a tree, beside rsync: CPU time of both sides, time, and bytes on the wire.
+
+    python3 bench/sync.py target/release/carrack                  200,000 files, 5 runs of each; as root
+    python3 bench/sync.py target/release/carrack --files 1000000 --runs 3
+    python3 bench/sync.py target/release/carrack --only week      a student's week: 2,001 files, 300 MB
+
+Both programs go over ssh to this host, in memory. Rows: nothing has changed; one file in ten has another time and size.
+`week`: nothing changed, 1 % of the files changed, 40 removed, 40 touched. Before each run the tree is made as it was.
+Bytes are those of the loopback device. The order changes from run to run; a first pair does not count.
+"""
+import argparse
+import os
+import pathlib
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import accounting
+import servers
+
+
+class Bench:
+    def __init__(self, work, carrack):
+        self.work, self.carrack, self.logs = pathlib.Path(work), carrack, pathlib.Path(work) / "logs"
+        self.logs.mkdir()
+
+    def spawn(self, command, log, _namespace):
+        with open(log, "w") as file:
+            return subprocess.Popen(["sh", "-c", command], stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+
+def make_tree(top, files, size, each=100):
+    for number in range(files):
+        directory = os.path.join(top, f"d{number // each % 100}", f"e{number // each}")
+        if number % each == 0:
+            os.makedirs(directory, exist_ok=True)
+        with open(os.path.join(directory, f"file{number:07d}"), "wb") as file:
+            file.write(os.urandom(size) if size > 64 else b"x" * size)
+
+
+def all_files(top):
+    return sorted(os.path.join(directory, name) for directory, _, names in os.walk(top) for name in names)
+
+
+def change(paths, grow):
+    for path in paths:
+        if grow:
+            with open(path, "ab") as file:
+                file.write(b"changed")
+        os.utime(path, ns=(1_500_000_000_123_456_789, 1_500_000_000_123_456_789 + int(grow)))
+
+
+def loopback_bytes():
+    with open("/proc/net/dev") as lines:
+        return next(int(line.split()[1]) for line in lines if line.strip().startswith("lo:"))
+
+
+class Scene:
+    def __init__(self, given, work):
+        self.given, self.work = given, work
+        self.bench = Bench(work, os.path.abspath(given.carrack))
+        data = pathlib.Path(work) / "data"
+        (data / "out").mkdir(parents=True)
+        self.place = servers.Place(self.bench, "here", data)
+        if not self.place.available("sshd"):
+            sys.exit("there is no sshd")
+        self.group = accounting.Cgroup()
+        self.group.join()
+
+    def commands(self, source, target):
+        ssh = self.place.fields["ssh"]
+        far = f"{self.place.fields['user']}@{self.place.address}:{target}"
+        carrack = [self.bench.carrack, "sync", "-q", "--delete", "--no-resume", "--remote-path", self.bench.carrack, "-e", ssh, source + "/", far]
+        rsync = ["rsync", "-a", "--delete", "-e", ssh, source + "/", far]
+        return {"carrack": carrack, "rsync": rsync}
+
+    def run(self, command):
+        wire, before, start = loopback_bytes(), sum(self.group.cpu()), time.monotonic()
+        environment = {**os.environ, "XDG_STATE_HOME": os.path.join(self.work, "state")}
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+        seconds = time.monotonic() - start
+        if ended.returncode:
+            sys.exit(f"{shlex.join(command)}: {ended.stderr}")
+        self.group.settle([])
+        return sum(self.group.cpu()) - before, seconds, loopback_bytes() - wire
+
+
+def row(scene, name, source, target, prepare):
+    """`prepare` makes the destination what it was, and the source what it is to be sent as."""
+    told = {"carrack": [], "rsync": []}
+    for number in range(scene.given.runs + 1):
+        order = ["carrack", "rsync"] if number % 2 else ["rsync", "carrack"]
+        for program in order:
+            prepare()
+            figures = scene.run(scene.commands(source, target)[program])
+            if number:
+                told[program].append(figures)
+    cells = {program: [statistics.median(column) for column in zip(*runs)] for program, runs in told.items()}
+    ours, theirs = cells["carrack"], cells["rsync"]
+    print(f"| {name} | {ours[0]:.2f} | {theirs[0]:.2f} | {ours[0] / theirs[0]:.2f} | {ours[1]:.2f} | {theirs[1]:.2f} | "
+          f"{ours[1] / theirs[1]:.2f} | {ours[2] / 1e6:.2f} | {theirs[2] / 1e6:.2f} |", flush=True)
+
+
+def table(what):
+    print(f"| {what} | CPU s, carrack | rsync | ratio | time s, carrack | rsync | ratio | MB on the wire, carrack | rsync |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|", flush=True)
+
+
+def unchanged(scene, work):
+    source, target = os.path.join(work, "from"), os.path.join(work, "to")
+    make_tree(source, scene.given.files, 1)
+    subprocess.run(["cp", "-a", source, target], check=True)
+    table(f"{scene.given.files:,} files")
+    row(scene, "nothing changed", source, target, lambda: None)
+    some = [path.replace(source, target) for path in all_files(source)[::10]]
+    row(scene, "10 % changed", source, target, lambda: change(some, True))
+
+
+def week(scene, work):
+    source, target, kept = (os.path.join(work, name) for name in ("week", "week-to", "week-kept"))
+    make_tree(source, 2000, 145_000)
+    make_tree(os.path.join(source, "large"), 1, 10_000_000)
+    subprocess.run(["cp", "-a", source, kept], check=True)
+
+    def again(what=None):
+        subprocess.run(["rsync", "-a", "--delete", kept + "/", source + "/"], check=True)
+        subprocess.run(["rsync", "-a", "--delete", kept + "/", target + "/"], check=True)
+        if what:
+            what(all_files(source))
+
+    table("a student's week")
+    row(scene, "nothing changed", source, target, again)
+    row(scene, "1 % changed", source, target, lambda: again(lambda files: change(files[::100], True)))
+    row(scene, "40 removed", source, target, lambda: again(lambda files: [os.remove(path) for path in files[::50]]))
+    row(scene, "40 touched", source, target, lambda: again(lambda files: [os.utime(path) for path in files[::50]]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("carrack")
+    parser.add_argument("--files", type=int, default=200_000)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--only", choices=["unchanged", "week"])
+    given = parser.parse_args()
+    work = tempfile.mkdtemp(dir="/dev/shm", prefix="carrack-sync-")
+    os.chmod(work, 0o755)
+    scene = None
+    try:
+        scene = Scene(given, work)
+        for name, measure in (("unchanged", unchanged), ("week", week)):
+            if given.only in (None, name):
+                measure(scene, work)
+    finally:
+        if scene:
+            scene.place.close()
+        shutil.rmtree(work, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

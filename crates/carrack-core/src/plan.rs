@@ -1,0 +1,3 @@
+//! What a sync decides, from what both sides say they have. Pure: nothing here touches a file.
+
+pub mod compare;

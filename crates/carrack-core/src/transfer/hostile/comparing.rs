@@ -1,0 +1,179 @@
+//! Both sides compared before anything is sent: what each machine makes of it, and of a peer that answers otherwise.
+#![cfg(test)]
+
+use std::time::{Duration, Instant};
+
+use super::sender::{LARGE, file};
+use super::*;
+use crate::ids::StreamId;
+use crate::judgment::{ItemDifference, Judgment, LeftBecause};
+use crate::report::Outcome;
+use crate::request::Compare;
+use crate::transfer::ScannedItem;
+use crate::transfer::machine::Machine;
+use crate::transfer::orders::options;
+use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
+use crate::tuning::Tuning;
+use crate::wire::control::TransferOptions;
+use crate::wire::peer::{AskedIndex, Question};
+
+const STREAM: StreamId = StreamId(0);
+
+fn comparing(compare: Compare, tells_names: bool) -> Sender {
+    let options = TransferOptions { compare, tells_names, ..options(BLOCK) };
+    let mut sender =
+        Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT });
+    sender.handle_stream(start(), STREAM);
+    sender
+}
+
+/// What the sender has said, and how its items ended.
+fn told(sender: &mut Sender) -> (Vec<PeerMessage>, Vec<(Vec<u8>, Outcome)>) {
+    let (mut said, mut ended) = (Vec::new(), Vec::new());
+    while let Some(action) = sender.poll_action() {
+        match action {
+            SenderAction::Send(message) => said.push(message),
+            SenderAction::Report(report) => ended.push((report.path, report.outcome)),
+            _ => {}
+        }
+    }
+    (said, ended)
+}
+
+fn questions(said: &[PeerMessage]) -> Vec<(BundleId, Question)> {
+    let question = |message: &PeerMessage| match message {
+        PeerMessage::Compare { number, question } => Some((*number, question.clone())),
+        _ => None,
+    };
+    said.iter().filter_map(question).collect()
+}
+
+fn answer(sender: &mut Sender, number: BundleId, judgments: Vec<Judgment>) -> Result<(), ProtocolError> {
+    sender.handle_message(start(), PeerMessage::Compared { number, judgments })
+}
+
+#[test]
+fn only_what_differs_is_sent() {
+    let mut sender = comparing(Compare::SizeAndTime, false);
+    for (name, size) in [("same", 3), ("left", 4), ("new", 5), ("changed", 6), ("large", LARGE)] {
+        sender.handle_item(start(), file(name, Some(size)));
+    }
+    // Neither a link nor what has no size can be compared.
+    sender.handle_item(start(), ScannedItem { kind: ItemKind::Symlink, ..file("link", None) });
+    sender.handle_item(start(), file("pipe", None));
+    sender.handle_scan_complete(start());
+    let (said, _) = told(&mut sender);
+    let [(number, question)] = &questions(&said)[..] else { panic!("{said:?}") };
+    assert_eq!(question.items.len(), 5);
+    assert!(question.names.is_empty() && question.listed.is_empty(), "nobody wants to know");
+    let offered = |said: &[PeerMessage]| {
+        said.iter()
+            .filter_map(|one| if let PeerMessage::Offer(offer) = one { Some(offer.path.clone()) } else { None })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(offered(&said), [b"pipe".to_vec()], "what is asked about waits for its answer");
+    let differs = Judgment::Differs(ItemDifference { size: true, ..ItemDifference::default() });
+    let judgments = vec![Judgment::Same, Judgment::Left(LeftBecause::Newer), Judgment::New, differs, differs];
+    answer(&mut sender, *number, judgments).unwrap();
+    let (said, ended) = told(&mut sender);
+    assert_eq!(offered(&said), [b"large".to_vec()]);
+    assert_eq!(ended, [(b"same".to_vec(), Outcome::Same), (b"left".to_vec(), Outcome::Kept)]);
+    let mut sent = Vec::new();
+    while let Next::Job(Job::Bundle(bundle)) = sender.next_job(start(), STREAM) {
+        sent.extend(bundle.items.iter().map(|item| item.path.clone()));
+    }
+    sent.sort();
+    assert_eq!(sent, [b"changed".to_vec(), b"link".to_vec(), b"new".to_vec()]);
+    let counts = sender.totals().counts;
+    assert_eq!((counts.files_same, counts.bytes_same, counts.files_kept), (1, 3, 1));
+}
+
+/// Names are told before their directory is said to be listed, and the word to delete comes before directories get
+/// their times: with how many items failed, of which FIFOs are none.
+#[test]
+fn names_are_told_and_deletion_comes_before_directories() {
+    let mut sender = comparing(Compare::SizeAndTime, true);
+    sender.handle_item(start(), file("f", Some(3)));
+    sender.handle_item(start(), ScannedItem { kind: ItemKind::Special, ..file("fifo", None) });
+    sender.handle_scan_failure(start(), &file("unread", None), failure());
+    sender.handle_listed(start(), 0, b"", true);
+    sender.handle_scan_complete(start());
+    let (said, _) = told(&mut sender);
+    let [(number, question)] = &questions(&said)[..] else { panic!("{said:?}") };
+    assert_eq!(question.items[0].path, b"f");
+    assert_eq!(question.names, [b"fifo".to_vec(), b"unread".to_vec()]);
+    assert_eq!(question.listed, [(Vec::new(), true)]);
+    assert!(!said.iter().any(|message| matches!(message, PeerMessage::Delete { .. })));
+    answer(&mut sender, *number, vec![Judgment::Same]).unwrap();
+    assert_eq!(told(&mut sender).0, [PeerMessage::Delete { failed: 1 }, PeerMessage::Finish]);
+}
+
+#[test]
+fn slow_scan_keeps_no_question_back() {
+    let mut sender = comparing(Compare::Size, false);
+    assert_eq!(sender.next_deadline(), None);
+    sender.handle_item(start(), file("f", Some(3)));
+    assert_eq!(questions(&told(&mut sender).0).len(), 0);
+    let due = sender.next_deadline().unwrap();
+    assert!(due > start() && due < start() + Duration::from_millis(50));
+    sender.handle_time(due);
+    assert_eq!(questions(&told(&mut sender).0).len(), 1);
+    assert_eq!(sender.next_deadline(), None);
+}
+
+#[test]
+fn content_of_one_size_is_read_at_both_sides() {
+    for (same, read, outcome) in [
+        (true, Ok([5; 32]), Some(Outcome::Same)),
+        (false, Ok([5; 32]), None),
+        (false, Err(failure()), Some(Outcome::Failed(failure()))),
+    ] {
+        let mut sender = comparing(Compare::Content, false);
+        sender.handle_item(start(), file("f", Some(3)));
+        sender.handle_scan_complete(start());
+        let number = questions(&told(&mut sender).0)[0].0;
+        answer(&mut sender, number, vec![Judgment::Undecided]).unwrap();
+        let asked = AskedIndex { number, index: 0 };
+        assert!(matches!(sender.poll_action(), Some(SenderAction::ReadContent { asked: of, .. }) if of == asked));
+        assert_eq!(sender.next_job(start(), STREAM), Next::Wait(None), "nothing is sent before it is known");
+        let digest = read.clone().ok();
+        sender.handle_content_read(start(), asked, read);
+        assert_eq!(told(&mut sender).0, [PeerMessage::Content { asked, digest }]);
+        sender.handle_message(start(), PeerMessage::ContentCompared { asked, same }).unwrap();
+        let ended: Vec<Outcome> = told(&mut sender).1.into_iter().map(|(_, outcome)| outcome).collect();
+        assert_eq!(ended, outcome.clone().into_iter().collect::<Vec<_>>());
+        let sends = matches!(sender.next_job(start(), STREAM), Next::Job(Job::Bundle(_)));
+        assert_eq!(sends, outcome.is_none());
+        is_violation(sender.handle_message(start(), PeerMessage::ContentCompared { asked, same }));
+    }
+}
+
+#[test]
+fn answers_that_nobody_asked_for() {
+    let asked = || {
+        let mut sender = comparing(Compare::SizeAndTime, false);
+        sender.handle_item(start(), file("f", Some(3)));
+        sender.handle_scan_complete(start());
+        let number = questions(&told(&mut sender).0)[0].0;
+        (sender, number)
+    };
+    let (mut sender, number) = asked();
+    is_violation(answer(&mut sender, BundleId(number.0 + 1), vec![Judgment::Same]));
+    for judgments in [Vec::new(), vec![Judgment::Same; 2]] {
+        let (mut sender, number) = asked();
+        is_violation(answer(&mut sender, number, judgments));
+    }
+    let (mut sender, number) = asked();
+    answer(&mut sender, number, vec![Judgment::Same]).unwrap();
+    let again = sender.handle_message(start(), PeerMessage::Compared { number, judgments: vec![Judgment::Same] });
+    // It has finished by then, or it is refused.
+    assert!(again.is_err(), "{again:?}");
+    for message in [
+        PeerMessage::Compare { number, question: Question::default() },
+        PeerMessage::Delete { failed: 0 },
+        PeerMessage::Content { asked: AskedIndex { number, index: 0 }, digest: None },
+    ] {
+        let (mut sender, _) = asked();
+        is_violation(sender.handle_message(Instant::now(), message));
+    }
+}

@@ -1,0 +1,75 @@
+//! What the sender says that it has, compared with what is there.
+
+use std::time::Instant;
+
+use super::{Receiver, ReceiverAction};
+use crate::ids::BundleId;
+use crate::judgment::Judgment;
+use crate::limits;
+use crate::wire::ProtocolError;
+use crate::wire::peer::{AskedIndex, PeerMessage, Question};
+
+impl Receiver {
+    /// Whether something that was asked has not been answered.
+    pub(super) fn is_comparing(&self) -> bool {
+        !self.comparisons.is_empty() || !self.contents.is_empty()
+    }
+
+    pub(super) fn handle_compare(&mut self, number: BundleId, question: Question) -> Result<(), ProtocolError> {
+        let wrong = |what: &str| Err(ProtocolError::violation(format!("the sender asked question {number} {what}")));
+        if self.options.rules().is_none() && !question.items.is_empty() {
+            return wrong("about files, and nothing is compared");
+        }
+        let tells = !question.names.is_empty() || !question.listed.is_empty();
+        if tells && (!self.options.tells_names || self.delete_told) {
+            return wrong("with names that nobody wants to know");
+        }
+        if self.comparisons.len() >= limits::QUERIES || self.comparisons.contains_key(&number) {
+            return wrong("twice, or asks too many");
+        }
+        self.comparisons.insert(number, question.items.len());
+        self.actions.push_back(ReceiverAction::Compare { number, question });
+        Ok(())
+    }
+
+    /// The answer to [`ReceiverAction::Compare`]: what becomes of each file, in the order of the question.
+    pub fn handle_compared(&mut self, now: Instant, number: BundleId, judgments: Vec<Judgment>) {
+        self.note_time(now);
+        let asked = self.comparisons.remove(&number).filter(|_| !self.has_ended());
+        let Some(asked) = asked else { return };
+        assert_eq!(asked, judgments.len(), "every file that was asked about is answered for");
+        let undecided = (0..).zip(&judgments).filter(|(_, judgment)| **judgment == Judgment::Undecided);
+        self.contents.extend(undecided.map(|(index, _)| AskedIndex { number, index }));
+        self.send(PeerMessage::Compared { number, judgments });
+    }
+
+    pub(super) fn handle_content(&mut self, asked: AskedIndex, digest: Option<[u8; 32]>) -> Result<(), ProtocolError> {
+        let is_open = self.contents.contains(&asked) && self.contents_told.insert(asked);
+        if !is_open {
+            return Err(ProtocolError::violation(
+                "the sender told the content of a file that nobody asked for, or twice",
+            ));
+        }
+        self.actions.push_back(ReceiverAction::CompareContent { asked, digest });
+        Ok(())
+    }
+
+    /// The answer to [`ReceiverAction::CompareContent`].
+    pub fn handle_content_compared(&mut self, now: Instant, asked: AskedIndex, same: bool) {
+        self.note_time(now);
+        let is_open = self.contents.remove(&asked) && self.contents_told.remove(&asked);
+        if is_open && !self.has_ended() {
+            self.send(PeerMessage::ContentCompared { asked, same });
+        }
+    }
+
+    pub(super) fn handle_delete(&mut self, failed: u64) -> Result<(), ProtocolError> {
+        let open = !self.items.is_empty() || !self.waiting.is_empty() || self.bundles_to_commit > 0;
+        if !self.options.tells_names || self.delete_told || open || self.is_comparing() {
+            return Err(ProtocolError::violation("the sender says to delete before every item has ended, or twice"));
+        }
+        self.delete_told = true;
+        self.actions.push_back(ReceiverAction::Delete { failed });
+        Ok(())
+    }
+}

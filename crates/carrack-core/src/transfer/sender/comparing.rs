@@ -1,0 +1,223 @@
+//! Asking what the receiver has before anything is sent, and telling it every name, where it is to find what only it
+//! has.
+//!
+//! A question is closed when it is full, or when the scan has let it wait. Its files wait for the answer, and hold up
+//! nobody: those that are to be sent are bundled and offered as if the scan had found them only then.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::{Sender, SenderAction};
+use crate::digest::FileDigests;
+use crate::failure::Failure;
+use crate::ids::BundleId;
+use crate::judgment::{ItemDifference, Judgment};
+use crate::limits;
+use crate::report::{ItemKind, Outcome};
+use crate::transfer::ScannedItem;
+use crate::wire::ProtocolError;
+use crate::wire::peer::{AskedIndex, AskedItem, PeerMessage, Question};
+
+#[derive(Debug, Default)]
+pub(super) struct Comparing {
+    filling: FilledQuestion,
+    since: Option<Instant>,
+    /// Bytes of the paths of what is being filled.
+    bytes: usize,
+    /// Closed, and not asked yet.
+    waiting: VecDeque<FilledQuestion>,
+    /// Files that wait for an answer, by the question's number.
+    asked: BTreeMap<BundleId, Vec<ScannedItem>>,
+    /// Files that are being read at both sides, to be compared; and why one cannot be read here.
+    contents: BTreeMap<AskedIndex, (ScannedItem, Option<Failure>)>,
+}
+
+#[derive(Debug, Default)]
+struct FilledQuestion {
+    items: Vec<ScannedItem>,
+    question: Question,
+}
+
+impl Comparing {
+    /// Files and names of one question: the answer to a full one is worth a message.
+    const ITEMS: usize = 1024;
+    /// Bytes of paths of one question: far from the bound of a message.
+    const BYTES: usize = 128 << 10;
+    /// Files that are being read: beyond, nothing more is asked.
+    const CONTENTS: usize = 4096;
+    /// How long the scan may take to fill a question.
+    const PATIENCE: Duration = Duration::from_millis(5);
+
+    /// Whether the scan may find more.
+    pub fn has_room(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Nothing to ask or to wait for.
+    pub fn is_empty(&self) -> bool {
+        let is_asking = !self.waiting.is_empty() || !self.asked.is_empty() || !self.contents.is_empty();
+        self.since.is_none() && !is_asking
+    }
+
+    /// When what has been filled so far is to be asked.
+    pub fn due(&self) -> Option<Instant> {
+        self.since.map(|since| since + Self::PATIENCE)
+    }
+
+    fn has_grown(&mut self, now: Instant, bytes: usize) {
+        self.since.get_or_insert(now);
+        self.bytes += bytes;
+        let Question { items, names, listed } = &self.filling.question;
+        if items.len().max(names.len()).max(listed.len()) >= Self::ITEMS || self.bytes >= Self::BYTES {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        if self.since.take().is_some() {
+            self.bytes = 0;
+            self.waiting.push_back(std::mem::take(&mut self.filling));
+        }
+    }
+}
+
+impl Sender {
+    /// Whether the receiver is asked about an item before it is sent. What has no size cannot be compared; a link is
+    /// compared where it is written, unless nothing is.
+    pub(super) fn is_compared(&self, item: &ScannedItem) -> bool {
+        let options = &self.config.options;
+        let is_asked = match item.kind {
+            ItemKind::File => item.size.is_some(),
+            ItemKind::Symlink => options.plan_only,
+            ItemKind::Directory | ItemKind::Special => false,
+        };
+        is_asked && options.rules().is_some()
+    }
+
+    /// An item is to be compared.
+    pub(super) fn compare_later(&mut self, now: Instant, item: ScannedItem) {
+        let path = self.target(&item);
+        let bytes = path.len();
+        let (size, mode) = (item.size.unwrap_or(0), item.attributes.mode);
+        let asked = AskedItem { path, kind: item.kind, size, mtime: item.attributes.mtime, mode };
+        self.comparing.filling.question.items.push(asked);
+        self.comparing.filling.items.push(item);
+        self.comparing.has_grown(now, bytes);
+        self.compare_more();
+    }
+
+    /// Tells the receiver that the source has this name, where it wants to know. Files that are compared are told of by
+    /// that.
+    pub(super) fn tell_name(&mut self, now: Instant, item: &ScannedItem) {
+        let path = self.target(item);
+        if self.config.options.tells_names && !path.is_empty() {
+            let bytes = path.len();
+            self.comparing.filling.question.names.push(path);
+            self.comparing.has_grown(now, bytes);
+            self.compare_more();
+        }
+    }
+
+    /// The scan has told everything that it has found in a directory, `path` below a source; `complete` if that is all
+    /// that is there.
+    pub fn handle_listed(&mut self, now: Instant, root: u32, path: &[u8], complete: bool) {
+        if self.has_ended() || !self.config.options.tells_names {
+            return;
+        }
+        let path = self.place(root, path);
+        let bytes = path.len();
+        self.comparing.filling.question.listed.push((path, complete));
+        self.comparing.has_grown(now, bytes);
+        self.compare_more();
+    }
+
+    /// Closes what is being filled, and asks.
+    pub(super) fn close_question(&mut self) {
+        self.comparing.close();
+        self.compare_more();
+    }
+
+    fn compare_more(&mut self) {
+        while self.comparing.asked.len() < limits::QUERIES
+            && self.comparing.contents.len() < Comparing::CONTENTS
+            && let Some(FilledQuestion { items, question }) = self.comparing.waiting.pop_front()
+        {
+            let number = BundleId(self.number());
+            self.actions.push_back(SenderAction::Send(PeerMessage::Compare { number, question }));
+            self.comparing.asked.insert(number, items);
+        }
+    }
+
+    /// The answer: what is the same has ended, and what is not is sent.
+    pub(super) fn handle_compared(
+        &mut self,
+        now: Instant,
+        number: BundleId,
+        judgments: &[Judgment],
+    ) -> Result<(), ProtocolError> {
+        let items = self.comparing.asked.remove(&number).filter(|items| items.len() == judgments.len());
+        let items = items.ok_or_else(|| {
+            ProtocolError::violation(format!("the receiver answered question {number}, which was not asked so"))
+        })?;
+        for ((index, item), judgment) in (0..).zip(items).zip(judgments) {
+            if *judgment == Judgment::Undecided {
+                let asked = AskedIndex { number, index };
+                self.actions.push_back(SenderAction::ReadContent { asked, scanned: item.clone() });
+                self.comparing.contents.insert(asked, (item, None));
+            } else {
+                self.end_compared(now, item, *judgment);
+            }
+        }
+        self.go_on_comparing();
+        Ok(())
+    }
+
+    /// What becomes of a file, now that it has been compared.
+    fn end_compared(&mut self, now: Instant, mut item: ScannedItem, judgment: Judgment) {
+        item.judgment = Some(judgment);
+        let outcome = match judgment {
+            Judgment::Same => Outcome::Same,
+            Judgment::Left(_) => Outcome::Kept,
+            _ if self.config.options.plan_only => Outcome::Planned,
+            Judgment::New | Judgment::Differs(_) | Judgment::Undecided => return self.admit(now, item),
+        };
+        let size = item.size.unwrap_or(0);
+        self.end_item(&item, size, FileDigests::default(), outcome);
+    }
+
+    fn go_on_comparing(&mut self) {
+        // A stream may have nothing else to do; and nothing more may come.
+        let is_last = self.progress.scan_complete && self.comparing.is_empty();
+        if is_last || self.bundles.queued() == 0 {
+            self.close_filling();
+        }
+        self.compare_more();
+    }
+
+    /// The answer to [`SenderAction::ReadContent`]: the BLAKE3 of the file.
+    pub fn handle_content_read(&mut self, _now: Instant, asked: AskedIndex, read: Result<[u8; 32], Failure>) {
+        let ended = self.has_ended();
+        let Some((_, failure)) = self.comparing.contents.get_mut(&asked).filter(|_| !ended) else { return };
+        let digest = read.map_err(|why| *failure = Some(why)).ok();
+        self.actions.push_back(SenderAction::Send(PeerMessage::Content { asked, digest }));
+    }
+
+    /// The receiver has read the same file.
+    pub(super) fn handle_content_compared(
+        &mut self,
+        now: Instant,
+        asked: AskedIndex,
+        same: bool,
+    ) -> Result<(), ProtocolError> {
+        let (item, failure) = self.comparing.contents.remove(&asked).ok_or_else(|| {
+            ProtocolError::violation("the receiver compared the content of a file that it was not asked about")
+        })?;
+        match failure {
+            Some(why) => self.end_item(&item, 0, FileDigests::default(), Outcome::Failed(why)),
+            None if same => self.end_compared(now, item, Judgment::Same),
+            None => self.end_compared(now, item, Judgment::Differs(ItemDifference::default())),
+        }
+        self.go_on_comparing();
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! Lines of what compares both sides, leaves out and deletes.
+
+use super::*;
+use crate::filter::RuleForm;
+use crate::judgment::{ItemDifference, Judgment, LeftBecause};
+
+use crate::request::{Compare, DeleteOrder};
+use crate::wire::control::Filter;
+use crate::wire::peer::{AskedIndex, AskedItem, Question};
+
+pub fn lines() -> Vec<Line> {
+    let rules = vec![
+        (RuleForm::Rule, b"P own".to_vec()),
+        (RuleForm::Exclude, b"*.o".to_vec()),
+        (RuleForm::Include, b"\xff".to_vec()),
+    ];
+    let order = DeleteOrder { most: Some(300), partial: true, allow_empty: true, ignore_errors: true };
+    let into = ReceiveRole {
+        sink: Sink::Files,
+        directory: b"/in".to_vec(),
+        targets: Vec::new(),
+        marker: None,
+        anew: false,
+        partial: false,
+        delete: Some(order),
+    };
+    let compared = TransferOptions {
+        compare: Compare::SizeAndTime,
+        window_ns: 2_000_000_000,
+        plan_only: true,
+        tells_names: true,
+        ..options()
+    };
+    let begin = Begin { options: compared, role: Role::Receive(into) };
+    let file = |path: &[u8], size| AskedItem {
+        path: path.to_vec(),
+        kind: ItemKind::File,
+        size,
+        mtime: Some(Time::new(6, 7)),
+        mode: 0o644,
+    };
+    let link = AskedItem { kind: ItemKind::Symlink, mtime: None, mode: 0o777, ..file(b"d/l", 0) };
+    let question = Question {
+        items: vec![file(b"d/f1", 300), file(b"d/f2", 0), link],
+        names: vec![b"d".to_vec(), b"d/g".to_vec()],
+        listed: vec![(b"d".to_vec(), true), (Vec::new(), false)],
+    };
+    let asked = AskedIndex { number: BundleId(300), index: 2 };
+    let judgments = vec![
+        Judgment::New,
+        Judgment::Same,
+        Judgment::Undecided,
+        Judgment::Left(LeftBecause::Newer),
+        Judgment::Differs(ItemDifference { kind: false, size: true, time: true }),
+    ];
+    let at_destination = DestinationCounts {
+        items_deleted: 27,
+        bytes_deleted: 28,
+        items_only_there: 29,
+        bytes_only_there: 30,
+        files_replaced_same: 31,
+        attributes_set: 32,
+        ..DestinationCounts::default()
+    };
+    let undeleted = Ended { at_destination, undeleted: Some(no_space()), ..Ended::default() };
+    vec![
+        ask("ask Begin-receive-compared", Ask::Begin(begin)),
+        ask("ask Filter", Ask::Filter(Filter { rules, deletes_excluded: true })),
+        tell("tell Items-compared", Tell::Items(compared_items())),
+        tell("tell Ended-undeleted", Tell::Ended(Box::new(undeleted))),
+        peer("peer Compare", PeerMessage::Compare { number: BundleId(300), question }),
+        peer("peer Compared", PeerMessage::Compared { number: BundleId(300), judgments }),
+        peer("peer Content", PeerMessage::Content { asked, digest: Some([13; 32]) }),
+        peer("peer Content-unread", PeerMessage::Content { asked, digest: None }),
+        peer("peer ContentCompared", PeerMessage::ContentCompared { asked, same: true }),
+        peer("peer Delete", PeerMessage::Delete { failed: 300 }),
+        peer("peer Done-same", done(ItemResult::Same)),
+    ]
+}
+
+fn compared_items() -> Vec<ItemReport> {
+    let judged = ItemReport {
+        judgment: Some(Judgment::Differs(ItemDifference { time: true, ..ItemDifference::default() })),
+        ..item(b"d/f", ItemKind::File, FileDigests::default(), Outcome::Planned)
+    };
+    let ended = |outcome| item(b"d/f", ItemKind::File, FileDigests::default(), outcome);
+    vec![judged, ended(Outcome::Same), ended(Outcome::Deleted), ended(Outcome::ToDelete)]
+}

@@ -1,0 +1,324 @@
+//! What the sender says that it has, to be compared with what the receiver has, and the answer. Part of
+//! [`super::PeerMessage`]: how it becomes bytes, and what is checked of it.
+//!
+//! Of a million files it is all that travels, so it is packed: a path by what it shares with the one before, a time by
+//! its distance from the one before.
+
+use super::PeerMessage;
+use super::raw::{Compare, Compared, Content, ContentCompared, Listed};
+use crate::attributes::Time;
+use crate::ids::BundleId;
+use crate::judgment::Judgment;
+use crate::limits;
+use crate::path;
+use crate::report::ItemKind;
+use crate::wire::ProtocolError;
+
+/// What a sender has: files to be compared, and names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// Files, at most [`limits::ASKED_ITEMS`].
+    pub items: Vec<AskedItem>,
+    /// Paths of links, directories and whatever else stands in the source; where the receiver is to find what only it
+    /// has. At most [`limits::ASKED_ITEMS`].
+    pub names: Vec<Vec<u8>>,
+    /// Directories of which every name has been told, in this question or an earlier one, and whether these are all
+    /// that it has. The empty path is the destination itself.
+    pub listed: Vec<(Vec<u8>, bool)>,
+}
+
+/// A file of the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedItem {
+    /// Relative to the destination.
+    pub path: Vec<u8>,
+    /// A file; or a link, where nothing is written.
+    pub kind: ItemKind,
+    /// Bytes of a file; 0 of a link.
+    pub size: u64,
+    /// When its content was last modified; `None` where the source has no such time.
+    pub mtime: Option<Time>,
+    /// Permission bits that it is to have.
+    pub mode: u32,
+}
+
+/// A file of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AskedIndex {
+    /// The question's number.
+    pub number: BundleId,
+    /// The place of the file in the question.
+    pub index: u32,
+}
+
+/// What a file holds, as a message.
+pub(super) fn content(asked: AskedIndex, digest: Option<[u8; 32]>) -> Content {
+    Content { number: asked.number.0, index: asked.index, blake3: digest.map(|digest| digest.to_vec()) }
+}
+
+/// The answer to that, as a message.
+pub(super) fn content_compared(asked: AskedIndex, same: bool) -> ContentCompared {
+    ContentCompared { number: asked.number.0, index: asked.index, same }
+}
+
+/// The message that says what a file holds.
+pub(super) fn read_content(raw: Content) -> Result<PeerMessage, ProtocolError> {
+    let wrong = |_| ProtocolError::violation("the peer sent a digest of the wrong length");
+    let asked = AskedIndex { number: BundleId(raw.number), index: raw.index };
+    let digest = raw.blake3.map(|bytes| bytes.try_into().map_err(wrong)).transpose()?;
+    Ok(PeerMessage::Content { asked, digest })
+}
+
+/// The message that answers that.
+pub(super) fn read_content_compared(raw: &ContentCompared) -> PeerMessage {
+    let asked = AskedIndex { number: BundleId(raw.number), index: raw.index };
+    PeerMessage::ContentCompared { asked, same: raw.same }
+}
+
+/// Bits of an item's first byte.
+const HAS_TIME: u8 = 1;
+const HAS_NANOS: u8 = 2;
+const HAS_MODE: u8 = 4;
+const IS_LINK: u8 = 8;
+
+/// A question, as a message.
+pub(super) fn to_raw(number: BundleId, question: Question) -> Compare {
+    let mut items = Packer::default();
+    for item in &question.items {
+        items.item(item);
+    }
+    let mut names = Packer::default();
+    question.names.iter().for_each(|name| names.path(name));
+    let listed = question.listed.into_iter().map(|(path, complete)| Listed { path, complete });
+    Compare { number: number.0, items: items.bytes, names: names.bytes, listed: listed.collect() }
+}
+
+/// The message that asks.
+pub(super) fn asked(raw: Compare) -> Result<PeerMessage, ProtocolError> {
+    Ok(PeerMessage::Compare { number: BundleId(raw.number), question: from_raw(raw)? })
+}
+
+/// The message that answers.
+pub(super) fn answered(raw: &Compared) -> Result<PeerMessage, ProtocolError> {
+    Ok(PeerMessage::Compared { number: BundleId(raw.number), judgments: judgments(raw)? })
+}
+
+fn from_raw(raw: Compare) -> Result<Question, ProtocolError> {
+    let mut question = Question::default();
+    let mut unpacker = Unpacker::new(&raw.items);
+    while !unpacker.is_at_end() {
+        question.items.push(unpacker.item().ok_or_else(garbled)?);
+        check_count(question.items.len())?;
+    }
+    let mut unpacker = Unpacker::new(&raw.names);
+    while !unpacker.is_at_end() {
+        question.names.push(unpacker.path().ok_or_else(garbled)?);
+        check_count(question.names.len())?;
+    }
+    let paths = question.items.iter().map(|item| &item.path).chain(&question.names);
+    for path in paths.chain(raw.listed.iter().map(|listed| &listed.path).filter(|path| !path.is_empty())) {
+        path::check_relative(path).map_err(|error| ProtocolError::path(path, error))?;
+    }
+    if question.items.iter().any(|item| item.mtime.is_some_and(|time| !time.is_valid())) {
+        return Err(ProtocolError::violation("the peer asked about an item with an impossible time"));
+    }
+    question.listed = raw.listed.into_iter().map(|listed| (listed.path, listed.complete)).collect();
+    Ok(question)
+}
+
+fn garbled() -> ProtocolError {
+    ProtocolError::violation("the peer sent a list of what it has that cannot be read")
+}
+
+fn check_count(count: usize) -> Result<(), ProtocolError> {
+    let fits = count <= limits::ASKED_ITEMS as usize;
+    fits.then_some(()).ok_or_else(|| ProtocolError::violation("the peer asked about too many items at once"))
+}
+
+/// An answer, as a message: a byte for each item.
+pub(super) fn answer(number: BundleId, judgments: &[Judgment]) -> Compared {
+    Compared { number: number.0, judgments: judgments.iter().map(|judgment| judgment.number()).collect() }
+}
+
+fn judgments(raw: &Compared) -> Result<Vec<Judgment>, ProtocolError> {
+    let judgments = raw.judgments.iter().map(|byte| Judgment::from_number(*byte));
+    judgments.collect::<Option<_>>().ok_or_else(|| ProtocolError::violation("the peer gave an unknown judgment"))
+}
+
+#[derive(Default)]
+struct Packer {
+    bytes: Vec<u8>,
+    last_path: Vec<u8>,
+    last_seconds: i64,
+}
+
+impl Packer {
+    fn item(&mut self, item: &AskedItem) {
+        let AskedItem { path, kind, size, mtime, mode } = item;
+        let has = |has, bit| if has { bit } else { 0 };
+        let nanos = mtime.map_or(0, |time| time.nanos);
+        let link = has(*kind == ItemKind::Symlink, IS_LINK);
+        let time = has(mtime.is_some(), HAS_TIME) | has(nanos != 0, HAS_NANOS);
+        self.bytes.push(link | time | has(*mode != 0o644, HAS_MODE));
+        self.path(path);
+        self.number(*size);
+        if let Some(time) = mtime {
+            let distance = time.seconds.wrapping_sub(self.last_seconds);
+            self.last_seconds = time.seconds;
+            self.number(((distance << 1) ^ (distance >> 63)) as u64);
+        }
+        if nanos != 0 {
+            self.number(nanos.into());
+        }
+        if *mode != 0o644 {
+            self.number((*mode).into());
+        }
+    }
+
+    fn path(&mut self, path: &[u8]) {
+        let shared = path.iter().zip(&self.last_path).take_while(|(one, other)| one == other).count();
+        self.number(shared as u64);
+        self.number((path.len() - shared) as u64);
+        self.bytes.extend_from_slice(&path[shared..]);
+        self.last_path.truncate(shared);
+        self.last_path.extend_from_slice(&path[shared..]);
+    }
+
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(number as u8);
+    }
+}
+
+struct Unpacker<'a> {
+    rest: &'a [u8],
+    last_path: Vec<u8>,
+    last_seconds: i64,
+}
+
+impl<'a> Unpacker<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, last_path: Vec::new(), last_seconds: 0 }
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn item(&mut self) -> Option<AskedItem> {
+        let (flags, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        if flags & !(HAS_TIME | HAS_NANOS | HAS_MODE | IS_LINK) != 0 {
+            return None;
+        }
+        let path = self.path()?;
+        let size = self.number()?;
+        let mut mtime = None;
+        if flags & HAS_TIME != 0 {
+            let distance = self.number()?;
+            let distance = (distance >> 1) as i64 ^ -((distance & 1) as i64);
+            self.last_seconds = self.last_seconds.wrapping_add(distance);
+            mtime = Some(Time::new(self.last_seconds, 0));
+        }
+        if flags & HAS_NANOS != 0 {
+            mtime.as_mut()?.nanos = u32::try_from(self.number()?).ok()?;
+        }
+        let mode = if flags & HAS_MODE != 0 { u32::try_from(self.number()?).ok()? } else { 0o644 };
+        let kind = if flags & IS_LINK != 0 { ItemKind::Symlink } else { ItemKind::File };
+        Some(AskedItem { path, kind, size, mtime, mode })
+    }
+
+    fn path(&mut self) -> Option<Vec<u8>> {
+        let shared = usize::try_from(self.number()?).ok().filter(|shared| *shared <= self.last_path.len())?;
+        let own = usize::try_from(self.number()?).ok().filter(|own| shared + *own <= limits::PATH_BYTES)?;
+        let (own, rest) = self.rest.split_at_checked(own)?;
+        self.rest = rest;
+        self.last_path.truncate(shared);
+        self.last_path.extend_from_slice(own);
+        Some(self.last_path.clone())
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.rest.split_first()?;
+            self.rest = rest;
+            let part = u64::from(byte & 0x7f);
+            // What does not fit would be lost.
+            if part << shift >> shift != part {
+                return None;
+            }
+            number |= part << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(path: &str, size: u64, mtime: Option<Time>, mode: u32) -> AskedItem {
+        AskedItem { path: path.as_bytes().to_vec(), kind: ItemKind::File, size, mtime, mode }
+    }
+
+    #[test]
+    fn questions_come_back_and_are_short() {
+        let time = |seconds, nanos| Some(Time::new(seconds, nanos));
+        let question = Question {
+            items: vec![
+                item("a/b/file1", 5, time(1_700_000_000, 123_456_789), 0o644),
+                item("a/b/file2", u64::MAX, time(1_700_000_001, 0), 0o755),
+                AskedItem { kind: ItemKind::Symlink, ..item("a/b", 0, None, 0) },
+                item("z", 1, time(i64::MIN, 1), 0o7777),
+                item("za", 1, time(i64::MAX, 999_999_999), 0o644),
+            ],
+            names: vec![b"a".to_vec(), b"a/link".to_vec()],
+            listed: vec![(Vec::new(), true), (b"a".to_vec(), false)],
+        };
+        assert_eq!(from_raw(to_raw(BundleId(3), question.clone())).unwrap(), question);
+        let many = (0..1000).map(|n| item(&format!("directory/f{n:06}"), 2048, time(1_700_000_000 + n % 7, 5), 0o644));
+        let many = Question { items: many.collect(), ..Question::default() };
+        assert!(to_raw(BundleId(1), many).items.len() < 14 * 1000);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        let packed = |items: &[u8]| Compare { number: 1, items: items.to_vec(), ..Compare::default() };
+        let good = to_raw(
+            BundleId(1),
+            Question { items: vec![item("ab", 300, Some(Time::new(7, 8)), 0o600)], ..Question::default() },
+        );
+        assert!(from_raw(good.clone()).is_ok());
+        for end in 1..good.items.len() {
+            assert!(from_raw(packed(&good.items[..end])).is_err(), "{end}");
+        }
+        // Flags that nobody knows, a path that shares more than there is, one too long, a number too long, nanoseconds
+        // without a time, a path that leads out.
+        for items in [
+            &[16, 0, 1, b'a', 0][..],
+            &[0, 1, 1, b'a', 0],
+            &[0, 0, 0xff, 0xff, 3, b'a'],
+            &[0, 0, 1, b'a', 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2],
+            &[2, 0, 1, b'a', 0, 1],
+            &[0, 0, 2, b'.', b'.', 0],
+            &[0, 0, 0, 0],
+        ] {
+            assert!(from_raw(packed(items)).is_err(), "{items:?}");
+        }
+        let out = Compare { listed: vec![Listed { path: b"../x".to_vec(), complete: true }], ..Compare::default() };
+        assert!(from_raw(out).is_err());
+    }
+
+    #[test]
+    fn unknown_judgment_is_refused() {
+        assert!(judgments(&Compared { number: 1, judgments: vec![1, 0] }).is_ok());
+        assert!(judgments(&Compared { number: 1, judgments: vec![1, 6] }).is_err());
+    }
+}

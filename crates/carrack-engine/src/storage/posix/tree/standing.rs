@@ -1,0 +1,234 @@
+//! What stands at names below a directory: to be compared, to be given attributes, to be listed and deleted.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::sync::{Arc, OnceLock};
+
+use carrack_core::attributes::Attributes;
+use carrack_core::path::split_name;
+use carrack_core::plan::compare::State;
+use carrack_core::report::{Failure, ItemKind, Side};
+use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_file};
+use carrack_sys::file;
+
+use super::Tree;
+use crate::data::content::content_digest;
+use crate::error::io_failure;
+use crate::storage::descriptors::patiently;
+use crate::storage::posix::directories::OpenDir;
+use crate::storage::posix::kinds::kind_of;
+use crate::storage::posix::names::is_own;
+use crate::storage::posix::part::stat_entry;
+use crate::storage::posix::refusal::why_refused;
+use crate::storage::posix::times::{system_time, time_of};
+use crate::storage::posix::unkept::{MODE_MASK, ToKeep, if_it_can};
+use crate::storage::workers::MetadataWorkers;
+use crate::storage::write::StandingItem;
+
+/// A directory that is opened when the first of its names is looked at; `None` where it is not there.
+type LateDir = OnceLock<Option<Arc<OpenDir>>>;
+
+fn standing_item(stat: &Stat) -> StandingItem {
+    let size = if stat.kind == Kind::File { stat.size } else { 0 };
+    let state = State { kind: kind_of(stat.kind), size, mtime: Some(time_of(stat.mtime)) };
+    StandingItem { state, mode: stat.mode, device: stat.device }
+}
+
+impl Tree {
+    /// What stands at each of these paths.
+    pub fn standing(
+        &self,
+        paths: &[&[u8]],
+        workers: Option<&MetadataWorkers>,
+    ) -> Vec<Result<Option<StandingItem>, Failure>> {
+        let fail = |error: io::Error| io_failure(Side::Destination, "stat", &error);
+        // Questions come by directory: each is opened once.
+        let mut directories: Vec<(&[u8], LateDir)> = Vec::new();
+        let mut looks = Vec::with_capacity(paths.len());
+        for path in paths {
+            let (parent, name) = split_name(path);
+            if directories.last().is_none_or(|(last, _)| *last != parent) {
+                directories.push((parent, LateDir::new()));
+            }
+            looks.push((directories.len() - 1, name));
+        }
+        let look = |(directory, name): &(usize, &[u8])| {
+            if name.is_empty() {
+                let stat = self.shared.directories.root.dir.stat_self();
+                return stat.map(|stat| Some(standing_item(&stat))).map_err(fail);
+            }
+            let Some((parent, late)) = directories.get(*directory) else { return Ok(None) };
+            let Some(open) = late.get_or_init(|| self.shared.directories.find(parent)) else { return Ok(None) };
+            let stat = stat_entry(&open.dir, name);
+            stat.map(|stat| stat.as_ref().map(standing_item)).map_err(fail)
+        };
+        match workers {
+            Some(workers) if workers.are_several() => {
+                workers.each(&looks, |one| workers.call(|job| job.measure(|_| look(one))))
+            }
+            Some(workers) if workers.shares_short(looks.len()) => {
+                workers.each_short(&looks, |one| workers.call(|job| job.measure(|_| look(one))))
+            }
+            Some(workers) => looks.iter().map(|one| workers.call(|job| job.measure(|_| look(one)))).collect(),
+            None => looks.iter().map(look).collect(),
+        }
+    }
+
+    /// The BLAKE3 of a file that stands there.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn content(
+        &self,
+        path: &[u8],
+        threads: usize,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<[u8; 32]>, Failure> {
+        let fail = |error: io::Error| io_failure(Side::Destination, "read to compare", &error).at_path(path);
+        let opened = patiently(|| self.shared.directories.root.dir.open_read(path, Links::Refuse));
+        let opened = match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(fail)?,
+        };
+        let size = stat_file(&opened).map_err(fail)?.size;
+        let read = |offset: u64, out: &mut [u8]| match file::read_full_at(&opened, out, offset) {
+            Ok(read) if read == out.len() => Ok(()),
+            Ok(_) => Err(fail(io::ErrorKind::UnexpectedEof.into())),
+            Err(error) => Err(fail(error)),
+        };
+        content_digest(size, threads, &read, stop)
+    }
+
+    /// Gives what stands there permissions and a time.
+    ///
+    /// # Errors
+    /// Those of the system, but for a refusal, which is told as what was not kept.
+    pub fn set_attributes(&self, path: &[u8], attributes: &Attributes) -> Result<(), Failure> {
+        let (parent, name) = split_name(path);
+        let mode = attributes.mode & MODE_MASK;
+        let set = |directory: &OpenDir| {
+            let before = directory.dir.stat_at(name)?;
+            let is_link = before.kind == Kind::Symlink;
+            if !is_link && before.mode & MODE_MASK != mode {
+                if_it_can(directory.dir.set_mode(name, before.mode & !MODE_MASK | mode))?;
+            }
+            if let Some(mtime) = attributes.mtime.filter(|mtime| *mtime != time_of(before.mtime)) {
+                if_it_can(directory.dir.set_times(name, system_time(mtime)))?;
+            }
+            Ok((directory.dir.stat_at(name)?, is_link))
+        };
+        let (after, is_link) = self.shared.directories.within(parent, "set permissions and times", set)?;
+        let mode = (!is_link).then_some(mode);
+        let wanted = ToKeep { mode, mtime: attributes.mtime, others: &attributes.others };
+        self.shared.unkept.look(|| path.to_vec(), &wanted, &after);
+        Ok(())
+    }
+
+    /// Whether a link stands there that says this.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn is_link_to(&self, path: &[u8], target: &[u8]) -> Result<bool, Failure> {
+        let (parent, name) = split_name(path);
+        let Some(directory) = self.shared.directories.find(parent) else { return Ok(false) };
+        let read = || match stat_entry(&directory.dir, name)? {
+            Some(stat) if stat.kind == Kind::Symlink => Ok(directory.dir.read_link(name)? == target),
+            _ => Ok(false),
+        };
+        read().map_err(|error: io::Error| io_failure(Side::Destination, "read the link", &error))
+    }
+
+    /// Whether the directory that a path is in is there.
+    pub fn has_parent(&self, path: &[u8]) -> bool {
+        self.shared.directories.find(split_name(path).0).is_some()
+    }
+
+    fn open_below(&self, path: &[u8]) -> io::Result<Dir> {
+        let root = &self.shared.directories.root.dir;
+        if path.is_empty() { root.try_clone() } else { patiently(|| root.open_dir(path, Links::Refuse)) }
+    }
+
+    /// Names in a directory, but those of Carrack's own.
+    ///
+    /// # Errors
+    /// When not all of them can be told.
+    pub fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
+        let fail = |error: io::Error| io_failure(Side::Destination, "list", &error).at_path(directory);
+        let opened = match self.open_below(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened.map_err(fail)?,
+        };
+        let mut entries = opened.entries().map_err(fail)?;
+        let mut batch = Vec::new();
+        while entries.next_batch(&mut batch).map_err(fail)? {
+            for entry in batch.drain(..) {
+                // What has such a name and may be a file of Carrack's own stays.
+                if !is_own(&entry.name, entry.kind.unwrap_or(Kind::File)) && !each(&entry.name) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether two different names may be one in a directory.
+    pub fn folds_names(&self, directory: &[u8]) -> bool {
+        self.shared.directories.find(directory).is_none_or(|open| open.folds())
+    }
+
+    /// Deletes a file or a link, or a directory with nothing in it.
+    ///
+    /// # Errors
+    /// Why it stays.
+    pub fn delete(&self, path: &[u8], kind: ItemKind) -> Result<(), Failure> {
+        let (parent, name) = split_name(path);
+        let gone = self.open_below(parent).and_then(|directory| match kind {
+            ItemKind::Directory => directory.remove_dir(name),
+            _ => directory.unlink(name).map_err(|error| why_refused(&directory, name, error)),
+        });
+        match gone {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(io_failure(Side::Destination, "delete", &error).at_path(path))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The content of a small file that may be there.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is longer.
+    pub fn read_rules(&self, path: &[u8], most: usize) -> Result<Option<Vec<u8>>, Failure> {
+        let fail = |error: io::Error| io_failure(Side::Destination, "read the rules", &error).at_path(path);
+        let opened = patiently(|| self.shared.directories.root.dir.open_read(path, Links::Refuse));
+        let opened = match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(fail)?,
+        };
+        read_bounded(&opened, most).map(Some).map_err(fail)
+    }
+
+    /// A file without a name.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn scratch(&self) -> Result<File, Failure> {
+        let root = &self.shared.directories.root.dir;
+        let name = self.names.numbered(b"deletions", self.next_part.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        let made = root.create_new(&name.name).and_then(|file| root.unlink(&name.name).map(|()| file));
+        made.map_err(|error| io_failure(Side::Destination, "make room for the list of what is deleted", &error))
+    }
+}
+
+/// All of a file, which must not be longer.
+///
+/// # Errors
+/// Those of reading it; that it is longer.
+pub fn read_bounded(file: &File, most: usize) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    file.take(most as u64 + 1).read_to_end(&mut content)?;
+    if content.len() > most {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long"));
+    }
+    Ok(content)
+}

@@ -1,0 +1,169 @@
+//! What the sender says that it has, compared with what is there; and what only the destination has.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use carrack_core::attributes::Attributes;
+use carrack_core::ids::BundleId;
+use carrack_core::judgment::Judgment;
+use carrack_core::plan::compare::{CompareRules, State};
+use carrack_core::report::Failure;
+use carrack_core::request::Existing;
+use carrack_core::timeline::Work;
+use carrack_core::transfer::machine::Machine;
+use carrack_core::wire::peer::{AskedIndex, AskedItem, Question};
+
+use super::ReceiveRun;
+use crate::storage::properties::Properties;
+use crate::storage::write::StandingItem;
+use crate::sync::lock;
+use crate::transfer::content_readers;
+
+/// A question of the sender.
+pub(super) struct ReceivedQuestion {
+    pub number: BundleId,
+    pub question: Question,
+}
+
+/// Files whose content is being compared: what waits to be read, and of each file what is known.
+#[derive(Default)]
+pub(super) struct Contents {
+    waiting: Mutex<VecDeque<AskedIndex>>,
+    known: Mutex<HashMap<AskedIndex, ComparedContent>>,
+}
+
+/// A file, and what it holds at either side, as soon as that is known.
+struct ComparedContent {
+    item: AskedItem,
+    there: StandingItem,
+    source: Option<Option<[u8; 32]>>,
+    own: Option<Option<[u8; 32]>>,
+}
+
+impl ReceiveRun {
+    pub(super) fn compare(&self, asked: ReceivedQuestion) {
+        let ReceivedQuestion { number, question } = asked;
+        let judgments = match self.driver.options.rules() {
+            Some(rules) => self.judge(&rules, number, &question.items),
+            None => Vec::new(),
+        };
+        if let Some(sweep) = &self.sweep {
+            let items = question.items.iter().map(|item| &item.path[..]);
+            let names = question.names.iter().map(Vec::as_slice);
+            items.chain(names).for_each(|path| sweep.has(&*self.destination, path));
+            question
+                .listed
+                .iter()
+                .for_each(|(directory, complete)| sweep.listed(&*self.destination, directory, *complete));
+        }
+        self.driver.tell(|machine| machine.handle_compared(Instant::now(), number, judgments));
+    }
+
+    fn judge(&self, rules: &CompareRules, number: BundleId, items: &[AskedItem]) -> Vec<Judgment> {
+        let paths: Vec<&[u8]> = items.iter().map(|item| &item.path[..]).collect();
+        let standing =
+            self.driver.stages.aside(Work::Begin, || self.destination.standing(&paths, Some(&self.comparing)));
+        let judged = (0..).zip(items).zip(standing).map(|((index, item), there)| {
+            let asked = AskedIndex { number, index };
+            self.judge_one(rules, asked, item, there)
+        });
+        judged.collect()
+    }
+
+    fn judge_one(
+        &self,
+        rules: &CompareRules,
+        asked: AskedIndex,
+        item: &AskedItem,
+        there: Result<Option<StandingItem>, Failure>,
+    ) -> Judgment {
+        // What cannot be looked at is sent, and writing it tells why it cannot be written.
+        let Ok(there) = there else { return Judgment::New };
+        let state = State { kind: item.kind, size: item.size, mtime: item.mtime };
+        match (rules.judge(&state, there.as_ref().map(|there| &there.state)), there) {
+            // What fails here fails again when it is written, and is told then.
+            (Judgment::Same, Some(there)) if !self.give_attributes(rules, item, &there) => Judgment::New,
+            (Judgment::Undecided, Some(there)) => {
+                let content = ComparedContent { item: item.clone(), there, source: None, own: None };
+                lock(&self.contents.known).insert(asked, content);
+                // Under the machine's lock: whoever finds nothing to read waits under it.
+                self.driver.tell(|_| lock(&self.contents.waiting).push_back(asked));
+                Judgment::Undecided
+            }
+            (judgment, _) => judgment,
+        }
+    }
+
+    /// Whether nothing stands at a path, and nothing is to be made where nothing is.
+    pub(super) fn leaves_absent(&self, path: &[u8]) -> bool {
+        let is_only = self.driver.options.existing == Existing::Only;
+        is_only && matches!(self.destination.standing(&[path], None).pop(), Some(Ok(None)))
+    }
+
+    /// Reads files whose content is to be compared, until the transfer has ended.
+    pub(super) fn read_contents(&self) {
+        let over = || self.driver.is_over();
+        loop {
+            let mut machine = self.driver.lock();
+            let asked = loop {
+                if machine.outcome().is_some() {
+                    return;
+                }
+                let next = lock(&self.contents.waiting).pop_front();
+                match next {
+                    Some(next) => break next,
+                    None => machine = self.driver.wait(machine),
+                }
+            };
+            drop(machine);
+            let path = lock(&self.contents.known).get(&asked).map(|content| content.item.path.clone());
+            let Some(path) = path else { continue };
+            // What cannot be read is sent, and writing it tells why.
+            let own = self.destination.content(&path, content_readers(), &over).unwrap_or_default();
+            self.content_known(asked, |content| content.own = Some(own));
+        }
+    }
+
+    /// The sender has told what its file holds.
+    pub(super) fn content_told(&self, asked: AskedIndex, digest: Option<[u8; 32]>) {
+        self.content_known(asked, |content| content.source = Some(digest));
+    }
+
+    /// Decides about a file once both are known.
+    fn content_known(&self, asked: AskedIndex, note: impl FnOnce(&mut ComparedContent)) {
+        let decided = {
+            let mut known = lock(&self.contents.known);
+            known.get_mut(&asked).map(note);
+            let is_decided = known.get(&asked).is_some_and(|one| one.source.is_some() && one.own.is_some());
+            if is_decided { known.remove(&asked) } else { None }
+        };
+        let (Some(content), Some(rules)) = (decided, self.driver.options.rules()) else { return };
+        let ComparedContent { item, there, source, own } = content;
+        let same = source == own && own.flatten().is_some() && self.give_attributes(&rules, &item, &there);
+        self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, same));
+    }
+
+    /// What is the same gets the permissions and the time of its source, as far as it has others; `false` if it cannot.
+    fn give_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
+        let Properties { permissions, times, .. } = self.properties;
+        let is_other_mode = permissions && (item.mode ^ there.mode) & 0o777 != 0;
+        let is_other_time = times.is_some() && !rules.is_one_time(item.mtime, there.state.mtime);
+        if (!is_other_mode && !is_other_time) || self.driver.options.plan_only {
+            return true;
+        }
+        let mtime = if is_other_time { item.mtime } else { there.state.mtime };
+        let attributes = Attributes { mode: item.mode, mtime, ..Attributes::default() };
+        self.attributes_set.fetch_add(1, Ordering::Relaxed);
+        self.destination.set_attributes(&item.path, &attributes).is_ok()
+    }
+
+    /// Deletes what only the destination has, if nothing speaks against it.
+    pub(super) fn delete(&self, failed: u64) {
+        let Some(sweep) = &self.sweep else { return };
+        let delete =
+            || sweep.delete(&*self.destination, failed, self.driver.options.plan_only, &|| self.driver.is_over());
+        self.driver.stages.aside(Work::Publish, delete);
+    }
+}

@@ -1,0 +1,381 @@
+//! What only the destination has: found directory by directory as the source tells its names, kept in a list that grows
+//! into a file, and deleted at the end, if nothing speaks against it.
+//!
+//! What may be deleted follows from the command's order alone: a name that the source did not tell, in a directory of
+//! which it has told all names, that no rule protects, on the file system of that directory.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, Write};
+use std::sync::Mutex;
+
+use carrack_core::filter::{FilterSide, Filters, Scope};
+use carrack_core::limits;
+use carrack_core::path::{join, split_name};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
+use carrack_core::request::DeleteOrder;
+
+use crate::error::{failure, io_failure};
+use crate::storage::write::{Destination, StandingItem};
+use crate::sync::lock;
+
+/// Bytes of the list that are kept in memory.
+const IN_MEMORY: usize = 4 << 20;
+/// Items told to the command at once.
+const TOLD_AT_ONCE: usize = 256;
+
+/// Tells the command of items.
+pub type TellItems = Box<dyn Fn(Vec<ItemReport>) + Send + Sync>;
+
+/// What only the destination has, as far as is known.
+pub struct Sweep {
+    order: DeleteOrder,
+    filters: Filters,
+    /// Tells the command of items; `None` where it does not want to know.
+    tell: Option<TellItems>,
+    state: Mutex<Swept>,
+}
+
+#[derive(Default)]
+struct Swept {
+    /// Names that the source has, by directory, until it has told all of them: digests of 8 bytes. Two names with one
+    /// digest keep a third from being deleted, and do nothing worse.
+    names: HashMap<Vec<u8>, HashSet<u64>>,
+    /// Of the directory that names were told of last: whether two names may be one there.
+    folds: Option<(Vec<u8>, bool)>,
+    /// The source has told of some name.
+    has_names: bool,
+    /// A directory has been told to its end.
+    has_listed: bool,
+    /// Why something could not be found out: the first, and how many.
+    unknown: Option<Failure>,
+    list: DeletionList,
+    found: OnlyThere,
+    ended: SweepEnd,
+}
+
+/// Counts of items that only the destination has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OnlyThere {
+    /// Files, links and directories.
+    pub items: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+}
+
+impl OnlyThere {
+    fn add(&mut self, size: u64) {
+        self.items += 1;
+        self.bytes = self.bytes.saturating_add(size);
+    }
+}
+
+/// How it ended.
+#[derive(Clone, Debug, Default)]
+pub struct SweepEnd {
+    /// What was deleted.
+    pub deleted: OnlyThere,
+    /// What stays.
+    pub stays: OnlyThere,
+    /// Why something stays that was to go.
+    pub why: Option<Failure>,
+}
+
+impl Sweep {
+    /// Nothing found yet.
+    pub fn new(order: DeleteOrder, filters: Filters, tell: Option<TellItems>) -> Self {
+        Self { order, filters, tell, state: Mutex::default() }
+    }
+
+    /// The source has a name.
+    pub fn has(&self, destination: &dyn Destination, path: &[u8]) {
+        let (directory, name) = split_name(path);
+        let mut state = lock(&self.state);
+        state.has_names = true;
+        let key = state.key(destination, directory, name);
+        match state.names.get_mut(directory) {
+            Some(names) => drop(names.insert(key)),
+            None => drop(state.names.insert(directory.to_vec(), HashSet::from([key]))),
+        }
+    }
+
+    /// The source has told every name of a directory; `complete` if these are all that it has.
+    pub fn listed(&self, destination: &dyn Destination, directory: &[u8], complete: bool) {
+        let state = &mut *lock(&self.state);
+        let names = state.names.remove(directory).unwrap_or_default();
+        if !complete {
+            let why =
+                failure(ErrorCode::InputOutput, Side::Source, "could not be listed to its end").at_path(directory);
+            state.unknown.get_or_insert(why);
+            return;
+        }
+        state.has_listed = true;
+        if let Err(why) = self.find(destination, state, directory, &names) {
+            state.unknown.get_or_insert(why);
+        }
+    }
+
+    fn find(
+        &self,
+        destination: &dyn Destination,
+        state: &mut Swept,
+        directory: &[u8],
+        names: &HashSet<u64>,
+    ) -> Result<(), Failure> {
+        let mut extra = Vec::new();
+        let scope = self.scope(destination, directory)?;
+        let device = device_of(destination, directory)?;
+        destination.list(directory, &mut |name| {
+            let key = state.key(destination, directory, name);
+            if !names.contains(&key) {
+                extra.push(name.to_vec());
+            }
+            true
+        })?;
+        let mut finding = Finding { destination, scope, device, list: &mut state.list, found: &mut state.found };
+        extra.iter().try_for_each(|name| finding.one(&below(directory, name), false).map(drop))
+    }
+
+    /// The rules as they hold in a directory.
+    fn scope(&self, destination: &dyn Destination, directory: &[u8]) -> Result<Scope<'_>, Failure> {
+        let mut scope = self.filters.scope(FilterSide::Destination);
+        if self.filters.are_per_directory() {
+            let ends = directory.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+            let above = [0].into_iter().filter(|_| !directory.is_empty()).chain(ends);
+            for end in above.chain([directory.len()]) {
+                enter(destination, &mut scope, &directory[..end])?;
+            }
+        }
+        Ok(scope)
+    }
+
+    /// Deletes what was found, unless something speaks against it; `failed` items have failed otherwise.
+    pub fn delete(&self, destination: &dyn Destination, failed: u64, plan_only: bool, is_over: &dyn Fn() -> bool) {
+        let state = &mut *lock(&self.state);
+        let refused = self.why_not(state, failed);
+        let most = match (refused.is_some() || plan_only, self.order.most) {
+            (true, _) => 0,
+            (false, Some(most)) => most,
+            (false, None) => u64::MAX,
+        };
+        let mut ended = SweepEnd { why: refused, ..SweepEnd::default() };
+        let list = std::mem::take(&mut state.list);
+        let mut told = Vec::new();
+        let walked = list.each(&mut |path, kind, size| {
+            if is_over() {
+                return false;
+            }
+            let outcome = if ended.deleted.items < most {
+                match destination.delete(path, kind) {
+                    Ok(()) => Outcome::Deleted,
+                    // What came to stand in a directory since keeps it.
+                    Err(why) => {
+                        ended.why.get_or_insert(why);
+                        Outcome::ToDelete
+                    }
+                }
+            } else {
+                Outcome::ToDelete
+            };
+            let counted = if outcome == Outcome::Deleted { &mut ended.deleted } else { &mut ended.stays };
+            counted.add(size);
+            if self.tell.is_some() {
+                let (path, digests) = (path.to_vec(), FileDigests::default());
+                told.push(ItemReport { path, kind, size, digests, judgment: None, outcome });
+                if told.len() >= TOLD_AT_ONCE {
+                    self.tell_items(&mut told);
+                }
+            }
+            true
+        });
+        self.tell_items(&mut told);
+        if let Err(error) = walked {
+            ended.why.get_or_insert(io_failure(Side::Destination, "read the list of what is deleted", &error));
+        }
+        if ended.why.is_none() && ended.stays.items > 0 && !plan_only {
+            ended.why = Some(self.too_many(state.found.items));
+        }
+        state.ended = ended;
+    }
+
+    fn tell_items(&self, told: &mut Vec<ItemReport>) {
+        if let Some(tell) = self.tell.as_ref().filter(|_| !told.is_empty()) {
+            tell(std::mem::take(told));
+        }
+    }
+
+    fn too_many(&self, found: u64) -> Failure {
+        let most = self.order.most.unwrap_or(0);
+        let why = format!("{found} items would be deleted, and at most {most} may be");
+        failure(ErrorCode::PermissionDenied, Side::Destination, why).for_reason(Reason::TooManyDeletions)
+    }
+
+    /// What keeps everything from being deleted.
+    fn why_not(&self, state: &Swept, failed: u64) -> Option<Failure> {
+        let nothing = |why: String, reason| {
+            Some(
+                failure(ErrorCode::PermissionDenied, Side::Destination, format!("{why}, so nothing was deleted"))
+                    .for_reason(reason),
+            )
+        };
+        if state.found.items == 0 {
+            return None;
+        }
+        if failed > 0 && !self.order.ignore_errors {
+            let items = if failed == 1 { "an item".to_owned() } else { format!("{failed} items") };
+            return nothing(format!("{items} failed"), Reason::DeletionUnsure);
+        }
+        if let Some(why) = state.unknown.as_ref().filter(|_| !self.order.ignore_errors) {
+            return nothing(why.to_string(), Reason::DeletionUnsure);
+        }
+        if !state.has_listed {
+            return nothing("the source was not listed".to_owned(), Reason::DeletionUnsure);
+        }
+        if !state.has_names && !self.order.allow_empty {
+            return nothing("the source is empty".to_owned(), Reason::EmptySource);
+        }
+        match self.order.most {
+            Some(most) if state.found.items > most && !self.order.partial => Some(self.too_many(state.found.items)),
+            _ => None,
+        }
+    }
+
+    /// How it ended; before that, what was found.
+    pub fn ended(&self) -> SweepEnd {
+        lock(&self.state).ended.clone()
+    }
+}
+
+impl Swept {
+    fn key(&mut self, destination: &dyn Destination, directory: &[u8], name: &[u8]) -> u64 {
+        if self.folds.as_ref().is_none_or(|(last, _)| last != directory) {
+            self.folds = Some((directory.to_vec(), destination.folds_names(directory)));
+        }
+        let folds = self.folds.as_ref().is_some_and(|(_, folds)| *folds);
+        let digest = if folds { blake3::hash(&alike(name)) } else { blake3::hash(name) };
+        let (first, _) = digest.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
+        u64::from_le_bytes(*first)
+    }
+}
+
+/// What names have in common that may be one where names fold: more than those have that are. A name that only looks
+/// like one of the source's is not deleted.
+fn alike(name: &[u8]) -> Vec<u8> {
+    name.iter().filter(|byte| byte.is_ascii()).map(u8::to_ascii_lowercase).collect()
+}
+
+fn below(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { join(directory, name) }
+}
+
+fn device_of(destination: &dyn Destination, directory: &[u8]) -> Result<Option<u64>, Failure> {
+    let standing = destination.standing(&[directory], None).pop();
+    standing.transpose().map(|standing| standing.flatten().map(|standing| standing.device))
+}
+
+fn enter(destination: &dyn Destination, scope: &mut Scope<'_>, directory: &[u8]) -> Result<(), Failure> {
+    let read = &mut |name: &[u8]| {
+        destination.read_rules(&below(directory, name), limits::FILTER_BYTES).map_err(|why| why.message())
+    };
+    scope.enter(directory, read).map_err(|why| failure(ErrorCode::Usage, Side::Destination, why).at_path(directory))
+}
+
+/// Looks at what only the destination has.
+struct Finding<'a> {
+    destination: &'a dyn Destination,
+    scope: Scope<'a>,
+    /// The file system that it has to be on, once that is known.
+    device: Option<u64>,
+    list: &'a mut DeletionList,
+    found: &'a mut OnlyThere,
+}
+
+impl Finding<'_> {
+    /// Puts an item on the list, what is in it before it; `false` if it stays. In a directory that is `deleted` itself,
+    /// some rules do not hold.
+    fn one(&mut self, path: &[u8], deleted: bool) -> Result<bool, Failure> {
+        let standing = self.destination.standing(&[path], None).pop().transpose()?.flatten();
+        // Somebody else was quicker.
+        let Some(StandingItem { state, device, .. }) = standing else { return Ok(true) };
+        let is_directory = state.kind == ItemKind::Directory;
+        if *self.device.get_or_insert(device) != device || !self.scope.takes(path, is_directory, deleted) {
+            return Ok(false);
+        }
+        if is_directory && !self.all_in(path)? {
+            return Ok(false);
+        }
+        self.list.push(self.destination, path, state.kind, state.size)?;
+        self.found.add(state.size);
+        Ok(true)
+    }
+
+    fn all_in(&mut self, directory: &[u8]) -> Result<bool, Failure> {
+        let mut names = Vec::new();
+        self.destination.list(directory, &mut |name| {
+            names.push(name.to_vec());
+            true
+        })?;
+        enter(self.destination, &mut self.scope, directory)?;
+        let mut goes = true;
+        for name in names {
+            goes &= self.one(&below(directory, &name), true)?;
+            // The rules of what was entered meanwhile hold no more.
+            enter(self.destination, &mut self.scope, directory)?;
+        }
+        Ok(goes)
+    }
+}
+
+/// Paths to be deleted, in that order.
+#[derive(Default)]
+struct DeletionList {
+    memory: Vec<u8>,
+    file: Option<File>,
+}
+
+impl DeletionList {
+    fn push(&mut self, destination: &dyn Destination, path: &[u8], kind: ItemKind, size: u64) -> Result<(), Failure> {
+        let length = u32::try_from(path.len()).unwrap_or(u32::MAX);
+        self.memory.extend_from_slice(&length.to_le_bytes());
+        self.memory.push(kind.number() as u8);
+        self.memory.extend_from_slice(&size.to_le_bytes());
+        self.memory.extend_from_slice(path);
+        if self.memory.len() < IN_MEMORY {
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(destination.scratch()?),
+        };
+        let fail = |error: io::Error| io_failure(Side::Destination, "write the list of what is deleted", &error);
+        file.write_all(&self.memory).map_err(fail)?;
+        self.memory.clear();
+        Ok(())
+    }
+
+    /// Hands each of them to `each`, until that says `false`.
+    fn each(self, each: &mut dyn FnMut(&[u8], ItemKind, u64) -> bool) -> io::Result<()> {
+        let mut written: Box<dyn Read> = match self.file {
+            Some(mut file) => {
+                file.rewind()?;
+                Box::new(BufReader::new(file))
+            }
+            None => Box::new(io::empty()),
+        };
+        let mut rest = (&mut written).chain(&self.memory[..]);
+        loop {
+            let mut head = [0; 13];
+            match rest.read(&mut head[..1])? {
+                0 => return Ok(()),
+                _ => rest.read_exact(&mut head[1..])?,
+            }
+            let [a, b, c, d, kind, size @ ..] = head;
+            let mut path = vec![0; u32::from_le_bytes([a, b, c, d]) as usize];
+            rest.read_exact(&mut path)?;
+            let kind = ItemKind::from_number(kind.into()).unwrap_or(ItemKind::File);
+            if !each(&path, kind, u64::from_le_bytes(size)) {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! A sender that means harm, where both sides are compared and what only the destination has is deleted: it has no more
+//! deleted than the command has ordered.
+
+use std::os::unix::fs::symlink;
+
+use carrack_core::attributes::Time;
+use carrack_core::ids::BundleId;
+use carrack_core::judgment::Judgment;
+use carrack_core::report::{ErrorCode, Failure, ItemKind};
+use carrack_core::request::Compare;
+use carrack_core::wire::control::raw::*;
+use carrack_core::wire::peer::{AskedIndex, AskedItem, PeerMessage, Question};
+
+use crate::sandbox::{Sandbox, hostile_paths};
+use crate::session::{Session, options};
+use crate::watch::Watch;
+
+fn asked(path: &[u8]) -> AskedItem {
+    AskedItem { path: path.to_vec(), kind: ItemKind::File, size: 5, mtime: Some(Time::new(1, 0)), mode: 0o644 }
+}
+
+fn compare(number: u64, question: Question) -> PeerMessage {
+    PeerMessage::Compare { number: BundleId(number), question }
+}
+
+fn listed(number: u64, names: &[&[u8]], directory: &[u8], complete: bool) -> PeerMessage {
+    let names = names.iter().map(|name| name.to_vec()).collect();
+    compare(number, Question { names, listed: vec![(directory.to_vec(), complete)], ..Question::default() })
+}
+
+/// A receiver that compares, and is ordered to delete.
+fn begin(sandbox: &Sandbox, compares: Compare, order: Option<RawDeleteOrder>) -> Session {
+    let mut session = Session::start(&sandbox.root());
+    let role = ReceiveRole { delete: order, ..ReceiveRole::default() };
+    let options = RawOptions { compare: compares.number(), tells_names: order.is_some(), ..options() };
+    session.request(Ask::Begin(Begin { options: Some(options), role: Some(Role::Receive(role)) })).unwrap();
+    session
+}
+
+fn refused(sandbox: &Sandbox, session: (Compare, Option<RawDeleteOrder>), says: &[PeerMessage]) -> Failure {
+    let mut session = begin(sandbox, session.0, session.1);
+    says.iter().for_each(|message| session.say(message));
+    let failure = session.ended().expect_err("the receiver took it");
+    session.assert_alive();
+    session.leave().unwrap();
+    sandbox.assert_untouched();
+    failure
+}
+
+const ORDER: Option<RawDeleteOrder> =
+    Some(RawDeleteOrder { most: None, partial: false, allow_empty: false, ignore_errors: false });
+
+#[test]
+fn comparisons_that_make_no_sense() {
+    let _watch = Watch::memory();
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.root().join("mine"), b"mine!").unwrap();
+    let items = |items| Question { items, ..Question::default() };
+    for (path, why) in hostile_paths() {
+        let says = [compare(1, items(vec![asked(&path)]))];
+        let failure = refused(&sandbox, (Compare::SizeAndTime, None), &says);
+        assert!(failure.code == ErrorCode::BadPath && failure.message().contains(why), "{failure:?}");
+        let says = [compare(1, Question { names: vec![path.clone()], ..Question::default() })];
+        assert_eq!(refused(&sandbox, (Compare::SizeAndTime, ORDER), &says).code, ErrorCode::BadPath);
+        // The destination itself is listed by an empty path.
+        if !path.is_empty() {
+            let says = [compare(1, Question { listed: vec![(path, true)], ..Question::default() })];
+            assert_eq!(refused(&sandbox, (Compare::SizeAndTime, ORDER), &says).code, ErrorCode::BadPath);
+        }
+    }
+    let one = || compare(1, items(vec![asked(b"f")]));
+    let cases: Vec<(Compare, Option<RawDeleteOrder>, Vec<PeerMessage>, &str)> = vec![
+        (Compare::Nothing, None, vec![one()], "nothing is compared"),
+        (Compare::Size, None, vec![listed(1, &[b"f"], b"", true)], "nobody wants to know"),
+        (Compare::Size, None, vec![PeerMessage::Delete { failed: 0 }], "says to delete"),
+        (Compare::Size, ORDER, vec![PeerMessage::Delete { failed: 0 }, PeerMessage::Delete { failed: 0 }], "or twice"),
+        (
+            Compare::Size,
+            ORDER,
+            vec![PeerMessage::Delete { failed: 0 }, listed(2, &[b"f"], b"", true)],
+            "nobody wants to know",
+        ),
+        (
+            Compare::Content,
+            None,
+            vec![PeerMessage::Content { asked: AskedIndex { number: BundleId(1), index: 0 }, digest: None }],
+            "nobody asked for",
+        ),
+    ];
+    for (level, order, says, why) in cases {
+        let failure = refused(&sandbox, (level, order), &says);
+        assert_eq!(failure.code, ErrorCode::ProtocolViolation, "{failure:?}");
+        assert!(failure.message().contains(why), "{why}: {failure:?}");
+    }
+    assert_eq!(sandbox.names(), ["mine"]);
+}
+
+/// It is told of what stands there by name, size and time, and of nothing that a link leads to.
+#[test]
+fn comparison_follows_no_link() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    symlink(sandbox.outside(), sandbox.root().join("out")).unwrap();
+    symlink(sandbox.outside().join("canary"), sandbox.root().join("link")).unwrap();
+    let session = begin(&sandbox, Compare::Content, None);
+    let items = vec![asked(b"out/canary"), asked(b"link"), asked(b"absent/f")];
+    session.say(&compare(1, Question { items, ..Question::default() }));
+    let PeerMessage::Compared { judgments, .. } = session.heard() else { panic!("another answer") };
+    assert_eq!([judgments[0], judgments[2]], [Judgment::New; 2]);
+    assert!(matches!(judgments[1], Judgment::Differs(difference) if difference.kind), "{judgments:?}");
+    session.leave().unwrap();
+    sandbox.assert_untouched();
+}
+
+/// Whatever it claims to have or to have listed, only names of directories that it told of go, nothing outside, nothing
+/// through a link, and nothing that the order's guards keep.
+#[test]
+fn deletion_is_the_command_s_order() {
+    let sandbox = Sandbox::new();
+    let fill = || {
+        std::fs::create_dir_all(sandbox.root().join("d")).unwrap();
+        for name in ["a", "b", "d/c"] {
+            std::fs::write(sandbox.root().join(name), b"mine!").unwrap();
+        }
+        let _ = symlink(sandbox.outside(), sandbox.root().join("out"));
+    };
+    let ends = |order, says: &[PeerMessage]| {
+        let _watch = Watch::start();
+        fill();
+        let mut session = begin(&sandbox, Compare::SizeAndTime, order);
+        for message in says {
+            session.say(message);
+            if let PeerMessage::Compare { .. } = message {
+                session.heard();
+            }
+        }
+        session.say(&PeerMessage::Delete { failed: 0 });
+        session.say(&PeerMessage::Finish);
+        let ended = session.ended();
+        session.leave().unwrap();
+        ended.unwrap();
+        sandbox.assert_untouched();
+        let mut names = sandbox.names();
+        names.sort();
+        names
+    };
+    let all = ["a", "b", "d", "d/c", "out"];
+    // Nothing was listed; nothing is there at all; it was not all; a link's own content.
+    assert_eq!(ends(ORDER, &[]), all);
+    assert_eq!(ends(ORDER, &[listed(1, &[], b"", true)]), all);
+    assert_eq!(ends(ORDER, &[listed(1, &[b"a"], b"", false)]), all);
+    assert_eq!(ends(ORDER, &[listed(1, &[b"a"], b"out", true)]), all);
+    let most = Some(RawDeleteOrder { most: Some(1), ..ORDER.unwrap() });
+    assert_eq!(ends(most, &[listed(1, &[b"a"], b"", true)]), all);
+    // The link goes, and what it leads to stays.
+    assert_eq!(ends(ORDER, &[listed(1, &[b"a", b"d", b"d/c"], b"", true)]), ["a", "d", "d/c"]);
+}

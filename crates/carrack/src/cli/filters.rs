@@ -1,0 +1,93 @@
+//! The flags of rules that leave names out, in the order in which they were typed, and the files that they name.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+
+use carrack_core::filter::{AddedRule, Filters, RuleForm, lines_of};
+use carrack_core::limits;
+use carrack_core::path::display_bytes;
+use clap::{Arg, ArgAction};
+
+use super::flag::Value;
+use super::flags::{Flags, Given};
+use crate::error::CommandError;
+use crate::output::stream;
+
+const EXCLUDE: Value<Vec<u8>> =
+    Value::path("exclude", "PATTERN", "Leave out what matches; like rsync's, and the first rule that matches decides");
+const INCLUDE: Value<Vec<u8>> =
+    Value::path("include", "PATTERN", "Take what matches, though a later rule would leave it out");
+const FILTER: Value<Vec<u8>> =
+    Value::path("filter", "RULE", "A rule with its kind: `- *.o`, `+ */`, `protect keep/`, `dir-merge .rules`");
+const EXCLUDE_FROM: Value<Vec<u8>> =
+    Value::path("exclude-from", "FILE", "Read patterns to leave out from FILE, one a line; - is standard input");
+const INCLUDE_FROM: Value<Vec<u8>> =
+    Value::path("include-from", "FILE", "Read patterns to take from FILE, one a line; - is standard input");
+
+/// Files that rules name, and that are named by rules in them.
+const MERGE_DEPTH: u32 = 8;
+
+/// The flags as clap knows them.
+pub fn args() -> impl Iterator<Item = Arg> {
+    [EXCLUDE, INCLUDE, FILTER, EXCLUDE_FROM, INCLUDE_FROM]
+        .into_iter()
+        .map(|flag| flag.arg().action(ArgAction::Append).allow_hyphen_values(true))
+}
+
+/// The rules that were given.
+///
+/// # Errors
+/// A usage error that names the flag, and the line of a file; a file that cannot be read.
+pub fn filters(flags: &Flags, deletes_excluded: bool) -> Result<Filters, CommandError> {
+    let mut filters = Filters::new(deletes_excluded);
+    let given = flags.in_order(&[EXCLUDE.name, INCLUDE.name, FILTER.name, EXCLUDE_FROM.name, INCLUDE_FROM.name]);
+    for (flag, Given { origin, value }) in given {
+        let added = match flag {
+            "exclude" => add(&mut filters, RuleForm::Exclude, &value, 0),
+            "include" => add(&mut filters, RuleForm::Include, &value, 0),
+            "filter" => add(&mut filters, RuleForm::Rule, &value, 0),
+            "exclude-from" => merge(&mut filters, RuleForm::Exclude, &value, 0),
+            _ => merge(&mut filters, RuleForm::Include, &value, 0),
+        };
+        added.map_err(|why| match why {
+            RuleRefusal::Rule(why) => CommandError::usage(format!("{origin}: {why}")),
+            RuleRefusal::File(error) => error,
+        })?;
+    }
+    Ok(filters)
+}
+
+enum RuleRefusal {
+    Rule(String),
+    File(CommandError),
+}
+
+fn add(filters: &mut Filters, form: RuleForm, line: &[u8], depth: u32) -> Result<(), RuleRefusal> {
+    match filters.add(form, line).map_err(RuleRefusal::Rule)? {
+        AddedRule::Taken => Ok(()),
+        AddedRule::Merge(file, form) if depth < MERGE_DEPTH => merge(filters, form, &file, depth + 1),
+        AddedRule::Merge(..) => Err(RuleRefusal::Rule(format!("files name each other more than {MERGE_DEPTH} deep"))),
+    }
+}
+
+fn merge(filters: &mut Filters, form: RuleForm, file: &[u8], depth: u32) -> Result<(), RuleRefusal> {
+    let mut text = Vec::new();
+    let most = limits::FILTER_BYTES as u64 + 1;
+    let read = match file {
+        b"-" => stream::input().and_then(|input| input.take(most).read_to_end(&mut text)),
+        path => File::open(std::ffi::OsStr::from_bytes(path)).and_then(|file| file.take(most).read_to_end(&mut text)),
+    };
+    read.map_err(|error| RuleRefusal::File(CommandError::file("cannot read the rules in", file, &error)))?;
+    if text.len() > limits::FILTER_BYTES {
+        let most = limits::FILTER_BYTES;
+        return Err(RuleRefusal::Rule(format!("{} has more than {most} bytes", display_bytes(file))));
+    }
+    for (number, line) in lines_of(&text) {
+        add(filters, form, line, depth).map_err(|why| match why {
+            RuleRefusal::Rule(why) => RuleRefusal::Rule(format!("line {number} of {}: {why}", display_bytes(file))),
+            other => other,
+        })?;
+    }
+    Ok(())
+}
