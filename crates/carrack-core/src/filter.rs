@@ -227,7 +227,6 @@ fn rule(kind: u8, modifiers: &[u8], pattern: &[u8], deletes_excluded: bool) -> R
             b'/' => {
                 return Err(format!("{}: absolute paths differ between two hosts: anchor it at the transfer", shown()));
             }
-            b'C' | b'w' | b'x' => false,
             _ => false,
         };
         if !is_known {
@@ -302,9 +301,8 @@ impl Scope<'_> {
     /// When a file cannot be read, or has what is no rule. Then nothing of the directory may be taken or deleted: a
     /// rule that nobody could read may have left it out. The sentence shows nothing of the file.
     pub fn enter(&mut self, path: &[u8], read: &mut ReadRules<'_>) -> Result<(), String> {
-        let is_above = |level: &RuleLevel| is_below(path, &level.directory);
-        let keep = self.levels.iter().take_while(|level| is_above(level) && level.directory != path).count();
-        self.levels.truncate(keep);
+        self.back_to(path);
+        self.levels.pop_if(|level| level.directory == path);
         let mut level = RuleLevel { directory: path.to_vec(), rules: Vec::new(), cleared: Vec::new() };
         for (index, entry) in self.filters.entries.iter().enumerate() {
             let Entry::PerDirectory(of) = entry else { continue };
@@ -313,7 +311,7 @@ impl Scope<'_> {
             }
             let Some(content) = read(&of.name)? else { continue };
             let (rules, is_cleared) = rules_of(&content, of, self.filters.deletes_excluded)
-                .map_err(|line| format!("line {line} of {} there is no rule", display_bytes(&of.name)))?;
+                .map_err(|line| format!("line {line} of {} in it is no rule", display_bytes(&of.name)))?;
             level.rules.push((index, rules));
             if is_cleared || !of.inherits {
                 level.cleared.push(index);
@@ -323,6 +321,12 @@ impl Scope<'_> {
             self.levels.push(level);
         }
         Ok(())
+    }
+
+    /// Comes back to a directory that was entered, from one below it.
+    pub fn back_to(&mut self, path: &[u8]) {
+        let keep = self.levels.iter().take_while(|level| is_below(path, &level.directory)).count();
+        self.levels.truncate(keep);
     }
 
     fn counts(&self, source: bool, destination: bool) -> bool {

@@ -78,6 +78,11 @@ pub fn split_name(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+/// The directories above a relative path, the outermost first; not the top.
+pub fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &path[..end])
+}
+
 /// Joins a directory (empty: the top) and a name or path below it.
 pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     if directory.is_empty() {

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use crate::path::join;
+use crate::path::{above, join};
 
 /// Where a path below a source goes, relative to the destination; the empty path is the source itself.
 pub fn place(target: &[u8], path: &[u8]) -> Vec<u8> {
@@ -48,8 +48,7 @@ impl Selection {
 
     /// How a path stands to it; the empty path is above all.
     pub fn covers(&self, path: &[u8]) -> Selected {
-        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(index, _)| index);
-        if ends.chain([path.len()]).any(|end| self.paths.contains_key(&path[..end])) {
+        if above(path).chain([path]).any(|path| self.paths.contains_key(path)) {
             return Selected::Wanted;
         }
         let mut below = path.to_vec();

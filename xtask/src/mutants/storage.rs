@@ -297,7 +297,7 @@ pub const MUTATIONS: &[Mutation] = &[
         "what stands at a name is not looked at again before it is replaced",
         "crates/carrack-engine/src/storage/posix/part/entry.rs",
         [
-            "if !may_replace(there, self.source.mtime, self.existing)? {",
+            "if !may_replace(there, self.source.mtime, (self.existing, shared.window_ns.load(Ordering::Relaxed)))? {",
             "if there.is_some_and(|stat| stat.kind == Kind::Dir) {",
         ],
         "-p carrack-engine --lib storage::posix::tree::tests::names",
@@ -383,7 +383,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a copy of a selection is taken for one of everything",
         "crates/carrack-engine/src/copy/begin.rs",
-        ["partial: options.only.is_some(),", "partial: false,"],
+        ["partial: options.only.is_some() || !options.filters.is_empty(),", "partial: !options.filters.is_empty(),"],
         "-p carrack --test system left::",
     ),
 ];

@@ -106,6 +106,8 @@ fn rules_in_directories_hold_there_and_below() {
     assert!(!takes(&scope, b"a/b/y") && takes(&scope, b"a/b/x") && !takes(&scope, b"a/b/q.tmp"));
     enter(&mut scope, b"a/c").unwrap();
     assert!(!takes(&scope, b"a/c/z") && takes(&scope, b"a/c/x"), "given up, and with it what was above");
+    scope.back_to(b"a");
+    assert!(takes(&scope, b"a/x") && takes(&scope, b"a/z") && !takes(&scope, b"a/b/y"));
     enter(&mut scope, b"d").unwrap();
     assert!(!takes(&scope, b"d/x") && takes(&scope, b"d/z"));
     // Mentioned twice, it counts as it was first.
@@ -130,7 +132,7 @@ fn rule_that_cannot_be_read_shows_nothing_of_its_file() {
     for secret in ["root:x:0:0", ". /etc/passwd", ": other", "-/ abs", "-C", "hide"] {
         let why = some.scope(FilterSide::Source).enter(b"", &mut |_| Ok(Some(format!("- a\n{secret}\n").into_bytes())));
         let why = why.unwrap_err();
-        assert_eq!(why, "line 2 of .rules there is no rule", "{secret}");
+        assert_eq!(why, "line 2 of .rules in it is no rule", "{secret}");
     }
     let cannot = some.scope(FilterSide::Source).enter(b"", &mut |_| Err("cannot be read".to_owned()));
     assert_eq!(cannot, Err("cannot be read".to_owned()));

@@ -76,11 +76,11 @@ impl Wild {
     /// Whether it matches the whole of a text, which comes in pieces.
     pub fn matches<'a>(&self, text: impl Iterator<Item = &'a u8>) -> bool {
         let Self(steps) = self;
-        let mut at = vec![false; steps.len() + 1];
+        let (mut at, mut next) = (vec![false; steps.len() + 1], vec![false; steps.len() + 1]);
         at[0] = true;
         self.skip(&mut at);
         for byte in text {
-            let mut next = vec![false; at.len()];
+            next.fill(false);
             for (index, step) in steps.iter().enumerate().filter(|(index, _)| at[*index]) {
                 match step {
                     WildStep::Byte(own) => next[index + 1] |= own == byte,
@@ -94,7 +94,7 @@ impl Wild {
             if !next.contains(&true) {
                 return false;
             }
-            at = next;
+            std::mem::swap(&mut at, &mut next);
         }
         at[steps.len()]
     }

@@ -219,7 +219,7 @@ pub const COMPARE: Definition = Definition {
     flag: Flag::Value {
         name: "compare",
         value_name: "BY",
-        help: "What has to be the same, so that a file is not sent [default: none; of sync: size,mtime]",
+        help: "Skip a file that is the same in this [default: none; of sync: size,mtime]",
     },
     title: "Skip what is the same",
     help: "What has to be the same at both sides, so that a file is not sent.",
@@ -235,7 +235,7 @@ pub const MODIFY_WINDOW: Definition = Definition {
     flag: Flag::Value {
         name: "modify-window",
         value_name: "SECONDS",
-        help: "Take modification times for one that differ by no more [default: 0]",
+        help: "Times of one file may differ by so much and still count as the same [default: 0]",
     },
     title: "Modification times may differ by",
     help: "Seconds by which modification times may differ and still count as one.",

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::ProtocolError;
 use crate::failure::ErrorCode;
-use crate::path::display_bytes;
+use crate::path::{above, display_bytes};
 
 /// What a receiver takes: items of these names, and what is below them. A sender could be told to send `report.pdf`
 /// into a home directory, and send `.bashrc`.
@@ -25,9 +25,7 @@ impl Expected {
     /// # Errors
     /// When it was not asked for.
     pub fn check(&self, path: &[u8]) -> Result<(), ProtocolError> {
-        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(index, _)| index);
-        let expected = |end: usize| self.targets.contains(&path[..end]);
-        if self.targets.is_empty() || ends.chain([path.len()]).any(expected) {
+        if self.targets.is_empty() || above(path).chain([path]).any(|path| self.targets.contains(path)) {
             return Ok(());
         }
         let shown = display_bytes(&path[..path.len().min(200)]);

@@ -63,12 +63,18 @@ fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-fn varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut value = 0_u64;
-    for index in 0..10 {
+/// Takes a number off the front: seven bits a byte, the lowest first. `None` where it does not end, or does not fit.
+pub fn varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
         let (&byte, left) = rest.split_first()?;
         *rest = left;
-        value |= u64::from(byte & 0x7f) << (7 * index);
+        let part = u64::from(byte & 0x7f);
+        // What does not fit would be lost.
+        if part << shift >> shift != part {
+            return None;
+        }
+        value |= part << shift;
         if byte < 0x80 {
             return Some(value);
         }

@@ -44,6 +44,14 @@ impl Ends {
         self.source.version().min(self.destination.version())
     }
 
+    /// The end with this id, to look at.
+    pub fn at(&self, id: EndId) -> &End {
+        match id {
+            EndId::Source => &self.source,
+            EndId::Destination => &self.destination,
+        }
+    }
+
     /// The end with this id.
     pub fn get(&mut self, id: EndId) -> &mut End {
         match id {
@@ -85,6 +93,6 @@ pub fn misbehaved(ends: &Ends, id: EndId, what: &str) -> Failure {
 
 /// A failure, with the name of the host that it is of.
 pub fn name_end(ends: &Ends, id: EndId, failure: Failure) -> Failure {
-    let end = if id == EndId::Source { &ends.source } else { &ends.destination };
+    let end = ends.at(id);
     if end.is_here() { failure } else { failure.at_end(&*end.name) }
 }

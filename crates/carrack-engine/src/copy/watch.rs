@@ -162,13 +162,8 @@ impl Copying<'_> {
                 self.events.tell(Event::Sample(Box::new(told)));
                 self.tell_steps(false);
             }
-            Tell::Items(items) if end == EndId::Source => {
-                let refused = |error| ends.source.misbehaved(&error);
-                items.iter().try_for_each(|item| self.check_item(item)).map_err(refused)?;
-                items.into_iter().for_each(|item| self.handle_item(item));
-            }
-            Tell::Items(items) if items.iter().all(|item| is_deletion(&item.outcome)) => {
-                let refused = |error| ends.destination.misbehaved(&error);
+            Tell::Items(items) if items.iter().all(|item| teller(&item.outcome) == end) => {
+                let refused = |error| ends.at(end).misbehaved(&error);
                 items.iter().try_for_each(|item| self.check_item(item)).map_err(refused)?;
                 items.into_iter().for_each(|item| self.handle_item(item));
             }
@@ -312,9 +307,12 @@ fn first_of(first: Option<Failure>, second: Option<Failure>, side_of_second: Sid
     }
 }
 
-/// What a destination tells of items: all else the source does.
-fn is_deletion(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Deleted | Outcome::ToDelete)
+/// The end that tells of an item.
+fn teller(outcome: &Outcome) -> EndId {
+    match outcome {
+        Outcome::Deleted | Outcome::ToDelete => EndId::Destination,
+        _ => EndId::Source,
+    }
 }
 
 /// They add up over the sessions of a run.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use carrack_core::attributes::Attributes;
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::filter::{FilterSide, Filters};
+use carrack_core::path::above;
 use carrack_core::report::ItemKind;
 use carrack_core::selection::{Selected, Selection, place};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
@@ -105,16 +106,14 @@ impl Walk<'_> {
     pub fn hides(&self, path: &[u8], is_directory: bool) -> bool {
         let Some(filters) = self.filters else { return false };
         let (scope, path) = (filters.scope(FilterSide::Source), place(self.target, path));
-        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
-        let hides_above = ends.into_iter().any(|end| !scope.takes(&path[..end], true, false));
+        let hides_above = above(&path).any(|directory| !scope.takes(directory, true, false));
         hides_above || (!path.is_empty() && !scope.takes(&path, is_directory, false))
     }
 
     /// The same, of a store without directories: those above the path have been found, too.
     pub fn covers_without_directories(&self, path: &[u8]) -> Selected {
-        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
-        for end in ends {
-            self.covers(&path[..end]);
+        for directory in above(path) {
+            self.covers(directory);
         }
         self.covers(path)
     }
@@ -172,7 +171,8 @@ pub enum Found {
     Failure(ScannedItem, Failure),
     /// A marker or part file of Carrack's own: left out.
     Own,
-    /// Everything in a directory has been told: its items, failures, and what is left out.
+    /// Everything in a directory has been told: its items, failures, and what is left out. In a directory of which a
+    /// source does not say so, a sync deletes nothing.
     Listed {
         /// Which of the sources.
         root: u32,

@@ -100,8 +100,15 @@ pub struct StandingItem {
     pub state: State,
     /// Permission bits.
     pub mode: u32,
+    /// Device and inode, where they tell it from others.
+    pub file: Option<(u64, u64)>,
+}
+
+impl StandingItem {
     /// The file system that it is on, as far as that is known.
-    pub device: u64,
+    pub fn device(&self) -> Option<u64> {
+        self.file.map(|(device, _)| device)
+    }
 }
 
 /// Attributes for a directory.
@@ -262,8 +269,8 @@ pub trait Destination: Send + Sync {
     }
 
     /// What stands at each of these paths, in their order, to be compared; `None` where nothing does. The empty path is
-    /// the destination itself. With `workers` it
-    /// may look at several at once. A store that cannot tell leaves it out: then everything is sent. May be repeated.
+    /// the destination itself. With `workers` it may look at several at once. A store that cannot tell leaves it out:
+    /// then everything is sent. May be repeated.
     ///
     /// # Errors
     /// Of each path, why it cannot be told.
@@ -308,7 +315,7 @@ pub trait Destination: Send + Sync {
         Ok(())
     }
 
-    /// Whether two different names may be one in a directory.
+    /// Whether two different names may be one in a directory, also in one that is yet to be made.
     fn folds_names(&self, _directory: &[u8]) -> bool {
         false
     }

@@ -1,7 +1,7 @@
 //! What both ends of a transfer have in common: a machine that threads share, the pump that carries out what it
 //! decides, the threads, and how they all end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -119,6 +119,24 @@ impl<M: Machine> Driver<M> {
     /// As [`Self::wait`], for at most this long.
     pub(super) fn wait_timeout<'a>(&self, machine: MutexGuard<'a, M>, most: Duration) -> MutexGuard<'a, M> {
         wait_timeout(&self.changed, machine, most)
+    }
+
+    /// Hands something to whoever waits for it by [`Self::next_of`]. Under the machine's lock, under which they wait.
+    pub(super) fn queue<T>(&self, queue: &Mutex<VecDeque<T>>, next: T) {
+        self.tell(|_| lock(queue).push_back(next));
+    }
+
+    /// The next of a queue, as soon as there is one; `None` when the transfer has ended.
+    pub(super) fn next_of<T>(&self, queue: &Mutex<VecDeque<T>>) -> Option<T> {
+        let mut machine = self.lock();
+        while machine.outcome().is_none() {
+            let next = lock(queue).pop_front();
+            if next.is_some() {
+                return next;
+            }
+            machine = self.wait(machine);
+        }
+        None
     }
 
     /// Whether the transfer has ended.

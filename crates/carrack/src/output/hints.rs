@@ -40,7 +40,7 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         // What to try stands in the text of the first; whoever replaced a source knows why; a reader that left reads
         // nothing.
         Reason::SourceReplaced | Reason::ReaderGone => return None,
-        Reason::TooManyDeletions => "look at it with -n, then raise --max-delete or leave it out",
+        Reason::TooManyDeletions => "see with -n what would be deleted, then raise --max-delete or leave it out",
         Reason::DeletionUnsure => {
             "mend what failed and run the same command again; --ignore-errors deletes all the same"
         }

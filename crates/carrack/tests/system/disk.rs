@@ -25,7 +25,7 @@ fn under(sandbox: &Sandbox, inject: &Inject, arguments: &[&str]) -> Ran {
 }
 
 /// A file system that can be got to fail, below `NAME` of the sandbox; `None`, and why is printed, without root.
-fn faulty(sandbox: &Sandbox, name: &str, features: Features) -> Option<FaultFs> {
+pub fn faulty(sandbox: &Sandbox, name: &str, features: Features) -> Option<FaultFs> {
     if !carrack_faults::can_mount("a FUSE file system") {
         return None;
     }

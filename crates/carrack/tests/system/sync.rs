@@ -7,7 +7,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::faults::{NOBODY, content, open_to_all, under};
+use carrack_faults::fuse::Features;
+
+use crate::disk::faulty;
+use crate::faults::{Mounted, NOBODY, content, open_to_all, under};
 use crate::support::node::Node;
 use crate::support::{Ran, Sandbox, is_root, mode, same_tree, tree};
 
@@ -240,7 +243,7 @@ fn filters_keep_what_they_name() {
     sandbox.write("src/d/.rules", "no such rule\n");
     sandbox.write("dst/d/only", "x");
     let ran = sandbox.run(["sync", "--delete", "--filter", "dir-merge .rules", "src/", "dst"]);
-    ran.failed_with(23, &["line 1 of .rules there is no rule"]);
+    ran.failed_with(23, &["line 1 of .rules in it is no rule"]);
     assert!(!ran.stderr.contains("no such rule") && sandbox.path("dst/d/only").exists());
     for rule in ["- ", "x", "-/ abs", ": a/b"] {
         sandbox.run(["sync", "--filter", rule, "src/", "dst"]).failed_with(2, &["--filter: "]);
@@ -263,4 +266,39 @@ fn link_is_the_same_by_what_it_says() {
     symlink("d", sandbox.path("src/link")).unwrap();
     sandbox.ok(["sync", "src/", "dst"]);
     assert_eq!(fs::read_link(sandbox.path("dst/link")).unwrap(), Path::new("d"));
+}
+
+/// What is mounted below the destination is somebody else's, and so is the directory that it is mounted in.
+#[test]
+fn other_file_systems_below_the_destination_stay() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    synced(&sandbox);
+    sandbox.write("dst/only/file", "x");
+    let disks = [sandbox.path("dst/disk"), sandbox.path("dst/only/disk")].map(|path| Mounted::new(path, "1m"));
+    disks.iter().for_each(|disk| fs::write(disk.0.join("kept"), "x").unwrap());
+    let ran = sandbox.ok(["sync", "--delete", "--json", "src/", "dst"]);
+    assert_eq!(numbers(&ran, &["items_deleted", "items_only_there"]), [1, 0]);
+    assert!(!sandbox.path("dst/only/file").exists());
+    assert!(disks.iter().all(|disk| disk.0.join("kept").exists()));
+}
+
+/// Where names are kept in another form, upper case or decomposed, what is a name of the source stays.
+#[test]
+fn names_kept_in_another_form_stay() {
+    let sandbox = Sandbox::new();
+    sandbox.write("src/Upper", "case");
+    sandbox.write("src/caf\u{e9}", "accent");
+    let features = Features { folds_case: true, decomposes: true, whole_seconds: true, ..Features::default() };
+    let Some(disk) = faulty(&sandbox, "disk", features) else { return };
+    sandbox.write("disk/dst/UPPER", "old");
+    sandbox.write("disk/dst/only", "x");
+    let of = |ran: &Ran| numbers(ran, &["files", "files_same", "items_deleted", "items_only_there"]);
+    assert_eq!(of(&sandbox.ok(["sync", "--delete", "--json", "src/", "disk/dst"])), [2, 0, 1, 0]);
+    assert_eq!(of(&sandbox.ok(["sync", "--delete", "--json", "src/", "disk/dst"])), [0, 2, 0, 0]);
+    for (name, content) in [("Upper", "case"), ("caf\u{e9}", "accent")] {
+        assert_eq!(fs::read_to_string(disk.path().join("dst").join(name)).unwrap(), content);
+    }
 }

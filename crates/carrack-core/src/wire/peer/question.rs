@@ -13,6 +13,7 @@ use crate::limits;
 use crate::path;
 use crate::report::ItemKind;
 use crate::wire::ProtocolError;
+use crate::wire::fields::varint;
 
 /// What a sender has: files to be compared, and names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -215,48 +216,30 @@ impl<'a> Unpacker<'a> {
             return None;
         }
         let path = self.path()?;
-        let size = self.number()?;
+        let size = varint(&mut self.rest)?;
         let mut mtime = None;
         if flags & HAS_TIME != 0 {
-            let distance = self.number()?;
+            let distance = varint(&mut self.rest)?;
             let distance = (distance >> 1) as i64 ^ -((distance & 1) as i64);
             self.last_seconds = self.last_seconds.wrapping_add(distance);
             mtime = Some(Time::new(self.last_seconds, 0));
         }
         if flags & HAS_NANOS != 0 {
-            mtime.as_mut()?.nanos = u32::try_from(self.number()?).ok()?;
+            mtime.as_mut()?.nanos = u32::try_from(varint(&mut self.rest)?).ok()?;
         }
-        let mode = if flags & HAS_MODE != 0 { u32::try_from(self.number()?).ok()? } else { 0o644 };
+        let mode = if flags & HAS_MODE != 0 { u32::try_from(varint(&mut self.rest)?).ok()? } else { 0o644 };
         let kind = if flags & IS_LINK != 0 { ItemKind::Symlink } else { ItemKind::File };
         Some(AskedItem { path, kind, size, mtime, mode })
     }
 
     fn path(&mut self) -> Option<Vec<u8>> {
-        let shared = usize::try_from(self.number()?).ok().filter(|shared| *shared <= self.last_path.len())?;
-        let own = usize::try_from(self.number()?).ok().filter(|own| shared + *own <= limits::PATH_BYTES)?;
+        let shared = usize::try_from(varint(&mut self.rest)?).ok().filter(|shared| *shared <= self.last_path.len())?;
+        let own = usize::try_from(varint(&mut self.rest)?).ok().filter(|own| shared + *own <= limits::PATH_BYTES)?;
         let (own, rest) = self.rest.split_at_checked(own)?;
         self.rest = rest;
         self.last_path.truncate(shared);
         self.last_path.extend_from_slice(own);
         Some(self.last_path.clone())
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let (byte, rest) = self.rest.split_first()?;
-            self.rest = rest;
-            let part = u64::from(byte & 0x7f);
-            // What does not fit would be lost.
-            if part << shift >> shift != part {
-                return None;
-            }
-            number |= part << shift;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
     }
 }
 

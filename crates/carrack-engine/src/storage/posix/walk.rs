@@ -9,7 +9,7 @@ use std::io;
 use carrack_core::attributes::{Attributes, OtherAttributes};
 use carrack_core::filter::{FilterSide, Scope};
 use carrack_core::limits;
-use carrack_core::path::{display_bytes, join, split_name};
+use carrack_core::path::{above, display_bytes, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::selection::{Selected, place};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
@@ -116,8 +116,7 @@ fn there(path: &[u8], stat: &Stat) -> There {
 
 /// What stands in place of one of the directories above a path.
 fn there_above(top: &Dir, path: &[u8]) -> io::Result<There> {
-    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
-    for above in ends.map(|end| &path[..end]) {
+    for above in above(path) {
         match there(above, &top.stat(above, Links::Refuse)?) {
             There::Directory(_) => {}
             other => return Ok(other),

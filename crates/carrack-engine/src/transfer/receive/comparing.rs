@@ -12,7 +12,6 @@ use carrack_core::plan::compare::{CompareRules, State};
 use carrack_core::report::Failure;
 use carrack_core::request::Existing;
 use carrack_core::timeline::Work;
-use carrack_core::transfer::machine::Machine;
 use carrack_core::wire::peer::{AskedIndex, AskedItem, Question};
 
 use super::ReceiveRun;
@@ -88,8 +87,7 @@ impl ReceiveRun {
             (Judgment::Undecided, Some(there)) => {
                 let content = ComparedContent { item: item.clone(), there, source: None, own: None };
                 lock(&self.contents.known).insert(asked, content);
-                // Under the machine's lock: whoever finds nothing to read waits under it.
-                self.driver.tell(|_| lock(&self.contents.waiting).push_back(asked));
+                self.driver.queue(&self.contents.waiting, asked);
                 Judgment::Undecided
             }
             (judgment, _) => judgment,
@@ -105,19 +103,7 @@ impl ReceiveRun {
     /// Reads files whose content is to be compared, until the transfer has ended.
     pub(super) fn read_contents(&self) {
         let over = || self.driver.is_over();
-        loop {
-            let mut machine = self.driver.lock();
-            let asked = loop {
-                if machine.outcome().is_some() {
-                    return;
-                }
-                let next = lock(&self.contents.waiting).pop_front();
-                match next {
-                    Some(next) => break next,
-                    None => machine = self.driver.wait(machine),
-                }
-            };
-            drop(machine);
+        while let Some(asked) = self.driver.next_of(&self.contents.waiting) {
             let path = lock(&self.contents.known).get(&asked).map(|content| content.item.path.clone());
             let Some(path) = path else { continue };
             // What cannot be read is sent, and writing it tells why.
@@ -155,8 +141,9 @@ impl ReceiveRun {
         }
         let mtime = if is_other_time { item.mtime } else { there.state.mtime };
         let attributes = Attributes { mode: item.mode, mtime, ..Attributes::default() };
-        self.attributes_set.fetch_add(1, Ordering::Relaxed);
-        self.destination.set_attributes(&item.path, &attributes).is_ok()
+        let is_set = self.destination.set_attributes(&item.path, &attributes).is_ok();
+        self.attributes_set.fetch_add(u64::from(is_set), Ordering::Relaxed);
+        is_set
     }
 
     /// Deletes what only the destination has, if nothing speaks against it.

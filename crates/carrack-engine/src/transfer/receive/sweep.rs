@@ -11,12 +11,12 @@ use std::sync::Mutex;
 
 use carrack_core::filter::{FilterSide, Filters, Scope};
 use carrack_core::limits;
-use carrack_core::path::{join, split_name};
+use carrack_core::path::{above, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
 use carrack_core::request::DeleteOrder;
 
 use crate::error::{failure, io_failure};
-use crate::storage::write::{Destination, StandingItem};
+use crate::storage::write::Destination;
 use crate::sync::lock;
 
 /// Bytes of the list that are kept in memory.
@@ -38,20 +38,40 @@ pub struct Sweep {
 
 #[derive(Default)]
 struct Swept {
-    /// Names that the source has, by directory, until it has told all of them: digests of 8 bytes. Two names with one
-    /// digest keep a third from being deleted, and do nothing worse.
-    names: HashMap<Vec<u8>, HashSet<u64>>,
+    /// Names that the source has, by directory, until it has told all of them.
+    names: HashMap<Vec<u8>, ToldNames>,
     /// Of the directory that names were told of last: whether two names may be one there.
     folds: Option<(Vec<u8>, bool)>,
     /// The source has told of some name.
     has_names: bool,
-    /// A directory has been told to its end.
-    has_listed: bool,
     /// Why something could not be found out: the first, and how many.
     unknown: Option<Failure>,
     list: DeletionList,
     found: OnlyThere,
     ended: SweepEnd,
+}
+
+/// Names that the source has in a directory.
+#[derive(Default)]
+struct ToldNames {
+    /// Digests of 8 bytes. A name that only the destination has stays if its digest is that of one of these, and
+    /// nothing worse happens.
+    digests: HashSet<u64>,
+    /// Those that the destination may have in another form.
+    whole: HashSet<Vec<u8>>,
+}
+
+impl ToldNames {
+    /// Whether the source has this name, in this form.
+    fn take(&mut self, name: &[u8]) -> bool {
+        self.whole.remove(name) || self.digests.contains(&short_digest(name))
+    }
+}
+
+fn short_digest(name: &[u8]) -> u64 {
+    let digest = blake3::hash(name);
+    let (first, _) = digest.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
+    u64::from_le_bytes(*first)
 }
 
 /// Counts of items that only the destination has.
@@ -92,10 +112,15 @@ impl Sweep {
         let (directory, name) = split_name(path);
         let mut state = lock(&self.state);
         state.has_names = true;
-        let key = state.key(destination, directory, name);
-        match state.names.get_mut(directory) {
-            Some(names) => drop(names.insert(key)),
-            None => drop(state.names.insert(directory.to_vec(), HashSet::from([key]))),
+        let folds = state.folds(destination, directory);
+        if !state.names.contains_key(directory) {
+            state.names.insert(directory.to_vec(), ToldNames::default());
+        }
+        let Some(names) = state.names.get_mut(directory) else { return };
+        if folds {
+            names.whole.insert(name.to_vec());
+        } else {
+            names.digests.insert(short_digest(name));
         }
     }
 
@@ -109,8 +134,7 @@ impl Sweep {
             state.unknown.get_or_insert(why);
             return;
         }
-        state.has_listed = true;
-        if let Err(why) = self.find(destination, state, directory, &names) {
+        if let Err(why) = self.find(destination, state, directory, names) {
             state.unknown.get_or_insert(why);
         }
     }
@@ -120,30 +144,32 @@ impl Sweep {
         destination: &dyn Destination,
         state: &mut Swept,
         directory: &[u8],
-        names: &HashSet<u64>,
+        mut names: ToldNames,
     ) -> Result<(), Failure> {
         let mut extra = Vec::new();
         let scope = self.scope(destination, directory)?;
         let device = device_of(destination, directory)?;
         destination.list(directory, &mut |name| {
-            let key = state.key(destination, directory, name);
-            if !names.contains(&key) {
-                extra.push(name.to_vec());
+            if !names.take(name) {
+                extra.push(join(directory, name));
             }
             true
         })?;
+        if !extra.is_empty() && !names.whole.is_empty() {
+            let told: Vec<_> = names.whole.iter().map(|name| join(directory, name)).collect();
+            extra = without_twins(destination, extra, &told)?;
+        }
         let mut finding = Finding { destination, scope, device, list: &mut state.list, found: &mut state.found };
-        extra.iter().try_for_each(|name| finding.one(&below(directory, name), false).map(drop))
+        extra.iter().try_for_each(|path| finding.one(path, false).map(drop))
     }
 
     /// The rules as they hold in a directory.
     fn scope(&self, destination: &dyn Destination, directory: &[u8]) -> Result<Scope<'_>, Failure> {
         let mut scope = self.filters.scope(FilterSide::Destination);
         if self.filters.are_per_directory() {
-            let ends = directory.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
-            let above = [0].into_iter().filter(|_| !directory.is_empty()).chain(ends);
-            for end in above.chain([directory.len()]) {
-                enter(destination, &mut scope, &directory[..end])?;
+            let top = Some(&b""[..]).filter(|_| !directory.is_empty());
+            for each in top.into_iter().chain(above(directory)).chain([directory]) {
+                enter(destination, &mut scope, each)?;
             }
         }
         Ok(scope)
@@ -228,9 +254,6 @@ impl Sweep {
         if let Some(why) = state.unknown.as_ref().filter(|_| !self.order.ignore_errors) {
             return nothing(why.to_string(), Reason::DeletionUnsure);
         }
-        if !state.has_listed {
-            return nothing("the source was not listed".to_owned(), Reason::DeletionUnsure);
-        }
         if !state.has_names && !self.order.allow_empty {
             return nothing("the source is empty".to_owned(), Reason::EmptySource);
         }
@@ -247,35 +270,52 @@ impl Sweep {
 }
 
 impl Swept {
-    fn key(&mut self, destination: &dyn Destination, directory: &[u8], name: &[u8]) -> u64 {
-        if self.folds.as_ref().is_none_or(|(last, _)| last != directory) {
-            self.folds = Some((directory.to_vec(), destination.folds_names(directory)));
+    /// Whether the destination may have names of a directory in another form.
+    fn folds(&mut self, destination: &dyn Destination, directory: &[u8]) -> bool {
+        match &self.folds {
+            Some((last, folds)) if last == directory => *folds,
+            _ => {
+                let folds = destination.folds_names(directory);
+                self.folds = Some((directory.to_vec(), folds));
+                folds
+            }
         }
-        let folds = self.folds.as_ref().is_some_and(|(_, folds)| *folds);
-        let digest = if folds { blake3::hash(&alike(name)) } else { blake3::hash(name) };
-        let (first, _) = digest.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
-        u64::from_le_bytes(*first)
     }
 }
 
-/// What names have in common that may be one where names fold: more than those have that are. A name that only looks
-/// like one of the source's is not deleted.
-fn alike(name: &[u8]) -> Vec<u8> {
-    name.iter().filter(|byte| byte.is_ascii()).map(u8::to_ascii_lowercase).collect()
+/// Which of these paths are no other form of a told one: upper case, decomposed. The file system knows, by which file
+/// it finds under either. What changes meanwhile is taken for such a form.
+fn without_twins(
+    destination: &dyn Destination,
+    paths: Vec<Vec<u8>>,
+    told: &[Vec<u8>],
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let before = files_at(destination, &paths)?;
+    let of_source: HashSet<_> = files_at(destination, told)?.into_iter().flatten().collect();
+    let after = files_at(destination, &paths)?;
+    let is_other = |(before, after): (Option<_>, Option<_>)| {
+        before == after && before.is_some_and(|file| !of_source.contains(&file))
+    };
+    let others = before.into_iter().zip(after).map(is_other);
+    Ok(paths.into_iter().zip(others).filter_map(|(path, is_other)| is_other.then_some(path)).collect())
 }
 
-fn below(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    if directory.is_empty() { name.to_vec() } else { join(directory, name) }
+/// Device and inode of what stands at each path.
+fn files_at(destination: &dyn Destination, paths: &[Vec<u8>]) -> Result<Vec<Option<(u64, u64)>>, Failure> {
+    let paths: Vec<_> = paths.iter().map(Vec::as_slice).collect();
+    let standing = destination.standing(&paths, None).into_iter();
+    standing.map(|one| one.map(|there| there.and_then(|there| there.file))).collect()
 }
 
+/// The file system that a directory is on.
 fn device_of(destination: &dyn Destination, directory: &[u8]) -> Result<Option<u64>, Failure> {
     let standing = destination.standing(&[directory], None).pop();
-    standing.transpose().map(|standing| standing.flatten().map(|standing| standing.device))
+    Ok(standing.transpose()?.flatten().and_then(|there| there.device()))
 }
 
 fn enter(destination: &dyn Destination, scope: &mut Scope<'_>, directory: &[u8]) -> Result<(), Failure> {
     let read = &mut |name: &[u8]| {
-        destination.read_rules(&below(directory, name), limits::FILTER_BYTES).map_err(|why| why.message())
+        destination.read_rules(&join(directory, name), limits::FILTER_BYTES).map_err(|why| why.message())
     };
     scope.enter(directory, read).map_err(|why| failure(ErrorCode::Usage, Side::Destination, why).at_path(directory))
 }
@@ -284,7 +324,7 @@ fn enter(destination: &dyn Destination, scope: &mut Scope<'_>, directory: &[u8])
 struct Finding<'a> {
     destination: &'a dyn Destination,
     scope: Scope<'a>,
-    /// The file system that it has to be on, once that is known.
+    /// The file system that it has to be on, as far as that is known.
     device: Option<u64>,
     list: &'a mut DeletionList,
     found: &'a mut OnlyThere,
@@ -296,9 +336,10 @@ impl Finding<'_> {
     fn one(&mut self, path: &[u8], deleted: bool) -> Result<bool, Failure> {
         let standing = self.destination.standing(&[path], None).pop().transpose()?.flatten();
         // Somebody else was quicker.
-        let Some(StandingItem { state, device, .. }) = standing else { return Ok(true) };
+        let Some(there) = standing else { return Ok(true) };
+        let (state, device) = (there.state, there.device());
         let is_directory = state.kind == ItemKind::Directory;
-        if *self.device.get_or_insert(device) != device || !self.scope.takes(path, is_directory, deleted) {
+        if device != self.device || !self.scope.takes(path, is_directory, deleted) {
             return Ok(false);
         }
         if is_directory && !self.all_in(path)? {
@@ -318,9 +359,8 @@ impl Finding<'_> {
         enter(self.destination, &mut self.scope, directory)?;
         let mut goes = true;
         for name in names {
-            goes &= self.one(&below(directory, &name), true)?;
-            // The rules of what was entered meanwhile hold no more.
-            enter(self.destination, &mut self.scope, directory)?;
+            goes &= self.one(&join(directory, &name), true)?;
+            self.scope.back_to(directory);
         }
         Ok(goes)
     }
@@ -377,5 +417,45 @@ impl DeletionList {
                 return Ok(());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use carrack_core::request::Durability;
+    use carrack_sys::dir::Dir;
+
+    use super::*;
+    use crate::storage::posix::tree::Tree;
+
+    /// Names are told before their directory is there, and compared when the transfer has made it.
+    #[test]
+    fn what_the_transfer_makes_meanwhile_is_not_deleted() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Dir::open_ambient(place.path()).unwrap();
+        let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
+        let sweep = Sweep::new(DeleteOrder::default(), Filters::default(), None);
+        let told: [&[u8]; 3] = ["D".as_bytes(), "D/README".as_bytes(), "D/caf\u{e9}".as_bytes()];
+        told.iter().for_each(|path| sweep.has(&tree, path));
+        for name in ["README", "caf\u{e9}", "Only", "readme"] {
+            tree.make_directory(b"D").unwrap();
+            std::fs::write(place.path().join("D").join(name), "x").unwrap();
+        }
+        for directory in [&b""[..], b"D"] {
+            sweep.listed(&tree, directory, true);
+        }
+        sweep.delete(&tree, 0, false, &|| false);
+        let SweepEnd { deleted, stays, why } = sweep.ended();
+        assert_eq!((deleted.items, stays.items, why), (2, 0, None));
+        let mut left = Vec::new();
+        tree.list(b"D", &mut |name| {
+            left.push(name.to_vec());
+            true
+        })
+        .unwrap();
+        left.sort_unstable();
+        assert_eq!(left, ["README".as_bytes(), "caf\u{e9}".as_bytes()]);
     }
 }

@@ -122,8 +122,7 @@ impl SendRun {
                 let _ = (self.driver.voice.peer)(&message);
             }
             SenderAction::CheckSource(item) if self.driver.options.verify == Verify::Source => {
-                // Under the machine's lock: whoever finds nothing to read again waits under it.
-                self.driver.tell(|_| lock(&self.again).push_back(item));
+                self.driver.queue(&self.again, item);
             }
             SenderAction::CheckSource(item) => {
                 let source = lock(&self.sources).get(&item).cloned();
@@ -139,10 +138,7 @@ impl SendRun {
                 self.driver.abort(number);
             }
             SenderAction::Report(report) => items.push(*report),
-            // Under the machine's lock: whoever finds nothing to read waits under it.
-            SenderAction::ReadContent { asked, scanned } => {
-                self.driver.tell(|_| lock(&self.contents).push_back((asked, scanned)));
-            }
+            SenderAction::ReadContent { asked, scanned } => self.driver.queue(&self.contents, (asked, scanned)),
             // The file is listed anew: what it was before would fail the same check again.
             SenderAction::Rescan { scanned, attempt } => {
                 let found = self.root(&scanned).and_then(|root| root.source.look_again(&scanned));

@@ -96,20 +96,8 @@ impl SendRun {
     /// Reads sources once more that have been sent, until the transfer has ended.
     pub(super) fn read_once_more(&self) {
         let mut slice = vec![0; SLICE_BYTES];
-        loop {
-            let mut machine = self.driver.lock();
-            let item = loop {
-                if machine.outcome().is_some() {
-                    return;
-                }
-                let next = lock(&self.again).pop_front();
-                match next {
-                    Some(item) => break item,
-                    None => machine = self.driver.wait(machine),
-                }
-            };
-            let was_read = machine.was_read(item);
-            drop(machine);
+        while let Some(item) = self.driver.next_of(&self.again) {
+            let was_read = self.driver.lock().was_read(item);
             // The same open file that was sent: another file under its name would prove nothing.
             let source = lock(&self.sources).get(&item).cloned();
             let result = source.zip(was_read).map_or(Ok(None), |(source, was_read)| {
@@ -123,19 +111,7 @@ impl SendRun {
 
     /// Reads files that the destination has in the same size, until the transfer has ended.
     pub(super) fn read_contents(&self) {
-        loop {
-            let mut machine = self.driver.lock();
-            let (asked, item) = loop {
-                if machine.outcome().is_some() {
-                    return;
-                }
-                let next = lock(&self.contents).pop_front();
-                match next {
-                    Some(next) => break next,
-                    None => machine = self.driver.wait(machine),
-                }
-            };
-            drop(machine);
+        while let Some((asked, item)) = self.driver.next_of(&self.contents) {
             let read = self.content_of(&item);
             if let Some(read) = read.transpose() {
                 self.driver.tell(|machine| machine.handle_content_read(Instant::now(), asked, read));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use carrack_core::attributes::{Attributes, Time};
 use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::path::above;
 use carrack_core::report::ItemKind;
 use carrack_core::selection::Selected;
 use carrack_core::transfer::{Fingerprint, ScannedItem};
@@ -98,8 +99,7 @@ impl Source for MemorySource {
 
     fn find(&self, path: &[u8]) -> io::Result<There> {
         let state = self.store.lock();
-        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
-        for above in ends.chain([path.len()]).map(|end| &path[..end]) {
+        for above in above(path).chain([path]) {
             match self.node(&state, above) {
                 Some(node) if node.kind != ItemKind::Directory => return Ok(There::Other(above.to_vec())),
                 Some(node) if above == path => return Ok(There::Directory(node.attributes.clone())),

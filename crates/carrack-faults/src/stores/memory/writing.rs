@@ -275,7 +275,7 @@ impl Destination for MemoryDestination {
     ) -> Vec<Result<Option<StandingItem>, Failure>> {
         let state = self.0.store.lock();
         let standing =
-            |node: &StoredItem| StandingItem { state: item_state(node), mode: node.attributes.mode, device: 0 };
+            |node: &StoredItem| StandingItem { state: item_state(node), mode: node.attributes.mode, file: None };
         paths.iter().map(|path| Ok(state.nodes.get(&self.0.full(path)).map(standing))).collect()
     }
 

@@ -29,8 +29,6 @@ use crate::output::timeline::write::asked;
 use crate::output::{BarChoice, CopyTarget, OutputOptions, TimelineOptions};
 use crate::tokens;
 
-/// The flag that the short ones stand for.
-const COMPARE: Value<Vec<u8>> = Value::path(defined::COMPARE.name, "", "");
 /// Between two progress lines where there is no bar.
 const STATS_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -122,8 +120,10 @@ const MAX_DELETE: Value<(u64, bool)> = Value::new(
     "Delete nothing if more than N items would be deleted; N,partial deletes N of them",
 );
 const ALLOW_EMPTY: Switch = Switch::new("allow-empty", "Let a source with nothing in it empty the destination");
-const IGNORE_ERRORS: Switch =
-    Switch::new("ignore-errors", "Delete though something failed; but nothing in directories that could not be listed");
+const IGNORE_ERRORS: Switch = Switch::new(
+    "ignore-errors",
+    "Delete even if something failed, but nothing in directories that could not be listed",
+);
 
 /// What clap knows of the verb `sync`.
 pub fn sync_command() -> Command {
@@ -169,9 +169,9 @@ fn what() -> Vec<Arg> {
         .into_iter()
         .chain(option_flags::args(FormGroup::What))
         .chain([
-            SIZE_ONLY.arg().conflicts_with_all([CHECKSUM.name, IGNORE_TIMES.name, COMPARE.name]),
-            CHECKSUM.arg().conflicts_with_all([IGNORE_TIMES.name, COMPARE.name]),
-            IGNORE_TIMES.arg().conflicts_with(COMPARE.name),
+            SIZE_ONLY.arg().conflicts_with_all([CHECKSUM.name, IGNORE_TIMES.name, defined::COMPARE.name]),
+            CHECKSUM.arg().conflicts_with_all([IGNORE_TIMES.name, defined::COMPARE.name]),
+            IGNORE_TIMES.arg().conflicts_with(defined::COMPARE.name),
         ])
         .chain(filters::args())
         .chain([MANIFEST.arg().conflicts_with(DRY_RUN.name)])

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use carrack_core::attributes::Attributes;
@@ -31,7 +32,7 @@ type LateDir = OnceLock<Option<Arc<OpenDir>>>;
 fn standing_item(stat: &Stat) -> StandingItem {
     let size = if stat.kind == Kind::File { stat.size } else { 0 };
     let state = State { kind: kind_of(stat.kind), size, mtime: Some(time_of(stat.mtime)) };
-    StandingItem { state, mode: stat.mode, device: stat.device }
+    StandingItem { state, mode: stat.mode, file: Some((stat.device, stat.inode)) }
 }
 
 impl Tree {
@@ -41,7 +42,7 @@ impl Tree {
         paths: &[&[u8]],
         workers: Option<&MetadataWorkers>,
     ) -> Vec<Result<Option<StandingItem>, Failure>> {
-        let fail = |error: io::Error| io_failure(Side::Destination, "stat", &error);
+        let fail = |path: &[u8], error: io::Error| io_failure(Side::Destination, "stat", &error).at_path(path);
         // Questions come by directory: each is opened once.
         let mut directories: Vec<(&[u8], LateDir)> = Vec::new();
         let mut looks = Vec::with_capacity(paths.len());
@@ -50,17 +51,17 @@ impl Tree {
             if directories.last().is_none_or(|(last, _)| *last != parent) {
                 directories.push((parent, LateDir::new()));
             }
-            looks.push((directories.len() - 1, name));
+            looks.push((directories.len() - 1, *path, name));
         }
-        let look = |(directory, name): &(usize, &[u8])| {
+        let look = |(directory, path, name): &(usize, &[u8], &[u8])| {
             if name.is_empty() {
                 let stat = self.shared.directories.root.dir.stat_self();
-                return stat.map(|stat| Some(standing_item(&stat))).map_err(fail);
+                return stat.map(|stat| Some(standing_item(&stat))).map_err(|error| fail(path, error));
             }
             let Some((parent, late)) = directories.get(*directory) else { return Ok(None) };
             let Some(open) = late.get_or_init(|| self.shared.directories.find(parent)) else { return Ok(None) };
             let stat = stat_entry(&open.dir, name);
-            stat.map(|stat| stat.as_ref().map(standing_item)).map_err(fail)
+            stat.map(|stat| stat.as_ref().map(standing_item)).map_err(|error| fail(path, error))
         };
         match workers {
             Some(workers) if workers.are_several() => {
@@ -85,11 +86,7 @@ impl Tree {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<[u8; 32]>, Failure> {
         let fail = |error: io::Error| io_failure(Side::Destination, "read to compare", &error).at_path(path);
-        let opened = patiently(|| self.shared.directories.root.dir.open_read(path, Links::Refuse));
-        let opened = match opened {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(fail)?,
-        };
+        let Some(opened) = self.open_standing(path).map_err(fail)? else { return Ok(None) };
         let size = stat_file(&opened).map_err(fail)?.size;
         let read = |offset: u64, out: &mut [u8]| match file::read_full_at(&opened, out, offset) {
             Ok(read) if read == out.len() => Ok(()),
@@ -135,12 +132,20 @@ impl Tree {
             Some(stat) if stat.kind == Kind::Symlink => Ok(directory.dir.read_link(name)? == target),
             _ => Ok(false),
         };
-        read().map_err(|error: io::Error| io_failure(Side::Destination, "read the link", &error))
+        read().map_err(|error: io::Error| io_failure(Side::Destination, "read the link", &error).at_path(path))
     }
 
     /// Whether the directory that a path is in is there.
     pub fn has_parent(&self, path: &[u8]) -> bool {
         self.shared.directories.find(split_name(path).0).is_some()
+    }
+
+    /// A file, to be read; `None` where there is none.
+    fn open_standing(&self, path: &[u8]) -> io::Result<Option<File>> {
+        match patiently(|| self.shared.directories.root.dir.open_read(path, Links::Refuse)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        }
     }
 
     fn open_below(&self, path: &[u8]) -> io::Result<Dir> {
@@ -171,9 +176,10 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether two different names may be one in a directory.
+    /// Whether two different names may be one in a directory. One that is yet to be made is like the one it is made in.
     pub fn folds_names(&self, directory: &[u8]) -> bool {
-        self.shared.directories.find(directory).is_none_or(|open| open.folds())
+        let found = self.shared.directories.find(directory);
+        found.map_or_else(|| self.folds_names(split_name(directory).0), |open| open.folds())
     }
 
     /// Deletes a file or a link, or a directory with nothing in it.
@@ -200,12 +206,8 @@ impl Tree {
     /// When it cannot be read, or is longer.
     pub fn read_rules(&self, path: &[u8], most: usize) -> Result<Option<Vec<u8>>, Failure> {
         let fail = |error: io::Error| io_failure(Side::Destination, "read the rules", &error).at_path(path);
-        let opened = patiently(|| self.shared.directories.root.dir.open_read(path, Links::Refuse));
-        let opened = match opened {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(fail)?,
-        };
-        read_bounded(&opened, most).map(Some).map_err(fail)
+        let opened = self.open_standing(path).map_err(fail)?;
+        opened.map(|opened| read_bounded(&opened, most)).transpose().map_err(fail)
     }
 
     /// A file without a name.
@@ -214,7 +216,7 @@ impl Tree {
     /// Those of the system.
     pub fn scratch(&self) -> Result<File, Failure> {
         let root = &self.shared.directories.root.dir;
-        let name = self.names.numbered(b"deletions", self.next_part.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        let name = self.names.numbered(b"deletions", self.next_part.fetch_add(1, Ordering::Relaxed));
         let made = root.create_new(&name.name).and_then(|file| root.unlink(&name.name).map(|()| file));
         made.map_err(|error| io_failure(Side::Destination, "make room for the list of what is deleted", &error))
     }
