@@ -186,7 +186,7 @@ test("shells read back the command line that the page shows", () => {
 test("each value of each option is typed as the page shows it", async () => {
   const table = await world.api("GET", "/options/task"), schedule = { start: "2099-01-01T00:00:00Z" };
   const values = ({ kind, choices, minimum, maximum, examples }) => kind === "flag" ? [true] : kind === "choice" ? choices.map((choice) => choice.value)
-    : kind === "moment" ? [] : [...kind === "text" ? [] : [minimum, maximum], ...examples ?? []].filter((value) => value != null && !(value > Number.MAX_SAFE_INTEGER));
+    : kind === "moment" ? [] : [...kind === "text" || kind === "lines" ? [] : [minimum, maximum], ...examples ?? []].filter((value) => value != null && !(value > Number.MAX_SAFE_INTEGER));
   const options = table.groups.flatMap((group) => group.options);
   assert.ok(options.length > 10, `${options.length}`);
   const typed = (task) => {

@@ -12,6 +12,7 @@ mod program;
 mod service;
 mod speed;
 mod storage;
+mod sync;
 mod tasks;
 
 use std::collections::HashMap;
@@ -72,6 +73,7 @@ const MUTATIONS: &[&[Mutation]] = &[
     engine::MUTATIONS,
     grants::MUTATIONS,
     storage::MUTATIONS,
+    sync::MUTATIONS,
     options::MUTATIONS,
     program::MUTATIONS,
     service::MUTATIONS,

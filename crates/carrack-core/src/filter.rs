@@ -10,7 +10,7 @@ mod wild;
 
 use self::pattern::Pattern;
 use crate::limits;
-use crate::path::{display_bytes, split_name};
+use crate::path::{display_bytes, split_name, within};
 use crate::words::{quoted, words};
 
 /// The end that a rule is asked at.
@@ -30,6 +30,20 @@ words! {
         2 Include "include" "a pattern to take; + and - before it are understood"
         3 OnlyExclude "exclude-only" "a pattern to leave out, whatever it begins with"
         4 OnlyInclude "include-only" "a pattern to take, whatever it begins with"
+    }
+}
+
+impl RuleForm {
+    /// A line in this form, as a rule with its kind.
+    pub fn as_rule(self, line: &[u8]) -> Vec<u8> {
+        let has_kind = matches!(line, [b'+' | b'-', b' ', ..] | b"!");
+        let kind: &[u8] = match self {
+            Self::Rule => b"",
+            Self::Exclude | Self::Include if has_kind => b"",
+            Self::Exclude | Self::OnlyExclude => b"- ",
+            Self::Include | Self::OnlyInclude => b"+ ",
+        };
+        [kind, line].concat()
     }
 }
 
@@ -325,7 +339,7 @@ impl Scope<'_> {
 
     /// Comes back to a directory that was entered, from one below it.
     pub fn back_to(&mut self, path: &[u8]) {
-        let keep = self.levels.iter().take_while(|level| is_below(path, &level.directory)).count();
+        let keep = self.levels.iter().take_while(|level| within(path, &level.directory).is_some()).count();
         self.levels.truncate(keep);
     }
 
@@ -369,7 +383,7 @@ impl Scope<'_> {
             if !of.inherits && level.directory != own {
                 return None;
             }
-            let below = if level.directory.is_empty() { path } else { path.get(level.directory.len() + 1..)? };
+            let below = within(path, &level.directory)?;
             let rules = level.rules.iter().filter(|(entry, _)| *entry == index).flat_map(|(_, rules)| rules);
             if let Some(takes) = rules.filter_map(|rule| decides(rule, below)).next() {
                 return Some(takes);
@@ -380,11 +394,6 @@ impl Scope<'_> {
         }
         None
     }
-}
-
-fn is_below(path: &[u8], directory: &[u8]) -> bool {
-    let rest = path.strip_prefix(directory);
-    directory.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 /// The lines of a file that are rules: not those that are empty or begin with `#` or `;`.

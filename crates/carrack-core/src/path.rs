@@ -83,6 +83,14 @@ pub fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &path[..end])
 }
 
+/// What a path is called in a directory (empty: the top) that it lies in, or is: then empty.
+pub fn within<'a>(path: &'a [u8], directory: &[u8]) -> Option<&'a [u8]> {
+    match path.strip_prefix(directory)? {
+        rest if rest.is_empty() || directory.is_empty() => Some(rest),
+        rest => rest.strip_prefix(b"/"),
+    }
+}
+
 /// Joins a directory (empty: the top) and a name or path below it.
 pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     if directory.is_empty() {

@@ -279,7 +279,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     mutation(
         "a move deletes what its token may not",
         "crates/carrack-service/src/worker/copying.rs",
-        ["filter(|_| self.attempt.order.kind == TaskKind::Move)", "filter(|_| false)"],
+        ["filter(|_| *kind == TaskKind::Move || options.deletes())", "filter(|_| options.deletes())"],
         "-p carrack --test system worker::kinds::worker_takes",
     ),
     mutation(

@@ -3,8 +3,12 @@
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
-use super::{BlockSize, Definition, OptionValue, RateBound, Streams, WindowSeconds, parse_switch};
-use crate::request::{Compare, CongestionControl, CopyOptions, Digests, Durability, Encrypt, Existing, Verify};
+use super::{
+    BlockSize, Definition, DeleteLimit, FilterLines, OptionValue, RateBound, Streams, WindowSeconds, parse_switch,
+};
+use crate::request::{
+    Compare, CongestionControl, CopyOptions, DeleteOrder, Digests, Durability, Encrypt, Existing, Verify,
+};
 
 /// An option as it was asked for, or left out.
 trait AskedValue: Sized {
@@ -102,6 +106,12 @@ asked! {
     existing: Option<Existing>,
     compare: Option<Compare>,
     modify_window: Option<WindowSeconds>,
+    filters: Option<FilterLines>,
+    delete: bool,
+    delete_excluded: bool,
+    max_delete: Option<DeleteLimit>,
+    allow_empty: bool,
+    ignore_errors: bool,
     verify: Option<Verify>,
     encrypt: Option<Encrypt>,
     digest: Option<Digests>,
@@ -124,15 +134,33 @@ impl AskedOptions {
         Digests::of_copy(self.digest, self.verify.unwrap_or(default.verify), self.encrypt.unwrap_or(default.encrypt))
     }
 
+    /// Whether anything may be deleted at the destination.
+    pub fn deletes(&self) -> bool {
+        self.delete || self.delete_excluded
+    }
+
+    /// What is deleted at the destination, if anything is.
+    fn deletion(&self) -> Option<DeleteOrder> {
+        let Self { max_delete, allow_empty, ignore_errors, .. } = *self;
+        let (most, partial) = max_delete.map(|limit| (limit.most, limit.partial)).unzip();
+        let order = DeleteOrder { most, partial: partial.unwrap_or(false), allow_empty, ignore_errors };
+        self.deletes().then_some(order)
+    }
+
     /// Has a copy do what was asked for; but `only`, whose paths the caller chooses.
     ///
     /// # Errors
     /// As [`AskedOptions::digests`].
     pub fn apply(&self, options: &mut CopyOptions) -> Result<(), &'static str> {
         options.digest = self.digests()?;
+        options.delete = self.deletion();
+        if let Some(lines) = &self.filters {
+            options.filters = lines.filters(self.delete_excluded).map_err(|_| "the rules cannot be read")?;
+        }
         options.existing = self.existing.unwrap_or(options.existing);
-        // What is not newer is replaced, but not by what it is already.
-        let default = if options.existing == Existing::Older { Compare::SizeAndTime } else { options.compare };
+        // What is not newer is replaced, but not by what it is already. Who deletes wants both sides to be alike.
+        let compares = options.existing == Existing::Older || options.delete.is_some();
+        let default = if compares { Compare::SizeAndTime } else { options.compare };
         options.compare = self.compare.unwrap_or(default);
         options.modify_window = self.modify_window.map_or(options.modify_window, WindowSeconds::time);
         options.verify = self.verify.unwrap_or(options.verify);

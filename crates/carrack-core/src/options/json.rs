@@ -7,7 +7,9 @@ use std::marker::PhantomData;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use super::values::{BlockSize, OptionValue, RateBound, Streams, WindowSeconds, parse_priority};
+use super::values::{
+    BlockSize, DeleteLimit, FilterLines, OptionValue, RateBound, Streams, WindowSeconds, parse_priority,
+};
 use crate::request::{Compare, CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use crate::words::quoted;
 
@@ -46,7 +48,7 @@ macro_rules! as_number {
     )+ };
 }
 
-as_text!(Existing Compare Verify Encrypt Durability Digests CongestionControl);
+as_text!(Existing Compare Verify Encrypt Durability Digests CongestionControl FilterLines DeleteLimit);
 as_number!(BlockSize RateBound Streams WindowSeconds);
 
 /// Reads the priority of a task, where there is one.
@@ -131,6 +133,9 @@ mod tests {
         comes_back::<Streams>("7", "7");
         comes_back::<BlockSize>("64K", "65536");
         comes_back::<RateBound>("0", "0");
+        comes_back::<DeleteLimit>("7", "\"7\"");
+        comes_back::<DeleteLimit>("7,partial", "\"7,partial\"");
+        comes_back::<FilterLines>("- *.tmp\nprotect keep/", "\"- *.tmp\\nprotect keep/\"");
     }
 
     #[test]

@@ -5,13 +5,16 @@
 //! with the same sentence. With the feature `serde` the types are read from JSON by that parser.
 
 mod asked;
+mod deletion;
 #[cfg(feature = "serde")]
 pub mod json;
 mod values;
 
 pub use asked::AskedOptions;
+pub use deletion::{ALLOW_EMPTY, DELETE, DELETE_EXCLUDED, FILTERS, IGNORE_ERRORS, MAX_DELETE};
 pub use values::{
-    BlockSize, OptionValue, RateBound, Streams, WINDOW_SECONDS_MAX, WindowSeconds, check_label, parse_priority,
+    BlockSize, DeleteLimit, FilterLines, OptionValue, RateBound, Streams, WINDOW_SECONDS_MAX, WindowSeconds,
+    check_label, parse_priority,
 };
 
 use crate::limits::{self, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, LABEL_CHARACTERS_MAX, PRIORITY_MAX};
@@ -46,6 +49,8 @@ pub enum FormGroup {
     Task,
     /// What is copied.
     What,
+    /// What is deleted at the destination.
+    Deletion,
     /// How it is copied.
     How,
     /// What becomes of faults.
@@ -54,13 +59,14 @@ pub enum FormGroup {
 
 impl FormGroup {
     /// All of them, in the order of a form.
-    pub const ALL: [Self; 4] = [Self::Task, Self::What, Self::How, Self::Faults];
+    pub const ALL: [Self; 5] = [Self::Task, Self::What, Self::Deletion, Self::How, Self::Faults];
 
     /// What people call it.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Task => "Task",
             Self::What => "What is copied",
+            Self::Deletion => "What is deleted",
             Self::How => "How it is copied",
             Self::Faults => "Faults",
         }
@@ -86,6 +92,11 @@ pub enum Flag {
         /// Help of the flag.
         help: &'static str,
     },
+    /// A flag with a value, given once for each line. Other flags may say the same of some lines.
+    Lines {
+        /// Name of the flag.
+        name: &'static str,
+    },
     /// A flag without a value for each word but the default one; at most one of them is given.
     Switches(&'static [WordFlag]),
 }
@@ -109,7 +120,7 @@ impl Flag {
     /// Name of the one flag; empty if each word has its own.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Value { name, .. } | Self::Switch { name, .. } => name,
+            Self::Value { name, .. } | Self::Switch { name, .. } | Self::Lines { name } => name,
             Self::Switches(_) => "",
         }
     }
@@ -118,7 +129,7 @@ impl Flag {
     pub const fn value_name(&self) -> &'static str {
         match self {
             Self::Value { value_name, .. } => value_name,
-            Self::Switch { .. } | Self::Switches(_) => "",
+            Self::Switch { .. } | Self::Lines { .. } | Self::Switches(_) => "",
         }
     }
 
@@ -126,7 +137,7 @@ impl Flag {
     pub const fn help(&self) -> &'static str {
         match self {
             Self::Value { help, .. } | Self::Switch { help, .. } => help,
-            Self::Switches(_) => "",
+            Self::Lines { .. } | Self::Switches(_) => "",
         }
     }
 }
@@ -153,6 +164,11 @@ pub enum Takes {
         min: u64,
         /// The greatest.
         max: u64,
+    },
+    /// Lines of text, of at most so many characters together.
+    Lines {
+        /// The greatest number of characters.
+        characters_max: u64,
     },
     /// A text of at most so many characters.
     Text {
@@ -447,6 +463,12 @@ pub const OF_A_COPY: &[Definition] = &[
     EXISTING,
     COMPARE,
     MODIFY_WINDOW,
+    FILTERS,
+    DELETE,
+    DELETE_EXCLUDED,
+    MAX_DELETE,
+    ALLOW_EMPTY,
+    IGNORE_ERRORS,
     VERIFY,
     DIGEST,
     STREAMS,
@@ -496,7 +518,9 @@ mod tests {
                     good.extend(words.iter().map(ToString::to_string));
                 }
                 Takes::Bytes { min, max } => good.extend([min, max].map(|bound| bound.to_string())),
-                Takes::Text { .. } => assert!(!option.examples.is_empty(), "{} shows no example", option.name),
+                Takes::Text { .. } | Takes::Lines { .. } => {
+                    assert!(!option.examples.is_empty(), "{} shows no example", option.name)
+                }
             }
             for text in good {
                 // The canonical form parses back to itself.

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use crate::filter::{AddedRule, Filters, RuleForm, lines_of};
 use crate::limits;
+use crate::path::display_bytes;
 use crate::request::{CongestionControl, Digests};
 use crate::size::parse_size;
 use crate::words::{Word, parse_among, quoted};
 
 /// A value of an option.
-pub trait OptionValue: Copy + PartialEq + std::fmt::Debug + 'static {
+pub trait OptionValue: Clone + PartialEq + std::fmt::Debug + 'static {
     /// Parses a text.
     ///
     /// # Errors
@@ -198,6 +200,84 @@ impl OptionValue for RateBound {
 
     fn text(&self) -> String {
         self.0.to_string()
+    }
+}
+
+/// How many items may be deleted at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeleteLimit {
+    /// That many.
+    pub most: u64,
+    /// Where there are more, so many are deleted, and not none.
+    pub partial: bool,
+}
+
+impl DeleteLimit {
+    const PARTIAL: &'static str = ",partial";
+}
+
+impl OptionValue for DeleteLimit {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (number, partial) = text.strip_suffix(Self::PARTIAL).map_or((text, false), |number| (number, true));
+        let refused = || format!("{} is no number of items: use 0 or more, with ,partial or without", quoted(text));
+        decimal(number).map(|most| Self { most, partial }).ok_or_else(refused)
+    }
+
+    fn text(&self) -> String {
+        format!("{}{}", self.most, if self.partial { Self::PARTIAL } else { "" })
+    }
+}
+
+/// Rules that leave names out, one a line, as in a file of rsync's `--filter`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterLines(String);
+
+impl FilterLines {
+    /// The rules of flags.
+    ///
+    /// # Errors
+    /// The sentence that refuses what no document can hold.
+    pub fn of(filters: &Filters) -> Result<Option<Self>, String> {
+        let mut text = String::new();
+        for (form, line) in filters.lines() {
+            let line = form.as_rule(line);
+            let line = std::str::from_utf8(&line).ok().filter(|line| !line.contains(['\n', '\r']));
+            text += line.ok_or("a rule has a line break in it, or is not UTF-8, as the rules of a task have to be")?;
+            text.push('\n');
+        }
+        if text.is_empty() { Ok(None) } else { Self::parse(&text).map(Some) }
+    }
+
+    /// The rules. With `deletes_excluded` plain ones hide names and protect none.
+    ///
+    /// # Errors
+    /// The sentence that refuses a line.
+    pub fn filters(&self, deletes_excluded: bool) -> Result<Filters, String> {
+        let mut filters = Filters::new(deletes_excluded);
+        for (_, line) in lines_of(self.0.as_bytes()) {
+            if let AddedRule::Merge(file, _) = filters.add(RuleForm::Rule, line)? {
+                let file = quoted(&display_bytes(&file).to_string());
+                return Err(format!("{file} is a file of one host: write its rules in its place"));
+            }
+        }
+        Ok(filters)
+    }
+}
+
+impl OptionValue for FilterLines {
+    fn parse(text: &str) -> Result<Self, String> {
+        let lines = Self(text.trim_end_matches(['\n', '\r']).to_owned());
+        if lines.filters(false)?.is_empty() {
+            return Err(format!("{} has no rule: use lines like - *.tmp", quoted(text)));
+        }
+        if text.len() > limits::FILTER_BYTES {
+            return Err(format!("the rules have more than {} bytes", limits::FILTER_BYTES));
+        }
+        Ok(lines)
+    }
+
+    fn text(&self) -> String {
+        self.0.clone()
     }
 }
 

@@ -143,7 +143,7 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
 
 /// Of what compares both sides.
 fn any_comparison(rng: &mut Rng, number: BundleId) -> PeerMessage {
-    match rng.below(4) {
+    match rng.below(6) {
         0 => {
             let mtime = Some(Time::default());
             let of =
@@ -159,6 +159,11 @@ fn any_comparison(rng: &mut Rng, number: BundleId) -> PeerMessage {
             let asked = AskedIndex { number, index: rng.below(3) as u32 };
             PeerMessage::Content { asked, digest: (!rng.chance(300)).then_some([7; 32]) }
         }
+        4 => {
+            let paths = (0..rng.below(3) as u32).map(|index| question(index).path).collect();
+            PeerMessage::AskStillThere { number, paths }
+        }
+        5 => PeerMessage::StillThere { number, there: vec![rng.chance(500); rng.below(3) as usize] },
         3 if rng.chance(100) => PeerMessage::Delete { failed: rng.below(2) },
         _ => {
             let asked = AskedIndex { number, index: rng.below(3) as u32 };

@@ -191,6 +191,7 @@ pub struct Receiver {
     contents: BTreeSet<AskedIndex>,
     contents_told: BTreeSet<AskedIndex>,
     delete_told: bool,
+    doubts: comparing::Doubts,
     /// Of the actions, those that tell of held blocks.
     held_waiting: usize,
     checkpoints: bool,
@@ -249,6 +250,7 @@ impl Receiver {
             contents: BTreeSet::new(),
             contents_told: BTreeSet::new(),
             delete_told: false,
+            doubts: comparing::Doubts::default(),
             held_waiting: 0,
             checkpoints: config.checkpoints,
             now: None,

@@ -115,6 +115,14 @@ pub enum SenderAction {
         /// As it was found.
         scanned: ScannedItem,
     },
+    /// See what the sources have by now at these paths of the destination that no rule leaves out, and say so by
+    /// [`Sender::handle_looked_up`]. What cannot be looked at counts as there.
+    LookUp {
+        /// Number of the question.
+        number: BundleId,
+        /// Relative to the destination.
+        paths: Vec<Vec<u8>>,
+    },
     /// An item has ended.
     Report(Box<ItemReport>),
     /// Look at a source again that changed while it was read, and say what it is now by [`Sender::handle_rescanned`].
@@ -175,6 +183,8 @@ pub struct Sender {
     finish_told: bool,
     /// The receiver has been told to delete what only it has.
     delete_told: bool,
+    /// The receiver's open question about what it is to delete: its number, and how many paths.
+    doubt: Option<(BundleId, usize)>,
     phase: SenderPhase,
     progress: Progress,
     totals: SenderTotals,
@@ -228,6 +238,7 @@ impl Sender {
             ended_otherwise: 0,
             finish_told: false,
             delete_told: false,
+            doubt: None,
             phase: SenderPhase::Scanning,
             progress: Progress::default(),
             totals: SenderTotals::default(),

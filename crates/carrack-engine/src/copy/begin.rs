@@ -1,7 +1,7 @@
 //! The transfer's beginning: what is selected, and what each side is told.
 
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
-use carrack_core::request::Verify;
+use carrack_core::request::{DeleteOrder, Verify};
 use carrack_core::selection::Selection;
 use carrack_core::wire::control::{Ask, Begin, Filter, ReceiveRole, Role, SendRole, Tell, TransferOptions};
 
@@ -119,7 +119,11 @@ impl Copying<'_> {
             // A later session of this run goes on from where this run stood.
             anew: !options.resume && self.session == 0,
             partial: options.only.is_some() || !options.filters.is_empty(),
-            delete: options.delete,
+            // So many in all sessions together.
+            delete: options.delete.map(|order| {
+                let deleted = self.report.at_destination.items_deleted;
+                DeleteOrder { most: order.most.map(|most| most.saturating_sub(deleted)), ..order }
+            }),
         };
         if options.delete.is_some() {
             self.filter(EndId::Destination, ends)?;

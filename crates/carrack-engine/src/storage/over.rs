@@ -253,6 +253,13 @@ impl Source for OverSource {
         }
     }
 
+    fn has(&self, walk: &Walk<'_>, path: &[u8]) -> bool {
+        match self.hook.before(Call::Find, 0) {
+            Act::Go => self.inner.has(walk, path),
+            _ => true,
+        }
+    }
+
     fn link_target(&self, path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
         match self.hook.before(Call::LinkTarget, 0) {
             Act::Go => self.inner.link_target(path),

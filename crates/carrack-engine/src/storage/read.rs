@@ -8,7 +8,7 @@ use std::time::Duration;
 use carrack_core::attributes::Attributes;
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::filter::{FilterSide, Filters};
-use carrack_core::path::above;
+use carrack_core::path::{above, within};
 use carrack_core::report::ItemKind;
 use carrack_core::selection::{Selected, Selection, place};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
@@ -28,11 +28,21 @@ pub struct Root {
 }
 
 impl Root {
+    fn chosen<'a>(&'a self, number: u32, chosen: &WalkChoice<'a>) -> Walk<'a> {
+        let WalkChoice { selection, filters, freshness, workers } = *chosen;
+        Walk { number, target: &self.target, selection, filters, freshness, workers }
+    }
+
+    /// Whether it has by now what goes to this path of the destination, and no rule leaves it out.
+    pub fn has(&self, path: &[u8], chosen: &WalkChoice<'_>) -> bool {
+        within(path, &self.target).is_some_and(|path| self.source.has(&self.chosen(0, chosen), path))
+    }
+
     /// Walks it as source `number`, and hands everything that is selected, and the directories above it, to `each`,
     /// until that says to stop (`false`).
     pub fn walk(&self, number: u32, chosen: &WalkChoice<'_>, each: &mut dyn FnMut(Found) -> bool) {
-        let WalkChoice { selection, filters, freshness, workers } = *chosen;
-        let walk = Walk { number, target: &self.target, selection, filters, freshness, workers };
+        let walk = self.chosen(number, chosen);
+        let filters = walk.filters;
         let covers = walk.covers(b"");
         let is_wanted = covers == Selected::Wanted || (covers == Selected::Above && self.source.is_directory());
         if !is_wanted || walk.hides(b"", self.source.is_directory()) {
@@ -138,16 +148,9 @@ impl Walk<'_> {
 /// What was selected and not found below a source's target: its place and why. What lies below two is the first's.
 pub fn missing<'a>(roots: &'a [Root], selection: &'a Selection) -> impl Iterator<Item = Found> + 'a {
     selection.missing().filter_map(|path| {
-        let below = |target: &[u8]| match target {
-            b"" => Some(path.to_vec()),
-            target => match path.strip_prefix(target)? {
-                b"" => Some(Vec::new()),
-                rest => rest.strip_prefix(b"/").map(<[u8]>::to_vec),
-            },
-        };
         let (number, path) =
-            roots.iter().enumerate().find_map(|(number, root)| Some((number, below(&root.target)?)))?;
-        let item = Walk::plain(number as u32).item(&path, ItemKind::File);
+            roots.iter().enumerate().find_map(|(number, root)| Some((number, within(path, &root.target)?)))?;
+        let item = Walk::plain(number as u32).item(path, ItemKind::File);
         let absent = failure(ErrorCode::NotFound, Side::Source, "is not there, and was selected");
         Some(Found::Failure(item, absent.for_reason(Reason::SelectedAbsent)))
     })
@@ -197,10 +200,7 @@ impl There {
     /// What an item that a walk has found says of what is under a path; `None` where it says nothing. Where directories
     /// are no items, a path that others are below is one.
     fn of(path: &[u8], item: &ScannedItem) -> Option<Self> {
-        let is_below = |path: &[u8], top: &[u8]| {
-            let rest = path.strip_prefix(top);
-            top.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-        };
+        let is_below = |path: &[u8], top: &[u8]| within(path, top).is_some();
         match item.kind {
             ItemKind::Special => None,
             ItemKind::Directory if item.path == path => Some(Self::Directory(item.attributes.clone())),
@@ -272,6 +272,18 @@ pub trait Source: Send + Sync {
             false
         });
         there
+    }
+
+    /// Whether there is something at a path that a walk would find now. What cannot be looked at may be there. May be
+    /// repeated. As [`Source::find`], it walks unless the source has a way of its own.
+    fn has(&self, walk: &Walk<'_>, path: &[u8]) -> bool {
+        let (is_there, is_directory) = match self.find(path) {
+            Ok(There::Nothing) => (false, false),
+            Ok(There::Directory(_)) => (true, true),
+            Ok(There::Other(other)) => (other == path, false),
+            Err(_) => (true, false),
+        };
+        is_there && !walk.hides(path, is_directory)
     }
 
     /// What a link says, and what the link is known by that says it: one that is exchanged has another. A source

@@ -39,6 +39,8 @@ function locationWord(location) {
 /** How an option's value is typed: the words that say it. @param {import("./types.js").Option} option @param {any} value @returns {string[]} */
 function flagsOf(option, value) {
   if (option.kind === "flag") return option.flag && value ? [`--${option.flag}`] : [];
+  // A flag for each line that says something.
+  if (option.flag && option.kind === "lines") return String(value).split("\n").filter((line) => line && !/^[#;]/.test(line)).flatMap((line) => [`--${option.flag}`, quote(line)]);
   if (option.flag) return [`--${option.flag}`, quote(String(value))];
   const flag = option.choices?.find((choice) => choice.value === value)?.flag;
   return flag ? [`--${flag}`] : [];

@@ -15,7 +15,7 @@ const STATES = {
   QUEUED: ["", "wait", "Queued"], STAGING: ["", "wait", "Staging"], ACTIVE: ["live", "live", "Active"],
   PAUSED: ["warn", "pause", "Paused"], CANCELLING: ["warn", "wait", "Cancelling"], SUCCEEDED: ["good", "good", "Succeeded"],
   PARTIAL: ["warn", "warn", "Partial"], FAILED: ["bad", "bad", "Failed"], CANCELLED: ["", "bad", "Cancelled"],
-  done: ["good", "good", "Done"], skipped: ["", "wait", "Skipped"], failed: ["bad", "bad", "Failed"],
+  done: ["good", "good", "Done"], skipped: ["", "wait", "Skipped"], failed: ["bad", "bad", "Failed"], deleted: ["warn", "bad", "Deleted"],
   waiting: ["live", "wait", "Waiting"], paused: ["warn", "pause", "Paused"], ended: ["", "good", "Ended"],
 };
 /** A state by colour, mark and word. @param {{state: string}} props */

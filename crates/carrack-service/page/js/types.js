@@ -6,7 +6,7 @@
  * @property {number} [bytes_moved] @property {number} [bytes_resent] @property {number} [bytes_skipped]
  * @property {number} [bytes_total] @property {number} [bytes_verified] @property {number|null} [eta_seconds]
  * @property {number} [faults] @property {number} [items_done] @property {number} [items_failed]
- * @property {number} [items_skipped] @property {number} [items_total] @property {string|null} [limited_by]
+ * @property {number} [items_deleted] @property {number} [items_skipped] @property {number} [items_total] @property {string|null} [limited_by]
  * @property {Rates} [rates] @property {boolean} [scan_complete] @property {Record<string, number>} [unkept]
  */
 /** @typedef {{source: string, destination?: string|null}} Pair */

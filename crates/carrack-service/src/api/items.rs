@@ -25,7 +25,7 @@ const BATCH: usize = 1000;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ItemsQuery {
-    /// States, separated by commas: `done`, `skipped`, `failed`.
+    /// States, separated by commas: `done`, `skipped`, `failed`, `deleted`.
     state: Option<String>,
     /// With `offset`: whose path contains this, in any case; with `*` or `?`, whose whole path is like it.
     filter: Option<String>,

@@ -81,7 +81,7 @@ pub fn check_rights<E: From<RequestFault>>(
     mut endpoint: impl FnMut(&str) -> Result<Option<Endpoint>, E>,
 ) -> Result<Vec<String>, E> {
     // All at once: who adds one verb to the token is not told of the next one.
-    let lacks = caller.scope.as_ref().map(|scope| scope.lacks(needed(request.kind))).unwrap_or_default();
+    let lacks = caller.scope.as_ref().map(|scope| scope.lacks(needed(request))).unwrap_or_default();
     if !lacks.is_empty() {
         return Err(RequestFault::Lacks { kind: request.kind, verbs: lacks }.into());
     }
@@ -96,7 +96,9 @@ pub fn check_rights<E: From<RequestFault>>(
             TaskKind::Move => &[Verb::Read, Verb::Delete],
             TaskKind::Delete => &[Verb::Delete],
         };
-        let ends = [(Some(&pair.source), source), (pair.destination.as_ref(), &[Verb::Write][..])];
+        let destination: &[Verb] =
+            if request.options.deletes() { &[Verb::Write, Verb::Delete] } else { &[Verb::Write] };
+        let ends = [(Some(&pair.source), source), (pair.destination.as_ref(), destination)];
         for (text, verbs) in ends {
             let Some(text) = text else { continue };
             let location = Location::parse_document(text).map_err(RequestFault::Wrong)?;
@@ -114,9 +116,10 @@ pub fn check_rights<E: From<RequestFault>>(
     Ok(known.into_iter().map(|endpoint| endpoint.name).collect())
 }
 
-/// What a token has to allow for a task of this kind.
-fn needed(kind: TaskKind) -> &'static [Verb] {
-    match kind {
+/// What a token has to allow for a task.
+fn needed(request: &NewTask) -> &'static [Verb] {
+    match request.kind {
+        TaskKind::Copy if request.options.deletes() => &[Verb::Tasks, Verb::Read, Verb::Write, Verb::Delete],
         TaskKind::Copy => &[Verb::Tasks, Verb::Read, Verb::Write],
         TaskKind::Move => &[Verb::Tasks, Verb::Read, Verb::Write, Verb::Delete],
         TaskKind::Delete => &[Verb::Tasks, Verb::Delete],
@@ -172,6 +175,9 @@ fn check_form(request: &NewTask) -> Result<(), RequestFault> {
     if request.pairs.is_empty() || request.pairs.len() > PAIRS_MAX {
         return wrong(format!("a task has 1 to {PAIRS_MAX} pairs of source and destination"));
     }
+    if request.options.deletes() && request.pairs.len() > 1 {
+        return wrong("options: delete needs one pair: what stands beside several would be deleted".to_owned());
+    }
     for pair in &request.pairs {
         match (&pair.destination, request.kind) {
             (None, TaskKind::Copy | TaskKind::Move) => {
@@ -218,7 +224,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{OptionKind, OptionPlace, task_options};
+    use crate::model::{KnownBy, OptionKind, OptionPlace, Role, Scope, task_options};
 
     /// Whether a copy can have this value of an option.
     fn takes(at: OptionPlace, name: &str, value: u64) -> bool {
@@ -226,6 +232,43 @@ mod tests {
         let fields: &mut Value = if at == OptionPlace::Task { &mut task } else { &mut task["options"] };
         fields[name] = value.into();
         serde_json::from_value(task).is_ok_and(|task| check_form(&task).is_ok())
+    }
+
+    /// A task that deletes at its destination needs the right to, has one pair, and is a copy.
+    #[test]
+    fn deletion_at_the_destination_is_asked_for_and_allowed_as_such() {
+        let verdict = |verbs: &[Verb], kind: &str, pairs: usize, options: Value| {
+            let scope = Scope { verbs: verbs.to_vec(), ..Scope::default() };
+            let caller = Caller {
+                user: "ann".into(),
+                role: Role::Admin,
+                scope: Some(scope),
+                via: KnownBy::Token,
+                token: None,
+                expires: None,
+                runs_service: true,
+            };
+            let pair = json!({"source": "/a/", "destination": "/b/"});
+            let task = json!({"kind": kind, "pairs": vec![pair; pairs], "options": options});
+            let task: NewTask = serde_json::from_value(task).map_err(|error| error.to_string())?;
+            check_request(&caller, &task, |_| Ok::<_, RequestFault>(None)).map_err(|fault| fault.to_string())
+        };
+        let (without, with) =
+            (&[Verb::Tasks, Verb::Read, Verb::Write][..], &[Verb::Tasks, Verb::Read, Verb::Write, Verb::Delete][..]);
+        for options in [json!({"delete": true}), json!({"delete_excluded": true})] {
+            assert!(verdict(without, "copy", 1, options.clone()).is_err_and(|why| why.contains("delete")));
+            assert!(verdict(with, "copy", 1, options.clone()).is_ok());
+            assert!(verdict(with, "copy", 2, options.clone()).is_err_and(|why| why.contains("one pair")));
+            assert!(verdict(with, "move", 1, options).is_err_and(|why| why.contains("only a task that copies")));
+        }
+        assert!(verdict(without, "copy", 2, json!({})).is_ok());
+        assert!(
+            verdict(with, "copy", 1, json!({"delete": true, "only": ["x"]})).is_err_and(|why| why.contains("only"))
+        );
+        for wrong in ["", "# nothing\n", "- \n", "merge /etc/passwd", "no rule"] {
+            assert!(verdict(with, "copy", 1, json!({"filters": wrong})).is_err(), "{wrong:?}");
+        }
+        assert!(verdict(with, "copy", 1, json!({"filters": "- *.o\ndir-merge .rules"})).is_ok());
     }
 
     #[test]

@@ -64,8 +64,8 @@ pub struct ItemPage {
     pub next: Option<Cursor>,
 }
 
-/// Items that are done or skipped, by whichever attempt, and those that failed in the attempt under way or the last
-/// one.
+/// Items that are done, skipped or deleted, by whichever attempt, and those that failed in the attempt under way or the
+/// last one.
 ///
 /// # Errors
 /// If a journal cannot be read.
@@ -83,7 +83,7 @@ pub fn items(
         }
         let wanted = match failed {
             true => filter.wants(ItemState::Failed),
-            false => filter.wants(ItemState::Done) || filter.wants(ItemState::Skipped),
+            false => [ItemState::Done, ItemState::Skipped, ItemState::Deleted].iter().any(|state| filter.wants(*state)),
         };
         if !wanted {
             continue;

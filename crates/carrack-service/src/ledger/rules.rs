@@ -279,7 +279,7 @@ pub fn timer_paused_event(timer: &str, owner: String, why: &str) -> NewEvent {
 
 /// What a restore from a backup makes of a task that is open: no attempt of it runs any more; what moves or deletes
 /// waits until somebody confirms it, because it may have been done since.
-pub fn restored(task: &mut Task, changes_sources: bool, now: Moment) {
+pub fn restored(task: &mut Task, deletes: bool, now: Moment) {
     task.fence += RESTORE_STEP;
     task.version += RESTORE_STEP;
     if task.state.has_ended() {
@@ -289,7 +289,7 @@ pub fn restored(task: &mut Task, changes_sources: bool, now: Moment) {
         task.state = if task.pause_wanted { TaskState::Paused } else { TaskState::Queued };
         task.blocked = None;
     }
-    if changes_sources && task.state != TaskState::Cancelling {
+    if deletes && task.state != TaskState::Cancelling {
         let why = "the ledger was restored from a backup; the task may have moved or deleted files since";
         task.blocked = Some(Blocked {
             cause: BlockedCause::Confirm,

@@ -62,7 +62,7 @@ fn of(definition: &Definition) -> Schema {
             let either = OneOfBuilder::new().item(number).item(word);
             either.description(Some(definition.help)).into()
         }
-        Takes::Text { characters_max } => {
+        Takes::Text { characters_max } | Takes::Lines { characters_max } => {
             let length = usize::try_from(characters_max).ok();
             let text = typed(Type::String).min_length(Some(1)).max_length(length);
             text.examples(definition.examples.iter().map(|example| Value::from(*example))).into()

@@ -23,6 +23,7 @@ word_enum! {
         Choice "choice" "one of a few words"
         Number "number" "a whole number"
         Text "text" "a line of text"
+        Lines "lines" "lines of text"
         Bytes "bytes" "a number of bytes"
         Duration "duration" "a number of seconds"
         Moment "moment" "a time, as RFC 3339 has it"
@@ -173,6 +174,10 @@ impl TaskOption {
                 maximum = Some(characters_max);
                 OptionKind::Text
             }
+            Takes::Lines { characters_max } => {
+                maximum = Some(characters_max);
+                OptionKind::Lines
+            }
         };
         let default = definition.default.map(|text| match kind {
             OptionKind::Flag => OptionDefault::Flag(text == "true"),
@@ -190,7 +195,12 @@ impl TaskOption {
             minimum,
             maximum,
             default,
-            kinds: if definition.group == FormGroup::Task { Vec::new() } else { vec![TaskKind::Copy, TaskKind::Move] },
+            kinds: match definition.group {
+                FormGroup::Task => Vec::new(),
+                // A move keeps what is at its destination.
+                FormGroup::Deletion => vec![TaskKind::Copy],
+                FormGroup::What | FormGroup::How | FormGroup::Faults => vec![TaskKind::Copy, TaskKind::Move],
+            },
             examples: definition.examples.iter().map(ToString::to_string).collect(),
         }
     }
@@ -200,7 +210,7 @@ impl OptionChoice {
     fn of(choice: &Choice, definition: &Definition) -> Self {
         let flag = match definition.flag {
             Flag::Switches(switches) => switches.iter().find(|flag| flag.word == choice.word).map(|flag| flag.name),
-            Flag::Value { .. } | Flag::Switch { .. } => None,
+            Flag::Value { .. } | Flag::Switch { .. } | Flag::Lines { .. } => None,
         };
         Self { value: choice.word.to_owned(), meaning: choice.meaning.to_owned(), flag: flag.map(str::to_owned) }
     }
@@ -278,7 +288,7 @@ mod tests {
                     bad.extend([json!(-1), json!("1")]);
                     (bounds.map(Value::from).collect(), bad)
                 }
-                OptionKind::Text => {
+                OptionKind::Text | OptionKind::Lines => {
                     let good: Vec<Value> = option.examples.iter().cloned().map(Value::from).collect();
                     assert!(!good.is_empty(), "{option:?}");
                     (good, vec![json!(1), text(option.maximum.unwrap() + 1)])

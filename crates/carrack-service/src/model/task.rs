@@ -119,10 +119,25 @@ impl TaskOptions {
     /// The sentence that refuses them.
     pub fn check(&self, kind: TaskKind) -> Result<(), &'static str> {
         self.digests()?;
+        if self.deletes() {
+            if kind != TaskKind::Copy {
+                return Err("only a task that copies can make its destination like its source");
+            }
+            if self.only.is_some() {
+                return Err("delete and only cannot be used together: a list of paths is not all there is");
+            }
+        }
         if kind == TaskKind::Move && self.verify == Some(Verify::None) {
             return Err("a move deletes its sources: what arrived must be verified first");
         }
         Ok(())
+    }
+}
+
+impl ItemState {
+    /// Whether it is that of an item of the source.
+    pub fn is_of_source(self) -> bool {
+        self != Self::Deleted
     }
 }
 
@@ -175,6 +190,13 @@ pub struct NewTask {
     /// How much it may do, by that token. The service sets it.
     #[serde(skip_serializing_if = "Ceilings::is_none")]
     pub ceilings: Ceilings,
+}
+
+impl NewTask {
+    /// Whether it deletes anything, at its sources or at its destination.
+    pub fn deletes(&self) -> bool {
+        self.kind != TaskKind::Copy || self.options.deletes()
+    }
 }
 
 /// Grows with each attempt of a task. What an attempt with a smaller number still says is refused.
@@ -254,11 +276,12 @@ pub struct Blocked {
 impl Task {
     /// What it has done so far, as the ceilings of its token count it.
     pub fn used(&self) -> TokenUse {
-        let Progress { items_done, bytes_moved, items_lost, bytes_lost, bytes_resent, .. } = self.progress;
+        let Progress { items_done, bytes_moved, items_lost, bytes_lost, bytes_resent, items_deleted, .. } =
+            self.progress;
         let items = items_done.saturating_add(items_lost);
         let bytes = bytes_moved.saturating_add(bytes_lost).saturating_add(bytes_resent);
         match self.request.kind {
-            TaskKind::Copy => TokenUse::of(items, bytes),
+            TaskKind::Copy => TokenUse { deletions: items_deleted, ..TokenUse::of(items, bytes) },
             TaskKind::Move => TokenUse { deletions: items, ..TokenUse::of(items, bytes) },
             TaskKind::Delete => TokenUse { deletions: items, ..TokenUse::default() },
         }
@@ -315,6 +338,12 @@ pub struct Progress {
     /// Bytes of `items_lost`.
     #[prost(uint64, tag = "18")]
     pub bytes_lost: u64,
+    /// Items that were deleted at the destination, which alone had them.
+    #[prost(uint64, tag = "19")]
+    pub items_deleted: u64,
+    /// Bytes of `items_deleted`.
+    #[prost(uint64, tag = "20")]
+    pub bytes_deleted: u64,
     /// Faults that were recovered: blocks sent again, connections and sessions lost.
     #[prost(uint64, tag = "11")]
     pub faults: u64,
@@ -383,5 +412,6 @@ word_enum! {
         Done "done" "at the destination, or deleted"
         Skipped "skipped" "left as it was"
         Failed "failed" "not there"
+        Deleted "deleted" "deleted at the destination, which alone had it"
     }
 }

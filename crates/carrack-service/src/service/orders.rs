@@ -178,7 +178,9 @@ impl Orders {
             let destination = match &pair.destination {
                 Some(text) if task.request.kind != TaskKind::Delete => {
                     // What was copied there before is compared, and a move looks what it has made.
-                    let rights = Rights::of(&[Right::Read, Right::Write]);
+                    let deletes = task.request.options.deletes().then_some(Right::Delete);
+                    let rights: Vec<Right> = [Right::Read, Right::Write].into_iter().chain(deletes).collect();
+                    let rights = Rights::of(&rights);
                     Some(self.end(&caller, text, &use_of(Side::Destination, rights), rate, &mut options)?)
                 }
                 _ => None,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use carrack_core::expected::ExpectedDigests;
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::limits;
+use carrack_core::options::DeleteLimit;
 use carrack_core::report::{Event, ItemKind, ItemReport, Outcome, Report};
 use carrack_core::request::{CopyRequest, Durability, Verify};
 use carrack_core::timeline::{Sample, Work};
@@ -16,10 +17,11 @@ use super::ends::{OpenEnd, copy_options};
 use super::failures::{can_pass, is_source_error};
 use super::history::{PairHistory, Rest, Told};
 use super::look;
+use super::order::Order;
 use super::pass::{Counted, unkept};
 use super::removal;
 use crate::journal::{EndCounts, Item};
-use crate::model::{Ceilings, EventKind, ItemState, Progress, TaskKind, TokenUse};
+use crate::model::{Ceilings, EventKind, ItemState, Progress, TaskFailure, TaskKind, TokenUse};
 
 /// A pass over a pair.
 struct Copying<'a, 'b> {
@@ -60,10 +62,11 @@ pub fn copy(
     let moves = attempt.order.kind == TaskKind::Move;
     let mut ended = Ok(None);
     if !is_done {
-        let before = if history.is_by_paths() { history.progress.clone() } else { Progress::default() };
+        // What is not among the paths that failed may have to be deleted, too.
+        let again = history.is_by_paths() && !attempt.order.options.deletes();
+        let before = if again { history.progress.clone() } else { Progress::default() };
         attempt.teller.begin_pass(pair, place, before);
         let verified = copy_options(attempt.order)?.verify != Verify::None;
-        let again = history.is_by_paths();
         let mut history = history;
         if !again && history.passes > 0 {
             // All of its items come once more.
@@ -85,9 +88,8 @@ pub fn copy(
     match removal::delete_sources(attempt, pair, source, destination, report.as_ref()) {
         Err(why) if !can_pass(&why, attempt.reached) && !attempt.is_over() => {
             // All that was copied stays copied, and is not copied again.
-            let (path, kind, state) = (Vec::new(), ItemKind::Directory, ItemState::Failed);
             let failure = Some(attempt.told(&why, b""));
-            attempt.teller.item(Item { pair, path, kind, state, size: 0, digest: None, failure }, false, false);
+            attempt.teller.item(whole_pair(pair, failure), false, false);
             attempt.teller.end_pass(true);
             Ok(())
         }
@@ -101,6 +103,13 @@ impl Copying<'_, '_> {
         let failed = std::mem::take(&mut self.history.failed);
         let again = self.again;
         options.only = if again { Some(selected(&failed)) } else { self.wanted() };
+        if let Some(order) = &mut options.delete {
+            // So many in all attempts together.
+            order.most = order.most.map(|most| most.saturating_sub(self.deleted()));
+            if let Some(left) = self.deletions_left().filter(|left| order.most.is_none_or(|most| most > *left)) {
+                (order.most, order.partial) = (Some(left), false);
+            }
+        }
         let marker = self.marker_key(again.then_some(&failed[..]));
         let kept = self.attempt.markers.keep((self.pair, marker));
         kept.map_err(|why| Failure::new(ErrorCode::InputOutput, Side::Command, why))?;
@@ -123,6 +132,10 @@ impl Copying<'_, '_> {
         self.count(&report);
         if let Some(error) = report.error {
             return Err(error);
+        }
+        if let Some(why) = &report.undeleted {
+            let failure = Some(self.attempt.told(why, b""));
+            self.attempt.teller.item(whole_pair(self.pair, failure), false, false);
         }
         if durable && report.durable == Some(false) && self.attempt.order.kind == TaskKind::Move {
             let why = "what was copied has not reached stable storage, so no source is deleted";
@@ -216,6 +229,14 @@ impl Copying<'_, '_> {
     }
 
     fn handle_item(&mut self, report: ItemReport) {
+        if report.outcome == Outcome::Deleted {
+            let (items_deleted, bytes_deleted) = (1, report.size);
+            self.attempt.teller.counted_in_all(Counted { items_deleted, bytes_deleted, ..Counted::default() });
+        }
+        // What stays is told with its reason, all together.
+        if report.outcome == Outcome::ToDelete {
+            return;
+        }
         let (mut item, failed) = self.judge(report);
         if item.state == ItemState::Failed
             && self.attempt.order.skip_source_errors
@@ -228,7 +249,7 @@ impl Copying<'_, '_> {
         {
             self.attempt.give_up(failure.at_path(&item.path[..]));
         }
-        let was_told = item.state != ItemState::Failed && self.history.told.has(&item);
+        let was_told = item.state.is_of_source() && item.state != ItemState::Failed && self.history.told.has(&item);
         self.attempt.teller.item(item, self.verified, was_told);
     }
 
@@ -241,11 +262,13 @@ impl Copying<'_, '_> {
             Outcome::Published => (ItemState::Done, None),
             // What is the same by size and time has not been read: a move leaves its source.
             Outcome::Kept | Outcome::Same | Outcome::Planned => (ItemState::Skipped, None),
-            // Nothing that the source has.
-            Outcome::Deleted | Outcome::ToDelete => (ItemState::Skipped, None),
+            Outcome::Deleted | Outcome::ToDelete => (ItemState::Deleted, None),
             Outcome::Failed(failure) => (ItemState::Failed, Some(failure)),
         };
-        let expected = std::str::from_utf8(&path).ok().and_then(|path| self.attempt.order.expect_digests.get(path));
+        let expected = std::str::from_utf8(&path)
+            .ok()
+            .filter(|_| state.is_of_source())
+            .and_then(|path| self.attempt.order.expect_digests.get(path));
         if let Some(expected) = expected {
             self.attempt.history.expected_seen.insert(path.clone());
             if state != ItemState::Failed && !is_digest(expected, digest) {
@@ -269,6 +292,7 @@ impl Copying<'_, '_> {
         let report = Copy::start(request, context).wait();
         let counts = &report.counts;
         self.check_ceilings(counts.files + counts.symlinks + counts.directories, counts.bytes);
+        self.check_deletions(report.at_destination.items_only_there);
         match (report.error, &self.attempt.fatal) {
             (Some(why), _) => Err(why),
             (None, Some(why)) => Err(why.clone()),
@@ -276,11 +300,44 @@ impl Copying<'_, '_> {
         }
     }
 
-    /// What the token still allows the task. A copy deletes nothing; a move deletes what it has copied.
+    /// What the token still allows the task. A move deletes what it has copied, and a copy nothing but what it was told
+    /// to.
     fn ceilings(&self) -> Ceilings {
-        let ceilings = self.attempt.order.ceilings;
-        let deletions = ceilings.deletions.filter(|_| self.attempt.order.kind == TaskKind::Move);
-        Ceilings { deletions, ..ceilings }
+        let Order { ceilings, kind, options, .. } = self.attempt.order;
+        let deletions = ceilings.deletions.filter(|_| *kind == TaskKind::Move || options.deletes());
+        Ceilings { deletions, ..*ceilings }
+    }
+
+    /// How many items all attempts have deleted at the destination.
+    fn deleted(&self) -> u64 {
+        self.attempt.teller.of_others(self.pair).items_deleted
+    }
+
+    /// How many more the token lets the task delete.
+    fn deletions_left(&self) -> Option<u64> {
+        self.ceilings().deletions.map(|most| most.saturating_sub(self.deleted()))
+    }
+
+    /// Of the items that only the destination has, not more are to be deleted than the token has left.
+    fn check_deletions(&mut self, only_there: u64) {
+        let Some(left) = self.deletions_left().filter(|_| self.attempt.order.options.deletes()) else { return };
+        let deleted = match self.attempt.order.options.max_delete {
+            Some(DeleteLimit { most, partial }) if only_there > most => {
+                if partial {
+                    most
+                } else {
+                    0
+                }
+            }
+            _ => only_there,
+        };
+        if deleted > left {
+            let why = format!(
+                "{deleted} items would be deleted at the destination, and the token which submitted the task has \
+                 {left} deletions left"
+            );
+            self.attempt.give_up(Failure::new(ErrorCode::Usage, Side::Command, why));
+        }
     }
 
     /// What this pair has, with what the other pairs of the task have done, is not to be more than the token has left.
@@ -289,7 +346,9 @@ impl Copying<'_, '_> {
         let sum = |all: &[u64]| all.iter().copied().fold(0, u64::saturating_add);
         let items = sum(&[entries.max(so_far.items_total), others.items_total, others.items_lost]);
         let bytes = sum(&[bytes.max(so_far.bytes_total), others.bytes_total, others.bytes_lost, others.bytes_resent]);
-        let found = TokenUse { entries: items, bytes, deletions: items };
+        let moves = self.attempt.order.kind == TaskKind::Move;
+        let deletions = if moves { items } else { others.items_deleted };
+        let found = TokenUse { entries: items, bytes, deletions };
         if let Some(most) = found.over(&self.ceilings()) {
             let mut why =
                 format!("the sources are more than the {most} that the token which submitted the task has left");
@@ -315,6 +374,12 @@ impl Copying<'_, '_> {
             ..Counted::default()
         });
     }
+}
+
+/// What failed of a pair as a whole.
+fn whole_pair(pair: u32, failure: Option<TaskFailure>) -> Item {
+    let (kind, state) = (ItemKind::Directory, ItemState::Failed);
+    Item { pair, path: Vec::new(), kind, state, size: 0, digest: None, failure }
 }
 
 /// What work waits for storage. The rest waits for the connection, for the rate limit, or for nothing.

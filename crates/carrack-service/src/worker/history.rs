@@ -103,7 +103,11 @@ impl Told {
         let (mut told, mut reader) = (Self::default(), Reader::open(directory).without(Withdrawn::load(directory)?));
         while let Some(record) = reader.next_record()? {
             match record {
-                Record::Item(item) if item.pair == pair && item.state != ItemState::Failed => told.add(&item),
+                Record::Item(item)
+                    if item.pair == pair && item.state.is_of_source() && item.state != ItemState::Failed =>
+                {
+                    told.add(&item)
+                }
                 Record::PairEnded(end) if end.pair == pair && under_way => told.marks.clear(),
                 _ => {}
             }
@@ -192,6 +196,7 @@ impl History {
                 self.reached |= item.state == ItemState::Done;
                 let pair = self.pairs.entry(item.pair).or_default();
                 match item.state {
+                    ItemState::Deleted => {}
                     ItemState::Failed => {
                         pair.open_can_pass |= item.failure.as_ref().is_some_and(|failure| failure.retryable);
                         match pair.open_failed.len() {

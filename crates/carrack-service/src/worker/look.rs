@@ -119,7 +119,8 @@ fn facts(entry: &ListEntry, coarse: bool) -> u64 {
     }
 }
 
-/// Whether an item counts as done. What was skipped because nothing was there counts, too, and cannot be compared.
+/// Whether an item counts as done, or as deleted. What was skipped because nothing was there counts, too, and cannot be
+/// compared.
 fn counts(item: &Item, pair: u32) -> bool {
     item.pair == pair && !item.path.is_empty() && item.state != ItemState::Failed && item.failure.is_none()
 }
@@ -185,6 +186,9 @@ fn look(attempt: &Attempt<'_>, pair: u32, source: &OpenEnd, destination: &OpenEn
     let (mut items, mut tops, mut flat) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     each_counted(attempt, pair, &mut |record, item| {
         items.push(Known { path: short_digest(&[&item.path]), record, ..Known::default() });
+        if !item.state.is_of_source() {
+            return Ok(());
+        }
         match item.path.iter().position(|&byte| byte == b'/') {
             Some(slash) => drop(tops.insert(item.path[..slash].to_vec())),
             None => drop(flat.insert(item.path)),
@@ -318,6 +322,10 @@ impl Look<'_> {
             attempt.context.stop.check()?;
             if self.items.of(&item.path).is_some_and(|known| known.record != offset) {
                 looked.replaced.push(offset);
+                return Ok(());
+            }
+            // It is to be gone.
+            if !item.state.is_of_source() {
                 return Ok(());
             }
             match self.verdict(&item, recheck, there)? {

@@ -60,6 +60,7 @@ impl Pass {
                 self.skipped += 1;
                 self.bytes_skipped += item.size;
             }
+            ItemState::Deleted => {}
             ItemState::Failed => {
                 self.failed += 1;
                 if self.of_sources {
@@ -125,6 +126,10 @@ pub struct Counted {
     pub items_lost: u64,
     /// and their bytes.
     pub bytes_lost: u64,
+    /// Items that were deleted at the destination, which alone had them,
+    pub items_deleted: u64,
+    /// and their bytes.
+    pub bytes_deleted: u64,
     /// Items that did not keep something, by what it is.
     pub unkept: BTreeMap<String, u64>,
 }
@@ -137,8 +142,9 @@ impl Counted {
 
     /// As earlier attempts told it.
     pub fn of(progress: &Progress) -> Self {
-        let Progress { faults, bytes_resent, items_lost, bytes_lost, .. } = *progress;
-        Self { faults, bytes_resent, items_lost, bytes_lost, unkept: progress.unkept.clone() }
+        let Progress { faults, bytes_resent, items_lost, bytes_lost, items_deleted, bytes_deleted, .. } = *progress;
+        let unkept = progress.unkept.clone();
+        Self { faults, bytes_resent, items_lost, bytes_lost, items_deleted, bytes_deleted, unkept }
     }
 
     /// Adds what a copy has counted.
@@ -147,6 +153,8 @@ impl Counted {
         self.bytes_resent += more.bytes_resent;
         self.items_lost = self.items_lost.saturating_add(more.items_lost);
         self.bytes_lost = self.bytes_lost.saturating_add(more.bytes_lost);
+        self.items_deleted = self.items_deleted.saturating_add(more.items_deleted);
+        self.bytes_deleted = self.bytes_deleted.saturating_add(more.bytes_deleted);
         for (what, items) in more.unkept {
             let sum = self.unkept.entry(what).or_default();
             *sum = sum.saturating_add(items);
@@ -157,6 +165,7 @@ impl Counted {
     pub fn tell(&self, progress: &mut Progress) {
         (progress.faults, progress.bytes_resent) = (self.faults, self.bytes_resent);
         (progress.items_lost, progress.bytes_lost) = (self.items_lost, self.bytes_lost);
+        (progress.items_deleted, progress.bytes_deleted) = (self.items_deleted, self.bytes_deleted);
         progress.unkept.clone_from(&self.unkept);
     }
 }

@@ -62,11 +62,18 @@ impl<'a> Flags<'a> {
         self.typed::<bool>(name).next() == Some(&true)
     }
 
+    /// Whether the verb has a flag.
+    pub fn knows(&self, name: &str) -> bool {
+        self.matches.try_contains_id(name).is_ok()
+    }
+
     /// What was given for an option that copies have: `true` for a flag without a value, its word for that of a word.
     pub fn option(&self, option: &Definition) -> Option<Given> {
         let given = |name: &str, value: &str| Given { origin: format!("--{name}"), value: value.into() };
         match option.flag {
             Flag::Value { name, .. } => self.value(name),
+            // Whoever takes such a flag reads all of its values.
+            Flag::Lines { .. } => None,
             Flag::Switch { name, .. } => self.is_on(name).then(|| given(name, "true")),
             // clap has refused more than one of them.
             Flag::Switches(flags) => {

@@ -164,7 +164,7 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
 pub const FOREIGN_TASK_FLAGS: &[ForeignFlag] = &[
     always(&["-r", "--recursive"], "Globus", "directories are copied with all that is in them"),
     taken_as(&["--perf-cc", "--perf-p"], "Globus", "all files share all data connections", "--streams N"),
-    taken_as(&["--sync-level"], "Globus", "files that exist may stay", "--no-clobber, --update"),
+    taken_as(&["--sync-level"], "Globus", "files that exist may stay", "--no-clobber, --compare, --update"),
     refused(&["--perf-pp"], "Globus", "small files travel in bundles, and no command waits for another"),
     refused(&["--perf-udt"], "Globus", "data travels over TCP"),
 ];

@@ -1,19 +1,28 @@
 //! The flags of the options that copies and tasks have: each follows from its definition.
 
-use carrack_core::options::{AskedOptions, Definition, Flag, FormGroup, OF_A_COPY, Takes, WordFlag};
+use carrack_core::options::{AskedOptions, DELETE, Definition, Flag, FormGroup, OF_A_COPY, Takes, WordFlag};
 use clap::Arg;
 
 use super::flag::{Switch, with_words};
 use super::flags::Flags;
 use crate::error::CommandError;
+use crate::output::say;
 
 /// The flags of the options of a copy that stand in a group, in the order of their definitions.
 pub fn args(group: FormGroup) -> impl Iterator<Item = Arg> {
     OF_A_COPY.iter().filter(move |option| option.group == group).flat_map(args_of)
 }
 
+/// The flags of what is deleted.
+pub fn deletion() -> impl Iterator<Item = Arg> {
+    let alias = |arg: Arg| if *arg.get_id() == DELETE.name { arg.visible_alias("delete-after") } else { arg };
+    args(FormGroup::Deletion).map(alias)
+}
+
 fn args_of(option: &'static Definition) -> Vec<Arg> {
     match option.flag {
+        // See `cli::filters`.
+        Flag::Lines { .. } => Vec::new(),
         Flag::Switch { .. } => vec![Switch::option(option).arg()],
         Flag::Switches(flags) => flags.iter().map(|flag| word_arg(flag, flags)).collect(),
         Flag::Value { name, value_name, help } => {
@@ -44,12 +53,18 @@ fn word_arg(flag: &WordFlag, flags: &'static [WordFlag]) -> Arg {
 /// A usage error that names the flag or the variable; digests that leave nothing to verify by.
 pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
     let mut asked = AskedOptions::default();
-    for option in OF_A_COPY {
+    // No plain copy deletes anything.
+    let has = |option: &Definition| option.group != FormGroup::Deletion || flags.knows(option.flag.name());
+    for option in OF_A_COPY.iter().filter(|option| has(option)) {
         if let Some(given) = flags.option(option) {
             given.check(|text| asked.set(option, text))?;
         }
     }
     asked.digests().map_err(refused_digests)?;
+    let is_more = asked.max_delete.is_some() || asked.allow_empty || asked.ignore_errors;
+    if is_more && !asked.deletes() {
+        say("note: --max-delete, --allow-empty and --ignore-errors mean nothing without --delete");
+    }
     Ok(asked)
 }
 

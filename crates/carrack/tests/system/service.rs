@@ -360,6 +360,34 @@ fn timer_submits_its_tasks_and_no_more_after_its_runs() {
     sandbox.ok(["timer", "rm", id]);
 }
 
+/// A nightly timer makes an archive like its source, but for what a rule keeps.
+#[test]
+fn timer_with_rules_deletes_what_the_source_has_no_more() {
+    let sandbox = Sandbox::new();
+    let _service = Service::start(&sandbox, &[]);
+    for name in ["from/a", "from/scratch.tmp", "to/a", "to/gone", "to/notes.keep"] {
+        sandbox.write(name, "x");
+    }
+    let words = ["--delete", "--exclude=*.tmp", "--filter=protect *.keep", "--max-delete=10", "from/", "to/"];
+    let id = sandbox.ok([&["timer", "create", "--every=10s", "--runs=1"][..], &words].concat()).stdout;
+    let listed = || sandbox.ok(["task", "list", "--timer", id.trim(), "--json"]).stdout;
+    wait_until("its task has ended", || listed().contains("\"SUCCEEDED\""));
+    let task: serde_json::Value = serde_json::from_str(listed().lines().next().unwrap()).unwrap();
+    assert_eq!(task["progress"]["items_deleted"], 1, "{task}");
+    assert_eq!(task["request"]["options"]["filters"], "- *.tmp\nprotect *.keep");
+    let mut names: Vec<_> =
+        std::fs::read_dir(sandbox.path("to")).unwrap().map(|one| one.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["a", "notes.keep"]);
+    let deleted = sandbox.ok(["task", "items", task["id"].as_str().unwrap(), "--state=deleted"]).stdout;
+    assert!(deleted.contains("gone") && deleted.lines().count() <= 2, "{deleted}");
+    for wrong in [["--delete", "--kind=move"], ["--delete-excluded", "--batch=pairs"]] {
+        sandbox.write("pairs", "from/ to/\nfrom/ to/sub/\n");
+        let ends: &[&str] = if wrong[1..].contains(&"--batch=pairs") { &[] } else { &["from/", "to/"] };
+        sandbox.run([&["task", "submit"], &wrong[..], ends].concat()).failed_with(2, &[]);
+    }
+}
+
 #[test]
 fn users_and_tokens_open_the_service_on_its_port_and_revoked_ones_do_not() {
     let sandbox = Sandbox::new();

@@ -12,7 +12,8 @@ use carrack_faults::fuse::Features;
 use crate::disk::faulty;
 use crate::faults::{Mounted, NOBODY, content, open_to_all, under};
 use crate::support::node::Node;
-use crate::support::{Ran, Sandbox, is_root, mode, same_tree, tree};
+use crate::support::running::Running;
+use crate::support::{Ran, Sandbox, is_root, mode, same_tree, tree, wait_until};
 
 /// Two directories with three files, a link and a directory; the second is a copy of the first.
 fn synced(sandbox: &Sandbox) {
@@ -83,12 +84,19 @@ fn levels_say_what_is_the_same() {
         set_mtime(&sandbox.write(format!("dst/{name}"), there), 1_000_000_000);
     }
     let sent = |level: &[&str]| {
-        let ran = sandbox.ok([&["sync", "-n", "src/", "dst", "--json"], level].concat());
-        numbers(&ran, &["files", "files_same"])
+        let with = |more: &[&str]| {
+            let ran = sandbox.ok([&["sync", "-n", "src/", "dst", "--json"], level, more].concat());
+            numbers(&ran, &["files", "files_same"])
+        };
+        let plain = with(&[]);
+        assert_eq!(with(&["--delete"]), plain, "{level:?}");
+        plain
     };
     assert_eq!(sent(&["--compare", "size,mtime"]), [2, 0]);
     assert_eq!(sent(&["--size-only"]), [0, 2]);
     assert_eq!(sent(&["-I"]), [2, 0]);
+    assert_eq!(sent(&["-c"]), [1, 1]);
+    assert_eq!(sent(&["-c", "-u"]), [1, 1]);
     assert_eq!(sent(&["--no-clobber"]), [0, 0]);
     assert_eq!(sent(&["--modify-window", "86400"]), [2, 0], "it is years that they are apart");
     sandbox.run(["sync", "src/", "dst", "-c", "-I"]).failed_with(2, &["--checksum", "--ignore-times"]);
@@ -143,6 +151,36 @@ fn without_delete_nothing_goes_and_with_it_all_that_only_the_destination_has() {
         let deleted = sandbox.ok(with(&["--delete"]));
         assert_eq!(numbers(&deleted, &["items_deleted", "items_only_there"]), [5, 0]);
         same_tree(&sandbox.path("src"), &place);
+    }
+}
+
+/// The listing of the source may miss what is replaced or made meanwhile. What a rule leaves out does not count.
+#[test]
+fn what_comes_to_the_source_meanwhile_is_not_deleted() {
+    let sandbox = Sandbox::new();
+    let node = Node::start(&sandbox, "root", &[]);
+    sandbox.write("src/.rules", "- out\n");
+    for (to, place) in [("dst".to_owned(), "dst"), (node.at("dst"), "root/dst")] {
+        sandbox.write("src/large", vec![7; 4 << 20]);
+        let there = ["later", "out", "only"].map(|name| sandbox.write(Path::new(place).join(name), "x"));
+        let mut command = sandbox.carrack();
+        command.args([
+            "sync",
+            "--delete-excluded",
+            "--filter=dir-merge .rules",
+            "--bwlimit=4MB",
+            "--json",
+            "src/",
+            &to,
+        ]);
+        let running = Running::start(command.arg(node.token()));
+        wait_until("the large file is on its way", || !sandbox.parts(place).is_empty());
+        let here = ["later", "out"].map(|name| sandbox.write(Path::new("src").join(name), "x"));
+        let ran = running.end();
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        assert_eq!(numbers(&ran, &["items_deleted", "items_only_there"]), [2, 0]);
+        assert_eq!(there.map(|path| path.exists()), [true, false, false], "{to}");
+        here.iter().for_each(|path| fs::remove_file(path).unwrap());
     }
 }
 
@@ -203,6 +241,18 @@ fn guards_keep_an_empty_source_and_too_many_deletions_from_doing_harm() {
     same_tree(&sandbox.path("src"), &sandbox.path("dst"));
     sandbox.ok(["sync", "--delete", "--allow-empty", "empty/", "dst"]);
     assert_eq!(fs::read_dir(sandbox.path("dst")).unwrap().count(), 0);
+}
+
+/// The source would be what only the destination has.
+#[test]
+fn source_inside_the_destination_is_not_deleted() {
+    let sandbox = Sandbox::new();
+    synced(&sandbox);
+    for more in [&["--delete"][..], &["--delete-excluded", "-n"]] {
+        let ran = sandbox.run([&["sync", "src/", "."], more].concat());
+        assert!(ran.code != 0 && ran.stderr.contains("lies inside the target"), "{}{}", ran.stdout, ran.stderr);
+    }
+    assert!(sandbox.path("src/a").exists() && sandbox.path("dst/a").exists());
 }
 
 #[test]

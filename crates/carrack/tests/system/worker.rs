@@ -1,5 +1,6 @@
 //! Workers of managed transfers: real processes that carry out orders, are killed, stopped and overtaken.
 
+mod deletion;
 mod faults;
 mod kinds;
 mod places;

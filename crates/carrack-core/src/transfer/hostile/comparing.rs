@@ -12,6 +12,7 @@ use crate::request::Compare;
 use crate::transfer::ScannedItem;
 use crate::transfer::machine::Machine;
 use crate::transfer::orders::options;
+use crate::transfer::receiver::{Receiver, ReceiverConfig};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
@@ -172,8 +173,58 @@ fn answers_that_nobody_asked_for() {
         PeerMessage::Compare { number, question: Question::default() },
         PeerMessage::Delete { failed: 0 },
         PeerMessage::Content { asked: AskedIndex { number, index: 0 }, digest: None },
+        PeerMessage::StillThere { number, there: Vec::new() },
+        PeerMessage::AskStillThere { number, paths: Vec::new() },
     ] {
         let (mut sender, _) = asked();
         is_violation(sender.handle_message(Instant::now(), message));
     }
+}
+
+/// Before the receiver deletes, it may ask what the source has by now: when all has ended, and one question after the
+/// other.
+#[test]
+fn what_is_to_be_deleted_is_asked_about_one_question_after_the_other() {
+    let mut sender = comparing(Compare::SizeAndTime, true);
+    sender.handle_listed(start(), 0, b"", true);
+    let ask =
+        |number| PeerMessage::AskStillThere { number: BundleId(number), paths: vec![b"a".to_vec(), b"b".to_vec()] };
+    is_violation(sender.handle_message(start(), ask(1)));
+    let mut sender = comparing(Compare::SizeAndTime, true);
+    sender.handle_scan_complete(start());
+    assert_eq!(told(&mut sender).0, [PeerMessage::Delete { failed: 0 }, PeerMessage::Finish]);
+    for number in 1..=2 {
+        sender.handle_message(start(), ask(number)).unwrap();
+        let Some(SenderAction::LookUp { number: asked, paths }) = sender.poll_action() else { panic!("it looks up") };
+        assert_eq!((asked, paths.len()), (BundleId(number), 2));
+        sender.handle_looked_up(start(), asked, vec![true, false]);
+        let there = vec![true, false];
+        assert_eq!(told(&mut sender).0, [PeerMessage::StillThere { number: asked, there }]);
+    }
+    sender.handle_message(start(), ask(3)).unwrap();
+    is_violation(sender.handle_message(start(), ask(4)));
+}
+
+#[test]
+fn answer_about_what_is_to_be_deleted_is_of_the_open_question() {
+    let asking = || {
+        let options = TransferOptions { tells_names: true, ..options(BLOCK) };
+        let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false, tuning: Tuning::DEFAULT });
+        receiver.handle_message(start(), PeerMessage::Delete { failed: 0 }).unwrap();
+        receiver.handle_message(start(), PeerMessage::Finish).unwrap();
+        receiver
+    };
+    let answer = |number, there: &[bool]| PeerMessage::StillThere { number: BundleId(number), there: there.to_vec() };
+    is_violation(asking().handle_message(start(), answer(1, &[])));
+    for wrong in [answer(2, &[true]), answer(0, &[true]), answer(1, &[]), answer(1, &[true, true])] {
+        let mut receiver = asking();
+        receiver.ask_still_there(vec![b"a".to_vec()]);
+        is_violation(receiver.handle_message(start(), wrong));
+    }
+    let mut receiver = asking();
+    receiver.ask_still_there(vec![b"a".to_vec()]);
+    assert_eq!(receiver.take_still_there(), None);
+    receiver.handle_message(start(), answer(1, &[true])).unwrap();
+    assert_eq!(receiver.take_still_there(), Some(vec![true]));
+    is_violation(receiver.handle_message(start(), answer(1, &[true])));
 }

@@ -425,7 +425,7 @@ fn drive(receiver: &mut Receiver, rng: &mut Rng, writing: &mut [Option<(ItemId, 
                 receiver.handle_compared(start(), number, judgments);
             }
             ReceiverAction::CompareContent { asked, .. } => receiver.handle_content_compared(start(), asked, false),
-            ReceiverAction::Delete { .. } => {}
+            ReceiverAction::Delete { .. } => receiver.ask_still_there(vec![b"only".to_vec()]),
             ReceiverAction::ApplyDirectories(_) => receiver.handle_directories_applied(start(), Vec::new()),
             ReceiverAction::Sync => receiver.handle_synced(start(), true),
             ReceiverAction::Checkpoint { item, .. } if rng.chance(100) => {

@@ -9,6 +9,16 @@ use crate::limits;
 use crate::wire::ProtocolError;
 use crate::wire::peer::{AskedIndex, PeerMessage, Question};
 
+/// What the source is asked about before it is deleted.
+#[derive(Debug, Default)]
+pub(super) struct Doubts {
+    /// Of the last question; 0 before the first.
+    number: u64,
+    /// Paths of the question that waits for its answer.
+    open: Option<usize>,
+    answer: Option<Vec<bool>>,
+}
+
 impl Receiver {
     /// Whether something that was asked has not been answered.
     pub(super) fn is_comparing(&self) -> bool {
@@ -70,6 +80,35 @@ impl Receiver {
         }
         self.delete_told = true;
         self.actions.push_back(ReceiverAction::Delete { failed });
+        Ok(())
+    }
+
+    /// Asks the source whether it has by now what is about to be deleted, while [`ReceiverAction::Delete`] is carried
+    /// out; one question after the other. [`Self::take_still_there`] gives the answer.
+    pub fn ask_still_there(&mut self, paths: Vec<Vec<u8>>) {
+        if self.has_ended() {
+            return;
+        }
+        assert_eq!(self.doubts.open, None, "one question after the other");
+        self.doubts.number += 1;
+        self.doubts.open = Some(paths.len());
+        self.send(PeerMessage::AskStillThere { number: BundleId(self.doubts.number), paths });
+    }
+
+    /// The answer, once it has come: of each path whether the source has something there, or may have.
+    pub fn take_still_there(&mut self) -> Option<Vec<bool>> {
+        self.doubts.answer.take()
+    }
+
+    pub(super) fn handle_still_there(&mut self, number: BundleId, there: Vec<bool>) -> Result<(), ProtocolError> {
+        let is_answer = number.0 == self.doubts.number && self.doubts.open == Some(there.len());
+        if !is_answer {
+            return Err(ProtocolError::violation(format!(
+                "the sender answered question {number} about what it has, which was not asked so"
+            )));
+        }
+        self.doubts.open = None;
+        self.doubts.answer = Some(there);
         Ok(())
     }
 }

@@ -31,6 +31,8 @@ impl Machine for Receiver {
             // that it cannot read it again.
             PeerMessage::StreamLost { stream } if self.finishes_once_published => self.handle_stream_lost(stream),
             PeerMessage::Abandon { item } if self.finishes_once_published => self.handle_abandon(item)?,
+            // Deletion goes on after its last word.
+            PeerMessage::StillThere { number, there } => self.handle_still_there(number, there)?,
             _ if self.phase != ReceiverPhase::Receiving => {
                 return Err(ProtocolError::violation("the sender went on after its last word"));
             }
@@ -59,6 +61,7 @@ impl Machine for Receiver {
             | PeerMessage::Known { .. }
             | PeerMessage::Compared { .. }
             | PeerMessage::ContentCompared { .. }
+            | PeerMessage::AskStillThere { .. }
             | PeerMessage::Landed { .. }
             | PeerMessage::SendAgain { .. }
             | PeerMessage::Done { .. }

@@ -202,6 +202,30 @@ impl Sender {
         self.actions.push_back(SenderAction::Send(PeerMessage::Content { asked, digest }));
     }
 
+    /// The receiver asks, before it deletes, what the source has by now.
+    pub(super) fn handle_ask_still_there(
+        &mut self,
+        number: BundleId,
+        paths: Vec<Vec<u8>>,
+    ) -> Result<(), ProtocolError> {
+        if !self.delete_told || self.doubt.is_some() {
+            return Err(ProtocolError::violation(
+                "the receiver asked what the source has when it may not, or too much",
+            ));
+        }
+        self.doubt = Some((number, paths.len()));
+        self.actions.push_back(SenderAction::LookUp { number, paths });
+        Ok(())
+    }
+
+    /// The answer to [`SenderAction::LookUp`].
+    pub fn handle_looked_up(&mut self, _now: Instant, number: BundleId, there: Vec<bool>) {
+        let asked = self.doubt.take_if(|(open, _)| *open == number).filter(|_| !self.has_ended());
+        let Some((_, asked)) = asked else { return };
+        assert_eq!(asked, there.len(), "every path that was asked about is answered for");
+        self.actions.push_back(SenderAction::Send(PeerMessage::StillThere { number, there }));
+    }
+
     /// The receiver has read the same file.
     pub(super) fn handle_content_compared(
         &mut self,

@@ -46,6 +46,7 @@ impl Machine for Sender {
             PeerMessage::Held { item, first, digests } => self.handle_held(item, first, &digests)?,
             PeerMessage::Known { bundle, items } => self.handle_known(bundle, items)?,
             PeerMessage::ContentCompared { asked, same } => self.handle_content_compared(now, asked, same)?,
+            PeerMessage::AskStillThere { number, paths } => self.handle_ask_still_there(number, paths)?,
             PeerMessage::Compared { number, judgments } => self.handle_compared(now, number, &judgments)?,
             PeerMessage::Offer(_)
             | PeerMessage::Confirm { .. }
@@ -53,6 +54,7 @@ impl Machine for Sender {
             | PeerMessage::Compare { .. }
             | PeerMessage::Content { .. }
             | PeerMessage::Delete { .. }
+            | PeerMessage::StillThere { .. }
             | PeerMessage::Complete { .. }
             | PeerMessage::Abandon { .. }
             | PeerMessage::Directories(_)

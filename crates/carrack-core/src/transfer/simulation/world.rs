@@ -62,6 +62,7 @@ pub enum Event {
     Compared(BundleId, Question),
     ContentRead(AskedIndex),
     ContentCompared(AskedIndex),
+    LookedUp(BundleId, usize),
 }
 
 struct Scheduled(Duration, u64, Event);
@@ -310,6 +311,7 @@ impl World {
             Event::Looked(bundle, items) => self.look(bundle, items),
             Event::Compared(number, question) => self.compare(number, question),
             Event::ContentRead(asked) => self.sender.handle_content_read(self.now(), asked, Ok([7; 32])),
+            Event::LookedUp(number, paths) => self.sender.handle_looked_up(self.now(), number, vec![true; paths]),
             // It is never the same: each item is sent all the same.
             Event::ContentCompared(asked) => self.receiver.handle_content_compared(self.now(), asked, false),
             Event::Blackout => self.stream_ids().for_each(|stream| self.cut(stream)),
@@ -389,6 +391,10 @@ impl World {
                 self.cut(stream);
             }
             SenderAction::Report(report) => self.reports.push(*report),
+            SenderAction::LookUp { number, paths } => {
+                let delay = self.disk_delay();
+                self.after(delay, Event::LookedUp(number, paths.len()));
+            }
             SenderAction::ReadContent { asked, .. } => {
                 let delay = self.disk_delay();
                 self.after(delay, Event::ContentRead(asked));
@@ -509,7 +515,7 @@ impl World {
             ReceiverAction::Look { bundle, items } => self.after(delay, Event::Looked(bundle, items)),
             ReceiverAction::Compare { number, question } => self.after(delay, Event::Compared(number, question)),
             ReceiverAction::CompareContent { asked, .. } => self.after(delay, Event::ContentCompared(asked)),
-            ReceiverAction::Delete { .. } => {}
+            ReceiverAction::Delete { .. } => self.receiver.ask_still_there(vec![b"only".to_vec()]),
         }
     }
 

@@ -14,6 +14,7 @@ pub fn lines() -> Vec<Line> {
         (RuleForm::Exclude, b"*.o".to_vec()),
         (RuleForm::Include, b"\xff".to_vec()),
     ];
+    let number = BundleId(300);
     let order = DeleteOrder { most: Some(300), partial: true, allow_empty: true, ignore_errors: true };
     let into = ReceiveRole {
         sink: Sink::Files,
@@ -42,10 +43,10 @@ pub fn lines() -> Vec<Line> {
     let link = AskedItem { kind: ItemKind::Symlink, mtime: None, mode: 0o777, ..file(b"d/l", 0) };
     let question = Question {
         items: vec![file(b"d/f1", 300), file(b"d/f2", 0), link],
-        names: vec![b"d".to_vec(), b"d/g".to_vec()],
+        names: paths(&[b"d", b"d/g"]),
         listed: vec![(b"d".to_vec(), true), (Vec::new(), false)],
     };
-    let asked = AskedIndex { number: BundleId(300), index: 2 };
+    let asked = AskedIndex { number, index: 2 };
     let judgments = vec![
         Judgment::New,
         Judgment::Same,
@@ -68,14 +69,20 @@ pub fn lines() -> Vec<Line> {
         ask("ask Filter", Ask::Filter(Filter { rules, deletes_excluded: true })),
         tell("tell Items-compared", Tell::Items(compared_items())),
         tell("tell Ended-undeleted", Tell::Ended(Box::new(undeleted))),
-        peer("peer Compare", PeerMessage::Compare { number: BundleId(300), question }),
-        peer("peer Compared", PeerMessage::Compared { number: BundleId(300), judgments }),
+        peer("peer Compare", PeerMessage::Compare { number, question }),
+        peer("peer Compared", PeerMessage::Compared { number, judgments }),
         peer("peer Content", PeerMessage::Content { asked, digest: Some([13; 32]) }),
         peer("peer Content-unread", PeerMessage::Content { asked, digest: None }),
         peer("peer ContentCompared", PeerMessage::ContentCompared { asked, same: true }),
         peer("peer Delete", PeerMessage::Delete { failed: 300 }),
+        peer("peer AskStillThere", PeerMessage::AskStillThere { number, paths: paths(&[b"d/f1", b"d/f2"]) }),
+        peer("peer StillThere", PeerMessage::StillThere { number, there: vec![true, false] }),
         peer("peer Done-same", done(ItemResult::Same)),
     ]
+}
+
+fn paths(paths: &[&[u8]]) -> Vec<Vec<u8>> {
+    paths.iter().map(|path| path.to_vec()).collect()
 }
 
 fn compared_items() -> Vec<ItemReport> {

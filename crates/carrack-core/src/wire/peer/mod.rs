@@ -172,6 +172,20 @@ pub enum PeerMessage {
         /// Items that failed.
         failed: u64,
     },
+    /// Receiver: whether the source has by now what is about to be deleted. Nothing else is asked until it is answered.
+    AskStillThere {
+        /// Number of the question, counting up from 1.
+        number: BundleId,
+        /// Relative to the destination; at most [`limits::ASKED_ITEMS`].
+        paths: Vec<Vec<u8>>,
+    },
+    /// Sender: what there is at each of those paths that no rule leaves out, or cannot be looked at.
+    StillThere {
+        /// Number of the question.
+        number: BundleId,
+        /// In the order of the question.
+        there: Vec<bool>,
+    },
 }
 
 /// A file offered.
@@ -317,6 +331,8 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
         PeerMessage::Content { asked, digest } => Body::Content(question::content(asked, digest)),
         PeerMessage::ContentCompared { asked, same } => Body::ContentCompared(question::content_compared(asked, same)),
         PeerMessage::Delete { failed } => Body::Delete(raw::Delete { failed }),
+        PeerMessage::AskStillThere { number, paths } => Body::AskStillThere(question::ask_still_there(number, &paths)),
+        PeerMessage::StillThere { number, there } => Body::StillThere(question::still_there(number, &there)),
     }
 }
 
@@ -418,6 +434,8 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
         Body::Content(raw) => question::read_content(raw)?,
         Body::ContentCompared(raw) => question::read_content_compared(&raw),
         Body::Delete(raw::Delete { failed }) => PeerMessage::Delete { failed },
+        Body::AskStillThere(raw) => question::read_ask_still_there(&raw)?,
+        Body::StillThere(raw) => question::read_still_there(&raw)?,
     })
 }
 

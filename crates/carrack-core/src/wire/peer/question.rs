@@ -5,7 +5,7 @@
 //! its distance from the one before.
 
 use super::PeerMessage;
-use super::raw::{Compare, Compared, Content, ContentCompared, Listed};
+use super::raw::{AskStillThere, Compare, Compared, Content, ContentCompared, Listed, StillThere};
 use crate::attributes::Time;
 use crate::ids::BundleId;
 use crate::judgment::Judgment;
@@ -88,10 +88,9 @@ pub(super) fn to_raw(number: BundleId, question: Question) -> Compare {
     for item in &question.items {
         items.item(item);
     }
-    let mut names = Packer::default();
-    question.names.iter().for_each(|name| names.path(name));
+    let names = pack(&question.names);
     let listed = question.listed.into_iter().map(|(path, complete)| Listed { path, complete });
-    Compare { number: number.0, items: items.bytes, names: names.bytes, listed: listed.collect() }
+    Compare { number: number.0, items: items.bytes, names, listed: listed.collect() }
 }
 
 /// The message that asks.
@@ -111,11 +110,7 @@ fn from_raw(raw: Compare) -> Result<Question, ProtocolError> {
         question.items.push(unpacker.item().ok_or_else(garbled)?);
         check_count(question.items.len())?;
     }
-    let mut unpacker = Unpacker::new(&raw.names);
-    while !unpacker.is_at_end() {
-        question.names.push(unpacker.path().ok_or_else(garbled)?);
-        check_count(question.names.len())?;
-    }
+    question.names = unpack(&raw.names)?;
     let paths = question.items.iter().map(|item| &item.path).chain(&question.names);
     for path in paths.chain(raw.listed.iter().map(|listed| &listed.path).filter(|path| !path.is_empty())) {
         path::check_relative(path).map_err(|error| ProtocolError::path(path, error))?;
@@ -125,6 +120,46 @@ fn from_raw(raw: Compare) -> Result<Question, ProtocolError> {
     }
     question.listed = raw.listed.into_iter().map(|listed| (listed.path, listed.complete)).collect();
     Ok(question)
+}
+
+/// A question about what is about to be deleted, as a message.
+pub(super) fn ask_still_there(number: BundleId, paths: &[Vec<u8>]) -> AskStillThere {
+    AskStillThere { number: number.0, paths: pack(paths) }
+}
+
+/// The message that asks so.
+pub(super) fn read_ask_still_there(raw: &AskStillThere) -> Result<PeerMessage, ProtocolError> {
+    let paths = unpack(&raw.paths)?;
+    paths.iter().try_for_each(|path| path::check_relative(path).map_err(|error| ProtocolError::path(path, error)))?;
+    Ok(PeerMessage::AskStillThere { number: BundleId(raw.number), paths })
+}
+
+/// The answer to that, as a message.
+pub(super) fn still_there(number: BundleId, there: &[bool]) -> StillThere {
+    StillThere { number: number.0, there: there.iter().map(|there| u8::from(*there)).collect() }
+}
+
+/// The message that answers so.
+pub(super) fn read_still_there(raw: &StillThere) -> Result<PeerMessage, ProtocolError> {
+    let known = raw.there.iter().map(|byte| (*byte < 2).then_some(*byte == 1));
+    let there = known.collect::<Option<_>>().ok_or_else(garbled)?;
+    Ok(PeerMessage::StillThere { number: BundleId(raw.number), there })
+}
+
+fn pack(paths: &[Vec<u8>]) -> Vec<u8> {
+    let mut packer = Packer::default();
+    paths.iter().for_each(|path| packer.path(path));
+    packer.bytes
+}
+
+fn unpack(bytes: &[u8]) -> Result<Vec<Vec<u8>>, ProtocolError> {
+    let mut unpacker = Unpacker::new(bytes);
+    let mut paths = Vec::new();
+    while !unpacker.is_at_end() {
+        paths.push(unpacker.path().ok_or_else(garbled)?);
+        check_count(paths.len())?;
+    }
+    Ok(paths)
 }
 
 fn garbled() -> ProtocolError {

@@ -16,7 +16,7 @@ pub const SAME: u32 = 9;
 pub struct Peer {
     #[prost(
         oneof = "Body",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25"
     )]
     pub body: Option<Body>,
 }
@@ -69,6 +69,10 @@ pub enum Body {
     Content(Content),
     #[prost(message, tag = "23")]
     ContentCompared(ContentCompared),
+    #[prost(message, tag = "24")]
+    AskStillThere(AskStillThere),
+    #[prost(message, tag = "25")]
+    StillThere(StillThere),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -304,6 +308,24 @@ pub struct Compared {
 pub struct Delete {
     #[prost(uint64, tag = "1")]
     pub failed: u64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct AskStillThere {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// Packed.
+    #[prost(bytes = "vec", tag = "2")]
+    pub paths: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct StillThere {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// A byte for each path that was asked about: 1 or 0.
+    #[prost(bytes = "vec", tag = "2")]
+    pub there: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

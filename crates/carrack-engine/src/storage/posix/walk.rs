@@ -92,6 +92,19 @@ impl Source for PosixSource {
         }
     }
 
+    fn has(&self, walk: &Walk<'_>, path: &[u8]) -> bool {
+        let RootKind::Directory(top) = &self.kind else { return path.is_empty() };
+        let stat = match top.stat(path, Links::Refuse) {
+            Ok(stat) => stat,
+            Err(error) => {
+                use ErrorCode::{NotADirectory, NotFound, SymlinkRefused};
+                return !matches!(code_of(&error), NotFound | NotADirectory | SymlinkRefused);
+            }
+        };
+        // Rules that cannot be read may take it.
+        !is_own(split_name(path).1, stat.kind) && !hides(top, walk, path, stat.kind).unwrap_or(false)
+    }
+
     fn link_target(&self, path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
         link_target(self, path)
     }
@@ -236,6 +249,35 @@ struct Looking<'a> {
     workers: Option<&'a MetadataWorkers>,
 }
 
+/// The rules of a directory's own files hold from here on; `path` is that of the directory in the transfer.
+fn enter(scope: &mut Scope<'_>, directory: &Dir, path: &[u8]) -> io::Result<()> {
+    let read = &mut |name: &[u8]| match patiently(|| directory.open_read(name, Links::Refuse)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened
+            .and_then(|file| read_bounded(&file, limits::FILTER_BYTES))
+            .map(Some)
+            .map_err(|error| format!("the rules in {} cannot be read: {}", display_bytes(name), describe(&error))),
+    };
+    scope.enter(path, read).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
+}
+
+/// Whether a rule leaves a path out, or a directory above it; those in files of the directories count, too.
+fn hides(top: &Dir, walk: &Walk<'_>, path: &[u8], kind: Kind) -> io::Result<bool> {
+    let Some(filters) = walk.filters.filter(|filters| filters.are_per_directory()) else {
+        return Ok(walk.hides(path, kind == Kind::Dir));
+    };
+    let mut scope = filters.scope(FilterSide::Source);
+    enter(&mut scope, top, walk.target)?;
+    for directory in above(path) {
+        let place = place(walk.target, directory);
+        if !scope.takes(&place, true, false) {
+            return Ok(true);
+        }
+        enter(&mut scope, &patiently(|| top.open_dir(directory, Links::Refuse))?, &place)?;
+    }
+    Ok(!scope.takes(&place(walk.target, path), kind == Kind::Dir, false))
+}
+
 struct Walking<'a> {
     walk: &'a Walk<'a>,
     root: &'a Dir,
@@ -281,7 +323,9 @@ impl Walking<'_> {
     fn directory(&mut self, path: &[u8], waiting: &mut Vec<Vec<u8>>, trail: &mut Trail) -> io::Result<bool> {
         let directory = patiently(|| self.root.open_dir(path, Links::Refuse))?;
         let ground = self.source.grounds.of(trail.enter(path, &directory)?.device, &directory);
-        self.enter(path, &directory)?;
+        if let Some(scope) = &mut self.scope {
+            enter(scope, &directory, &place(self.walk.target, path))?;
+        }
         let mut entries = patiently(|| directory.entries())?;
         let mut batch = Vec::new();
         while entries.next_batch(&mut batch)? {
@@ -299,19 +343,6 @@ impl Walking<'_> {
             batch.clear();
         }
         Ok(true)
-    }
-
-    /// The rules of a directory's own files hold from here on.
-    fn enter(&mut self, path: &[u8], directory: &Dir) -> io::Result<()> {
-        let Some(scope) = &mut self.scope else { return Ok(()) };
-        let read = &mut |name: &[u8]| match patiently(|| directory.open_read(name, Links::Refuse)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            opened => opened
-                .and_then(|file| read_bounded(&file, limits::FILTER_BYTES))
-                .map(Some)
-                .map_err(|error| format!("the rules in {} cannot be read: {}", display_bytes(name), describe(&error))),
-        };
-        scope.enter(&place(self.walk.target, path), read).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
     /// Whether the rules take an entry of the directory that was entered.

@@ -12,6 +12,8 @@ use carrack_core::plan::compare::{CompareRules, State};
 use carrack_core::report::Failure;
 use carrack_core::request::Existing;
 use carrack_core::timeline::Work;
+use carrack_core::transfer::machine::Machine;
+use carrack_core::wire::control::Tell;
 use carrack_core::wire::peer::{AskedIndex, AskedItem, Question};
 
 use super::ReceiveRun;
@@ -149,8 +151,27 @@ impl ReceiveRun {
     /// Deletes what only the destination has, if nothing speaks against it.
     pub(super) fn delete(&self, failed: u64) {
         let Some(sweep) = &self.sweep else { return };
-        let delete =
-            || sweep.delete(&*self.destination, failed, self.driver.options.plan_only, &|| self.driver.is_over());
+        let plan_only = self.driver.options.plan_only;
+        let delete = || sweep.delete(&*self.destination, failed, plan_only, &|paths| self.source_has(paths));
         self.driver.stages.aside(Work::Publish, delete);
+        let appeared = sweep.ended().appeared;
+        if appeared > 0 {
+            let many = format!("{appeared} items were to be deleted and stay: the source has them by now");
+            let one = "an item was to be deleted and stays: the source has it by now";
+            (self.driver.voice.command)(Tell::Note(if appeared == 1 { one.to_owned() } else { many }));
+        }
+    }
+
+    /// Of each path, whether the source has by now what goes there; `None` when the transfer has ended.
+    fn source_has(&self, paths: Vec<Vec<u8>>) -> Option<Vec<bool>> {
+        self.driver.tell(|machine| machine.ask_still_there(paths));
+        let mut machine = self.driver.lock();
+        while machine.outcome().is_none() {
+            if let Some(answer) = machine.take_still_there() {
+                return Some(answer);
+            }
+            machine = self.driver.wait(machine);
+        }
+        None
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::ids::{ItemId, StreamId};
-use carrack_core::report::Failure;
+use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::timeline::Work;
 use carrack_core::transfer::receiver::{ArrivedBlock, BlockStart, Receiver};
 use carrack_core::tuning::SLICE_BYTES;
@@ -16,6 +16,7 @@ use carrack_sys::bulk::Pipe;
 use super::ReceiveRun;
 use crate::data::hasher::BlockHasher;
 use crate::data::stream::InStream;
+use crate::error::failure;
 use crate::storage::write::Part;
 use crate::sync::lock;
 
@@ -99,7 +100,11 @@ impl ReceiveStream<'_> {
             self.run.take_claim_back(item, offset, part);
         }
         let mut hasher = BlockHasher::new(self.run.driver.options.digests, offset);
-        let mut written = Ok(());
+        // The item may have been discarded since the machine was asked. Then nothing is written, and nothing lands.
+        let is_gone = begin == BlockStart::Write && part.is_none();
+        let gone =
+            || failure(ErrorCode::Internal, Side::Destination, "the file that the block belongs to has been removed");
+        let mut written = if is_gone { Err(gone()) } else { Ok(()) };
         if hole {
             if let Some(part) = part.as_deref() {
                 let write = || part.write_hole(offset, length.into());
@@ -130,13 +135,12 @@ impl ReceiveStream<'_> {
         // Ours is the digest of the bytes as they came; the machine compares it with the sender's and asks again for
         // the block that differs.
         if begin == BlockStart::Write {
-            let ours = hasher.finish(whole);
             self.run.driver.tell(|machine| match written {
                 Ok(()) => machine.handle_block(
                     Instant::now(),
                     self.number,
                     ArrivedBlock { item, offset, length },
-                    ours,
+                    hasher.finish(whole),
                     &trailer,
                 ),
                 Err(why) => machine.handle_write_failed(Instant::now(), self.number, item, why),

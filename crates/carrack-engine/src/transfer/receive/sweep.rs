@@ -23,9 +23,15 @@ use crate::sync::lock;
 const IN_MEMORY: usize = 4 << 20;
 /// Items told to the command at once.
 const TOLD_AT_ONCE: usize = 256;
+/// Paths that the source is asked about at once, and their bytes: far from the bounds of a message.
+const ASKED_AT_ONCE: usize = 1024;
+const ASKED_BYTES: usize = 128 << 10;
 
 /// Tells the command of items.
 pub type TellItems = Box<dyn Fn(Vec<ItemReport>) + Send + Sync>;
+
+/// Says of paths whether the source has by now what goes there; `None` when the transfer has ended.
+pub type StillThere<'a> = dyn Fn(Vec<Vec<u8>>) -> Option<Vec<bool>> + 'a;
 
 /// What only the destination has, as far as is known.
 pub struct Sweep {
@@ -97,6 +103,8 @@ pub struct SweepEnd {
     pub deleted: OnlyThere,
     /// What stays.
     pub stays: OnlyThere,
+    /// How many more were to go, and stay because the source has them by now.
+    pub appeared: u64,
     /// Why something stays that was to go.
     pub why: Option<Failure>,
 }
@@ -175,8 +183,9 @@ impl Sweep {
         Ok(scope)
     }
 
-    /// Deletes what was found, unless something speaks against it; `failed` items have failed otherwise.
-    pub fn delete(&self, destination: &dyn Destination, failed: u64, plan_only: bool, is_over: &dyn Fn() -> bool) {
+    /// Deletes what was found, unless something speaks against it; `failed` items have failed otherwise. What the
+    /// source has by now stays: it was made or replaced while the source was listed.
+    pub fn delete(&self, destination: &dyn Destination, failed: u64, plan_only: bool, still_there: &StillThere<'_>) {
         let state = &mut *lock(&self.state);
         let refused = self.why_not(state, failed);
         let most = match (refused.is_some() || plan_only, self.order.most) {
@@ -184,36 +193,23 @@ impl Sweep {
             (false, Some(most)) => most,
             (false, None) => u64::MAX,
         };
-        let mut ended = SweepEnd { why: refused, ..SweepEnd::default() };
+        // What stays anyway is not asked about.
+        let still_there = refused.is_none().then_some(still_there);
+        let ended = SweepEnd { why: refused, ..SweepEnd::default() };
         let list = std::mem::take(&mut state.list);
-        let mut told = Vec::new();
-        let walked = list.each(&mut |path, kind, size| {
-            if is_over() {
-                return false;
-            }
-            let outcome = if ended.deleted.items < most {
-                match destination.delete(path, kind) {
-                    Ok(()) => Outcome::Deleted,
-                    // What came to stand in a directory since keeps it.
-                    Err(why) => {
-                        ended.why.get_or_insert(why);
-                        Outcome::ToDelete
-                    }
-                }
-            } else {
-                Outcome::ToDelete
-            };
-            let counted = if outcome == Outcome::Deleted { &mut ended.deleted } else { &mut ended.stays };
-            counted.add(size);
-            if self.tell.is_some() {
-                let (path, digests) = (path.to_vec(), FileDigests::default());
-                told.push(ItemReport { path, kind, size, digests, judgment: None, outcome });
-                if told.len() >= TOLD_AT_ONCE {
-                    self.tell_items(&mut told);
-                }
-            }
-            true
-        });
+        let mut deleting = Deleting {
+            sweep: self,
+            destination,
+            still_there,
+            most,
+            ended,
+            next: Vec::new(),
+            bytes: 0,
+            told: Vec::new(),
+        };
+        let walked = list.each(&mut |path, kind, size| deleting.take(path, kind, size));
+        deleting.go_on();
+        let Deleting { mut ended, mut told, .. } = deleting;
         self.tell_items(&mut told);
         if let Err(error) = walked {
             ended.why.get_or_insert(io_failure(Side::Destination, "read the list of what is deleted", &error));
@@ -366,6 +362,72 @@ impl Finding<'_> {
     }
 }
 
+/// Deletes what is on the list, so many at once as the source is asked about.
+struct Deleting<'a> {
+    sweep: &'a Sweep,
+    destination: &'a dyn Destination,
+    /// Asks the source, where something may be deleted.
+    still_there: Option<&'a StillThere<'a>>,
+    /// So many items are deleted.
+    most: u64,
+    ended: SweepEnd,
+    next: Vec<(Vec<u8>, ItemKind, u64)>,
+    /// Of the paths in `next`.
+    bytes: usize,
+    told: Vec<ItemReport>,
+}
+
+impl Deleting<'_> {
+    /// The next of the list; `false` when the transfer has ended.
+    fn take(&mut self, path: &[u8], kind: ItemKind, size: u64) -> bool {
+        self.next.push((path.to_vec(), kind, size));
+        self.bytes += path.len();
+        let is_full = self.next.len() >= ASKED_AT_ONCE || self.bytes >= ASKED_BYTES;
+        !is_full || self.go_on()
+    }
+
+    /// Deletes those that were taken; `false` when the transfer has ended.
+    fn go_on(&mut self) -> bool {
+        self.bytes = 0;
+        let next = std::mem::take(&mut self.next);
+        if next.is_empty() {
+            return true;
+        }
+        let there = match self.still_there {
+            Some(ask) => ask(next.iter().map(|(path, ..)| path.clone()).collect()),
+            None => Some(vec![false; next.len()]),
+        };
+        let Some(there) = there else { return false };
+        self.ended.appeared += there.iter().filter(|is_there| **is_there).count() as u64;
+        for ((path, kind, size), _) in next.into_iter().zip(there).filter(|(_, is_there)| !is_there) {
+            self.one(path, kind, size);
+        }
+        true
+    }
+
+    fn one(&mut self, path: Vec<u8>, kind: ItemKind, size: u64) {
+        let may = self.ended.deleted.items < self.most;
+        let outcome = match may.then(|| self.destination.delete(&path, kind)) {
+            Some(Ok(())) => Outcome::Deleted,
+            // What came to stand in a directory since keeps it.
+            Some(Err(why)) => {
+                self.ended.why.get_or_insert(why);
+                Outcome::ToDelete
+            }
+            None => Outcome::ToDelete,
+        };
+        let is_deleted = outcome == Outcome::Deleted;
+        (if is_deleted { &mut self.ended.deleted } else { &mut self.ended.stays }).add(size);
+        if self.sweep.tell.is_some() {
+            let digests = FileDigests::default();
+            self.told.push(ItemReport { path, kind, size, digests, judgment: None, outcome });
+            if self.told.len() >= TOLD_AT_ONCE {
+                self.sweep.tell_items(&mut self.told);
+            }
+        }
+    }
+}
+
 /// Paths to be deleted, in that order.
 #[derive(Default)]
 struct DeletionList {
@@ -446,9 +508,15 @@ mod tests {
         for directory in [&b""[..], b"D"] {
             sweep.listed(&tree, directory, true);
         }
-        sweep.delete(&tree, 0, false, &|| false);
-        let SweepEnd { deleted, stays, why } = sweep.ended();
-        assert_eq!((deleted.items, stays.items, why), (2, 0, None));
+        let asked = Mutex::new(Vec::new());
+        sweep.delete(&tree, 0, false, &|paths| {
+            lock(&asked).extend(paths.clone());
+            Some(paths.iter().map(|path| path.ends_with(b"Only")).collect())
+        });
+        let asked = asked.into_inner().unwrap();
+        let SweepEnd { deleted, stays, why, appeared } = sweep.ended();
+        assert_eq!((deleted.items, stays.items, why, appeared), (1, 0, None, 1));
+        assert_eq!(asked.len(), 2, "only what is on the list: {asked:?}");
         let mut left = Vec::new();
         tree.list(b"D", &mut |name| {
             left.push(name.to_vec());
@@ -456,6 +524,10 @@ mod tests {
         })
         .unwrap();
         left.sort_unstable();
-        assert_eq!(left, ["README".as_bytes(), "caf\u{e9}".as_bytes()]);
+        assert_eq!(
+            left,
+            ["Only".as_bytes(), "README".as_bytes(), "caf\u{e9}".as_bytes()],
+            "the source has Only by now"
+        );
     }
 }

@@ -11,12 +11,15 @@ use carrack_core::limits;
 use carrack_core::report::ErrorCode;
 use carrack_core::request::Durability;
 use carrack_core::transfer::receiver::BlockStart;
-use carrack_core::wire::peer::Offer;
+use carrack_core::wire::frame::{Header, Trailer};
+use carrack_core::wire::peer::{Answer, Offer};
 use carrack_sys::dir::Dir;
 
 use super::*;
 use crate::data::hasher::BlockHasher;
+use crate::data::stream::Protection;
 use crate::error::failure;
+use crate::net::socket::Socket;
 use crate::storage::posix::tree::{OpenedPart, Tree};
 use crate::storage::properties::MarkerRequest;
 use crate::storage::properties::Properties;
@@ -113,6 +116,47 @@ fn marker_stays_locked_until_the_last_thread_has_left_storage() {
         last.open_part(&new_file(&offer(), &Properties::FILES), &write_options(&options()), true).unwrap(),
         OpenedPart::Resumed { .. }
     ));
+}
+
+/// A file may be discarded just before a block of it is written: its stream goes on, and nothing has landed.
+#[test]
+fn block_of_a_file_that_has_just_been_removed_does_not_land() {
+    let place = tempfile::tempdir().unwrap();
+    let (told, hear) = mpsc::channel();
+    let voice = Voice {
+        peer: Arc::new(move |message| {
+            let _ = told.send(message.clone());
+            Ok(())
+        }),
+        command: Arc::new(|_| ()),
+        measured: Default::default(),
+    };
+    let expected = Expected::new([b"f".to_vec()]);
+    let tree = Box::new(session(place.path()));
+    let run = ReceiveRun::start(options(), tree, (expected, None), voice, Arc::new(IMPATIENT)).unwrap();
+    run.driver.tell(|machine| machine.handle_message(Instant::now(), PeerMessage::Offer(offer()))).unwrap();
+    let accepted = |message| matches!(message, PeerMessage::Answer { answer: Answer::Accept, .. });
+    assert!(accepted(hear.recv_timeout(PATIENCE).unwrap()));
+    // As `Discard` does, between the machine's word and the first byte.
+    lock(&run.parts).clear();
+    let (mut near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+    let socket = Arc::new(Socket::Unix(far));
+    run.add_stream(Connection { socket, protection: Protection::Memory, early: Vec::new(), number: StreamId(0) });
+    let content = vec![3; BLOCK];
+    let mut hasher = BlockHasher::new(options().digests, BLOCK as u64);
+    hasher.update(&content);
+    let (item, length) = (ItemId(1), BLOCK as u32);
+    let header = Header::Block { item, offset: BLOCK as u64, length, hole: false, whole: false };
+    let trailer = Trailer { whole: true, digest: hasher.finish(false) };
+    for bytes in [&header.encode()[..], &content, &trailer.encode(), &Header::End.encode()] {
+        std::io::Write::write_all(&mut near, bytes).unwrap();
+    }
+    let PeerMessage::Done { item: ended, result: ItemResult::Failed(_) } = hear.recv_timeout(PATIENCE).unwrap() else {
+        panic!("it has landed")
+    };
+    assert_eq!(ended, item);
+    run.driver.cancel(failure(ErrorCode::Interrupted, Side::Command, "the test is over"));
+    run.driver.join();
 }
 
 /// Where entries of two directories are published: each lets the first of the other begin before it ends.

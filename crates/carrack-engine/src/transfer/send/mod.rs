@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use carrack_core::expected::ExpectedDigests;
 use carrack_core::filter::Filters;
-use carrack_core::ids::{ItemId, StreamId};
+use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::limits;
 use carrack_core::pace::RateLimit;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
@@ -59,8 +59,10 @@ pub struct SendChoice {
 pub struct SendRun {
     pub(super) driver: Arc<Driver<Sender>>,
     roots: Vec<Root>,
-    /// Of the roots, only this, without what is left out; taken by the scan.
-    chosen: Mutex<(Option<Selection>, Filters)>,
+    /// Of the roots, only this; taken by the scan.
+    selection: Mutex<Option<Selection>>,
+    /// What is left out.
+    filters: Filters,
     freshness: Freshness,
     /// Open files of items that are sent in blocks: one for all streams, until the item has ended.
     sources: Mutex<HashMap<ItemId, Arc<dyn Reader>>>,
@@ -80,6 +82,8 @@ pub struct SendRun {
     again: Mutex<VecDeque<ItemId>>,
     /// Files to be read and compared with those of the destination.
     contents: Mutex<VecDeque<(AskedIndex, ScannedItem)>>,
+    /// What the destination is about to delete: number of the question, and paths.
+    doubts: Mutex<VecDeque<(BundleId, Vec<Vec<u8>>)>>,
     /// Markers and part files of Carrack's own that the scan has left out.
     own: AtomicU64,
 }
@@ -107,7 +111,8 @@ impl SendRun {
             driver: Driver::new(machine, options, voice, Arc::clone(&tuning)),
             expected,
             roots,
-            chosen: Mutex::new((selection, filters)),
+            selection: Mutex::new(selection),
+            filters,
             // What the receiver has already is told by them alone.
             freshness: if known { Freshness::Stored } else { Freshness::Cached },
             sources: Mutex::default(),
@@ -119,6 +124,7 @@ impl SendRun {
             finding: MetadataWorkers::new(&tuning, 1),
             again: Mutex::default(),
             contents: Mutex::default(),
+            doubts: Mutex::default(),
             own: AtomicU64::new(0),
         });
         let measured = Arc::clone(&run);

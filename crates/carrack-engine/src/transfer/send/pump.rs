@@ -139,6 +139,7 @@ impl SendRun {
             }
             SenderAction::Report(report) => items.push(*report),
             SenderAction::ReadContent { asked, scanned } => self.driver.queue(&self.contents, (asked, scanned)),
+            SenderAction::LookUp { number, paths } => self.driver.queue(&self.doubts, (number, paths)),
             // The file is listed anew: what it was before would fail the same check again.
             SenderAction::Rescan { scanned, attempt } => {
                 let found = self.root(&scanned).and_then(|root| root.source.look_again(&scanned));

@@ -20,7 +20,7 @@ const SCAN_AHEAD: usize = 4096;
 impl SendRun {
     /// Walks the sources and hands in what it finds; at the end what was selected and is not there.
     pub(super) fn scan(&self) {
-        let (selection, filters) = std::mem::take(&mut *lock(&self.chosen));
+        let selection = lock(&self.selection).take();
         let mut ahead = 0;
         let overlaps = Overlaps::new(&self.roots, selection.as_ref());
         let _caller = self.listing.enter();
@@ -30,9 +30,9 @@ impl SendRun {
             let mut lap = Lap::begin();
             let chosen = WalkChoice {
                 selection: selection.as_ref(),
-                filters: Some(&filters).filter(|filters| !filters.is_empty()),
                 freshness: self.freshness,
                 workers: Some(&self.listing),
+                ..self.without_excluded()
             };
             root.walk(number as u32, &chosen, &mut |found| {
                 batch.push(overlaps.check(found));
@@ -62,6 +62,23 @@ impl SendRun {
             }
         }
         self.driver.tell(|machine| machine.handle_scan_complete(Instant::now()));
+        if self.driver.options.tells_names {
+            self.look_up();
+        }
+    }
+
+    fn without_excluded(&self) -> WalkChoice<'_> {
+        WalkChoice { filters: Some(&self.filters).filter(|filters| !filters.is_empty()), ..WalkChoice::all() }
+    }
+
+    /// Says what the sources have by now of what the destination is about to delete, until the transfer has ended: the
+    /// scan may have missed what was replaced or made meanwhile.
+    fn look_up(&self) {
+        while let Some((number, paths)) = self.driver.next_of(&self.doubts) {
+            let has = |path: &Vec<u8>| self.roots.iter().any(|root| root.has(path, &self.without_excluded()));
+            let there = paths.iter().map(has).collect();
+            self.driver.tell(|machine| machine.handle_looked_up(Instant::now(), number, there));
+        }
     }
 
     /// Hands in what the scan found, once there is room; before there is a data connection, `ahead` counts how much

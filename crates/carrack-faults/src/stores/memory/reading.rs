@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use carrack_core::attributes::{Attributes, Time};
 use carrack_core::failure::{ErrorCode, Failure, Side};
-use carrack_core::path::above;
+use carrack_core::path::{above, within};
 use carrack_core::report::ItemKind;
 use carrack_core::selection::Selected;
 use carrack_core::transfer::{Fingerprint, ScannedItem};
@@ -58,13 +58,7 @@ impl MemorySource {
 
     /// The part of a path below the top.
     fn path_below<'a>(&self, full: &'a [u8]) -> Option<&'a [u8]> {
-        match &self.top[..] {
-            b"" => Some(full),
-            top => match full.strip_prefix(top)? {
-                b"" => Some(b""),
-                rest => rest.strip_prefix(b"/"),
-            },
-        }
+        within(full, &self.top)
     }
 }
 

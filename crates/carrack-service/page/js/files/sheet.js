@@ -91,6 +91,7 @@ function Field({ option }) {
   if (option.kind === "flag") return html`<label class="check wide-field"><input type="checkbox" name=${name} defaultChecked=${Boolean(option.default)} /><span>${option.label} <small class="help">${option.help}</small></span></label>`;
   const field = option.kind === "choice" ? html`<select name=${name}><option value="">${left}</option>${(option.choices ?? []).filter(({ value }) => !KEPT_BACK[option.name]?.includes(value)).map(({ value, meaning }) => html`<option value=${value}>${value}: ${meaning}</option>`)}</select>`
     : option.kind === "number" ? html`<input name=${name} type="number" min=${option.minimum} max=${option.maximum} placeholder=${usual || "automatic"} />`
+    : option.kind === "lines" ? html`<textarea name=${name} rows="3" spellcheck=${false} maxlength=${option.maximum} placeholder=${(option.examples ?? [])[0] ?? ""}></textarea>`
     : option.kind === "moment" ? html`<input name=${name} type="datetime-local" />`
     : html`<input name=${name} spellcheck=${false} maxlength=${option.kind === "text" ? option.maximum : undefined} placeholder=${usual || (option.kind === "bytes" ? "like 64M" : option.kind === "duration" ? "like 2h" : "")} />`;
   return html`<label class="field"><span>${option.label}</span>${field}<small class="help">${option.help}</small></label>`;

@@ -65,6 +65,8 @@ fn progress() -> Progress {
         bytes_resent: 7,
         items_lost: 11,
         bytes_lost: 12,
+        items_deleted: 13,
+        bytes_deleted: 14,
         faults: 8,
         rates: Rates { now: 1.5, five_minutes: 0.1, all: 1e12 },
         eta_seconds: Some(9),

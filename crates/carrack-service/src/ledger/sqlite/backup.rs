@@ -29,7 +29,7 @@ use super::{Fault, OPEN_TIMEOUT, count, events, integer, tasks};
 use crate::clock::Moment;
 use crate::ledger::rules;
 use crate::ledger::tally::Before;
-use crate::model::{NewTask, TaskKind};
+use crate::model::NewTask;
 
 /// Held by whoever serves from the state directory, or replaces its ledger.
 const SERVICE_LOCK: &str = "service.lock";
@@ -311,19 +311,19 @@ fn adapt(connection: &mut Connection, now: Moment) -> Result<RestoreReport, Faul
     let ended = "UPDATE task SET fence = fence + ?1, version = version + ?1 WHERE ended IS NOT NULL";
     transaction.execute(ended, [step])?;
     let mut to_confirm = Vec::new();
-    for (id, kind) in two_texts(&transaction, "SELECT id, kind FROM task WHERE ended IS NULL ORDER BY seq")? {
+    for (id, _) in two_texts(&transaction, "SELECT id, kind FROM task WHERE ended IS NULL ORDER BY seq")? {
         let mut task = tasks::find(&transaction, &id)?.task;
-        let changes_sources = kind != TaskKind::Copy.name();
+        let deletes = task.request.deletes();
         let before = Before::of(&task);
-        rules::restored(&mut task, changes_sources, now);
+        rules::restored(&mut task, deletes, now);
         tasks::put(&transaction, before, &task, &[rules::restored_event(&task)], now)?;
-        if changes_sources {
+        if deletes {
             to_confirm.push(id);
         }
     }
     let mut paused_timers = Vec::new();
     for (id, task) in two_texts(&transaction, "SELECT id, task FROM timer WHERE state = 'waiting' ORDER BY seq")? {
-        let copies = serde_json::from_str::<NewTask>(&task).is_ok_and(|task| task.kind == TaskKind::Copy);
+        let copies = serde_json::from_str::<NewTask>(&task).is_ok_and(|task| !task.deletes());
         if !copies {
             let sql = "UPDATE timer SET state = 'paused', next_run = NULL, version = version + ? WHERE id = ?
                 RETURNING owner";

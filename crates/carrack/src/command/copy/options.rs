@@ -9,8 +9,7 @@ use carrack_core::location::{Location, parse_host};
 use carrack_core::options::{self as defined, FormGroup};
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
-    Compare, CopyOptions, CopyRequest, DeleteOrder, EndOptions, LinkKind, LinkSet, MainDigest, Reach, Verify,
-    are_one_node,
+    Compare, CopyOptions, CopyRequest, EndOptions, LinkKind, LinkSet, MainDigest, Reach, Verify, are_one_node,
 };
 use clap::{Arg, ArgAction, Command};
 
@@ -107,34 +106,9 @@ const SIZE_ONLY: Switch = Switch::new("size-only", "Skip files of the same size;
 const CHECKSUM: Switch =
     Switch::short('c', "checksum", "Skip files of the same content, which both sides read; --compare checksum");
 const IGNORE_TIMES: Switch = Switch::short('I', "ignore-times", "Send every file; the same as --compare none");
-const DELETE: Switch = Switch::new(
-    "delete",
-    "When all has been copied, delete what only the destination has; nothing, if anything failed",
-);
-const DELETE_EXCLUDED: Switch =
-    Switch::new("delete-excluded", "Delete what is left out, too; with or without --delete");
-const MAX_DELETE: Value<(u64, bool)> = Value::new(
-    "max-delete",
-    "N",
-    parse_max_delete,
-    "Delete nothing if more than N items would be deleted; N,partial deletes N of them",
-);
-const ALLOW_EMPTY: Switch = Switch::new("allow-empty", "Let a source with nothing in it empty the destination");
-const IGNORE_ERRORS: Switch = Switch::new(
-    "ignore-errors",
-    "Delete even if something failed, but nothing in directories that could not be listed",
-);
-
 /// What clap knows of the verb `sync`.
 pub fn sync_command() -> Command {
-    let deletion = [
-        DELETE.arg().visible_alias("delete-after"),
-        DELETE_EXCLUDED.arg(),
-        MAX_DELETE.arg(),
-        ALLOW_EMPTY.arg(),
-        IGNORE_ERRORS.arg(),
-    ];
-    let verb = shared("sync", deletion.into_iter().map(|arg| arg.help_heading("Deletion")));
+    let verb = shared("sync", option_flags::deletion().map(|arg| arg.help_heading("Deletion")));
     verb.about("Make a directory like another: send what is new or changed, and delete on request")
         .override_usage("carrack sync [OPTIONS] SRC DST")
         .arg(LOCATIONS.arg().help("What to copy, and where it goes; SRC/ means what is in SRC"))
@@ -201,30 +175,15 @@ fn said() -> Vec<Arg> {
 
 /// Everything that `carrack copy` was asked for.
 pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError> {
-    asked_for(flags, Compare::Nothing, None)
+    asked_for(flags, Compare::Nothing)
 }
 
 /// Everything that `carrack sync` was asked for.
 pub fn sync(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError> {
-    asked_for(flags, Compare::SizeAndTime, delete_order(flags)?)
+    asked_for(flags, Compare::SizeAndTime)
 }
 
-fn delete_order(flags: &Flags) -> Result<Option<DeleteOrder>, CommandError> {
-    let most = flags.get(&MAX_DELETE)?;
-    let order = DeleteOrder {
-        most: most.map(|(most, _)| most),
-        partial: most.is_some_and(|(_, partial)| partial),
-        allow_empty: flags.has(&ALLOW_EMPTY),
-        ignore_errors: flags.has(&IGNORE_ERRORS),
-    };
-    Ok((flags.has(&DELETE) || flags.has(&DELETE_EXCLUDED)).then_some(order))
-}
-
-fn asked_for(
-    flags: &Flags,
-    compare: Compare,
-    delete: Option<DeleteOrder>,
-) -> Result<(CopyRequest, OutputOptions), CommandError> {
+fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOptions), CommandError> {
     let (sources, destination) = places(flags)?;
     let credentials_there = (sources.first().and_then(VerbPlace::credential), destination.credential());
     // The user's own tokens are not for endpoints.
@@ -238,9 +197,7 @@ fn asked_for(
     check_places(&sources, &destination)?;
     let mut output = output(flags)?;
     check_standard_output(&destination, &output)?;
-    let excluded = delete.is_some() && flags.has(&DELETE_EXCLUDED);
-    let filters = filters::filters(flags, excluded)?;
-    let options = CopyOptions { compare: compare_by(flags).unwrap_or(compare), filters, delete, ..Default::default() };
+    let options = CopyOptions { compare, ..Default::default() };
     let mut options = copy_options(flags, &output, sources.contains(&Location::Stdio), options)?;
     check_deletion(&sources, &options)?;
     let (of_source, of_destination) = credentials(flags, &own_sources, &own_destination)?;
@@ -279,13 +236,6 @@ fn check_deletion(sources: &[Location], options: &CopyOptions) -> Result<(), Com
         ));
     }
     Ok(())
-}
-
-fn parse_max_delete(text: &str) -> Result<(u64, bool), String> {
-    let (number, partial) = text.strip_suffix(",partial").map_or((text, false), |number| (number, true));
-    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    let parsed = number.parse().ok().filter(|_| digits);
-    parsed.map(|number| (number, partial)).ok_or_else(|| format!("{text:?} is no number of items: use 0 or more"))
 }
 
 /// Where the copy begins, and where it goes.
@@ -371,7 +321,7 @@ fn copy_options(
     if files_from.as_deref() == Some(b"-") && takes_stdin {
         return Err(CommandError::usage("the source - and --files-from - would both be read from standard input"));
     }
-    let asked = option_flags::asked(flags)?;
+    let mut asked = option_flags::asked(flags)?;
     if asked.verify == Some(Verify::Source) && takes_stdin {
         return Err(CommandError::usage("--verify source reads the source twice, and standard input can be read once"));
     }
@@ -394,6 +344,8 @@ fn copy_options(
         only: files_from.map(|path| read_list(&path)).transpose()?,
         ..default
     };
+    options.filters = filters::filters(flags, asked.delete_excluded)?;
+    asked.compare = asked.compare.or(compare_by(flags));
     asked.apply(&mut options).map_err(option_flags::refused_digests)?;
     Ok(options)
 }

@@ -2,14 +2,15 @@
 //! sense without a terminal, and those of Globus's command line that mean something here.
 
 use carrack_core::limits;
-use carrack_core::options::{self, FormGroup, Streams, check_label, parse_priority};
+use carrack_core::options::{self, FilterLines, FormGroup, Streams, check_label, parse_priority};
 use carrack_core::path::display_bytes;
-use carrack_core::request::Existing;
+use carrack_core::request::{Compare, Existing};
 use carrack_service::clock::Moment;
 use carrack_service::model::{NewTask, Notice, Pair, TaskKind, TaskOptions};
 use clap::{Arg, ArgAction};
 
 use crate::cli::files_from::read_list;
+use crate::cli::filters;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::foreign::{self, FOREIGN_TASK_FLAGS};
@@ -59,13 +60,14 @@ const NOTIFY: Value<Notice> = Value::new(
 // Of Globus's command line: see `FOREIGN_TASK_FLAGS`.
 const PERF_CC: Value<u32> = Value::new("perf-cc", "N", parse_number, "As with Globus: N × --perf-p data connections");
 const PERF_P: Value<u32> = Value::new("perf-p", "N", parse_number, "As with Globus: N data connections");
-const SYNC_LEVEL: Value<String> =
-    Value::new("sync-level", "LEVEL", |text| Ok(text.to_owned()), "As with Globus: exists, mtime");
+const SYNC_LEVEL: Value<SyncLevel> =
+    Value::new("sync-level", "LEVEL", parse_sync_level, "As with Globus: exists, size, mtime, checksum");
 
 /// The flags.
 pub fn args() -> Vec<Arg> {
     let what = [KIND.arg(), BATCH.arg().conflicts_with(LOCATIONS.name), FILES_FROM.arg()];
-    let what = what.into_iter().chain(option_flags::args(FormGroup::What)).chain([EXPECT_DIGESTS.arg()]);
+    let what = what.into_iter().chain(option_flags::args(FormGroup::What)).chain(filters::args());
+    let what = what.chain([EXPECT_DIGESTS.arg()]);
     let task = [LABEL.arg(), DEADLINE.arg(), PRIORITY.arg(), NOTIFY.arg()];
     let faults = [SKIP_SOURCE_ERRORS.arg(), FAIL_ON_QUOTA_ERRORS.arg()];
     let globus = [PERF_CC.arg(), PERF_P.arg(), SYNC_LEVEL.arg()];
@@ -74,6 +76,7 @@ pub fn args() -> Vec<Arg> {
     std::iter::once(locations)
         .chain(headed("Task", task.to_vec()))
         .chain(headed("What", what.collect()))
+        .chain(headed("Deletion", option_flags::deletion().collect()))
         .chain(headed("How", option_flags::args(FormGroup::How).collect()))
         .chain(headed("Faults", option_flags::args(FormGroup::Faults).chain(faults).collect()))
         .chain(globus.map(|arg| arg.hide(true)))
@@ -152,13 +155,18 @@ fn pairs(flags: &Flags, kind: TaskKind) -> Result<Vec<Pair>, CommandError> {
 
 fn task_options(flags: &Flags, kind: TaskKind) -> Result<TaskOptions, CommandError> {
     let mut options = TaskOptions(option_flags::asked(flags)?);
-    options.existing = of_globus_sync(flags)?.or(options.existing);
+    match flags.get(&SYNC_LEVEL)? {
+        Some(SyncLevel::Existing(existing)) => options.existing = Some(existing),
+        Some(SyncLevel::Compare(compare)) => options.compare = Some(compare),
+        None => {}
+    }
     if !matches!(options.streams, Some(Streams::Fixed(_))) {
         options.streams = of_globus_streams(flags)?.map(Streams::Fixed).or(options.streams);
     }
     options.only = only(flags)?;
-    let refused = |why: &str| CommandError::usage(why).hint("leave --verify none out");
-    options.check(kind).map_err(refused)?;
+    options.filters =
+        FilterLines::of(&filters::filters(flags, options.delete_excluded)?).map_err(CommandError::usage)?;
+    options.check(kind).map_err(CommandError::usage)?;
     Ok(options)
 }
 
@@ -188,22 +196,21 @@ fn of_globus_streams(flags: &Flags) -> Result<Option<u16>, CommandError> {
     Ok(Some(streams))
 }
 
-fn of_globus_sync(flags: &Flags) -> Result<Option<Existing>, CommandError> {
-    let Some(level) = flags.get(&SYNC_LEVEL)? else { return Ok(None) };
-    let existing = match &level[..] {
-        "exists" | "0" => Existing::Keep,
-        "mtime" | "2" => Existing::Older,
-        "size" | "1" => {
-            return Err(CommandError::usage("--sync-level size: two files of one size may differ; it is not offered")
-                .hint("--sync-level mtime replaces what is older than its source"));
-        }
-        "checksum" | "3" => {
-            return Err(CommandError::usage("--sync-level checksum: files that exist are not compared by content")
-                .hint("leave it out: everything is copied again and verified"));
-        }
-        _ => return Err(CommandError::usage(format!("--sync-level: {level:?}: use exists or mtime"))),
-    };
-    Ok(Some(existing))
+/// What a level of Globus leaves out.
+#[derive(Clone, Copy)]
+enum SyncLevel {
+    Existing(Existing),
+    Compare(Compare),
+}
+
+fn parse_sync_level(text: &str) -> Result<SyncLevel, String> {
+    match text {
+        "exists" | "0" => Ok(SyncLevel::Existing(Existing::Keep)),
+        "size" | "1" => Ok(SyncLevel::Compare(Compare::Size)),
+        "mtime" | "2" => Ok(SyncLevel::Existing(Existing::Older)),
+        "checksum" | "3" => Ok(SyncLevel::Compare(Compare::Content)),
+        _ => Err(format!("{text:?}: use exists, size, mtime or checksum")),
+    }
 }
 
 fn parse_label(text: &str) -> Result<String, String> {
@@ -273,11 +280,11 @@ mod tests {
         assert_eq!(with("--recursive").expect("good").options, TaskOptions::default());
         assert_eq!(with("--sync-level=exists").expect("good").options.existing, Some(Existing::Keep));
         assert_eq!(with("--sync-level=mtime").expect("good").options.existing, Some(Existing::Older));
-        for flag in ["--sync-level=size", "--sync-level=checksum", "--sync-level=x"] {
-            let error = with(flag).expect_err(flag);
-            assert_eq!(error.exit_code(), crate::exit::USAGE);
-            assert!(error.to_string().contains(flag.split('=').next().unwrap_or(flag)), "{error}");
-        }
+        assert_eq!(with("--sync-level=size").expect("good").options.compare, Some(Compare::Size));
+        assert_eq!(with("--sync-level=checksum").expect("good").options.compare, Some(Compare::Content));
+        let error = with("--sync-level=x").expect_err("no such level");
+        assert_eq!(error.exit_code(), crate::exit::USAGE);
+        assert!(error.to_string().contains("--sync-level"), "{error}");
     }
 
     #[test]

@@ -207,13 +207,21 @@ pub fn acted_line(task: &ActedTask) -> String {
 fn items_words(progress: &Progress) -> String {
     let Progress { items_total, items_done, items_skipped, items_failed, items_remembered, scan_complete, .. } =
         *progress;
+    let deleted = match progress.items_deleted {
+        0 => String::new(),
+        items => format!(
+            "; {} ({}) deleted that only the destination had",
+            format::count(items),
+            format::size(progress.bytes_deleted)
+        ),
+    };
     let still = if scan_complete { "" } else { " found so far" };
     let remembered = match items_remembered {
         0 => String::new(),
         items => format!(" ({} only remembered from an earlier attempt)", format::count(items)),
     };
     format!(
-        "{} done{remembered}, {} skipped, {} failed, of {}{still}",
+        "{} done{remembered}, {} skipped, {} failed, of {}{still}{deleted}",
         format::count(items_done),
         format::count(items_skipped),
         format::count(items_failed),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use carrack_service::client::{Call, Client, ClientError, Target};
-use carrack_service::model::{OptionKind, OptionPlace, TaskOption, TaskOptionTable};
+use carrack_service::model::{OptionChoice, OptionKind, OptionPlace, TaskKind, TaskOption, TaskOptionTable};
 use serde_json::{Value, json};
 
 use crate::support::Sandbox;
@@ -50,6 +50,24 @@ impl Case {
         Self { option: option.clone(), value, typed: None, good: Some(false) }
     }
 
+    /// Typed with a flag for each line.
+    fn line_by_line(self) -> Self {
+        let (text, flag) = (self.value.as_str().unwrap(), self.option.flag.as_ref().unwrap());
+        let typed = text.lines().map(|line| format!("--{flag}={line}")).collect();
+        Self { typed: Some(typed), ..self }
+    }
+
+    /// A word, and what is none although it looks like it.
+    fn of_choice(option: &TaskOption, choice: &OptionChoice) -> [Self; 3] {
+        let case = Self::text(option, &choice.value, Some(true));
+        // A word without a flag of its own is the default.
+        let own = choice.flag.iter().map(|flag| format!("--{flag}")).collect();
+        let case = if option.flag.is_none() { Self { typed: Some(own), ..case } } else { case };
+        let upper = Self::text(option, &choice.value.to_uppercase(), Some(false));
+        let two = format!("{},{}", choice.value, option.choices[0].value);
+        [case, upper, Self::text(option, &two, Some(false))]
+    }
+
     /// All cases of an option.
     fn of(option: &TaskOption) -> Vec<Self> {
         let odd = |good: Option<bool>| odd_texts().into_iter().map(move |text| Self::text(option, &text, good));
@@ -72,19 +90,7 @@ impl Case {
                 wrong_types.extend([json!("true"), json!("yes"), json!(1), json!("")]);
             }
             OptionKind::Choice => {
-                for choice in &option.choices {
-                    let by_flag = choice.flag.as_ref().map(|flag| vec![format!("--{flag}")]);
-                    let case = Self::text(option, &choice.value, Some(true));
-                    // A word without a flag of its own is the default.
-                    let own = by_flag.unwrap_or_default();
-                    cases.push(if option.flag.is_none() { Self { typed: Some(own), ..case } } else { case });
-                    cases.push(Self::text(option, &choice.value.to_uppercase(), Some(false)));
-                    cases.push(Self::text(
-                        option,
-                        &format!("{},{}", choice.value, option.choices[0].value),
-                        Some(false),
-                    ));
-                }
+                cases.extend(option.choices.iter().flat_map(|choice| Self::of_choice(option, choice)));
                 cases.extend(odd(Some(false)));
                 wrong_types.extend([json!(true), json!(0)]);
             }
@@ -111,6 +117,12 @@ impl Case {
                     cases.push(Self::text(option, &pair.join(","), None));
                 }
                 wrong_types.extend([json!(true), json!(7)]);
+            }
+            OptionKind::Lines => {
+                cases = cases.into_iter().map(Self::line_by_line).collect();
+                let odd = odd_texts().into_iter().filter(|text| !text.trim().is_empty() && !text.contains('\n'));
+                cases.extend(odd.map(|text| Self::text(option, &text, Some(false))));
+                wrong_types.extend([json!(true), json!(7), json!(""), json!("- a\nno rule"), json!("# no rule")]);
             }
             OptionKind::Moment => {
                 cases.push(Self::text(option, "2199-01-02T03:04:05Z", Some(true)));
@@ -208,9 +220,9 @@ impl Scene {
         self.run(&["task", "submit", "--batch", "batch"], typed).map(|id| self.submitted(&id))
     }
 
-    /// Whether `carrack copy` takes it.
-    fn copy(&self, typed: &[String]) -> Result<(), String> {
-        self.run(&["copy", "--dry-run", "from/", "to/"], typed).map(drop)
+    /// Whether `copy` or `sync` takes it.
+    fn copy(&self, verb: &str, typed: &[String]) -> Result<(), String> {
+        self.run(&[verb, "--dry-run", "from/", "to/"], typed).map(drop)
     }
 
     /// Tries a case by every way in; what they disagree on.
@@ -227,7 +239,8 @@ impl Scene {
             }
         }
         if case.option.at == OptionPlace::Options {
-            let copied = self.copy(typed);
+            // No plain copy deletes anything.
+            let copied = self.copy(if case.option.kinds == [TaskKind::Copy] { "sync" } else { "copy" }, typed);
             let same = match (&copied, &api) {
                 (Ok(()), Ok(_)) => true,
                 (Err(said), Err(told)) => said.contains(sentence(told)),
@@ -297,7 +310,7 @@ fn options_have_the_same_answer_from_command_line_batch_and_api() {
     assert!(flags.len() > 1, "{flags:?}");
     for pair in flags.windows(2) {
         let typed: Vec<String> = pair.iter().map(|flag| format!("--{flag}")).collect();
-        for (way, answer) in [("task submit", scene.submit(&typed).map(drop)), ("copy", scene.copy(&typed))] {
+        for (way, answer) in [("task submit", scene.submit(&typed).map(drop)), ("copy", scene.copy("copy", &typed))] {
             if answer.is_ok() {
                 wrong.push(format!("{typed:?} is taken by {way}"));
             }

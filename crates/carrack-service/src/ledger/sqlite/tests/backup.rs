@@ -19,7 +19,9 @@ const NOW: Moment = Moment(9_000);
 
 fn of_kind(id: &str, kind: TaskKind) -> Submission {
     let submission = submission(id);
-    Submission { request: NewTask { kind, ..submission.request }, ..submission }
+    let mut request = NewTask { kind, ..submission.request };
+    request.options.delete = id.ends_with("deletes");
+    Submission { request, ..submission }
 }
 
 fn note(id: &str) -> NewEvent {
@@ -71,6 +73,7 @@ fn fill(ledger: &SqliteLedger) {
         ("move cancelling", TaskKind::Move),
         ("move ended", TaskKind::Move),
         ("delete queued", TaskKind::Delete),
+        ("copy deletes", TaskKind::Copy),
     ] {
         ledger.submit(&of_kind(id, kind), Moment(0)).unwrap();
     }
@@ -85,6 +88,7 @@ fn fill(ledger: &SqliteLedger) {
     ledger.change_task("move ended", &any, &to(TaskState::Succeeded), &[], Moment(2)).unwrap();
     ledger.add_timer(&timer("copies", TaskKind::Copy), &note("t")).unwrap();
     ledger.add_timer(&timer("moves", TaskKind::Move), &note("t")).unwrap();
+    ledger.add_timer(&timer("deletes", TaskKind::Copy), &note("t")).unwrap();
     let user = User { name: "ada".to_owned(), role: Role::User, account: None, enabled: true, added: Moment(0) };
     ledger.add_user(&UserRow { user, password: None }).unwrap();
     ledger.add_token(&session("login", true), &[1; 32]).unwrap();
@@ -159,9 +163,15 @@ fn restore_has_what_moves_or_deletes_confirmed_and_fences_off_what_was() {
     ledger.submit(&submission("since"), Moment(5)).unwrap();
     drop(ledger);
     let report = restore(&place.path(), &from, NOW).unwrap();
-    assert_eq!((report.made, report.tasks), (Some(YESTERDAY), 9));
-    assert_eq!(report.to_confirm, ["move queued", "move active", "move paused", "move cancelling", "delete queued"]);
-    assert_eq!((report.paused_timers, report.sessions_ended, report.tokens), (vec!["moves".to_owned()], 1, 1));
+    assert_eq!((report.made, report.tasks), (Some(YESTERDAY), 10));
+    assert_eq!(
+        report.to_confirm,
+        ["move queued", "move active", "move paused", "move cancelling", "delete queued", "copy deletes"]
+    );
+    assert_eq!(
+        (report.paused_timers, report.sessions_ended, report.tokens),
+        (vec!["moves".to_owned(), "deletes".to_owned()], 1, 1)
+    );
 
     let ledger = place.open();
     assert_eq!(ledger.task("since"), Err(LedgerError::Missing));
@@ -175,6 +185,7 @@ fn restore_has_what_moves_or_deletes_confirmed_and_fences_off_what_was() {
         ("move cancelling", TaskState::Cancelling, false),
         ("move ended", TaskState::Succeeded, false),
         ("delete queued", TaskState::Queued, true),
+        ("copy deletes", TaskState::Queued, true),
     ] {
         let task = ledger.task(id).unwrap();
         let cause = task.blocked.map(|blocked| blocked.cause);
@@ -333,7 +344,7 @@ fn check_finds_nothing_in_a_ledger_that_is_well() {
         fs::write(file(&place, "tasks").join(id).join("journal"), "").unwrap();
     }
     let report = check(&place.path()).unwrap();
-    assert_eq!((report.tasks, report.open_tasks, report.findings), (9, 8, vec![]));
+    assert_eq!((report.tasks, report.open_tasks, report.findings), (10, 9, vec![]));
 }
 
 #[test]

@@ -1,0 +1,119 @@
+//! What is the same is not sent, and nothing is deleted that somebody still has.
+
+use super::{Mutation, mutation};
+
+const SYNC: &str = "-p carrack --test system sync::";
+const SWEEP: &str = "-p carrack-engine --lib transfer::receive::sweep::";
+const WORKER: &str = "-p carrack --test system worker::deletion::";
+const REQUEST: &str = "-p carrack-service --lib identity::request::";
+const COMPARING: &str = "-p carrack-core --lib transfer::hostile::comparing::";
+const ON_RECEIPT: &str = "-p carrack-engine --lib transfer::receive::tests::";
+
+/// The safeguards of a sync.
+pub const MUTATIONS: &[Mutation] = &[
+    mutation(
+        "what the source has by now is deleted",
+        "crates/carrack-engine/src/transfer/receive/sweep.rs",
+        [".filter(|(_, is_there)| !is_there)", ".filter(|_| true)"],
+        SWEEP,
+    ),
+    mutation(
+        "something is deleted although an item failed",
+        "crates/carrack-engine/src/transfer/receive/sweep.rs",
+        ["if failed > 0 && !self.order.ignore_errors {", "if failed > 0 && self.order.ignore_errors {"],
+        SYNC,
+    ),
+    mutation(
+        "an empty source empties the destination",
+        "crates/carrack-engine/src/transfer/receive/sweep.rs",
+        ["if !state.has_names && !self.order.allow_empty {", "if !state.has_names && self.order.allow_empty {"],
+        SYNC,
+    ),
+    mutation(
+        "more is deleted than may be",
+        "crates/carrack-engine/src/transfer/receive/sweep.rs",
+        ["Some(most) if state.found.items > most && !self.order.partial", "Some(most) if most == u64::MAX"],
+        SYNC,
+    ),
+    mutation(
+        "what is in a directory that was not listed to its end is deleted",
+        "crates/carrack-engine/src/transfer/receive/sweep.rs",
+        ["if !complete {", "if directory == b\"?\" && !complete {"],
+        SYNC,
+    ),
+    mutation(
+        "another file system below the destination is emptied",
+        "crates/carrack-engine/src/transfer/receive/sweep.rs",
+        ["if device != self.device || ", "if "],
+        SYNC,
+    ),
+    mutation(
+        "a name in another form is taken for another name",
+        "crates/carrack-engine/src/transfer/receive/sweep.rs",
+        ["extra = without_twins(destination, extra, &told)?;", "without_twins(destination, extra.clone(), &told)?;"],
+        SYNC,
+    ),
+    mutation(
+        "a rule protects nothing from deletion",
+        "crates/carrack-engine/src/transfer/receive/sweep.rs",
+        ["|| !self.scope.takes(path, is_directory, deleted)", "|| path.is_empty()"],
+        SYNC,
+    ),
+    mutation(
+        "the receiver asks what the source has when it likes",
+        "crates/carrack-core/src/transfer/sender/comparing.rs",
+        ["if !self.delete_told || self.doubt.is_some() {", "if !self.delete_told && self.doubt.is_some() {"],
+        COMPARING,
+    ),
+    mutation(
+        "an answer to another question counts",
+        "crates/carrack-core/src/transfer/receiver/comparing.rs",
+        ["number.0 == self.doubts.number && self", "self"],
+        COMPARING,
+    ),
+    mutation(
+        "a block of a file that has been removed lands",
+        "crates/carrack-engine/src/transfer/receive/stream.rs",
+        ["begin == BlockStart::Write && part.is_none()", "begin == BlockStart::Discard && part.is_none()"],
+        ON_RECEIPT,
+    ),
+    mutation(
+        "a pass over what failed deletes nothing, and its task succeeds",
+        "crates/carrack-service/src/worker/copying.rs",
+        ["history.is_by_paths() && !attempt.order.options.deletes();", "history.is_by_paths();"],
+        WORKER,
+    ),
+    mutation(
+        "a later attempt looks for what was deleted",
+        "crates/carrack-service/src/worker/look.rs",
+        [
+            "if !item.state.is_of_source() {\n                return Ok(());",
+            "if self.to_file && !item.state.is_of_source() {\n                return Ok(());",
+        ],
+        WORKER,
+    ),
+    mutation(
+        "a source inside its destination is deleted",
+        "crates/carrack-engine/src/copy/resolve.rs",
+        ["if holds && request.options.delete.is_some() {", "if holds && request.options.delete.is_none() {"],
+        SYNC,
+    ),
+    mutation(
+        "a task that was to delete and did not succeeds",
+        "crates/carrack-service/src/worker/copying.rs",
+        ["= &report.undeleted {", "= &report.undeleted.clone().filter(|_| durable && !durable) {"],
+        WORKER,
+    ),
+    mutation(
+        "a task deletes at its destination without the right to",
+        "crates/carrack-service/src/identity/request.rs",
+        ["TaskKind::Copy if request.options.deletes() =>", "TaskKind::Copy if request.pairs.is_empty() =>"],
+        REQUEST,
+    ),
+    mutation(
+        "one pair of a task deletes what another has copied",
+        "crates/carrack-service/src/identity/request.rs",
+        ["if request.options.deletes() && request.pairs.len() > 1 {", "if request.pairs.len() > PAIRS_MAX {"],
+        REQUEST,
+    ),
+];
