@@ -168,7 +168,11 @@ impl Sweep {
             extra = without_twins(destination, extra, &told)?;
         }
         let mut finding = Finding { destination, scope, device, list: &mut state.list, found: &mut state.found };
-        extra.iter().try_for_each(|path| finding.one(path, false).map(drop))
+        extra.iter().try_for_each(|path| {
+            // What was below the one before has rules of its own.
+            finding.scope.back_to(directory);
+            finding.one(path, false).map(drop)
+        })
     }
 
     /// The rules as they hold in a directory.
@@ -486,11 +490,34 @@ impl DeletionList {
 mod tests {
     use std::sync::Arc;
 
+    use carrack_core::filter::RuleForm;
     use carrack_core::request::Durability;
     use carrack_sys::dir::Dir;
 
     use super::*;
     use crate::storage::posix::tree::Tree;
+
+    /// Rules in a directory that goes hold for nothing beside it.
+    #[test]
+    fn rules_below_what_goes_do_not_hold_beside_it() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Dir::open_ambient(place.path()).unwrap();
+        let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
+        let mut filters = Filters::new(false);
+        filters.add(RuleForm::Rule, b":- .rules").unwrap();
+        let sweep = Sweep::new(DeleteOrder::default(), filters, None);
+        sweep.has(&tree, b"told");
+        for number in 0..8 {
+            std::fs::create_dir(place.path().join(format!("d{number}"))).unwrap();
+            std::fs::write(place.path().join(format!("d{number}/.rules")), "!\n").unwrap();
+            std::fs::write(place.path().join(format!("d{number}.o")), "kept").unwrap();
+        }
+        std::fs::write(place.path().join(".rules"), "*.o\n.rules\n").unwrap();
+        sweep.listed(&tree, b"", true);
+        sweep.delete(&tree, 0, false, &|paths| Some(vec![false; paths.len()]));
+        assert_eq!(sweep.ended().why, None);
+        assert!((0..8).all(|number| place.path().join(format!("d{number}.o")).exists()));
+    }
 
     /// Names are told before their directory is there, and compared when the transfer has made it.
     #[test]
