@@ -315,8 +315,9 @@ impl Scope<'_> {
     /// When a file cannot be read, or has what is no rule. Then nothing of the directory may be taken or deleted: a
     /// rule that nobody could read may have left it out. The sentence shows nothing of the file.
     pub fn enter(&mut self, path: &[u8], read: &mut ReadRules<'_>) -> Result<(), String> {
-        self.back_to(path);
-        self.levels.pop_if(|level| level.directory == path);
+        let is_above = |level: &RuleLevel| level.directory != path && within(path, &level.directory).is_some();
+        let keep = self.levels.iter().take_while(|level| is_above(level)).count();
+        self.levels.truncate(keep);
         let mut level = RuleLevel { directory: path.to_vec(), rules: Vec::new(), cleared: Vec::new() };
         for (index, entry) in self.filters.entries.iter().enumerate() {
             let Entry::PerDirectory(of) = entry else { continue };
@@ -337,12 +338,6 @@ impl Scope<'_> {
         Ok(())
     }
 
-    /// Comes back to a directory that was entered, from one below it.
-    pub fn back_to(&mut self, path: &[u8]) {
-        let keep = self.levels.iter().take_while(|level| within(path, &level.directory).is_some()).count();
-        self.levels.truncate(keep);
-    }
-
     fn counts(&self, source: bool, destination: bool) -> bool {
         match self.side {
             FilterSide::Source => source,
@@ -351,8 +346,8 @@ impl Scope<'_> {
     }
 
     /// Whether a name is taken at the source, or may be deleted at the destination. `path` is relative to the
-    /// transfer, in the directory that was entered last. In a directory that is itself being `deleted`, some rules do
-    /// not hold.
+    /// transfer, in the directory that was entered last or in one above that. In a directory that is itself being
+    /// `deleted`, some rules do not hold.
     pub fn takes(&self, path: &[u8], is_directory: bool, deleted: bool) -> bool {
         let decides = |rule: &Rule, below: &[u8]| {
             let is_asked = self.counts(rule.source, rule.destination) && !(deleted && rule.perishable);
@@ -380,10 +375,11 @@ impl Scope<'_> {
     ) -> Option<bool> {
         let own = split_name(path).0;
         for level in self.levels.iter().rev() {
+            // Not those of a directory beside it, which was entered since.
+            let Some(below) = within(path, &level.directory) else { continue };
             if !of.inherits && level.directory != own {
                 return None;
             }
-            let below = within(path, &level.directory)?;
             let rules = level.rules.iter().filter(|(entry, _)| *entry == index).flat_map(|(_, rules)| rules);
             if let Some(takes) = rules.filter_map(|rule| decides(rule, below)).next() {
                 return Some(takes);

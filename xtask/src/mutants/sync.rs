@@ -14,7 +14,19 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "what the source has by now is deleted",
         "crates/carrack-engine/src/transfer/receive/sweep.rs",
-        [".filter(|(_, is_there)| !is_there)", ".filter(|_| true)"],
+        ["true => self.ended.appeared += 1,", "true => self.one(path, kind, size),"],
+        SWEEP,
+    ),
+    mutation(
+        "a deletion goes on when its transfer has ended",
+        "crates/carrack-engine/src/transfer/receive/sweep.rs",
+        ["if self.source.is_over() {", "if self.source.is_over() && path.is_empty() {"],
+        SWEEP,
+    ),
+    mutation(
+        "rules of a directory beside it decide of a name",
+        "crates/carrack-core/src/filter.rs",
+        ["else { continue };\n            if !of.inherits", "else { return None };\n            if !of.inherits"],
         SWEEP,
     ),
     mutation(
@@ -74,7 +86,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a block of a file that has been removed lands",
         "crates/carrack-engine/src/transfer/receive/stream.rs",
-        ["begin == BlockStart::Write && part.is_none()", "begin == BlockStart::Discard && part.is_none()"],
+        ["(BlockStart::Write, None) => {", "(BlockStart::Discard, None) => {"],
         ON_RECEIPT,
     ),
     mutation(

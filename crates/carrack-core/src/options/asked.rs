@@ -142,9 +142,9 @@ impl AskedOptions {
     /// What is deleted at the destination, if anything is.
     fn deletion(&self) -> Option<DeleteOrder> {
         let Self { max_delete, allow_empty, ignore_errors, .. } = *self;
-        let (most, partial) = max_delete.map(|limit| (limit.most, limit.partial)).unzip();
-        let order = DeleteOrder { most, partial: partial.unwrap_or(false), allow_empty, ignore_errors };
-        self.deletes().then_some(order)
+        let most = max_delete.map(|limit| limit.most);
+        let partial = max_delete.is_some_and(|limit| limit.partial);
+        self.deletes().then_some(DeleteOrder { most, partial, allow_empty, ignore_errors })
     }
 
     /// Has a copy do what was asked for; but `only`, whose paths the caller chooses.

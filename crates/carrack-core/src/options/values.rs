@@ -240,9 +240,10 @@ impl FilterLines {
     pub fn of(filters: &Filters) -> Result<Option<Self>, String> {
         let mut text = String::new();
         for (form, line) in filters.lines() {
-            let line = form.as_rule(line);
-            let line = std::str::from_utf8(&line).ok().filter(|line| !line.contains(['\n', '\r']));
-            text += line.ok_or("a rule has a line break in it, or is not UTF-8, as the rules of a task have to be")?;
+            let rule = form.as_rule(line);
+            let line = std::str::from_utf8(&rule).ok().filter(|line| !line.contains(['\n', '\r']));
+            let shown = || quoted(&display_bytes(&rule).to_string());
+            text += line.ok_or_else(|| format!("{}: a rule of a task is one line of UTF-8", shown()))?;
             text.push('\n');
         }
         if text.is_empty() { Ok(None) } else { Self::parse(&text).map(Some) }

@@ -417,8 +417,10 @@ fn check_not_itself(
         let holds = (same_paths && is_below(&facts.resolved, &target)) || lies_in(facts, &at_target);
         if holds && request.options.delete.is_some() {
             let shown = display_bytes(&target);
-            let why =
-                format!("the source lies inside the target {shown}, where it would be deleted; nothing was copied");
+            let why = format!(
+                "the source lies inside the target {shown}, where it would be deleted; nothing was copied: choose a \
+                 target beside it"
+            );
             return Err(failure(ErrorCode::SameFile, Side::Command, why).at_end(location.to_string()));
         }
     }

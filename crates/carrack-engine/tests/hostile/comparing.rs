@@ -124,7 +124,8 @@ fn deletion_is_the_command_s_order() {
         }
         let _ = symlink(sandbox.outside(), sandbox.root().join("out"));
     };
-    let ends = |order, says: &[PeerMessage]| {
+    // Before anything goes, the source is asked about it: it says of all that it has it by now, or not.
+    let ends_asked = |order, says: &[PeerMessage], has: Option<bool>| {
         let _watch = Watch::start();
         fill();
         let mut session = begin(&sandbox, Compare::SizeAndTime, order);
@@ -135,6 +136,10 @@ fn deletion_is_the_command_s_order() {
             }
         }
         session.say(&PeerMessage::Delete { failed: 0 });
+        if let Some(has) = has {
+            let PeerMessage::AskStillThere { number, paths } = session.heard() else { panic!("another question") };
+            session.say(&PeerMessage::StillThere { number, there: vec![has; paths.len()] });
+        }
         session.say(&PeerMessage::Finish);
         let ended = session.ended();
         session.leave().unwrap();
@@ -144,6 +149,7 @@ fn deletion_is_the_command_s_order() {
         names.sort();
         names
     };
+    let ends = |order, says: &[PeerMessage]| ends_asked(order, says, None);
     let all = ["a", "b", "d", "d/c", "out"];
     // Nothing was listed; nothing is there at all; it was not all; a link's own content.
     assert_eq!(ends(ORDER, &[]), all);
@@ -152,6 +158,8 @@ fn deletion_is_the_command_s_order() {
     assert_eq!(ends(ORDER, &[listed(1, &[b"a"], b"out", true)]), all);
     let most = Some(RawDeleteOrder { most: Some(1), ..ORDER.unwrap() });
     assert_eq!(ends(most, &[listed(1, &[b"a"], b"", true)]), all);
-    // The link goes, and what it leads to stays.
-    assert_eq!(ends(ORDER, &[listed(1, &[b"a", b"d", b"d/c"], b"", true)]), ["a", "d", "d/c"]);
+    // What the source has by now stays; else the link goes, and what it leads to stays.
+    let without_link = [listed(1, &[b"a", b"d", b"d/c"], b"", true)];
+    assert_eq!(ends_asked(ORDER, &without_link, Some(true)), all);
+    assert_eq!(ends_asked(ORDER, &without_link, Some(false)), ["a", "d", "d/c"]);
 }

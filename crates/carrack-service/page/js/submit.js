@@ -94,8 +94,8 @@ export function Submit({ endpoints, again, close, done }) {
   const submit = useAction((form) => call("POST", "/tasks", { query: { submission_id: id, ...size }, body: asked(form) }), done);
   const read = (/** @type {Event} */ event) => /** @type {HTMLFormElement} */ (/** @type {HTMLElement} */ (event.currentTarget).closest("form"));
   const deletes = kind === "copy" && Boolean(before?.options?.delete || before?.options?.delete_excluded);
-  const [title, act, known_before] = before ? AGAIN[kind] ?? AGAIN.copy : ["New task", "Submit", ""];
-  const warning = deletes ? "What only the destination has is deleted there, whatever has come there since." : known_before;
+  const [title, act, usual] = before ? AGAIN[kind] ?? AGAIN.copy : ["New task", "Submit", ""];
+  const warning = deletes ? "What only the destination has is deleted there, whatever has come there since." : usual;
   return html`<${Dialog} title=${title} close=${close}><form ref=${form} onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); void submit.go(read(event)); }}
       onInput=${(/** @type {Event} */ event) => { setSeen(null); setKind(taskOf(read(event), known).kind ?? "copy"); }}
       onChange=${(/** @type {Event} */ event) => { if (before && !apart) setSources((taskOf(read(event), known).pairs ?? []).map((pair) => pair.source)); }}>

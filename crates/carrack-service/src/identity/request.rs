@@ -176,7 +176,10 @@ fn check_form(request: &NewTask) -> Result<(), RequestFault> {
         return wrong(format!("a task has 1 to {PAIRS_MAX} pairs of source and destination"));
     }
     if request.options.deletes() && request.pairs.len() > 1 {
-        return wrong("options: delete needs one pair: what stands beside several would be deleted".to_owned());
+        return wrong("options: a task that deletes at its destination has one pair: of several, each would delete what another has \
+             copied"
+                .to_owned(),
+        );
     }
     for pair in &request.pairs {
         match (&pair.destination, request.kind) {

@@ -124,7 +124,7 @@ impl TaskOptions {
                 return Err("only a task that copies can make its destination like its source");
             }
             if self.only.is_some() {
-                return Err("delete and only cannot be used together: a list of paths is not all there is");
+                return Err("with a list of paths nothing can be deleted: only the paths of the list are looked at");
             }
         }
         if kind == TaskKind::Move && self.verify == Some(Verify::None) {
@@ -138,6 +138,11 @@ impl ItemState {
     /// Whether it is that of an item of the source.
     pub fn is_of_source(self) -> bool {
         self != Self::Deleted
+    }
+
+    /// Whether nothing is left to be done of an item of the source.
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Done | Self::Skipped)
     }
 }
 

@@ -178,9 +178,10 @@ impl Orders {
             let destination = match &pair.destination {
                 Some(text) if task.request.kind != TaskKind::Delete => {
                     // What was copied there before is compared, and a move looks what it has made.
-                    let deletes = task.request.options.deletes().then_some(Right::Delete);
-                    let rights: Vec<Right> = [Right::Read, Right::Write].into_iter().chain(deletes).collect();
-                    let rights = Rights::of(&rights);
+                    let rights = match task.request.options.deletes() {
+                        true => Rights::of(&[Right::Read, Right::Write, Right::Delete]),
+                        false => Rights::of(&[Right::Read, Right::Write]),
+                    };
                     Some(self.end(&caller, text, &use_of(Side::Destination, rights), rate, &mut options)?)
                 }
                 _ => None,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use carrack_core::expected::ExpectedDigests;
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::limits;
-use carrack_core::options::DeleteLimit;
 use carrack_core::report::{Event, ItemKind, ItemReport, Outcome, Report};
 use carrack_core::request::{CopyRequest, Durability, Verify};
 use carrack_core::timeline::{Sample, Work};
@@ -229,13 +228,14 @@ impl Copying<'_, '_> {
     }
 
     fn handle_item(&mut self, report: ItemReport) {
-        if report.outcome == Outcome::Deleted {
-            let (items_deleted, bytes_deleted) = (1, report.size);
-            self.attempt.teller.counted_in_all(Counted { items_deleted, bytes_deleted, ..Counted::default() });
-        }
-        // What stays is told with its reason, all together.
-        if report.outcome == Outcome::ToDelete {
-            return;
+        match report.outcome {
+            Outcome::Deleted => {
+                let (items_deleted, bytes_deleted) = (1, report.size);
+                self.attempt.teller.counted_in_all(Counted { items_deleted, bytes_deleted, ..Counted::default() });
+            }
+            // What stays is told with its reason, all together.
+            Outcome::ToDelete => return,
+            _ => {}
         }
         let (mut item, failed) = self.judge(report);
         if item.state == ItemState::Failed
@@ -249,7 +249,7 @@ impl Copying<'_, '_> {
         {
             self.attempt.give_up(failure.at_path(&item.path[..]));
         }
-        let was_told = item.state.is_of_source() && item.state != ItemState::Failed && self.history.told.has(&item);
+        let was_told = item.state.is_settled() && self.history.told.has(&item);
         self.attempt.teller.item(item, self.verified, was_told);
     }
 
@@ -321,16 +321,8 @@ impl Copying<'_, '_> {
     /// Of the items that only the destination has, not more are to be deleted than the token has left.
     fn check_deletions(&mut self, only_there: u64) {
         let Some(left) = self.deletions_left().filter(|_| self.attempt.order.options.deletes()) else { return };
-        let deleted = match self.attempt.order.options.max_delete {
-            Some(DeleteLimit { most, partial }) if only_there > most => {
-                if partial {
-                    most
-                } else {
-                    0
-                }
-            }
-            _ => only_there,
-        };
+        let exceeded = self.attempt.order.options.max_delete.filter(|limit| only_there > limit.most);
+        let deleted = exceeded.map_or(only_there, |limit| if limit.partial { limit.most } else { 0 });
         if deleted > left {
             let why = format!(
                 "{deleted} items would be deleted at the destination, and the token which submitted the task has \

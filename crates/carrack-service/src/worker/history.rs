@@ -103,11 +103,7 @@ impl Told {
         let (mut told, mut reader) = (Self::default(), Reader::open(directory).without(Withdrawn::load(directory)?));
         while let Some(record) = reader.next_record()? {
             match record {
-                Record::Item(item)
-                    if item.pair == pair && item.state.is_of_source() && item.state != ItemState::Failed =>
-                {
-                    told.add(&item)
-                }
+                Record::Item(item) if item.pair == pair && item.state.is_settled() => told.add(&item),
                 Record::PairEnded(end) if end.pair == pair && under_way => told.marks.clear(),
                 _ => {}
             }

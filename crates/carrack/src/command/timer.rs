@@ -42,7 +42,7 @@ const OVERLAP: Value<Overlap> = Value::word("overlap", "WHAT", Overlap::ALL, "[d
 const EXAMPLES: &str = "\
 Examples:
   carrack timer create --every 6h @lab:/out/ @archive:/lab/
-  carrack timer create --cron '30 2 * * *' --zone Europe/Berlin --label nightly \\
+  carrack timer create --cron '30 2 * * *' --zone Europe/Berlin --label nightly --delete \\
       @lab:/out/ @archive:/lab/
   carrack timer create --start 2026-12-01T00:00:00Z @lab:/run42 @archive:/";
 

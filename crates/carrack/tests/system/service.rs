@@ -381,10 +381,12 @@ fn timer_with_rules_deletes_what_the_source_has_no_more() {
     assert_eq!(names, ["a", "notes.keep"]);
     let deleted = sandbox.ok(["task", "items", task["id"].as_str().unwrap(), "--state=deleted"]).stdout;
     assert!(deleted.contains("gone") && deleted.lines().count() <= 2, "{deleted}");
-    for wrong in [["--delete", "--kind=move"], ["--delete-excluded", "--batch=pairs"]] {
-        sandbox.write("pairs", "from/ to/\nfrom/ to/sub/\n");
-        let ends: &[&str] = if wrong[1..].contains(&"--batch=pairs") { &[] } else { &["from/", "to/"] };
-        sandbox.run([&["task", "submit"], &wrong[..], ends].concat()).failed_with(2, &[]);
+    sandbox.write("pairs", "from/ to/\nfrom/ to/sub/\n");
+    for (words, why) in [
+        (&["--delete", "--kind=move", "from/", "to/"][..], "only a task that copies"),
+        (&["--delete-excluded", "--batch=pairs"], "one pair"),
+    ] {
+        sandbox.run([&["task", "submit"], words].concat()).failed_with(2, &[why]);
     }
 }
 

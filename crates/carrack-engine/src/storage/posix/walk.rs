@@ -97,8 +97,8 @@ impl Source for PosixSource {
         let stat = match top.stat(path, Links::Refuse) {
             Ok(stat) => stat,
             Err(error) => {
-                use ErrorCode::{NotADirectory, NotFound, SymlinkRefused};
-                return !matches!(code_of(&error), NotFound | NotADirectory | SymlinkRefused);
+                let code = code_of(&error);
+                return !matches!(code, ErrorCode::NotFound | ErrorCode::NotADirectory | ErrorCode::SymlinkRefused);
             }
         };
         // Rules that cannot be read may take it.

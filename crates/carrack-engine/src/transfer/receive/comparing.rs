@@ -17,6 +17,7 @@ use carrack_core::wire::control::Tell;
 use carrack_core::wire::peer::{AskedIndex, AskedItem, Question};
 
 use super::ReceiveRun;
+use super::sweep::SourceNow;
 use crate::storage::properties::Properties;
 use crate::storage::write::StandingItem;
 use crate::sync::lock;
@@ -152,7 +153,7 @@ impl ReceiveRun {
     pub(super) fn delete(&self, failed: u64) {
         let Some(sweep) = &self.sweep else { return };
         let plan_only = self.driver.options.plan_only;
-        let delete = || sweep.delete(&*self.destination, failed, plan_only, &|paths| self.source_has(paths));
+        let delete = || sweep.delete(&*self.destination, failed, plan_only, self);
         self.driver.stages.aside(Work::Publish, delete);
         let appeared = sweep.ended().appeared;
         if appeared > 0 {
@@ -161,9 +162,10 @@ impl ReceiveRun {
             (self.driver.voice.command)(Tell::Note(if appeared == 1 { one.to_owned() } else { many }));
         }
     }
+}
 
-    /// Of each path, whether the source has by now what goes there; `None` when the transfer has ended.
-    fn source_has(&self, paths: Vec<Vec<u8>>) -> Option<Vec<bool>> {
+impl SourceNow for ReceiveRun {
+    fn still_there(&self, paths: Vec<Vec<u8>>) -> Option<Vec<bool>> {
         self.driver.tell(|machine| machine.ask_still_there(paths));
         let mut machine = self.driver.lock();
         while machine.outcome().is_none() {
@@ -173,5 +175,9 @@ impl ReceiveRun {
             machine = self.driver.wait(machine);
         }
         None
+    }
+
+    fn is_over(&self) -> bool {
+        self.driver.is_over()
     }
 }

@@ -101,10 +101,12 @@ impl ReceiveStream<'_> {
         }
         let mut hasher = BlockHasher::new(self.run.driver.options.digests, offset);
         // The item may have been discarded since the machine was asked. Then nothing is written, and nothing lands.
-        let is_gone = begin == BlockStart::Write && part.is_none();
-        let gone =
-            || failure(ErrorCode::Internal, Side::Destination, "the file that the block belongs to has been removed");
-        let mut written = if is_gone { Err(gone()) } else { Ok(()) };
+        let mut written = match (begin, &part) {
+            (BlockStart::Write, None) => {
+                Err(failure(ErrorCode::Internal, Side::Destination, "the file of a block has been removed"))
+            }
+            _ => Ok(()),
+        };
         if hole {
             if let Some(part) = part.as_deref() {
                 let write = || part.write_hole(offset, length.into());

@@ -30,8 +30,14 @@ const ASKED_BYTES: usize = 128 << 10;
 /// Tells the command of items.
 pub type TellItems = Box<dyn Fn(Vec<ItemReport>) + Send + Sync>;
 
-/// Says of paths whether the source has by now what goes there; `None` when the transfer has ended.
-pub type StillThere<'a> = dyn Fn(Vec<Vec<u8>>) -> Option<Vec<bool>> + 'a;
+/// Where a deletion asks what it does not know.
+pub trait SourceNow {
+    /// Of each path, whether the source has by now what goes there; `None` when the transfer has ended.
+    fn still_there(&self, paths: Vec<Vec<u8>>) -> Option<Vec<bool>>;
+
+    /// Whether the transfer has ended.
+    fn is_over(&self) -> bool;
+}
 
 /// What only the destination has, as far as is known.
 pub struct Sweep {
@@ -168,11 +174,7 @@ impl Sweep {
             extra = without_twins(destination, extra, &told)?;
         }
         let mut finding = Finding { destination, scope, device, list: &mut state.list, found: &mut state.found };
-        extra.iter().try_for_each(|path| {
-            // What was below the one before has rules of its own.
-            finding.scope.back_to(directory);
-            finding.one(path, false).map(drop)
-        })
+        extra.iter().try_for_each(|path| finding.one(path, false).map(drop))
     }
 
     /// The rules as they hold in a directory.
@@ -189,7 +191,7 @@ impl Sweep {
 
     /// Deletes what was found, unless something speaks against it; `failed` items have failed otherwise. What the
     /// source has by now stays: it was made or replaced while the source was listed.
-    pub fn delete(&self, destination: &dyn Destination, failed: u64, plan_only: bool, still_there: &StillThere<'_>) {
+    pub fn delete(&self, destination: &dyn Destination, failed: u64, plan_only: bool, source: &dyn SourceNow) {
         let state = &mut *lock(&self.state);
         let refused = self.why_not(state, failed);
         let most = match (refused.is_some() || plan_only, self.order.most) {
@@ -198,13 +200,14 @@ impl Sweep {
             (false, None) => u64::MAX,
         };
         // What stays anyway is not asked about.
-        let still_there = refused.is_none().then_some(still_there);
+        let asks = refused.is_none();
         let ended = SweepEnd { why: refused, ..SweepEnd::default() };
         let list = std::mem::take(&mut state.list);
         let mut deleting = Deleting {
             sweep: self,
             destination,
-            still_there,
+            source,
+            asks,
             most,
             ended,
             next: Vec::new(),
@@ -360,7 +363,6 @@ impl Finding<'_> {
         let mut goes = true;
         for name in names {
             goes &= self.one(&join(directory, &name), true)?;
-            self.scope.back_to(directory);
         }
         Ok(goes)
     }
@@ -370,8 +372,9 @@ impl Finding<'_> {
 struct Deleting<'a> {
     sweep: &'a Sweep,
     destination: &'a dyn Destination,
-    /// Asks the source, where something may be deleted.
-    still_there: Option<&'a StillThere<'a>>,
+    source: &'a dyn SourceNow,
+    /// The source is asked: something may be deleted.
+    asks: bool,
     /// So many items are deleted.
     most: u64,
     ended: SweepEnd,
@@ -397,14 +400,17 @@ impl Deleting<'_> {
         if next.is_empty() {
             return true;
         }
-        let there = match self.still_there {
-            Some(ask) => ask(next.iter().map(|(path, ..)| path.clone()).collect()),
-            None => Some(vec![false; next.len()]),
-        };
+        let paths = || next.iter().map(|(path, ..)| path.clone()).collect();
+        let there = if self.asks { self.source.still_there(paths()) } else { Some(vec![false; next.len()]) };
         let Some(there) = there else { return false };
-        self.ended.appeared += there.iter().filter(|is_there| **is_there).count() as u64;
-        for ((path, kind, size), _) in next.into_iter().zip(there).filter(|(_, is_there)| !is_there) {
-            self.one(path, kind, size);
+        for ((path, kind, size), is_there) in next.into_iter().zip(there) {
+            if self.source.is_over() {
+                return false;
+            }
+            match is_there {
+                true => self.ended.appeared += 1,
+                false => self.one(path, kind, size),
+            }
         }
         true
     }
@@ -487,74 +493,4 @@ impl DeletionList {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use carrack_core::filter::RuleForm;
-    use carrack_core::request::Durability;
-    use carrack_sys::dir::Dir;
-
-    use super::*;
-    use crate::storage::posix::tree::Tree;
-
-    /// Rules in a directory that goes hold for nothing beside it.
-    #[test]
-    fn rules_below_what_goes_do_not_hold_beside_it() {
-        let place = tempfile::tempdir().unwrap();
-        let root = Dir::open_ambient(place.path()).unwrap();
-        let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
-        let mut filters = Filters::new(false);
-        filters.add(RuleForm::Rule, b":- .rules").unwrap();
-        let sweep = Sweep::new(DeleteOrder::default(), filters, None);
-        sweep.has(&tree, b"told");
-        for number in 0..8 {
-            std::fs::create_dir(place.path().join(format!("d{number}"))).unwrap();
-            std::fs::write(place.path().join(format!("d{number}/.rules")), "!\n").unwrap();
-            std::fs::write(place.path().join(format!("d{number}.o")), "kept").unwrap();
-        }
-        std::fs::write(place.path().join(".rules"), "*.o\n.rules\n").unwrap();
-        sweep.listed(&tree, b"", true);
-        sweep.delete(&tree, 0, false, &|paths| Some(vec![false; paths.len()]));
-        assert_eq!(sweep.ended().why, None);
-        assert!((0..8).all(|number| place.path().join(format!("d{number}.o")).exists()));
-    }
-
-    /// Names are told before their directory is there, and compared when the transfer has made it.
-    #[test]
-    fn what_the_transfer_makes_meanwhile_is_not_deleted() {
-        let place = tempfile::tempdir().unwrap();
-        let root = Dir::open_ambient(place.path()).unwrap();
-        let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
-        let sweep = Sweep::new(DeleteOrder::default(), Filters::default(), None);
-        let told: [&[u8]; 3] = ["D".as_bytes(), "D/README".as_bytes(), "D/caf\u{e9}".as_bytes()];
-        told.iter().for_each(|path| sweep.has(&tree, path));
-        for name in ["README", "caf\u{e9}", "Only", "readme"] {
-            tree.make_directory(b"D").unwrap();
-            std::fs::write(place.path().join("D").join(name), "x").unwrap();
-        }
-        for directory in [&b""[..], b"D"] {
-            sweep.listed(&tree, directory, true);
-        }
-        let asked = Mutex::new(Vec::new());
-        sweep.delete(&tree, 0, false, &|paths| {
-            lock(&asked).extend(paths.clone());
-            Some(paths.iter().map(|path| path.ends_with(b"Only")).collect())
-        });
-        let asked = asked.into_inner().unwrap();
-        let SweepEnd { deleted, stays, why, appeared } = sweep.ended();
-        assert_eq!((deleted.items, stays.items, why, appeared), (1, 0, None, 1));
-        assert_eq!(asked.len(), 2, "only what is on the list: {asked:?}");
-        let mut left = Vec::new();
-        tree.list(b"D", &mut |name| {
-            left.push(name.to_vec());
-            true
-        })
-        .unwrap();
-        left.sort_unstable();
-        assert_eq!(
-            left,
-            ["Only".as_bytes(), "README".as_bytes(), "caf\u{e9}".as_bytes()],
-            "the source has Only by now"
-        );
-    }
-}
+mod tests;

@@ -323,8 +323,8 @@ fn adapt(connection: &mut Connection, now: Moment) -> Result<RestoreReport, Faul
     }
     let mut paused_timers = Vec::new();
     for (id, task) in two_texts(&transaction, "SELECT id, task FROM timer WHERE state = 'waiting' ORDER BY seq")? {
-        let copies = serde_json::from_str::<NewTask>(&task).is_ok_and(|task| !task.deletes());
-        if !copies {
+        // What cannot be read may delete.
+        if serde_json::from_str::<NewTask>(&task).map_or(true, |task| task.deletes()) {
             let sql = "UPDATE timer SET state = 'paused', next_run = NULL, version = version + ? WHERE id = ?
                 RETURNING owner";
             let owner = transaction.query_row(sql, params![step, id], |row| row.get(0))?;

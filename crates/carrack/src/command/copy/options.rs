@@ -106,6 +106,7 @@ const SIZE_ONLY: Switch = Switch::new("size-only", "Skip files of the same size;
 const CHECKSUM: Switch =
     Switch::short('c', "checksum", "Skip files of the same content, which both sides read; --compare checksum");
 const IGNORE_TIMES: Switch = Switch::short('I', "ignore-times", "Send every file; the same as --compare none");
+
 /// What clap knows of the verb `sync`.
 pub fn sync_command() -> Command {
     let verb = shared("sync", option_flags::deletion().map(|arg| arg.help_heading("Deletion")));

@@ -166,7 +166,11 @@ fn task_options(flags: &Flags, kind: TaskKind) -> Result<TaskOptions, CommandErr
     options.only = only(flags)?;
     options.filters =
         FilterLines::of(&filters::filters(flags, options.delete_excluded)?).map_err(CommandError::usage)?;
-    options.check(kind).map_err(CommandError::usage)?;
+    let refused = |why: &str| match options.deletes() {
+        true => CommandError::usage(why),
+        false => CommandError::usage(why).hint("leave --verify none out"),
+    };
+    options.check(kind).map_err(refused)?;
     Ok(options)
 }
 

@@ -209,11 +209,9 @@ fn items_words(progress: &Progress) -> String {
         *progress;
     let deleted = match progress.items_deleted {
         0 => String::new(),
-        items => format!(
-            "; {} ({}) deleted that only the destination had",
-            format::count(items),
-            format::size(progress.bytes_deleted)
-        ),
+        items => {
+            format!("; deleted at the destination: {} ({})", format::count(items), format::size(progress.bytes_deleted))
+        }
     };
     let still = if scan_complete { "" } else { " found so far" };
     let remembered = match items_remembered {
