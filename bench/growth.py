@@ -51,7 +51,7 @@ def copy(args, link, home, streams):
                              "--listen", f"{link.address}:0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
     try:
         address = node.stdout.readline().split()[-1]
-        command = ["ip", "netns", "exec", link.near, args.bin / "carrack", "--json", "--stats", "250ms", "--block", "1M"]
+        command = ["ip", "netns", "exec", link.near, args.bin / "carrack", "--json", "--stats=250ms", "--block", "1M"]
         command += ["--streams", str(streams)] if streams else []
         timer = threading.Timer(args.halve_after, link.set, [f"flow-rate {bits(args.flow_rate) / 2e6}mbit"]) if args.halve_after else None
         if timer:

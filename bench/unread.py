@@ -77,7 +77,7 @@ def is_stuck(pipe, seconds):
 
 
 def copy(args, nodes, home, place):
-    command = [args.bin, "-v", "--json", "--stats", "0", "--durable", "none", "--retries", "0", nodes["source"].at % "", nodes["destination"].at % place]
+    command = [args.bin, "-v", "--json", "--stats=0", "--durable", "none", "--retries", "0", nodes["source"].at % "", nodes["destination"].at % place]
     env = {**os.environ, "HOME": str(home)}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
     others = {f"{name} node": node.process for name, node in nodes.items()}

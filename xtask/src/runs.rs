@@ -18,6 +18,7 @@ const SWEEPS: &[(&str, &str, (&str, &str))] = &[
     ("race", "disk::directory_swapped", ("CARRACK_RACE_SECONDS", "60")),
     ("confined", "service::confined::", ("CARRACK_RACE_SECONDS", "60")),
     ("rights", "service::rights::", ("CARRACK_RIGHTS_SECONDS", "5")),
+    ("sync-race", "sync::races::", ("CARRACK_RACE_SECONDS", "60")),
     ("sync", "sync::oracle::", ("CARRACK_SWEEP", "5000")),
 ];
 

@@ -7,6 +7,7 @@
 //! what was not kept.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::limits;
 
@@ -31,6 +32,20 @@ impl Time {
     /// Whether the nanoseconds are less than a second.
     pub const fn is_valid(self) -> bool {
         self.nanos < Self::NANOS_PER_SECOND
+    }
+
+    /// So long before; the beginning of all times where there is none.
+    #[must_use]
+    pub fn before(self, age: Duration) -> Self {
+        let seconds = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
+        let (nanos, borrowed) = match self.nanos.checked_sub(age.subsec_nanos()) {
+            Some(nanos) => (nanos, 0),
+            None => (self.nanos + Self::NANOS_PER_SECOND - age.subsec_nanos(), 1),
+        };
+        match self.seconds.checked_sub(seconds).and_then(|seconds| seconds.checked_sub(borrowed)) {
+            Some(seconds) => Self::new(seconds, nanos),
+            None => Self::new(i64::MIN, 0),
+        }
     }
 }
 
@@ -297,5 +312,15 @@ mod tests {
         let most = limits::ATTRIBUTE_BYTES - OtherAttributes::HEAD_BYTES;
         assert_eq!(OtherAttributes::new(long(most)).map(|fits| fits.encoded_bytes()), Ok(limits::ATTRIBUTE_BYTES));
         assert_eq!(OtherAttributes::new(long(most + 1)), Err(AttributesError::TooLong));
+    }
+
+    #[test]
+    fn times_before_others() {
+        let age = |seconds, nanos| Duration::new(seconds, nanos);
+        assert_eq!(Time::new(10, 5).before(age(3, 5)), Time::new(7, 0));
+        assert_eq!(Time::new(10, 5).before(age(3, 6)), Time::new(6, 999_999_999));
+        assert_eq!(Time::new(0, 0).before(age(1, 1)), Time::new(-2, 999_999_999));
+        assert_eq!(Time::new(i64::MIN, 0).before(age(0, 1)), Time::new(i64::MIN, 0));
+        assert_eq!(Time::new(-9, 0).before(Duration::MAX), Time::new(i64::MIN, 0));
     }
 }

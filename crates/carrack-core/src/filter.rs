@@ -4,10 +4,15 @@
 //! A rule is for one side or both. At the source it hides a name: what is hidden is not listed, and nothing below it.
 //! At the destination it protects a name from deletion. A plain rule does both, so that what is left out is not
 //! deleted.
+//!
+//! Files may also be left out by what they are ([`FileBounds`]), and what is on other file systems; of these a
+//! destination keeps what it has.
 
+mod bounds;
 mod pattern;
 mod wild;
 
+pub use self::bounds::FileBounds;
 use self::pattern::Pattern;
 use crate::limits;
 use crate::path::{display_bytes, split_name, within};
@@ -94,6 +99,10 @@ pub struct Filters {
     bytes: usize,
     /// What is excluded is deleted, unless a rule protects it.
     deletes_excluded: bool,
+    /// Of the files that the rules take, only those within these bounds are taken.
+    pub files: FileBounds,
+    /// Directories where another file system begins are taken as empty.
+    pub one_file_system: bool,
 }
 
 const KINDS: [(&str, u8); 9] = [
@@ -114,9 +123,9 @@ impl Filters {
         Self { deletes_excluded, ..Self::default() }
     }
 
-    /// Whether there is no rule.
+    /// Whether nothing is left out.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries.is_empty() && self.files.take_all() && !self.one_file_system
     }
 
     fn has_files(&self, name: &[u8]) -> bool {
@@ -394,7 +403,13 @@ impl Scope<'_> {
 
 /// The lines of a file that are rules: not those that are empty or begin with `#` or `;`.
 pub fn lines_of(content: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let lines = content.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    entries_of(content, b'\n')
+}
+
+/// The same where each ends with this byte.
+pub fn entries_of(content: &[u8], end: u8) -> impl Iterator<Item = (usize, &[u8])> {
+    let lines = content.split(move |byte| *byte == end);
+    let lines = lines.map(move |line| if end == b'\n' { line.strip_suffix(b"\r").unwrap_or(line) } else { line });
     (1..).zip(lines).filter(|(_, line)| !matches!(line.first(), None | Some(b'#' | b';')))
 }
 

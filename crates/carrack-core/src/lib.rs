@@ -11,9 +11,11 @@
 
 pub mod agents;
 pub mod attributes;
+pub mod backup;
 pub mod chance;
 pub mod credential;
 pub mod digest;
+pub mod duration;
 pub mod evidence;
 pub mod expected;
 pub mod failure;

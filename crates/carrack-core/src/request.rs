@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::agents::AgentProgram;
+use crate::backup::Backup;
 use crate::credential::Credential;
 use crate::expected::ExpectedDigests;
 use crate::filter::Filters;
@@ -88,6 +89,8 @@ pub struct CopyOptions {
     pub filters: Filters,
     /// What the destination has and the source has not is deleted.
     pub delete: Option<DeleteOrder>,
+    /// What is replaced or deleted is kept.
+    pub backup: Option<Backup>,
     /// Digests that files must have, by paths relative to the destination: one that has another gets no name there.
     pub expected: ExpectedDigests,
 }
@@ -121,6 +124,7 @@ impl Default for CopyOptions {
             only: None,
             filters: Filters::default(),
             delete: None,
+            backup: None,
             expected: ExpectedDigests::default(),
         }
     }

@@ -146,6 +146,7 @@ fn control_seeds() {
         anew: false,
         partial: false,
         delete: None,
+        backup: None,
     };
     let begin = |role| Ask::Begin(Begin { options, role });
     let dial = Dial {

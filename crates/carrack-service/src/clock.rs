@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use carrack_core::attributes::Time;
 use carrack_core::words::quoted;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use utoipa::openapi::schema::SchemaFormat;
@@ -43,6 +44,12 @@ impl Moment {
     /// How long after `earlier` this is; zero if it is not.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl From<Moment> for Time {
+    fn from(moment: Moment) -> Self {
+        Self::new(moment.0.div_euclid(1_000_000), (moment.0.rem_euclid(1_000_000) * 1000) as u32)
     }
 }
 

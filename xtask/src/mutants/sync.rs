@@ -32,25 +32,67 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "something is deleted although an item failed",
         "crates/carrack-engine/src/transfer/receive/sweep.rs",
-        ["if failed > 0 && !self.order.ignore_errors {", "if failed > 0 && self.order.ignore_errors {"],
+        ["if failed > 0 && !self.may.order.ignore_errors {", "if failed > 0 && self.may.order.ignore_errors {"],
         SYNC,
     ),
     mutation(
         "an empty source empties the destination",
         "crates/carrack-engine/src/transfer/receive/sweep.rs",
-        ["if !state.has_names && !self.order.allow_empty {", "if !state.has_names && self.order.allow_empty {"],
+        ["if !state.has_names && !self.may.order.allow_empty {", "if !state.has_names && self.may.order.allow_empty {"],
         SYNC,
     ),
     mutation(
         "more is deleted than may be",
         "crates/carrack-engine/src/transfer/receive/sweep.rs",
-        ["Some(most) if state.found.items > most && !self.order.partial", "Some(most) if most == u64::MAX"],
+        ["Some(most) if state.found.items > most && !self.may.order.partial", "Some(most) if most == u64::MAX"],
         SYNC,
     ),
     mutation(
         "what is in a directory that was not listed to its end is deleted",
         "crates/carrack-engine/src/transfer/receive/sweep.rs",
         ["if !complete {", "if directory == b\"?\" && !complete {"],
+        SYNC,
+    ),
+    mutation(
+        "what an earlier run has kept is deleted",
+        "crates/carrack-engine/src/transfer/receive/sweep.rs",
+        ["|| self.may.protects(path) ||", "||"],
+        SYNC,
+    ),
+    mutation(
+        "a file that is left out by its size counts as one that the source has not",
+        "crates/carrack-engine/src/transfer/send/scan.rs",
+        ["Found::LeftOut(item) => machine.handle_left_out(now, &item),", "Found::LeftOut(_) => {}"],
+        SYNC,
+    ),
+    mutation(
+        "another file system of the source is entered",
+        "crates/carrack-engine/src/storage/posix/walk.rs",
+        [
+            "self.device.is_none_or(|only| only == device);",
+            "self.device.is_none_or(|only| only > 0 || only == device);",
+        ],
+        SYNC,
+    ),
+    mutation(
+        "an item of the source goes where an old file is kept",
+        "crates/carrack-engine/src/storage/read.rs",
+        ["(Some(true), false) => Found::Item(item),", "(Some(true), _) => Found::Item(item),"],
+        SYNC,
+    ),
+    mutation(
+        "what an interrupted run has kept gives way to what took its place",
+        "crates/carrack-engine/src/storage/posix/backup.rs",
+        [
+            "is_none_or(|journal| journal.is_resumed());",
+            "is_none_or(|journal| journal.is_resumed() && path.is_empty());",
+        ],
+        SYNC,
+    ),
+    mutation(
+        "a file that cannot be kept is replaced",
+        "crates/carrack-engine/src/storage/posix/part/entry.rs",
+        ["{ shared.keep(&self.path())? }", "{ shared.keep(&self.path()).unwrap_or(None) }"],
         SYNC,
     ),
     mutation(

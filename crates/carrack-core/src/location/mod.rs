@@ -179,6 +179,15 @@ impl Location {
             _ => Self::Local(path),
         }
     }
+
+    /// What is in it: the same place with a slash at its end.
+    #[must_use]
+    pub fn contents(&self) -> Self {
+        match self.path() {
+            Some(path) if !path.is_empty() && !path.ends_with(b"/") => self.with_path([path, b"/"].concat()),
+            _ => self.clone(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -207,6 +216,14 @@ mod tests {
         assert_eq!(zeros.synthetic(SyntheticKind::Null).host(), &place);
         let here = Location::Local(b"data".to_vec()).synthetic(SyntheticKind::Null);
         assert!(!here.is_remote() && here.with_path(b"x".to_vec()) == Location::Local(b"x".to_vec()));
+    }
+
+    #[test]
+    fn contents_of_a_place_are_named_by_a_slash() {
+        for (typed, contents) in [("d", "d/"), ("d/", "d/"), ("host:d", "host:d/"), ("host:", "host:"), ("-", "-")] {
+            let of = |text: &str| Location::parse_typed(text.as_bytes()).unwrap();
+            assert_eq!(of(typed).contents(), of(contents), "{typed}");
+        }
     }
 
     #[test]

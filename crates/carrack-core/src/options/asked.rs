@@ -4,8 +4,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BlockSize, Definition, DeleteLimit, FilterLines, OptionValue, RateBound, Streams, WindowSeconds, parse_switch,
+    Age, BackupDirectory, BackupSuffix, BlockSize, Definition, DeleteLimit, FileSize, FilterLines, OptionValue,
+    RateBound, Streams, WindowSeconds, parse_switch,
 };
+use crate::attributes::Time;
+use crate::backup::Backup;
+use crate::filter::FileBounds;
 use crate::request::{
     Compare, CongestionControl, CopyOptions, DeleteOrder, Digests, Durability, Encrypt, Existing, Verify,
 };
@@ -107,6 +111,14 @@ asked! {
     compare: Option<Compare>,
     modify_window: Option<WindowSeconds>,
     filters: Option<FilterLines>,
+    min_size: Option<FileSize>,
+    max_size: Option<FileSize>,
+    min_age: Option<Age>,
+    max_age: Option<Age>,
+    one_file_system: bool,
+    backup: bool,
+    backup_dir: Option<BackupDirectory>,
+    backup_suffix: Option<BackupSuffix>,
     delete: bool,
     delete_excluded: bool,
     max_delete: Option<DeleteLimit>,
@@ -134,6 +146,17 @@ impl AskedOptions {
         Digests::of_copy(self.digest, self.verify.unwrap_or(default.verify), self.encrypt.unwrap_or(default.encrypt))
     }
 
+    /// Whether something of the sources is left out.
+    pub fn leaves_out(&self) -> bool {
+        let by_what_they_are = self.files(Time::default()) != FileBounds::default();
+        by_what_they_are || self.one_file_system || self.filters.is_some() || self.only.is_some()
+    }
+
+    /// Whether what is replaced or deleted at the destination is kept.
+    pub fn keeps(&self) -> bool {
+        self.backup || self.backup_dir.is_some() || self.backup_suffix.is_some()
+    }
+
     /// Whether anything may be deleted at the destination.
     pub fn deletes(&self) -> bool {
         self.delete || self.delete_excluded
@@ -147,16 +170,38 @@ impl AskedOptions {
         self.deletes().then_some(DeleteOrder { most, partial, allow_empty, ignore_errors })
     }
 
-    /// Has a copy do what was asked for; but `only`, whose paths the caller chooses.
+    /// Where what is replaced or deleted is kept, if it is.
+    fn backup(&self) -> Result<Option<Backup>, String> {
+        let directory = self.backup_dir.as_ref().map(BackupDirectory::path);
+        let suffix = self.backup_suffix.as_ref().map(BackupSuffix::bytes);
+        self.keeps().then(|| Backup::new(directory, suffix)).transpose()
+    }
+
+    /// Which files are taken; ages are counted from `now`.
+    fn files(&self, now: Time) -> FileBounds {
+        let since = |age: Option<Age>| age.map(|age| now.before(age.time()));
+        FileBounds {
+            size_min: self.min_size.map(|size| size.0),
+            size_max: self.max_size.map(|size| size.0),
+            modified_first: since(self.max_age),
+            modified_last: since(self.min_age),
+        }
+    }
+
+    /// Has a copy do what was asked for; but `only`, whose paths the caller chooses. The ages of files are counted
+    /// from `now`, which is one for all attempts.
     ///
     /// # Errors
     /// As [`AskedOptions::digests`].
-    pub fn apply(&self, options: &mut CopyOptions) -> Result<(), &'static str> {
+    pub fn apply(&self, now: Time, options: &mut CopyOptions) -> Result<(), &'static str> {
         options.digest = self.digests()?;
         options.delete = self.deletion();
+        options.backup = self.backup().map_err(|_| "what is kept has no such name")?;
         if let Some(lines) = &self.filters {
             options.filters = lines.filters(self.delete_excluded).map_err(|_| "the rules cannot be read")?;
         }
+        options.filters.files = self.files(now);
+        options.filters.one_file_system = self.one_file_system;
         options.existing = self.existing.unwrap_or(options.existing);
         // What is not newer is replaced, but not by what it is already. Who deletes wants both sides to be alike.
         let compares = options.existing == Existing::Older || options.delete.is_some();
@@ -205,7 +250,7 @@ mod tests {
     fn copy_is_as_asked_for_and_else_as_by_default() {
         let applied = |asked: AskedOptions| {
             let mut options = CopyOptions::default();
-            asked.apply(&mut options).map(|()| options)
+            asked.apply(Time::default(), &mut options).map(|()| options)
         };
         let default = CopyOptions::default();
         let plain = applied(AskedOptions::default()).unwrap();
@@ -231,7 +276,7 @@ mod tests {
             ..AskedOptions::default()
         };
         let mut options = CopyOptions { streams: Some(4), rate_limit: Some(9), ..CopyOptions::default() };
-        none.apply(&mut options).unwrap();
+        none.apply(Time::default(), &mut options).unwrap();
         assert_eq!((options.streams, options.rate_limit), (None, None));
     }
 }

@@ -16,12 +16,135 @@ pub const FILTERS: Definition = Definition {
     examples: &["- *.tmp", "+ /run*/\n- /*\nprotect keep/"],
 };
 
+/// The least size of a file that is taken.
+pub const MIN_SIZE: Definition = Definition {
+    name: "min_size",
+    group: FormGroup::What,
+    flag: Flag::Value { name: "min-size", value_name: "SIZE", help: "Leave out files smaller than SIZE, like 1M" },
+    title: "Only files of at least",
+    help: "Files smaller than this are left out. The destination keeps those that it has.",
+    kind: Takes::Bytes { min: 0, max: u64::MAX },
+    default: None,
+    examples: &["1", "1000000"],
+};
+
+/// The greatest size of a file that is taken.
+pub const MAX_SIZE: Definition = Definition {
+    name: "max_size",
+    group: FormGroup::What,
+    flag: Flag::Value { name: "max-size", value_name: "SIZE", help: "Leave out files larger than SIZE, like 100G" },
+    title: "Only files of at most",
+    help: "Files larger than this are left out. The destination keeps those that it has.",
+    kind: Takes::Bytes { min: 0, max: u64::MAX },
+    default: None,
+    examples: &["0", "1000000000"],
+};
+
+/// How long a file that is taken has not been changed.
+pub const MIN_AGE: Definition = Definition {
+    name: "min_age",
+    group: FormGroup::What,
+    flag: Flag::Value {
+        name: "min-age",
+        value_name: "TIME",
+        help: "Leave out files that were changed less than TIME ago, like 30d or 1h30m",
+    },
+    title: "Only files unchanged for",
+    help: "Files that were changed less than this ago are left out: 30d, 12h. The destination keeps those that it has.",
+    kind: Takes::Text { characters_max: 32 },
+    default: None,
+    examples: &["30d", "12h"],
+};
+
+/// How long ago a file that is taken was changed.
+pub const MAX_AGE: Definition = Definition {
+    name: "max_age",
+    group: FormGroup::What,
+    flag: Flag::Value {
+        name: "max-age",
+        value_name: "TIME",
+        help: "Leave out files that were last changed more than TIME ago, like 2w",
+    },
+    title: "Only files changed within",
+    help: "Files that were last changed more than this ago are left out: 2w, 36h. The destination keeps those that it has.",
+    kind: Takes::Text { characters_max: 32 },
+    default: None,
+    examples: &["2w", "36h"],
+};
+
+/// Whether other file systems are entered.
+pub const ONE_FILE_SYSTEM: Definition = Definition {
+    name: "one_file_system",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "one-file-system",
+        letter: Some('x'),
+        help: "Copy directories where another file system is mounted without what is in them",
+    },
+    title: "Stay on one file system",
+    help: "Directories where another file system is mounted are copied without what is in them.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// Whether what is replaced or deleted is kept.
+pub const BACKUP: Definition = Definition {
+    name: "backup",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "backup",
+        letter: Some('b'),
+        help: "Keep each file that is replaced or deleted beside its place, as NAME~",
+    },
+    title: "Keep what is replaced",
+    help: "Each file or link that is replaced or deleted at the destination stays beside its place, with ~ behind its name.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// Where what is replaced or deleted is kept.
+pub const BACKUP_DIR: Definition = Definition {
+    name: "backup_dir",
+    group: FormGroup::What,
+    flag: Flag::Value {
+        name: "backup-dir",
+        value_name: "DIR",
+        help: "Keep each file that is replaced or deleted in DIR, a directory below DST",
+    },
+    title: "Keep it in",
+    help: "A directory below the destination, where each file or link that is replaced or deleted is kept under the path \
+           that it had.",
+    kind: Takes::Text { characters_max: limits::PATH_BYTES as u64 },
+    default: None,
+    examples: &[".old", "before/2026-11-27"],
+};
+
+/// What is added to the names of what is kept.
+pub const BACKUP_SUFFIX: Definition = Definition {
+    name: "backup_suffix",
+    group: FormGroup::What,
+    flag: Flag::Value {
+        name: "suffix",
+        value_name: "TEXT",
+        help: "Behind the names of files that are kept [default: ~ beside their places, nothing in a directory of their own]",
+    },
+    title: "Behind its name",
+    help: "What is added to the names of files that are kept. Left out, ~ beside their places, and nothing in a directory \
+           of their own.",
+    kind: Takes::Text { characters_max: limits::NAME_BYTES as u64 - 1 },
+    default: None,
+    examples: &[".old", "-before"],
+};
+
 /// Whether what only the destination has is deleted.
 pub const DELETE: Definition = Definition {
     name: "delete",
     group: FormGroup::Deletion,
     flag: Flag::Switch {
         name: "delete",
+        letter: None,
         help: "When all has been copied, delete what only the destination has; nothing, if anything failed",
     },
     title: "Delete what only the destination has",
@@ -38,6 +161,7 @@ pub const DELETE_EXCLUDED: Definition = Definition {
     group: FormGroup::Deletion,
     flag: Flag::Switch {
         name: "delete-excluded",
+        letter: None,
         help: "Delete what only the destination has, and what is left out, too",
     },
     title: "Delete what is left out, too",
@@ -68,7 +192,11 @@ pub const MAX_DELETE: Definition = Definition {
 pub const ALLOW_EMPTY: Definition = Definition {
     name: "allow_empty",
     group: FormGroup::Deletion,
-    flag: Flag::Switch { name: "allow-empty", help: "Let a source with nothing in it empty the destination" },
+    flag: Flag::Switch {
+        name: "allow-empty",
+        letter: None,
+        help: "Let a source with nothing in it empty the destination",
+    },
     title: "Allow an empty source",
     help: "Let a source with nothing in it empty the destination.",
     kind: Takes::Switch,
@@ -82,6 +210,7 @@ pub const IGNORE_ERRORS: Definition = Definition {
     group: FormGroup::Deletion,
     flag: Flag::Switch {
         name: "ignore-errors",
+        letter: None,
         help: "Delete even if something failed, but nothing in directories that could not be listed",
     },
     title: "Delete in spite of errors",

@@ -8,7 +8,8 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use super::values::{
-    BlockSize, DeleteLimit, FilterLines, OptionValue, RateBound, Streams, WindowSeconds, parse_priority,
+    Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, FileSize, FilterLines, OptionValue, RateBound, Streams,
+    WindowSeconds, parse_priority,
 };
 use crate::request::{Compare, CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use crate::words::quoted;
@@ -48,8 +49,8 @@ macro_rules! as_number {
     )+ };
 }
 
-as_text!(Existing Compare Verify Encrypt Durability Digests CongestionControl FilterLines DeleteLimit);
-as_number!(BlockSize RateBound Streams WindowSeconds);
+as_text!(Existing Compare Verify Encrypt Durability Digests CongestionControl FilterLines DeleteLimit Age BackupDirectory BackupSuffix);
+as_number!(BlockSize FileSize RateBound Streams WindowSeconds);
 
 /// Reads the priority of a task, where there is one.
 ///

@@ -5,20 +5,25 @@
 //! with the same sentence. With the feature `serde` the types are read from JSON by that parser.
 
 mod asked;
+mod compared;
 mod deletion;
 #[cfg(feature = "serde")]
 pub mod json;
 mod values;
 
 pub use asked::AskedOptions;
-pub use deletion::{ALLOW_EMPTY, DELETE, DELETE_EXCLUDED, FILTERS, IGNORE_ERRORS, MAX_DELETE};
+pub use compared::{COMPARE, EXISTING, MODIFY_WINDOW};
+pub use deletion::{
+    ALLOW_EMPTY, BACKUP, BACKUP_DIR, BACKUP_SUFFIX, DELETE, DELETE_EXCLUDED, FILTERS, IGNORE_ERRORS, MAX_AGE,
+    MAX_DELETE, MAX_SIZE, MIN_AGE, MIN_SIZE, ONE_FILE_SYSTEM,
+};
 pub use values::{
-    BlockSize, DeleteLimit, FilterLines, OptionValue, RateBound, Streams, WINDOW_SECONDS_MAX, WindowSeconds,
-    check_label, parse_priority,
+    Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, FileSize, FilterLines, OptionValue, RateBound, Streams,
+    WINDOW_SECONDS_MAX, WindowSeconds, check_label, parse_priority,
 };
 
 use crate::limits::{self, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, LABEL_CHARACTERS_MAX, PRIORITY_MAX};
-use crate::request::{Compare, CongestionControl, Durability, Encrypt, Existing, Verify};
+use crate::request::{CongestionControl, Durability, Encrypt, Verify};
 use crate::words::Word;
 
 /// One option of a copy or of a task.
@@ -89,6 +94,8 @@ pub enum Flag {
     Switch {
         /// Name of the flag.
         name: &'static str,
+        /// One letter for it.
+        letter: Option<char>,
         /// Help of the flag.
         help: &'static str,
     },
@@ -122,6 +129,14 @@ impl Flag {
         match self {
             Self::Value { name, .. } | Self::Switch { name, .. } | Self::Lines { name } => name,
             Self::Switches(_) => "",
+        }
+    }
+
+    /// One letter for the one flag, if it has one.
+    pub const fn letter(&self) -> Option<char> {
+        match self {
+            Self::Switch { letter, .. } => *letter,
+            Self::Value { .. } | Self::Lines { .. } | Self::Switches(_) => None,
         }
     }
 
@@ -194,72 +209,6 @@ fn parse_switch(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| format!("{}: use true or false", crate::words::quoted(text)))
 }
 
-/// What happens to names that exist at the destination.
-pub const EXISTING: Definition = Definition {
-    name: "existing",
-    group: FormGroup::What,
-    flag: Flag::Switches(&[
-        WordFlag {
-            word: Existing::Keep.name(),
-            name: "no-clobber",
-            letter: None,
-            alias: Some("ignore-existing"),
-            help: "Keep what exists at the destination",
-        },
-        WordFlag {
-            word: Existing::Only.name(),
-            name: "existing",
-            letter: None,
-            alias: None,
-            help: "Replace what exists at the destination; create nothing",
-        },
-        WordFlag {
-            word: Existing::Older.name(),
-            name: "update",
-            letter: Some('u'),
-            alias: None,
-            help: "Leave what is newer at the destination, and what is the same",
-        },
-    ]),
-    title: "Files that exist",
-    help: "What happens to files that exist at the destination.",
-    kind: Takes::Words(choices::<Existing>),
-    default: Some(Existing::Replace.name()),
-    examples: &[],
-};
-
-/// What makes two files the same.
-pub const COMPARE: Definition = Definition {
-    name: "compare",
-    group: FormGroup::What,
-    flag: Flag::Value {
-        name: "compare",
-        value_name: "BY",
-        help: "Skip a file that is the same in this [default: none; of sync: size,mtime]",
-    },
-    title: "Skip what is the same",
-    help: "What has to be the same at both sides, so that a file is not sent.",
-    kind: Takes::Words(choices::<Compare>),
-    default: Some(Compare::Nothing.name()),
-    examples: &[],
-};
-
-/// How far two modification times of one file may be apart.
-pub const MODIFY_WINDOW: Definition = Definition {
-    name: "modify_window",
-    group: FormGroup::What,
-    flag: Flag::Value {
-        name: "modify-window",
-        value_name: "SECONDS",
-        help: "Times of one file may differ by so much and still count as the same [default: 0]",
-    },
-    title: "Modification times may differ by",
-    help: "Seconds by which modification times may differ and still count as one.",
-    kind: Takes::Number { min: 0, max: WINDOW_SECONDS_MAX as u64, words: &[] },
-    default: Some("0"),
-    examples: &["2"],
-};
-
 /// How a file is proved before its name appears.
 pub const VERIFY: Definition = Definition {
     name: "verify",
@@ -321,6 +270,7 @@ pub const POLITE: Definition = Definition {
     group: FormGroup::How,
     flag: Flag::Switch {
         name: "polite",
+        letter: None,
         help: "Use fewer data connections where others use the path: each must raise the rate by 5 %, not by 1 %",
     },
     title: "Polite",
@@ -394,6 +344,7 @@ pub const ALLOW_GROWING: Definition = Definition {
     group: FormGroup::Faults,
     flag: Flag::Switch {
         name: "allow-growing",
+        letter: None,
         help: "Accept sources that grow: copy what they had when they were listed",
     },
     title: "Growing files",
@@ -437,6 +388,7 @@ pub const SKIP_SOURCE_ERRORS: Definition = Definition {
     group: FormGroup::Faults,
     flag: Flag::Switch {
         name: "skip-source-errors",
+        letter: None,
         help: "Skip sources that are missing or may not be read; the task can still succeed",
     },
     title: "Skip unreadable sources",
@@ -450,7 +402,11 @@ pub const SKIP_SOURCE_ERRORS: Definition = Definition {
 pub const FAIL_ON_QUOTA_ERRORS: Definition = Definition {
     name: "fail_on_quota_errors",
     group: FormGroup::Faults,
-    flag: Flag::Switch { name: "fail-on-quota-errors", help: "End at the first item that a quota refuses" },
+    flag: Flag::Switch {
+        name: "fail-on-quota-errors",
+        letter: None,
+        help: "End at the first item that a quota refuses",
+    },
     title: "End at a full quota",
     help: "End at the first item that a quota refuses.",
     kind: Takes::Switch,
@@ -464,6 +420,14 @@ pub const OF_A_COPY: &[Definition] = &[
     COMPARE,
     MODIFY_WINDOW,
     FILTERS,
+    MIN_SIZE,
+    MAX_SIZE,
+    MIN_AGE,
+    MAX_AGE,
+    ONE_FILE_SYSTEM,
+    BACKUP,
+    BACKUP_DIR,
+    BACKUP_SUFFIX,
     DELETE,
     DELETE_EXCLUDED,
     MAX_DELETE,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::backup::Backup;
+use crate::duration::{duration_text, parse_duration};
 use crate::filter::{AddedRule, Filters, RuleForm, lines_of};
 use crate::limits;
 use crate::path::display_bytes;
@@ -200,6 +202,87 @@ impl OptionValue for RateBound {
 
     fn text(&self) -> String {
         self.0.to_string()
+    }
+}
+
+/// A bound of the size of files, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSize(pub u64);
+
+impl OptionValue for FileSize {
+    fn parse(text: &str) -> Result<Self, String> {
+        parse_size(text).map(Self)
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// How long ago something was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Age(Duration);
+
+impl Age {
+    /// As a time.
+    pub const fn time(self) -> Duration {
+        self.0
+    }
+}
+
+impl OptionValue for Age {
+    fn parse(text: &str) -> Result<Self, String> {
+        parse_duration(text).map(Self)
+    }
+
+    fn text(&self) -> String {
+        duration_text(self.0)
+    }
+}
+
+/// A directory below the destination, where what is replaced or deleted is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupDirectory(String);
+
+impl BackupDirectory {
+    /// Its path, relative to the destination.
+    pub fn path(&self) -> Vec<u8> {
+        self.0.clone().into_bytes()
+    }
+}
+
+impl OptionValue for BackupDirectory {
+    fn parse(text: &str) -> Result<Self, String> {
+        let directory = Self(text.trim_end_matches('/').to_owned());
+        if text.contains(char::is_control) {
+            return Err(format!("{} is no directory of a plain name", quoted(text)));
+        }
+        Backup::new(Some(directory.path()), None).map(|_| directory)
+    }
+
+    fn text(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// What is added to the names of what is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupSuffix(String);
+
+impl BackupSuffix {
+    /// The end of each name.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.clone().into_bytes()
+    }
+}
+
+impl OptionValue for BackupSuffix {
+    fn parse(text: &str) -> Result<Self, String> {
+        Backup::new(None, Some(text.as_bytes().to_vec())).map(|_| Self(text.to_owned()))
+    }
+
+    fn text(&self) -> String {
+        self.0.clone()
     }
 }
 

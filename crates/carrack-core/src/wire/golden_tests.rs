@@ -222,6 +222,7 @@ fn begins() -> Vec<Line> {
         anew: false,
         partial: false,
         delete: None,
+        backup: None,
     };
     let receive = |sink| Role::Receive(ReceiveRole { sink, ..into.clone() });
     let named = ReceiveRole { targets: vec![b"a".to_vec(), b"b/c".to_vec()], ..into.clone() };

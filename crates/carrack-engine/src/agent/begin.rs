@@ -6,6 +6,7 @@ use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 
+use carrack_core::backup::Backup;
 use carrack_core::expected::ExpectedDigests;
 use carrack_core::filter::{AddedRule, Filters};
 use carrack_core::limits;
@@ -28,14 +29,14 @@ use crate::storage::null::Null;
 use crate::storage::pipe::FifoWriter;
 use crate::storage::place::Place;
 use crate::storage::posix::store::store_of;
-use crate::storage::properties::MarkerRequest;
+use crate::storage::properties::{MarkerRequest, Properties};
 use crate::storage::read::{Root, Source};
 use crate::storage::sequential::Sequential;
 use crate::storage::stdin::Stdin;
 use crate::storage::store::Wanted;
 use crate::storage::synthetic::Synthetic;
 use crate::storage::write::Destination;
-use crate::transfer::receive::ReceiveRun;
+use crate::transfer::receive::{ReceiveRun, SweepOrder};
 use crate::transfer::send::{SendChoice, SendRun};
 use crate::transfer::{Measured, Running, Voice, write_options};
 
@@ -48,6 +49,8 @@ pub(super) struct Chosen {
     expected: Expecting,
     /// What is left out, and what is not deleted.
     filters: Filters,
+    /// Where the destination keeps what it replaces.
+    backup: Option<Backup>,
 }
 
 /// Digests that files of a transfer must have, while the peer tells them.
@@ -102,12 +105,16 @@ impl Agent {
         Ok(state.chosen.expected.digests.len() as u64)
     }
 
-    /// Adds to the rules of the next transfer, and counts these.
+    /// Adds to what the next transfer leaves out, and counts the rules.
     pub(super) fn filter(&self, filter: Filter) -> Result<u64, Failure> {
-        let filters = &mut self.lock().chosen.filters;
+        let chosen = &mut self.lock().chosen;
+        chosen.backup = filter.backup;
+        let filters = &mut chosen.filters;
         if filters.is_empty() {
             *filters = Filters::new(filter.deletes_excluded);
         }
+        filters.files = filter.files;
+        filters.one_file_system = filter.one_file_system;
         let count = filter.rules.len() as u64;
         for (form, line) in filter.rules {
             // Files that a rule names are read where the rule was written.
@@ -154,31 +161,18 @@ impl Agent {
                 });
                 let voice = self.voice(self.measured(paths));
                 // It may be large, and only this transfer's scan looks at it.
-                let Chosen { selection, expected, filters } = std::mem::take(&mut self.lock().chosen);
-                let chosen = SendChoice { selection, filters, expected: ExpectedDigests::new(expected.digests) };
+                let Chosen { selection, expected, filters, backup } = std::mem::take(&mut self.lock().chosen);
+                let expected = ExpectedDigests::new(expected.digests);
+                let chosen = SendChoice { selection, filters, backup, expected };
                 Running::Send(SendRun::start(options, roots, chosen, role.known, voice, tuning)?)
             }
             Role::Receive(role) => {
-                // Before the destination is looked at: a node for reading makes no directory and no marker.
-                if !self.measures(&role) {
-                    self.may_write()?;
-                }
-                if role.delete.is_some() && !options.plan_only {
-                    self.may_delete()?;
-                }
-                let mut destination = self.destination(&role, &options)?;
-                if role.delete.is_some() && !destination.properties().deletes {
-                    let what = "what only the destination has cannot be found there, and so not deleted";
-                    return Err(failure(ErrorCode::Unsupported, Side::Destination, what));
-                }
-                if let Some(grant) = &self.environment.grant {
-                    destination = grant.count_destination(destination);
-                }
+                let destination = self.may_receive(&role, &options)?;
                 known = destination.known_count(options.digests);
                 let directory = (role.sink == Sink::Files).then(|| role.directory.clone());
                 let voice = self.voice(self.measured(directory));
                 let filters = std::mem::take(&mut self.lock().chosen.filters);
-                let delete = role.delete.map(|order| (order, filters));
+                let delete = role.delete.map(|order| SweepOrder { order, filters, backup: role.backup });
                 let expected = (Expected::new(role.targets), delete);
                 Running::Receive(ReceiveRun::start(options, destination, expected, voice, tuning)?)
             }
@@ -204,6 +198,37 @@ impl Agent {
             running.add_stream(connection);
         }
         Ok(known)
+    }
+
+    /// Where what comes goes, if it may.
+    fn may_receive(
+        self: &Arc<Self>,
+        role: &ReceiveRole,
+        options: &TransferOptions,
+    ) -> Result<Box<dyn Destination>, Failure> {
+        // Before the destination is looked at: a node for reading makes no directory and no marker.
+        if !self.measures(role) {
+            self.may_write()?;
+        }
+        if role.delete.is_some() && !options.plan_only {
+            self.may_delete()?;
+        }
+        let destination = self.destination(role, options)?;
+        // One that is yet to be made has nothing to be deleted or kept.
+        let Properties { keeps, deletes, .. } = destination.properties();
+        if !deletes && (keeps || !options.plan_only) {
+            let unsupported = |what| Err(failure(ErrorCode::Unsupported, Side::Destination, what));
+            if role.delete.is_some() {
+                return unsupported("what only the destination has cannot be found there, and so not deleted");
+            }
+            if role.backup.is_some() {
+                return unsupported("what is replaced cannot be kept there");
+            }
+        }
+        Ok(match &self.environment.grant {
+            Some(grant) => grant.count_destination(destination),
+            None => destination,
+        })
     }
 
     /// A node takes a measurement only from who may, one at a time, and each for a bounded time; what runs for its own
@@ -266,6 +291,7 @@ impl Agent {
                     is_copied: role.targets.is_empty(),
                     marker: marker_request(role, options),
                     options: write_options(options),
+                    backup: role.backup.as_ref(),
                     tuning: &self.environment.tuning,
                 })
             }

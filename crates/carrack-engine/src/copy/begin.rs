@@ -53,15 +53,19 @@ impl Copying<'_> {
     /// Tells an end what is left out, and what is not deleted.
     fn filter(&mut self, end: EndId, ends: &mut Ends) -> Result<(), Failure> {
         let filters = &self.request.options.filters;
+        let (files, one_file_system) = (filters.files, filters.one_file_system);
         let deletes_excluded = filters.deletes_excluded();
         let mut rules = filters.lines().map(|(form, line)| (form, line.to_vec())).peekable();
-        while rules.peek().is_some() {
+        let backup = &self.request.options.backup;
+        let mut is_first = !filters.is_empty() || backup.is_some();
+        while std::mem::take(&mut is_first) || rules.peek().is_some() {
             let (mut room, mut page) = (TOLD_BYTES, Vec::new());
             while let Some(rule) = rules.next_if(|_| room > 0) {
                 room = room.saturating_sub(rule.1.len() + 8);
                 page.push(rule);
             }
-            let filter = Filter { rules: page, deletes_excluded };
+            let backup = backup.clone();
+            let filter = Filter { rules: page, deletes_excluded, files, one_file_system, backup };
             ends.get(end).request(&mut self.inbox, &self.note, Ask::Filter(filter))?;
         }
         Ok(())
@@ -124,6 +128,7 @@ impl Copying<'_> {
                 let deleted = self.report.at_destination.items_deleted;
                 DeleteOrder { most: order.most.map(|most| most.saturating_sub(deleted)), ..order }
             }),
+            backup: options.backup.clone(),
         };
         if options.delete.is_some() {
             self.filter(EndId::Destination, ends)?;

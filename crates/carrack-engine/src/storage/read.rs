@@ -6,6 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use carrack_core::attributes::Attributes;
+use carrack_core::backup::Backup;
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::filter::{FilterSide, Filters};
 use carrack_core::path::{above, within};
@@ -29,7 +30,7 @@ pub struct Root {
 
 impl Root {
     fn chosen<'a>(&'a self, number: u32, chosen: &WalkChoice<'a>) -> Walk<'a> {
-        let WalkChoice { selection, filters, freshness, workers } = *chosen;
+        let WalkChoice { selection, filters, freshness, workers, .. } = *chosen;
         Walk { number, target: &self.target, selection, filters, freshness, workers }
     }
 
@@ -48,12 +49,35 @@ impl Root {
         if !is_wanted || walk.hides(b"", self.source.is_directory()) {
             return;
         }
-        if filters.is_none() || self.source.filters() {
+        if filters.is_none() && chosen.backup.is_none() {
             return self.source.walk(&walk, each);
         }
+        let takes = |item: &ScannedItem| match filters {
+            Some(filters) if item.kind == ItemKind::File => filters.files.take(item.size, item.attributes.mtime),
+            _ => Some(true),
+        };
+        let is_kept_name = |item: &ScannedItem| {
+            let is_directory = item.kind == ItemKind::Directory;
+            chosen.backup.is_some_and(|backup| backup.holds(&place(self.target.as_slice(), &item.path), is_directory))
+        };
+        let hides =
+            |item: &ScannedItem| !self.source.filters() && walk.hides(&item.path, item.kind == ItemKind::Directory);
         self.source.walk(&walk, &mut |found| match found {
-            Found::Item(item) if walk.hides(&item.path, item.kind == ItemKind::Directory) => true,
-            Found::Failure(item, _) if walk.hides(&item.path, item.kind == ItemKind::Directory) => true,
+            Found::Item(item) if hides(&item) => true,
+            Found::Failure(item, _) if hides(&item) => true,
+            Found::Item(item) => each(match (takes(&item), is_kept_name(&item)) {
+                (Some(true), false) => Found::Item(item),
+                (Some(false), _) => Found::LeftOut(item),
+                (Some(true), true) => {
+                    let why = "old files are kept under such names at the destination: keep them in a directory of another \
+                               name, or with another suffix";
+                    Found::Failure(item, failure(ErrorCode::Unsupported, Side::Source, why))
+                }
+                (None, _) => {
+                    let why = "nobody knows its size or its age, by which files are to be left out";
+                    Found::Failure(item, failure(ErrorCode::Unsupported, Side::Source, why))
+                }
+            }),
             found => each(found),
         });
     }
@@ -66,6 +90,8 @@ pub struct WalkChoice<'a> {
     pub selection: Option<&'a Selection>,
     /// What is left out.
     pub filters: Option<&'a Filters>,
+    /// Where the destination keeps what it replaces, nothing goes.
+    pub backup: Option<&'a Backup>,
     /// How old attributes may be.
     pub freshness: Freshness,
     /// Who looks at files, where that is slow; without them, the thread that walks.
@@ -75,7 +101,7 @@ pub struct WalkChoice<'a> {
 impl WalkChoice<'_> {
     /// Everything.
     pub fn all() -> Self {
-        Self { selection: None, filters: None, freshness: Freshness::Cached, workers: None }
+        Self { selection: None, filters: None, backup: None, freshness: Freshness::Cached, workers: None }
     }
 }
 
@@ -172,6 +198,8 @@ pub enum Found {
     Item(ScannedItem),
     /// Something that could not be looked at: its place (kind and size are not known) and why.
     Failure(ScannedItem, Failure),
+    /// A file that is left out by its size or age. The source has its name.
+    LeftOut(ScannedItem),
     /// A marker or part file of Carrack's own: left out.
     Own,
     /// Everything in a directory has been told: its items, failures, and what is left out. In a directory of which a
@@ -263,7 +291,7 @@ pub trait Source: Send + Sync {
             let now = match found {
                 Found::Item(item) => There::of(path, &item).map(Ok),
                 Found::Failure(item, why) if item.path == path => Some(Err(io::Error::other(why.message()))),
-                Found::Failure(..) | Found::Own | Found::Listed { .. } => None,
+                Found::Failure(..) | Found::LeftOut(_) | Found::Own | Found::Listed { .. } => None,
             };
             match now {
                 Some(now) => there = now,

@@ -28,6 +28,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use carrack_core::backup::Backup;
 use carrack_core::failure::Failure;
 use carrack_core::report::ItemKind;
 use carrack_core::tuning::Tuning;
@@ -81,6 +82,8 @@ pub struct Wanted<'a> {
     pub marker: Option<MarkerRequest>,
     /// How its files are written.
     pub options: WriteOptions,
+    /// What is replaced or deleted is kept.
+    pub backup: Option<&'a Backup>,
     /// The knobs of the copy.
     pub tuning: &'a Arc<Tuning>,
 }

@@ -179,7 +179,7 @@ fn destination(service: &Service) -> Box<dyn Destination> {
     let marker = Some(MarkerRequest { key: [3; 8], anew: false, partial: false });
     let tuning = &Arc::default();
     store(service)
-        .destination(&Wanted { path: b"bucket", is_copied: false, marker, options: options(), tuning })
+        .destination(&Wanted { path: b"bucket", is_copied: false, marker, options: options(), backup: None, tuning })
         .unwrap()
 }
 

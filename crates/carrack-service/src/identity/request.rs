@@ -274,6 +274,35 @@ mod tests {
         assert!(verdict(with, "copy", 1, json!({"filters": "- *.o\ndir-merge .rules"})).is_ok());
     }
 
+    /// Who deletes what is older than a month does not want everything to go.
+    #[test]
+    fn task_that_deletes_leaves_nothing_out_and_keeps_nothing() {
+        let check = |options: &serde_json::Value, kind| {
+            serde_json::from_value::<crate::model::TaskOptions>(options.clone()).unwrap().check(kind)
+        };
+        for options in [
+            json!({"filters": "- *.o"}),
+            json!({"min_size": 1}),
+            json!({"max_size": 1}),
+            json!({"min_age": "30d"}),
+            json!({"max_age": "30d"}),
+            json!({"one_file_system": true}),
+            json!({"only": ["a"]}),
+            json!({"backup": true}),
+            json!({"backup_dir": "old"}),
+            json!({"backup_suffix": ".old"}),
+        ] {
+            let refused = check(&options, TaskKind::Delete);
+            assert!(refused.is_err_and(|why| why.contains("nothing is left out")), "{options}");
+            assert_eq!(
+                (check(&options, TaskKind::Copy), check(&options, TaskKind::Move)),
+                (Ok(()), Ok(())),
+                "{options}"
+            );
+        }
+        assert_eq!(check(&json!({"rate_limit": 1}), TaskKind::Delete), Ok(()));
+    }
+
     #[test]
     fn numbers_of_a_task_are_those_that_the_table_of_options_tells() {
         let table = task_options();

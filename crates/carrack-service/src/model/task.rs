@@ -127,6 +127,11 @@ impl TaskOptions {
                 return Err("with a list of paths nothing can be deleted: only the paths of the list are looked at");
             }
         }
+        if kind == TaskKind::Delete && (self.leaves_out() || self.keeps()) {
+            return Err(
+                "a task that deletes takes all that is below its paths: nothing is left out, and nothing is kept",
+            );
+        }
         if kind == TaskKind::Move && self.verify == Some(Verify::None) {
             return Err("a move deletes its sources: what arrived must be verified first");
         }

@@ -198,6 +198,7 @@ impl Orders {
             kind: task.request.kind,
             pairs,
             options,
+            submitted: task.submitted,
             deadline: task.request.deadline,
             skip_source_errors: task.request.skip_source_errors,
             fail_on_quota_errors: task.request.fail_on_quota_errors,

@@ -140,7 +140,7 @@ const RETRIES: u32 = 4;
 /// If its options do not go together.
 pub fn copy_options(order: &Order) -> Result<CopyOptions, Failure> {
     let mut options = CopyOptions { item_events: true, retries: RETRIES, ..CopyOptions::default() };
-    order.options.apply(&mut options).map_err(|why| usage(Side::Command, why))?;
+    order.options.apply(order.submitted.into(), &mut options).map_err(|why| usage(Side::Command, why))?;
     let moves = order.kind == TaskKind::Move;
     if moves {
         // What is deleted afterwards has to be whole, and to stay.
@@ -194,6 +194,7 @@ mod tests {
     fn ordered(kind: TaskKind, options: &str) -> CopyOptions {
         let order = serde_json::json!({
             "task": "t", "fence": 1, "directory": "/", "kind": kind, "pairs": [], "deadline": null,
+            "submitted": "2026-11-27T00:00:00Z",
             "options": serde_json::from_str::<serde_json::Value>(options).unwrap(),
             "skip_source_errors": false, "fail_on_quota_errors": false, "expect_digests": {}, "ceilings": {},
         });

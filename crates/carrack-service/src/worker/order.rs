@@ -27,6 +27,8 @@ pub struct Order {
     pub pairs: Vec<PairOrder>,
     /// How it is copied, the endpoints' defaults and limits applied.
     pub options: TaskOptions,
+    /// When the task was submitted: the ages of files are counted from then.
+    pub submitted: Moment,
     /// When the task fails.
     pub deadline: Option<Moment>,
     /// Missing and unreadable sources are skipped.

@@ -309,8 +309,14 @@ impl Dir {
     /// `link(2)` refuses to replace, everywhere and atomically. A crash in between leaves the file
     /// under both names, whole.
     fn rename_by_link(&self, from: &[u8], to_dir: &Dir, to: &[u8]) -> io::Result<()> {
-        rustix::fs::linkat(&self.fd, from, &to_dir.fd, to, AtFlags::empty())?;
+        self.link(from, to_dir, to)?;
         self.unlink(from)
+    }
+
+    /// Gives an entry that is no directory a second name, which must not exist: one that is a link keeps its target.
+    pub fn link(&self, from: &[u8], to_dir: &Dir, to: &[u8]) -> io::Result<()> {
+        let (from, to) = (single(from)?, single(to)?);
+        Ok(rustix::fs::linkat(&self.fd, from, &to_dir.fd, to, AtFlags::empty())?)
     }
 
     /// Removes a name that is not a directory.

@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
-use carrack_core::filter::{AddedRule, Filters, RuleForm, lines_of};
+use carrack_core::filter::{AddedRule, Filters, RuleForm, entries_of};
 use carrack_core::limits;
 use carrack_core::path::display_bytes;
 use clap::{Arg, ArgAction};
 
+use super::files_from::{FROM0, end_of_entries};
 use super::flag::Value;
 use super::flags::{Flags, Given};
 use crate::error::CommandError;
@@ -19,7 +20,8 @@ const EXCLUDE: Value<Vec<u8>> =
 const INCLUDE: Value<Vec<u8>> =
     Value::path("include", "PATTERN", "Take what matches, though a later rule would leave it out");
 const FILTER: Value<Vec<u8>> =
-    Value::path("filter", "RULE", "A rule with its kind: `- *.o`, `+ */`, `protect keep/`, `dir-merge .rules`");
+    Value::path("filter", "RULE", "A rule with its kind: `- *.o`, `+ */`, `protect keep/`, `dir-merge .rules`")
+        .letter('f');
 const EXCLUDE_FROM: Value<Vec<u8>> =
     Value::path("exclude-from", "FILE", "Read patterns to leave out from FILE, one a line; - is standard input");
 const INCLUDE_FROM: Value<Vec<u8>> =
@@ -33,6 +35,7 @@ pub fn args() -> impl Iterator<Item = Arg> {
     [EXCLUDE, INCLUDE, FILTER, EXCLUDE_FROM, INCLUDE_FROM]
         .into_iter()
         .map(|flag| flag.arg().action(ArgAction::Append).allow_hyphen_values(true))
+        .chain([FROM0.arg()])
 }
 
 /// The rules that were given.
@@ -41,14 +44,15 @@ pub fn args() -> impl Iterator<Item = Arg> {
 /// A usage error that names the flag, and the line of a file; a file that cannot be read.
 pub fn filters(flags: &Flags, deletes_excluded: bool) -> Result<Filters, CommandError> {
     let mut filters = Filters::new(deletes_excluded);
+    let end = end_of_entries(flags);
     let given = flags.in_order(&[EXCLUDE.name, INCLUDE.name, FILTER.name, EXCLUDE_FROM.name, INCLUDE_FROM.name]);
     for (flag, Given { origin, value }) in given {
         let added = match flag {
-            "exclude" => add(&mut filters, RuleForm::Exclude, &value, 0),
-            "include" => add(&mut filters, RuleForm::Include, &value, 0),
-            "filter" => add(&mut filters, RuleForm::Rule, &value, 0),
-            "exclude-from" => merge(&mut filters, RuleForm::Exclude, &value, 0),
-            _ => merge(&mut filters, RuleForm::Include, &value, 0),
+            "exclude" => add(&mut filters, RuleForm::Exclude, &value, (0, end)),
+            "include" => add(&mut filters, RuleForm::Include, &value, (0, end)),
+            "filter" => add(&mut filters, RuleForm::Rule, &value, (0, end)),
+            "exclude-from" => merge(&mut filters, RuleForm::Exclude, &value, (0, end)),
+            _ => merge(&mut filters, RuleForm::Include, &value, (0, end)),
         };
         added.map_err(|why| match why {
             RuleRefusal::Rule(why) => CommandError::usage(format!("{origin}: {why}")),
@@ -63,15 +67,16 @@ enum RuleRefusal {
     File(CommandError),
 }
 
-fn add(filters: &mut Filters, form: RuleForm, line: &[u8], depth: u32) -> Result<(), RuleRefusal> {
+/// Adds a rule that a flag has, or a file so many deep, whose entries end with that byte.
+fn add(filters: &mut Filters, form: RuleForm, line: &[u8], (depth, end): (u32, u8)) -> Result<(), RuleRefusal> {
     match filters.add(form, line).map_err(RuleRefusal::Rule)? {
         AddedRule::Taken => Ok(()),
-        AddedRule::Merge(file, form) if depth < MERGE_DEPTH => merge(filters, form, &file, depth + 1),
+        AddedRule::Merge(file, form) if depth < MERGE_DEPTH => merge(filters, form, &file, (depth + 1, end)),
         AddedRule::Merge(..) => Err(RuleRefusal::Rule(format!("files name each other more than {MERGE_DEPTH} deep"))),
     }
 }
 
-fn merge(filters: &mut Filters, form: RuleForm, file: &[u8], depth: u32) -> Result<(), RuleRefusal> {
+fn merge(filters: &mut Filters, form: RuleForm, file: &[u8], (depth, end): (u32, u8)) -> Result<(), RuleRefusal> {
     let mut text = Vec::new();
     let most = limits::FILTER_BYTES as u64 + 1;
     let read = match file {
@@ -83,8 +88,8 @@ fn merge(filters: &mut Filters, form: RuleForm, file: &[u8], depth: u32) -> Resu
         let most = limits::FILTER_BYTES;
         return Err(RuleRefusal::Rule(format!("{} has more than {most} bytes", display_bytes(file))));
     }
-    for (number, line) in lines_of(&text) {
-        add(filters, form, line, depth).map_err(|why| match why {
+    for (number, line) in entries_of(&text, end) {
+        add(filters, form, line, (depth, end)).map_err(|why| match why {
             RuleRefusal::Rule(why) => RuleRefusal::Rule(format!("line {number} of {}: {why}", display_bytes(file))),
             other => other,
         })?;

@@ -25,7 +25,8 @@ pub struct Switch {
 impl Switch {
     /// The flag of an option of a copy.
     pub const fn option(definition: &Definition) -> Self {
-        Self::new(definition.flag.name(), definition.flag.help())
+        let flag = &definition.flag;
+        Self { name: flag.name(), letter: flag.letter(), help: flag.help() }
     }
 
     /// A flag with a long name alone.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use carrack_core::duration::parse_duration;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction};
 
@@ -62,6 +63,12 @@ const fn refused(names: &'static [&'static str], whose: &'static str, why: &'sta
 /// Flags for copying. What `copy` has itself is not here.
 pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     always(&["-r", "--recursive"], "rsync, scp, cp", "directories are copied with all that is in them"),
+    always(&["--fsync"], "rsync", "what is copied is on stable storage before it counts as there"),
+    always(
+        &["--inc-recursive", "--i-r", "--no-inc-recursive", "--no-i-r"],
+        "rsync",
+        "nothing waits for a whole listing",
+    ),
     always(&["-a", "--archive"], "rsync, cp", "directories recurse; links, permissions and times are kept"),
     always(&["-p", "--preserve"], "scp, cp", "permissions and times are kept"),
     always(&["--perms"], "rsync", "permissions are kept"),
@@ -73,8 +80,10 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     always(&["-W", "--whole-file"], "rsync", "a file that is copied is copied whole"),
     always(&["--human-readable"], "rsync", "sizes are shown with their units"),
     always(&["--protect-args", "--secluded-args"], "rsync", "no shell at the far side reads a path"),
+    always(&["--no-motd"], "rsync", "no node greets"),
+    always(&["--trust-sender"], "rsync", "whatever a source claims, it reaches nothing outside the destination"),
     ours(&["--rsync-path"], "rsync", "the far side needs carrack", "--remote-path PATH"),
-    ours(&["--info"], "rsync", "the bar shows the whole copy", "--progress"),
+    taken_as(&["--info"], "rsync", "the bar shows the whole copy", "--progress"),
     // Letters that mean one thing here and another there, where a value would become a source: never taken in silence.
     refused(&["-t"], "rsync and cp", "times are kept, and the last path is the destination"),
     ours(
@@ -96,10 +105,10 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "-v, -e 'ssh -i KEY'",
     ),
     ours(
-        &["--timeout", "--contimeout"],
+        &["--timeout"],
         "rsync",
-        "connections have a limit to be made, and the copy one in all",
-        "--connect-timeout TIME, --deadline TIME",
+        "a connection that says nothing is given up and made again, and the copy has a limit in all",
+        "--retries N, --deadline TIME",
     ),
     ours(&["--remove-source-files"], "rsync", "a copy deletes nothing", "carrack task submit --kind move"),
     ours(&["--transfers", "--checkers"], "rclone", "many files are copied at once by itself", "--streams N"),
@@ -109,7 +118,7 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "data connections are chosen while the copy runs",
         "--streams N",
     ),
-    ours(&["-vb", "-dbg"], "globus-url-copy", "the bar shows the rate", "--progress, -v"),
+    ours(&["-dbg"], "globus-url-copy", "the bar shows the rate", "--progress, -v"),
     ours(&["-sync"], "globus-url-copy", "only newer files are copied", "--update"),
     ours(
         &["-tcp-bs", "-tcp-buffer-size"],
@@ -117,8 +126,13 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "the kernel chooses the buffers of TCP",
         "carrack doctor",
     ),
-    ours(&["-F"], "scp", "ssh is started with words of yours", "-e 'ssh -F FILE'"),
-    ours(&["-J"], "scp", "ssh is started with words of yours", "-e 'ssh -J HOST'"),
+    ours(
+        &["-F"],
+        "rsync and scp",
+        "rules in directories have a name of yours, and ssh is started with words of yours",
+        "--filter 'dir-merge .rsync-filter', -e 'ssh -F FILE'",
+    ),
+    ours(&["-J"], "rsync and scp", "times are kept, and ssh is started with words of yours", "-e 'ssh -J HOST'"),
     ours(
         &["-3"],
         "scp",
@@ -126,37 +140,119 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "--link tunnel leads it through here",
     ),
     ours(
-        &["--delete", "--delete-after", "--delete-before", "--delete-during", "--delete-excluded", "--del"],
+        &["--delete", "--delete-after", "--delete-excluded", "--max-delete", "--ignore-errors"],
         "rsync",
         "a copy deletes nothing at its destination",
         "carrack sync --delete",
     ),
-    refused(&["-z", "--compress", "-C"], "rsync, scp", "data is not compressed"),
+    ours(
+        &["--delete-before", "--delete-during", "--del", "--delete-delay"],
+        "rsync",
+        "what only the destination has is deleted last, when all has been copied",
+        "carrack sync --delete",
+    ),
+    refused(
+        &["-z", "--compress", "--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"],
+        "rsync, scp",
+        "data is not compressed",
+    ),
+    refused(&["--skip-compress"], "rsync", "data is not compressed"),
+    refused(&["-C", "--cvs-exclude"], "rsync and scp", "data is not compressed, and only rules leave names out"),
     refused(&["-H", "--hard-links"], "rsync", "hard links become files of their own, and the report counts them"),
     refused(&["-A", "--acls"], "rsync", "ACLs are not kept, and the report counts them"),
     refused(&["-X", "--xattrs"], "rsync", "extended attributes are not kept, and the report counts them"),
     ours(&["-o"], "rsync and scp", "owners are not kept; options of ssh are typed otherwise", "-e 'ssh -o OPTION'"),
     refused(
-        &["--owner", "-g", "--group", "-D", "--devices", "--specials"],
+        &["--owner", "-g", "--group", "-D", "--devices", "--specials", "--drop-D", "--super", "--fake-super"],
         "rsync",
         "owners and special files are not copied, and the report counts them",
     ),
     refused(
-        &["--chmod", "--chown", "--usermap", "--groupmap", "--numeric-ids"],
+        &["--chmod", "--chown", "--usermap", "--groupmap", "--numeric-ids", "--copy-as", "-E", "--executability"],
         "rsync",
         "permissions are those of the source, owners those of who copies",
     ),
-    refused(&["-x", "--one-file-system"], "rsync", "a copy goes into mounted file systems"),
     refused(
-        &["-L", "--copy-links", "-k", "--copy-dirlinks", "-K", "--keep-dirlinks"],
+        &[
+            "-L",
+            "--copy-links",
+            "-k",
+            "--copy-dirlinks",
+            "-K",
+            "--keep-dirlinks",
+            "--copy-unsafe-links",
+            "--safe-links",
+            "--munge-links",
+            "--insecure-links",
+        ],
         "rsync",
         "symbolic links are copied as links",
     ),
-    refused(&["-R", "--relative"], "rsync", "the path above a source is not made at the destination"),
-    refused(&["-b", "--backup", "--backup-dir", "--suffix"], "rsync", "what is replaced is not kept"),
-    refused(&["--link-dest", "--compare-dest", "--copy-dest"], "rsync", "no third directory is compared with"),
-    refused(&["--inplace", "--append", "--append-verify"], "rsync", "a file gets its name when it is whole"),
-    refused(&["--max-size", "--min-size"], "rsync", "files are not chosen by their size"),
+    refused(
+        &["-R", "--relative", "--no-implied-dirs"],
+        "rsync",
+        "the path above a source is not made at the destination",
+    ),
+    refused(
+        &["--link-dest", "--compare-dest", "--copy-dest", "--fuzzy", "-y"],
+        "rsync",
+        "a file is compared with what has its name, and with no other",
+    ),
+    refused(
+        &["--inplace", "--append", "--append-verify", "--write-devices"],
+        "rsync",
+        "a file gets its name when it is whole",
+    ),
+    refused(&["--delay-updates"], "rsync", "each file gets its name as soon as it is whole and verified"),
+    refused(
+        &["--partial-dir", "--temp-dir", "-T"],
+        "rsync",
+        "what is not yet whole waits beside its place under a hidden name, and the next run goes on from it",
+    ),
+    refused(&["-d", "--dirs", "--old-dirs", "--old-d"], "rsync", "directories are copied with all that is in them"),
+    refused(&["-m", "--prune-empty-dirs"], "rsync", "empty directories are copied, too"),
+    refused(&["--no-whole-file", "--no-W", "-B", "--block-size"], "rsync", "a file that is copied is copied whole"),
+    refused(&["--force"], "rsync", "no file takes the place of a directory with something in it"),
+    refused(
+        &["--ignore-missing-args", "--delete-missing-args"],
+        "rsync",
+        "a source that is missing is an error, and nothing is deleted for it",
+    ),
+    refused(
+        &["-U", "--atimes", "-N", "--crtimes", "--open-noatime"],
+        "rsync",
+        "of times, that of the last change is kept",
+    ),
+    refused(&["-O", "--omit-dir-times", "--omit-link-times"], "rsync", "times are kept"),
+    refused(&["--copy-devices"], "rsync", "devices are not read"),
+    refused(&["--preallocate"], "rsync", "room is reserved as a file grows"),
+    ours(&["--checksum-choice", "--cc"], "rsync", "the digest is chosen otherwise", "--digest LIST"),
+    refused(&["--checksum-seed", "--protocol", "--max-alloc", "--confine-root"], "rsync", "there is no such setting"),
+    refused(&["--iconv"], "rsync", "names are copied as they are, byte for byte"),
+    refused(&["--write-batch", "--only-write-batch", "--read-batch"], "rsync", "nothing is copied by way of a file"),
+    ours(&["--list-only"], "rsync", "files are listed otherwise", "carrack ls"),
+    ours(&["--out-format", "--log-file-format"], "rsync", "files are named as they are copied", "-v, --json"),
+    ours(&["--debug", "--stderr", "--outbuf"], "rsync", "the command says more", "-v, --log-file FILE"),
+    refused(
+        &["--8-bit-output", "-8"],
+        "rsync",
+        "letters of UTF-8 are shown as they are, and what drives a terminal is not",
+    ),
+    ours(&["--stop-after", "--stop-at"], "rsync", "a copy ends by a time in all", "--deadline TIME"),
+    ours(&["--password-file", "--early-input"], "rsync", "a node is shown a token", "--token-file FILE"),
+    refused(&["--port"], "rsync", "a node's port stands in its address: carrack://HOST:PORT/PATH"),
+    ours(&["-@"], "rsync", "this letter is not taken", "--modify-window SECONDS"),
+    ours(
+        &["--address", "-4", "--ipv4", "-6", "--ipv6"],
+        "rsync",
+        "connections leave from an address of yours",
+        "--bind ADDR",
+    ),
+    refused(
+        &["--sockopts", "--blocking-io", "--old-args", "--remote-option", "-M"],
+        "rsync",
+        "there is no such setting",
+    ),
     refused(&["--no-times", "--no-perms", "--no-links"], "rsync", "permissions, times and links are kept"),
 ];
 
@@ -200,6 +296,14 @@ pub fn taken(table: &[ForeignFlag]) -> Vec<Arg> {
 /// `arguments` are those of the line, the program's name and the verb included.
 pub fn explain<T>(parsed: &Result<T, clap::Error>, arguments: &[OsString]) -> Option<CommandError> {
     let table = table_of(arguments);
+    // A time that is not joined to its flag would be a source.
+    let apart = arguments.windows(2).find_map(|pair| {
+        let time = pair[1].to_str().filter(|time| pair[0] == "--stats" && parse_duration(time).is_ok())?;
+        Some(CommandError::usage(format!("--stats: the time is joined to it: --stats={time}")))
+    });
+    if apart.is_some() && !table.is_empty() {
+        return apart;
+    }
     let row_of = |typed: &str| row_of(table, typed);
     let words = arguments.iter().filter_map(|argument| argument.to_str()).take_while(|argument| *argument != "--");
     // clap takes `-sync` for letters of flags, some of which we have: what was typed says more.
@@ -291,6 +395,21 @@ mod tests {
         }
     }
 
+    /// Each flag that rsync 3.5 helps with is ours, is taken, or is refused by its row.
+    #[test]
+    fn each_flag_of_rsync_is_answered() {
+        for flag in include_str!("../../tests/golden/rsync-3.5-flags.txt").lines() {
+            let words = flag.strip_suffix('=').map_or(vec![flag], |flag| vec![flag, "1"]);
+            for verb in ["copy", "sync"] {
+                let words = [&["carrack", verb][..], &words, &["a", "b"]].concat();
+                let line: Vec<OsString> = words.iter().map(OsString::from).collect();
+                let parsed = whole_tree().try_get_matches_from(&line);
+                let is_unknown = parsed.as_ref().is_err_and(|why| why.kind() == ErrorKind::UnknownArgument);
+                assert!(!is_unknown || explain(&parsed, &line).is_some(), "{verb} {flag}");
+            }
+        }
+    }
+
     #[test]
     fn words_of_ours_are_words_that_we_have() {
         for (verb, table) in VERBS {
@@ -315,11 +434,12 @@ mod tests {
     #[test]
     fn values_and_words_with_one_dash_are_found() {
         for (words, name) in [
-            (&["--max-size=3M", "a", "b"][..], "--max-size"),
-            (&["-vb", "a", "b"], "-vb"),
+            (&["--link-dest=../x", "a", "b"][..], "--link-dest"),
+            (&["-dbg", "a", "b"], "-dbg"),
             (&["-avz", "a", "b"], "-z"),
             (&["-a", "--delete", "a", "b"], "--delete"),
             (&["-r", "-tcp-bs=4M", "a", "b"], "-tcp-bs"),
+            (&["--stats", "5s", "a", "b"], "--stats: the time is joined to it: --stats=5s"),
         ] {
             let error = refusal(&["copy"], words).expect_err("a foreign flag");
             assert!(error.failure.why.starts_with(name), "{words:?}: {}", error.failure.why);

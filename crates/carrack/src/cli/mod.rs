@@ -3,7 +3,6 @@
 pub mod bare;
 #[cfg(feature = "service")]
 pub mod config_file;
-pub mod duration;
 pub mod environment;
 pub mod files_from;
 pub mod filters;

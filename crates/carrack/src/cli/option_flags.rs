@@ -1,6 +1,8 @@
 //! The flags of the options that copies and tasks have: each follows from its definition.
 
-use carrack_core::options::{AskedOptions, DELETE, Definition, Flag, FormGroup, OF_A_COPY, Takes, WordFlag};
+use carrack_core::options::{
+    AskedOptions, DELETE, Definition, Flag, FormGroup, OF_A_COPY, RATE_LIMIT, Takes, WordFlag,
+};
 use clap::Arg;
 
 use super::flag::{Switch, with_words};
@@ -57,7 +59,10 @@ pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
     let has = |option: &Definition| option.group != FormGroup::Deletion || flags.knows(option.flag.name());
     for option in OF_A_COPY.iter().filter(|option| has(option)) {
         if let Some(given) = flags.option(option) {
-            given.check(|text| asked.set(option, text))?;
+            given.check(|text| {
+                check_unit(option, text)?;
+                asked.set(option, text)
+            })?;
         }
     }
     asked.digests().map_err(refused_digests)?;
@@ -66,6 +71,15 @@ pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
         say("note: --max-delete, --allow-empty and --ignore-errors mean nothing without --delete");
     }
     Ok(asked)
+}
+
+/// A rate of a bare number would be a thousand times what rsync makes of it.
+fn check_unit(option: &Definition, text: &str) -> Result<(), String> {
+    let is_bare = text.bytes().all(|byte| byte.is_ascii_digit()) && text.bytes().any(|byte| byte != b'0');
+    match option.name == RATE_LIMIT.name && is_bare {
+        true => Err(format!("{text} has no unit: write {text}K, which rsync takes it for, or {text}B")),
+        false => Ok(()),
+    }
 }
 
 /// The usage error of digests that leave nothing to verify by.

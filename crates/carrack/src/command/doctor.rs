@@ -18,7 +18,6 @@ use serde_json::json;
 use super::context::context;
 use super::copy::options::{DATA_ADDRESS, DESTINATION_TOKEN_FILE, PORTS, SOURCE_TOKEN_FILE, credentials};
 use super::reach::{self, JSON, QUIET};
-use crate::cli::duration::parse_timeout;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::size::parse_rate;
@@ -28,6 +27,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::output::lines::Lines;
 use crate::output::{format, human, json as with_type, say};
+use carrack_core::duration::parse_timeout;
 
 const HOST: Positional = Positional::one("host", "HOST");
 const HOST2: Positional = Positional::one("host2", "HOST2");

@@ -9,7 +9,6 @@ use clap::Command;
 
 use super::context::stop;
 use super::reach::{CONNECT_TIMEOUT, JSON, QUIET, RSH};
-use crate::cli::duration::parse_timeout;
 use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
 use crate::cli::hosts::parse_hosts;
@@ -17,6 +16,7 @@ use crate::error::CommandError;
 use crate::exit;
 use crate::fan::shown::FanOutput;
 use crate::fan::{FanEnded, FanRequest, HostEnd, run as run_everywhere};
+use carrack_core::duration::parse_timeout;
 
 const HOSTS: Positional = Positional::several("hosts", "HOSTS");
 const COMMAND: Positional = Positional::several("command", "COMMAND");

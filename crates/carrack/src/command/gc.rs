@@ -10,11 +10,11 @@ use serde_json::json;
 use super::named::VerbPlace;
 use super::place::VerbRun;
 use super::reach::with_reach;
-use crate::cli::duration::parse_duration;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::output::json as objects;
+use carrack_core::duration::parse_duration;
 
 const OLDER_THAN: Value<Duration> =
     Value::new("older-than", "TIME", parse_duration, "Only leftovers unchanged for at least TIME [default: 7d]");

@@ -12,7 +12,6 @@ use carrack_core::request::{Push, Reach, are_one_node};
 use clap::{Arg, Command};
 
 use crate::agents;
-use crate::cli::duration::parse_timeout;
 use crate::cli::flag::{Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::words::split_words;
@@ -20,6 +19,7 @@ use crate::error::CommandError;
 #[cfg(feature = "service")]
 use crate::managed::service::SERVICE;
 use crate::tokens;
+use carrack_core::duration::parse_timeout;
 
 /// The command that reaches other hosts.
 pub const RSH: Value<Vec<String>> =
@@ -84,8 +84,15 @@ pub fn with_service(verb: Command) -> Command {
 
 /// Flags that say how hosts are reached.
 pub fn args() -> [Arg; 6] {
-    [RSH.arg(), REMOTE_PATH.arg(), NO_PUSH.arg(), CONNECT_TIMEOUT.arg(), BIND.arg(), TOKEN_FILE.arg()]
-        .map(|arg| arg.help_heading("Hosts"))
+    [
+        RSH.arg(),
+        REMOTE_PATH.arg(),
+        NO_PUSH.arg(),
+        CONNECT_TIMEOUT.arg().alias("contimeout"),
+        BIND.arg(),
+        TOKEN_FILE.arg(),
+    ]
+    .map(|arg| arg.help_heading("Hosts"))
 }
 
 /// How hosts are reached.

@@ -9,7 +9,6 @@ use clap::Command;
 
 use super::reach::JSON;
 use super::task::{new_task, submission_args, told};
-use crate::cli::duration::parse_timeout;
 use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
 use crate::cli::moment::parse_until;
@@ -21,6 +20,7 @@ use crate::managed::show;
 use crate::managed::table::AlignedRows;
 use crate::output::lines::Lines;
 use crate::output::say;
+use carrack_core::duration::parse_timeout;
 
 const TIMERS: Positional = Positional::several("timer", "TIMER");
 

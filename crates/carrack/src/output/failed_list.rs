@@ -1,4 +1,4 @@
-//! `--failed-list`: the paths of the items that failed, one a line, as `--files-from` reads them.
+//! `--failed-list`: the paths of the items that failed, one a line, as `--files-from` reads them by the first one.
 //!
 //! A path stands as it is shown: printable UTF-8 as it is, any other byte as `\xNN`, a backslash doubled. Only a copy
 //! that came to its end knows all of them, so only then does the list get its name.
@@ -9,6 +9,9 @@ use carrack_core::path::display_bytes;
 use carrack_core::report::{ItemReport, Outcome};
 
 use super::part_file::OutputFile;
+
+/// The first line of each list, by which it is known from others.
+pub const FIRST_LINE: &[u8] = b"# carrack failed-list\n";
 
 /// A list that is being written.
 pub struct FailedList {
@@ -25,7 +28,9 @@ impl FailedList {
     /// # Errors
     /// What the system says to creating `FILE.part`.
     pub fn create(path: &[u8]) -> io::Result<Self> {
-        Ok(Self { file: OutputFile::create(path)?, again: false, error: None })
+        let mut list = Self { file: OutputFile::create(path)?, again: false, error: None };
+        list.file.write_all(FIRST_LINE)?;
+        Ok(list)
     }
 
     /// Adds an item, if it failed.
@@ -36,13 +41,19 @@ impl FailedList {
     }
 
     fn add(&mut self, item: &ItemReport) -> io::Result<()> {
-        if std::mem::take(&mut self.again) {
-            self.file.start_over()?;
-        }
+        self.start_over()?;
         match item.outcome {
             Outcome::Failed(_) => writeln!(self.file, "{}", display_bytes(&item.path)),
             _ => Ok(()),
         }
+    }
+
+    fn start_over(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.again) {
+            self.file.start_over()?;
+            self.file.write_all(FIRST_LINE)?;
+        }
+        Ok(())
     }
 
     /// From now on items are told again from the start.
@@ -58,8 +69,8 @@ impl FailedList {
         if let Some(error) = self.error {
             return Err(error);
         }
-        if self.again && complete {
-            self.file.start_over()?;
+        if complete {
+            self.start_over()?;
         }
         if complete { self.file.publish() } else { self.file.discard() }
     }
@@ -68,7 +79,7 @@ impl FailedList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::files_from::parse_list;
+    use crate::cli::files_from::{FileList, parse_list};
     use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 
     fn item(path: &[u8], failed: bool) -> ItemReport {
@@ -93,8 +104,8 @@ mod tests {
         list.finish(true).expect("finished");
         let text = std::fs::read(&name).expect("read");
         assert!(text.is_ascii() || std::str::from_utf8(&text).is_ok());
-        assert_eq!(text.iter().filter(|byte| **byte == b'\n').count(), paths.len());
-        assert_eq!(parse_list(&text).expect("parsed"), paths);
+        assert_eq!(text.iter().filter(|byte| **byte == b'\n').count(), paths.len() + 1);
+        assert_eq!(parse_list(&text, b'\n'), Ok(FileList { paths, is_below_sources: false }));
     }
 
     #[test]
@@ -107,16 +118,16 @@ mod tests {
         list.session_lost();
         list.item(&item(b"second", true));
         list.finish(true).expect("finished");
-        assert_eq!(std::fs::read(&name).expect("read"), b"second\n");
+        assert_eq!(std::fs::read(&name).expect("read"), [FIRST_LINE, b"second\n"].concat());
         let mut list = FailedList::create(path).expect("created");
         list.item(&item(b"third", true));
         list.finish(false).expect("finished");
-        assert_eq!(std::fs::read(&name).expect("read"), b"second\n", "the old list stays");
+        assert_eq!(std::fs::read(&name).expect("read"), [FIRST_LINE, b"second\n"].concat(), "the old list stays");
         assert_eq!(std::fs::read_dir(directory.path()).expect("listed").count(), 1);
         let mut list = FailedList::create(path).expect("created");
         list.item(&item(b"fourth", true));
         list.session_lost();
         list.finish(true).expect("finished");
-        assert_eq!(std::fs::read(&name).expect("read"), b"");
+        assert_eq!(std::fs::read(&name).expect("read"), FIRST_LINE);
     }
 }

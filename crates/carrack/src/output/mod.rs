@@ -5,6 +5,7 @@
 //! nothing but data, JSON or the manifest, one of them at most.
 
 mod failed_list;
+mod figures;
 pub mod format;
 pub mod hints;
 #[cfg(test)]
@@ -35,6 +36,7 @@ use carrack_core::report::{Event, Outcome, Report};
 
 use crate::error::CommandError;
 use crate::exit;
+pub use failed_list::FIRST_LINE;
 use failed_list::FailedList;
 use lines::Lines;
 use log::Log;
@@ -154,6 +156,9 @@ impl Output {
         {
             for line in human::report(report, self.options.dry_run) {
                 self.tell(&mut state, time, &line);
+            }
+            for line in figures::figures(report).iter().filter(|_| self.options.figures) {
+                self.tell(&mut state, time, line);
             }
             if let Some(line) = human::unfinished(report, &self.options.destination) {
                 self.tell(&mut state, time, &line);

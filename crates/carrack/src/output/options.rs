@@ -25,6 +25,8 @@ pub struct OutputOptions {
     pub bar: BarChoice,
     /// Between two progress lines, in JSON and where there is no bar. Zero: none.
     pub stats: Duration,
+    /// At the end, the figures that rsync tells.
+    pub figures: bool,
     /// Nothing is moved: the report is of a plan.
     pub dry_run: bool,
     /// Where the copy goes, as the user named it.

@@ -23,6 +23,7 @@ fn options(directory: &Path) -> OutputOptions {
         manifest: path("sums"),
         bar: BarChoice::Never,
         stats: Duration::ZERO,
+        figures: false,
         dry_run: false,
         destination: CopyTarget::Other,
     }

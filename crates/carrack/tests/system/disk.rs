@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use carrack_faults::fuse::{Call, Errno, Fault, FaultFs, Features, When};
 use carrack_faults::image::{Image, Kind, Scarce};
@@ -15,7 +15,7 @@ use carrack_faults::watch::{self, Allowed, Watcher};
 
 use crate::support::node::Node;
 use crate::support::running::{InTime, Running};
-use crate::support::{PORTABLE, Ran, Sandbox, ran, same_tree, tool, tree, wait_until};
+use crate::support::{PORTABLE, Ran, Sandbox, race_time, ran, same_tree, tool, tree, wait_until};
 
 const MIB: usize = 1 << 20;
 
@@ -515,12 +515,6 @@ fn file_systems_that_differ_lose_nothing() {
     assert_eq!(fs::read(strict.path().join("big")).unwrap(), fs::read(from.join("big")).unwrap());
     assert_right_or_old(&from, strict.path(), b"old");
     assert_no_parts(strict.path());
-}
-
-/// How long each operation is raced: `CARRACK_RACE_SECONDS`, else enough for some hundred exchanges.
-fn race_time() -> Duration {
-    let seconds = std::env::var("CARRACK_RACE_SECONDS").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(2))
 }
 
 #[test]

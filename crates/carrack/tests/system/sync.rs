@@ -1,6 +1,9 @@
 //! `carrack sync`: what is sent, what is skipped, what is deleted, and what never is.
 
+mod chosen;
 mod oracle;
+#[cfg(feature = "service")]
+mod races;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
@@ -115,7 +118,7 @@ fn plan_writes_nothing() {
         assert!(planned.stderr.contains(line), "{line}: {}", planned.stderr);
     }
     assert_eq!(content(&sandbox.path("dst")), before);
-    let fresh = sandbox.ok(["sync", "-n", "--json", "src/", "fresh"]);
+    let fresh = sandbox.ok(["sync", "-n", "--delete", "-b", "--json", "src/", "fresh"]);
     assert_eq!(numbers(&fresh, &["files", "files_same"]), [3, 0]);
     assert!(!sandbox.path("fresh").exists());
     let counted = sandbox.ok(["sync", "--json", "--delete", "src/", "dst"]);

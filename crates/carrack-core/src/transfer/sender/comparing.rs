@@ -118,6 +118,13 @@ impl Sender {
         }
     }
 
+    /// A file is left out by what it is: the source has its name.
+    pub fn handle_left_out(&mut self, now: Instant, item: &ScannedItem) {
+        if !self.has_ended() {
+            self.tell_name(now, item);
+        }
+    }
+
     /// The scan has told everything that it has found in a directory, `path` below a source; `complete` if that is all
     /// that is there.
     pub fn handle_listed(&mut self, now: Instant, root: u32, path: &[u8], complete: bool) {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::options::TransferOptions;
 use super::session_key::SessionKey;
-use crate::filter::RuleForm;
+use crate::backup::Backup;
+use crate::filter::{FileBounds, RuleForm};
 use crate::fingerprint::Fingerprint;
 use crate::ids::StreamId;
 use crate::limits;
@@ -51,7 +52,7 @@ pub enum Ask {
     /// Of what the next `Begin` names, the files at these paths, relative to the destination, get their names only with
     /// these BLAKE3 digests. Several requests add up.
     Expect(Vec<(Vec<u8>, [u8; 32])>),
-    /// Of what the next `Begin` names, these rules leave names out, or keep them from being deleted. Several requests
+    /// Of what the next `Begin` names, this is left out, or kept from being deleted. The rules of several requests
     /// follow each other.
     Filter(Filter),
     /// Remove what transfers have left that nobody will take up again.
@@ -71,13 +72,19 @@ pub enum Ask {
     Read(ReadFile),
 }
 
-/// Rules that leave names out.
+/// What is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// In their order, as they were given.
+    /// Rules in their order, as they were given.
     pub rules: Vec<(RuleForm, Vec<u8>)>,
     /// What a plain rule leaves out is deleted.
     pub deletes_excluded: bool,
+    /// Only files within these are taken.
+    pub files: FileBounds,
+    /// Directories where another file system begins are taken as empty.
+    pub one_file_system: bool,
+    /// Where the destination keeps what it replaces, nothing goes.
+    pub backup: Option<Backup>,
 }
 
 /// Which versions the command speaks.
@@ -231,6 +238,8 @@ pub struct ReceiveRole {
     pub partial: bool,
     /// What only the destination has is deleted.
     pub delete: Option<DeleteOrder>,
+    /// What is replaced or deleted is kept.
+    pub backup: Option<Backup>,
 }
 
 /// What a marker is found by.

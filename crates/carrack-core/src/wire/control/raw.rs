@@ -16,8 +16,8 @@ pub use self::files::{
 };
 pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StepTime, StreamSample};
 pub use self::transfer::{
-    Begin, Counted, Ended, Item, Items, Progress, RawDeleteOrder, RawUnfinished, RawUnkept, RawUnkeptAttributes,
-    RawUnkeptDirectories, ReceiveRole, Role, SendRole, Source, Stages, StreamLost,
+    Begin, Counted, Ended, Item, Items, Progress, RawBackup, RawDeleteOrder, RawUnfinished, RawUnkept,
+    RawUnkeptAttributes, RawUnkeptDirectories, ReceiveRole, Role, SendRole, Source, Stages, StreamLost,
 };
 #[cfg(any(test, feature = "testing"))]
 pub use crate::wire::control::options::RawOptions;

@@ -1,7 +1,9 @@
 //! Lines of what compares both sides, leaves out and deletes.
 
 use super::*;
-use crate::filter::RuleForm;
+use crate::attributes::Time;
+use crate::backup::Backup;
+use crate::filter::{FileBounds, RuleForm};
 use crate::judgment::{ItemDifference, Judgment, LeftBecause};
 
 use crate::request::{Compare, DeleteOrder};
@@ -24,6 +26,7 @@ pub fn lines() -> Vec<Line> {
         anew: false,
         partial: false,
         delete: Some(order),
+        backup: None,
     };
     let compared = TransferOptions {
         compare: Compare::SizeAndTime,
@@ -32,6 +35,9 @@ pub fn lines() -> Vec<Line> {
         tells_names: true,
         ..options()
     };
+    let backup = Backup::new(Some(b"old".to_vec()), Some(b"~".to_vec())).ok();
+    let kept = ReceiveRole { backup: backup.clone(), ..into.clone() };
+    let kept = Begin { options: compared, role: Role::Receive(kept) };
     let begin = Begin { options: compared, role: Role::Receive(into) };
     let file = |path: &[u8], size| AskedItem {
         path: path.to_vec(),
@@ -54,19 +60,15 @@ pub fn lines() -> Vec<Line> {
         Judgment::Left(LeftBecause::Newer),
         Judgment::Differs(ItemDifference { kind: false, size: true, time: true }),
     ];
-    let at_destination = DestinationCounts {
-        items_deleted: 27,
-        bytes_deleted: 28,
-        items_only_there: 29,
-        bytes_only_there: 30,
-        files_replaced_same: 31,
-        attributes_set: 32,
-        ..DestinationCounts::default()
-    };
-    let undeleted = Ended { at_destination, undeleted: Some(no_space()), ..Ended::default() };
+    let undeleted = Ended { at_destination: at_destination(), undeleted: Some(no_space()), ..Ended::default() };
     vec![
         ask("ask Begin-receive-compared", Ask::Begin(begin)),
-        ask("ask Filter", Ask::Filter(Filter { rules, deletes_excluded: true })),
+        ask("ask Begin-receive-kept", Ask::Begin(kept)),
+        ask("ask Filter", Ask::Filter(Filter { rules, deletes_excluded: true, ..Filter::default() })),
+        ask(
+            "ask Filter-files",
+            Ask::Filter(Filter { files: bounds(), one_file_system: true, backup, ..Filter::default() }),
+        ),
         tell("tell Items-compared", Tell::Items(compared_items())),
         tell("tell Ended-undeleted", Tell::Ended(Box::new(undeleted))),
         peer("peer Compare", PeerMessage::Compare { number, question }),
@@ -79,6 +81,27 @@ pub fn lines() -> Vec<Line> {
         peer("peer StillThere", PeerMessage::StillThere { number, there: vec![true, false] }),
         peer("peer Done-same", done(ItemResult::Same)),
     ]
+}
+
+fn at_destination() -> DestinationCounts {
+    DestinationCounts {
+        items_deleted: 27,
+        bytes_deleted: 28,
+        items_only_there: 29,
+        bytes_only_there: 30,
+        files_replaced_same: 31,
+        attributes_set: 32,
+        ..DestinationCounts::default()
+    }
+}
+
+fn bounds() -> FileBounds {
+    FileBounds {
+        size_min: Some(0),
+        size_max: Some(1 << 40),
+        modified_first: Some(Time::new(-1, 5)),
+        modified_last: Some(Time::new(1 << 33, 999_999_999)),
+    }
 }
 
 fn paths(paths: &[&[u8]]) -> Vec<Vec<u8>> {

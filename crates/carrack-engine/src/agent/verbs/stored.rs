@@ -47,7 +47,7 @@ fn walk(source: &dyn Source, path: &[u8], each: TakeFound<'_>) -> Result<(), Fai
             // What has no path below is told under the one that was typed.
             Found::Failure(item, why) if item.path.is_empty() => each(Err((path.to_vec(), why))),
             Found::Failure(item, why) => each(Err((item.path, why))),
-            Found::Own | Found::Listed { .. } => Ok(()),
+            Found::LeftOut(_) | Found::Own | Found::Listed { .. } => Ok(()),
         };
         result.is_ok()
     });

@@ -1,5 +1,6 @@
 //! Files of a file system: where paths lead, what is there, how it is read and written, what survives a crash of it.
 
+mod backup;
 pub mod collect;
 pub mod descriptors;
 mod directories;

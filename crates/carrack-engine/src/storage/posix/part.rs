@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use carrack_core::attributes::Time;
+use carrack_core::backup::Backup;
 use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
 use carrack_core::request::{Digests, Durability};
@@ -24,6 +25,7 @@ pub(super) use self::entry::{EntrySource, check_twin, may_replace, stat_entry};
 use super::directories::{Directories, Names};
 use super::identity::Ground;
 use super::marker::SharedJournal;
+use super::names::PartNames;
 use super::past_cache::WriteBehind;
 use super::replaced::Replaced;
 use super::times::system_time;
@@ -57,6 +59,9 @@ pub(super) struct Shared {
     pub replaced: Replaced,
     /// Modification times that differ by no more, in nanoseconds, are one time.
     pub window_ns: AtomicU64,
+    /// What is replaced or deleted is kept.
+    pub backup: OnceLock<Backup>,
+    pub names: Arc<PartNames>,
     /// Files that are to take the place of one of the same size and time.
     pub replaced_same: AtomicU64,
     pub closing: Closing,

@@ -77,7 +77,7 @@ impl Store for Posix {
     }
 
     fn destination(&self, wanted: &Wanted<'_>) -> Result<Box<dyn Destination>, Failure> {
-        let Wanted { path, is_copied, marker, options, tuning } = wanted;
+        let Wanted { path, is_copied, marker, options, backup, tuning } = wanted;
         let named = |error: io::Error| system_failure(Side::Destination, &error).at_path(*path);
         let durability = options.durability;
         if options.plan_only {
@@ -90,7 +90,8 @@ impl Store for Posix {
         let directory = self.place.make_dirs(path, durability != Durability::None).map_err(named)?;
         let tree = Tree::new(directory, *is_copied, *marker, durability, tuning).map_err(named)?;
         let (place, path) = (self.place.clone(), path.to_vec());
-        Ok(Box::new(tree.with_window(options.window_ns).found_by(move || place.stat(&path))))
+        let tree = tree.with_window(options.window_ns).keeping(backup.cloned());
+        Ok(Box::new(tree.found_by(move || place.stat(&path))))
     }
 }
 

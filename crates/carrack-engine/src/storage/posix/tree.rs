@@ -16,10 +16,11 @@ mod standing;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::Time;
+use carrack_core::backup::Backup;
 use carrack_core::digest::BlockDigest;
 use carrack_core::path::split_name;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side, Unfinished, Unsynced};
@@ -139,6 +140,7 @@ impl Tree {
         let doubt = journal.clone().map(|journal| -> Doubt { Box::new(move || journal.doubt()) });
         let syncs = Syncs::new(doubt);
         let directories = Directories::new(root, durability == Durability::Each, (ask, clean), syncs)?;
+        let names = Arc::new(PartNames::new(tag));
         let (watch, published, unkept) = (Watch::default(), Mutex::default(), UnkeptTally::default());
         Ok(Self {
             shared: Arc::new(Shared {
@@ -153,10 +155,12 @@ impl Tree {
                 in_memory: AtomicU64::new(0),
                 replaced_same: AtomicU64::new(0),
                 window_ns: AtomicU64::new(0),
+                backup: OnceLock::new(),
+                names: Arc::clone(&names),
                 replaced: Replaced::default(),
                 closing: Closing::default(),
             }),
-            names: Arc::new(PartNames::new(tag)),
+            names,
             next_part: AtomicU64::new(1),
             look: None,
         })
@@ -173,6 +177,15 @@ impl Tree {
     #[must_use]
     pub fn with_window(self, window_ns: u64) -> Self {
         self.shared.window_ns.store(window_ns, Ordering::Relaxed);
+        self
+    }
+
+    /// The same, where what is replaced or deleted is kept.
+    #[must_use]
+    pub fn keeping(self, backup: Option<Backup>) -> Self {
+        if let Some(backup) = backup {
+            let _ = self.shared.backup.set(backup);
+        }
         self
     }
 

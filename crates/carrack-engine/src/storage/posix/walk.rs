@@ -58,7 +58,9 @@ impl Source for PosixSource {
         match &self.kind {
             RootKind::Directory(directory) => {
                 let scope = walk.filters.map(|filters| filters.scope(FilterSide::Source));
-                Walking { walk, root: directory, source: self, scope, each }.run();
+                let stays = walk.filters.is_some_and(|filters| filters.one_file_system);
+                let device = stays.then(|| directory.stat_self().ok()).flatten().map(|stat| stat.device);
+                Walking { walk, root: directory, source: self, scope, device, each }.run();
             }
             RootKind::Entry(parent, name, links) => {
                 let now = clock_seconds();
@@ -284,6 +286,8 @@ struct Walking<'a> {
     source: &'a PosixSource,
     /// The rules as they hold in the directory that is being read.
     scope: Option<Scope<'a>>,
+    /// The only file system that is entered; any where there is none.
+    device: Option<u64>,
     each: &'a mut dyn FnMut(Found) -> bool,
 }
 
@@ -403,7 +407,8 @@ impl Walking<'_> {
                 if covers != Selected::Wanted && item.kind != ItemKind::Directory {
                     return true;
                 }
-                if item.kind == ItemKind::Directory {
+                let is_entered = |device: u64| self.device.is_none_or(|only| only == device);
+                if item.kind == ItemKind::Directory && item.file.is_some_and(|(device, _)| is_entered(device)) {
                     waiting.push(item.path.clone());
                 }
                 (self.each)(Found::Item(item))

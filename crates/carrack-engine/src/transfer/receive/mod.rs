@@ -19,11 +19,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use carrack_core::filter::Filters;
 use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::limits;
 use carrack_core::report::{Failure, Side, UnkeptAttributes};
-use carrack_core::request::{Compare, DeleteOrder, Verify};
+use carrack_core::request::{Compare, Verify};
 use carrack_core::timeline::{Queue, QueueFill, Sample, StartStep};
 use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::receiver::{Receiver, ReceiverConfig};
@@ -41,6 +40,7 @@ use self::comparing::Contents;
 use self::slow::Workers;
 use self::stream::{ReceiveStream, StreamError};
 use self::sweep::Sweep;
+pub use self::sweep::SweepOrder;
 use super::driver::Driver;
 use super::{Voice, content_readers, stream_failure, write_options};
 use crate::data::stream::{Connection, InStream};
@@ -114,7 +114,7 @@ impl ReceiveRun {
     pub fn start(
         options: TransferOptions,
         destination: Box<dyn Destination>,
-        (expected, sweep): (Expected, Option<(DeleteOrder, Filters)>),
+        (expected, sweep): (Expected, Option<SweepOrder>),
         voice: Voice,
         tuning: Arc<Tuning>,
     ) -> Result<Arc<Self>, Failure> {
@@ -125,7 +125,7 @@ impl ReceiveRun {
         let command = Arc::clone(&voice.command);
         let tell =
             options.item_events.then_some(Box::new(move |items| command(Tell::Items(items))) as sweep::TellItems);
-        let sweep = sweep.map(|(order, filters)| Sweep::new(order, filters, tell));
+        let sweep = sweep.map(|order| Sweep::new(order, tell));
         let run = Arc::new(Self {
             driver: Driver::new(Receiver::new(config), options, voice, Arc::clone(&tuning)),
             destination,

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
 use std::sync::Mutex;
 
+use carrack_core::backup::Backup;
 use carrack_core::filter::{FilterSide, Filters, Scope};
 use carrack_core::limits;
 use carrack_core::path::{above, join, split_name};
@@ -39,10 +40,32 @@ pub trait SourceNow {
     fn is_over(&self) -> bool;
 }
 
+/// What may be deleted.
+#[derive(Default)]
+pub struct SweepOrder {
+    /// How much, and in spite of what.
+    pub order: DeleteOrder,
+    /// What a rule protects is not.
+    pub filters: Filters,
+    /// What is kept of earlier runs is not, and what is deleted is kept.
+    pub backup: Option<Backup>,
+}
+
+impl SweepOrder {
+    /// Whether something may be kept at a path.
+    fn protects(&self, path: &[u8]) -> bool {
+        self.backup.as_ref().is_some_and(|backup| backup.protects(path))
+    }
+
+    /// Whether a file that is deleted stays in its directory under another name.
+    fn keeps_beside(&self) -> bool {
+        self.backup.as_ref().is_some_and(Backup::is_beside)
+    }
+}
+
 /// What only the destination has, as far as is known.
 pub struct Sweep {
-    order: DeleteOrder,
-    filters: Filters,
+    may: SweepOrder,
     /// Tells the command of items; `None` where it does not want to know.
     tell: Option<TellItems>,
     state: Mutex<Swept>,
@@ -117,8 +140,8 @@ pub struct SweepEnd {
 
 impl Sweep {
     /// Nothing found yet.
-    pub fn new(order: DeleteOrder, filters: Filters, tell: Option<TellItems>) -> Self {
-        Self { order, filters, tell, state: Mutex::default() }
+    pub fn new(may: SweepOrder, tell: Option<TellItems>) -> Self {
+        Self { may, tell, state: Mutex::default() }
     }
 
     /// The source has a name.
@@ -173,14 +196,15 @@ impl Sweep {
             let told: Vec<_> = names.whole.iter().map(|name| join(directory, name)).collect();
             extra = without_twins(destination, extra, &told)?;
         }
-        let mut finding = Finding { destination, scope, device, list: &mut state.list, found: &mut state.found };
+        let may = &self.may;
+        let mut finding = Finding { may, destination, scope, device, list: &mut state.list, found: &mut state.found };
         extra.iter().try_for_each(|path| finding.one(path, false).map(drop))
     }
 
     /// The rules as they hold in a directory.
     fn scope(&self, destination: &dyn Destination, directory: &[u8]) -> Result<Scope<'_>, Failure> {
-        let mut scope = self.filters.scope(FilterSide::Destination);
-        if self.filters.are_per_directory() {
+        let mut scope = self.may.filters.scope(FilterSide::Destination);
+        if self.may.filters.are_per_directory() {
             let top = Some(&b""[..]).filter(|_| !directory.is_empty());
             for each in top.into_iter().chain(above(directory)).chain([directory]) {
                 enter(destination, &mut scope, each)?;
@@ -194,7 +218,7 @@ impl Sweep {
     pub fn delete(&self, destination: &dyn Destination, failed: u64, plan_only: bool, source: &dyn SourceNow) {
         let state = &mut *lock(&self.state);
         let refused = self.why_not(state, failed);
-        let most = match (refused.is_some() || plan_only, self.order.most) {
+        let most = match (refused.is_some() || plan_only, self.may.order.most) {
             (true, _) => 0,
             (false, Some(most)) => most,
             (false, None) => u64::MAX,
@@ -234,7 +258,7 @@ impl Sweep {
     }
 
     fn too_many(&self, found: u64) -> Failure {
-        let most = self.order.most.unwrap_or(0);
+        let most = self.may.order.most.unwrap_or(0);
         let why = format!("{found} items would be deleted, and at most {most} may be");
         failure(ErrorCode::PermissionDenied, Side::Destination, why).for_reason(Reason::TooManyDeletions)
     }
@@ -250,18 +274,18 @@ impl Sweep {
         if state.found.items == 0 {
             return None;
         }
-        if failed > 0 && !self.order.ignore_errors {
+        if failed > 0 && !self.may.order.ignore_errors {
             let items = if failed == 1 { "an item".to_owned() } else { format!("{failed} items") };
             return nothing(format!("{items} failed"), Reason::DeletionUnsure);
         }
-        if let Some(why) = state.unknown.as_ref().filter(|_| !self.order.ignore_errors) {
+        if let Some(why) = state.unknown.as_ref().filter(|_| !self.may.order.ignore_errors) {
             return nothing(why.to_string(), Reason::DeletionUnsure);
         }
-        if !state.has_names && !self.order.allow_empty {
+        if !state.has_names && !self.may.order.allow_empty {
             return nothing("the source is empty".to_owned(), Reason::EmptySource);
         }
-        match self.order.most {
-            Some(most) if state.found.items > most && !self.order.partial => Some(self.too_many(state.found.items)),
+        match self.may.order.most {
+            Some(most) if state.found.items > most && !self.may.order.partial => Some(self.too_many(state.found.items)),
             _ => None,
         }
     }
@@ -325,6 +349,7 @@ fn enter(destination: &dyn Destination, scope: &mut Scope<'_>, directory: &[u8])
 
 /// Looks at what only the destination has.
 struct Finding<'a> {
+    may: &'a SweepOrder,
     destination: &'a dyn Destination,
     scope: Scope<'a>,
     /// The file system that it has to be on, as far as that is known.
@@ -334,15 +359,15 @@ struct Finding<'a> {
 }
 
 impl Finding<'_> {
-    /// Puts an item on the list, what is in it before it; `false` if it stays. In a directory that is `deleted` itself,
-    /// some rules do not hold.
+    /// Puts an item on the list, what is in it before it; `false` if anything stays at its place. In a directory that
+    /// is `deleted` itself, some rules do not hold.
     fn one(&mut self, path: &[u8], deleted: bool) -> Result<bool, Failure> {
         let standing = self.destination.standing(&[path], None).pop().transpose()?.flatten();
         // Somebody else was quicker.
         let Some(there) = standing else { return Ok(true) };
         let (state, device) = (there.state, there.device());
         let is_directory = state.kind == ItemKind::Directory;
-        if device != self.device || !self.scope.takes(path, is_directory, deleted) {
+        if device != self.device || self.may.protects(path) || !self.scope.takes(path, is_directory, deleted) {
             return Ok(false);
         }
         if is_directory && !self.all_in(path)? {
@@ -350,7 +375,8 @@ impl Finding<'_> {
         }
         self.list.push(self.destination, path, state.kind, state.size)?;
         self.found.add(state.size);
-        Ok(true)
+        // The directory goes, unless this stays in it under another name.
+        Ok(is_directory || !self.may.keeps_beside())
     }
 
     fn all_in(&mut self, directory: &[u8]) -> Result<bool, Failure> {

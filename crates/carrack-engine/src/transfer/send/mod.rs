@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use carrack_core::backup::Backup;
 use carrack_core::expected::ExpectedDigests;
 use carrack_core::filter::Filters;
 use carrack_core::ids::{BundleId, ItemId, StreamId};
@@ -51,6 +52,8 @@ pub struct SendChoice {
     pub selection: Option<Selection>,
     /// What is left out.
     pub filters: Filters,
+    /// Where the destination keeps what it replaces, nothing goes.
+    pub backup: Option<Backup>,
     /// Digests without which files get no name.
     pub expected: ExpectedDigests,
 }
@@ -63,6 +66,7 @@ pub struct SendRun {
     selection: Mutex<Option<Selection>>,
     /// What is left out.
     filters: Filters,
+    backup: Option<Backup>,
     freshness: Freshness,
     /// Open files of items that are sent in blocks: one for all streams, until the item has ended.
     sources: Mutex<HashMap<ItemId, Arc<dyn Reader>>>,
@@ -94,7 +98,7 @@ impl SendRun {
     pub fn start(
         options: TransferOptions,
         roots: Vec<Root>,
-        SendChoice { selection, filters, expected }: SendChoice,
+        SendChoice { selection, filters, backup, expected }: SendChoice,
         known: bool,
         voice: Voice,
         tuning: Arc<Tuning>,
@@ -113,6 +117,7 @@ impl SendRun {
             roots,
             selection: Mutex::new(selection),
             filters,
+            backup,
             // What the receiver has already is told by them alone.
             freshness: if known { Freshness::Stored } else { Freshness::Cached },
             sources: Mutex::default(),

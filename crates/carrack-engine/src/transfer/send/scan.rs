@@ -68,7 +68,8 @@ impl SendRun {
     }
 
     fn without_excluded(&self) -> WalkChoice<'_> {
-        WalkChoice { filters: Some(&self.filters).filter(|filters| !filters.is_empty()), ..WalkChoice::all() }
+        let filters = Some(&self.filters).filter(|filters| !filters.is_empty());
+        WalkChoice { filters, backup: self.backup.as_ref(), ..WalkChoice::all() }
     }
 
     /// Says what the sources have by now of what the destination is about to delete, until the transfer has ended: the
@@ -102,6 +103,7 @@ impl SendRun {
             match found {
                 Found::Item(item) => machine.handle_item(now, item),
                 Found::Failure(item, why) => machine.handle_scan_failure(now, &item, why),
+                Found::LeftOut(item) => machine.handle_left_out(now, &item),
                 Found::Listed { root, path, complete } => machine.handle_listed(now, root, &path, complete),
                 Found::Own => {
                     self.own.fetch_add(1, Ordering::Relaxed);

@@ -62,7 +62,8 @@ impl<'a> Trial<'a> {
 
     pub fn session_with(&self, options: WriteOptions) -> Result<Box<dyn Destination>, Broken> {
         let marker = Some(MarkerRequest { key: KEY, anew: false, partial: false });
-        let wanted = Wanted { path: TOP, is_copied: false, marker, options, tuning: &Arc::default() };
+        let tuning = &Arc::default();
+        let wanted = Wanted { path: TOP, is_copied: false, marker, options, backup: None, tuning };
         Ok(self.store.destination(&wanted)?)
     }
 
@@ -187,7 +188,7 @@ impl<'a> Trial<'a> {
             match found {
                 Found::Item(item) => items.push(item),
                 Found::Failure(item, why) => failed = Some((item, why)),
-                Found::Own | Found::Listed { .. } => {}
+                Found::LeftOut(_) | Found::Own | Found::Listed { .. } => {}
             }
             failed.is_none()
         });

@@ -7,10 +7,10 @@ use carrack_measure::error::Error;
 use clap::Command;
 
 use super::shown::{BenchOutput, refused, with_plain_output};
-use crate::cli::duration::parse_timeout;
 use crate::cli::flag::Value;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
+use carrack_core::duration::parse_timeout;
 
 const TIME: Value<Duration> = Value::new("time", "TIME", parse_timeout, "Time for each row [default: 300ms]");
 const TIME_DEFAULT: Duration = Duration::from_millis(300);

@@ -11,10 +11,10 @@ use carrack_measure::disk::{Event, Request, measure};
 use clap::Command;
 
 use super::shown::{BenchOutput, refused, with_output};
-use crate::cli::duration::parse_duration;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
+use carrack_core::duration::parse_duration;
 use carrack_core::size::parse_size;
 
 const SIZE: Value<u64> = Value::new(

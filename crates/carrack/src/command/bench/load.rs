@@ -14,7 +14,6 @@ use clap::Command;
 use super::shown::{BenchOutput, with_plain_output};
 use crate::bench::load::plan::LoadDirection;
 use crate::bench::load::{LoadRequest, LoadServerKind, OtherServer, measure};
-use crate::cli::duration::parse_timeout;
 use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
 use crate::cli::hosts::parse_hosts;
@@ -26,6 +25,7 @@ use crate::command::reach::{self, credential, reach};
 use crate::crowd::order::{CLIENTS_MAX, ClientWay, FILES_MAX};
 use crate::error::CommandError;
 use crate::exit;
+use carrack_core::duration::parse_timeout;
 use carrack_core::size::parse_size;
 
 const NODE: Positional = Positional::one("node", "NODE");

@@ -11,7 +11,6 @@ use clap::Command;
 use super::shown::{BenchOutput, wants_iperf3, with_network_output};
 use crate::bench::net::plan::{NetChoice, NetMode, NetWay};
 use crate::bench::net::{NetRequest, measure};
-use crate::cli::duration::{parse_duration, parse_timeout};
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::option_flags::typed::CONGESTION;
@@ -21,6 +20,7 @@ use crate::command::copy::options::{
 };
 use crate::command::reach::{self, reach};
 use crate::error::CommandError;
+use carrack_core::duration::{parse_duration, parse_timeout};
 
 const HOST: Positional = Positional::one("host", "HOST");
 const HOST2: Positional = Positional::one("host2", "HOST2");

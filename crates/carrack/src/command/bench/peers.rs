@@ -14,13 +14,13 @@ use super::shown::{BenchOutput, with_plain_output};
 use crate::bench::peers::data::Data;
 use crate::bench::peers::tool::Tool;
 use crate::bench::peers::{CarrackDoes, PeersRequest, measure};
-use crate::cli::duration::parse_timeout;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::option_flags::typed::{DIGEST, ENCRYPT};
 use crate::command::context::context;
 use crate::command::reach::{self, BIND, CONNECT_TIMEOUT, NO_PUSH, REMOTE_PATH, TOKEN_FILE, credential, reach};
 use crate::error::CommandError;
+use carrack_core::duration::parse_timeout;
 use carrack_core::size::parse_size;
 
 const A: Positional = Positional::one("a", "A");

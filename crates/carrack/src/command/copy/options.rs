@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
+use carrack_core::attributes::Time;
 use carrack_core::credential::Credential;
+use carrack_core::duration::{parse_duration, parse_timeout};
 use carrack_core::limits;
 use carrack_core::location::{Location, parse_host};
 use carrack_core::options::{self as defined, FormGroup};
@@ -11,10 +13,11 @@ use carrack_core::path::display_bytes;
 use carrack_core::request::{
     Compare, CopyOptions, CopyRequest, EndOptions, LinkKind, LinkSet, MainDigest, Reach, Verify, are_one_node,
 };
+use carrack_core::words::quoted;
+use carrack_sys::host::clock_seconds;
 use clap::{Arg, ArgAction, Command};
 
-use crate::cli::duration::{parse_duration, parse_timeout};
-use crate::cli::files_from::read_list;
+use crate::cli::files_from::{FileList, end_of_entries, read_list};
 use crate::cli::filters;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
@@ -38,8 +41,8 @@ const DRY_RUN: Switch =
 pub const FILES_FROM: Value<Vec<u8>> = Value::path(
     "files-from",
     "FILE",
-    "Copy only the paths in FILE and what is below them; SRC must still be named. One path a line, as the item is \
-     called below DST and as --failed-list writes it, like run42/a.dat; - is standard input",
+    "Copy only the paths in FILE and what is below them, one a line, relative to SRC; SRC is then its contents. A list \
+     that --failed-list wrote is known by its first line: its paths are below DST. - is standard input",
 );
 const MANIFEST: Value<Vec<u8>> = Value::path(
     "manifest",
@@ -94,12 +97,24 @@ const TIMELINE: Value<Vec<u8>> = Value::path(
 );
 const PROGRESS: Switch = Switch::short('P', "progress", "Draw the bar even without a terminal");
 const NO_PROGRESS: Switch = Switch::new("no-progress", "Show neither a bar nor progress lines");
-const STATS: Value<Duration> = Value::new(
+const STATS: Value<Stats> = Value::new(
     "stats",
     "TIME",
-    parse_duration,
-    "Interval between progress lines where no bar is drawn; 0: none [default: 5s]",
+    parse_stats,
+    "Interval between progress lines where no bar is drawn; 0: none [default: 5s]. Without =TIME: at the end, the figures \
+     that rsync's flag of this name tells",
 );
+
+const INFO: Value<()> = Value::new("info", "FLAGS", parse_info, "As with rsync: progress2");
+
+/// What is told in figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stats {
+    /// Progress, so often.
+    Every(Duration),
+    /// Figures at the end.
+    AtTheEnd,
+}
 
 // What is skipped, beside `--compare`; and what is deleted.
 const SIZE_ONLY: Switch = Switch::new("size-only", "Skip files of the same size; the same as --compare size");
@@ -170,7 +185,8 @@ fn said() -> Vec<Arg> {
         TIMELINE.arg().conflicts_with(DRY_RUN.name),
         PROGRESS.arg().conflicts_with(NO_PROGRESS.name),
         NO_PROGRESS.arg(),
-        STATS.arg(),
+        INFO.arg().hide(true),
+        STATS.arg().num_args(0..=1).require_equals(true).default_missing_value(AT_THE_END),
     ]
 }
 
@@ -193,13 +209,19 @@ fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOpti
         None => place.location().clone(),
     };
     let (own_sources, own_destination) = (sources.iter().map(own).collect::<Vec<_>>(), own(&destination));
-    let sources: Vec<Location> = sources.iter().map(|place| place.location().clone()).collect();
+    let mut sources: Vec<Location> = sources.iter().map(|place| place.location().clone()).collect();
     let destination = destination.location().clone();
     check_places(&sources, &destination)?;
     let mut output = output(flags)?;
     check_standard_output(&destination, &output)?;
     let options = CopyOptions { compare, ..Default::default() };
     let mut options = copy_options(flags, &output, sources.contains(&Location::Stdio), options)?;
+    if let Some(FileList { paths, is_below_sources }) = list(flags, &sources)? {
+        options.only = Some(paths);
+        if is_below_sources {
+            sources = sources.iter().map(Location::contents).collect();
+        }
+    }
     check_deletion(&sources, &options)?;
     let (of_source, of_destination) = credentials(flags, &own_sources, &own_destination)?;
     options.source.credential = credentials_there.0.unwrap_or(of_source);
@@ -237,6 +259,15 @@ fn check_deletion(sources: &[Location], options: &CopyOptions) -> Result<(), Com
         ));
     }
     Ok(())
+}
+
+/// The paths that alone are copied.
+fn list(flags: &Flags, sources: &[Location]) -> Result<Option<FileList>, CommandError> {
+    let Some(path) = flags.get(&FILES_FROM)? else { return Ok(None) };
+    if path == b"-" && sources.contains(&Location::Stdio) {
+        return Err(CommandError::usage("the source - and --files-from - would both be read from standard input"));
+    }
+    read_list(&path, end_of_entries(flags)).map(Some)
 }
 
 /// Where the copy begins, and where it goes.
@@ -318,10 +349,6 @@ fn copy_options(
     takes_stdin: bool,
     default: CopyOptions,
 ) -> Result<CopyOptions, CommandError> {
-    let files_from = flags.get(&FILES_FROM)?;
-    if files_from.as_deref() == Some(b"-") && takes_stdin {
-        return Err(CommandError::usage("the source - and --files-from - would both be read from standard input"));
-    }
     let mut asked = option_flags::asked(flags)?;
     if asked.verify == Some(Verify::Source) && takes_stdin {
         return Err(CommandError::usage("--verify source reads the source twice, and standard input can be read once"));
@@ -342,12 +369,11 @@ fn copy_options(
         retries: flags.get(&RETRIES)?.unwrap_or(default.retries),
         deadline: flags.get(&DEADLINE)?,
         resume: !flags.has(&NO_RESUME),
-        only: files_from.map(|path| read_list(&path)).transpose()?,
         ..default
     };
     options.filters = filters::filters(flags, asked.delete_excluded)?;
     asked.compare = asked.compare.or(compare_by(flags));
-    asked.apply(&mut options).map_err(option_flags::refused_digests)?;
+    asked.apply(Time::new(clock_seconds(), 0), &mut options).map_err(option_flags::refused_digests)?;
     Ok(options)
 }
 
@@ -387,6 +413,7 @@ pub fn credentials(
 }
 
 fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
+    let stats = flags.get(&STATS)?;
     Ok(OutputOptions {
         verbose: flags.count(&VERBOSE),
         quiet: flags.has(&QUIET),
@@ -396,12 +423,16 @@ fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
         manifest: flags.get(&MANIFEST)?.filter(|_| !flags.has(&DRY_RUN)),
         failed_list: failed_list(flags)?,
         timeline: None,
-        bar: match (flags.has(&PROGRESS), flags.has(&NO_PROGRESS)) {
+        bar: match (flags.has(&PROGRESS) || flags.get(&INFO)?.is_some(), flags.has(&NO_PROGRESS)) {
             (true, _) => BarChoice::Always,
             (_, true) => BarChoice::Never,
             _ => BarChoice::Terminal,
         },
-        stats: flags.get(&STATS)?.unwrap_or(STATS_INTERVAL),
+        stats: match stats {
+            Some(Stats::Every(interval)) => interval,
+            _ => STATS_INTERVAL,
+        },
+        figures: stats == Some(Stats::AtTheEnd),
         dry_run: flags.has(&DRY_RUN),
         destination: CopyTarget::Other,
     })
@@ -411,6 +442,20 @@ fn failed_list(flags: &Flags) -> Result<Option<Vec<u8>>, CommandError> {
     match flags.get(&FAILED_LIST)?.filter(|_| !flags.has(&DRY_RUN)) {
         Some(path) if path == b"-" => Err(CommandError::usage("--failed-list needs a file: it is written at the end")),
         path => Ok(path),
+    }
+}
+
+/// The value of a flag that was given without one.
+const AT_THE_END: &str = "report";
+
+fn parse_stats(text: &str) -> Result<Stats, String> {
+    if text == AT_THE_END { Ok(Stats::AtTheEnd) } else { parse_duration(text).map(Stats::Every) }
+}
+
+fn parse_info(text: &str) -> Result<(), String> {
+    match text {
+        "progress" | "progress2" => Ok(()),
+        _ => Err(format!("{} is not told here: use progress2, -v or --stats", quoted(text))),
     }
 }
 

@@ -19,7 +19,6 @@ use super::announce::{AnnouncedService, announce, host_name, host_to_type};
 use super::{ANONYMOUS, Beside, JSON, LISTEN, NODE_ONLY, path_of, start_node};
 use crate::agents;
 use crate::cli::config_file::{ConfigFile, ConfigKey, ValueKind};
-use crate::cli::duration::parse_duration;
 use crate::cli::flag::Value;
 use crate::cli::flags::Flags;
 use crate::cli::settings::Settings;
@@ -31,6 +30,7 @@ use crate::exit;
 use crate::managed::service::{SOCKET, STATE_DIR, service_directory, socket_in};
 use crate::output::lines::Lines;
 use crate::output::{say, stream};
+use carrack_core::duration::parse_duration;
 use carrack_core::location::parse_host;
 
 const CONFIG: Value<Vec<u8>> = Value::path(

@@ -6,7 +6,6 @@ use carrack_service::clock::Moment;
 use carrack_service::model::{Ceilings, Listed, MadeToken, NewToken, Scope, TokenRow, Verb};
 use clap::{ArgAction, Command};
 
-use crate::cli::duration::parse_timeout;
 use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
 use crate::cli::moment::parse_until;
@@ -20,6 +19,7 @@ use crate::managed::show;
 use crate::managed::table::AlignedRows;
 use crate::output::lines::Lines;
 use crate::output::say;
+use carrack_core::duration::parse_timeout;
 use carrack_core::size::parse_size;
 
 const TOKENS: Positional = Positional::several("token", "TOKEN");

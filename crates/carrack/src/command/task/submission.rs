@@ -2,6 +2,7 @@
 //! sense without a terminal, and those of Globus's command line that mean something here.
 
 use carrack_core::limits;
+use carrack_core::location::Location;
 use carrack_core::options::{self, FilterLines, FormGroup, Streams, check_label, parse_priority};
 use carrack_core::path::display_bytes;
 use carrack_core::request::{Compare, Existing};
@@ -9,7 +10,7 @@ use carrack_service::clock::Moment;
 use carrack_service::model::{NewTask, Notice, Pair, TaskKind, TaskOptions};
 use clap::{Arg, ArgAction};
 
-use crate::cli::files_from::read_list;
+use crate::cli::files_from::{FileList, end_of_entries, read_list};
 use crate::cli::filters;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
@@ -95,10 +96,15 @@ pub fn new_task(flags: &Flags) -> Result<NewTask, CommandError> {
     if inputs.iter().flatten().filter(|given| given.value == b"-").count() > 1 {
         return Err(CommandError::usage("standard input can be read once: more than one flag names it by -"));
     }
+    let (only, is_below_sources) = only(flags)?.unzip();
+    let mut pairs = pairs(flags, kind)?;
+    if is_below_sources == Some(true) {
+        pairs.iter_mut().try_for_each(|pair| name_contents(&mut pair.source))?;
+    }
     Ok(NewTask {
         kind,
-        pairs: pairs(flags, kind)?,
-        options: task_options(flags, kind)?,
+        pairs,
+        options: task_options(flags, kind, only)?,
         label: flags.get(&LABEL)?,
         deadline: flags.get(&DEADLINE)?,
         priority: flags.get(&PRIORITY)?,
@@ -153,7 +159,7 @@ fn pairs(flags: &Flags, kind: TaskKind) -> Result<Vec<Pair>, CommandError> {
     Ok(sources.into_iter().map(|source| Pair { source, destination: Some(destination.clone()) }).collect())
 }
 
-fn task_options(flags: &Flags, kind: TaskKind) -> Result<TaskOptions, CommandError> {
+fn task_options(flags: &Flags, kind: TaskKind, only: Option<Vec<String>>) -> Result<TaskOptions, CommandError> {
     let mut options = TaskOptions(option_flags::asked(flags)?);
     match flags.get(&SYNC_LEVEL)? {
         Some(SyncLevel::Existing(existing)) => options.existing = Some(existing),
@@ -163,7 +169,7 @@ fn task_options(flags: &Flags, kind: TaskKind) -> Result<TaskOptions, CommandErr
     if !matches!(options.streams, Some(Streams::Fixed(_))) {
         options.streams = of_globus_streams(flags)?.map(Streams::Fixed).or(options.streams);
     }
-    options.only = only(flags)?;
+    options.only = only;
     options.filters =
         FilterLines::of(&filters::filters(flags, options.delete_excluded)?).map_err(CommandError::usage)?;
     let refused = |why: &str| match options.deletes() {
@@ -174,8 +180,15 @@ fn task_options(flags: &Flags, kind: TaskKind) -> Result<TaskOptions, CommandErr
     Ok(options)
 }
 
-/// The paths of `--files-from`.
-fn only(flags: &Flags) -> Result<Option<Vec<String>>, CommandError> {
+/// Has a source of a task mean what is in it.
+fn name_contents(source: &mut String) -> Result<(), CommandError> {
+    let contents = Location::parse_document(source).map_err(CommandError::usage)?.contents();
+    *source = contents.document().unwrap_or_else(|| std::mem::take(source));
+    Ok(())
+}
+
+/// The paths of `--files-from`, and whether they are relative to the sources.
+fn only(flags: &Flags) -> Result<Option<(Vec<String>, bool)>, CommandError> {
     let Some(file) = flags.get(&FILES_FROM)? else { return Ok(None) };
     let path = |path: Vec<u8>| {
         String::from_utf8(path).map_err(|error| {
@@ -183,7 +196,9 @@ fn only(flags: &Flags) -> Result<Option<Vec<String>>, CommandError> {
             CommandError::usage(format!("--files-from: {shown} is not UTF-8, as the paths of a task have to be"))
         })
     };
-    read_list(&file)?.into_iter().map(path).collect::<Result<_, _>>().map(Some)
+    let FileList { paths, is_below_sources } = read_list(&file, end_of_entries(flags))?;
+    let paths = paths.into_iter().map(path).collect::<Result<_, _>>()?;
+    Ok(Some((paths, is_below_sources)))
 }
 
 /// Globus opens `--perf-p` connections for each of `--perf-cc` files at once. Here all files share all connections.

@@ -10,7 +10,6 @@ use clap::Command;
 
 use super::super::reach::JSON;
 use super::{TASK, TASKS, path_of, task, tasks, told};
-use crate::cli::duration::parse_timeout;
 use crate::cli::flag::Value;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
@@ -19,6 +18,7 @@ use crate::managed::service::Service;
 use crate::managed::show;
 use crate::output::lines::Lines;
 use crate::output::{say, stream};
+use carrack_core::duration::parse_timeout;
 
 /// How long the end is waited for.
 pub const TIMEOUT: Value<Duration> =

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use carrack_faults::race::Racer;
 use serde_json::json;
@@ -11,17 +11,10 @@ use serde_json::json;
 use super::add_node;
 use super::files::{ENDPOINTS, Scene};
 use crate::support::node::Node;
-use crate::support::ran;
 use crate::support::running::InTime;
 use crate::support::service::{Service, object};
 use crate::support::sshd::Sshd;
-use crate::support::{Sandbox, tree};
-
-/// How long each kind of endpoint is raced: `CARRACK_RACE_SECONDS`, else enough for some hundred exchanges.
-fn race_time() -> Duration {
-    let seconds = std::env::var("CARRACK_RACE_SECONDS").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(2))
-}
+use crate::support::{Sandbox, race_time, ran, tree};
 
 /// The state that a task ends in.
 fn ended(sandbox: &Sandbox, words: &[&str]) -> String {

@@ -14,9 +14,10 @@ use carrack_service::model::Secret;
 use serde_json::{Value, json};
 
 use crate::support::process::{signal, workers};
+use crate::support::running::InTime;
 use crate::support::service::Service;
 use crate::support::sshd::{Setup, Sshd};
-use crate::support::{Sandbox, program};
+use crate::support::{Sandbox, program, ran};
 
 /// A command, and the lines that it prints, as a document has them.
 struct Step {
@@ -274,6 +275,38 @@ fn managed_page_can_be_followed_word_by_word() {
     let reader = Reader::new();
     let _sshd = reader.with_ssh();
     reader.follow("docs/managed.md", &steps("docs/managed.md", None));
+}
+
+/// Each command of ours in the tables is typed where its words mean something, and does what it says without an error.
+#[test]
+fn sync_page_can_be_followed_and_its_tables_hold() {
+    let reader = Reader::new();
+    reader.follow("docs/sync.md", &steps("docs/sync.md", None));
+    let sandbox = &reader.sandbox;
+    sandbox.write("list", "2026\n");
+    sandbox.write("photos/new", "new");
+    let setup = Setup { name: "host", ..Setup::default() };
+    let sshd = Sshd::with(sandbox, &setup);
+    sshd.put_on_path(sandbox);
+    let _service = Service::start(sandbox, &[]);
+    for name in ["lab", "archive"] {
+        sandbox.write(format!("{name}/photos/a"), name);
+        sandbox.ok(["endpoint", "add", name, sandbox.path(name).to_str().unwrap()]);
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sync.md");
+    let text = fs::read_to_string(path).unwrap().replace("\\|", "\u{1}");
+    let ours = text.lines().filter_map(|line| line.split('|').nth(2)).map(|cell| cell.trim().trim_matches('`'));
+    let ours: Vec<String> =
+        ours.filter(|cell| cell.contains("carrack ")).map(|cell| cell.replace('\u{1}', "|")).collect();
+    assert!(ours.len() > 25, "{ours:?}");
+    let path = format!("{}:{}", sandbox.path("bin").display(), std::env::var("PATH").unwrap());
+    for command in ours {
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &format!("set -o pipefail; {command}")]).current_dir(sandbox.path(""));
+        shell.env_clear().env("PATH", &path).env("HOME", sandbox.path("home")).env("LC_ALL", "C.UTF-8");
+        let ran = ran(shell.stdin(Stdio::null()).output_in_time().unwrap());
+        assert_eq!(ran.code, 0, "{command}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -189,6 +189,12 @@ pub fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
 /// Built without the calls that only some systems have (`cargo xtask portable`).
 pub const PORTABLE: bool = cfg!(carrack_portable);
 
+/// How long what is raced is raced: `CARRACK_RACE_SECONDS`, else enough for some hundred exchanges.
+pub fn race_time() -> Duration {
+    let seconds = std::env::var("CARRACK_RACE_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(2))
+}
+
 /// Whether the test may mount, make devices and become somebody else.
 pub fn is_root() -> bool {
     carrack_sys::host::user_id() == 0

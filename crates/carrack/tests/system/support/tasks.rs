@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::location::Location;
-use carrack_service::clock::SystemClock;
+use carrack_service::clock::{Moment, SystemClock};
 use carrack_service::journal::{AttemptEnd, EndKind, Item, ItemFilter, JournalError, Reader, Record, each_item};
 use carrack_service::model::{Ceilings, ItemState, TaskKind, TaskOptions};
 use carrack_service::supervise::{Settings, StartError, Supervisor, What};
@@ -64,6 +64,7 @@ impl Tasks {
             kind,
             pairs,
             options: TaskOptions::default(),
+            submitted: Moment::from(std::time::SystemTime::now()),
             deadline: None,
             skip_source_errors: false,
             fail_on_quota_errors: false,

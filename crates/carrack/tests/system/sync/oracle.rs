@@ -175,7 +175,15 @@ impl Case {
             case.flags.push(one(chance, &["--delete", "--delete", "--delete-excluded"]).to_owned());
         }
         let level = one(chance, &["", "", "", "--size-only", "--ignore-existing", "--existing", "-u"]);
-        case.flags.extend(Some(level.to_owned()).filter(|level| !level.is_empty()));
+        let bound = one(chance, &["", "", "", "--max-size=3", "--min-size=1", "--min-size=4"]);
+        let kept = one(chance, &["", "", "", "", "-b --suffix=-was", "--backup-dir=.bak"]);
+        case.flags.extend(
+            [level, bound].into_iter().chain(kept.split(' ')).filter(|flag| !flag.is_empty()).map(str::to_owned),
+        );
+        if !kept.is_empty() {
+            // It would clear the rule that keeps rsync from deleting what it keeps.
+            case.rules.retain(|rule| rule != "--filter=!");
+        }
         case
     }
 
@@ -230,8 +238,15 @@ impl Case {
         make("carrack", &self.to);
         let mut rsync = Command::new("rsync");
         let after = self.flags.iter().any(|flag| flag.starts_with("--delete")).then_some("--delete-after");
+        // Without such a rule, in the first place, rsync deletes what it has just kept.
+        let protects = self.flags.iter().find_map(|flag| match &flag[..] {
+            "--backup-dir=.bak" => Some("--filter=P /.bak"),
+            "--suffix=-was" => Some("--filter=P *-was"),
+            _ => None,
+        });
         rsync
             .args(["-rlpt"])
+            .args(protects)
             .args(&self.rules)
             .args(&self.flags)
             .args(after)
@@ -340,7 +355,14 @@ fn same_set_is_copied_kept_and_deleted_as_by_rsync() {
     if !version.as_ref().is_ok_and(|version| version.contains("version 3.5.")) {
         return println!("skipped: there is no rsync 3.5 to compare with");
     }
-    assert!(!tool(Command::new("rsync").arg("--version")).is_empty());
+    // What it helps with is what the table of flags knows.
+    let help = tool(Command::new("rsync").arg("--help"));
+    let known = include_str!("../../golden/rsync-3.5-flags.txt");
+    let heads = help.lines().filter(|line| line.starts_with('-')).filter_map(|line| line.split("  ").next());
+    for name in heads.flat_map(|head| head.split([',', '=', ' '])).filter(|name| name.starts_with('-')) {
+        let is_known = known.lines().any(|line| line.trim_end_matches('=') == name);
+        assert!(is_known || ["--no-OPTION", "--version", "-V", "--help"].contains(&name), "{name} of rsync is new");
+    }
     let sandbox = Sandbox::in_memory();
     let (cases, first) = (number("CARRACK_SWEEP", CASES), number("CARRACK_SYNC_SEED", 1));
     let mut tried = Tried::default();

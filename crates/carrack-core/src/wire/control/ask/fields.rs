@@ -6,7 +6,9 @@ use super::{
     Ask, Begin, Collect, Dial, EvidenceAbout, Filter, Hello, List, Listen, MakeDirectory, MarkerKey, Origin, Ports,
     ReadFile, ReceiveRole, Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
 };
-use crate::filter::RuleForm;
+use crate::attributes::Time;
+use crate::backup::Backup;
+use crate::filter::{FileBounds, RuleForm};
 use crate::ids::StreamId;
 use crate::limits;
 use crate::path::{PathError, check_relative};
@@ -78,9 +80,7 @@ impl Ask {
                 let wrong = |_| ProtocolError::violation("a digest of the wrong length is expected");
                 Ok((relative(one.path)?, one.blake3.try_into().map_err(wrong)?))
             })?),
-            raw::Ask::Filter(raw::Filter { rules, deletes_excluded }) => {
-                Self::Filter(Filter { rules: all(rules, filter_rule)?, deletes_excluded })
-            }
+            raw::Ask::Filter(filter) => Self::Filter(filter.try_into()?),
             raw::Ask::Collect(collect) => Self::Collect(Collect {
                 path: bounded(collect.path)?,
                 older: Duration::from_secs(collect.older_seconds),
@@ -133,10 +133,7 @@ impl From<Ask> for raw::Ask {
                 let raw = |(path, blake3): (Vec<u8>, [u8; 32])| raw::ExpectedDigest { path, blake3: blake3.to_vec() };
                 Self::Expect(raw::Expected { list: expected.into_iter().map(raw).collect() })
             }
-            Ask::Filter(Filter { rules, deletes_excluded }) => {
-                let raw = |(form, line): (RuleForm, Vec<u8>)| raw::FilterRule { form: form.number(), line };
-                Self::Filter(raw::Filter { rules: rules.into_iter().map(raw).collect(), deletes_excluded })
-            }
+            Ask::Filter(filter) => Self::Filter(filter.into()),
             Ask::Collect(Collect { path, older, dry_run, marker }) => {
                 let marker = marker.map(|key| key.to_vec()).unwrap_or_default();
                 Self::Collect(raw::Collect { path, older_seconds: older.as_secs(), dry_run, marker })
@@ -263,6 +260,7 @@ impl From<Begin> for raw::Begin {
                     let DeleteOrder { most, partial, allow_empty, ignore_errors } = order;
                     raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors }
                 }),
+                backup: role.backup.map(Into::into),
             }),
         };
         Self { options: Some(begin.options.into()), role: Some(role) }
@@ -302,6 +300,47 @@ impl Role {
     }
 }
 
+impl From<Filter> for raw::Filter {
+    fn from(filter: Filter) -> Self {
+        let Filter { rules, deletes_excluded, files, one_file_system, backup } = filter;
+        let rule = |(form, line): (RuleForm, Vec<u8>)| raw::FilterRule { form: form.number(), line };
+        let FileBounds { size_min, size_max, modified_first, modified_last } = files;
+        Self {
+            rules: rules.into_iter().map(rule).collect(),
+            deletes_excluded,
+            size_min,
+            size_max,
+            first_seconds: modified_first.map(|time| time.seconds),
+            first_nanos: modified_first.map_or(0, |time| time.nanos),
+            last_seconds: modified_last.map(|time| time.seconds),
+            last_nanos: modified_last.map_or(0, |time| time.nanos),
+            one_file_system,
+            backup: backup.map(Into::into),
+        }
+    }
+}
+
+impl TryFrom<raw::Filter> for Filter {
+    type Error = ProtocolError;
+
+    fn try_from(raw: raw::Filter) -> Result<Self, ProtocolError> {
+        let time = |seconds: Option<i64>, nanos| {
+            let time = seconds.map(|seconds| Time::new(seconds, nanos));
+            let is_valid = time.is_none_or(Time::is_valid);
+            is_valid.then_some(time).ok_or_else(|| ProtocolError::violation("the peer sent a time that is none"))
+        };
+        let files = FileBounds {
+            size_min: raw.size_min,
+            size_max: raw.size_max,
+            modified_first: time(raw.first_seconds, raw.first_nanos)?,
+            modified_last: time(raw.last_seconds, raw.last_nanos)?,
+        };
+        let raw::Filter { rules, deletes_excluded, one_file_system, .. } = raw;
+        let backup = raw.backup.map(backup).transpose()?;
+        Ok(Self { rules: all(rules, filter_rule)?, deletes_excluded, files, one_file_system, backup })
+    }
+}
+
 /// A rule of a filter: what it says is checked where it is added to others.
 fn filter_rule(rule: raw::FilterRule) -> Result<(RuleForm, Vec<u8>), ProtocolError> {
     let form = RuleForm::from_number(rule.form);
@@ -338,8 +377,23 @@ impl TryFrom<raw::ReceiveRole> for ReceiveRole {
                 let raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors } = order;
                 DeleteOrder { most, partial, allow_empty, ignore_errors }
             }),
+            backup: role.backup.map(backup).transpose()?,
         })
     }
+}
+
+impl From<Backup> for raw::RawBackup {
+    fn from(backup: Backup) -> Self {
+        let (directory, suffix) = backup.parts();
+        Self { directory: directory.unwrap_or_default().to_vec(), suffix: suffix.to_vec() }
+    }
+}
+
+/// What is kept has a directory below the destination and a suffix that is one.
+fn backup(raw: raw::RawBackup) -> Result<Backup, ProtocolError> {
+    let directory = Some(raw.directory).filter(|directory| !directory.is_empty());
+    let refused = |why| ProtocolError::violation(format!("the peer keeps what it replaces where it may not: {why}"));
+    Backup::new(directory, Some(raw.suffix)).map_err(refused)
 }
 
 impl SourceSpec {

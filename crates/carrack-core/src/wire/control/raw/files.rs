@@ -183,15 +183,39 @@ pub struct Expected {
     pub list: Vec<ExpectedDigest>,
 }
 
-/// Rules that leave names out.
+/// What is left out.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Filter {
-    /// In their order.
+    /// Rules in their order.
     #[prost(message, repeated, tag = "1")]
     pub rules: Vec<FilterRule>,
     /// What a plain rule leaves out is deleted.
     #[prost(bool, tag = "2")]
     pub deletes_excluded: bool,
+    /// The least size of a file, in bytes.
+    #[prost(uint64, optional, tag = "3")]
+    pub size_min: Option<u64>,
+    /// The greatest size.
+    #[prost(uint64, optional, tag = "4")]
+    pub size_max: Option<u64>,
+    /// The earliest modification time, in seconds since 1970.
+    #[prost(sint64, optional, tag = "5")]
+    pub first_seconds: Option<i64>,
+    /// And nanoseconds.
+    #[prost(uint32, tag = "6")]
+    pub first_nanos: u32,
+    /// The latest modification time.
+    #[prost(sint64, optional, tag = "7")]
+    pub last_seconds: Option<i64>,
+    /// And nanoseconds.
+    #[prost(uint32, tag = "8")]
+    pub last_nanos: u32,
+    /// Directories where another file system begins are taken as empty.
+    #[prost(bool, tag = "9")]
+    pub one_file_system: bool,
+    /// Where the destination keeps what it replaces.
+    #[prost(message, optional, tag = "10")]
+    pub backup: Option<super::RawBackup>,
 }
 
 /// A rule of a filter.

@@ -78,6 +78,20 @@ pub struct ReceiveRole {
     /// What only the destination has is deleted.
     #[prost(message, optional, tag = "7")]
     pub delete: Option<RawDeleteOrder>,
+    /// What is replaced or deleted is kept.
+    #[prost(message, optional, tag = "8")]
+    pub backup: Option<RawBackup>,
+}
+
+/// See [`crate::backup::Backup`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct RawBackup {
+    /// Relative to the destination; empty where each stays beside its place.
+    #[prost(bytes = "vec", tag = "1")]
+    pub directory: Vec<u8>,
+    /// Stands at the end of each name.
+    #[prost(bytes = "vec", tag = "2")]
+    pub suffix: Vec<u8>,
 }
 
 /// See [`crate::request::DeleteOrder`].

@@ -201,6 +201,7 @@ impl PartEntry {
         if !may_replace(there, self.source.mtime, (self.existing, shared.window_ns.load(Ordering::Relaxed)))? {
             return Ok(false);
         }
+        let kept = if there.is_some() { shared.keep(&self.path())? } else { None };
         let mut held = None;
         let renamed = directories.within(&self.parent, RENAME, |directory| {
             held = shared.replaced.hold(&directory.file_system.ground, &directory.dir, &self.name, there);
@@ -208,6 +209,9 @@ impl PartEntry {
                 .map_err(|error| why_refused(&directory.dir, &self.name, error))
         });
         held.into_iter().for_each(|held| shared.replaced.close(held));
+        if let (Err(_), Some(kept), Some(directory)) = (&renamed, kept, directories.find(&self.parent)) {
+            kept.put_back(&directory.dir, &self.name);
+        }
         match renamed {
             Err(refused) if refused.code == ErrorCode::AlreadyExists => {
                 let why = "the file system cannot replace a file by renaming another, so the old one stays as it is";

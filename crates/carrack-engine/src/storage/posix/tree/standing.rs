@@ -188,6 +188,13 @@ impl Tree {
     /// Why it stays.
     pub fn delete(&self, path: &[u8], kind: ItemKind) -> Result<(), Failure> {
         let (parent, name) = split_name(path);
+        if kind != ItemKind::Directory && self.shared.keeps() {
+            return match self.open_below(parent) {
+                Ok(directory) => self.shared.keep_deleted(path, &directory).map_err(|why| why.at_path(path)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                Err(error) => Err(io_failure(Side::Destination, "delete", &error).at_path(path)),
+            };
+        }
         let gone = self.open_below(parent).and_then(|directory| match kind {
             ItemKind::Directory => directory.remove_dir(name),
             _ => directory.unlink(name).map_err(|error| why_refused(&directory, name, error)),
