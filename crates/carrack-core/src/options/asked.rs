@@ -179,12 +179,12 @@ impl AskedOptions {
 
     /// Which files are taken; ages are counted from `now`.
     fn files(&self, now: Time) -> FileBounds {
-        let since = |age: Option<Age>| age.map(|age| now.before(age.time()));
+        let since = |age: &Option<Age>| age.as_ref().map(|age| now.before(age.time()));
         FileBounds {
             size_min: self.min_size.map(|size| size.0),
             size_max: self.max_size.map(|size| size.0),
-            modified_first: since(self.max_age),
-            modified_last: since(self.min_age),
+            modified_first: since(&self.max_age),
+            modified_last: since(&self.min_age),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::backup::Backup;
-use crate::duration::{duration_text, parse_duration};
+use crate::duration::parse_duration;
 use crate::filter::{AddedRule, Filters, RuleForm, lines_of};
 use crate::limits;
 use crate::path::display_bytes;
@@ -219,24 +219,27 @@ impl OptionValue for FileSize {
     }
 }
 
-/// How long ago something was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Age(Duration);
+/// How long ago something was changed, as it was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Age {
+    text: String,
+    time: Duration,
+}
 
 impl Age {
     /// As a time.
-    pub const fn time(self) -> Duration {
-        self.0
+    pub const fn time(&self) -> Duration {
+        self.time
     }
 }
 
 impl OptionValue for Age {
     fn parse(text: &str) -> Result<Self, String> {
-        parse_duration(text).map(Self)
+        parse_duration(text).map(|time| Self { text: text.to_owned(), time })
     }
 
     fn text(&self) -> String {
-        duration_text(self.0)
+        self.text.clone()
     }
 }
 

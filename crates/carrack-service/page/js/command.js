@@ -41,7 +41,10 @@ function flagsOf(option, value) {
   if (option.kind === "flag") return option.flag && value ? [`--${option.flag}`] : [];
   // A flag for each line that says something.
   if (option.flag && option.kind === "lines") return String(value).split("\n").filter((line) => line && !/^[#;]/.test(line)).flatMap((line) => [`--${option.flag}`, quote(line)]);
-  if (option.flag) return [`--${option.flag}`, quote(String(value))];
+  // A bare number of bytes a second would be one of thousands to some.
+  const word = quote(option.kind === "bytes" ? `${value}B` : String(value));
+  // What begins with a dash would be taken for a flag.
+  if (option.flag) return word.startsWith("-") ? [`--${option.flag}=${word}`] : [`--${option.flag}`, word];
   const flag = option.choices?.find((choice) => choice.value === value)?.flag;
   return flag ? [`--${flag}`] : [];
 }
