@@ -196,7 +196,7 @@ def main():
 def submit(service, number):
     """Submits a task; the same one as before, if it was before."""
     rows = service.json("task", "submit", f"@source:/t{number}", "@destination:/", "--submission-id", f"kills-{number}", "--label", f"t{number}",
-                        "--bwlimit", str(RATE))
+                        "--bwlimit", f"{RATE}B")
     return rows[-1]["id"]
 
 

@@ -129,7 +129,7 @@ def send(service, task, rate, seconds, out):
 def transfer(service):
     """A transfer of SECONDS at 1 Gbit/s; its task."""
     size = GIGABIT * SECONDS
-    return service.json("task", "submit", f"zero:{size}", "@there:/zeros", "--bwlimit", str(GIGABIT))[-1]["id"]
+    return service.json("task", "submit", f"zero:{size}", "@there:/zeros", "--bwlimit", f"{GIGABIT}B")[-1]["id"]
 
 
 def finish(service, task):

@@ -209,7 +209,7 @@ fn kill_sweep_at_random_moments_sends_again_only_what_was_not_kept() {
     let watcher = Watcher::start(&there, watch::allow(&sandbox.path("tree")));
     let command = || {
         let mut command = sandbox.carrack();
-        command.args(["--streams=4", "--bwlimit", &format!("{RATE}"), &node.token(), "tree/", &to]);
+        command.args(["--streams=4", "--bwlimit", &format!("{RATE}B"), &node.token(), "tree/", &to]);
         command
     };
     let mut kills = 0;
@@ -266,7 +266,7 @@ fn kill_sweep_costs_about_a_second_of_what_has_come() {
             command
         };
         let until = TOTAL / 2 + chance.below(TOTAL / 4);
-        let mut running = Running::start(&mut command(&[format!("--bwlimit={RATE}")]));
+        let mut running = Running::start(&mut command(&[format!("--bwlimit={RATE}B")]));
         wait_until("so much has come", || carried() > until || !running.is_running());
         assert!(running.is_running(), "it ended early");
         signal(running.id(), "KILL");

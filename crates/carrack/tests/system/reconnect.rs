@@ -405,6 +405,7 @@ fn failed_items_are_listed_and_copied_by_the_list() {
     let mut lines: Vec<String> =
         fs::read_to_string(sandbox.path("failed")).unwrap().lines().map(str::to_owned).collect();
     lines.sort();
+    assert_eq!(lines.remove(0), "# carrack failed-list");
     assert_eq!(lines, ["tree/deep/er/fifo", "tree/fifo", "tree/odd\\\\name\\x0awith a line feed"]);
     // Now they can be copied, and nothing else is.
     for fifo in &fifos {
@@ -418,7 +419,7 @@ fn failed_items_are_listed_and_copied_by_the_list() {
     assert_eq!(ran.summary()["files"], 3);
     assert_eq!(fs::read_to_string(sandbox.path("there/tree/a")).unwrap(), "tree/a");
     assert_eq!(fs::read_to_string(sandbox.path(format!("there/tree/{odd}"))).unwrap(), "a file now");
-    assert_eq!(fs::read(sandbox.path("failed")).unwrap(), b"", "nothing failed");
+    assert_eq!(fs::read(sandbox.path("failed")).unwrap(), b"# carrack failed-list\n", "nothing failed");
     // A list of nothing copies nothing.
     assert_eq!(sandbox.ok(["--json", "--files-from=failed", "tree", "nowhere"]).summary()["files"], 0);
 }
@@ -437,7 +438,15 @@ fn list_takes_directories_and_names_what_is_not_there() {
     let mut found: Vec<_> = tree::walk(&sandbox.path("there")).into_iter().filter(|path| path.is_file()).collect();
     found.sort();
     assert_eq!(found, [sandbox.path("there/deep/c/d"), sandbox.path("there/other/e")]);
+    // As rsync's, it is below the source, which is then its contents.
+    sandbox.write("list", "./c/\n# not this\n\n");
+    sandbox.ok(["--files-from=list", "root/deep", "below"]);
+    assert!(sandbox.path("below/c/d").exists() && !sandbox.path("below/b").exists());
+    sandbox.write("list", "c\0/b\0");
+    sandbox.ok(["-0", "--files-from=list", "root/deep", "below"]);
+    assert!(sandbox.path("below/b").exists());
     // What is outside what is copied is a mistake, told before anything is moved.
+    sandbox.write("list", "# carrack failed-list\nother\n");
     let ran = sandbox.run(["--files-from=list", "root/deep", "elsewhere"]);
     ran.failed_with(2, &["other", "not among what would be copied"]);
     assert!(!sandbox.path("elsewhere").exists());

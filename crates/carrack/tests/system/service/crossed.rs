@@ -42,7 +42,9 @@ impl Case {
     }
 
     fn number(option: &TaskOption, number: u64, good: Option<bool>) -> Self {
-        Self { value: number.into(), ..Self::text(option, &number.to_string(), good) }
+        // A rate of a bare number is not taken at the command line.
+        let unit = if option.name == "rate_limit" { "B" } else { "" };
+        Self { value: number.into(), ..Self::text(option, &format!("{number}{unit}"), good) }
     }
 
     /// A value that only a document can have.
