@@ -41,7 +41,7 @@ function flagsOf(option, value) {
   if (option.kind === "flag") return option.flag && value ? [`--${option.flag}`] : [];
   // A flag for each line that says something.
   if (option.flag && option.kind === "lines") return String(value).split("\n").filter((line) => line && !/^[#;]/.test(line)).flatMap((line) => [`--${option.flag}`, quote(line)]);
-  // A bare number of bytes a second would be one of thousands to some.
+  // The command line takes no rate without its unit.
   const word = quote(option.kind === "bytes" ? `${value}B` : String(value));
   // What begins with a dash would be taken for a flag.
   if (option.flag) return word.startsWith("-") ? [`--${option.flag}=${word}`] : [`--${option.flag}`, word];

@@ -12,7 +12,7 @@ use carrack_core::path::check_relative;
 use crate::cli::flag::Switch;
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
-use crate::output::{FIRST_LINE, stream};
+use crate::output::{FAILED_LIST_LINE, stream};
 
 /// Other lists and files of rules may have names with line ends in them.
 pub const FROM0: Switch = Switch::short(
@@ -73,7 +73,7 @@ pub fn parse_list(text: &[u8], end: u8) -> Result<FileList, String> {
         }
         check_relative(&path).map(|()| path).map_err(|error| format!("line {number}: {error}"))
     };
-    if let Some(ours) = text.strip_prefix(FIRST_LINE) {
+    if let Some(ours) = text.strip_prefix(FAILED_LIST_LINE) {
         let lines = (2..).zip(ours.split(|byte| *byte == b'\n')).filter(|(_, line)| !line.is_empty());
         let paths =
             lines.map(|(number, line)| whole(number, unescape(line).map_err(|why| format!("line {number}: {why}"))?));
@@ -85,7 +85,7 @@ pub fn parse_list(text: &[u8], end: u8) -> Result<FileList, String> {
             path = rest;
         }
         if matches!(path, b"" | b".") {
-            return Err(format!("line {number}: it names all there is, which is copied without a list"));
+            return Err(format!("line {number}: it names everything: leave the list out"));
         }
         whole(number, path.to_vec())
     });
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn ours(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-        let list = parse_list(&[FIRST_LINE, text].concat(), b'\n')?;
+        let list = parse_list(&[FAILED_LIST_LINE, text].concat(), b'\n')?;
         assert!(!list.is_below_sources);
         Ok(list.paths)
     }

@@ -11,7 +11,7 @@ use carrack_core::report::{ItemReport, Outcome};
 use super::part_file::OutputFile;
 
 /// The first line of each list, by which it is known from others.
-pub const FIRST_LINE: &[u8] = b"# carrack failed-list\n";
+pub const FAILED_LIST_LINE: &[u8] = b"# carrack failed-list\n";
 
 /// A list that is being written.
 pub struct FailedList {
@@ -29,7 +29,7 @@ impl FailedList {
     /// What the system says to creating `FILE.part`.
     pub fn create(path: &[u8]) -> io::Result<Self> {
         let mut list = Self { file: OutputFile::create(path)?, again: false, error: None };
-        list.file.write_all(FIRST_LINE)?;
+        list.file.write_all(FAILED_LIST_LINE)?;
         Ok(list)
     }
 
@@ -51,7 +51,7 @@ impl FailedList {
     fn start_over(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.again) {
             self.file.start_over()?;
-            self.file.write_all(FIRST_LINE)?;
+            self.file.write_all(FAILED_LIST_LINE)?;
         }
         Ok(())
     }
@@ -118,16 +118,16 @@ mod tests {
         list.session_lost();
         list.item(&item(b"second", true));
         list.finish(true).expect("finished");
-        assert_eq!(std::fs::read(&name).expect("read"), [FIRST_LINE, b"second\n"].concat());
+        assert_eq!(std::fs::read(&name).expect("read"), [FAILED_LIST_LINE, b"second\n"].concat());
         let mut list = FailedList::create(path).expect("created");
         list.item(&item(b"third", true));
         list.finish(false).expect("finished");
-        assert_eq!(std::fs::read(&name).expect("read"), [FIRST_LINE, b"second\n"].concat(), "the old list stays");
+        assert_eq!(std::fs::read(&name).expect("read"), [FAILED_LIST_LINE, b"second\n"].concat(), "the old list stays");
         assert_eq!(std::fs::read_dir(directory.path()).expect("listed").count(), 1);
         let mut list = FailedList::create(path).expect("created");
         list.item(&item(b"fourth", true));
         list.session_lost();
         list.finish(true).expect("finished");
-        assert_eq!(std::fs::read(&name).expect("read"), FIRST_LINE);
+        assert_eq!(std::fs::read(&name).expect("read"), FAILED_LIST_LINE);
     }
 }

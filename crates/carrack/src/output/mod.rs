@@ -36,7 +36,7 @@ use carrack_core::report::{Event, Outcome, Report};
 
 use crate::error::CommandError;
 use crate::exit;
-pub use failed_list::FIRST_LINE;
+pub use failed_list::FAILED_LIST_LINE;
 use failed_list::FailedList;
 use lines::Lines;
 use log::Log;

@@ -101,8 +101,8 @@ const STATS: Value<Stats> = Value::new(
     "stats",
     "TIME",
     parse_stats,
-    "Interval between progress lines where no bar is drawn; 0: none [default: 5s]. Without =TIME: at the end, the figures \
-     that rsync's flag of this name tells",
+    "Interval between progress lines where no bar is drawn; 0: none [default: 5s]. Without =TIME: at the end, some of the \
+     figures that rsync tells, in its words",
 );
 
 const INFO: Value<()> = Value::new("info", "FLAGS", parse_info, "As with rsync: progress2");
