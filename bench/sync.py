@@ -4,12 +4,19 @@
     python3 bench/sync.py target/release/carrack                  200,000 files, 5 runs of each; as root
     python3 bench/sync.py target/release/carrack --files 1000000 --runs 3
     python3 bench/sync.py target/release/carrack --only week      a student's week: 2,001 files, 300 MB
+    python3 bench/sync.py target/release/carrack --only slow --files 20000 --programs target/release
+                                                                  each call for metadata takes 0.3 ms more, on both sides
+    python3 bench/sync.py target/release/carrack --only invented --files 10000000 --runs 1 --programs target/release
+                                                                  files that FUSE makes up: time, and memory of both sides
 
 Both programs go over ssh to this host, in memory. Rows: nothing has changed; one file in ten has another time and size.
 `week`: nothing changed, 1 % of the files changed, 40 removed, 40 touched. Before each run the tree is made as it was.
+`slow` and `invented` need `cargo build --release -p carrack-faults`. `invented` runs Carrack alone.
 Bytes are those of the loopback device. The order changes from run to run; a first pair does not count.
 """
 import argparse
+import contextlib
+import json
 import os
 import pathlib
 import shlex
@@ -25,13 +32,18 @@ import servers
 
 
 class Bench:
-    def __init__(self, work, carrack):
+    def __init__(self, work, carrack, group):
         self.work, self.carrack, self.logs = pathlib.Path(work), carrack, pathlib.Path(work) / "logs"
+        self.group, self.servers = group, []
         self.logs.mkdir()
+        self.environment = {**os.environ, "XDG_STATE_HOME": str(self.work / "state")}
 
     def spawn(self, command, log, _namespace):
         with open(log, "w") as file:
-            return subprocess.Popen(["sh", "-c", command], stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+            server = subprocess.Popen(["sh", "-c", command], stdout=file, stderr=subprocess.STDOUT,
+                                      stdin=subprocess.DEVNULL, preexec_fn=self.group.join)
+        self.servers.append(server.pid)
+        return server
 
 
 def make_tree(top, files, size, each=100):
@@ -63,14 +75,13 @@ def loopback_bytes():
 class Scene:
     def __init__(self, given, work):
         self.given, self.work = given, work
-        self.bench = Bench(work, os.path.abspath(given.carrack))
+        self.group = accounting.Cgroup()
+        self.bench = Bench(work, os.path.abspath(given.carrack), self.group)
         data = pathlib.Path(work) / "data"
         (data / "out").mkdir(parents=True)
         self.place = servers.Place(self.bench, "here", data)
         if not self.place.available("sshd"):
             sys.exit("there is no sshd")
-        self.group = accounting.Cgroup()
-        self.group.join()
 
     def commands(self, source, target):
         ssh = self.place.fields["ssh"]
@@ -81,12 +92,11 @@ class Scene:
 
     def run(self, command):
         wire, before, start = loopback_bytes(), sum(self.group.cpu()), time.monotonic()
-        environment = {**os.environ, "XDG_STATE_HOME": os.path.join(self.work, "state")}
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+        self.said = ended = subprocess.run(command, env=self.bench.environment, capture_output=True, text=True, preexec_fn=self.group.join)
         seconds = time.monotonic() - start
         if ended.returncode:
             sys.exit(f"{shlex.join(command)}: {ended.stderr}")
-        self.group.settle([])
+        self.group.settle(self.bench.servers)
         return sum(self.group.cpu()) - before, seconds, loopback_bytes() - wire
 
 
@@ -121,6 +131,54 @@ def unchanged(scene, work):
     row(scene, "10 % changed", source, target, lambda: change(some, True))
 
 
+def slow(scene, work):
+    plain = [os.path.join(work, name) for name in ("plain", "plain-to")]
+    make_tree(plain[0], scene.given.files, 1)
+    subprocess.run(["cp", "-a", *plain], check=True)
+    with contextlib.ExitStack() as stack:
+        source, target = (mounted(stack, scene.given.programs, "carrack-slow", name, name + "-slow", "--metadata", "0.3")
+                          for name in plain)
+        table(f"{scene.given.files:,} files, 0.3 ms a call")
+        row(scene, "nothing changed", source, target, lambda: None)
+        some = [path.replace(plain[0], plain[1]) for path in all_files(plain[0])[::10]]
+        row(scene, "10 % changed", source, target, lambda: change(some, True))
+
+
+def invented(scene, work):
+    with contextlib.ExitStack() as stack:
+        source, target = (mounted(stack, scene.given.programs, "carrack-invented", os.path.join(work, name), None,
+                                  "--files", scene.given.files) for name in ("made-up", "made-up-to"))
+        # What is compared says so in counts, and in the largest resident memory of any of its processes.
+        command = ["/usr/bin/time", "-f", "%M", *scene.commands(source, target)["carrack"], "--json"]
+        agent = f"/usr/bin/time -o {work}/agent -f %M {scene.bench.carrack}"
+        command[command.index("--remote-path") + 1] = agent_script(work, agent)
+        print("| files | same | CPU s | time s | MB, command | MB, far side |\n|--:|--:|--:|--:|--:|--:|")
+        for _ in range(scene.given.runs):
+            cpu, seconds, _ = scene.run(command)
+            same = json.loads(scene.said.stdout.splitlines()[-1])["files_same"]
+            here, there = (int(text.split()[-1]) / 1024 for text in (scene.said.stderr, pathlib.Path(work, "agent").read_text()))
+            print(f"| {scene.given.files:,} | {same:,} | {cpu:.1f} | {seconds:.1f} | {here:.0f} | {there:.0f} |", flush=True)
+
+
+def agent_script(work, command):
+    script = pathlib.Path(work, "agent.sh")
+    script.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    script.chmod(0o755)
+    return str(script)
+
+
+def mounted(stack, programs, program, backing, at, *options):
+    """Mounts a file system until `stack` is closed, and gives its directory."""
+    at = at or backing
+    os.makedirs(at, exist_ok=True)
+    words = [os.path.join(programs, program), *([backing] if at != backing else []), at, *map(str, options)]
+    server = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    stack.callback(lambda: (server.stdin.close(), server.wait()))
+    if server.stdout.readline().strip() != "mounted":
+        sys.exit(f"{shlex.join(words)} did not mount")
+    return at
+
+
 def week(scene, work):
     source, target, kept = (os.path.join(work, name) for name in ("week", "week-to", "week-kept"))
     make_tree(source, 2000, 145_000)
@@ -145,15 +203,16 @@ def main():
     parser.add_argument("carrack")
     parser.add_argument("--files", type=int, default=200_000)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--only", choices=["unchanged", "week"])
+    parser.add_argument("--only", choices=["unchanged", "week", "slow", "invented"])
+    parser.add_argument("--programs", default="target/release", help="where carrack-slow and carrack-invented are")
     given = parser.parse_args()
     work = tempfile.mkdtemp(dir="/dev/shm", prefix="carrack-sync-")
     os.chmod(work, 0o755)
     scene = None
     try:
         scene = Scene(given, work)
-        for name, measure in (("unchanged", unchanged), ("week", week)):
-            if given.only in (None, name):
+        for name, measure in (("unchanged", unchanged), ("week", week), ("slow", slow), ("invented", invented)):
+            if given.only == name or (given.only is None and name in ("unchanged", "week")):
                 measure(scene, work)
     finally:
         if scene:

@@ -475,7 +475,11 @@ impl Both {
                 SenderAction::ReadContent { asked, .. } => {
                     self.sender.handle_content_read(self.now, asked, Ok([7; 32]));
                 }
-                SenderAction::Send(_) | SenderAction::CloseSource(_) | SenderAction::Report(_) => {}
+                SenderAction::RemoveSources => self.sender.handle_sources_removed(1),
+                SenderAction::Send(_)
+                | SenderAction::CloseSource(_)
+                | SenderAction::Report(_)
+                | SenderAction::Copied(_) => {}
             }
         }
     }

@@ -391,6 +391,8 @@ counters! {
         files_same,
         /// Bytes of them.
         bytes_same,
+        /// Files and links that were copied, and then deleted at their source.
+        sources_removed,
     }
 }
 

@@ -89,8 +89,12 @@ pub struct CopyOptions {
     pub filters: Filters,
     /// What the destination has and the source has not is deleted.
     pub delete: Option<DeleteOrder>,
+    /// It is deleted before anything is sent, and not when all has been copied.
+    pub delete_first: bool,
     /// What is replaced or deleted is kept.
     pub backup: Option<Backup>,
+    /// Files and links that have been copied, verified and synced are deleted at their source.
+    pub remove_sources: bool,
     /// Digests that files must have, by paths relative to the destination: one that has another gets no name there.
     pub expected: ExpectedDigests,
 }
@@ -124,7 +128,9 @@ impl Default for CopyOptions {
             only: None,
             filters: Filters::default(),
             delete: None,
+            delete_first: false,
             backup: None,
+            remove_sources: false,
             expected: ExpectedDigests::default(),
         }
     }

@@ -66,6 +66,11 @@ impl Image {
         Self::made(directory, name, Kind::Ext4, mib, &["-I", "128"])
     }
 
+    /// The same of XFS, whose times end in 2038.
+    pub fn of_early_times(directory: &Path, name: &str) -> Option<Self> {
+        Self::made(directory, name, Kind::Xfs, Kind::Xfs.smallest_mib(), &["-m", "bigtime=0"])
+    }
+
     /// The same of ext4, in which single directories can be made to take upper and lower case for one (`chattr +F`).
     /// Not every kernel mounts it.
     pub fn of_folding_directories(directory: &Path, name: &str, mib: u64) -> Option<Self> {

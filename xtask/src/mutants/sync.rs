@@ -7,6 +7,7 @@ const SWEEP: &str = "-p carrack-engine --lib transfer::receive::sweep::";
 const WORKER: &str = "-p carrack --test system worker::deletion::";
 const REQUEST: &str = "-p carrack-service --lib identity::request::";
 const COMPARING: &str = "-p carrack-core --lib transfer::hostile::comparing::";
+const REMOVAL: &str = "-p carrack-engine --lib storage::posix::removal::";
 const ON_RECEIPT: &str = "-p carrack-engine --lib transfer::receive::tests::";
 
 /// The safeguards of a sync.
@@ -169,5 +170,35 @@ pub const MUTATIONS: &[Mutation] = &[
         "crates/carrack-service/src/identity/request.rs",
         ["if request.options.deletes() && request.pairs.len() > 1 {", "if request.pairs.len() > PAIRS_MAX {"],
         REQUEST,
+    ),
+    mutation(
+        "what has changed since it was copied is deleted at its source",
+        "crates/carrack-engine/src/storage/posix/removal.rs",
+        ["if !self.is_what_was_copied(&stat, item) {", "if stat.size == u64::MAX {"],
+        REMOVAL,
+    ),
+    mutation(
+        "a source whose times have changed is deleted",
+        "crates/carrack-engine/src/storage/posix/removal.rs",
+        ["is_same && (is_untouched || lock", "is_same && (is_untouched || !is_untouched || lock"],
+        REMOVAL,
+    ),
+    mutation(
+        "sources are deleted before what was copied is durable",
+        "crates/carrack-core/src/transfer/sender/messages.rs",
+        ["if self.config.options.removes_sources && durable {", "if self.config.options.removes_sources {"],
+        COMPARING,
+    ),
+    mutation(
+        "a source that was skipped by size and time is deleted",
+        "crates/carrack-core/src/transfer/sender/ends.rs",
+        ["Outcome::Same => compare == Compare::Content ||", "Outcome::Same => compare != Compare::Nothing ||"],
+        SYNC,
+    ),
+    mutation(
+        "what is deleted first goes although something could not be listed",
+        "crates/carrack-core/src/transfer/sender/comparing.rs",
+        ["self.first.failed += 1;", "self.first.failed += 0;"],
+        COMPARING,
     ),
 ];

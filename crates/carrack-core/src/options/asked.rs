@@ -124,6 +124,7 @@ asked! {
     max_delete: Option<DeleteLimit>,
     allow_empty: bool,
     ignore_errors: bool,
+    delete_before: bool,
     verify: Option<Verify>,
     encrypt: Option<Encrypt>,
     digest: Option<Digests>,
@@ -159,7 +160,7 @@ impl AskedOptions {
 
     /// Whether anything may be deleted at the destination.
     pub fn deletes(&self) -> bool {
-        self.delete || self.delete_excluded
+        self.delete || self.delete_excluded || self.delete_before
     }
 
     /// What is deleted at the destination, if anything is.
@@ -196,6 +197,7 @@ impl AskedOptions {
     pub fn apply(&self, now: Time, options: &mut CopyOptions) -> Result<(), &'static str> {
         options.digest = self.digests()?;
         options.delete = self.deletion();
+        options.delete_first = self.delete_before;
         options.backup = self.backup().map_err(|_| "what is kept has no such name")?;
         if let Some(lines) = &self.filters {
             options.filters = lines.filters(self.delete_excluded).map_err(|_| "the rules cannot be read")?;

@@ -171,6 +171,24 @@ pub const DELETE_EXCLUDED: Definition = Definition {
     examples: &[],
 };
 
+/// Whether what only the destination has is deleted before anything is sent.
+pub const DELETE_BEFORE: Definition = Definition {
+    name: "delete_before",
+    group: FormGroup::Deletion,
+    flag: Flag::Switch {
+        name: "delete-before",
+        letter: None,
+        help: "Delete what only the destination has before anything is sent, where there is no room for both; an error \
+               of listing still keeps all of it",
+    },
+    title: "Delete first",
+    help: "Delete what only the destination has before anything is sent, where there is no room for both. Then a file that \
+           cannot be sent does not keep it from being deleted.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
 /// How many items may be deleted.
 pub const MAX_DELETE: Definition = Definition {
     name: "max_delete",

@@ -14,8 +14,8 @@ mod values;
 pub use asked::AskedOptions;
 pub use compared::{COMPARE, EXISTING, MODIFY_WINDOW};
 pub use deletion::{
-    ALLOW_EMPTY, BACKUP, BACKUP_DIR, BACKUP_SUFFIX, DELETE, DELETE_EXCLUDED, FILTERS, IGNORE_ERRORS, MAX_AGE,
-    MAX_DELETE, MAX_SIZE, MIN_AGE, MIN_SIZE, ONE_FILE_SYSTEM,
+    ALLOW_EMPTY, BACKUP, BACKUP_DIR, BACKUP_SUFFIX, DELETE, DELETE_BEFORE, DELETE_EXCLUDED, FILTERS, IGNORE_ERRORS,
+    MAX_AGE, MAX_DELETE, MAX_SIZE, MIN_AGE, MIN_SIZE, ONE_FILE_SYSTEM,
 };
 pub use values::{
     Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, FileSize, FilterLines, OptionValue, RateBound, Streams,
@@ -433,6 +433,7 @@ pub const OF_A_COPY: &[Definition] = &[
     MAX_DELETE,
     ALLOW_EMPTY,
     IGNORE_ERRORS,
+    DELETE_BEFORE,
     VERIFY,
     DIGEST,
     STREAMS,

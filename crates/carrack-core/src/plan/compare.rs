@@ -61,6 +61,13 @@ impl CompareRules {
     }
 }
 
+/// Nanoseconds of the steps that file systems count in: NTFS and SMB, those with microseconds, exFAT.
+const STEPS_NS: [u32; 3] = [100, 1000, 10_000_000];
+/// The last second that file systems have: ext4 with inodes of 128 bytes and XFS without `bigtime`, NFS, FAT, ext4, XFS.
+const LAST_SECONDS: [i64; 5] = [i32::MAX as i64, u32::MAX as i64, 4_354_819_199, 0x3_7fff_ffff, 16_299_260_424];
+/// The first one, of the same that have any.
+const FIRST_SECONDS: [i64; 2] = [i32::MIN as i64, 0];
+
 /// Whether two times are one, at the precision that both sides have: whole seconds where either has no more; or they
 /// differ by so many nanoseconds at most.
 pub fn is_one_time(one: Option<Time>, other: Option<Time>, window_ns: u64) -> bool {
@@ -71,6 +78,19 @@ pub fn is_one_time(one: Option<Time>, other: Option<Time>, window_ns: u64) -> bo
     one == other
         || (is_coarse && one.seconds == other.seconds)
         || (nanos(one) - nanos(other)).unsigned_abs() <= u128::from(window_ns)
+        || is_kept_as(one, other)
+        || is_kept_as(other, one)
+}
+
+/// Whether a file system that counts in longer steps, or to an earlier last second, keeps a time as the other one.
+fn is_kept_as(time: Time, kept: Time) -> bool {
+    let is_step = |step: u32| time.nanos - time.nanos % step == kept.nanos;
+    if time.seconds == kept.seconds && STEPS_NS.into_iter().any(is_step) {
+        return true;
+    }
+    let is_last = time.seconds > kept.seconds && LAST_SECONDS.contains(&kept.seconds);
+    let is_first = time.seconds < kept.seconds && FIRST_SECONDS.contains(&kept.seconds);
+    kept.nanos == 0 && (is_last || is_first)
 }
 
 #[cfg(test)]
@@ -151,6 +171,24 @@ mod tests {
             assert!(is_one(2_000_000_000, one, other) && is_one(2_000_000_000, other, one));
             assert!(!is_one(1, one, other));
         }
+        // A side that counts in longer steps, and cuts off what is less; and one that ends earlier.
+        for (nanos, step) in [(123_456_700, 100), (123_456_000, 1000), (120_000_000, 10_000_000)] {
+            for fine in [nanos + 1, nanos + step - 1] {
+                assert!(is_one(0, time(5, fine), time(5, nanos)) && is_one(0, time(5, nanos), time(5, fine)));
+                assert!(!is_one(0, time(5, fine), time(6, nanos)));
+            }
+            assert!(
+                !is_one(0, time(5, nanos + step), time(5, nanos)) && !is_one(0, time(5, nanos - 1), time(5, nanos))
+            );
+        }
+        let last = time(i64::from(i32::MAX), 0);
+        for far in [time(i64::from(i32::MAX) + 1, 0), time(1 << 40, 7)] {
+            assert!(is_one(0, far, last) && is_one(0, last, far));
+            assert!(!is_one(0, far, time(i64::from(i32::MAX), 1)) && !is_one(0, far, time(i64::from(i32::MAX) - 1, 0)));
+        }
+        assert!(
+            !is_one(0, time(5, 0), last) && is_one(0, time(-7, 5), time(0, 0)) && !is_one(0, time(7, 5), time(0, 0))
+        );
         assert!(is_one(0, None, time(5, 0)) && is_one(0, time(5, 0), None));
         let extremes = [time(i64::MIN, 0), time(i64::MAX, 999_999_999)];
         assert!(!is_one(u64::MAX, extremes[0], extremes[1]));

@@ -96,8 +96,8 @@ pub enum ReceiverAction {
         /// The BLAKE3 of the source; `None` where it cannot be read, and nothing is the same.
         digest: Option<[u8; 32]>,
     },
-    /// Everything has its name: delete what only the destination has, as the command has ordered, before directories
-    /// get their times.
+    /// Everything has its name, or nothing has been sent yet: delete what only the destination has, as the command has
+    /// ordered, before directories get their times, and say so by [`Receiver::handle_deleted`].
     Delete {
         /// Items that failed, as the sender knows.
         failed: u64,

@@ -30,7 +30,7 @@ use std::time::Instant;
 use self::again::Renewals;
 pub use self::bundles::Bundle;
 use self::bundles::Bundles;
-use self::comparing::Comparing;
+use self::comparing::{Comparing, FirstDeletion};
 use self::offered::Offered;
 use self::streams::Streams;
 use super::directories::DirectoryLog;
@@ -125,6 +125,11 @@ pub enum SenderAction {
     },
     /// An item has ended.
     Report(Box<ItemReport>),
+    /// What was found so is at the destination, and is to be deleted here once all of it is durable.
+    Copied(Box<ScannedItem>),
+    /// Delete at the source what has been [copied](Self::Copied), each item only if it still is what was found; tell
+    /// those that stay by [`Sender::handle_source_kept`], and the end by [`Sender::handle_sources_removed`].
+    RemoveSources,
     /// Look at a source again that changed while it was read, and say what it is now by [`Sender::handle_rescanned`].
     Rescan {
         /// As it was found before.
@@ -183,6 +188,8 @@ pub struct Sender {
     finish_told: bool,
     /// The receiver has been told to delete what only it has.
     delete_told: bool,
+    /// How what is deleted before anything is sent comes about.
+    first: FirstDeletion,
     /// The receiver's open question about what it is to delete: its number, and how many paths.
     doubt: Option<(BundleId, usize)>,
     phase: SenderPhase,
@@ -206,6 +213,8 @@ enum SenderPhase {
     Scanning,
     Draining,
     Finishing,
+    /// The receiver has ended. What was copied is being deleted here.
+    Removing,
     Finished,
     Failed(Failure),
 }
@@ -238,6 +247,7 @@ impl Sender {
             ended_otherwise: 0,
             finish_told: false,
             delete_told: false,
+            first: FirstDeletion::default(),
             doubt: None,
             phase: SenderPhase::Scanning,
             progress: Progress::default(),
@@ -255,8 +265,9 @@ impl Sender {
         self.totals
     }
 
+    /// Nothing that the receiver says changes anything any more.
     fn has_ended(&self) -> bool {
-        matches!(self.phase, SenderPhase::Finished | SenderPhase::Failed(_))
+        matches!(self.phase, SenderPhase::Removing | SenderPhase::Finished | SenderPhase::Failed(_))
     }
 
     /// Whether an item travels in a bundle: small files, links and directories do.

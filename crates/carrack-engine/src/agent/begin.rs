@@ -151,6 +151,9 @@ impl Agent {
         let running = match role {
             Role::Send(role) => {
                 let mut roots = open_roots(&self.environment.place, &role.sources, self.environment.own.as_ref())?;
+                if options.removes_sources {
+                    self.may_remove(&roots)?;
+                }
                 if let Some(grant) = &self.environment.grant {
                     let count = |root: Root| Root { source: grant.count_source(root.source), ..root };
                     roots = roots.into_iter().map(count).collect();
@@ -198,6 +201,15 @@ impl Agent {
             running.add_stream(connection);
         }
         Ok(known)
+    }
+
+    /// Whether what is copied may be deleted here, and can be.
+    fn may_remove(&self, roots: &[Root]) -> Result<(), Failure> {
+        let of_source = |why: Failure| Failure { side: Side::Source, ..why };
+        self.may_write().and_then(|()| self.may_delete()).map_err(of_source)?;
+        let why = "nothing that has been copied can be deleted there";
+        let stays = roots.iter().find(|root| !root.source.removes());
+        stays.map_or(Ok(()), |root| Err(failure(ErrorCode::Unsupported, Side::Source, why).at_path(&root.typed[..])))
     }
 
     /// Where what comes goes, if it may.

@@ -372,7 +372,7 @@ impl Hook for GrantInForce {
             call,
             Call::Begin | Call::WriteSmall | Call::FinishGrowing | Call::WriteLink | Call::MakeDirectory
         );
-        if call == Call::Delete {
+        if matches!(call, Call::Delete | Call::RemoveSource) {
             return self.take(Ceiling::Deletions, 1).map_or_else(Act::Fail, |()| Act::Go);
         }
         // What is told or taken back needs no grant.

@@ -270,6 +270,7 @@ impl Copying<'_> {
         let report = &mut *self.report;
         // They add up over the sessions of a run.
         report.faults = report.faults.plus(&ended.faults.told_by(end.side()));
+        report.undeleted = ended.undeleted.or(report.undeleted.take());
         if end == EndId::Source {
             report.counts = ended.counts;
             report.durable = report.durable.map(|_| ended.durable);
@@ -281,7 +282,6 @@ impl Copying<'_> {
                 report.at_destination.files_not_read_back.max(ended.at_destination.files_not_read_back);
             let sum = report.at_destination.plus(&ended.at_destination);
             report.at_destination = DestinationCounts { files_not_read_back, ..sum };
-            report.undeleted = ended.undeleted;
             report.unfinished = ended.unfinished;
         }
         unkept_attributes(report, ended.unkept_attributes);

@@ -49,6 +49,7 @@ calls! {
     LookAgain "Source::look_again"
     Find "Source::find"
     LinkTarget "Source::link_target"
+    RemoveSource "Source::remove"
     Open "Source::open"
     Size "Reader::size"
     Attributes "Reader::attributes"
@@ -266,6 +267,22 @@ impl Source for OverSource {
             Act::Fail(why) => Err(why),
             _ => self.inner.link_target(path).map(|(_, fingerprint)| (b"elsewhere".to_vec(), fingerprint)),
         }
+    }
+
+    fn removes(&self) -> bool {
+        self.inner.removes()
+    }
+
+    fn remove(&self, item: &ScannedItem) -> Result<(), Failure> {
+        match self.hook.before(Call::RemoveSource, 0) {
+            Act::Go => self.inner.remove(item),
+            Act::Fail(why) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    fn scratch(&self) -> Result<File, Failure> {
+        self.inner.scratch()
     }
 
     /// Pretended, it gives zeros.

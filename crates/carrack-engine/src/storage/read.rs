@@ -323,6 +323,28 @@ pub trait Source: Send + Sync {
         Err(no_link())
     }
 
+    /// Whether [`Source::remove`] deletes anything.
+    fn removes(&self) -> bool {
+        false
+    }
+
+    /// Deletes a file or link that a walk has found and that has been copied, if it still is what the walk found. May be
+    /// repeated: what is not there is deleted.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::SourceChanged`] when it is not; else why it stays.
+    fn remove(&self, _item: &ScannedItem) -> Result<(), Failure> {
+        Err(failure(ErrorCode::Unsupported, Side::Source, "the store deletes nothing that has been copied"))
+    }
+
+    /// A file without a name, for a list that is too long to keep in memory.
+    ///
+    /// # Errors
+    /// Those of the store; that it has none.
+    fn scratch(&self) -> Result<File, Failure> {
+        Err(failure(ErrorCode::Unsupported, Side::Source, "the store has no room for a list"))
+    }
+
     /// Opens an item for reading. Whatever was there when it was opened is what is read: another file that takes its
     /// name later is not. May be repeated.
     ///

@@ -9,6 +9,7 @@ mod driver;
 mod measure;
 pub mod receive;
 pub mod send;
+mod spool;
 #[cfg(test)]
 mod tests;
 

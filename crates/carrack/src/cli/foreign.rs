@@ -110,7 +110,6 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "a connection that says nothing is given up and made again, and the copy has a limit in all",
         "--retries N, --deadline TIME",
     ),
-    ours(&["--remove-source-files"], "rsync", "a copy deletes nothing", "carrack task submit --kind move"),
     ours(&["--transfers", "--checkers"], "rclone", "many files are copied at once by itself", "--streams N"),
     ours(
         &["--parallel", "-parallel"],
@@ -140,15 +139,19 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "--link tunnel leads it through here",
     ),
     ours(
-        &["--delete", "--delete-after", "--delete-excluded", "--max-delete", "--ignore-errors"],
+        &[
+            "--delete",
+            "--delete-after",
+            "--delete-delay",
+            "--delete-before",
+            "--delete-during",
+            "--del",
+            "--delete-excluded",
+            "--max-delete",
+            "--ignore-errors",
+        ],
         "rsync",
         "a copy deletes nothing at its destination",
-        "carrack sync --delete",
-    ),
-    ours(
-        &["--delete-before", "--delete-during", "--del", "--delete-delay"],
-        "rsync",
-        "what only the destination has is deleted last, when all has been copied",
         "carrack sync --delete",
     ),
     refused(

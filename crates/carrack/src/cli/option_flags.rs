@@ -1,8 +1,6 @@
 //! The flags of the options that copies and tasks have: each follows from its definition.
 
-use carrack_core::options::{
-    AskedOptions, DELETE, Definition, Flag, FormGroup, OF_A_COPY, RATE_LIMIT, Takes, WordFlag,
-};
+use carrack_core::options::{AskedOptions, Definition, Flag, FormGroup, OF_A_COPY, RATE_LIMIT, Takes, WordFlag};
 use clap::Arg;
 
 use super::flag::{Switch, with_words};
@@ -17,7 +15,11 @@ pub fn args(group: FormGroup) -> impl Iterator<Item = Arg> {
 
 /// The flags of what is deleted.
 pub fn deletion() -> impl Iterator<Item = Arg> {
-    let alias = |arg: Arg| if *arg.get_id() == DELETE.name { arg.visible_alias("delete-after") } else { arg };
+    let alias = |arg: Arg| match arg.get_long() {
+        Some("delete") => arg.visible_aliases(["delete-after", "delete-delay"]),
+        Some("delete-before") => arg.visible_aliases(["delete-during", "del"]),
+        _ => arg,
+    };
     args(FormGroup::Deletion).map(alias)
 }
 

@@ -24,6 +24,8 @@ pub struct Needs {
 impl Needs {
     /// It looks, and changes nothing.
     pub const READ: Self = Self { rights: &[Right::Read], wishes: &[] };
+    /// It reads, and then removes what it has read.
+    pub const MOVE: Self = Self { rights: &[Right::Read, Right::Delete], wishes: &[] };
     /// It makes what is not there.
     pub const WRITE: Self = Self { rights: &[Right::Write], wishes: &[] };
     /// It removes.

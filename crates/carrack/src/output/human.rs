@@ -163,6 +163,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
     lines.extend(same(report));
     lines.extend(replaced_same(report).filter(|_| !dry_run));
     lines.extend(deleted(report, dry_run));
+    lines.extend(removed(report));
     if !dry_run {
         lines.extend(report.verify.map(|verify| verified(verify, report)));
         // The MACs are over headers and digests: only a digest that nobody can forge extends them to the content.
@@ -236,6 +237,12 @@ fn replaced_same(report: &Report) -> Option<String> {
     (sent > 0).then(|| format!("sent again: {files} of the same size and time; `carrack sync` would have skipped them"))
 }
 
+/// What has been copied and is gone from the source.
+fn removed(report: &Report) -> Option<String> {
+    let removed = report.counts.sources_removed;
+    (removed > 0).then(|| format!("deleted at the source: {}", counted(removed, "file", "files")))
+}
+
 /// What only the destination had, and what of it is gone.
 fn deleted(report: &Report, dry_run: bool) -> Vec<String> {
     let there = &report.at_destination;
@@ -249,6 +256,13 @@ fn deleted(report: &Report, dry_run: bool) -> Vec<String> {
         lines.push(format!("{would}: {}", what(there.items_only_there, there.bytes_only_there)));
     }
     lines.extend(report.undeleted.as_ref().map(|why| format!("deletion: {}", failure(why))));
+    let failed = report.failures.iter().map(|item| &item.failure).chain(&report.error);
+    if !dry_run && there.bytes_only_there > 0 && failed.into_iter().any(|why| why.code == ErrorCode::NoSpace) {
+        let size = format::size_exact(there.bytes_only_there);
+        lines.push(format!(
+            "what only the destination has takes {size}: --delete-before deletes it before anything is sent"
+        ));
+    }
     lines
 }
 

@@ -1,9 +1,12 @@
 //! `carrack sync`: what is sent, what is skipped, what is deleted, and what never is.
 
 mod chosen;
+mod first;
 mod oracle;
+mod places;
 #[cfg(feature = "service")]
 mod races;
+mod removal;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};

@@ -205,6 +205,63 @@ fn what_is_to_be_deleted_is_asked_about_one_question_after_the_other() {
     is_violation(sender.handle_message(start(), ask(4)));
 }
 
+/// Names alone are told; then the receiver deletes, and says so once; then items are sent, and no name is told again.
+#[test]
+fn deletion_comes_first_where_that_is_asked_for() {
+    let options = TransferOptions { deletes_first: true, tells_names: true, ..options(BLOCK) };
+    let new =
+        || Sender::new(SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT });
+    is_violation(new().handle_message(start(), PeerMessage::Deleted));
+    let mut sender = new();
+    let one = file("f", Some(3));
+    sender.handle_left_out(start(), &one);
+    sender.handle_unlisted(start(), &file("d", None));
+    sender.handle_listed(start(), 0, b"", true);
+    sender.handle_names_complete(start());
+    let said = told(&mut sender).0;
+    let [PeerMessage::Compare { number, question }] = &said[..] else { panic!("{said:?}") };
+    assert_eq!((question.names.len(), question.items.len(), question.listed.len()), (2, 0, 1));
+    is_violation(new().handle_message(start(), PeerMessage::Deleted));
+    sender.handle_message(start(), PeerMessage::Compared { number: *number, judgments: Vec::new() }).unwrap();
+    assert_eq!(told(&mut sender).0, [PeerMessage::Delete { failed: 1 }]);
+    assert!(!sender.has_deleted());
+    sender.handle_message(start(), PeerMessage::Deleted).unwrap();
+    assert!(sender.has_deleted());
+    is_violation(sender.handle_message(start(), PeerMessage::Deleted));
+    sender.handle_item(start(), one);
+    sender.handle_listed(start(), 0, b"", true);
+    let said = told(&mut sender).0;
+    assert!(!said.iter().any(|message| matches!(message, PeerMessage::Compare { .. } | PeerMessage::Delete { .. })));
+}
+
+/// Only what was synced is gone from the source, and only once.
+#[test]
+fn sources_are_deleted_when_all_is_durable() {
+    let options = TransferOptions { removes_sources: true, plan_only: false, ..options(BLOCK) };
+    let finished = |durable| {
+        let config = SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT };
+        let mut sender = Sender::new(config);
+        sender.handle_scan_complete(start());
+        sender.handle_message(start(), PeerMessage::Finished { durable }).unwrap();
+        let removes =
+            std::iter::from_fn(|| sender.poll_action()).any(|action| matches!(action, SenderAction::RemoveSources));
+        (sender, removes)
+    };
+    let (sender, removes) = finished(false);
+    assert!(!removes && sender.outcome() == Some(Ok(())));
+    let (mut sender, removes) = finished(true);
+    assert!(removes && sender.outcome().is_none());
+    sender.handle_source_kept(&file("f", Some(3)), failure());
+    sender.handle_sources_removed(2);
+    assert_eq!(sender.outcome(), Some(Ok(())));
+    assert_eq!((sender.totals().counts.sources_removed, sender.totals().counts.files_failed), (2, 1));
+    // The user may stop it meanwhile.
+    let (mut sender, _) = finished(true);
+    sender.fail(failure());
+    sender.handle_sources_removed(2);
+    assert!(sender.outcome().is_some_and(|outcome| outcome.is_err()) && sender.totals().counts.sources_removed == 0);
+}
+
 #[test]
 fn answer_about_what_is_to_be_deleted_is_of_the_open_question() {
     let asking = || {

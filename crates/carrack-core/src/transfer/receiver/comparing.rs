@@ -83,6 +83,13 @@ impl Receiver {
         Ok(())
     }
 
+    /// [`ReceiverAction::Delete`] has been carried out: the sender may wait for that.
+    pub fn handle_deleted(&mut self) {
+        if self.options.deletes_first && !self.has_ended() {
+            self.send(PeerMessage::Deleted);
+        }
+    }
+
     /// Asks the source whether it has by now what is about to be deleted, while [`ReceiverAction::Delete`] is carried
     /// out; one question after the other. [`Self::take_still_there`] gives the answer.
     pub fn ask_still_there(&mut self, paths: Vec<Vec<u8>>) {

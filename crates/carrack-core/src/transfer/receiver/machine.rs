@@ -61,6 +61,7 @@ impl Machine for Receiver {
             | PeerMessage::Known { .. }
             | PeerMessage::Compared { .. }
             | PeerMessage::ContentCompared { .. }
+            | PeerMessage::Deleted
             | PeerMessage::AskStillThere { .. }
             | PeerMessage::Landed { .. }
             | PeerMessage::SendAgain { .. }

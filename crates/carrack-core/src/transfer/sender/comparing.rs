@@ -38,6 +38,17 @@ struct FilledQuestion {
     question: Question,
 }
 
+/// What is deleted at the receiver before anything is sent.
+#[derive(Debug, Default)]
+pub(super) struct FirstDeletion {
+    /// Items that could not be listed.
+    failed: u64,
+    /// Every name has been told.
+    named: bool,
+    /// The receiver has deleted it, or not.
+    ended: bool,
+}
+
 impl Comparing {
     /// Files and names of one question: the answer to a full one is worth a message.
     const ITEMS: usize = 1024;
@@ -106,11 +117,16 @@ impl Sender {
         self.compare_more();
     }
 
+    /// Whether the receiver wants to know names: until it deletes.
+    fn tells_names(&self) -> bool {
+        self.config.options.tells_names && !self.delete_told
+    }
+
     /// Tells the receiver that the source has this name, where it wants to know. Files that are compared are told of by
     /// that.
     pub(super) fn tell_name(&mut self, now: Instant, item: &ScannedItem) {
         let path = self.target(item);
-        if self.config.options.tells_names && !path.is_empty() {
+        if self.tells_names() && !path.is_empty() {
             let bytes = path.len();
             self.comparing.filling.question.names.push(path);
             self.comparing.has_grown(now, bytes);
@@ -125,10 +141,42 @@ impl Sender {
         }
     }
 
+    /// Something could not be listed while names are told before anything is sent.
+    pub fn handle_unlisted(&mut self, now: Instant, item: &ScannedItem) {
+        self.first.failed += 1;
+        self.handle_left_out(now, item);
+    }
+
+    /// All names have been told, before anything is sent.
+    pub fn handle_names_complete(&mut self, _now: Instant) {
+        self.first.named = true;
+        self.close_question();
+        self.delete_first();
+    }
+
+    /// Whether the receiver has deleted what it was to delete before anything is sent.
+    pub fn has_deleted(&self) -> bool {
+        self.first.ended
+    }
+
+    fn delete_first(&mut self) {
+        if self.first.named && !self.delete_told && self.comparing.is_empty() && !self.has_ended() {
+            self.delete_told = true;
+            self.actions.push_back(SenderAction::Send(PeerMessage::Delete { failed: self.first.failed }));
+        }
+    }
+
+    pub(super) fn handle_deleted(&mut self) -> Result<(), ProtocolError> {
+        if !self.first.named || !self.delete_told || std::mem::replace(&mut self.first.ended, true) {
+            return Err(ProtocolError::violation("the receiver says that it has deleted what it was not told to"));
+        }
+        Ok(())
+    }
+
     /// The scan has told everything that it has found in a directory, `path` below a source; `complete` if that is all
     /// that is there.
     pub fn handle_listed(&mut self, now: Instant, root: u32, path: &[u8], complete: bool) {
-        if self.has_ended() || !self.config.options.tells_names {
+        if self.has_ended() || !self.tells_names() {
             return;
         }
         let path = self.place(root, path);
@@ -199,6 +247,7 @@ impl Sender {
             self.close_filling();
         }
         self.compare_more();
+        self.delete_first();
     }
 
     /// The answer to [`SenderAction::ReadContent`]: the BLAKE3 of the file.

@@ -1,13 +1,15 @@
 //! How items end: what was sent and what the receiver made of it, together.
 
 use super::bundles::BundleOut;
-use super::{Sender, SentItem, again, mismatch};
+use super::{Sender, SenderAction, SenderPhase, SentItem, again, mismatch};
 use crate::digest::FileDigests;
 use crate::failure::{ErrorCode, Failure};
 use crate::ids::{BundleId, ItemId};
 use crate::limits;
 use crate::report::{ItemKind, ItemReport, Outcome};
+use crate::request::Compare;
 use crate::transfer::{ScannedItem, Unit};
+use crate::wire::control::TransferOptions;
 use crate::wire::peer::ItemResult;
 
 impl Sender {
@@ -71,8 +73,38 @@ impl Sender {
         self.end_item(item, sent.size, digests, outcome);
     }
 
+    /// Whether an item that ended so is to be deleted at its source: what was sent, and what was compared by its content.
+    fn removes(&self, kind: ItemKind, outcome: &Outcome) -> bool {
+        let TransferOptions { removes_sources, compare, .. } = self.config.options;
+        let is_there = match outcome {
+            Outcome::Published => true,
+            // Of a link all that it says was compared.
+            Outcome::Same => compare == Compare::Content || kind == ItemKind::Symlink,
+            _ => false,
+        };
+        removes_sources && is_there && matches!(kind, ItemKind::File | ItemKind::Symlink)
+    }
+
+    /// Something that was copied stays at the source: why, as an item that failed.
+    pub fn handle_source_kept(&mut self, item: &ScannedItem, why: Failure) {
+        if self.phase == SenderPhase::Removing {
+            self.end_item(item, 0, FileDigests::default(), Outcome::Failed(why));
+        }
+    }
+
+    /// The answer to [`SenderAction::RemoveSources`]: how many were deleted.
+    pub fn handle_sources_removed(&mut self, removed: u64) {
+        if self.phase == SenderPhase::Removing {
+            self.totals.counts.sources_removed = removed;
+            self.phase = SenderPhase::Finished;
+        }
+    }
+
     pub(super) fn end_item(&mut self, item: &ScannedItem, size: u64, digests: FileDigests, outcome: Outcome) {
         let target = self.target(item);
+        if self.removes(item.kind, &outcome) {
+            self.actions.push_back(SenderAction::Copied(Box::new(item.clone())));
+        }
         match &outcome {
             Outcome::Published => match item.kind {
                 // Its attributes are still to come, and may fail.

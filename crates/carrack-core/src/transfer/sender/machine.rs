@@ -46,6 +46,7 @@ impl Machine for Sender {
             PeerMessage::Held { item, first, digests } => self.handle_held(item, first, &digests)?,
             PeerMessage::Known { bundle, items } => self.handle_known(bundle, items)?,
             PeerMessage::ContentCompared { asked, same } => self.handle_content_compared(now, asked, same)?,
+            PeerMessage::Deleted => self.handle_deleted()?,
             PeerMessage::AskStillThere { number, paths } => self.handle_ask_still_there(number, paths)?,
             PeerMessage::Compared { number, judgments } => self.handle_compared(now, number, &judgments)?,
             PeerMessage::Offer(_)
@@ -78,10 +79,13 @@ impl Machine for Sender {
 
     /// Ends the transfer for a reason of this side, and tells the receiver.
     fn fail(&mut self, failure: Failure) {
+        if self.outcome().is_some() {
+            return;
+        }
         if !self.has_ended() {
             self.actions.push_back(SenderAction::Send(PeerMessage::Fail(failure.clone())));
-            self.phase = SenderPhase::Failed(failure);
         }
+        self.phase = SenderPhase::Failed(failure);
     }
 
     /// What has to be done outside; `None` when nothing. Held blocks are confirmed when there is nothing more urgent,

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::offered::Offered;
-use super::{Sender, SenderPhase, again, mismatch};
+use super::{Sender, SenderAction, SenderPhase, again, mismatch};
 use crate::digest::{BlockDigest, FileDigests, is_main_of};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::ids::ItemId;
@@ -144,6 +144,10 @@ impl Sender {
         }
         self.totals.durable = durable;
         self.phase = SenderPhase::Finished;
+        if self.config.options.removes_sources && durable {
+            self.phase = SenderPhase::Removing;
+            self.actions.push_back(SenderAction::RemoveSources);
+        }
         Ok(())
     }
 

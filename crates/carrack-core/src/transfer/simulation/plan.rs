@@ -321,5 +321,7 @@ fn compared(seed: u64, options: TransferOptions) -> TransferOptions {
         1 => Compare::Content,
         _ => Compare::Nothing,
     };
-    TransferOptions { compare, tells_names: rng.chance(200), ..options }
+    let (tells_names, removes_sources) = (rng.chance(200), rng.chance(200));
+    let deletes_first = tells_names && rng.chance(300);
+    TransferOptions { compare, tells_names, removes_sources, deletes_first, ..options }
 }

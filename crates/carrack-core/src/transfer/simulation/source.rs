@@ -339,6 +339,13 @@ impl Source {
         of_this_size.any(|(version, state)| self.blake3_of(item, version as u64, state.size) == blake3)
     }
 
+    /// Whether what the file system shows of the item now tells it from all that it was before.
+    pub fn shows_changes(&self, item: usize) -> bool {
+        let SourceItem { states, version, .. } = &self.items[item];
+        let now = self.items[item].stat();
+        (0..).zip(states).all(|(number, state)| number == *version || state.stat != now)
+    }
+
     /// Whether this is what the item is now.
     pub fn is_now(&self, item: usize, size: u64, blake3: [u8; 32]) -> bool {
         let source = &self.items[item];

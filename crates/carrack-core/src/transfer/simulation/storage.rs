@@ -12,15 +12,16 @@ use crate::digest::{BlockDigest, FileDigests};
 use crate::failure::ErrorCode;
 use crate::ids::{BundleId, ItemId};
 use crate::judgment::{ItemDifference, Judgment};
+use crate::plan::compare::State;
 use crate::report::ItemKind;
-use crate::request::{Compare, Durability, Verify};
+use crate::request::{Durability, Verify};
 use crate::transfer::Fingerprint;
 use crate::transfer::machine::Machine;
 use crate::transfer::receiver::Opened;
-use crate::wire::peer::{AskedItem, DirectoryAttributes, ItemResult, Offer, QueryItem, Question};
+use crate::wire::peer::{AskedIndex, AskedItem, DirectoryAttributes, ItemResult, Offer, QueryItem, Question};
 
 impl World {
-    fn durable(&self) -> bool {
+    pub fn durable(&self) -> bool {
         self.plan.options.durability != Durability::None
     }
 
@@ -114,12 +115,24 @@ impl World {
 
     /// What stands there is never the same: each item is sent all the same.
     pub fn compare(&mut self, number: BundleId, question: Question) {
-        let judgment = |item: &AskedItem| match self.store.standing(&item.path) {
-            None => Judgment::New,
-            Some(_) if self.plan.options.compare == Compare::Content => Judgment::Undecided,
-            Some(_) => Judgment::Differs(ItemDifference { time: true, ..ItemDifference::default() }),
+        let rules = self.plan.options.rules();
+        let judgment = |item: &AskedItem| {
+            let standing = self.store.standing(&item.path);
+            let there = standing.map(|name| State { kind: item.kind, size: name.size, mtime: name.mtime });
+            let source = State { kind: item.kind, size: item.size, mtime: item.mtime };
+            let rules = rules.expect("nothing is asked where nothing is compared");
+            match rules.judge(&source, there.as_ref()) {
+                // Somebody has put times back, on either side: by size and time nobody can tell.
+                Judgment::Same if !self.holds_what_is_now(&item.path) => Judgment::Differs(ItemDifference::default()),
+                judgment => judgment,
+            }
         };
-        let judgments = question.items.iter().map(judgment).collect();
+        let judgments: Vec<_> = question.items.iter().map(judgment).collect();
+        for ((index, item), judgment) in (0..).zip(&question.items).zip(&judgments) {
+            if *judgment == Judgment::Undecided {
+                self.undecided.insert(AskedIndex { number, index }, item.path.clone());
+            }
+        }
         self.receiver.handle_compared(self.now(), number, judgments);
     }
 

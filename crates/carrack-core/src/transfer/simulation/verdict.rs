@@ -57,6 +57,8 @@ pub struct Verdict {
     pub rests: u64,
     pub twins: u64,
     pub read_twice: u64,
+    pub same: u64,
+    pub removed: u64,
 }
 
 impl Verdict {
@@ -106,11 +108,13 @@ impl Verdict {
             rests: self.rests + other.rests,
             twins: self.twins + other.twins,
             read_twice: self.read_twice + other.read_twice,
+            same: self.same + other.same,
+            removed: self.removed + other.removed,
         }
     }
 
     /// What some thousand runs must have seen.
-    pub fn named(&self) -> [(&'static str, u64); 14] {
+    pub fn named(&self) -> [(&'static str, u64); 15] {
         [
             ("a transfer that failed", self.transfers_failed),
             ("an abort", self.aborted),
@@ -126,11 +130,12 @@ impl Verdict {
             ("a change of a source", self.changes),
             ("a scan that waited", self.scan_waits),
             ("a stream that ended as it was asked to", self.retired),
+            ("a source that was deleted", self.removed),
         ]
     }
 
     /// What some thousand rows of sessions must have seen.
-    pub fn named_in_rows(&self) -> [(&'static str, u64); 26] {
+    pub fn named_in_rows(&self) -> [(&'static str, u64); 27] {
         [
             ("a crash of the receiver", self.crashes),
             ("a power cut", self.power_cuts),
@@ -158,6 +163,7 @@ impl Verdict {
             ("a source that was let rest before it was read", self.rests),
             ("a second source of the same name", self.twins),
             ("a source that was read twice", self.read_twice),
+            ("a file that was the same", self.same),
         ]
     }
 }
@@ -194,6 +200,7 @@ impl World {
         assert!(self.disk.directories.is_empty(), "directories without attributes: {:?}", self.disk.directories);
         let mut reports: BTreeMap<Vec<u8>, ItemReport> = BTreeMap::new();
         let mut counted = [0; 6];
+        counted[4] += self.sources_kept.take().map_or(0, |kept| kept.len() as u64);
         let is_twin = |report: &ItemReport| matches!(&report.outcome, Outcome::Failed(why) if why.code == ErrorCode::AlreadyExists);
         for report in std::mem::take(&mut self.reports) {
             if is_twin(&report) {
@@ -227,7 +234,8 @@ impl World {
         assert_eq!(totals.durable, durable);
         assert!(!durable || self.store.names_synced(), "said to be durable, and is not");
         let progress = self.sender.progress();
-        assert_eq!(progress.files_done, totals.counts.files + totals.counts.symlinks);
+        let done = totals.counts.files + totals.counts.symlinks + totals.counts.files_same;
+        assert_eq!(progress.files_done, done);
         assert!(
             progress.scan_complete
                 && progress.files_failed == totals.counts.files_failed
@@ -257,6 +265,14 @@ impl World {
                 counted[kind] += 1;
                 counted[5] += report.size;
                 self.verdict.published += 1;
+            }
+            Outcome::Same => {
+                let name = name.expect("what is the same is there");
+                assert!(
+                    !name.torn && self.source.is_version(item, name.size, name.blake3),
+                    "{report:?} is not the same"
+                );
+                self.verdict.same += 1;
             }
             outcome => {
                 let made = source.scanned.kind == ItemKind::Directory;

@@ -62,6 +62,8 @@ pub enum Event {
     Compared(BundleId, Question),
     ContentRead(AskedIndex),
     ContentCompared(AskedIndex),
+    SourcesRemoved,
+    Deleted,
     LookedUp(BundleId, usize),
 }
 
@@ -101,6 +103,8 @@ pub struct World {
     pub disk: Disk,
     pub streams: Vec<Stream>,
     scanned: usize,
+    /// All names have been told, where that comes first.
+    named: bool,
     scan_waits: bool,
     /// When the last message arrives, each way: they keep their order.
     to_sender_at: Duration,
@@ -115,6 +119,11 @@ pub struct World {
     /// What second readings gave of offered sources.
     pub read_twice: BTreeMap<ItemId, FileDigests>,
     pub reports: Vec<ItemReport>,
+    /// What the sender says that it has copied; and of that, what is not what it was and stays.
+    copied: Vec<ScannedItem>,
+    pub sources_kept: Option<Vec<ItemReport>>,
+    /// Files whose content is being compared.
+    pub undecided: BTreeMap<AskedIndex, Vec<u8>>,
     pub aborted: bool,
     pub verdict: Verdict,
     pub store: Store,
@@ -169,6 +178,7 @@ impl World {
             disk: Disk::default(),
             streams: Vec::new(),
             scanned: 0,
+            named: false,
             scan_waits: false,
             to_sender_at: Duration::ZERO,
             to_receiver_at: Duration::ZERO,
@@ -179,6 +189,9 @@ impl World {
             opened: BTreeMap::new(),
             read_twice: BTreeMap::new(),
             reports: Vec::new(),
+            copied: Vec::new(),
+            sources_kept: None,
+            undecided: BTreeMap::new(),
             aborted: false,
             verdict: Verdict { transfers: 1, ..Verdict::default() },
             store,
@@ -312,8 +325,17 @@ impl World {
             Event::Compared(number, question) => self.compare(number, question),
             Event::ContentRead(asked) => self.sender.handle_content_read(self.now(), asked, Ok([7; 32])),
             Event::LookedUp(number, paths) => self.sender.handle_looked_up(self.now(), number, vec![true; paths]),
-            // It is never the same: each item is sent all the same.
-            Event::ContentCompared(asked) => self.receiver.handle_content_compared(self.now(), asked, false),
+            Event::ContentCompared(asked) => {
+                let path = self.undecided.remove(&asked).expect("it was asked about");
+                let same = self.holds_what_is_now(&path);
+                self.receiver.handle_content_compared(self.now(), asked, same);
+            }
+            Event::SourcesRemoved => self.remove_sources(),
+            // It waits for the source's answer.
+            Event::Deleted if self.receiver.outcome().is_none() && self.receiver.take_still_there().is_none() => {
+                self.after(Duration::from_millis(1), Event::Deleted);
+            }
+            Event::Deleted => self.receiver.handle_deleted(),
             Event::Blackout => self.stream_ids().for_each(|stream| self.cut(stream)),
             Event::Abort => {
                 self.aborted = true;
@@ -390,7 +412,13 @@ impl World {
                 self.verdict.stragglers += 1;
                 self.cut(stream);
             }
-            SenderAction::Report(report) => self.reports.push(*report),
+            SenderAction::Report(report) => self.sources_kept.as_mut().unwrap_or(&mut self.reports).push(*report),
+            SenderAction::Copied(item) => self.copied.push(*item),
+            SenderAction::RemoveSources => {
+                let delay = self.disk_delay();
+                self.sources_kept = Some(Vec::new());
+                self.after(delay, Event::SourcesRemoved);
+            }
             SenderAction::LookUp { number, paths } => {
                 let delay = self.disk_delay();
                 self.after(delay, Event::LookedUp(number, paths.len()));
@@ -405,6 +433,31 @@ impl World {
                 self.after(delay, Event::Rescanned(Box::new(scanned), attempt));
             }
         }
+    }
+
+    /// Whatever still is what was copied goes: it has to be at the destination, and durable.
+    fn remove_sources(&mut self) {
+        assert!(self.plan.options.removes_sources && self.durable() && self.store.names_synced());
+        let mut removed = 0;
+        for item in std::mem::take(&mut self.copied) {
+            let number = self.source.find(&item.path);
+            let source = &self.source.items[number];
+            if source.gone || source.stat() != (item.size, item.attributes.mtime, item.changed) {
+                self.sender.handle_source_kept(&item, failure(ErrorCode::SourceChanged));
+                continue;
+            }
+            let is_elsewhere = self.holds_what_is_now(&item.path) || !self.source.shows_changes(number);
+            assert!(is_elsewhere, "{item:?} is deleted and is nowhere else");
+            removed += 1;
+        }
+        self.verdict.removed += removed;
+        self.sender.handle_sources_removed(removed);
+    }
+
+    /// Whether the destination has what the source has.
+    pub fn holds_what_is_now(&self, path: &[u8]) -> bool {
+        let number = self.source.find(path);
+        self.store.standing(path).is_some_and(|name| !name.torn && self.source.is_now(number, name.size, name.blake3))
     }
 
     /// A receiver is told of all attributes, and of no others.
@@ -515,7 +568,12 @@ impl World {
             ReceiverAction::Look { bundle, items } => self.after(delay, Event::Looked(bundle, items)),
             ReceiverAction::Compare { number, question } => self.after(delay, Event::Compared(number, question)),
             ReceiverAction::CompareContent { asked, .. } => self.after(delay, Event::ContentCompared(asked)),
-            ReceiverAction::Delete { .. } => self.receiver.ask_still_there(vec![b"only".to_vec()]),
+            ReceiverAction::Delete { .. } => {
+                self.receiver.ask_still_there(vec![b"only".to_vec()]);
+                if self.plan.options.deletes_first {
+                    self.after(delay, Event::Deleted);
+                }
+            }
         }
     }
 

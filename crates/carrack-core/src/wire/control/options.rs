@@ -67,6 +67,10 @@ options! {
     plan_only: bool = bool "13",
     /// The receiver is told every name that the source has, so that it finds what only the destination has.
     tells_names: bool = bool "14",
+    /// What only the receiver has is deleted before anything is sent.
+    deletes_first: bool = bool "16",
+    /// What has been copied is deleted at its source.
+    removes_sources: bool = bool "15",
 }
 
 impl TransferOptions {
@@ -87,6 +91,8 @@ impl TransferOptions {
             window_ns: u64::try_from(options.modify_window.as_nanos()).unwrap_or(u64::MAX),
             plan_only: options.plans(),
             tells_names: options.delete.is_some(),
+            deletes_first: options.delete.is_some() && options.delete_first,
+            removes_sources: options.remove_sources && !options.plans(),
         }
     }
 
@@ -242,6 +248,8 @@ mod tests {
             window_ns: 7,
             plan_only: true,
             tells_names: true,
+            deletes_first: true,
+            removes_sources: true,
         };
         let message = RawOptions::from(good);
         assert_eq!(TransferOptions::try_from(message.clone()), Ok(good));

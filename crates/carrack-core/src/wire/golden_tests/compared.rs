@@ -78,6 +78,7 @@ pub fn lines() -> Vec<Line> {
         peer("peer ContentCompared", PeerMessage::ContentCompared { asked, same: true }),
         peer("peer Delete", PeerMessage::Delete { failed: 300 }),
         peer("peer AskStillThere", PeerMessage::AskStillThere { number, paths: paths(&[b"d/f1", b"d/f2"]) }),
+        peer("peer Deleted", PeerMessage::Deleted),
         peer("peer StillThere", PeerMessage::StillThere { number, there: vec![true, false] }),
         peer("peer Done-same", done(ItemResult::Same)),
     ]

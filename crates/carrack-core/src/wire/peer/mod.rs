@@ -166,12 +166,14 @@ pub enum PeerMessage {
         /// It does.
         same: bool,
     },
-    /// Sender: every item has ended, and every name has been told. Now what only the destination has may be deleted, as
+    /// Sender: every item has ended, or none has been sent yet, and every name has been told. Now what only the destination has may be deleted, as
     /// the command has ordered.
     Delete {
         /// Items that failed.
         failed: u64,
     },
+    /// Receiver: what was to be deleted first is deleted, or stays. Now items may come.
+    Deleted,
     /// Receiver: whether the source has by now what is about to be deleted. Nothing else is asked until it is answered.
     AskStillThere {
         /// Number of the question, counting up from 1.
@@ -331,6 +333,7 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
         PeerMessage::Content { asked, digest } => Body::Content(question::content(asked, digest)),
         PeerMessage::ContentCompared { asked, same } => Body::ContentCompared(question::content_compared(asked, same)),
         PeerMessage::Delete { failed } => Body::Delete(raw::Delete { failed }),
+        PeerMessage::Deleted => Body::Deleted(raw::Deleted {}),
         PeerMessage::AskStillThere { number, paths } => Body::AskStillThere(question::ask_still_there(number, &paths)),
         PeerMessage::StillThere { number, there } => Body::StillThere(question::still_there(number, &there)),
     }
@@ -434,6 +437,7 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
         Body::Content(raw) => question::read_content(raw)?,
         Body::ContentCompared(raw) => question::read_content_compared(&raw),
         Body::Delete(raw::Delete { failed }) => PeerMessage::Delete { failed },
+        Body::Deleted(raw::Deleted {}) => PeerMessage::Deleted,
         Body::AskStillThere(raw) => question::read_ask_still_there(&raw)?,
         Body::StillThere(raw) => question::read_still_there(&raw)?,
     })

@@ -16,7 +16,7 @@ pub const SAME: u32 = 9;
 pub struct Peer {
     #[prost(
         oneof = "Body",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26"
     )]
     pub body: Option<Body>,
 }
@@ -73,6 +73,8 @@ pub enum Body {
     AskStillThere(AskStillThere),
     #[prost(message, tag = "25")]
     StillThere(StillThere),
+    #[prost(message, tag = "26")]
+    Deleted(Deleted),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -309,6 +311,9 @@ pub struct Delete {
     #[prost(uint64, tag = "1")]
     pub failed: u64,
 }
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Deleted {}
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct AskStillThere {

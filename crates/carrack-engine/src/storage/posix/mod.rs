@@ -12,6 +12,7 @@ pub mod part;
 pub mod past_cache;
 pub mod place;
 pub mod refusal;
+mod removal;
 mod replaced;
 pub mod settle;
 pub mod source;

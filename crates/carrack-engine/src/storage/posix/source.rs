@@ -1,9 +1,10 @@
 //! Reading: an item's bytes, and proof that they did not change while they were read.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use carrack_core::attributes::{Attributes, Time};
@@ -35,6 +36,8 @@ pub struct PosixSource {
     pub uncarried: Arc<Uncarried>,
     /// Where files were opened, for the next ones.
     pub ways: PassedWays,
+    /// Files with several names, of which one has been deleted after it was copied.
+    pub names_deleted: Mutex<HashSet<(u64, u64)>>,
 }
 
 /// What a source is.
@@ -53,6 +56,7 @@ impl From<RootKind> for PosixSource {
             clocks: Arc::default(),
             uncarried: Arc::default(),
             ways: PassedWays::default(),
+            names_deleted: Mutex::default(),
         }
     }
 }

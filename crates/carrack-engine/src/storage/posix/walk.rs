@@ -4,6 +4,8 @@
 //! subdirectories wait on a stack; nothing else is held. Symbolic links are never followed; a directory that stands
 //! below itself, by a bind mount or by a broken file system, is not entered again.
 
+use std::collections::HashMap;
+use std::fs::File;
 use std::io;
 
 use carrack_core::attributes::{Attributes, OtherAttributes};
@@ -14,7 +16,7 @@ use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::selection::{Selected, place};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
-use carrack_sys::dir::{Dir, DirEntry, Kind, Links, Stat};
+use carrack_sys::dir::{Dir, DirEntry, Entries, Kind, Links, Stat};
 use carrack_sys::host::clock_seconds;
 
 use super::descriptors::patiently;
@@ -35,6 +37,8 @@ const _: () = assert!(LISTED_ABOVE <= Tuning::DEFAULT.bundled_file_bytes_max);
 /// may take long, and where several threads share short ones.
 const LOOKED_AT_ONCE: usize = 256;
 const LOOKED_AT_BRIEFLY: usize = 2048;
+/// Directories that are open and listed before their turn has come: each takes two descriptors.
+const DIRECTORIES_AHEAD: usize = 16;
 
 impl Freshness {
     fn stat(self, directory: &Dir, name: &[u8], links: Links) -> io::Result<Stat> {
@@ -60,7 +64,7 @@ impl Source for PosixSource {
                 let scope = walk.filters.map(|filters| filters.scope(FilterSide::Source));
                 let stays = walk.filters.is_some_and(|filters| filters.one_file_system);
                 let device = stays.then(|| directory.stat_self().ok()).flatten().map(|stat| stat.device);
-                Walking { walk, root: directory, source: self, scope, device, each }.run();
+                Walking { walk, root: directory, source: self, scope, device, each, ahead: HashMap::new() }.run();
             }
             RootKind::Entry(parent, name, links) => {
                 let now = clock_seconds();
@@ -109,6 +113,18 @@ impl Source for PosixSource {
 
     fn link_target(&self, path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
         link_target(self, path)
+    }
+
+    fn removes(&self) -> bool {
+        true
+    }
+
+    fn remove(&self, item: &ScannedItem) -> Result<(), Failure> {
+        self.remove_copied(item)
+    }
+
+    fn scratch(&self) -> Result<File, Failure> {
+        self.unnamed_file()
     }
 
     fn open(&self, item: &ScannedItem, options: &mut OpenOptions<'_>) -> Result<Box<dyn Reader>, Failure> {
@@ -280,6 +296,23 @@ fn hides(top: &Dir, walk: &Walk<'_>, path: &[u8], kind: Kind) -> io::Result<bool
     Ok(!scope.takes(&place(walk.target, path), kind == Kind::Dir, false))
 }
 
+/// A directory that was opened, and the first of what is in it.
+struct ListedAhead {
+    directory: Dir,
+    entries: Entries,
+    batch: Vec<DirEntry>,
+    /// There was something left to be read.
+    is_more: bool,
+}
+
+fn list_ahead(root: &Dir, path: &[u8]) -> io::Result<ListedAhead> {
+    let directory = patiently(|| root.open_dir(path, Links::Refuse))?;
+    let mut entries = patiently(|| directory.entries())?;
+    let mut batch = Vec::new();
+    let is_more = entries.next_batch(&mut batch)?;
+    Ok(ListedAhead { directory, entries, batch, is_more })
+}
+
 struct Walking<'a> {
     walk: &'a Walk<'a>,
     root: &'a Dir,
@@ -289,6 +322,8 @@ struct Walking<'a> {
     /// The only file system that is entered; any where there is none.
     device: Option<u64>,
     each: &'a mut dyn FnMut(Found) -> bool,
+    /// Directories whose turn comes soon.
+    ahead: HashMap<Vec<u8>, io::Result<ListedAhead>>,
 }
 
 impl Walking<'_> {
@@ -325,14 +360,12 @@ impl Walking<'_> {
     }
 
     fn directory(&mut self, path: &[u8], waiting: &mut Vec<Vec<u8>>, trail: &mut Trail) -> io::Result<bool> {
-        let directory = patiently(|| self.root.open_dir(path, Links::Refuse))?;
+        let ListedAhead { directory, mut entries, mut batch, mut is_more } = self.listed(path, waiting)?;
         let ground = self.source.grounds.of(trail.enter(path, &directory)?.device, &directory);
         if let Some(scope) = &mut self.scope {
             enter(scope, &directory, &place(self.walk.target, path))?;
         }
-        let mut entries = patiently(|| directory.entries())?;
-        let mut batch = Vec::new();
-        while entries.next_batch(&mut batch)? {
+        while is_more {
             batch.retain(|entry: &DirEntry| entry.kind.is_none_or(|kind| self.takes(path, &entry.name, kind)));
             batch.sort_unstable_by_key(|entry: &DirEntry| entry.inode);
             let shares = self.walk.workers.is_some_and(|workers| workers.shares_short(LOOKED_AT_BRIEFLY));
@@ -345,8 +378,27 @@ impl Walking<'_> {
                 }
             }
             batch.clear();
+            is_more = entries.next_batch(&mut batch)?;
         }
         Ok(true)
+    }
+
+    /// A directory, and the first of its entries. Where that is slow, those that come next are listed at the same time.
+    fn listed(&mut self, path: &[u8], waiting: &[Vec<u8>]) -> io::Result<ListedAhead> {
+        if let Some(listed) = self.ahead.remove(path) {
+            return listed;
+        }
+        let list = |path: &&[u8]| list_ahead(self.root, path);
+        let Some(workers) = self.walk.workers.filter(|workers| workers.are_several()) else { return list(&path) };
+        let next = waiting.iter().rev().map(Vec::as_slice).filter(|path| !self.ahead.contains_key(*path));
+        let mut paths = vec![path];
+        paths.extend(next.take(DIRECTORIES_AHEAD.saturating_sub(self.ahead.len())));
+        let mut listed = workers.each(&paths, list).into_iter();
+        let first = listed.next().unwrap_or_else(|| list(&path));
+        let ahead = paths.iter().skip(1).map(|path| path.to_vec()).zip(listed);
+        // What failed is tried once more when its turn has come.
+        self.ahead.extend(ahead.filter(|(_, listed)| listed.is_ok()));
+        first
     }
 
     /// Whether the rules take an entry of the directory that was entered.

@@ -111,7 +111,10 @@ impl ReceiveRun {
                 let failures = self.driver.stages.aside(Work::Publish, apply);
                 self.driver.tell(|machine| machine.handle_directories_applied(Instant::now(), failures));
             }
-            Commit::Delete { failed } => self.delete(failed),
+            Commit::Delete { failed } => {
+                self.delete(failed);
+                self.driver.tell(|machine| machine.handle_deleted());
+            }
             Commit::Sync => {
                 let synced = self.driver.stages.aside(Work::Sync, || self.destination.sync_all());
                 self.driver.tell(|machine| match synced {

@@ -54,11 +54,8 @@ impl ReceiveRun {
         if let Some(sweep) = &self.sweep {
             let items = question.items.iter().map(|item| &item.path[..]);
             let names = question.names.iter().map(Vec::as_slice);
-            items.chain(names).for_each(|path| sweep.has(&*self.destination, path));
-            question
-                .listed
-                .iter()
-                .for_each(|(directory, complete)| sweep.listed(&*self.destination, directory, *complete));
+            sweep.has(&*self.destination, items.chain(names));
+            sweep.listed(&*self.destination, &question.listed, Some(&self.comparing));
         }
         self.driver.tell(|machine| machine.handle_compared(Instant::now(), number, judgments));
     }

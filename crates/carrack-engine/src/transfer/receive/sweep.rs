@@ -5,8 +5,7 @@
 //! which it has told all names, that no rule protects, on the file system of that directory.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, Write};
+use std::io;
 use std::sync::Mutex;
 
 use carrack_core::backup::Backup;
@@ -15,13 +14,14 @@ use carrack_core::limits;
 use carrack_core::path::{above, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
 use carrack_core::request::DeleteOrder;
+use twox_hash::XxHash3_128;
 
 use crate::error::{failure, io_failure};
+use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::Destination;
 use crate::sync::lock;
+use crate::transfer::spool::Spool;
 
-/// Bytes of the list that are kept in memory.
-const IN_MEMORY: usize = 4 << 20;
 /// Items told to the command at once.
 const TOLD_AT_ONCE: usize = 256;
 /// Paths that the source is asked about at once, and their bytes: far from the bounds of a message.
@@ -91,22 +91,32 @@ struct Swept {
 struct ToldNames {
     /// Digests of 8 bytes. A name that only the destination has stays if its digest is that of one of these, and
     /// nothing worse happens.
-    digests: HashSet<u64>,
+    digests: Vec<u64>,
     /// Those that the destination may have in another form.
     whole: HashSet<Vec<u8>>,
 }
 
 impl ToldNames {
+    /// All of them have been told.
+    fn close(&mut self) {
+        self.digests.sort_unstable();
+    }
+
     /// Whether the source has this name, in this form.
     fn take(&mut self, name: &[u8]) -> bool {
-        self.whole.remove(name) || self.digests.contains(&short_digest(name))
+        self.digests.binary_search(&short_digest(name)).is_ok() || self.whole.remove(name)
     }
 }
 
+/// Names that only the destination has in a directory, and the rules as they hold there.
+struct ExtraNames<'a> {
+    paths: Vec<Vec<u8>>,
+    scope: Scope<'a>,
+    device: Option<u64>,
+}
+
 fn short_digest(name: &[u8]) -> u64 {
-    let digest = blake3::hash(name);
-    let (first, _) = digest.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
-    u64::from_le_bytes(*first)
+    XxHash3_128::oneshot(name) as u64
 }
 
 /// Counts of items that only the destination has.
@@ -144,61 +154,93 @@ impl Sweep {
         Self { may, tell, state: Mutex::default() }
     }
 
-    /// The source has a name.
-    pub fn has(&self, destination: &dyn Destination, path: &[u8]) {
-        let (directory, name) = split_name(path);
-        let mut state = lock(&self.state);
-        state.has_names = true;
-        let folds = state.folds(destination, directory);
-        if !state.names.contains_key(directory) {
-            state.names.insert(directory.to_vec(), ToldNames::default());
-        }
-        let Some(names) = state.names.get_mut(directory) else { return };
-        if folds {
-            names.whole.insert(name.to_vec());
-        } else {
-            names.digests.insert(short_digest(name));
-        }
-    }
-
-    /// The source has told every name of a directory; `complete` if these are all that it has.
-    pub fn listed(&self, destination: &dyn Destination, directory: &[u8], complete: bool) {
+    /// The source has these names. Those of a directory mostly come together.
+    pub fn has<'a>(&self, destination: &dyn Destination, paths: impl Iterator<Item = &'a [u8]>) {
         let state = &mut *lock(&self.state);
-        let names = state.names.remove(directory).unwrap_or_default();
-        if !complete {
-            let why =
-                failure(ErrorCode::InputOutput, Side::Source, "could not be listed to its end").at_path(directory);
-            state.unknown.get_or_insert(why);
-            return;
-        }
-        if let Err(why) = self.find(destination, state, directory, names) {
-            state.unknown.get_or_insert(why);
+        let mut paths = paths.map(split_name).peekable();
+        while let Some((directory, first)) = paths.next() {
+            state.has_names = true;
+            let folds = state.folds(destination, directory);
+            if !state.names.contains_key(directory) {
+                state.names.insert(directory.to_vec(), ToldNames::default());
+            }
+            let Some(names) = state.names.get_mut(directory) else { return };
+            let more = std::iter::from_fn(|| paths.next_if(|(other, _)| *other == directory).map(|(_, name)| name));
+            for name in std::iter::once(first).chain(more) {
+                if folds {
+                    names.whole.insert(name.to_vec());
+                } else {
+                    names.digests.push(short_digest(name));
+                }
+            }
         }
     }
 
-    fn find(
+    /// The source has told every name of each of these directories; with `true` if these are all that it has. Where
+    /// that is slow, `workers` list several at once.
+    pub fn listed(
         &self,
         destination: &dyn Destination,
-        state: &mut Swept,
+        directories: &[(Vec<u8>, bool)],
+        workers: Option<&MetadataWorkers>,
+    ) {
+        let mut told = Vec::with_capacity(directories.len());
+        {
+            let state = &mut *lock(&self.state);
+            for (directory, complete) in directories {
+                let names = state.names.remove(directory).unwrap_or_default();
+                if *complete {
+                    told.push((&directory[..], Mutex::new(names)));
+                } else {
+                    let why = failure(ErrorCode::InputOutput, Side::Source, "could not be listed to its end");
+                    state.unknown.get_or_insert(why.at_path(&directory[..]));
+                }
+            }
+        }
+        let compare = |(directory, names): &(&[u8], Mutex<ToldNames>)| {
+            self.extra(destination, directory, std::mem::take(&mut *lock(names)))
+        };
+        let extra: Vec<_> = match workers.filter(|workers| workers.are_several()) {
+            Some(workers) => workers.each(&told, compare),
+            None => told.iter().map(compare).collect(),
+        };
+        let state = &mut *lock(&self.state);
+        for found in extra {
+            if let Err(why) = found.and_then(|extra| self.find(destination, state, extra)) {
+                state.unknown.get_or_insert(why);
+            }
+        }
+    }
+
+    /// What the destination has in a directory, and the source has not told.
+    fn extra(
+        &self,
+        destination: &dyn Destination,
         directory: &[u8],
         mut names: ToldNames,
-    ) -> Result<(), Failure> {
-        let mut extra = Vec::new();
+    ) -> Result<ExtraNames<'_>, Failure> {
+        let mut paths = Vec::new();
+        names.close();
         let scope = self.scope(destination, directory)?;
         let device = device_of(destination, directory)?;
         destination.list(directory, &mut |name| {
             if !names.take(name) {
-                extra.push(join(directory, name));
+                paths.push(join(directory, name));
             }
             true
         })?;
-        if !extra.is_empty() && !names.whole.is_empty() {
+        if !paths.is_empty() && !names.whole.is_empty() {
             let told: Vec<_> = names.whole.iter().map(|name| join(directory, name)).collect();
-            extra = without_twins(destination, extra, &told)?;
+            paths = without_twins(destination, paths, &told)?;
         }
+        Ok(ExtraNames { paths, scope, device })
+    }
+
+    fn find(&self, destination: &dyn Destination, state: &mut Swept, extra: ExtraNames<'_>) -> Result<(), Failure> {
+        let ExtraNames { paths, scope, device } = extra;
         let may = &self.may;
         let mut finding = Finding { may, destination, scope, device, list: &mut state.list, found: &mut state.found };
-        extra.iter().try_for_each(|path| finding.one(path, false).map(drop))
+        paths.iter().try_for_each(|path| finding.one(path, false).map(drop))
     }
 
     /// The rules as they hold in a directory.
@@ -466,55 +508,26 @@ impl Deleting<'_> {
 
 /// Paths to be deleted, in that order.
 #[derive(Default)]
-struct DeletionList {
-    memory: Vec<u8>,
-    file: Option<File>,
-}
+struct DeletionList(Spool);
 
 impl DeletionList {
     fn push(&mut self, destination: &dyn Destination, path: &[u8], kind: ItemKind, size: u64) -> Result<(), Failure> {
-        let length = u32::try_from(path.len()).unwrap_or(u32::MAX);
-        self.memory.extend_from_slice(&length.to_le_bytes());
-        self.memory.push(kind.number() as u8);
-        self.memory.extend_from_slice(&size.to_le_bytes());
-        self.memory.extend_from_slice(path);
-        if self.memory.len() < IN_MEMORY {
-            return Ok(());
-        }
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => none.insert(destination.scratch()?),
+        let write = |record: &mut Vec<u8>| {
+            record.push(kind.number() as u8);
+            record.extend_from_slice(&size.to_le_bytes());
+            record.extend_from_slice(path);
         };
-        let fail = |error: io::Error| io_failure(Side::Destination, "write the list of what is deleted", &error);
-        file.write_all(&self.memory).map_err(fail)?;
-        self.memory.clear();
-        Ok(())
+        let fail = |error: &io::Error| io_failure(Side::Destination, "write the list of what is deleted", error);
+        self.0.push(write, || destination.scratch(), fail)
     }
 
     /// Hands each of them to `each`, until that says `false`.
     fn each(self, each: &mut dyn FnMut(&[u8], ItemKind, u64) -> bool) -> io::Result<()> {
-        let mut written: Box<dyn Read> = match self.file {
-            Some(mut file) => {
-                file.rewind()?;
-                Box::new(BufReader::new(file))
-            }
-            None => Box::new(io::empty()),
-        };
-        let mut rest = (&mut written).chain(&self.memory[..]);
-        loop {
-            let mut head = [0; 13];
-            match rest.read(&mut head[..1])? {
-                0 => return Ok(()),
-                _ => rest.read_exact(&mut head[1..])?,
-            }
-            let [a, b, c, d, kind, size @ ..] = head;
-            let mut path = vec![0; u32::from_le_bytes([a, b, c, d]) as usize];
-            rest.read_exact(&mut path)?;
-            let kind = ItemKind::from_number(kind.into()).unwrap_or(ItemKind::File);
-            if !each(&path, kind, u64::from_le_bytes(size)) {
-                return Ok(());
-            }
-        }
+        self.0.each(&mut |record| {
+            let Some(([kind, size @ ..], path)) = record.split_first_chunk::<9>() else { return true };
+            let kind = ItemKind::from_number((*kind).into()).unwrap_or(ItemKind::File);
+            each(path, kind, u64::from_le_bytes(*size))
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod bundle;
 mod pump;
+mod removal;
 mod scan;
 mod sources;
 mod stream;
@@ -31,6 +32,7 @@ use carrack_core::wire::control::{StreamLost, Tell, TransferOptions};
 use carrack_core::wire::peer::AskedIndex;
 use carrack_sys::host::cpu_count;
 
+use self::removal::Copied;
 use self::stream::SendStream;
 use super::driver::Driver;
 use super::measure::all_streams;
@@ -90,6 +92,8 @@ pub struct SendRun {
     doubts: Mutex<VecDeque<(BundleId, Vec<Vec<u8>>)>>,
     /// Markers and part files of Carrack's own that the scan has left out.
     own: AtomicU64,
+    /// What has been copied, and is to be deleted at the end.
+    copied: Mutex<Copied>,
 }
 
 impl SendRun {
@@ -131,6 +135,7 @@ impl SendRun {
             contents: Mutex::default(),
             doubts: Mutex::default(),
             own: AtomicU64::new(0),
+            copied: Mutex::default(),
         });
         let measured = Arc::clone(&run);
         run.driver.start_sampling(move |sample| measured.describe(sample));

@@ -1,5 +1,6 @@
 //! Carrying out what the sender decides, and telling the command.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,7 @@ const ITEM_BYTES: usize = 256;
 
 /// What the sending end's pump keeps from one round to the next.
 struct SendPump<'a> {
-    run: &'a SendRun,
+    run: &'a Arc<SendRun>,
     /// Reports that wait to be told.
     items: Vec<ItemReport>,
     /// When the command was last told.
@@ -71,7 +72,7 @@ impl Pump<Sender> for SendPump<'_> {
 
 impl SendRun {
     /// Pumps, and tells the command how the transfer ended.
-    pub(super) fn pump(&self) {
+    pub(super) fn pump(self: &Arc<Self>) {
         let mut pump = SendPump {
             run: self,
             items: Vec::new(),
@@ -115,7 +116,7 @@ impl SendRun {
         }
     }
 
-    pub(super) fn carry_out(&self, action: SenderAction, items: &mut Vec<ItemReport>) {
+    pub(super) fn carry_out(self: &Arc<Self>, action: SenderAction, items: &mut Vec<ItemReport>) {
         match action {
             SenderAction::Send(message) => {
                 // A control connection that is gone ends the whole session; its reader notices.
@@ -138,6 +139,8 @@ impl SendRun {
                 self.driver.abort(number);
             }
             SenderAction::Report(report) => items.push(*report),
+            SenderAction::Copied(item) => self.note_copied(&item),
+            SenderAction::RemoveSources => self.spawn("deleting sources", Self::remove_sources),
             SenderAction::ReadContent { asked, scanned } => self.driver.queue(&self.contents, (asked, scanned)),
             SenderAction::LookUp { number, paths } => self.driver.queue(&self.doubts, (number, paths)),
             // The file is listed anew: what it was before would fail the same check again.
@@ -158,6 +161,7 @@ impl SendRun {
             counts: Counts { leftovers_skipped: self.own.load(Ordering::Relaxed), ..totals.counts },
             faults: totals.faults.told_by(Side::Source),
             durable: totals.durable,
+            undeleted: self.why_sources_stay(&outcome, totals.durable),
             failure: outcome.err(),
             ..Ended::default()
         })));

@@ -3,6 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use carrack_core::ids::BundleId;
+use carrack_core::selection::Selection;
 use carrack_core::timeline::Work;
 use carrack_core::transfer::machine::Machine;
 
@@ -12,8 +14,9 @@ use crate::storage::overlap::Overlaps;
 use crate::storage::read::{Found, WalkChoice, missing};
 use crate::sync::lock;
 
-/// Found items handed to the machine at once.
+/// Found items handed to the machine at once; and where it asks about them, before any of them gives a stream work.
 const SCAN_BATCH: usize = 64;
+const COMPARED_BATCH: usize = 512;
 /// Found items handed to the machine before there is a data connection: what is told of them waits at the command.
 const SCAN_AHEAD: usize = 4096;
 
@@ -21,37 +24,13 @@ impl SendRun {
     /// Walks the sources and hands in what it finds; at the end what was selected and is not there.
     pub(super) fn scan(&self) {
         let selection = lock(&self.selection).take();
-        let mut ahead = 0;
-        let overlaps = Overlaps::new(&self.roots, selection.as_ref());
         let _caller = self.listing.enter();
-        for (number, root) in self.roots.iter().enumerate() {
-            let mut batch = Vec::with_capacity(SCAN_BATCH);
-            let mut since = Instant::now();
-            let mut lap = Lap::begin();
-            let chosen = WalkChoice {
-                selection: selection.as_ref(),
-                freshness: self.freshness,
-                workers: Some(&self.listing),
-                ..self.without_excluded()
-            };
-            root.walk(number as u32, &chosen, &mut |found| {
-                batch.push(overlaps.check(found));
-                // A slow listing must not keep back what it has found.
-                let full = batch.len() >= SCAN_BATCH || since.elapsed() > Duration::from_millis(2);
-                if !full {
-                    return true;
-                }
-                since = Instant::now();
-                // Waiting for room is no listing.
-                self.driver.stages.count_aside(Work::List, &lap);
-                let goes_on = self.take_found(&mut batch, &mut ahead);
-                lap = Lap::begin();
-                goes_on
-            });
-            self.driver.stages.count_aside(Work::List, &lap);
-            if !self.take_found(&mut batch, &mut ahead) {
-                return;
-            }
+        if self.driver.options.deletes_first && !self.delete_first() {
+            return;
+        }
+        let mut ahead = 0;
+        if !self.walk_all(selection.as_ref(), &mut |batch| self.take_found(batch, &mut ahead)) {
+            return;
         }
         // A selected path that no source has is a failure of its own: a list of files would be shortened without a
         // word.
@@ -67,6 +46,87 @@ impl SendRun {
         }
     }
 
+    /// Walks the sources, and hands what it finds to `take`, a batch at a time, until that says `false`.
+    fn walk_all(&self, selection: Option<&Selection>, take: &mut dyn FnMut(&mut Vec<Found>) -> bool) -> bool {
+        let overlaps = Overlaps::new(&self.roots, selection);
+        let compares = self.driver.options.rules().is_some();
+        let most = if compares { COMPARED_BATCH } else { SCAN_BATCH };
+        for (number, root) in self.roots.iter().enumerate() {
+            let mut batch = Vec::with_capacity(most);
+            let mut since = Instant::now();
+            let mut lap = Lap::begin();
+            let chosen = WalkChoice {
+                selection,
+                freshness: self.freshness,
+                workers: Some(&self.listing),
+                ..self.without_excluded()
+            };
+            root.walk(number as u32, &chosen, &mut |found| {
+                batch.push(overlaps.check(found));
+                // A slow listing must not keep back what it has found.
+                let full = batch.len() >= most || since.elapsed() > Duration::from_millis(2);
+                if !full {
+                    return true;
+                }
+                since = Instant::now();
+                // Waiting for room is no listing.
+                self.driver.stages.count_aside(Work::List, &lap);
+                let goes_on = take(&mut batch);
+                lap = Lap::begin();
+                goes_on
+            });
+            self.driver.stages.count_aside(Work::List, &lap);
+            if !take(&mut batch) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Tells all names, and waits until the destination has deleted what only it has; `false` when the transfer has
+    /// ended.
+    fn delete_first(&self) -> bool {
+        let named = self.walk_all(None, &mut |batch| self.tell_names(batch));
+        if !named {
+            return false;
+        }
+        self.driver.tell(|machine| machine.handle_names_complete(Instant::now()));
+        let mut machine = self.driver.lock();
+        while machine.outcome().is_none() && !machine.has_deleted() {
+            // It may be asked meanwhile what the sources have by now.
+            if let Some(doubt) = lock(&self.doubts).pop_front() {
+                drop(machine);
+                self.answer(doubt);
+                machine = self.driver.lock();
+                continue;
+            }
+            machine = self.driver.wait(machine);
+        }
+        machine.outcome().is_none()
+    }
+
+    /// Tells the names of what was found, once there is room.
+    fn tell_names(&self, batch: &mut Vec<Found>) -> bool {
+        let mut machine = self.driver.lock();
+        while machine.outcome().is_none() && !machine.wants_items() {
+            machine = self.driver.wait(machine);
+        }
+        let now = Instant::now();
+        for found in batch.drain(..) {
+            match found {
+                Found::Item(item) | Found::LeftOut(item) => machine.handle_left_out(now, &item),
+                Found::Failure(item, _) => machine.handle_unlisted(now, &item),
+                Found::Listed { root, path, complete } => machine.handle_listed(now, root, &path, complete),
+                // It comes once more.
+                Found::Own => {}
+            }
+        }
+        let goes_on = machine.outcome().is_none();
+        drop(machine);
+        self.driver.wake();
+        goes_on
+    }
+
     fn without_excluded(&self) -> WalkChoice<'_> {
         let filters = Some(&self.filters).filter(|filters| !filters.is_empty());
         WalkChoice { filters, backup: self.backup.as_ref(), ..WalkChoice::all() }
@@ -75,11 +135,15 @@ impl SendRun {
     /// Says what the sources have by now of what the destination is about to delete, until the transfer has ended: the
     /// scan may have missed what was replaced or made meanwhile.
     fn look_up(&self) {
-        while let Some((number, paths)) = self.driver.next_of(&self.doubts) {
-            let has = |path: &Vec<u8>| self.roots.iter().any(|root| root.has(path, &self.without_excluded()));
-            let there = paths.iter().map(has).collect();
-            self.driver.tell(|machine| machine.handle_looked_up(Instant::now(), number, there));
+        while let Some(doubt) = self.driver.next_of(&self.doubts) {
+            self.answer(doubt);
         }
+    }
+
+    fn answer(&self, (number, paths): (BundleId, Vec<Vec<u8>>)) {
+        let has = |path: &Vec<u8>| self.roots.iter().any(|root| root.has(path, &self.without_excluded()));
+        let there = paths.iter().map(has).collect();
+        self.driver.tell(|machine| machine.handle_looked_up(Instant::now(), number, there));
     }
 
     /// Hands in what the scan found, once there is room; before there is a data connection, `ahead` counts how much

@@ -22,6 +22,7 @@ pub(super) const RULES: &[Rule] = &[
     ("a change while it is read is noticed", read),
     ("what is not there has vanished", vanished),
     ("two contents have two fingerprints", fingerprints),
+    ("only what was copied is deleted", removal),
 ];
 
 /// Some files, and the directories that they are in.
@@ -206,6 +207,25 @@ fn listed(trial: &Trial<'_>) -> Verdict {
     ensure(again.size == Some(19), || format!("looked at again it has {:?} bytes", again.size))?;
     Trial::open(&*source, &again)?.check_listed(&again)?;
     Ok(())
+}
+
+fn removal(trial: &Trial<'_>) -> Verdict {
+    filled(trial)?;
+    let source = trial.source("")?;
+    if !source.removes() {
+        return Ok(());
+    }
+    let (gone, altered) = (Trial::item(&*source, "a")?, Trial::item(&*source, "b/e")?);
+    source.remove(&gone)?;
+    source.remove(&gone)?;
+    let left = |path: &[u8]| Ok::<_, Broken>(Trial::listed(&*source)?.iter().any(|item| item.path == path));
+    ensure(!left(b"a")? && left(b"b-c")?, || "not what was to be deleted is deleted".into())?;
+    if !trial.place.alter(b"top/b/e", b"altered by somebody") {
+        return Ok(());
+    }
+    let code = source.remove(&altered).err().map(|why| why.code);
+    ensure(code == Some(ErrorCode::SourceChanged), || format!("to be deleted, what was altered: {code:?}"))?;
+    ensure(left(b"b/e")?, || "what was altered is deleted".into())
 }
 
 fn read(trial: &Trial<'_>) -> Verdict {

@@ -114,6 +114,21 @@ impl Source for MemorySource {
         Ok((node.content.to_vec(), Some(known_by(node.version))))
     }
 
+    fn removes(&self) -> bool {
+        true
+    }
+
+    fn remove(&self, item: &ScannedItem) -> Result<(), Failure> {
+        let mut state = self.store.lock();
+        let is_it = |node: &StoredItem| item.fingerprint == Some(known_by(node.version));
+        match self.node(&state, &item.path).map(is_it) {
+            Some(true) => drop(state.nodes.remove(&below(&self.top, &item.path))),
+            Some(false) => return Err(changed()),
+            None => {}
+        }
+        Ok(())
+    }
+
     fn open(&self, item: &ScannedItem, options: &mut OpenOptions<'_>) -> Result<Box<dyn Reader>, Failure> {
         let state = self.store.lock();
         let node = self.node(&state, &item.path).ok_or_else(vanished)?;

@@ -11,7 +11,8 @@ use carrack_core::location::{Location, parse_host};
 use carrack_core::options::{self as defined, FormGroup};
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
-    Compare, CopyOptions, CopyRequest, EndOptions, LinkKind, LinkSet, MainDigest, Reach, Verify, are_one_node,
+    Compare, CopyOptions, CopyRequest, Durability, EndOptions, LinkKind, LinkSet, MainDigest, Reach, Verify,
+    are_one_node,
 };
 use carrack_core::words::quoted;
 use carrack_sys::host::clock_seconds;
@@ -122,6 +123,12 @@ const CHECKSUM: Switch =
     Switch::short('c', "checksum", "Skip files of the same content, which both sides read; --compare checksum");
 const IGNORE_TIMES: Switch = Switch::short('I', "ignore-times", "Send every file; the same as --compare none");
 
+const REMOVE_SOURCE_FILES: Switch = Switch::new(
+    "remove-source-files",
+    "Delete files and links at the source that have been copied, verified and synced, and of those that were there \
+     already the ones whose content was compared (-c). What has changed meanwhile stays, and fails",
+);
+
 /// What clap knows of the verb `sync`.
 pub fn sync_command() -> Command {
     let verb = shared("sync", option_flags::deletion().map(|arg| arg.help_heading("Deletion")));
@@ -164,6 +171,7 @@ fn what() -> Vec<Arg> {
             IGNORE_TIMES.arg().conflicts_with(defined::COMPARE.name),
         ])
         .chain(filters::args())
+        .chain([REMOVE_SOURCE_FILES.arg()])
         .chain([MANIFEST.arg().conflicts_with(DRY_RUN.name)])
         .collect()
 }
@@ -223,6 +231,8 @@ fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOpti
         }
     }
     check_deletion(&sources, &options)?;
+    options.remove_sources = flags.has(&REMOVE_SOURCE_FILES);
+    check_removal(&sources, &destination, &options)?;
     let (of_source, of_destination) = credentials(flags, &own_sources, &own_destination)?;
     options.source.credential = credentials_there.0.unwrap_or(of_source);
     options.destination.credential = credentials_there.1.unwrap_or(of_destination);
@@ -261,6 +271,24 @@ fn check_deletion(sources: &[Location], options: &CopyOptions) -> Result<(), Com
     Ok(())
 }
 
+/// What was copied is deleted at its source only where it is kept at the destination.
+fn check_removal(sources: &[Location], destination: &Location, options: &CopyOptions) -> Result<(), CommandError> {
+    if !options.remove_sources {
+        return Ok(());
+    }
+    let refuse = |why: &str| Err(CommandError::usage(format!("--remove-source-files needs {why}")));
+    if destination.path().is_none() || sources.iter().any(|source| source.path().is_none()) {
+        return refuse("a path at either side: nothing else is kept, or can be deleted");
+    }
+    if options.verify == Verify::None || options.digest.main.is_none() {
+        return refuse("what was copied to be verified");
+    }
+    if options.durability == Durability::None {
+        return refuse("what was copied to be on stable storage");
+    }
+    Ok(())
+}
+
 /// The paths that alone are copied.
 fn list(flags: &Flags, sources: &[Location]) -> Result<Option<FileList>, CommandError> {
     let Some(path) = flags.get(&FILES_FROM)? else { return Ok(None) };
@@ -278,7 +306,8 @@ fn places(flags: &Flags) -> Result<(Vec<VerbPlace>, VerbPlace), CommandError> {
         (Some(last), true) => return Err(missing_location(Some(last))),
         _ => return Err(missing_location(None)),
     };
-    let needs = typed.into_iter().map(|source| (source, Needs::READ)).chain([(destination, Needs::WRITE)]);
+    let of_source = if flags.has(&REMOVE_SOURCE_FILES) { Needs::MOVE } else { Needs::READ };
+    let needs = typed.into_iter().map(|source| (source, of_source)).chain([(destination, Needs::WRITE)]);
     let mut sources = named::open(flags, needs)?;
     let Some(destination) = sources.pop() else { return Err(missing_location(None)) };
     if let Some(other) = sources.iter().find(|place| place.endpoint() != sources[0].endpoint()) {

@@ -33,6 +33,12 @@ impl World {
         if self.sender.outcome().is_some() {
             return;
         }
+        if self.plan.options.deletes_first && !self.sender.has_deleted() {
+            return self.tell_names();
+        }
+        if std::mem::take(&mut self.named) {
+            self.scanned = 0;
+        }
         let batch = 1 + self.rng.below(40);
         for _ in 0..batch {
             if !self.sender.wants_items() {
@@ -64,6 +70,24 @@ impl World {
         let most = if self.rng.chance(50) { 30 } else { 1 };
         let delay = self.rng.up_to(Duration::from_millis(most));
         self.after(delay, Event::Scan);
+    }
+
+    /// Tells names before anything is sent; the scan goes on when the receiver has deleted.
+    fn tell_names(&mut self) {
+        while let Some(item) = self.source.items.get(self.scanned) {
+            if !self.sender.wants_items() {
+                self.scan_waits = true;
+                return;
+            }
+            self.scanned += 1;
+            let (now, unlisted) = (self.now(), self.rng.chance(self.plan.read_failure));
+            let item = &item.scanned;
+            if unlisted { self.sender.handle_unlisted(now, item) } else { self.sender.handle_left_out(now, item) }
+        }
+        if !std::mem::replace(&mut self.named, true) {
+            self.sender.handle_names_complete(self.now());
+        }
+        self.after(Duration::from_millis(1), Event::Scan);
     }
 
     pub(super) fn rescan(&mut self, before: &ScannedItem, attempt: u32) {

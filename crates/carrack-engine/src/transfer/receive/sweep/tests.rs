@@ -46,9 +46,9 @@ fn deletion_ends_with_its_transfer() {
     let root = Dir::open_ambient(place.path()).unwrap();
     let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
     let sweep = Sweep::new(SweepOrder::default(), None);
-    sweep.has(&tree, b"told");
+    sweep.has(&tree, [&b"told"[..]].into_iter());
     (0..9).for_each(|number| std::fs::write(place.path().join(format!("f{number}")), "x").unwrap());
-    sweep.listed(&tree, b"", true);
+    sweep.listed(&tree, &[(b"".to_vec(), true)], None);
     sweep.delete(&tree, 0, false, &Known { patience: AtomicUsize::new(4), ..Known::default() });
     assert_eq!(sweep.ended().deleted.items, 4);
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 5);
@@ -63,14 +63,14 @@ fn rules_below_what_goes_do_not_hold_beside_it() {
     let mut filters = Filters::new(false);
     filters.add(RuleForm::Rule, b":- .rules").unwrap();
     let sweep = Sweep::new(SweepOrder { filters, ..SweepOrder::default() }, None);
-    sweep.has(&tree, b"told");
+    sweep.has(&tree, [&b"told"[..]].into_iter());
     for number in 0..8 {
         std::fs::create_dir(place.path().join(format!("d{number}"))).unwrap();
         std::fs::write(place.path().join(format!("d{number}/.rules")), "!\n").unwrap();
         std::fs::write(place.path().join(format!("d{number}.o")), "kept").unwrap();
     }
     std::fs::write(place.path().join(".rules"), "*.o\n.rules\n").unwrap();
-    sweep.listed(&tree, b"", true);
+    sweep.listed(&tree, &[(b"".to_vec(), true)], None);
     sweep.delete(&tree, 0, false, &Known::default());
     assert_eq!(sweep.ended().why, None);
     assert!((0..8).all(|number| place.path().join(format!("d{number}.o")).exists()));
@@ -84,13 +84,13 @@ fn what_the_transfer_makes_meanwhile_is_not_deleted() {
     let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
     let sweep = Sweep::new(SweepOrder::default(), None);
     let told: [&[u8]; 3] = ["D".as_bytes(), "D/README".as_bytes(), "D/caf\u{e9}".as_bytes()];
-    told.iter().for_each(|path| sweep.has(&tree, path));
+    sweep.has(&tree, told.iter().copied());
     for name in ["README", "caf\u{e9}", "Only", "readme"] {
         tree.make_directory(b"D").unwrap();
         std::fs::write(place.path().join("D").join(name), "x").unwrap();
     }
     for directory in [&b""[..], b"D"] {
-        sweep.listed(&tree, directory, true);
+        sweep.listed(&tree, &[(directory.to_vec(), true)], None);
     }
     let known = Known { there: b"D/Only", ..Known::default() };
     sweep.delete(&tree, 0, false, &known);
