@@ -91,6 +91,8 @@ pub struct CopyOptions {
     pub delete: Option<DeleteOrder>,
     /// What is replaced or deleted is kept.
     pub backup: Option<Backup>,
+    /// Nothing is copied or deleted unless each source is a directory where a mounted file system begins.
+    pub require_mount: bool,
     /// Digests that files must have, by paths relative to the destination: one that has another gets no name there.
     pub expected: ExpectedDigests,
 }
@@ -125,6 +127,7 @@ impl Default for CopyOptions {
             filters: Filters::default(),
             delete: None,
             backup: None,
+            require_mount: false,
             expected: ExpectedDigests::default(),
         }
     }
@@ -141,6 +144,26 @@ pub struct DeleteOrder {
     pub allow_empty: bool,
     /// What failed keeps from being deleted only what is in directories that could not be listed.
     pub ignore_errors: bool,
+    /// Whoever the copy is for is asked before much is deleted.
+    pub asks: bool,
+}
+
+/// What a deletion comes to, before any of it is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeletionExtent {
+    /// Items that are to be deleted.
+    pub items: u64,
+    /// Items that the destination has, where it was compared with the source.
+    pub of: u64,
+    /// Bytes of the files among those that are to be deleted; `None` where it is not known which these are.
+    pub bytes: Option<u64>,
+}
+
+impl DeletionExtent {
+    /// Whether it is so much that it may be a mistake.
+    pub fn is_large(&self) -> bool {
+        self.items > limits::DELETED_UNASKED || self.items.saturating_mul(2) > self.of
+    }
 }
 
 impl CopyOptions {

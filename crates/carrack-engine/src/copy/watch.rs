@@ -136,7 +136,7 @@ impl Copying<'_> {
     /// Passes on what an end told unasked; which it is, if that was its last word, and how it ended.
     fn handle_unasked(
         &mut self,
-        ends: &Ends,
+        ends: &mut Ends,
         incoming: Incoming,
         streams: &mut Streams,
     ) -> Result<Option<(EndId, Option<Failure>)>, Failure> {
@@ -175,6 +175,7 @@ impl Copying<'_> {
                 self.events.tell(Event::StreamEnded { failure: lost.failure.clone() });
                 streams.handle_stream_lost(lost, now);
             }
+            Tell::Deletion(extent) if end == EndId::Destination => self.ask_user(ends, extent)?,
             Tell::Ended(ended) => return Ok(Some((end, self.handle_ended(ends, end, *ended)))),
             _ => {}
         }

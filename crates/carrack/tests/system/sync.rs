@@ -1,6 +1,10 @@
 //! `carrack sync`: what is sent, what is skipped, what is deleted, and what never is.
 
+mod asked;
 mod chosen;
+mod clashing;
+mod listed;
+mod mounted;
 mod oracle;
 #[cfg(feature = "service")]
 mod races;

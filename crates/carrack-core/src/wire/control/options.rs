@@ -67,6 +67,9 @@ options! {
     plan_only: bool = bool "13",
     /// The receiver is told every name that the source has, so that it finds what only the destination has.
     tells_names: bool = bool "14",
+    /// At the destination upper and lower case are one, as its end has said: the sender looks for names that would
+    /// become one.
+    folds_case: bool = bool "15",
 }
 
 impl TransferOptions {
@@ -87,6 +90,7 @@ impl TransferOptions {
             window_ns: u64::try_from(options.modify_window.as_nanos()).unwrap_or(u64::MAX),
             plan_only: options.plans(),
             tells_names: options.delete.is_some(),
+            folds_case: false,
         }
     }
 
@@ -242,6 +246,7 @@ mod tests {
             window_ns: 7,
             plan_only: true,
             tells_names: true,
+            folds_case: true,
         };
         let message = RawOptions::from(good);
         assert_eq!(TransferOptions::try_from(message.clone()), Ok(good));
