@@ -332,7 +332,14 @@ fn welcomes() -> Vec<Line> {
 }
 
 fn tells() -> Vec<Line> {
-    let facts = PathFacts { size: 6, device: 7, inode: 8, resolved: b"/x".to_vec(), is_mount_top: true, ..PathFacts::default() };
+    let facts = PathFacts {
+        size: 6,
+        device: 7,
+        inode: 8,
+        resolved: b"/x".to_vec(),
+        is_mount_top: true,
+        ..PathFacts::default()
+    };
     let [file, directory, symlink, special] =
         [ItemKind::File, ItemKind::Directory, ItemKind::Symlink, ItemKind::Special];
     let kinds = [None, Some(file), Some(directory), Some(symlink), Some(special)];

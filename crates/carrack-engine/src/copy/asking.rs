@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use carrack_core::failure::Side;
-use carrack_core::request::DeletionExtent;
 use carrack_core::report::Failure;
+use carrack_core::request::DeletionExtent;
 use carrack_core::wire::control::Ask;
 use carrack_sys::threads;
 
@@ -24,9 +25,21 @@ pub(super) struct Asking {
     over: Option<Arc<Latch>>,
     /// So many items may be deleted.
     agreed: Arc<AtomicU64>,
+    /// Microseconds for which the user has thought.
+    thought_us: Arc<AtomicU64>,
 }
 
 impl Asking {
+    /// Whether a question was asked in this session: then all has been copied.
+    pub fn has_asked(&self) -> bool {
+        self.over.is_some()
+    }
+
+    /// For how long nothing was done because the user was thinking, since this was asked last.
+    pub fn take_thought(&self) -> Duration {
+        Duration::from_micros(self.thought_us.swap(0, Ordering::Relaxed))
+    }
+
     /// The session is over.
     pub fn end(&mut self) {
         if let Some(over) = self.over.take() {
@@ -47,6 +60,7 @@ impl Copying<'_> {
         };
         let over = Arc::clone(self.asking.over.insert(Arc::default()));
         let (answer, until, agreed) = (ends.destination.later(), self.until.clone(), Arc::clone(&self.asking.agreed));
+        let thought_us = Arc::clone(&self.asking.thought_us);
         // A session that was lost after the answer takes nothing back.
         if extent.items <= agreed.load(Ordering::Relaxed) {
             answer(Ask::MayDelete(true));
@@ -54,7 +68,10 @@ impl Copying<'_> {
         }
         let ask = move || {
             let is_over = || over.is_set() || until.check().is_err();
+            let began = Instant::now();
             let may = contain(Side::Command, "a question", || asker.may_delete(&extent, &is_over)).unwrap_or(false);
+            let thought = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+            thought_us.fetch_add(thought, Ordering::Relaxed);
             if is_over() {
                 return;
             }

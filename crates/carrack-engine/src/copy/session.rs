@@ -141,7 +141,7 @@ impl Copying<'_> {
         let result = self.watch(ends, &mut streams);
         self.tell_unsynced();
         self.tell_steps(true);
-        self.report.moving += moving.elapsed();
+        self.report.moving += moving.elapsed().saturating_sub(self.asking.take_thought());
         if let (Some(known), Some(found)) = (&mut self.known, self.tune.as_ref().and_then(Tune::found)) {
             known.handle_found(link_told.kind, found);
         }

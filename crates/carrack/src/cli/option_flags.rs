@@ -78,10 +78,7 @@ pub fn asked_files(flags: &Flags) -> Result<AskedOptions, CommandError> {
     read(flags, OF_FILES.iter())
 }
 
-fn read<'a>(
-    flags: &Flags,
-    options: impl Iterator<Item = &'a Definition>,
-) -> Result<AskedOptions, CommandError> {
+fn read<'a>(flags: &Flags, options: impl Iterator<Item = &'a Definition>) -> Result<AskedOptions, CommandError> {
     let mut asked = AskedOptions::default();
     for option in options {
         if let Some(given) = flags.option(option) {

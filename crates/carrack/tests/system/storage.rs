@@ -69,8 +69,8 @@ fn room_that_is_missed_only_when_it_is_synced_is_told_and_nothing_is_published()
     is_untouched(&sandbox);
 }
 
-/// `A` and `a`, or a letter with its accent in one piece and in two: where these are one name, neither takes the place of
-/// the other. Of two that differ by case alone, neither is copied.
+/// `A` and `a`, or a letter with its accent in one piece and in two: where these are one name, neither takes the place
+/// of the other. Of two that differ by case alone, neither is copied.
 #[test]
 fn names_that_are_one_at_the_destination_are_told() {
     use carrack_faults::fuse::{FaultFs, Features};

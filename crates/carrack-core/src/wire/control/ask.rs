@@ -52,8 +52,8 @@ pub enum Ask {
     /// Of what the next `Begin` names, the files at these paths, relative to the destination, get their names only with
     /// these BLAKE3 digests. Several requests add up.
     Expect(Vec<(Vec<u8>, [u8; 32])>),
-    /// Of what the next `Begin` and every `List` and `Sum` before it name, this is left out, or kept from being deleted.
-    /// The rules of several requests follow each other.
+    /// Of what the next `Begin` and every `List` and `Sum` before it name, this is left out, or kept from being
+    /// deleted. The rules of several requests follow each other.
     Filter(Filter),
     /// Remove what transfers have left that nobody will take up again.
     Collect(Collect),

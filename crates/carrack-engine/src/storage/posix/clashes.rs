@@ -58,11 +58,7 @@ impl Clashes {
     }
 }
 
-fn each_name(
-    directory: &Dir,
-    taken: &dyn Fn(&DirEntry) -> bool,
-    each: &mut dyn FnMut(&[u8]),
-) -> io::Result<()> {
+fn each_name(directory: &Dir, taken: &dyn Fn(&DirEntry) -> bool, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
     let mut entries = patiently(|| directory.entries())?;
     let mut batch = Vec::new();
     while entries.next_batch(&mut batch)? {

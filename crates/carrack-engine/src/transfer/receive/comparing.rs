@@ -147,8 +147,7 @@ impl ReceiveRun {
         let (Some(content), Some(rules)) = (decided, self.driver.options.rules()) else { return };
         let ComparedContent { item, there, source, own } = content;
         let is_own = || self.is_own_name(&item.path, &there);
-        let same =
-            source == own && own.flatten().is_some() && is_own() && self.give_attributes(&rules, &item, &there);
+        let same = source == own && own.flatten().is_some() && is_own() && self.give_attributes(&rules, &item, &there);
         self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, same));
     }
 

@@ -96,7 +96,9 @@ mod tests {
         );
         let one = DeletionExtent { items: 1, of: 1, bytes: None };
         assert_eq!(question(&one, "d"), "1 item (of 1) is to be deleted at d. Delete it? [y/N] ");
-        for (answer, yes) in [("y", true), (" YES \r", true), ("", false), ("n", false), ("yep", false), ("ye s", false)] {
+        for (answer, yes) in
+            [("y", true), (" YES \r", true), ("", false), ("n", false), ("yep", false), ("ye s", false)]
+        {
             assert_eq!(is_yes(answer.as_bytes()), yes, "{answer:?}");
         }
     }

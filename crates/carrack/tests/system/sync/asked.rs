@@ -60,8 +60,9 @@ fn large_deletion_waits_for_a_yes() {
             prepare(&sandbox, place);
             let (ended, shown) = at_terminal(&sandbox, &words, answer);
             assert_eq!((ended, left(&sandbox, place)), (code, items), "{answer:?}: {shown}");
-            let question = format!("3 items (of 4), 6 bytes are to be deleted at {to}. Delete them? {QUESTION}");
-            assert!(shown.contains(&question), "{shown}");
+            // A node is shown without its key.
+            let asks = ["3 items (of 4), 6 bytes are to be deleted at ", "dst. Delete them? [y/N] "];
+            assert!(asks.iter().all(|part| shown.contains(part)), "{shown}");
             assert_eq!(code == 25, shown.contains("nobody said yes, so nothing was deleted"), "{shown}");
         }
     }

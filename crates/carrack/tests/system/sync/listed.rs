@@ -81,14 +81,11 @@ fn listing_names_what_a_sync_sends() {
     ruled(&sandbox);
     let (at_node, token) = (node.at("src"), node.token());
     let ssh = format!("far:{}", sandbox.path("root/src").display());
-    let there: [(&str, Option<&str>); 3] =
-        [("root/src", None), (&at_node, Some(&token)), (&ssh, Some(&far.rsh))];
+    let there: [(&str, Option<&str>); 3] = [("root/src", None), (&at_node, Some(&token)), (&ssh, Some(&far.rsh))];
     for (number, flags) in CASES.into_iter().enumerate() {
         let sent = sent(&sandbox, number, flags);
         for (place, more) in there {
-            let run = |verb: &[&str]| {
-                sandbox.ok([verb, flags, &[place]].concat().into_iter().chain(more)).stdout
-            };
+            let run = |verb: &[&str]| sandbox.ok([verb, flags, &[place]].concat().into_iter().chain(more)).stdout;
             assert_eq!(lines(&run(&["ls", "-R"])), sent, "{place} {flags:?}");
             // What lies directly in it, and no more.
             let top: Vec<_> = sent.iter().filter(|name| !name.contains('/')).cloned().collect();

@@ -113,9 +113,7 @@ impl From<Tell> for raw::Tell {
             Tell::Opened(opened) => Self::Opened(opened.into()),
             Tell::Part(content) => Self::Part(raw::Part { content }),
             Tell::FoldsCase => Self::FoldsCase(raw::Empty {}),
-            Tell::Deletion(DeletionExtent { items, of, bytes }) => {
-                Self::Deletion(raw::Deletion { items, of, bytes })
-            }
+            Tell::Deletion(DeletionExtent { items, of, bytes }) => Self::Deletion(raw::Deletion { items, of, bytes }),
         }
     }
 }

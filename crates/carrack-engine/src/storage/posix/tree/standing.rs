@@ -189,8 +189,8 @@ impl Tree {
         self.shared.directories.root.folds_case()
     }
 
-    /// Whether a file that stands at a path is no other name's of this copy; from now on it is this one's. A second hard
-    /// link is a name of its own.
+    /// Whether a file that stands at a path is no other name's of this copy; from now on it is this one's. A second
+    /// hard link is a name of its own.
     pub fn claim(&self, path: &[u8], file: (u64, u64)) -> bool {
         if !self.folds_names(split_name(path).0) {
             return true;
