@@ -248,6 +248,8 @@ words! {
         49 TooManyDeletions "too-many-deletions" "more would be deleted than may be"
         50 DeletionUnsure "deletion-unsure" "something failed, so that what the source has is not known for sure"
         51 EmptySource "empty-source" "the source has nothing, and everything would be deleted"
+        52 DeletionDeclined "deletion-declined" "whoever was asked about a large deletion did not say yes"
+        53 NotMounted "not-mounted" "no file system is mounted at a source, and one was required to be"
     }
 }
 

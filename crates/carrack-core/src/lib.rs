@@ -39,6 +39,6 @@ pub mod size;
 pub mod timeline;
 pub mod transfer;
 pub mod tuning;
-mod unicode;
+pub mod unicode;
 pub mod wire;
 pub mod words;

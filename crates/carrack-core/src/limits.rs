@@ -195,6 +195,10 @@ pub const ASKED_ITEMS: u32 = 4096;
 pub const FILTER_RULES: usize = 10_000;
 /// See [`FILTER_RULES`].
 pub const FILTER_BYTES: usize = 1 << 20;
+/// Items that a sync deletes without asking, where somebody can be asked; and no more than half of what there is.
+pub const DELETED_UNASKED: u64 = 1000;
+/// Bytes of paths or rules that are told in one message, roughly; what is more goes into further ones.
+pub const TOLD_BYTES: usize = 128 << 10;
 /// Payload of one record of a marker, in bytes: digests of [`HELD_BLOCKS`], or a path.
 pub const MARKER_RECORD_BYTES: usize = 1 << 20;
 /// Sessions that one marker tells of.

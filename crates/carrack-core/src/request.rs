@@ -95,6 +95,8 @@ pub struct CopyOptions {
     pub backup: Option<Backup>,
     /// Files and links that have been copied, verified and synced are deleted at their source.
     pub remove_sources: bool,
+    /// Nothing is copied or deleted unless each source is a directory where a mounted file system begins.
+    pub require_mount: bool,
     /// Digests that files must have, by paths relative to the destination: one that has another gets no name there.
     pub expected: ExpectedDigests,
 }
@@ -131,6 +133,7 @@ impl Default for CopyOptions {
             delete_first: false,
             backup: None,
             remove_sources: false,
+            require_mount: false,
             expected: ExpectedDigests::default(),
         }
     }
@@ -147,6 +150,26 @@ pub struct DeleteOrder {
     pub allow_empty: bool,
     /// What failed keeps from being deleted only what is in directories that could not be listed.
     pub ignore_errors: bool,
+    /// Whoever the copy is for is asked before much is deleted.
+    pub asks: bool,
+}
+
+/// What a deletion comes to, before any of it is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeletionExtent {
+    /// Items that are to be deleted.
+    pub items: u64,
+    /// Items that the destination has, where it was compared with the source.
+    pub of: u64,
+    /// Bytes of the files among those that are to be deleted; `None` where it is not known which these are.
+    pub bytes: Option<u64>,
+}
+
+impl DeletionExtent {
+    /// Whether it is so much that it may be a mistake.
+    pub fn is_large(&self) -> bool {
+        self.items > limits::DELETED_UNASKED || self.items.saturating_mul(2) > self.of
+    }
 }
 
 impl CopyOptions {

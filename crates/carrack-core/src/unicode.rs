@@ -37,6 +37,15 @@ pub fn is_invisible(character: char) -> bool {
     INVISIBLE.get(next).is_some_and(|(first, _)| *first <= code)
 }
 
+/// A name without regard to case, nearly as file systems compare it that take upper and lower case for one: each has a
+/// table of its own.
+pub fn fold_case(name: &[u8]) -> Vec<u8> {
+    match std::str::from_utf8(name) {
+        Ok(text) => text.chars().flat_map(char::to_lowercase).collect::<String>().into_bytes(),
+        Err(_) => name.to_ascii_lowercase(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +61,13 @@ mod tests {
         for visible in ['a', 'ß', '\u{300}', '한', '\u{1f600}', '\u{10ffff}'] {
             assert!(!is_invisible(visible), "{visible:?}");
         }
+    }
+    #[test]
+    fn names_that_differ_by_case_fold_to_one() {
+        for (one, other) in [("README", "readme"), ("\u{dc}ber", "\u{fc}BER"), ("\u{3a9}", "\u{3c9}")] {
+            assert_eq!(fold_case(one.as_bytes()), fold_case(other.as_bytes()));
+        }
+        assert_ne!(fold_case("\u{e9}".as_bytes()), fold_case("e\u{301}".as_bytes()));
+        assert_eq!(fold_case(b"A\xff"), b"a\xff");
     }
 }

@@ -1,8 +1,10 @@
 //! What work is done with: handed in by whoever starts it, and found nowhere else.
 
+use std::fmt;
 use std::sync::Arc;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::request::DeletionExtent;
 use carrack_core::tuning::Tuning;
 
 use crate::control::known_nodes::{KnownKeys, MemoryKeys};
@@ -20,6 +22,13 @@ pub(crate) fn check_tuning(tuning: &Tuning) -> Result<(), Failure> {
     tuning.check().map_err(|broken| failure(ErrorCode::Usage, Side::Command, format!("tuning: {broken}")))
 }
 
+/// Asks whoever the work is done for.
+pub trait Asker: fmt::Debug + Send + Sync {
+    /// Whether a destination may delete so much. Asked by a thread of its own, which may wait for the answer; when
+    /// `is_over`, nobody does any more. A session that is lost meanwhile asks again.
+    fn may_delete(&self, extent: &DeletionExtent, is_over: &dyn Fn() -> bool) -> bool;
+}
+
 /// What the copies and file verbs of one owner have in common. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Context {
@@ -29,6 +38,8 @@ pub struct Context {
     pub keys: Arc<dyn KnownKeys>,
     /// What earlier copies have found, and where this one's findings go.
     pub tuned: Arc<dyn KeptTuning>,
+    /// Is asked before much is deleted; without one it is deleted unasked.
+    pub asker: Option<Arc<dyn Asker>>,
     /// What an end in this process may reach.
     pub local: Place,
     /// What the destination of a copy may reach in this process; `None`: the same.
@@ -42,13 +53,14 @@ pub struct Context {
 }
 
 impl Default for Context {
-    /// Nobody wants it to stop, no node is known, nothing found is kept, local paths lead anywhere, and `-` stands for
-    /// nothing.
+    /// Nobody wants it to stop, no node is known, nothing found is kept, nobody is asked, local paths lead anywhere, and
+    /// `-` stands for nothing.
     fn default() -> Self {
         Self {
             stop: Stop::new(),
             keys: Arc::new(MemoryKeys::default()),
             tuned: Arc::new(ForgetTuning),
+            asker: None,
             local: Place::anywhere(),
             local_destination: None,
             stores: Stores::default(),

@@ -1,6 +1,7 @@
 //! The verbs of a file manager on any kind of location: an agent is brought up there and asked.
 
 use carrack_core::attributes::Time;
+use carrack_core::filter::Filters;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::check_relative;
@@ -172,6 +173,16 @@ impl Files {
                 }
             }
         }
+    }
+
+    /// Leaves out what rules leave out of a copy, from all that is listed, counted or summed from now on. Once for each
+    /// conversation: further rules would join these.
+    ///
+    /// # Errors
+    /// When the connection ends.
+    pub fn leave_out(&mut self, filters: &Filters) -> Result<(), Failure> {
+        let messages = control::Filter::messages(filters, None).into_iter();
+        messages.map(Ask::Filter).try_for_each(|ask| self.converse(ask, &mut |_| Ok(())).map(|_| ()))
     }
 
     /// Lists a directory, or names a file, in the order of the file system.

@@ -57,7 +57,7 @@ pub mod testing;
 mod transfer;
 
 pub use agent::FarSide;
-pub use context::Context;
+pub use context::{Asker, Context};
 pub use control::far_part::{FarPart, FarSession};
 pub use copy::{Copy, Handle};
 pub use error::{io_failure, system_failure};

@@ -26,7 +26,7 @@ pub const INTERRUPTED: u8 = 20;
 pub const PARTIAL: u8 = 23;
 /// Some items had vanished from the source; nothing else failed.
 pub const VANISHED: u8 = 24;
-/// More would have been deleted than might be: nothing was, or no more than that.
+/// More would have been deleted than might be, or than somebody agreed to: nothing was, or no more than that.
 pub const TOO_MANY_DELETIONS: u8 = 25;
 /// The digest of what arrived is not that of what was sent.
 pub const DIGEST: u8 = 26;
@@ -52,7 +52,7 @@ Exit codes:
   20  stopped by SIGINT; files that were copied stay
   23  some items failed, all others are there
   24  some items had vanished from the source, all others are there
-  25  more would have been deleted than --max-delete allows
+  25  more would have been deleted than --max-delete allows, or than you agreed to
   26  a digest did not match
   30  timeout: the other side was silent too long, or --deadline passed
   75  stopped by SIGTERM; files that were copied stay
@@ -106,7 +106,11 @@ pub fn of_report(report: &Report) -> u8 {
     }
     let told = report.failures.iter().map(|item| &item.failure);
     match (of_items(report.counts.files_failed, report.counts.files_vanished, told), &report.undeleted) {
-        (DONE | VANISHED, Some(why)) if why.reason == Some(Reason::TooManyDeletions) => TOO_MANY_DELETIONS,
+        (DONE | VANISHED, Some(why))
+            if matches!(why.reason, Some(Reason::TooManyDeletions | Reason::DeletionDeclined)) =>
+        {
+            TOO_MANY_DELETIONS
+        }
         (DONE | VANISHED, Some(_)) => PARTIAL,
         (code, _) => code,
     }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::attributes::Time;
 use crate::backup::Backup;
-use crate::filter::FileBounds;
+use crate::filter::{FileBounds, Filters};
 use crate::request::{
     Compare, CongestionControl, CopyOptions, DeleteOrder, Digests, Durability, Encrypt, Existing, Verify,
 };
@@ -116,6 +116,7 @@ asked! {
     min_age: Option<Age>,
     max_age: Option<Age>,
     one_file_system: bool,
+    require_mount: bool,
     backup: bool,
     backup_dir: Option<BackupDirectory>,
     backup_suffix: Option<BackupSuffix>,
@@ -168,7 +169,7 @@ impl AskedOptions {
         let Self { max_delete, allow_empty, ignore_errors, .. } = *self;
         let most = max_delete.map(|limit| limit.most);
         let partial = max_delete.is_some_and(|limit| limit.partial);
-        self.deletes().then_some(DeleteOrder { most, partial, allow_empty, ignore_errors })
+        self.deletes().then_some(DeleteOrder { most, partial, allow_empty, ignore_errors, asks: false })
     }
 
     /// Where what is replaced or deleted is kept, if it is.
@@ -189,6 +190,12 @@ impl AskedOptions {
         }
     }
 
+    /// Has filters leave out the files that [`super::OF_FILES`] leave out; their ages are counted from `now`.
+    pub fn choose_files(&self, now: Time, filters: &mut Filters) {
+        filters.files = self.files(now);
+        filters.one_file_system = self.one_file_system;
+    }
+
     /// Has a copy do what was asked for; but `only`, whose paths the caller chooses. The ages of files are counted
     /// from `now`, which is one for all attempts.
     ///
@@ -202,8 +209,8 @@ impl AskedOptions {
         if let Some(lines) = &self.filters {
             options.filters = lines.filters(self.delete_excluded).map_err(|_| "the rules cannot be read")?;
         }
-        options.filters.files = self.files(now);
-        options.filters.one_file_system = self.one_file_system;
+        self.choose_files(now, &mut options.filters);
+        options.require_mount |= self.require_mount;
         options.existing = self.existing.unwrap_or(options.existing);
         // What is not newer is replaced, but not by what it is already. Who deletes wants both sides to be alike.
         let compares = options.existing == Existing::Older || options.delete.is_some();

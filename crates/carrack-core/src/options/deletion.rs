@@ -79,10 +79,26 @@ pub const ONE_FILE_SYSTEM: Definition = Definition {
     flag: Flag::Switch {
         name: "one-file-system",
         letter: Some('x'),
-        help: "Copy directories where another file system is mounted without what is in them",
+        help: "Take directories where another file system is mounted without what is in them",
     },
     title: "Stay on one file system",
     help: "Directories where another file system is mounted are copied without what is in them.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// Whether sources have to be mounted.
+pub const REQUIRE_MOUNT: Definition = Definition {
+    name: "require_mount",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "require-mount",
+        letter: None,
+        help: "Copy and delete nothing unless a file system is mounted at each SRC; DST may be any directory",
+    },
+    title: "Only what is mounted",
+    help: "Nothing is copied or deleted unless a file system is mounted at each source. The destination may be any directory.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],

@@ -15,7 +15,7 @@ pub use asked::AskedOptions;
 pub use compared::{COMPARE, EXISTING, MODIFY_WINDOW};
 pub use deletion::{
     ALLOW_EMPTY, BACKUP, BACKUP_DIR, BACKUP_SUFFIX, DELETE, DELETE_BEFORE, DELETE_EXCLUDED, FILTERS, IGNORE_ERRORS,
-    MAX_AGE, MAX_DELETE, MAX_SIZE, MIN_AGE, MIN_SIZE, ONE_FILE_SYSTEM,
+    MAX_AGE, MAX_DELETE, MAX_SIZE, MIN_AGE, MIN_SIZE, ONE_FILE_SYSTEM, REQUIRE_MOUNT,
 };
 pub use values::{
     Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, FileSize, FilterLines, OptionValue, RateBound, Streams,
@@ -425,6 +425,7 @@ pub const OF_A_COPY: &[Definition] = &[
     MIN_AGE,
     MAX_AGE,
     ONE_FILE_SYSTEM,
+    REQUIRE_MOUNT,
     BACKUP,
     BACKUP_DIR,
     BACKUP_SUFFIX,
@@ -445,6 +446,9 @@ pub const OF_A_COPY: &[Definition] = &[
     DURABLE,
     ALLOW_GROWING,
 ];
+
+/// Those of them that choose files: verbs that list or count have them, too.
+pub const OF_FILES: &[Definition] = &[MIN_SIZE, MAX_SIZE, MIN_AGE, MAX_AGE, ONE_FILE_SYSTEM];
 
 /// The options of a task beside those of a copy.
 pub const OF_A_TASK: &[Definition] = &[LABEL, PRIORITY, SKIP_SOURCE_ERRORS, FAIL_ON_QUOTA_ERRORS];

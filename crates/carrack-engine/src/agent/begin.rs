@@ -44,7 +44,7 @@ use crate::transfer::{Measured, Running, Voice, write_options};
 #[derive(Default)]
 pub(super) struct Chosen {
     /// What is to be sent of its sources.
-    pub selection: Option<Selection>,
+    selection: Option<Selection>,
     /// Digests that its files must have.
     expected: Expecting,
     /// What is left out, and what is not deleted.
@@ -98,6 +98,12 @@ impl Agent {
         Ok(selection.size().0 as u64)
     }
 
+    /// What has been selected so far, and what is left out: so listings and sums go by it, too.
+    pub(super) fn chosen(&self) -> (Option<Selection>, Filters) {
+        let chosen = &self.lock().chosen;
+        (chosen.selection.clone(), chosen.filters.clone())
+    }
+
     /// Adds to the digests that files of the next transfer must have, and counts all of them.
     pub(super) fn expect(&self, expected: Vec<(Vec<u8>, [u8; 32])>) -> Result<u64, Failure> {
         let mut state = self.lock();
@@ -131,7 +137,7 @@ impl Agent {
 
     /// Starts a transfer. A receiving one answers how many items it knows from earlier sessions: where there are none,
     /// the sender asks nothing and nothing small has to wait for an answer.
-    pub(super) fn begin(self: &Arc<Self>, begin: Begin) -> Result<u64, Failure> {
+    pub(super) fn begin(self: &Arc<Self>, request: u64, begin: Begin) -> Result<u64, Failure> {
         let Begin { options, role } = begin;
         if self.lock().running.is_some() {
             return Err(failure(
@@ -172,6 +178,9 @@ impl Agent {
             Role::Receive(role) => {
                 let destination = self.may_receive(&role, &options)?;
                 known = destination.known_count(options.digests);
+                if destination.folds_case() {
+                    self.page(request, Tell::FoldsCase)?;
+                }
                 let directory = (role.sink == Sink::Files).then(|| role.directory.clone());
                 let voice = self.voice(self.measured(directory));
                 let filters = std::mem::take(&mut self.lock().chosen.filters);

@@ -254,7 +254,8 @@ impl GrantInForce {
             | Ask::Retire(_)
             | Ask::Wake(_)
             | Ask::Clock
-            | Ask::Trace => Ok(()),
+            | Ask::Trace
+            | Ask::MayDelete(_) => Ok(()),
         }
     }
 

@@ -8,6 +8,7 @@ mod evidence;
 mod grants;
 mod greeting;
 mod measured;
+mod reading;
 mod session;
 mod ssh;
 mod trace;
@@ -29,7 +30,7 @@ use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::ProtocolError;
-use carrack_core::wire::control::{Ask, ReadFile, Tell};
+use carrack_core::wire::control::{Ask, Tell};
 use carrack_core::wire::mux::Channel;
 use carrack_sys::threads;
 
@@ -453,7 +454,7 @@ impl Agent {
             Ask::Listen(listen) => self.listen(listen),
             Ask::Dial(dial) => return self.start_dialing(request, dial),
             Ask::Tunnel(tunnel) => return self.start_tunnel(request, tunnel),
-            Ask::Begin(begin) => self.begin(begin).map(done),
+            Ask::Begin(begin) => self.begin(request, begin).map(done),
             Ask::Cancel => {
                 let running = self.lock().running.clone();
                 if let Some(running) = running {
@@ -461,15 +462,8 @@ impl Agent {
                 }
                 Ok(done(0))
             }
-            Ask::List(list) => {
-                let selection = self.lock().chosen.selection.clone();
-                verbs::list(place, &list, selection.as_ref(), &mut |page| self.page(request, Tell::Page(page)))
-                    .map(done)
-            }
-            Ask::Sum(sum) => {
-                let work = verbs::Summing { tuning: &self.environment.tuning, unread: &self.unread };
-                verbs::sum(place, &sum, &work, &mut |sums| self.page(request, Tell::Sums(sums))).map(done)
-            }
+            Ask::List(list) => self.list(request, &list).map(done),
+            Ask::Sum(sum) => self.sum(request, &sum).map(done),
             Ask::Read(read) => self.read(request, &read).map(done),
             Ask::MakeDirectory(make) => self
                 .may_change("make a directory", &make.path)
@@ -502,24 +496,8 @@ impl Agent {
             Ask::Evidence(about) => self.tell_evidence(request, &about),
             Ask::Retire(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.retire(count)))),
             Ask::Wake(count) => Ok(done(self.lock().running.clone().map_or(0, |running| running.wake(count)))),
+            Ask::MayDelete(may) => Ok(done(self.lock().running.clone().map_or(0, |running| running.may_delete(may)))),
             Ask::Bye => return None,
-        })
-    }
-
-    fn read(&self, request: u64, read: &ReadFile) -> Result<u64, Failure> {
-        let grant = self.environment.grant.as_ref();
-        let work = verbs::Summing { tuning: &self.environment.tuning, unread: &self.unread };
-        let over = |source| match grant {
-            Some(grant) => grant.count_source(source),
-            None => source,
-        };
-        verbs::read(&self.environment.place, read, &over, &work, &mut |tell| {
-            if let Tell::Part(content) = &tell {
-                // A session that is being ended does not wait for the end of what it does.
-                grant.map_or(Ok(()), |grant| grant.check_in_force())?;
-                self.record.carried((content.len() as u64, 0));
-            }
-            self.page(request, tell)
         })
     }
 

@@ -3,6 +3,7 @@
 mod reading;
 mod remove;
 mod stored;
+mod taken;
 
 pub use reading::read;
 pub use stored::check_files;
@@ -11,6 +12,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use carrack_core::filter::Filters;
 use carrack_core::limits;
 use carrack_core::path::{display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
@@ -24,6 +26,7 @@ use carrack_core::wire::control::{
 use carrack_core::wire::failure_bytes;
 use carrack_sys::dir::{Dir, Kind, Links, Mounts, Stat};
 
+use self::taken::{Taken, takes_alone};
 use super::begin::open_roots;
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure, system_failure};
@@ -37,7 +40,6 @@ use crate::storage::read::{OpenOptions, Source, Walk};
 use crate::storage::refusal::why_refused;
 use crate::storage::source::{PosixSource, RootKind};
 use crate::storage::times::time_of;
-use crate::storage::walk::Trail;
 use crate::sync::Latch;
 
 /// The failure of a call on `path`, on the side that is read.
@@ -66,7 +68,9 @@ pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
             let (kind, lies) = (Some(kind_of(stat.kind)), lies(place, path, stat.kind, &mounts));
             let (lies_in, holds) = lies.unwrap_or_default();
             let (size, device, inode) = (stat.size, stat.device, stat.inode);
-            PathFacts { kind, size, device, inode, resolved, failure: None, lies_in, holds }
+            let begins = || place.dir(path).and_then(|directory| directory.is_mount_top()).unwrap_or(false);
+            let is_mount_top = stat.kind == Kind::Dir && begins();
+            PathFacts { kind, size, device, inode, resolved, failure: None, lies_in, holds, is_mount_top }
         }
         // Nothing is there, and no failure: a destination is made.
         Ok((None, resolved)) => {
@@ -128,18 +132,27 @@ impl Pages<'_> {
     }
 }
 
-/// Lists a directory, or describes what a path is; in pages, in the order of the file system. Of the sources of a copy,
-/// only items of the `selection` conflict, if there is one.
+/// What of a listing is wanted.
+#[derive(Clone, Copy)]
+pub struct ListChoice<'a> {
+    /// Of the sources of a copy, only these items conflict, if there are any.
+    pub selection: Option<&'a Selection>,
+    /// What is left out.
+    pub filters: &'a Filters,
+}
+
+/// Lists a directory, or describes what a path is; in pages, in the order of the file system.
 pub fn list(
     place: &Place,
     list: &List,
-    selection: Option<&Selection>,
+    wanted: ListChoice<'_>,
     send: &mut dyn FnMut(Vec<Entry>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
+    let ListChoice { selection, filters } = wanted;
     let roots = open_roots(place, &list.sources, None)?;
     let mut pages = Pages { page: Vec::new(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots, selection), send };
     if let Place::Stored(_, store) = place {
-        stored::list(&**store, list, &mut pages)?;
+        stored::list(&**store, list, filters, &mut pages)?;
         pages.flush()?;
         return Ok(pages.count);
     }
@@ -151,17 +164,20 @@ pub fn list(
     let stat = stat.map_err(|error| named(&list.path, "stat", &error))?;
     // A listing of what is no directory is the thing itself, as `ls` has it.
     if list.itself || stat.kind != Kind::Dir {
-        pages.push(describe_itself(place, &list.path, stat, list.usage))?;
+        let itself = describe_itself(place, &list.path, stat, list.usage);
+        if takes_alone(filters, &itself) {
+            pages.push(itself)?;
+        }
         pages.flush()?;
         return Ok(pages.count);
     }
     let top = place.dir(&list.path).map_err(|error| named(&list.path, "open", &error))?;
     // Paths that wait, not open directories: a tree may be deeper than there are descriptors.
     let mut waiting = vec![Vec::new()];
-    let mut trail = Trail::default();
+    let mut taken = Taken::new(filters, &top);
     while let Some(path) = waiting.pop() {
         let below = list.recursive.then_some(&mut waiting);
-        let listed = list_one(&top, &path, list.usage, below, &mut trail, &mut pages);
+        let listed = list_one(&top, &path, list.usage, below, &mut taken, &mut pages);
         match listed {
             Ok(()) => {}
             Err(Listing::Gone(failure)) => return Err(failure),
@@ -200,21 +216,26 @@ fn list_one(
     path: &[u8],
     usage: bool,
     mut waiting: Option<&mut Vec<Vec<u8>>>,
-    trail: &mut Trail,
+    taken: &mut Taken<'_>,
     pages: &mut Pages<'_>,
 ) -> Result<(), Listing> {
     let directory = top.open_dir(path, Links::Refuse)?;
-    // A bind mount can put a directory inside itself: the listing would not end.
-    trail.enter(path, &directory)?;
+    taken.enter(path, &directory)?;
     let mut entries = directory.entries()?;
     let mut batch = Vec::new();
     // Entries are sent as they are read: a directory with millions of them needs the memory of a page.
     while entries.next_batch(&mut batch)? {
         for found in batch.drain(..) {
             let full = join(path, &found.name);
+            if found.kind.is_some_and(|kind| !taken.takes(&full, kind)) {
+                continue;
+            }
             let entry = match directory.stat_at(&found.name) {
+                // Only now it is known what it is.
+                Ok(stat) if found.kind.is_none() && !taken.takes(&full, stat.kind) => continue,
+                Ok(stat) if !taken.takes_as_it_is(&stat) => continue,
                 Ok(stat) => {
-                    if let (Some(waiting), Kind::Dir) = (&mut waiting, stat.kind) {
+                    if let Some(waiting) = waiting.as_mut().filter(|_| taken.enters(&stat)) {
                         waiting.push(full.clone());
                     }
                     let link_target = if stat.kind == Kind::Symlink {
@@ -458,11 +479,12 @@ pub struct Summing<'a> {
 pub fn sum(
     place: &Place,
     sum: &Sum,
+    filters: &Filters,
     work: &Summing<'_>,
     send: &mut dyn FnMut(Vec<ItemReport>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     if let Place::Stored(_, store) = place {
-        return stored::sum(&**store, sum, work, send);
+        return stored::sum(&**store, sum, filters, work, send);
     }
     let digests = sum.digests;
     let stat = place.stat(&sum.path).map_err(|error| named(&sum.path, "stat", &error))?;
@@ -470,8 +492,11 @@ pub fn sum(
     if stat.kind != Kind::Dir {
         // Links named on the command line are followed, as far as the place allows.
         // Opened as a copy's source is, so that a digest has the same checks: a file that changes meanwhile has none.
-        let root = PosixSource::open(place, &sum.path)?;
         let name = sum.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        if !takes_alone(filters, &entry(name.to_vec(), &stat, Vec::new(), false)) {
+            return Ok(0);
+        }
+        let root = PosixSource::open(place, &sum.path)?;
         let result = digest(&root, &Walk::plain(0).item(b"", ItemKind::File), digests, work);
         send(vec![summed(name.to_vec(), result)])?;
         return Ok(1);
@@ -479,7 +504,7 @@ pub fn sum(
     let top = place.dir(&sum.path).map_err(|error| named(&sum.path, "open", &error))?;
     let root = PosixSource::from(RootKind::Directory(Arc::new(top)));
     let listing = List { path: sum.path.clone(), recursive: true, ..List::default() };
-    list(place, &listing, None, &mut |page| {
+    list(place, &listing, ListChoice { selection: None, filters }, &mut |page| {
         for entry in page {
             let result = match entry.failure {
                 Some(failure) => Err(failure),

@@ -1,5 +1,6 @@
 //! The transfer's beginning: what is selected, and what each side is told.
 
+use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::{DeleteOrder, Verify};
 use carrack_core::selection::Selection;
@@ -10,9 +11,6 @@ use super::ends::Ends;
 use super::resolve::Plan;
 use crate::end::EndId;
 use crate::error::failure;
-
-/// Bytes of paths in one message, roughly.
-const TOLD_BYTES: usize = 128 << 10;
 
 impl Copying<'_> {
     /// What `--files-from` chose, if it was given.
@@ -52,20 +50,8 @@ impl Copying<'_> {
 
     /// Tells an end what is left out, and what is not deleted.
     fn filter(&mut self, end: EndId, ends: &mut Ends) -> Result<(), Failure> {
-        let filters = &self.request.options.filters;
-        let (files, one_file_system) = (filters.files, filters.one_file_system);
-        let deletes_excluded = filters.deletes_excluded();
-        let mut rules = filters.lines().map(|(form, line)| (form, line.to_vec())).peekable();
-        let backup = &self.request.options.backup;
-        let mut is_first = !filters.is_empty() || backup.is_some();
-        while std::mem::take(&mut is_first) || rules.peek().is_some() {
-            let (mut room, mut page) = (TOLD_BYTES, Vec::new());
-            while let Some(rule) = rules.next_if(|_| room > 0) {
-                room = room.saturating_sub(rule.1.len() + 8);
-                page.push(rule);
-            }
-            let backup = backup.clone();
-            let filter = Filter { rules: page, deletes_excluded, files, one_file_system, backup };
+        let options = &self.request.options;
+        for filter in Filter::messages(&options.filters, options.backup.as_ref()) {
             ends.get(end).request(&mut self.inbox, &self.note, Ask::Filter(filter))?;
         }
         Ok(())
@@ -91,7 +77,7 @@ impl Copying<'_> {
     ) -> Result<(), Failure> {
         let mut things = things.peekable();
         loop {
-            let mut room = TOLD_BYTES;
+            let mut room = limits::TOLD_BYTES;
             let mut page = Vec::new();
             while let Some((bytes, thing)) = things.next_if(|_| room > 0) {
                 room = room.saturating_sub(bytes);
@@ -126,7 +112,8 @@ impl Copying<'_> {
             // So many in all sessions together.
             delete: options.delete.map(|order| {
                 let deleted = self.report.at_destination.items_deleted;
-                DeleteOrder { most: order.most.map(|most| most.saturating_sub(deleted)), ..order }
+                let most = order.most.map(|most| most.saturating_sub(deleted));
+                DeleteOrder { most, asks: self.context.asker.is_some(), ..order }
             }),
             backup: options.backup.clone(),
         };
@@ -150,17 +137,21 @@ impl Copying<'_> {
         self.expect(ends)?;
         // From here on bytes may be taken, and written, that there are only once.
         self.used_up = plan.single_use();
+        let mut folds_case = false;
         let known = match begun {
-            Some(begun) => {
-                let began = ends.destination.answer(&mut self.inbox, &self.note, begun)?;
-                matches!(began, Tell::Done(count) if count > 0)
-            }
+            Some(begun) => loop {
+                match ends.destination.answer(&mut self.inbox, &self.note, begun)? {
+                    Tell::FoldsCase => folds_case = true,
+                    began => break matches!(began, Tell::Done(count) if count > 0),
+                }
+            },
             // Something may be.
             None => true,
         };
         let role = Role::Send(SendRole { sources: plan.sources.clone(), known });
         let verify = self.request.options.verify;
-        let begin = Begin { options: self.transfer_options(plan, ends, verify), role };
+        let options = TransferOptions { folds_case, ..self.transfer_options(plan, ends, verify) };
+        let begin = Begin { options, role };
         ends.source.request(&mut self.inbox, &self.note, Ask::Begin(begin)).map(|_| ())
     }
 

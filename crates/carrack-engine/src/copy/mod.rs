@@ -1,6 +1,7 @@
 //! A whole request: bring up an end for the sources and one for the destination, settle where everything goes, connect
 //! the two, let them work, and report. The bytes go straight between the ends; the command watches.
 
+mod asking;
 mod attempts;
 mod begin;
 pub mod connect;
@@ -28,6 +29,7 @@ use carrack_core::wire::expected::Expected;
 use crate::context::Context;
 use crate::end::{EndId, Inbox, Note};
 use crate::stop::Until;
+use asking::Asking;
 use attempts::Attempts;
 use events::Events;
 pub use handle::{Copy, Handle};
@@ -72,6 +74,8 @@ struct Copying<'a> {
     known: Option<Known>,
     /// Which items the source may tell of.
     expected: Expected,
+    /// Of the session, what the user is asked.
+    asking: Asking,
     /// Ends that were asked for the way to the other and have not answered, with the numbers of the requests.
     traces: Vec<(EndId, u64)>,
 }

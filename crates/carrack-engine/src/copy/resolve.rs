@@ -13,6 +13,7 @@ use carrack_core::path::{check_relative, display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Reason, Side};
 use carrack_core::request::CopyRequest;
 use carrack_core::tuning::Tuning;
+use carrack_core::unicode::fold_case;
 use carrack_core::wire::control::{Ask, MarkerKey, Origin, PathFacts, Sink, SourceSpec, Tell};
 
 use super::ends::Ends;
@@ -50,6 +51,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether names of two sources would become one where upper and lower case are one.
+    pub fn may_clash(&self) -> bool {
+        let mut folded: Vec<_> = self.sources.iter().map(|source| fold_case(&source.target)).collect();
+        folded.sort_unstable();
+        folded.windows(2).any(|two| two[0] == two[1])
+    }
+
     /// What there is only once: a session that may have used it up cannot be followed by another.
     pub fn single_use(&self) -> Option<&'static str> {
         if self.sources.iter().any(|source| source.origin == Origin::Stdin) {
@@ -190,6 +198,27 @@ fn inspect(
     }
     let mut facts = facts.into_iter();
     Ok(locations.iter().map(|location| location.path().and_then(|_| facts.next())).collect())
+}
+
+/// Refuses sources at which no file system is mounted, where one was required to be. Before each session: it may have
+/// gone since the one before.
+///
+/// # Errors
+/// That one is none; as [`resolve`].
+pub fn check_mounted(request: &CopyRequest, end: &mut End, inbox: &mut Inbox, note: &Note) -> Result<(), Failure> {
+    if !request.options.require_mount {
+        return Ok(());
+    }
+    let facts = inspect(&request.sources, end, inbox, note)?;
+    let is_mounted = |facts: &Option<PathFacts>| facts.as_ref().is_some_and(|facts| facts.is_mount_top);
+    match request.sources.iter().zip(&facts).find(|(_, facts)| !is_mounted(facts)) {
+        Some((location, _)) => {
+            let why = "no file system is mounted there, so nothing was copied or deleted";
+            let missing = failure(ErrorCode::NotFound, Side::Source, why).for_reason(Reason::NotMounted);
+            Err(missing.at_end(location.to_string()))
+        }
+        None => Ok(()),
+    }
 }
 
 fn block_bytes(request: &CopyRequest, tuning: &Tuning, facts: &[Option<PathFacts>]) -> u32 {

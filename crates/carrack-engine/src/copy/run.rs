@@ -10,6 +10,7 @@ use carrack_core::wire::control::SessionKey;
 use carrack_core::wire::expected::Expected;
 
 use super::Copying;
+use super::asking::Asking;
 use super::attempts::{Attempts, jittered};
 use super::events::Events;
 use super::held_back::HeldBack;
@@ -69,6 +70,7 @@ pub(super) fn run(
         tune: None,
         known: None,
         expected: Expected::default(),
+        asking: Asking::default(),
         traces: Vec::new(),
     };
     let result = copying.run();

@@ -14,7 +14,7 @@ use super::connect::{Connecting, Link};
 use super::ends::{Ends, name_end};
 use super::fit::fit;
 use super::known::Known;
-use super::resolve::resolve;
+use super::resolve::{check_mounted, resolve};
 use super::streams::Streams;
 use super::tune::Tune;
 use crate::end::{End, EndId, Inbox};
@@ -50,6 +50,7 @@ impl Copying<'_> {
         self.measured.reach(Instant::now());
         let mut ends = self.open_ends()?;
         let result = self.run_with(&mut ends).map_err(|why| self.reason(&ends, why));
+        self.asking.end();
         if result.is_err() {
             self.cancel(&mut ends);
         }
@@ -77,6 +78,7 @@ impl Copying<'_> {
     }
 
     fn run_with(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+        check_mounted(self.request, &mut ends.source, &mut self.inbox, &self.note)?;
         let plan = match self.plan.take() {
             Some(plan) => plan,
             None => {
@@ -116,7 +118,7 @@ impl Copying<'_> {
         // touched before there is a way for it.
         let early = plan.single_use().is_none();
         // Of files that are offered the receiver says by itself what it has: the first offer does not wait for that.
-        let ahead = early && plan.all_offered;
+        let ahead = early && plan.all_offered && !plan.may_clash();
         if early {
             self.begin_sending(&plan, selection.as_ref(), (!ahead).then_some(begun), ends)?;
         }
@@ -139,7 +141,7 @@ impl Copying<'_> {
         let result = self.watch(ends, &mut streams);
         self.tell_unsynced();
         self.tell_steps(true);
-        self.report.moving += moving.elapsed();
+        self.report.moving += moving.elapsed().saturating_sub(self.asking.take_thought());
         if let (Some(known), Some(found)) = (&mut self.known, self.tune.as_ref().and_then(Tune::found)) {
             known.handle_found(link_told.kind, found);
         }

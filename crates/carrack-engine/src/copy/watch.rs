@@ -136,7 +136,7 @@ impl Copying<'_> {
     /// Passes on what an end told unasked; which it is, if that was its last word, and how it ended.
     fn handle_unasked(
         &mut self,
-        ends: &Ends,
+        ends: &mut Ends,
         incoming: Incoming,
         streams: &mut Streams,
     ) -> Result<Option<(EndId, Option<Failure>)>, Failure> {
@@ -151,6 +151,8 @@ impl Copying<'_> {
                 let change = self.tune.as_mut().and_then(|tune| tune.handle_stages(end, stages, streams));
                 change.into_iter().for_each(|change| self.streams_change(change));
                 let fall = self.held_back.handle_stages(end, stages.times, self.most_landed.1, Instant::now());
+                // While the user thinks nothing moves.
+                let fall = fall.filter(|_| !self.asking.has_asked());
                 fall.into_iter().for_each(|fall| self.rate_fell(fall));
                 // Within a process there is none: each side then waits for the other's turn on the processors.
                 let memory = self.report.link.as_ref().is_some_and(|link| link.kind == LinkKind::Memory);
@@ -175,6 +177,7 @@ impl Copying<'_> {
                 self.events.tell(Event::StreamEnded { failure: lost.failure.clone() });
                 streams.handle_stream_lost(lost, now);
             }
+            Tell::Deletion(extent) if end == EndId::Destination => self.ask_user(ends, extent)?,
             Tell::Ended(ended) => return Ok(Some((end, self.handle_ended(ends, end, *ended)))),
             _ => {}
         }

@@ -324,6 +324,14 @@ impl End {
         Ok(request)
     }
 
+    /// A request that is sent later, by any thread. Nobody waits for its answer.
+    pub fn later(&mut self) -> impl FnOnce(Ask) + Send + use<> {
+        let (request, writer) = (self.next_request, self.writer.clone());
+        self.next_request += 1;
+        // Of a connection that is gone its reader tells.
+        move |ask| drop(writer.send(Channel::CONTROL, &ask.encode(request)))
+    }
+
     /// Sends a request that is sure to come, so that the answer is under way when [`End::request`] comes to it: over a
     /// long path each question that waits for the one before costs a round trip.
     ///

@@ -30,8 +30,8 @@ pub struct Root {
 
 impl Root {
     fn chosen<'a>(&'a self, number: u32, chosen: &WalkChoice<'a>) -> Walk<'a> {
-        let WalkChoice { selection, filters, freshness, workers, .. } = *chosen;
-        Walk { number, target: &self.target, selection, filters, freshness, workers }
+        let WalkChoice { selection, filters, freshness, workers, folds_case, .. } = *chosen;
+        Walk { number, target: &self.target, selection, filters, freshness, workers, folds_case }
     }
 
     /// Whether it has by now what goes to this path of the destination, and no rule leaves it out.
@@ -96,12 +96,21 @@ pub struct WalkChoice<'a> {
     pub freshness: Freshness,
     /// Who looks at files, where that is slow; without them, the thread that walks.
     pub workers: Option<&'a MetadataWorkers>,
+    /// Upper and lower case are one where it goes.
+    pub folds_case: bool,
 }
 
 impl WalkChoice<'_> {
     /// Everything.
     pub fn all() -> Self {
-        Self { selection: None, filters: None, backup: None, freshness: Freshness::Cached, workers: None }
+        Self {
+            selection: None,
+            filters: None,
+            backup: None,
+            freshness: Freshness::Cached,
+            workers: None,
+            folds_case: false,
+        }
     }
 }
 
@@ -119,12 +128,23 @@ pub struct Walk<'a> {
     pub freshness: Freshness,
     /// Who looks at files, where that is slow; without them, the thread that walks.
     pub workers: Option<&'a MetadataWorkers>,
+    /// Upper and lower case are one where it goes: of names in one directory that would become one, each is a failure.
+    /// A source may leave that to the destination, which lets the second not replace the first.
+    pub folds_case: bool,
 }
 
 impl Walk<'static> {
     /// Of everything, of a source that is the only one.
     pub fn plain(number: u32) -> Self {
-        Self { number, target: b"", selection: None, filters: None, freshness: Freshness::Cached, workers: None }
+        Self {
+            number,
+            target: b"",
+            selection: None,
+            filters: None,
+            freshness: Freshness::Cached,
+            workers: None,
+            folds_case: false,
+        }
     }
 }
 

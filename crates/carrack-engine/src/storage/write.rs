@@ -320,6 +320,17 @@ pub trait Destination: Send + Sync {
         false
     }
 
+    /// Whether upper and lower case are surely one at the top.
+    fn folds_case(&self) -> bool {
+        false
+    }
+
+    /// Whether what stands at a path, by device and inode, is no other name's of this copy: a second name that finds it
+    /// would be one with the first. From now on it is this one's.
+    fn claim(&self, _path: &[u8], _file: (u64, u64)) -> bool {
+        true
+    }
+
     /// Deletes a file or a link, or a directory with nothing in it. May be repeated: what is not there is deleted.
     ///
     /// # Errors
@@ -463,7 +474,9 @@ pub trait Part: Send + Sync {
     /// # Errors
     /// Those of [`Part::write`].
     fn write_hole(&self, offset: u64, length: u64) -> Result<(), Failure> {
-        write_zeros(self, offset, length)
+        let zeros = vec![0; SLICE_BYTES.min(usize::try_from(length).unwrap_or(SLICE_BYTES))];
+        let write = |done| self.write(offset + done, &zeros[..zeros.len().min((length - done) as usize)]);
+        (0..length).step_by(SLICE_BYTES).try_for_each(write)
     }
 
     /// All bytes of a block have been written, as far as they came. Not called after a write of the block has failed.
@@ -583,14 +596,4 @@ pub trait Growing: Send {
     /// # Errors
     /// Those of the store, of the writes before as well; nothing is left behind.
     fn finish(self: Box<Self>, small: &SmallFile<'_>) -> Result<Stored, Failure>;
-}
-
-/// Writes zeros where a store has no holes.
-///
-/// # Errors
-/// Those of [`Part::write`].
-pub fn write_zeros<P: Part + ?Sized>(part: &P, offset: u64, length: u64) -> Result<(), Failure> {
-    let zeros = vec![0; SLICE_BYTES.min(usize::try_from(length).unwrap_or(SLICE_BYTES))];
-    let write = |done| part.write(offset + done, &zeros[..zeros.len().min((length - done) as usize)]);
-    (0..length).step_by(SLICE_BYTES).try_for_each(write)
 }

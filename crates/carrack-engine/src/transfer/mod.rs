@@ -106,6 +106,14 @@ impl Running {
         }
     }
 
+    /// Answers what a receiving end has asked, and says how many answers it waited for.
+    pub fn may_delete(&self, may: bool) -> u64 {
+        match self {
+            Self::Send(_) => 0,
+            Self::Receive(run) => run.may_delete(may),
+        }
+    }
+
     /// The addresses of a data connection, this host's and the other's; `None` where there is none that has any.
     pub fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
         match self {

@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 use carrack_core::attributes::{AttributeKind, Attributes};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Reason};
+use carrack_core::filter::{Filters, RuleForm};
 use carrack_core::location::Location;
 use carrack_core::report::{Event, ItemKind, Report};
 use carrack_core::request::{CopyOptions, CopyRequest, Digests, Durability, EndOptions, Existing, Verify};
@@ -468,6 +469,16 @@ fn verbs_that_read_work_in_a_store_and_the_others_say_why_not() {
     assert!(bytes[..] == whole[(1 << 20) - 7..][..2 << 20], "another range was read");
     expect_no_changes(&mut files, "");
     expect_only(&service, &filled);
+    let mut filters = Filters::new(false);
+    filters.add(RuleForm::Exclude, b"/d/e/").unwrap();
+    filters.files.size_max = Some(5);
+    files.leave_out(&filters).unwrap();
+    assert_eq!(listed(&mut files, "bucket", true), own(&[("d/small", file, 5)]));
+    assert_eq!(listed(&mut files, "bucket", false), own(&[("d", directory, 0)]));
+    assert_eq!(listed(&mut files, "bucket/large", false), own(&[]));
+    let mut sums = Vec::new();
+    files.sum(b"bucket", Digests::BLAKE3, &mut |sum| sums.push(sum.path)).unwrap();
+    assert_eq!(sums, [b"d/small".to_vec()]);
 }
 
 /// Verbs that change something say why they cannot; `root` is what paths begin with.

@@ -1,6 +1,6 @@
 //! Failures of the engine as a journal has them, and which of them another attempt can help.
 
-use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 
 use crate::model::TaskFailure;
 
@@ -35,7 +35,9 @@ pub fn told(failure: &Failure, path: &[u8], reached: bool) -> TaskFailure {
 /// Whether a source is missing or may not be read: what `skip_source_errors` passes over.
 pub fn is_source_error(failure: &Failure) -> bool {
     let codes = [ErrorCode::NotFound, ErrorCode::PermissionDenied, ErrorCode::SourceVanished];
-    failure.side == Side::Source && codes.contains(&failure.code)
+    // What has to be mounted and is not is no source that may be missed.
+    let is_required = failure.reason == Some(Reason::NotMounted);
+    failure.side == Side::Source && codes.contains(&failure.code) && !is_required
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What the file system says about one file, in the program's own types.
 
+use super::Dir;
 use crate::retry;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, FileType, Timespec};
@@ -183,6 +184,28 @@ fn stat_at_without_born(at: BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> io::
     let raw =
         if name.is_empty() { retry(|| rustix::fs::fstat(at))? } else { retry(|| rustix::fs::statat(at, name, flags))? };
     Ok(Stat::new(&raw))
+}
+
+impl Dir {
+    /// Whether a mounted file system begins here. Of what lies above, nothing else is told.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn is_mount_top(&self) -> io::Result<bool> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{StatxAttributes, StatxFlags};
+            let found = statx(self.as_fd(), b"", AtFlags::EMPTY_PATH, StatxFlags::TYPE);
+            if let Ok(found) = found.as_ref()
+                && found.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT)
+            {
+                return Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
+            }
+        }
+        // Before Linux 5.8. A bind mount of the same file system does not show.
+        let (own, above) = (self.stat_self()?, stat_at(self.as_fd(), b"..", AtFlags::empty(), StatSource::Cached)?);
+        Ok(own.device != above.device || own.inode == above.inode)
+    }
 }
 
 /// Looks at a path the user named, in the whole file system: for roots, not for what is below one.

@@ -18,7 +18,7 @@ use crate::output::{FAILED_LIST_LINE, stream};
 pub const FROM0: Switch = Switch::short(
     '0',
     "from0",
-    "In the files of --files-from, --exclude-from and --include-from, each entry ends with a NUL, not with its line",
+    "In files that flags name, of rules or of paths, each entry ends with a NUL, not with its line",
 );
 
 /// With what an entry of a list ends.

@@ -4,14 +4,17 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
+use carrack_core::attributes::Time;
 use carrack_core::filter::{AddedRule, Filters, RuleForm, entries_of};
 use carrack_core::limits;
 use carrack_core::path::display_bytes;
+use carrack_sys::host::clock_seconds;
 use clap::{Arg, ArgAction};
 
 use super::files_from::{FROM0, end_of_entries};
 use super::flag::Value;
 use super::flags::{Flags, Given};
+use super::option_flags;
 use crate::error::CommandError;
 use crate::output::stream;
 
@@ -36,6 +39,21 @@ pub fn args() -> impl Iterator<Item = Arg> {
         .into_iter()
         .map(|flag| flag.arg().action(ArgAction::Append).allow_hyphen_values(true))
         .chain([FROM0.arg()])
+}
+
+/// The flags of a verb that lists or counts: what they leave out of a copy, they leave out there.
+pub fn of_listing() -> impl Iterator<Item = Arg> {
+    args().chain(option_flags::of_files()).map(|arg| arg.help_heading("Which files"))
+}
+
+/// What such a verb leaves out.
+///
+/// # Errors
+/// As [`filters`].
+pub fn of_verb(flags: &Flags) -> Result<Filters, CommandError> {
+    let mut filters = filters(flags, false)?;
+    option_flags::asked_files(flags)?.choose_files(Time::new(clock_seconds(), 0), &mut filters);
+    Ok(filters)
 }
 
 /// The rules that were given.

@@ -1,6 +1,8 @@
 //! The flags of the options that copies and tasks have: each follows from its definition.
 
-use carrack_core::options::{AskedOptions, Definition, Flag, FormGroup, OF_A_COPY, RATE_LIMIT, Takes, WordFlag};
+use carrack_core::options::{
+    AskedOptions, Definition, Flag, FormGroup, OF_A_COPY, OF_FILES, RATE_LIMIT, Takes, WordFlag,
+};
 use clap::Arg;
 
 use super::flag::{Switch, with_words};
@@ -11,6 +13,11 @@ use crate::output::say;
 /// The flags of the options of a copy that stand in a group, in the order of their definitions.
 pub fn args(group: FormGroup) -> impl Iterator<Item = Arg> {
     OF_A_COPY.iter().filter(move |option| option.group == group).flat_map(args_of)
+}
+
+/// The flags that choose files, for verbs that copy nothing.
+pub fn of_files() -> impl Iterator<Item = Arg> {
+    OF_FILES.iter().flat_map(args_of)
 }
 
 /// The flags of what is deleted.
@@ -56,21 +63,34 @@ fn word_arg(flag: &WordFlag, flags: &'static [WordFlag]) -> Arg {
 /// # Errors
 /// A usage error that names the flag or the variable; digests that leave nothing to verify by.
 pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
-    let mut asked = AskedOptions::default();
     // No plain copy deletes anything.
-    let has = |option: &Definition| option.group != FormGroup::Deletion || flags.knows(option.flag.name());
-    for option in OF_A_COPY.iter().filter(|option| has(option)) {
+    let has = |option: &&Definition| option.group != FormGroup::Deletion || flags.knows(option.flag.name());
+    let asked = read(flags, OF_A_COPY.iter().filter(has))?;
+    asked.digests().map_err(refused_digests)?;
+    let is_more = asked.max_delete.is_some() || asked.allow_empty || asked.ignore_errors;
+    if is_more && !asked.deletes() {
+        say("note: --max-delete, --allow-empty and --ignore-errors mean nothing without --delete");
+    }
+    Ok(asked)
+}
+
+/// Which files were asked for, of a verb that copies nothing.
+///
+/// # Errors
+/// As [`asked`].
+pub fn asked_files(flags: &Flags) -> Result<AskedOptions, CommandError> {
+    read(flags, OF_FILES.iter())
+}
+
+fn read<'a>(flags: &Flags, options: impl Iterator<Item = &'a Definition>) -> Result<AskedOptions, CommandError> {
+    let mut asked = AskedOptions::default();
+    for option in options {
         if let Some(given) = flags.option(option) {
             given.check(|text| {
                 check_unit(option, text)?;
                 asked.set(option, text)
             })?;
         }
-    }
-    asked.digests().map_err(refused_digests)?;
-    let is_more = asked.max_delete.is_some() || asked.allow_empty || asked.ignore_errors;
-    if is_more && !asked.deletes() {
-        say("note: --max-delete, --allow-empty and --ignore-errors mean nothing without --delete");
     }
     Ok(asked)
 }

@@ -15,6 +15,7 @@ use serde_json::json;
 use super::named::{self, Needs};
 use super::place::VerbRun;
 use super::reach::with_endpoints;
+use crate::cli::filters;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
@@ -51,6 +52,7 @@ pub fn command() -> Command {
         .arg(Arg::new("help").long("help").help("Print help").action(ArgAction::Help))
         .args([ALL.arg(), SUMMARIZE.arg().conflicts_with(MAX_DEPTH.name), MAX_DEPTH.arg(), TOTAL.arg()])
         .args([HUMAN.arg(), APPARENT.arg(), BYTES.arg().conflicts_with(HUMAN.name)])
+        .args(filters::of_listing())
         .arg(LOCATIONS.arg().required(true));
     with_endpoints(verb)
 }
@@ -173,17 +175,19 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let (depth, files_too) = (depth.unwrap_or(usize::MAX), flags.has(&ALL));
     let bytes = flags.has(&BYTES);
     let shown = SizeUnit { apparent: bytes || flags.has(&APPARENT), bytes, human: flags.has(&HUMAN) };
-    let mut run = VerbRun::new("du", flags)?;
+    let mut run = VerbRun::new("du", flags)?.without(filters::of_verb(flags)?);
     let mut total = Usage::default();
     let mut twins: HashSet<NonZeroU64> = HashSet::new();
     let mut told_unknown = false;
     run.each(&places, |run, files, place| {
         let mut tree = UsageTree::new(depth, files_too);
+        let mut is_taken = false;
         files.usage(place.path(), &mut |found| {
             let (entry, below) = match found {
                 UsageEntry::Itself(entry) => (entry, false),
                 UsageEntry::Below(entry) => (entry, true),
             };
+            is_taken = true;
             if let Some(failure) = entry.error {
                 let name = if below { join(place.shown(), &entry.path) } else { place.shown().to_vec() };
                 return run.fail(&name, place.tell(failure));
@@ -198,6 +202,10 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
                 tree.itself.add(usage);
             }
         })?;
+        // What was named may itself be left out.
+        if !is_taken {
+            return Ok(());
+        }
         total.add(tree.itself);
         if tree.itself.is_partly_unknown && !shown.apparent && !run.json && !run.quiet && !told_unknown {
             told_unknown = true;

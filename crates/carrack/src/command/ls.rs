@@ -6,6 +6,7 @@ use super::entry;
 use super::named::{self, Needs};
 use super::place::VerbRun;
 use super::reach::with_endpoints;
+use crate::cli::filters;
 use crate::cli::flag::{Positional, Switch};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
@@ -20,6 +21,7 @@ pub fn command() -> Command {
     let verb = Command::new("ls")
         .about("List a directory, or one file")
         .args([RECURSIVE.arg(), LONG.arg()])
+        .args(filters::of_listing())
         .arg(LOCATION.arg().required(true));
     with_endpoints(verb)
 }
@@ -28,7 +30,7 @@ pub fn command() -> Command {
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let place = named::place(flags, &LOCATION, Needs::READ)?;
     let (recursive, long) = (flags.has(&RECURSIVE), flags.has(&LONG));
-    let mut run = VerbRun::new("ls", flags)?;
+    let mut run = VerbRun::new("ls", flags)?.without(filters::of_verb(flags)?);
     run.each(&[place], |run, files, place| {
         files.list(place.path(), recursive, &mut |mut listed| {
             if let Some(failure) = listed.error.take() {

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
+use carrack_core::filter::Filters;
 use carrack_core::report::{ErrorCode, Event, Failure};
 use carrack_core::request::EndOptions;
 use carrack_engine::Context;
@@ -31,6 +32,8 @@ pub struct VerbRun<'a> {
     /// For the node that is named; with several named its credential names no file.
     options: EndOptions,
     context: Context,
+    /// What is left out at every place.
+    filters: Filters,
     /// One for each host that was named, so that ten paths there cost one login.
     open: Vec<(VerbPlace, Files)>,
     /// What went well: entries, directories, digests.
@@ -58,6 +61,7 @@ impl<'a> VerbRun<'a> {
             out: Lines::stdout(json),
             options: EndOptions { reach, ..EndOptions::default() },
             context: context(),
+            filters: Filters::default(),
             open: Vec::new(),
             done: 0,
             failures: Vec::new(),
@@ -65,6 +69,12 @@ impl<'a> VerbRun<'a> {
         };
         // What it has to say is part of what was asked for: if it cannot be said, nothing is done.
         if json { run.out.check().map(|()| run) } else { Ok(run) }
+    }
+
+    /// Leaves something out of all that it lists or counts.
+    pub fn without(mut self, left_out: Filters) -> Self {
+        self.filters = left_out;
+        self
     }
 
     /// Does something at each location in turn. One that fails is told, and the next one tried; a signal ends it all.
@@ -116,7 +126,7 @@ impl<'a> VerbRun<'a> {
         let sent = OnceLock::new();
         let credential = place.credential().unwrap_or_else(|| self.options.credential.clone());
         let options = EndOptions { credential, ..self.options.clone() };
-        let files = Files::open(place.location(), &options, &self.context, &|event| match event {
+        let mut files = Files::open(place.location(), &options, &self.context, &|event| match event {
             Event::Note(_) if !quiet => human::event(&event, 0).iter().for_each(|line| say(line)),
             Event::ProgramSent(program) => sent.set(program).unwrap_or_default(),
             _ => {}
@@ -124,6 +134,7 @@ impl<'a> VerbRun<'a> {
         if let (Some(sent), true) = (sent.get(), self.json) {
             self.json("program", objects::program(sent));
         }
+        files.leave_out(&self.filters)?;
         Ok((place.clone(), files))
     }
 

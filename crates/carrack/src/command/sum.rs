@@ -15,6 +15,7 @@ use serde_json::json;
 use super::named::{self, Needs};
 use super::place::VerbRun;
 use super::reach::with_endpoints;
+use crate::cli::filters;
 use crate::cli::flag::{Positional, Value};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
@@ -37,6 +38,7 @@ pub fn command() -> Command {
             "With one digest, the lines are those of b3sum or xxhsum; with several, each line names its digest.",
         )
         .arg(DIGEST.arg())
+        .args(filters::of_listing())
         .arg(LOCATIONS.arg().required(true));
     with_endpoints(verb)
 }
@@ -46,7 +48,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let places = named::places(flags, &LOCATIONS, Needs::READ)?;
     let digests = wanted(flags)?;
     let terminal = std::io::stdout().is_terminal();
-    let mut run = VerbRun::new("sum", flags)?;
+    let mut run = VerbRun::new("sum", flags)?.without(filters::of_verb(flags)?);
     run.each(&places, |run, files, place| {
         let directory = is_directory(files, place.path());
         let shown = place.shown();

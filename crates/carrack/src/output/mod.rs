@@ -140,8 +140,13 @@ impl Output {
         }
     }
 
+    /// Shows how the copy stands no more: a question is to stand there.
+    pub fn make_room_for_a_question(&self) {
+        self.lock().screen.stand_still();
+    }
+
     /// Ends everything, tells the report, and answers with the exit code.
-    pub fn finish(self, report: &Report) -> u8 {
+    pub fn finish(&self, report: &Report) -> u8 {
         let mut exit_code = match self.options.destination {
             CopyTarget::Stdout => exit::of_stream(report),
             _ => exit::of_report(report),

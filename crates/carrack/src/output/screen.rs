@@ -94,6 +94,12 @@ impl Screen {
         }
     }
 
+    /// Takes the bar away, and shows no more how the copy stands.
+    pub fn stand_still(&mut self) {
+        self.end();
+        self.kind = ProgressDisplay::Still;
+    }
+
     /// Takes the bar away: what is said from now on stays.
     pub fn end(&self) {
         if let ProgressDisplay::Bar(bar) = &self.kind {

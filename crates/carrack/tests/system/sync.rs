@@ -1,7 +1,11 @@
 //! `carrack sync`: what is sent, what is skipped, what is deleted, and what never is.
 
+mod asked;
 mod chosen;
+mod clashing;
 mod first;
+mod listed;
+mod mounted;
 mod oracle;
 mod places;
 #[cfg(feature = "service")]

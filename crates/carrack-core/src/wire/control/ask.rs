@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::options::TransferOptions;
 use super::session_key::SessionKey;
 use crate::backup::Backup;
-use crate::filter::{FileBounds, RuleForm};
+use crate::filter::{FileBounds, Filters, RuleForm};
 use crate::fingerprint::Fingerprint;
 use crate::ids::StreamId;
 use crate::limits;
@@ -52,8 +52,8 @@ pub enum Ask {
     /// Of what the next `Begin` names, the files at these paths, relative to the destination, get their names only with
     /// these BLAKE3 digests. Several requests add up.
     Expect(Vec<(Vec<u8>, [u8; 32])>),
-    /// Of what the next `Begin` names, this is left out, or kept from being deleted. The rules of several requests
-    /// follow each other.
+    /// Of what the next `Begin` and every `List` and `Sum` before it name, this is left out, or kept from being
+    /// deleted. The rules of several requests follow each other.
     Filter(Filter),
     /// Remove what transfers have left that nobody will take up again.
     Collect(Collect),
@@ -70,6 +70,8 @@ pub enum Ask {
     Evidence(EvidenceAbout),
     /// A range of a file. Answered by what the file is, parts of it, and how many bytes there were.
     Read(ReadFile),
+    /// The answer to [`Tell::Deletion`](super::Tell::Deletion): whether it may be done.
+    MayDelete(bool),
 }
 
 /// What is left out.
@@ -85,6 +87,30 @@ pub struct Filter {
     pub one_file_system: bool,
     /// Where the destination keeps what it replaces, nothing goes.
     pub backup: Option<Backup>,
+}
+
+impl Filter {
+    /// What is left out, in as many messages as it takes; none where nothing is left out or kept.
+    pub fn messages(filters: &Filters, backup: Option<&Backup>) -> Vec<Self> {
+        let mut rules = filters.lines().map(|(form, line)| (form, line.to_vec())).peekable();
+        let mut messages = Vec::new();
+        let mut is_first = !filters.is_empty() || backup.is_some();
+        while std::mem::take(&mut is_first) || rules.peek().is_some() {
+            let (mut room, mut page) = (limits::TOLD_BYTES, Vec::new());
+            while let Some(rule) = rules.next_if(|_| room > 0) {
+                room = room.saturating_sub(rule.1.len() + 8);
+                page.push(rule);
+            }
+            messages.push(Self {
+                rules: page,
+                deletes_excluded: filters.deletes_excluded(),
+                files: filters.files,
+                one_file_system: filters.one_file_system,
+                backup: backup.cloned(),
+            });
+        }
+        messages
+    }
 }
 
 /// Which versions the command speaks.

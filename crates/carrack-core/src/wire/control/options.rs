@@ -67,10 +67,13 @@ options! {
     plan_only: bool = bool "13",
     /// The receiver is told every name that the source has, so that it finds what only the destination has.
     tells_names: bool = bool "14",
-    /// What only the receiver has is deleted before anything is sent.
-    deletes_first: bool = bool "16",
     /// What has been copied is deleted at its source.
     removes_sources: bool = bool "15",
+    /// What only the receiver has is deleted before anything is sent.
+    deletes_first: bool = bool "16",
+    /// At the destination upper and lower case are one, as its end has said: the sender looks for names that would
+    /// become one.
+    folds_case: bool = bool "17",
 }
 
 impl TransferOptions {
@@ -93,6 +96,7 @@ impl TransferOptions {
             tells_names: options.delete.is_some(),
             deletes_first: options.delete.is_some() && options.delete_first,
             removes_sources: options.remove_sources && !options.plans(),
+            folds_case: false,
         }
     }
 
@@ -250,6 +254,7 @@ mod tests {
             tells_names: true,
             deletes_first: true,
             removes_sources: true,
+            folds_case: true,
         };
         let message = RawOptions::from(good);
         assert_eq!(TransferOptions::try_from(message.clone()), Ok(good));

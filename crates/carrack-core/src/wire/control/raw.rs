@@ -16,8 +16,8 @@ pub use self::files::{
 };
 pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StepTime, StreamSample};
 pub use self::transfer::{
-    Begin, Counted, Ended, Item, Items, Progress, RawBackup, RawDeleteOrder, RawUnfinished, RawUnkept,
-    RawUnkeptAttributes, RawUnkeptDirectories, ReceiveRole, Role, SendRole, Source, Stages, StreamLost,
+    Begin, Counted, Deletion, Ended, Item, Items, MayDelete, Progress, RawBackup, RawDeleteOrder, RawUnfinished,
+    RawUnkept, RawUnkeptAttributes, RawUnkeptDirectories, ReceiveRole, Role, SendRole, Source, Stages, StreamLost,
 };
 #[cfg(any(test, feature = "testing"))]
 pub use crate::wire::control::options::RawOptions;
@@ -33,7 +33,10 @@ pub struct ToAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// The request.
-    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23")]
+    #[prost(
+        oneof = "Ask",
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24"
+    )]
     pub ask: Option<Ask>,
 }
 
@@ -104,10 +107,13 @@ pub enum Ask {
     /// A range of a file, over this connection.
     #[prost(message, tag = "22")]
     Read(Read),
-    /// Of what the next `Begin` names, rules leave names out, or keep them from being deleted. May be said several
-    /// times: the rules follow each other.
+    /// Of what the next `Begin` and every `List` and `Sum` before it name, rules leave names out, or keep them from
+    /// being deleted. May be said several times: the rules follow each other.
     #[prost(message, tag = "23")]
     Filter(Filter),
+    /// To `Deletion`: whether it may be done.
+    #[prost(message, tag = "24")]
+    MayDelete(MayDelete),
 }
 
 /// From an agent to the command.
@@ -117,7 +123,10 @@ pub struct FromAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// The answer, or the report.
-    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22")]
+    #[prost(
+        oneof = "Tell",
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24"
+    )]
     pub tell: Option<Tell>,
 }
 
@@ -187,6 +196,12 @@ pub enum Tell {
     /// To `Read`: the next bytes.
     #[prost(message, tag = "22")]
     Part(Part),
+    /// What is about to be deleted, which waits for `MayDelete`.
+    #[prost(message, tag = "23")]
+    Deletion(Deletion),
+    /// To `Begin` of a receiver, before its answer: upper and lower case are one at its top.
+    #[prost(message, tag = "24")]
+    FoldsCase(Empty),
 }
 
 /// The way to the other end of a transfer.

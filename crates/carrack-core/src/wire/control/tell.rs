@@ -18,6 +18,7 @@ use crate::report::{
     Counts, DestinationCounts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes,
     UnkeptDirectories, Unsynced,
 };
+use crate::request::DeletionExtent;
 use crate::timeline::Sample;
 use crate::wire::Version;
 
@@ -67,6 +68,10 @@ pub enum Tell {
     Opened(OpenedFile),
     /// To `Read`: the next bytes, at most [`crate::limits::PART_BYTES`].
     Part(Vec<u8>),
+    /// What a receiver is about to delete: it waits for [`Ask::MayDelete`](super::Ask::MayDelete).
+    Deletion(DeletionExtent),
+    /// To `Begin` of a receiver, before its answer: upper and lower case are one at the top of the destination.
+    FoldsCase,
 }
 
 /// What an agent says of itself.
@@ -132,6 +137,8 @@ pub struct PathFacts {
     pub lies_in: Vec<PlaceKey>,
     /// Of a directory, itself and what is mounted below it. At most [`PLACES_TOLD`](crate::limits::PLACES_TOLD).
     pub holds: Vec<PlaceKey>,
+    /// A directory where a mounted file system begins.
+    pub is_mount_top: bool,
 }
 
 /// By which a directory of a file system of a host is known.

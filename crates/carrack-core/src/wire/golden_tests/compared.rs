@@ -6,7 +6,7 @@ use crate::backup::Backup;
 use crate::filter::{FileBounds, RuleForm};
 use crate::judgment::{ItemDifference, Judgment, LeftBecause};
 
-use crate::request::{Compare, DeleteOrder};
+use crate::request::{Compare, DeleteOrder, DeletionExtent};
 use crate::wire::control::Filter;
 use crate::wire::peer::{AskedIndex, AskedItem, Question};
 
@@ -17,7 +17,7 @@ pub fn lines() -> Vec<Line> {
         (RuleForm::Include, b"\xff".to_vec()),
     ];
     let number = BundleId(300);
-    let order = DeleteOrder { most: Some(300), partial: true, allow_empty: true, ignore_errors: true };
+    let order = DeleteOrder { most: Some(300), partial: true, allow_empty: true, ignore_errors: true, asks: true };
     let into = ReceiveRole {
         sink: Sink::Files,
         directory: b"/in".to_vec(),
@@ -33,6 +33,7 @@ pub fn lines() -> Vec<Line> {
         window_ns: 2_000_000_000,
         plan_only: true,
         tells_names: true,
+        folds_case: true,
         ..options()
     };
     let backup = Backup::new(Some(b"old".to_vec()), Some(b"~".to_vec())).ok();
@@ -69,6 +70,9 @@ pub fn lines() -> Vec<Line> {
             "ask Filter-files",
             Ask::Filter(Filter { files: bounds(), one_file_system: true, backup, ..Filter::default() }),
         ),
+        ask("ask MayDelete", Ask::MayDelete(true)),
+        tell("tell Deletion", Tell::Deletion(DeletionExtent { items: 300, of: 301, bytes: Some(1 << 40) })),
+        tell("tell FoldsCase", Tell::FoldsCase),
         tell("tell Items-compared", Tell::Items(compared_items())),
         tell("tell Ended-undeleted", Tell::Ended(Box::new(undeleted))),
         peer("peer Compare", PeerMessage::Compare { number, question }),

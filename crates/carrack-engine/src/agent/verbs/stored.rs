@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::filter::Filters;
 use carrack_core::path::split_name;
 use carrack_core::report::{ItemKind, ItemReport};
 use carrack_core::transfer::ScannedItem;
@@ -12,7 +13,7 @@ use carrack_core::wire::control::{Entry, List, Sum};
 use super::{Pages, Summing, digest, summed};
 use crate::error::failure;
 use crate::storage::place::Place;
-use crate::storage::read::{Found, Freshness, Source, Walk};
+use crate::storage::read::{Found, Freshness, Root, Source, Walk, WalkChoice};
 use crate::storage::store::{Facts, Store};
 
 /// Says that a verb is for files, where it would change a store.
@@ -34,10 +35,13 @@ pub(super) fn look(store: &dyn Store, path: &[u8]) -> Result<Facts, Failure> {
 /// Takes what a walk has found, or what it could not look at: where, and why.
 type TakeFound<'a> = &'a mut dyn FnMut(Result<ScannedItem, (Vec<u8>, Failure)>) -> Result<(), Failure>;
 
-/// Hands out what is below a path, or the one thing that it is, until `each` says why to stop.
-fn walk(source: &dyn Source, path: &[u8], each: TakeFound<'_>) -> Result<(), Failure> {
+/// Hands out what is below a path and not left out, or the one thing that it is, until `each` says why to stop.
+fn walk(root: &Root, filters: &Filters, each: TakeFound<'_>) -> Result<(), Failure> {
+    let path = &root.typed[..];
     let mut result = Ok(());
-    source.walk(&Walk { freshness: Freshness::Stored, ..Walk::plain(0) }, &mut |found| {
+    let filters = Some(filters).filter(|filters| !filters.is_empty());
+    let chosen = WalkChoice { filters, freshness: Freshness::Stored, ..WalkChoice::all() };
+    root.walk(0, &chosen, &mut |found| {
         result = match found {
             Found::Item(item) => each(Ok(item)),
             // Nothing at all could be listed, or no more of it.
@@ -52,6 +56,12 @@ fn walk(source: &dyn Source, path: &[u8], each: TakeFound<'_>) -> Result<(), Fai
         result.is_ok()
     });
     result
+}
+
+/// What is at a path, as a source whose rules begin there; of what is no directory they know the name.
+fn root(store: &dyn Store, path: &[u8], is_directory: bool) -> Result<Root, Failure> {
+    let target = if is_directory { Vec::new() } else { split_name(path).1.to_vec() };
+    Ok(Root { source: store.source(path)?, target, typed: path.to_vec() })
 }
 
 /// What a listing says of an item under this path.
@@ -80,15 +90,16 @@ fn directory(path: &[u8]) -> Entry {
 
 /// As [`super::list`]. The walk is of everything, also where only what lies directly below is listed. A directory that
 /// the store has none of is listed where something lies in it.
-pub fn list(store: &dyn Store, list: &List, pages: &mut Pages<'_>) -> Result<(), Failure> {
+pub fn list(store: &dyn Store, list: &List, filters: &Filters, pages: &mut Pages<'_>) -> Result<(), Failure> {
     let facts = look(store, &list.path)?;
-    let source = store.source(&list.path)?;
     let is_directory = facts.kind == ItemKind::Directory;
     let name = match split_name(&list.path) {
         // What ends in a slash, or is all there is, has no name of its own.
         (_, b"") => &list.path,
         (_, name) => name,
     };
+    let root = root(store, &list.path, is_directory)?;
+    let source = &*root.source;
     if is_directory && list.itself {
         let mut itself = directory(name);
         // It comes first, if it comes.
@@ -96,16 +107,16 @@ pub fn list(store: &dyn Store, list: &List, pages: &mut Pages<'_>) -> Result<(),
             if let Found::Item(item) = found
                 && item.path.is_empty()
             {
-                itself = entry(&*source, name, &item);
+                itself = entry(source, name, &item);
             }
             false
         });
         return pages.push(itself);
     }
     let mut named = HashSet::new();
-    walk(&*source, &list.path, &mut |found| match found {
+    walk(&root, filters, &mut |found| match found {
         Err((path, why)) => pages.push(Entry { path, failure: Some(why), ..Entry::default() }),
-        Ok(item) if !is_directory => pages.push(entry(&*source, name, &item)),
+        Ok(item) if !is_directory => pages.push(entry(source, name, &item)),
         Ok(item) if item.path.is_empty() => Ok(()),
         Ok(item) => match item.path.iter().position(|&byte| byte == b'/').filter(|_| !list.recursive) {
             Some(end) if named.contains(&item.path[..end]) => Ok(()),
@@ -117,7 +128,7 @@ pub fn list(store: &dyn Store, list: &List, pages: &mut Pages<'_>) -> Result<(),
                 if item.kind == ItemKind::Directory {
                     named.insert(item.path.clone());
                 }
-                pages.push(entry(&*source, &item.path, &item))
+                pages.push(entry(source, &item.path, &item))
             }
         },
     })
@@ -127,17 +138,18 @@ pub fn list(store: &dyn Store, list: &List, pages: &mut Pages<'_>) -> Result<(),
 pub fn sum(
     store: &dyn Store,
     sum: &Sum,
+    filters: &Filters,
     work: &Summing<'_>,
     send: &mut dyn FnMut(Vec<ItemReport>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let is_directory = look(store, &sum.path)?.kind == ItemKind::Directory;
-    let source = store.source(&sum.path)?;
+    let root = root(store, &sum.path, is_directory)?;
     let mut count = 0;
-    walk(&*source, &sum.path, &mut |found| {
+    walk(&root, filters, &mut |found| {
         let (path, result) = match found {
             Ok(item) if item.kind == ItemKind::File => {
                 let path = if is_directory { &item.path[..] } else { split_name(&sum.path).1 };
-                (path.to_vec(), digest(&*source, &item, sum.digests, work))
+                (path.to_vec(), digest(&*root.source, &item, sum.digests, work))
             }
             Ok(_) => return Ok(()),
             Err((path, why)) => (path, Err(why)),

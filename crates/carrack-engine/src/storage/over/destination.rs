@@ -114,6 +114,14 @@ impl Destination for OverDestination {
         self.inner.folds_names(directory)
     }
 
+    fn folds_case(&self) -> bool {
+        self.inner.folds_case()
+    }
+
+    fn claim(&self, path: &[u8], file: (u64, u64)) -> bool {
+        self.inner.claim(path, file)
+    }
+
     fn delete(&self, path: &[u8], kind: ItemKind) -> Result<(), Failure> {
         match self.hook.before(Call::Delete, 0) {
             Act::Go => self.inner.delete(path, kind),

@@ -152,6 +152,12 @@ impl OpenDir {
     pub fn folds(&self) -> bool {
         self.is_exception || self.file_system.shown.get().is_none_or(|shown| shown.names.any())
     }
+
+    /// Whether upper and lower case are surely one here.
+    pub fn folds_case(&self) -> bool {
+        let says_so = || self.dir.folds_names().is_ok_and(|folds| folds);
+        self.file_system.shown.get().is_some_and(|shown| shown.names.case) || (self.is_exception && says_so())
+    }
 }
 
 /// Where a directory is entered: by one thread, while others that need the same one wait for it.

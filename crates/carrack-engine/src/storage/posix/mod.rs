@@ -1,6 +1,7 @@
 //! Files of a file system: where paths lead, what is there, how it is read and written, what survives a crash of it.
 
 mod backup;
+pub mod clashes;
 pub mod collect;
 pub mod descriptors;
 mod directories;

@@ -137,6 +137,14 @@ impl Destination for Tree {
         Tree::folds_names(self, directory)
     }
 
+    fn folds_case(&self) -> bool {
+        Tree::folds_case(self)
+    }
+
+    fn claim(&self, path: &[u8], file: (u64, u64)) -> bool {
+        Tree::claim(self, path, file)
+    }
+
     fn delete(&self, path: &[u8], kind: ItemKind) -> Result<(), Failure> {
         Tree::delete(self, path, kind)
     }

@@ -19,6 +19,7 @@ use carrack_core::tuning::Tuning;
 use carrack_sys::dir::{Dir, DirEntry, Entries, Kind, Links, Stat};
 use carrack_sys::host::clock_seconds;
 
+use super::clashes::{Clashes, clash};
 use super::descriptors::patiently;
 use super::identity::Ground;
 use super::names::is_own;
@@ -268,7 +269,10 @@ struct Looking<'a> {
 }
 
 /// The rules of a directory's own files hold from here on; `path` is that of the directory in the transfer.
-fn enter(scope: &mut Scope<'_>, directory: &Dir, path: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+/// When such a file cannot be read, or has what is no rule.
+pub fn enter(scope: &mut Scope<'_>, directory: &Dir, path: &[u8]) -> io::Result<()> {
     let read = &mut |name: &[u8]| match patiently(|| directory.open_read(name, Links::Refuse)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         opened => opened
@@ -365,6 +369,7 @@ impl Walking<'_> {
         if let Some(scope) = &mut self.scope {
             enter(scope, &directory, &place(self.walk.target, path))?;
         }
+        let clashes = self.clashes(&directory, path)?;
         while is_more {
             batch.retain(|entry: &DirEntry| entry.kind.is_none_or(|kind| self.takes(path, &entry.name, kind)));
             batch.sort_unstable_by_key(|entry: &DirEntry| entry.inode);
@@ -372,7 +377,15 @@ impl Walking<'_> {
             for some in batch.chunks(if shares { LOOKED_AT_BRIEFLY } else { LOOKED_AT_ONCE }) {
                 let mut looked = self.look_ahead(&directory, path, some).into_iter();
                 for entry in some {
-                    if !self.entry((&directory, ground), path, entry, looked.next().flatten(), waiting) {
+                    let looked = looked.next().flatten();
+                    if let Some(other) = clashes.other(&entry.name) {
+                        let kind = if entry.kind == Some(Kind::Dir) { ItemKind::Directory } else { ItemKind::File };
+                        if !self.fail(&join(path, &entry.name), kind, clash(&join(path, other))) {
+                            return Ok(false);
+                        }
+                        continue;
+                    }
+                    if !self.entry((&directory, ground), path, entry, looked, waiting) {
                         return Ok(false);
                     }
                 }
@@ -399,6 +412,19 @@ impl Walking<'_> {
         // What failed is tried once more when its turn has come.
         self.ahead.extend(ahead.filter(|(_, listed)| listed.is_ok()));
         first
+    }
+
+    /// Names of the directory that was entered which would become one at the destination.
+    fn clashes(&self, directory: &Dir, path: &[u8]) -> io::Result<Clashes> {
+        if !self.walk.folds_case {
+            return Ok(Clashes::default());
+        }
+        Clashes::find(directory, &|entry| {
+            let kind = entry.kind.unwrap_or(Kind::File);
+            let place = || join(self.walk.target, &join(path, &entry.name));
+            let is_selected = self.walk.selection.is_none_or(|all| all.covers(&place()) != Selected::No);
+            is_selected && !is_own(&entry.name, kind) && self.takes(path, &entry.name, kind)
+        })
     }
 
     /// Whether the rules take an entry of the directory that was entered.

@@ -10,7 +10,7 @@ use carrack_core::ids::BundleId;
 use carrack_core::judgment::Judgment;
 use carrack_core::plan::compare::{CompareRules, State};
 use carrack_core::report::Failure;
-use carrack_core::request::Existing;
+use carrack_core::request::{DeletionExtent, Existing};
 use carrack_core::timeline::Work;
 use carrack_core::transfer::machine::Machine;
 use carrack_core::wire::control::Tell;
@@ -22,6 +22,15 @@ use crate::storage::properties::Properties;
 use crate::storage::write::StandingItem;
 use crate::sync::lock;
 use crate::transfer::content_readers;
+
+/// What the user is asked.
+#[derive(Default)]
+pub(super) enum Asked {
+    #[default]
+    Nothing,
+    Open,
+    Answered(bool),
+}
 
 /// A question of the sender.
 pub(super) struct ReceivedQuestion {
@@ -82,6 +91,8 @@ impl ReceiveRun {
         let Ok(there) = there else { return Judgment::New };
         let state = State { kind: item.kind, size: item.size, mtime: item.mtime };
         match (rules.judge(&state, there.as_ref().map(|there| &there.state)), there) {
+            // What another name of the source is, this one is not: writing it tells so.
+            (Judgment::Same, Some(there)) if !self.is_own_name(&item.path, &there) => Judgment::New,
             // What fails here fails again when it is written, and is told then.
             (Judgment::Same, Some(there)) if !self.give_attributes(rules, item, &there) => Judgment::New,
             (Judgment::Undecided, Some(there)) => {
@@ -92,6 +103,11 @@ impl ReceiveRun {
             }
             (judgment, _) => judgment,
         }
+    }
+
+    /// Whether what stands at a path is no other name's of this copy.
+    fn is_own_name(&self, path: &[u8], there: &StandingItem) -> bool {
+        there.file.is_none_or(|file| self.destination.claim(path, file))
     }
 
     /// Whether nothing stands at a path, and nothing is to be made where nothing is.
@@ -127,7 +143,8 @@ impl ReceiveRun {
         };
         let (Some(content), Some(rules)) = (decided, self.driver.options.rules()) else { return };
         let ComparedContent { item, there, source, own } = content;
-        let same = source == own && own.flatten().is_some() && self.give_attributes(&rules, &item, &there);
+        let is_own = || self.is_own_name(&item.path, &there);
+        let same = source == own && own.flatten().is_some() && is_own() && self.give_attributes(&rules, &item, &there);
         self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, same));
     }
 
@@ -150,7 +167,9 @@ impl ReceiveRun {
     pub(super) fn delete(&self, failed: u64) {
         let Some(sweep) = &self.sweep else { return };
         let plan_only = self.driver.options.plan_only;
-        let delete = || sweep.delete(&*self.destination, failed, plan_only, self);
+        let question = sweep.question(failed, plan_only);
+        let Some(may) = question.map_or(Some(true), |extent| self.ask(extent)) else { return };
+        let delete = || sweep.delete(&*self.destination, (failed, may), plan_only, self);
         self.driver.stages.aside(Work::Publish, delete);
         let appeared = sweep.ended().appeared;
         if appeared > 0 {
@@ -158,6 +177,34 @@ impl ReceiveRun {
             let one = "an item was to be deleted and stays: the source has it by now";
             (self.driver.voice.command)(Tell::Note(if appeared == 1 { one.to_owned() } else { many }));
         }
+    }
+}
+
+impl ReceiveRun {
+    /// Asks the user, by the command; `None` when the transfer has ended.
+    fn ask(&self, extent: DeletionExtent) -> Option<bool> {
+        *lock(&self.asked) = Asked::Open;
+        (self.driver.voice.command)(Tell::Deletion(extent));
+        let mut machine = self.driver.lock();
+        while machine.outcome().is_none() {
+            if let Asked::Answered(may) = *lock(&self.asked) {
+                return Some(may);
+            }
+            machine = self.driver.wait(machine);
+        }
+        None
+    }
+
+    /// See [`crate::transfer::Running::may_delete`].
+    pub fn may_delete(&self, may: bool) -> u64 {
+        self.driver.tell(|_| {
+            let asked = &mut *lock(&self.asked);
+            let is_open = matches!(asked, Asked::Open);
+            if is_open {
+                *asked = Asked::Answered(may);
+            }
+            is_open.into()
+        })
     }
 }
 

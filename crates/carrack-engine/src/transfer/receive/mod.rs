@@ -36,7 +36,7 @@ use carrack_sys::host::cpu_count;
 
 use self::at_work::AtWork;
 use self::bundle::WaitingItem;
-use self::comparing::Contents;
+use self::comparing::{Asked, Contents};
 use self::slow::Workers;
 use self::stream::{ReceiveStream, StreamError};
 use self::sweep::Sweep;
@@ -65,6 +65,8 @@ pub struct ReceiveRun {
     directories_unset: AtomicUsize,
     /// What only the destination has, where that is to be deleted.
     sweep: Option<Sweep>,
+    /// What the user is asked before that.
+    asked: Mutex<Asked>,
     /// Who looks at what stands there, to be compared; and items that were given attributes.
     comparing: MetadataWorkers,
     attributes_set: AtomicU64,
@@ -134,6 +136,7 @@ impl ReceiveRun {
             expected,
             directories_unset: AtomicUsize::new(0),
             sweep,
+            asked: Mutex::default(),
             comparing: MetadataWorkers::new(&tuning, tuning.scan_threads(cpu_count())),
             attributes_set: AtomicU64::new(0),
             contents: Contents::default(),

@@ -13,7 +13,7 @@ use carrack_core::filter::{FilterSide, Filters, Scope};
 use carrack_core::limits;
 use carrack_core::path::{above, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
-use carrack_core::request::DeleteOrder;
+use carrack_core::request::{DeleteOrder, DeletionExtent};
 use twox_hash::XxHash3_128;
 
 use crate::error::{failure, io_failure};
@@ -83,6 +83,8 @@ struct Swept {
     unknown: Option<Failure>,
     list: DeletionList,
     found: OnlyThere,
+    /// Items that the destination has.
+    there: u64,
     ended: SweepEnd,
 }
 
@@ -111,6 +113,8 @@ impl ToldNames {
 /// Names that only the destination has in a directory, and the rules as they hold there.
 struct ExtraNames<'a> {
     paths: Vec<Vec<u8>>,
+    /// How many it has in all.
+    there: u64,
     scope: Scope<'a>,
     device: Option<u64>,
 }
@@ -219,11 +223,12 @@ impl Sweep {
         directory: &[u8],
         mut names: ToldNames,
     ) -> Result<ExtraNames<'_>, Failure> {
-        let mut paths = Vec::new();
+        let (mut paths, mut there) = (Vec::new(), 0);
         names.close();
         let scope = self.scope(destination, directory)?;
         let device = device_of(destination, directory)?;
         destination.list(directory, &mut |name| {
+            there += 1;
             if !names.take(name) {
                 paths.push(join(directory, name));
             }
@@ -233,13 +238,14 @@ impl Sweep {
             let told: Vec<_> = names.whole.iter().map(|name| join(directory, name)).collect();
             paths = without_twins(destination, paths, &told)?;
         }
-        Ok(ExtraNames { paths, scope, device })
+        Ok(ExtraNames { paths, there, scope, device })
     }
 
     fn find(&self, destination: &dyn Destination, state: &mut Swept, extra: ExtraNames<'_>) -> Result<(), Failure> {
-        let ExtraNames { paths, scope, device } = extra;
-        let may = &self.may;
-        let mut finding = Finding { may, destination, scope, device, list: &mut state.list, found: &mut state.found };
+        let ExtraNames { paths, there, scope, device } = extra;
+        state.there += there;
+        let Swept { list, found, there, .. } = state;
+        let mut finding = Finding { may: &self.may, destination, scope, device, list, found, there };
         paths.iter().try_for_each(|path| finding.one(path, false).map(drop))
     }
 
@@ -255,11 +261,30 @@ impl Sweep {
         Ok(scope)
     }
 
-    /// Deletes what was found, unless something speaks against it; `failed` items have failed otherwise. What the
-    /// source has by now stays: it was made or replaced while the source was listed.
-    pub fn delete(&self, destination: &dyn Destination, failed: u64, plan_only: bool, source: &dyn SourceNow) {
+    /// What is about to be deleted, where somebody is to be asked about that.
+    pub fn question(&self, failed: u64, plan_only: bool) -> Option<DeletionExtent> {
+        let state = &*lock(&self.state);
+        if !self.may.order.asks || plan_only || self.why_not(state, failed).is_some() {
+            return None;
+        }
+        let OnlyThere { items, bytes } = state.found;
+        let most = self.may.order.most.unwrap_or(u64::MAX);
+        let bytes = (items <= most).then_some(bytes);
+        Some(DeletionExtent { items: items.min(most), of: state.there, bytes }).filter(DeletionExtent::is_large)
+    }
+
+    /// Deletes what was found, unless something speaks against it: `failed` items have failed otherwise, or whoever was
+    /// asked did not say that it `may`. What the source has by now stays: it was made or replaced while the source was
+    /// listed.
+    pub fn delete(
+        &self,
+        destination: &dyn Destination,
+        (failed, may): (u64, bool),
+        plan_only: bool,
+        source: &dyn SourceNow,
+    ) {
         let state = &mut *lock(&self.state);
-        let refused = self.why_not(state, failed);
+        let refused = self.why_not(state, failed).or_else(|| (!may).then(|| declined(state.found.items)));
         let most = match (refused.is_some() || plan_only, self.may.order.most) {
             (true, _) => 0,
             (false, Some(most)) => most,
@@ -338,6 +363,12 @@ impl Sweep {
     }
 }
 
+fn declined(items: u64) -> Failure {
+    let items = if items == 1 { "an item was".to_owned() } else { format!("{items} items were") };
+    let why = format!("{items} to be deleted, and nobody said yes, so nothing was deleted");
+    failure(ErrorCode::PermissionDenied, Side::Destination, why).for_reason(Reason::DeletionDeclined)
+}
+
 impl Swept {
     /// Whether the destination may have names of a directory in another form.
     fn folds(&mut self, destination: &dyn Destination, directory: &[u8]) -> bool {
@@ -398,6 +429,7 @@ struct Finding<'a> {
     device: Option<u64>,
     list: &'a mut DeletionList,
     found: &'a mut OnlyThere,
+    there: &'a mut u64,
 }
 
 impl Finding<'_> {
@@ -427,6 +459,7 @@ impl Finding<'_> {
             names.push(name.to_vec());
             true
         })?;
+        *self.there += names.len() as u64;
         enter(self.destination, &mut self.scope, directory)?;
         let mut goes = true;
         for name in names {

@@ -1,17 +1,21 @@
 //! Finding what there is to send.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use carrack_core::ids::BundleId;
+use carrack_core::report::ItemKind;
 use carrack_core::selection::Selection;
 use carrack_core::timeline::Work;
 use carrack_core::transfer::machine::Machine;
+use carrack_core::unicode::fold_case;
 
 use super::SendRun;
 use crate::data::stages::Lap;
 use crate::storage::overlap::Overlaps;
-use crate::storage::read::{Found, WalkChoice, missing};
+use crate::storage::posix::clashes::clash;
+use crate::storage::read::{Found, Root, Walk, WalkChoice, missing};
 use crate::sync::lock;
 
 /// Found items handed to the machine at once; and where it asks about them, before any of them gives a stream work.
@@ -51,14 +55,24 @@ impl SendRun {
         let overlaps = Overlaps::new(&self.roots, selection);
         let compares = self.driver.options.rules().is_some();
         let most = if compares { COMPARED_BATCH } else { SCAN_BATCH };
+        let clashing = if self.driver.options.folds_case { clashing(&self.roots) } else { HashMap::new() };
         for (number, root) in self.roots.iter().enumerate() {
             let mut batch = Vec::with_capacity(most);
+            if let Some(other) = clashing.get(&number) {
+                let kind = if root.source.is_directory() { ItemKind::Directory } else { ItemKind::File };
+                batch.push(Found::Failure(Walk::plain(number as u32).item(b"", kind), clash(other)));
+                if !take(&mut batch) {
+                    return false;
+                }
+                continue;
+            }
             let mut since = Instant::now();
             let mut lap = Lap::begin();
             let chosen = WalkChoice {
                 selection,
                 freshness: self.freshness,
                 workers: Some(&self.listing),
+                folds_case: self.driver.options.folds_case,
                 ..self.without_excluded()
             };
             root.walk(number as u32, &chosen, &mut |found| {
@@ -178,4 +192,18 @@ impl SendRun {
         self.driver.wake();
         true
     }
+}
+
+/// Sources whose names would become one without regard to case, by their numbers: each with the name of another.
+fn clashing(roots: &[Root]) -> HashMap<usize, Vec<u8>> {
+    let mut first: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut clashing = HashMap::new();
+    for (number, root) in roots.iter().enumerate().filter(|(_, root)| !root.target.is_empty()) {
+        let other = *first.entry(fold_case(&root.target)).or_insert(number);
+        if roots[other].target != root.target {
+            clashing.insert(number, roots[other].target.clone());
+            clashing.entry(other).or_insert_with(|| root.target.clone());
+        }
+    }
+    clashing
 }

@@ -1,36 +1,45 @@
 //! `carrack SRC... DST`: the engine copies, the output tells.
 
+mod asking;
 pub mod options;
 
 pub use options::{command, sync_command};
 
+use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Instant;
 
 use carrack_core::location::Location;
 use carrack_core::request::CopyRequest;
-use carrack_engine::Copy;
+use carrack_engine::{Asker, Context, Copy};
 
 use crate::cli::flags::Flags;
 use crate::command::context::context;
-
+use crate::command::copy::asking::TerminalAsker;
 use crate::error::CommandError;
 use crate::output::{Output, OutputOptions, stream};
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    run_as(options::copy(flags)?)
+    run_as(options::copy(flags)?, false)
 }
 
 /// Runs the verb `sync`.
 pub fn sync(flags: &Flags) -> Result<u8, CommandError> {
-    run_as(options::sync(flags)?)
+    let (request, output) = options::sync(flags)?;
+    let is_watched = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let asks = is_watched && !output.quiet && !output.json && !options::is_agreed(flags);
+    run_as((request, output), asks)
 }
 
-fn run_as((request, output): (CopyRequest, OutputOptions)) -> Result<u8, CommandError> {
+/// `asks` is whether a person is there who can be asked.
+fn run_as((request, output): (CopyRequest, OutputOptions), asks: bool) -> Result<u8, CommandError> {
     stream::end_by(request.options.deadline.and_then(|deadline| Instant::now().checked_add(deadline)));
     check_standard(&request)?;
-    let output = Output::open(output)?;
-    let mut copy = Copy::start(request, &context());
+    let output = Arc::new(Output::open(output)?);
+    let asker = || Arc::new(TerminalAsker::new(Arc::clone(&output), request.destination.to_string())) as Arc<dyn Asker>;
+    let context = Context { asker: asks.then(asker), ..context() };
+    let mut copy = Copy::start(request, &context);
     while let Some(event) = copy.next_event() {
         output.event(&event);
     }

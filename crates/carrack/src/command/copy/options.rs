@@ -129,9 +129,21 @@ const REMOVE_SOURCE_FILES: Switch = Switch::new(
      already the ones whose content was compared (-c). What has changed meanwhile stays, and fails",
 );
 
+const YES: Switch = Switch::new(
+    "yes",
+    "Delete without asking. At a terminal you are asked if more than half of what DST has, or more than 1,000 items, would \
+     be deleted",
+);
+
+/// Whether nobody is to be asked before much is deleted.
+pub fn is_agreed(flags: &Flags) -> bool {
+    flags.has(&YES)
+}
+
 /// What clap knows of the verb `sync`.
 pub fn sync_command() -> Command {
-    let verb = shared("sync", option_flags::deletion().map(|arg| arg.help_heading("Deletion")));
+    let deletion = option_flags::deletion().chain([YES.arg()]);
+    let verb = shared("sync", deletion.map(|arg| arg.help_heading("Deletion")));
     verb.about("Make a directory like another: send what is new or changed, and delete on request")
         .override_usage("carrack sync [OPTIONS] SRC DST")
         .arg(LOCATIONS.arg().help("What to copy, and where it goes; SRC/ means what is in SRC"))

@@ -95,6 +95,7 @@ impl Ask {
             raw::Ask::Read(raw::Read { path, offset, length, identity }) => {
                 Self::Read(ReadFile { path: bounded(path)?, offset, length, identity: checked_identity(identity)? })
             }
+            raw::Ask::MayDelete(raw::MayDelete { may }) => Self::MayDelete(may),
         })
     }
 }
@@ -151,6 +152,7 @@ impl From<Ask> for raw::Ask {
                 let identity = identity.map(|identity| identity.to_vec()).unwrap_or_default();
                 Self::Read(raw::Read { path, offset, length, identity })
             }
+            Ask::MayDelete(may) => Self::MayDelete(raw::MayDelete { may }),
         }
     }
 }
@@ -257,8 +259,8 @@ impl From<Begin> for raw::Begin {
                 anew: role.anew,
                 partial: role.partial,
                 delete: role.delete.map(|order| {
-                    let DeleteOrder { most, partial, allow_empty, ignore_errors } = order;
-                    raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors }
+                    let DeleteOrder { most, partial, allow_empty, ignore_errors, asks } = order;
+                    raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors, asks }
                 }),
                 backup: role.backup.map(Into::into),
             }),
@@ -374,8 +376,8 @@ impl TryFrom<raw::ReceiveRole> for ReceiveRole {
             anew: role.anew,
             partial: role.partial,
             delete: role.delete.map(|order| {
-                let raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors } = order;
-                DeleteOrder { most, partial, allow_empty, ignore_errors }
+                let raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors, asks } = order;
+                DeleteOrder { most, partial, allow_empty, ignore_errors, asks }
             }),
             backup: role.backup.map(backup).transpose()?,
         })

@@ -47,6 +47,9 @@ pub struct PathFacts {
     /// Of a directory, itself and what is mounted below it, in the same words.
     #[prost(bytes = "vec", repeated, tag = "8")]
     pub holds: Vec<Vec<u8>>,
+    /// A directory where a mounted file system begins.
+    #[prost(bool, tag = "9")]
+    pub is_mount_top: bool,
 }
 
 /// List a directory, or describe a file.

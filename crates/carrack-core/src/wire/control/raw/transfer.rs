@@ -109,6 +109,31 @@ pub struct RawDeleteOrder {
     /// Failures keep only what is in directories that could not be listed.
     #[prost(bool, tag = "4")]
     pub ignore_errors: bool,
+    /// Before much is deleted, the command is asked.
+    #[prost(bool, tag = "5")]
+    pub asks: bool,
+}
+
+/// What is about to be deleted.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Deletion {
+    /// How many items.
+    #[prost(uint64, tag = "1")]
+    pub items: u64,
+    /// Of how many.
+    #[prost(uint64, tag = "2")]
+    pub of: u64,
+    /// Bytes of the files among them, where that is known.
+    #[prost(uint64, optional, tag = "3")]
+    pub bytes: Option<u64>,
+}
+
+/// The answer.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct MayDelete {
+    /// Whether it may be done.
+    #[prost(bool, tag = "1")]
+    pub may: bool,
 }
 
 /// The end of a request, with a count where there is something to count.

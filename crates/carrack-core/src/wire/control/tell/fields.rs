@@ -16,6 +16,7 @@ use crate::report::{
     Counts, DestinationCounts, Faults, ItemKind, ItemReport, Outcome, Progress, Unfinished, Unkept, UnkeptAttributes,
     UnkeptDirectories, Unsynced,
 };
+use crate::request::DeletionExtent;
 use crate::wire::control::raw;
 use crate::wire::values::checked_identity;
 use crate::wire::{ProtocolError, Version, peer_text};
@@ -73,6 +74,10 @@ impl TryFrom<raw::Tell> for Tell {
                 )));
             }
             raw::Tell::Part(raw::Part { content }) => Self::Part(content),
+            raw::Tell::FoldsCase(_) => Self::FoldsCase,
+            raw::Tell::Deletion(raw::Deletion { items, of, bytes }) => {
+                Self::Deletion(DeletionExtent { items, of, bytes })
+            }
         })
     }
 }
@@ -107,6 +112,8 @@ impl From<Tell> for raw::Tell {
             Tell::Evidence(texts) => Self::Evidence(evidence::page(texts)),
             Tell::Opened(opened) => Self::Opened(opened.into()),
             Tell::Part(content) => Self::Part(raw::Part { content }),
+            Tell::FoldsCase => Self::FoldsCase(raw::Empty {}),
+            Tell::Deletion(DeletionExtent { items, of, bytes }) => Self::Deletion(raw::Deletion { items, of, bytes }),
         }
     }
 }
@@ -201,21 +208,23 @@ impl From<OpenedFile> for raw::Opened {
 
 impl From<raw::PathFacts> for PathFacts {
     fn from(facts: raw::PathFacts) -> Self {
-        let raw::PathFacts { kind, size, device, inode, resolved, failure, lies_in, holds } = facts;
+        let raw::PathFacts { kind, size, device, inode, resolved, failure, lies_in, holds, is_mount_top } = facts;
         let (kind, failure) = (ItemKind::from_number(kind), failure.map(Into::into));
         let keys = |keys: Vec<Vec<u8>>| {
             keys.into_iter().filter_map(|key| key.try_into().ok()).take(limits::PLACES_TOLD).collect()
         };
-        Self { kind, size, device, inode, resolved, failure, lies_in: keys(lies_in), holds: keys(holds) }
+        let (lies_in, holds) = (keys(lies_in), keys(holds));
+        Self { kind, size, device, inode, resolved, failure, lies_in, holds, is_mount_top }
     }
 }
 
 impl From<PathFacts> for raw::PathFacts {
     fn from(facts: PathFacts) -> Self {
-        let PathFacts { kind, size, device, inode, resolved, failure, lies_in, holds } = facts;
+        let PathFacts { kind, size, device, inode, resolved, failure, lies_in, holds, is_mount_top } = facts;
         let (kind, failure) = (kind.map_or(0, ItemKind::number), failure.map(Into::into));
         let keys = |keys: Vec<PlaceKey>| keys.into_iter().map(Vec::from).collect();
-        Self { kind, size, device, inode, resolved, failure, lies_in: keys(lies_in), holds: keys(holds) }
+        let (lies_in, holds) = (keys(lies_in), keys(holds));
+        Self { kind, size, device, inode, resolved, failure, lies_in, holds, is_mount_top }
     }
 }
 

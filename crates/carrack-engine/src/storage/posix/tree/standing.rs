@@ -9,6 +9,7 @@ use carrack_core::attributes::Attributes;
 use carrack_core::path::split_name;
 use carrack_core::plan::compare::State;
 use carrack_core::report::{Failure, ItemKind, Side};
+use carrack_core::unicode::fold_case;
 use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_file};
 use carrack_sys::file;
 
@@ -25,6 +26,7 @@ use crate::storage::posix::times::{system_time, time_of};
 use crate::storage::posix::unkept::{MODE_MASK, ToKeep, if_it_can};
 use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::StandingItem;
+use crate::sync::lock;
 
 /// A directory that is opened when the first of its names is looked at; `None` where it is not there.
 type LateDir = OnceLock<Option<Arc<OpenDir>>>;
@@ -180,6 +182,34 @@ impl Tree {
     pub fn folds_names(&self, directory: &[u8]) -> bool {
         let found = self.shared.directories.find(directory);
         found.map_or_else(|| self.folds_names(split_name(directory).0), |open| open.folds())
+    }
+
+    /// Whether upper and lower case are surely one at the top.
+    pub fn folds_case(&self) -> bool {
+        self.shared.directories.root.folds_case()
+    }
+
+    /// Whether a file that stands at a path is no other name's of this copy; from now on it is this one's. A second
+    /// hard link is a name of its own.
+    pub fn claim(&self, path: &[u8], file: (u64, u64)) -> bool {
+        if !self.folds_names(split_name(path).0) {
+            return true;
+        }
+        let first = lock(&self.shared.published).entry(file).or_insert_with(|| path.to_vec()).clone();
+        let is_one = fold_case(&first) == fold_case(path);
+        if is_one || (first.is_ascii() && path.is_ascii()) {
+            return first == path || !is_one;
+        }
+        // Two forms of a letter are one unless their directories list both.
+        let is_listed = |path: &[u8]| {
+            let ((parent, name), mut is_listed) = (split_name(path), false);
+            let told = self.list(parent, &mut |other| {
+                is_listed = other == name;
+                !is_listed
+            });
+            told.is_ok() && is_listed
+        };
+        is_listed(&first) && is_listed(path)
     }
 
     /// Deletes a file or a link, or a directory with nothing in it.

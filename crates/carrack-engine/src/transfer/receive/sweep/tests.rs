@@ -49,7 +49,7 @@ fn deletion_ends_with_its_transfer() {
     sweep.has(&tree, [&b"told"[..]].into_iter());
     (0..9).for_each(|number| std::fs::write(place.path().join(format!("f{number}")), "x").unwrap());
     sweep.listed(&tree, &[(b"".to_vec(), true)], None);
-    sweep.delete(&tree, 0, false, &Known { patience: AtomicUsize::new(4), ..Known::default() });
+    sweep.delete(&tree, (0, true), false, &Known { patience: AtomicUsize::new(4), ..Known::default() });
     assert_eq!(sweep.ended().deleted.items, 4);
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 5);
 }
@@ -71,7 +71,7 @@ fn rules_below_what_goes_do_not_hold_beside_it() {
     }
     std::fs::write(place.path().join(".rules"), "*.o\n.rules\n").unwrap();
     sweep.listed(&tree, &[(b"".to_vec(), true)], None);
-    sweep.delete(&tree, 0, false, &Known::default());
+    sweep.delete(&tree, (0, true), false, &Known::default());
     assert_eq!(sweep.ended().why, None);
     assert!((0..8).all(|number| place.path().join(format!("d{number}.o")).exists()));
 }
@@ -93,7 +93,7 @@ fn what_the_transfer_makes_meanwhile_is_not_deleted() {
         sweep.listed(&tree, &[(directory.to_vec(), true)], None);
     }
     let known = Known { there: b"D/Only", ..Known::default() };
-    sweep.delete(&tree, 0, false, &known);
+    sweep.delete(&tree, (0, true), false, &known);
     let asked = known.asked.into_inner().unwrap();
     let SweepEnd { deleted, stays, why, appeared } = sweep.ended();
     assert_eq!((deleted.items, stays.items, why, appeared), (1, 0, None, 1));
@@ -106,4 +106,39 @@ fn what_the_transfer_makes_meanwhile_is_not_deleted() {
     .unwrap();
     left.sort_unstable();
     assert_eq!(left, ["Only".as_bytes(), "README".as_bytes(), "caf\u{e9}".as_bytes()], "the source has Only by now");
+}
+
+/// Asked where there is more to delete than half of what is there, or more than may be without a question.
+#[test]
+fn large_deletion_is_asked_about_and_declined() {
+    let place = tempfile::tempdir().unwrap();
+    let root = Dir::open_ambient(place.path()).unwrap();
+    let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
+    std::fs::create_dir(place.path().join("d")).unwrap();
+    for name in ["told", "also", "only", "d/below"] {
+        std::fs::write(place.path().join(name), "123").unwrap();
+    }
+    let swept = |order: DeleteOrder, told: &[&[u8]]| {
+        let sweep = Sweep::new(SweepOrder { order, ..SweepOrder::default() }, None);
+        sweep.has(&tree, told.iter().map(|name| &name[..]));
+        sweep.listed(&tree, &[(b"".to_vec(), true)], None);
+        sweep
+    };
+    let asks = DeleteOrder { asks: true, ..DeleteOrder::default() };
+    let all = swept(asks, &[b"told"]).question(0, false);
+    assert_eq!(all, Some(DeletionExtent { items: 4, of: 5, bytes: Some(9) }));
+    let partial = DeleteOrder { most: Some(3), partial: true, ..asks };
+    let some = swept(partial, &[b"told"]).question(0, false);
+    assert_eq!(some, Some(DeletionExtent { items: 3, of: 5, bytes: None }));
+    assert_eq!(swept(asks, &[b"told", b"also", b"d"]).question(0, false), None, "one of four");
+    assert_eq!(swept(DeleteOrder::default(), &[b"told"]).question(0, false), None);
+    let sweep = swept(asks, &[b"told"]);
+    assert_eq!((sweep.question(1, false), sweep.question(0, true)), (None, None), "nothing is deleted anyway");
+    sweep.delete(&tree, (0, false), false, &Known::default());
+    let SweepEnd { deleted, stays, why, .. } = sweep.ended();
+    assert_eq!((deleted.items, stays.items), (0, 4));
+    assert_eq!(why.and_then(|why| why.reason), Some(Reason::DeletionDeclined));
+    assert!(place.path().join("d/below").exists());
+    let many = DeletionExtent { items: 1001, of: u64::MAX, bytes: None };
+    assert!(many.is_large() && !DeletionExtent { items: 1000, ..many }.is_large());
 }
