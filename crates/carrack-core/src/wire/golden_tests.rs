@@ -332,7 +332,9 @@ fn welcomes() -> Vec<Line> {
 }
 
 fn tells() -> Vec<Line> {
-    let facts = PathFacts { size: 6, device: 7, inode: 8, resolved: b"/x".to_vec(), ..PathFacts::default() };
+    let file_system = Some([10; 16]);
+    let facts =
+        PathFacts { size: 6, device: 7, inode: 8, resolved: b"/x".to_vec(), file_system, ..PathFacts::default() };
     let [file, directory, symlink, special] =
         [ItemKind::File, ItemKind::Directory, ItemKind::Symlink, ItemKind::Special];
     let kinds = [None, Some(file), Some(directory), Some(symlink), Some(special)];

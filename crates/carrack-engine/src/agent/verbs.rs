@@ -19,17 +19,17 @@ use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::control::{
-    Collect, Entry, List, MakeDirectory, PathFacts, PlaceKey, Remove, Rename, Sum, Tell,
+    Collect, Entry, FileSystemKey, List, MakeDirectory, PathFacts, PlaceKey, Remove, Rename, Sum, Tell,
 };
 use carrack_core::wire::failure_bytes;
-use carrack_sys::dir::{Dir, Kind, Links, Mounts, Stat};
+use carrack_sys::dir::{Dir, Kind, Links, Mounts, Stat, file_system};
 
 use super::begin::open_roots;
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure, system_failure};
 use crate::storage;
 use crate::storage::collect::{Collected, Rules};
-use crate::storage::identity::place_key;
+use crate::storage::identity::{file_system_key, place_key};
 use crate::storage::overlap::Overlaps;
 use crate::storage::place::Place;
 use crate::storage::posix::kinds::kind_of;
@@ -66,7 +66,8 @@ pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
             let (kind, lies) = (Some(kind_of(stat.kind)), lies(place, path, stat.kind, &mounts));
             let (lies_in, holds) = lies.unwrap_or_default();
             let (size, device, inode) = (stat.size, stat.device, stat.inode);
-            PathFacts { kind, size, device, inode, resolved, failure: None, lies_in, holds }
+            let file_system = file_system_of(place, path, stat.kind);
+            PathFacts { kind, size, device, inode, resolved, failure: None, lies_in, holds, file_system }
         }
         // Nothing is there, and no failure: a destination is made.
         Ok((None, resolved)) => {
@@ -77,6 +78,11 @@ pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
         Err(error) => PathFacts { failure: Some(named(path, "stat", &error)), ..PathFacts::default() },
     });
     Tell::Inspected(facts.collect())
+}
+
+/// By which the file system of a directory is known.
+fn file_system_of(place: &Place, path: &[u8], kind: Kind) -> Option<FileSystemKey> {
+    (kind == Kind::Dir).then(|| file_system(&place.dir(path).ok()?).ok())?.map(|found| file_system_key(&found))
 }
 
 /// What a directory lies in, and what it holds: see [`PathFacts`]. `None` where the system does not tell.

@@ -48,7 +48,7 @@ fn refused(sandbox: &Sandbox, session: (Compare, Option<RawDeleteOrder>), says: 
 }
 
 const ORDER: Option<RawDeleteOrder> =
-    Some(RawDeleteOrder { most: None, partial: false, allow_empty: false, ignore_errors: false });
+    Some(RawDeleteOrder { most: None, partial: false, allow_empty: false, ignore_errors: false, share: None });
 
 #[test]
 fn comparisons_that_make_no_sense() {

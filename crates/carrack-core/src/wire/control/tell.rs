@@ -132,7 +132,13 @@ pub struct PathFacts {
     pub lies_in: Vec<PlaceKey>,
     /// Of a directory, itself and what is mounted below it. At most [`PLACES_TOLD`](crate::limits::PLACES_TOLD).
     pub holds: Vec<PlaceKey>,
+    /// By which its file system is known, over reboots as far as it knows itself, and by whichever host it is mounted;
+    /// `None` where nothing tells. Only equality counts.
+    pub file_system: Option<FileSystemKey>,
 }
+
+/// By which a file system is known.
+pub type FileSystemKey = [u8; 16];
 
 /// By which a directory of a file system of a host is known.
 pub type PlaceKey = [u8; 16];

@@ -52,9 +52,10 @@ impl ReceiveRun {
             None => Vec::new(),
         };
         if let Some(sweep) = &self.sweep {
-            let items = question.items.iter().map(|item| &item.path[..]);
-            let names = question.names.iter().map(Vec::as_slice);
-            items.chain(names).for_each(|path| sweep.has(&*self.destination, path));
+            let is_new = |index: usize| judgments.get(index) == Some(&Judgment::New);
+            let items = question.items.iter().enumerate().map(|(index, item)| (&item.path[..], is_new(index)));
+            let names = question.names.iter().map(|name| (name.as_slice(), false));
+            items.chain(names).for_each(|(path, new)| sweep.has(&*self.destination, path, new));
             question
                 .listed
                 .iter()

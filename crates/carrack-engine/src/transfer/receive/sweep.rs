@@ -79,6 +79,8 @@ struct Swept {
     folds: Option<(Vec<u8>, bool)>,
     /// The source has told of some name.
     has_names: bool,
+    /// Items that both have, those not counted that this session has brought.
+    shared: u64,
     /// Why something could not be found out: the first, and how many.
     unknown: Option<Failure>,
     list: DeletionList,
@@ -94,12 +96,18 @@ struct ToldNames {
     digests: HashSet<u64>,
     /// Those that the destination may have in another form.
     whole: HashSet<Vec<u8>>,
+    /// Digests of those that the destination had not when they were told.
+    new: HashSet<u64>,
 }
 
 impl ToldNames {
     /// Whether the source has this name, in this form.
     fn take(&mut self, name: &[u8]) -> bool {
         self.whole.remove(name) || self.digests.contains(&short_digest(name))
+    }
+
+    fn is_new(&self, name: &[u8]) -> bool {
+        !self.new.is_empty() && self.new.contains(&short_digest(name))
     }
 }
 
@@ -144,8 +152,8 @@ impl Sweep {
         Self { may, tell, state: Mutex::default() }
     }
 
-    /// The source has a name.
-    pub fn has(&self, destination: &dyn Destination, path: &[u8]) {
+    /// The source has a name; `new`: the destination has nothing there.
+    pub fn has(&self, destination: &dyn Destination, path: &[u8], new: bool) {
         let (directory, name) = split_name(path);
         let mut state = lock(&self.state);
         state.has_names = true;
@@ -154,6 +162,9 @@ impl Sweep {
             state.names.insert(directory.to_vec(), ToldNames::default());
         }
         let Some(names) = state.names.get_mut(directory) else { return };
+        if new {
+            names.new.insert(short_digest(name));
+        }
         if folds {
             names.whole.insert(name.to_vec());
         } else {
@@ -187,8 +198,9 @@ impl Sweep {
         let scope = self.scope(destination, directory)?;
         let device = device_of(destination, directory)?;
         destination.list(directory, &mut |name| {
-            if !names.take(name) {
-                extra.push(join(directory, name));
+            match names.take(name) {
+                true => state.shared += u64::from(!names.is_new(name)),
+                false => extra.push(join(directory, name)),
             }
             true
         })?;
@@ -218,11 +230,7 @@ impl Sweep {
     pub fn delete(&self, destination: &dyn Destination, failed: u64, plan_only: bool, source: &dyn SourceNow) {
         let state = &mut *lock(&self.state);
         let refused = self.why_not(state, failed);
-        let most = match (refused.is_some() || plan_only, self.may.order.most) {
-            (true, _) => 0,
-            (false, Some(most)) => most,
-            (false, None) => u64::MAX,
-        };
+        let most = if refused.is_some() || plan_only { 0 } else { self.most(state).unwrap_or(u64::MAX) };
         // What stays anyway is not asked about.
         let asks = refused.is_none();
         let ended = SweepEnd { why: refused, ..SweepEnd::default() };
@@ -246,7 +254,7 @@ impl Sweep {
             ended.why.get_or_insert(io_failure(Side::Destination, "read the list of what is deleted", &error));
         }
         if ended.why.is_none() && ended.stays.items > 0 && !plan_only {
-            ended.why = Some(self.too_many(state.found.items));
+            ended.why = Some(self.too_many(state));
         }
         state.ended = ended;
     }
@@ -257,9 +265,26 @@ impl Sweep {
         }
     }
 
-    fn too_many(&self, found: u64) -> Failure {
-        let most = self.may.order.most.unwrap_or(0);
-        let why = format!("{found} items would be deleted, and at most {most} may be");
+    /// How many items may be deleted, if there is a bound: a number, or a share of what the destination has.
+    fn most(&self, state: &Swept) -> Option<u64> {
+        self.may.order.most.into_iter().chain(self.most_of_share(state)).min()
+    }
+
+    fn most_of_share(&self, state: &Swept) -> Option<u64> {
+        let most = u128::from(state.there()) * u128::from(self.may.order.share?) / 100;
+        Some(u64::try_from(most).unwrap_or(u64::MAX))
+    }
+
+    fn too_many(&self, state: &Swept) -> Failure {
+        let (found, DeleteOrder { most, share, .. }) = (state.found.items, self.may.order);
+        let is_over = |bound: Option<u64>| bound.is_some_and(|bound| found > bound);
+        let why = match share.filter(|_| is_over(self.most_of_share(state))) {
+            Some(share) => {
+                let there = state.there();
+                format!("{found} of {there} items at the destination would be deleted, and at most {share} % may be")
+            }
+            None => format!("{found} items would be deleted, and at most {} may be", most.unwrap_or(0)),
+        };
         failure(ErrorCode::PermissionDenied, Side::Destination, why).for_reason(Reason::TooManyDeletions)
     }
 
@@ -284,8 +309,8 @@ impl Sweep {
         if !state.has_names && !self.may.order.allow_empty {
             return nothing("the source is empty".to_owned(), Reason::EmptySource);
         }
-        match self.may.order.most {
-            Some(most) if state.found.items > most && !self.may.order.partial => Some(self.too_many(state.found.items)),
+        match self.most(state) {
+            Some(most) if state.found.items > most && !self.may.order.partial => Some(self.too_many(state)),
             _ => None,
         }
     }
@@ -297,6 +322,11 @@ impl Sweep {
 }
 
 impl Swept {
+    /// Items that the destination had when they were looked at, without those that no rule lets go.
+    fn there(&self) -> u64 {
+        self.shared.saturating_add(self.found.items)
+    }
+
     /// Whether the destination may have names of a directory in another form.
     fn folds(&mut self, destination: &dyn Destination, directory: &[u8]) -> bool {
         match &self.folds {

@@ -257,8 +257,8 @@ impl From<Begin> for raw::Begin {
                 anew: role.anew,
                 partial: role.partial,
                 delete: role.delete.map(|order| {
-                    let DeleteOrder { most, partial, allow_empty, ignore_errors } = order;
-                    raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors }
+                    let DeleteOrder { most, partial, share, allow_empty, ignore_errors } = order;
+                    raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors, share: share.map(Into::into) }
                 }),
                 backup: role.backup.map(Into::into),
             }),
@@ -374,8 +374,10 @@ impl TryFrom<raw::ReceiveRole> for ReceiveRole {
             anew: role.anew,
             partial: role.partial,
             delete: role.delete.map(|order| {
-                let raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors } = order;
-                DeleteOrder { most, partial, allow_empty, ignore_errors }
+                let raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors, share } = order;
+                // What is no share lets nothing be deleted.
+                let share = share.map(|share| u8::try_from(share).ok().filter(|share| *share <= 100).unwrap_or(0));
+                DeleteOrder { most, partial, share, allow_empty, ignore_errors }
             }),
             backup: role.backup.map(backup).transpose()?,
         })

@@ -47,6 +47,9 @@ pub struct PathFacts {
     /// Of a directory, itself and what is mounted below it, in the same words.
     #[prost(bytes = "vec", repeated, tag = "8")]
     pub holds: Vec<Vec<u8>>,
+    /// By which its file system is known: a digest of 16 bytes; empty where it does not tell.
+    #[prost(bytes = "vec", tag = "9")]
+    pub file_system: Vec<u8>,
 }
 
 /// List a directory, or describe a file.

@@ -109,6 +109,9 @@ pub struct RawDeleteOrder {
     /// Failures keep only what is in directories that could not be listed.
     #[prost(bool, tag = "4")]
     pub ignore_errors: bool,
+    /// Where more hundredths of what is there would be deleted, nothing is: 0 to 100.
+    #[prost(uint32, optional, tag = "5")]
+    pub share: Option<u32>,
 }
 
 /// The end of a request, with a count where there is something to count.

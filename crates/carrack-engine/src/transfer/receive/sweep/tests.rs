@@ -46,7 +46,7 @@ fn deletion_ends_with_its_transfer() {
     let root = Dir::open_ambient(place.path()).unwrap();
     let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
     let sweep = Sweep::new(SweepOrder::default(), None);
-    sweep.has(&tree, b"told");
+    sweep.has(&tree, b"told", false);
     (0..9).for_each(|number| std::fs::write(place.path().join(format!("f{number}")), "x").unwrap());
     sweep.listed(&tree, b"", true);
     sweep.delete(&tree, 0, false, &Known { patience: AtomicUsize::new(4), ..Known::default() });
@@ -63,7 +63,7 @@ fn rules_below_what_goes_do_not_hold_beside_it() {
     let mut filters = Filters::new(false);
     filters.add(RuleForm::Rule, b":- .rules").unwrap();
     let sweep = Sweep::new(SweepOrder { filters, ..SweepOrder::default() }, None);
-    sweep.has(&tree, b"told");
+    sweep.has(&tree, b"told", false);
     for number in 0..8 {
         std::fs::create_dir(place.path().join(format!("d{number}"))).unwrap();
         std::fs::write(place.path().join(format!("d{number}/.rules")), "!\n").unwrap();
@@ -84,7 +84,7 @@ fn what_the_transfer_makes_meanwhile_is_not_deleted() {
     let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
     let sweep = Sweep::new(SweepOrder::default(), None);
     let told: [&[u8]; 3] = ["D".as_bytes(), "D/README".as_bytes(), "D/caf\u{e9}".as_bytes()];
-    told.iter().for_each(|path| sweep.has(&tree, path));
+    told.iter().for_each(|path| sweep.has(&tree, path, false));
     for name in ["README", "caf\u{e9}", "Only", "readme"] {
         tree.make_directory(b"D").unwrap();
         std::fs::write(place.path().join("D").join(name), "x").unwrap();
@@ -106,4 +106,33 @@ fn what_the_transfer_makes_meanwhile_is_not_deleted() {
     .unwrap();
     left.sort_unstable();
     assert_eq!(left, ["Only".as_bytes(), "README".as_bytes(), "caf\u{e9}".as_bytes()], "the source has Only by now");
+}
+
+/// Of what the destination had: what this session has brought makes the share of what goes no smaller.
+#[test]
+fn share_that_may_go_is_one_of_what_was_there() {
+    let ended = |share: u8, new: bool| {
+        let place = tempfile::tempdir().unwrap();
+        let root = Dir::open_ambient(place.path()).unwrap();
+        let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
+        let order = DeleteOrder { share: Some(share), ..DeleteOrder::default() };
+        let sweep = Sweep::new(SweepOrder { order, ..SweepOrder::default() }, None);
+        for name in ["a", "b", "only", "only too"] {
+            std::fs::write(place.path().join(name), "x").unwrap();
+        }
+        sweep.has(&tree, b"a", false);
+        sweep.has(&tree, b"b", new);
+        sweep.listed(&tree, b"", true);
+        sweep.delete(&tree, 0, false, &Known::default());
+        let SweepEnd { deleted, why, .. } = sweep.ended();
+        (deleted.items, why.map(|why| why.to_string()))
+    };
+    assert_eq!(ended(50, false), (2, None));
+    assert_eq!(ended(100, true), (2, None));
+    for (share, new, words) in [(49, false, "2 of 4 items"), (50, true, "2 of 3 items"), (0, false, "at most 0 % may")]
+    {
+        let (deleted, why) = ended(share, new);
+        assert_eq!(deleted, 0);
+        assert!(why.as_deref().is_some_and(|why| why.contains(words)), "{why:?}");
+    }
 }
