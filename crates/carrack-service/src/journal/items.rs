@@ -64,8 +64,8 @@ pub struct ItemPage {
     pub next: Option<Cursor>,
 }
 
-/// Items that are done, skipped, deleted or planned, by whichever attempt, and those that failed in the attempt under way or the
-/// last one.
+/// Items that are done, skipped, deleted or planned, by whichever attempt, and those that failed in the attempt under
+/// way or the last one.
 ///
 /// # Errors
 /// If a journal cannot be read.

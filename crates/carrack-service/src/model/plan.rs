@@ -29,8 +29,8 @@ impl std::ops::AddAssign for Planned {
     }
 }
 
-/// What a task would do, as far as it has not been done. Of a task that is no preview, only what it would delete and did
-/// not.
+/// What a task would do, as far as it has not been done. Of a task that is no preview, only what it would delete and
+/// did not.
 #[derive(Clone, PartialEq, Eq, prost::Message, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct TaskPlan {

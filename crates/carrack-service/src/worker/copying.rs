@@ -258,7 +258,6 @@ impl Copying<'_, '_> {
             Outcome::ToDelete => self.told_plan = true,
             _ => {}
         }
-        let is_same = report.outcome == Outcome::Same;
         let (mut item, failed) = self.judge(report);
         if item.state == ItemState::Failed
             && self.attempt.order.skip_source_errors
@@ -272,11 +271,6 @@ impl Copying<'_, '_> {
             self.attempt.give_up(failure.at_path(&item.path[..]));
         }
         let was_told = item.state.is_settled() && self.history.told.has(&item);
-        if is_same && item.state == ItemState::Done {
-            // It was there, and nothing of it has been sent.
-            self.attempt.teller.update(|pass| pass.count_there(item.size));
-            return self.attempt.teller.item(item, false, was_told);
-        }
         self.attempt.teller.item(item, self.verified, was_told);
     }
 

@@ -71,11 +71,6 @@ impl Pass {
         }
     }
 
-    /// Adds bytes of items that count as done and were there already.
-    pub fn count_there(&mut self, bytes: u64) {
-        self.bytes_skipped += bytes;
-    }
-
     /// Adds items that are told by their number alone.
     pub fn count_done(&mut self, count: u64) {
         self.done += count;

@@ -189,8 +189,11 @@ pub fn bound(attempt: &Attempt<'_>, delete: &mut DeleteOrder) {
     let order = attempt.order;
     let Some(guard) = &order.guard else { return };
     if let Some(Confirmed { deletions, .. }) = Confirmed::of(&order.directory) {
-        let DeleteOrder { ignore_errors, .. } = *delete;
-        *delete = DeleteOrder { most: Some(deletions), allow_empty: true, ignore_errors, ..DeleteOrder::default() };
+        delete.allow_empty = true;
+        // Whoever lets so many go, and no more, still means that.
+        if !delete.partial {
+            (delete.most, delete.share) = (Some(deletions), None);
+        }
         return;
     }
     // What earlier attempts have brought makes the share of what goes smaller. What the last run has left does not.

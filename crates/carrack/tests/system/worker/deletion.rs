@@ -146,8 +146,8 @@ fn plan(end: &AttemptEnd) -> &TaskPlan {
     end.progress.plan.as_ref().unwrap_or_else(|| panic!("no plan: {end:?}"))
 }
 
-/// A run of a timer whose source stands elsewhere copies and deletes nothing, and tells what it would delete. Confirmed,
-/// it is done as it was shown, and no more than that.
+/// A run of a timer whose source stands elsewhere copies and deletes nothing, and tells what it would delete. Once
+/// confirmed, it is done as it was shown, and no more than that.
 #[test]
 fn worker_is_held_where_a_source_stands_on_another_file_system_and_does_once_what_is_confirmed() {
     let mut tasks = Tasks::new();
