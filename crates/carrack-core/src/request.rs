@@ -35,6 +35,8 @@ pub fn are_one_node<'a>(mut nodes: impl Iterator<Item = &'a NodeAddress>) -> boo
 pub struct CopyOptions {
     /// Print the plan, move nothing.
     pub dry_run: bool,
+    /// A dry run compares both sides, also where a copy would send everything.
+    pub plan: bool,
     /// What happens to a name that exists already, or does not.
     pub existing: Existing,
     /// What makes two files the same.
@@ -105,6 +107,7 @@ impl Default for CopyOptions {
     fn default() -> Self {
         Self {
             dry_run: false,
+            plan: false,
             existing: Existing::Replace,
             compare: Compare::Nothing,
             modify_window: Duration::ZERO,
@@ -146,6 +149,8 @@ pub struct DeleteOrder {
     pub most: Option<u64>,
     /// Where more would be deleted, so many are: rsync's way.
     pub partial: bool,
+    /// Where more hundredths of what the destination has would be deleted, nothing is: 0 to 100.
+    pub share: Option<u8>,
     /// A source without anything in it empties the destination.
     pub allow_empty: bool,
     /// What failed keeps from being deleted only what is in directories that could not be listed.
@@ -176,7 +181,7 @@ impl CopyOptions {
     /// Whether a dry run compares both sides, and does not only count what the sources have.
     pub fn plans(&self) -> bool {
         let compares = self.compare != Compare::Nothing || self.existing != Existing::Replace;
-        self.dry_run && (compares || self.delete.is_some() || !self.filters.is_empty())
+        self.dry_run && (self.plan || compares || self.delete.is_some() || !self.filters.is_empty())
     }
 }
 

@@ -29,6 +29,9 @@ pub const RETRIES: u32 = 40;
 /// Age from which nobody will take up what a transfer has left, where nothing else is asked for (`carrack gc
 /// --older-than`).
 pub const LEFTOVER_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Of what the destination has, in hundredths: the run of a timer that would delete more waits until somebody has
+/// looked at its plan. More than half seldom goes on purpose, and all of it where a disk is not mounted.
+pub const TIMER_DELETE_SHARE: u8 = 50;
 /// How long a command that was told to end, by a signal or its deadline, still waits for whoever does not read what it
 /// says: a reader that is only slow takes a pipe's content in that time, and the promise is to end within 2 s.
 pub const READER_GRACE: Duration = Duration::from_millis(500);

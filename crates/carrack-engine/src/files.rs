@@ -9,7 +9,7 @@ use carrack_core::report::{ErrorCode, Event, Failure, FileDigests, ItemKind, Ite
 use carrack_core::request::{Digests, EndOptions};
 use carrack_core::transfer::Fingerprint;
 use carrack_core::wire::ProtocolError;
-use carrack_core::wire::control::{self, Ask, Tell};
+use carrack_core::wire::control::{self, Ask, FileSystemKey, PathFacts, Tell};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -212,6 +212,22 @@ impl Files {
             (Some(entry), _) => Ok(entry),
             (None, Some(end)) => Err(end.unexpected()),
             (None, None) => Err(over()),
+        }
+    }
+
+    /// By which the file system is known that a directory is on, links followed: `None` where nothing tells. Only
+    /// equality counts.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub fn file_system(&mut self, path: &[u8]) -> Result<Option<FileSystemKey>, Failure> {
+        let end = self.end.as_mut().ok_or_else(over)?;
+        match end.request(&mut self.inbox, &self.note, Ask::Inspect(vec![path.to_vec()]))? {
+            Tell::Inspected(mut facts) if facts.len() == 1 => match facts.pop() {
+                Some(PathFacts { failure: Some(why), .. }) => Err(why),
+                found => Ok(found.and_then(|facts| facts.file_system)),
+            },
+            _ => Err(end.unexpected()),
         }
     }
 

@@ -170,11 +170,11 @@ pub(super) const HOUSE: &[Folder] = &[
         floors: &[
             &["run"],
             &["copying"],
-            &["look", "removal"],
+            &["look", "planning", "removal"],
             &["attempt", "files"],
             &["called", "places", "teller"],
             &["ends", "limit", "yields"],
-            &["bench", "failures", "history", "lock", "markers", "order", "pass"],
+            &["bench", "confirmed", "failures", "history", "lock", "markers", "order", "pass"],
         ],
     },
     Folder {
@@ -229,7 +229,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["task", "upload"],
             &["endpoint", "files", "identity"],
             &["bench", "endpoint_health", "event", "problem", "text_schema"],
-            &["address", "estimate", "leftovers", "option_schema", "percent", "retryable", "secret", "words"],
+            &["address", "estimate", "leftovers", "option_schema", "percent", "plan", "retryable", "secret", "words"],
         ],
     },
     Folder {

@@ -167,9 +167,14 @@ impl AskedOptions {
     /// What is deleted at the destination, if anything is.
     fn deletion(&self) -> Option<DeleteOrder> {
         let Self { max_delete, allow_empty, ignore_errors, .. } = *self;
-        let most = max_delete.map(|limit| limit.most);
-        let partial = max_delete.is_some_and(|limit| limit.partial);
-        self.deletes().then_some(DeleteOrder { most, partial, allow_empty, ignore_errors, asks: false })
+        let (most, partial, share) = match max_delete {
+            None => (None, false, None),
+            Some(DeleteLimit::Items(most)) => (Some(most), false, None),
+            Some(DeleteLimit::Partial(most)) => (Some(most), true, None),
+            Some(DeleteLimit::Share(share)) => (None, false, Some(share)),
+        };
+        let order = DeleteOrder { most, partial, share, allow_empty, ignore_errors, asks: false };
+        self.deletes().then_some(order)
     }
 
     /// Where what is replaced or deleted is kept, if it is.

@@ -205,21 +205,22 @@ pub const DELETE_BEFORE: Definition = Definition {
     examples: &[],
 };
 
-/// How many items may be deleted.
+/// How many items may be deleted, or which share of what the destination has.
 pub const MAX_DELETE: Definition = Definition {
     name: "max_delete",
     group: FormGroup::Deletion,
     flag: Flag::Value {
         name: "max-delete",
         value_name: "N",
-        help: "Delete nothing if more than N items would be deleted; N,partial deletes N of them",
+        help: "Delete nothing if more than N items would be deleted; N,partial deletes N of them; N% is a share of what DST \
+               has",
     },
     title: "At most",
     help: "Delete nothing if more items than this would be deleted. With ,partial behind the number, so many of them are \
-           deleted.",
+           deleted. With % behind it, it is a share of what the destination has.",
     kind: Takes::Text { characters_max: 32 },
     default: None,
-    examples: &["1000", "0", "500,partial"],
+    examples: &["1000", "0", "500,partial", "50%"],
 };
 
 /// Whether an empty source empties the destination.

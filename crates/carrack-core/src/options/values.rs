@@ -289,28 +289,44 @@ impl OptionValue for BackupSuffix {
     }
 }
 
-/// How many items may be deleted at most.
+/// How much may be deleted at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeleteLimit {
-    /// That many.
-    pub most: u64,
-    /// Where there are more, so many are deleted, and not none.
-    pub partial: bool,
+pub enum DeleteLimit {
+    /// So many items, or none where there are more.
+    Items(u64),
+    /// So many items, also where there are more.
+    Partial(u64),
+    /// So many hundredths of what the destination has, or nothing where there is more; 100: all may go.
+    Share(u8),
 }
 
 impl DeleteLimit {
     const PARTIAL: &'static str = ",partial";
+    const SHARE: &'static str = "%";
 }
 
 impl OptionValue for DeleteLimit {
     fn parse(text: &str) -> Result<Self, String> {
-        let (number, partial) = text.strip_suffix(Self::PARTIAL).map_or((text, false), |number| (number, true));
-        let refused = || format!("{} is no number of items: use 0 or more, with ,partial or without", quoted(text));
-        decimal(number).map(|most| Self { most, partial }).ok_or_else(refused)
+        let limit = if let Some(share) = text.strip_suffix(Self::SHARE) {
+            decimal(share).and_then(|share| u8::try_from(share).ok()).filter(|share| *share <= 100).map(Self::Share)
+        } else if let Some(number) = text.strip_suffix(Self::PARTIAL) {
+            decimal(number).map(Self::Partial)
+        } else {
+            decimal(text).map(Self::Items)
+        };
+        let refused = || {
+            let use_these = "use a number, with ,partial or without, or a share, like 50%";
+            format!("{} is no number of items: {use_these}", quoted(text))
+        };
+        limit.ok_or_else(refused)
     }
 
     fn text(&self) -> String {
-        format!("{}{}", self.most, if self.partial { Self::PARTIAL } else { "" })
+        match self {
+            Self::Items(most) => most.to_string(),
+            Self::Partial(most) => format!("{most}{}", Self::PARTIAL),
+            Self::Share(share) => format!("{share}{}", Self::SHARE),
+        }
     }
 }
 

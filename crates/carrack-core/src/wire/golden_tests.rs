@@ -338,6 +338,7 @@ fn tells() -> Vec<Line> {
         inode: 8,
         resolved: b"/x".to_vec(),
         is_mount_top: true,
+        file_system: Some([10; 16]),
         ..PathFacts::default()
     };
     let [file, directory, symlink, special] =

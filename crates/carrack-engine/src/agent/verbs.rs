@@ -21,10 +21,10 @@ use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::control::{
-    Collect, Entry, List, MakeDirectory, PathFacts, PlaceKey, Remove, Rename, Sum, Tell,
+    Collect, Entry, FileSystemKey, List, MakeDirectory, PathFacts, PlaceKey, Remove, Rename, Sum, Tell,
 };
 use carrack_core::wire::failure_bytes;
-use carrack_sys::dir::{Dir, Kind, Links, Mounts, Stat};
+use carrack_sys::dir::{Dir, Kind, Links, Mounts, Stat, file_system};
 
 use self::taken::{Taken, takes_alone};
 use super::begin::open_roots;
@@ -32,7 +32,7 @@ use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure, system_failure};
 use crate::storage;
 use crate::storage::collect::{Collected, Rules};
-use crate::storage::identity::place_key;
+use crate::storage::identity::{file_system_key, place_key};
 use crate::storage::overlap::Overlaps;
 use crate::storage::place::Place;
 use crate::storage::posix::kinds::kind_of;
@@ -70,7 +70,8 @@ pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
             let (size, device, inode) = (stat.size, stat.device, stat.inode);
             let begins = || place.dir(path).and_then(|directory| directory.is_mount_top()).unwrap_or(false);
             let is_mount_top = stat.kind == Kind::Dir && begins();
-            PathFacts { kind, size, device, inode, resolved, failure: None, lies_in, holds, is_mount_top }
+            let file_system = file_system_of(place, path, stat.kind);
+            PathFacts { kind, size, device, inode, resolved, failure: None, lies_in, holds, is_mount_top, file_system }
         }
         // Nothing is there, and no failure: a destination is made.
         Ok((None, resolved)) => {
@@ -81,6 +82,11 @@ pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
         Err(error) => PathFacts { failure: Some(named(path, "stat", &error)), ..PathFacts::default() },
     });
     Tell::Inspected(facts.collect())
+}
+
+/// By which the file system of a directory is known.
+fn file_system_of(place: &Place, path: &[u8], kind: Kind) -> Option<FileSystemKey> {
+    (kind == Kind::Dir).then(|| file_system(&place.dir(path).ok()?).ok())?.map(|found| file_system_key(&found))
 }
 
 /// What a directory lies in, and what it holds: see [`PathFacts`]. `None` where the system does not tell.

@@ -47,8 +47,14 @@ fn refused(sandbox: &Sandbox, session: (Compare, Option<RawDeleteOrder>), says: 
     failure
 }
 
-const ORDER: Option<RawDeleteOrder> =
-    Some(RawDeleteOrder { most: None, partial: false, allow_empty: false, ignore_errors: false, asks: false });
+const ORDER: Option<RawDeleteOrder> = Some(RawDeleteOrder {
+    most: None,
+    partial: false,
+    allow_empty: false,
+    ignore_errors: false,
+    asks: false,
+    share: None,
+});
 
 #[test]
 fn comparisons_that_make_no_sense() {

@@ -63,7 +63,7 @@ export function timerLine(known, schedule, task) {
 }
 
 /** @param {import("./types.js").OptionTable} known @param {import("./types.js").NewTask} task @param {string[]} [words] the verb */
-export function submitLine(known, task, words = ["carrack", "task", "submit"]) {
+export function submitLine(known, task, words = ["carrack", "task", task.preview ? "preview" : "submit"]) {
   if (task.kind && task.kind !== "copy") words.push("--kind", task.kind);
   for (const option of known.groups.flatMap((group) => group.options)) {
     const value = option.at === "task" ? /** @type {Record<string, any>} */ (task)[option.name] : task.options?.[option.name];

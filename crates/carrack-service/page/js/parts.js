@@ -16,6 +16,7 @@ const STATES = {
   PAUSED: ["warn", "pause", "Paused"], CANCELLING: ["warn", "wait", "Cancelling"], SUCCEEDED: ["good", "good", "Succeeded"],
   PARTIAL: ["warn", "warn", "Partial"], FAILED: ["bad", "bad", "Failed"], CANCELLED: ["", "bad", "Cancelled"],
   done: ["good", "good", "Done"], skipped: ["", "wait", "Skipped"], failed: ["bad", "bad", "Failed"], deleted: ["warn", "bad", "Deleted"],
+  planned: ["", "wait", "Planned"], "to-delete": ["warn", "wait", "To delete"],
   waiting: ["live", "wait", "Waiting"], paused: ["warn", "pause", "Paused"], ended: ["", "good", "Ended"],
 };
 /** A state by colour, mark and word. @param {{state: string}} props */

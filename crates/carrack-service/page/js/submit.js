@@ -35,7 +35,7 @@ export function TaskFields({ endpoints, known, filled = {} }) {
 }
 
 /** What a task is asked to do once more: without what the service sets, and without a deadline that has passed. @param {Record<string, any>} request @returns {Record<string, any>} */
-const anew = ({ timer, token, ceilings, deadline, ...rest }) => rest;
+const anew = ({ timer, guard, token, ceilings, deadline, ...rest }) => rest;
 
 /** What a form says over what was asked before: options that the form has, and does not say, are left to the service.
  * @param {Record<string, any>} before @param {Record<string, any>} said @param {OptionTable|null} known */

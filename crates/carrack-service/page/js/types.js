@@ -8,7 +8,10 @@
  * @property {number} [faults] @property {number} [items_done] @property {number} [items_failed]
  * @property {number} [items_deleted] @property {number} [items_skipped] @property {number} [items_total] @property {string|null} [limited_by]
  * @property {Rates} [rates] @property {boolean} [scan_complete] @property {Record<string, number>} [unkept]
+ * @property {Plan|null} [plan]
  */
+/** @typedef {{items: number, bytes: number}} Planned */
+/** @typedef {{new: Planned, changed: Planned, same: Planned, left: Planned, to_delete: Planned, held_by?: string|null}} Plan */
 /** @typedef {{source: string, destination?: string|null}} Pair */
 /** @typedef {Record<string, string|number|boolean|string[]|null|undefined>} Options */
 /**
@@ -22,7 +25,7 @@
  * @typedef {object} NewTask
  * @property {Pair[]} [pairs] @property {string} [kind] @property {string|null} [label] @property {string|null} [deadline]
  * @property {number|null} [priority] @property {Options} [options] @property {boolean} [skip_source_errors]
- * @property {boolean} [fail_on_quota_errors] @property {string[]} [notify] @property {string|null} [timer]
+ * @property {boolean} [fail_on_quota_errors] @property {string[]} [notify] @property {string|null} [timer] @property {boolean} [preview]
  */
 /** @typedef {{cause: string, why: string, since: string, next_try?: string|null, hint?: string|null}} Blocked */
 /** @typedef {{made: string, earliest_start?: string|null, latest_start?: string|null, seconds_least?: number|null,

@@ -12,7 +12,7 @@ use super::problem::{ApiError, Done};
 use super::tasks::{Wish, narrow, sees};
 use crate::identity::{Caller, Object};
 use crate::ledger::{Page, TaskFilter};
-use crate::model::{ActedTask, Problem, Task, TaskAct, TaskActed, TaskActs, TaskState, Verb};
+use crate::model::{ActedTask, BlockedCause, Problem, Task, TaskAct, TaskActed, TaskActs, TaskState, Verb};
 
 /// Does the same to all tasks that a filter names: of a page of them at a time, the latest first. Each is told with
 /// what became of it; one that cannot be acted on keeps no other from it. Where the answer has a `next`, the same
@@ -91,6 +91,15 @@ fn selected(api: &Api, caller: &Caller, acts: &TaskActs, limit: usize) -> Done<(
 /// # Errors
 /// Those that end all of it: the service's own.
 fn one(api: &Api, caller: &Caller, task: &Task, acts: &TaskActs) -> Done<ActedTask> {
+    if acts.act == TaskAct::Resume && task.is_held() && acts.filter.cause.as_deref() != Some(BlockedCause::Guard.name())
+    {
+        // Whoever resumes many has not looked at the plan of each.
+        let why = ApiError::conflict(format!("task {} waits until somebody has looked at its plan", task.id));
+        return Ok(ActedTask::of(
+            task,
+            Some(why.hint("resume it by its identifier, or with the cause guard").problem()),
+        ));
+    }
     let wish = match acts.act {
         TaskAct::Pause => Wish::Pause,
         TaskAct::Resume => Wish::Resume,

@@ -71,6 +71,12 @@ pub trait Backend: Send + Sync + 'static {
     /// Why that cannot be kept, in words.
     fn recheck(&self, task: &str) -> Result<(), String>;
 
+    /// Has the next attempts of a task, which a guard has paused, do what its plan shows, and no more.
+    ///
+    /// # Errors
+    /// Why that cannot be kept, in words.
+    fn confirm(&self, task: &Task) -> Result<(), String>;
+
     /// By which keys a task has marked what it left at the destinations of its pairs.
     ///
     /// # Errors

@@ -351,6 +351,9 @@ impl Api {
                 self.ledger.change_task(id, &guard, &change, &[event], self.now())?
             }
             Wish::Resume => {
+                if task.is_held() {
+                    self.backend.confirm(&task).map_err(ApiError::internal)?;
+                }
                 // Whatever else kept it waiting, somebody wants it to go on now.
                 let blocked = (task.state == TaskState::Queued).then_some(None);
                 let change = TaskChange { pause_wanted: Some(false), blocked, ..TaskChange::default() };
@@ -399,7 +402,7 @@ async fn act(api: Arc<Api>, known: Known, id: String, wish: Wish) -> Done<Respon
 
 /// A request as its owner wrote it, without what the service has set, and without a deadline.
 pub(super) fn bare(request: &NewTask) -> NewTask {
-    NewTask { timer: None, token: None, ceilings: Default::default(), deadline: None, ..request.clone() }
+    NewTask { timer: None, guard: None, token: None, ceilings: Default::default(), deadline: None, ..request.clone() }
 }
 
 macro_rules! action {
@@ -427,7 +430,8 @@ action! {
     pause "/tasks/{id}/pause" Pause
 }
 action! {
-    /// Has a paused task go on; one that waits for another attempt, or for a confirmation, goes on at once.
+    /// Has a paused task go on; one that waits for another attempt, or for a confirmation, goes on at once. One that a
+    /// guard has paused does what its plan shows, and is paused again where there would be more.
     resume "/tasks/{id}/resume" Resume
 }
 /// Tries again what failed of a task that has ended without success. What counts as done is compared with what is at
@@ -482,7 +486,8 @@ pub(super) async fn cancel_all(State(api): State<Arc<Api>>, known: Known) -> Don
     cancelled.await.map(Json)
 }
 
-/// Submits a task once more, as a new one. It has the deadline of the first, unless another is given.
+/// Submits a task once more, as a new one. It has the deadline of the first, unless another is given; with `run`, what
+/// a preview has planned is done.
 #[utoipa::path(
     post, path = "/tasks/{id}/clone", tag = "tasks", params(("id" = String, Path, description = "The task.")),
     request_body = Option<TaskClone>,
@@ -495,7 +500,7 @@ pub(super) async fn clone(
     State(api): State<Arc<Api>>,
     known: Known,
     PathOf(id): PathOf<String>,
-    MaybeBody(TaskClone { deadline }): MaybeBody<TaskClone>,
+    MaybeBody(TaskClone { deadline, run }): MaybeBody<TaskClone>,
 ) -> Done<Response> {
     let submitted = api.run(move |api| {
         let task = api.task_of(&known.caller, &id, Verb::View)?;
@@ -506,7 +511,8 @@ pub(super) async fn clone(
         // It moves as much as the first, unless the sources have changed.
         let Progress { bytes_total: bytes, items_total: items, scan_complete, .. } = task.progress;
         let size = scan_complete.then_some(TaskSize { bytes, items });
-        api.accept(&known.caller, NewTask { deadline, ..bare(&task.request) }, None, size)
+        let preview = task.request.preview && !run;
+        api.accept(&known.caller, NewTask { deadline, preview, ..bare(&task.request) }, None, size)
     });
     let task = submitted.await?.task;
     Ok((StatusCode::CREATED, etag(task.version), Json(task)).into_response())

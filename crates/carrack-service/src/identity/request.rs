@@ -207,8 +207,12 @@ fn check_form(request: &NewTask) -> Result<(), RequestFault> {
     if let Some(priority) = request.priority {
         parse_priority(&priority.to_string()).map_err(|why| RequestFault::Wrong(format!("priority: {why}")))?;
     }
-    if request.timer.is_some() || request.token.is_some() || !request.ceilings.is_none() {
-        return wrong("timer, token and ceilings of a task are set by the service".into());
+    let by_service = [request.timer.is_some(), request.guard.is_some(), request.token.is_some()];
+    if by_service.contains(&true) || !request.ceilings.is_none() {
+        return wrong("timer, guard, token and ceilings of a task are set by the service".into());
+    }
+    if request.preview && request.kind != TaskKind::Copy {
+        return wrong(format!("preview: a {} is done or not; only a copy is planned", request.kind.name()));
     }
     let is_digest = |digest: &String| digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
     if let Some((path, _)) = request.expect_digests.iter().find(|(_, digest)| !is_digest(digest)) {
@@ -272,6 +276,21 @@ mod tests {
             assert!(verdict(with, "copy", 1, json!({"filters": wrong})).is_err(), "{wrong:?}");
         }
         assert!(verdict(with, "copy", 1, json!({"filters": "- *.o\ndir-merge .rules"})).is_ok());
+    }
+
+    #[test]
+    fn preview_is_one_of_a_copy_and_nobody_sets_a_guard() {
+        let check = |task: Value| {
+            serde_json::from_value(task)
+                .map_err(|why| why.to_string())
+                .and_then(|task| check_form(&task).map_err(|why| why.to_string()))
+        };
+        let pairs = json!([{"source": "/a/", "destination": "/b/"}]);
+        assert_eq!(check(json!({"pairs": pairs, "preview": true, "options": {"delete": true}})), Ok(()));
+        let moved = check(json!({"kind": "move", "pairs": pairs, "preview": true}));
+        assert!(moved.is_err_and(|why| why.contains("only a copy is planned")));
+        let guarded = check(json!({"pairs": pairs, "guard": {"items": 7}}));
+        assert!(guarded.is_err_and(|why| why.contains("set by the service")));
     }
 
     /// Who deletes what is older than a month does not want everything to go.

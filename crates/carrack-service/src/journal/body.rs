@@ -7,7 +7,7 @@ use prost::Message;
 use super::format::{BODY_BYTES_MAX, HEAD_BYTES};
 use super::record::{AttemptEnd, EndCounts, EndKind, Item, PairEnd, Record, Sample};
 use crate::clock::Moment;
-use crate::model::{EventKind, ItemState, Progress, TaskFailure};
+use crate::model::{EventKind, ItemState, Progress, TaskFailure, TaskPlan};
 
 const BEGAN: u8 = 1;
 const ITEM: u8 = 2;
@@ -265,6 +265,8 @@ fn raw_item(item: &Item) -> RawItem {
             ItemState::Skipped => 2,
             ItemState::Failed => 3,
             ItemState::Deleted => 4,
+            ItemState::Planned => 5,
+            ItemState::ToDelete => 6,
         },
         size: item.size,
         digest: item.digest.map(Vec::from).unwrap_or_default(),
@@ -282,6 +284,8 @@ fn item(raw: RawItem) -> Result<Item, ()> {
             2 => ItemState::Skipped,
             3 => ItemState::Failed,
             4 => ItemState::Deleted,
+            5 => ItemState::Planned,
+            6 => ItemState::ToDelete,
             _ => return Err(()),
         },
         size: raw.size,
@@ -302,5 +306,7 @@ fn bounded_failure(failure: &TaskFailure) -> TaskFailure {
 }
 
 fn bounded_progress(progress: &Progress) -> Progress {
-    Progress { limited_by: progress.limited_by.as_deref().map(cut), ..progress.clone() }
+    let bounded = |plan: &TaskPlan| TaskPlan { held_by: plan.held_by.as_deref().map(cut), ..plan.clone() };
+    let plan = progress.plan.as_ref().map(bounded);
+    Progress { limited_by: progress.limited_by.as_deref().map(cut), plan, ..progress.clone() }
 }

@@ -64,8 +64,8 @@ pub struct ItemPage {
     pub next: Option<Cursor>,
 }
 
-/// Items that are done, skipped or deleted, by whichever attempt, and those that failed in the attempt under way or the
-/// last one.
+/// Items that are done, skipped, deleted or planned, by whichever attempt, and those that failed in the attempt under
+/// way or the last one.
 ///
 /// # Errors
 /// If a journal cannot be read.
@@ -83,7 +83,7 @@ pub fn items(
         }
         let wanted = match failed {
             true => filter.wants(ItemState::Failed),
-            false => [ItemState::Done, ItemState::Skipped, ItemState::Deleted].iter().any(|state| filter.wants(*state)),
+            false => ItemState::ALL.iter().any(|state| *state != ItemState::Failed && filter.wants(*state)),
         };
         if !wanted {
             continue;

@@ -134,5 +134,6 @@ crate::model::word_enum! {
         Done "done" "every item has its end; some may have failed for good"
         Stopped "stopped" "it was told to end, and left what the next attempt goes on from"
         Failed "failed" "it failed; another attempt may help, or not, as the failure says"
+        Held "held" "a guard keeps it from going on, as the failure says, until somebody has it go on"
     }
 }

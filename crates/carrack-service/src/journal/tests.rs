@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::format::*;
 use super::*;
 use crate::clock::Moment;
-use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure};
+use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure, TaskPlan};
 
 fn item(path: &[u8], state: ItemState) -> Item {
     let failure = (state == ItemState::Failed).then(|| TaskFailure {
@@ -36,6 +36,8 @@ fn records() -> Vec<Record> {
         eta_seconds: Some(6),
         limited_by: Some("the network".into()),
         unkept: [("owner".to_owned(), 3), ("acl".to_owned(), u64::MAX)].into(),
+        plan: Some(TaskPlan { held_by: Some("too many".into()), ..TaskPlan::default() }),
+        source_file_system: Some("ab".into()),
         ..Progress::default()
     };
     let time = Moment(1_700_000_000_000_000);
@@ -45,6 +47,8 @@ fn records() -> Vec<Record> {
         Record::Item(item(b"a/\xff", ItemState::Done)),
         Record::Item(item(b"b", ItemState::Failed)),
         Record::Item(item(b"c", ItemState::Skipped)),
+        Record::Item(item(b"d", ItemState::Planned)),
+        Record::Item(item(b"e", ItemState::ToDelete)),
         Record::Sample(Sample {
             time,
             progress: progress.clone(),

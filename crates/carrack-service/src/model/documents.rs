@@ -157,6 +157,8 @@ pub struct TaskClone {
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Moment>)]
     pub deadline: Option<Option<Moment>>,
+    /// Of a preview: do what it has planned.
+    pub run: bool,
 }
 
 word_enum! {

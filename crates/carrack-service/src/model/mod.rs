@@ -17,6 +17,7 @@ mod option_schema;
 mod options;
 mod overview;
 mod percent;
+mod plan;
 mod problem;
 mod retryable;
 mod secret;
@@ -51,6 +52,7 @@ pub use options::{
 };
 pub use overview::{AuditLine, FailureFigures, Overview, PairFigures, StateCount, Windowed};
 pub use percent::percent;
+pub use plan::{Planned, RunGuard, TaskPlan};
 pub use problem::{Problem, ProblemCode};
 pub use secret::{Secret, keep_out_of_cores};
 pub use task::{

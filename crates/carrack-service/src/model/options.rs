@@ -114,7 +114,9 @@ pub const LEFT_OUT: &[(OptionPlace, &str, &str)] = &[
     (OptionPlace::Task, "options", "the document that the other options are fields of"),
     (OptionPlace::Task, "expect_digests", "a list with a line for each file, from a file of digests"),
     (OptionPlace::Task, "notify", "a list for programs that follow the log; events tell every end"),
+    (OptionPlace::Task, "preview", "whoever submits a task chooses whether it is one"),
     (OptionPlace::Task, "timer", "set by the service"),
+    (OptionPlace::Task, "guard", "set by the service"),
     (OptionPlace::Task, "token", "set by the service"),
     (OptionPlace::Task, "ceilings", "set by the service"),
 ];

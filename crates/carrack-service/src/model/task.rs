@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{Ceilings, Estimate, TokenUse, option_schema, text_schema, word_enum};
+use super::{Ceilings, Estimate, RunGuard, TaskPlan, TokenUse, option_schema, text_schema, word_enum};
 use crate::clock::Moment;
 
 word_enum! {
@@ -142,7 +142,12 @@ impl TaskOptions {
 impl ItemState {
     /// Whether it is that of an item of the source.
     pub fn is_of_source(self) -> bool {
-        self != Self::Deleted
+        !matches!(self, Self::Deleted | Self::ToDelete)
+    }
+
+    /// Whether it only tells of a plan.
+    pub fn is_plan(self) -> bool {
+        matches!(self, Self::Planned | Self::ToDelete)
     }
 
     /// Whether nothing is left to be done of an item of the source.
@@ -191,9 +196,15 @@ pub struct NewTask {
     /// Ends that are told about by the log and the events.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<Notice>,
+    /// Count and list what a copy would send and delete, and change nothing: `progress.plan` tells it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub preview: bool,
     /// The timer that submitted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer: Option<String>,
+    /// What the timer's last run that succeeded has found, where its runs delete. The service sets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard: Option<RunGuard>,
     /// The token with which it was submitted: where that is revoked, the task is cancelled. The service sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
@@ -205,7 +216,12 @@ pub struct NewTask {
 impl NewTask {
     /// Whether it deletes anything, at its sources or at its destination.
     pub fn deletes(&self) -> bool {
-        self.kind != TaskKind::Copy || self.options.deletes()
+        !self.preview && (self.kind != TaskKind::Copy || self.options.deletes())
+    }
+
+    /// Whether it makes its destination like its source, and deletes there what the source has not.
+    pub fn deletes_at_destination(&self) -> bool {
+        self.kind == TaskKind::Copy && self.deletes()
     }
 }
 
@@ -227,7 +243,7 @@ pub struct Task {
     pub pause_wanted: bool,
     /// Whether somebody has asked for its end.
     pub cancel_wanted: bool,
-    /// Why it waits, where it is QUEUED.
+    /// Why it waits, where it is QUEUED, or PAUSED by a guard.
     pub blocked: Option<Blocked>,
     /// Place in the queue, from 1, where it is QUEUED.
     pub position: Option<u64>,
@@ -264,6 +280,7 @@ word_enum! {
         Retry "retry" "the last attempt failed; the next one comes later"
         Confirm "confirm" "the ledger was restored from a backup; what moves or deletes must be confirmed"
         Maintenance "maintenance" "the service takes on no work at present"
+        Guard "guard" "a guard keeps the run of a timer from deleting; somebody looks at its plan, and resumes or cancels it"
         Timetable "timetable" "the endpoint's timetable allows no transfers at this hour"
     }
 }
@@ -295,6 +312,12 @@ impl Task {
             TaskKind::Move => TokenUse { deletions: items, ..TokenUse::of(items, bytes) },
             TaskKind::Delete => TokenUse { deletions: items, ..TokenUse::default() },
         }
+    }
+
+    /// Whether a guard keeps it from going on, until somebody has looked at its plan.
+    pub fn is_held(&self) -> bool {
+        let cause = self.blocked.as_ref().map(|blocked| blocked.cause);
+        self.state == TaskState::Paused && cause == Some(BlockedCause::Guard)
     }
 
     /// The token whose ceilings count what it does over all that the token does.
@@ -372,6 +395,14 @@ pub struct Progress {
     /// their end; an item that was copied again counts again.
     #[prost(btree_map = "string, uint64", tag = "16")]
     pub unkept: BTreeMap<String, u64>,
+    /// Of a preview, what the task would do; of another task, what it would delete and did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[prost(message, optional, tag = "21")]
+    pub plan: Option<TaskPlan>,
+    /// By which the file system is known that the source stands on, where a timer's run deletes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[prost(string, optional, tag = "22")]
+    pub source_file_system: Option<String>,
 }
 
 /// Rates in bytes a second.
@@ -423,5 +454,7 @@ word_enum! {
         Skipped "skipped" "left as it was"
         Failed "failed" "not there"
         Deleted "deleted" "deleted at the destination, which alone had it"
+        Planned "planned" "would be copied: the task is a preview"
+        ToDelete "to-delete" "only the destination has it, and it was not deleted"
     }
 }

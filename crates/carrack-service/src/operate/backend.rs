@@ -20,6 +20,7 @@ use crate::model::{
 };
 use crate::schedule::{Outlook, Size, timer};
 use crate::service::{Waker, links_of};
+use crate::worker::confirmed::Confirmed;
 use crate::worker::look;
 use crate::worker::markers::{self, PairMarker};
 
@@ -131,6 +132,13 @@ impl Backend for Whole {
     fn recheck(&self, task: &str) -> Result<(), String> {
         let directory = self.tasks.join(task);
         look::ask_for_digests(&directory).map_err(|error| format!("{}: {error}", directory.display()))
+    }
+
+    fn confirm(&self, task: &Task) -> Result<(), String> {
+        let directory = self.tasks.join(&task.id);
+        let deletions = task.progress.plan.as_ref().map_or(0, |plan| plan.to_delete.items);
+        let confirmed = Confirmed { deletions, file_system: task.progress.source_file_system.clone() };
+        confirmed.keep(&directory).map_err(|error| format!("{}: {error}", directory.display()))
     }
 
     fn markers(&self, task: &str) -> Result<Vec<PairMarker>, String> {

@@ -168,6 +168,7 @@ fn hint(cause: BlockedCause) -> Option<String> {
         BlockedCause::WorkerLimit => {
             "an admin can raise the number of workers; a higher priority goes first among your own tasks"
         }
+        BlockedCause::Guard => "look at the plan of the task, then resume or cancel it",
         BlockedCause::Confirm => "look at what the task would move or delete, then resume or cancel it",
         BlockedCause::Retry => "test the endpoints; cancel the task if they do not come back",
         BlockedCause::Timetable => "whoever owns the endpoint can change its timetable",

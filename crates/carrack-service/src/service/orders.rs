@@ -204,6 +204,8 @@ impl Orders {
             fail_on_quota_errors: task.request.fail_on_quota_errors,
             expect_digests: task.request.expect_digests.clone(),
             ceilings: self.ceilings_left(task)?,
+            preview: task.request.preview,
+            guard: task.request.guard.clone().filter(|_| task.request.deletes_at_destination()),
             nice: 0,
         })
     }

@@ -64,6 +64,7 @@ impl Builder<'_> {
     fn ended(self, end: &AttemptEnd) -> Outcome {
         let mut outcome = match (end.kind, &end.failure) {
             (EndKind::Done, failure) => self.done(&end.progress, failure.as_ref()),
+            (EndKind::Held, failure) => self.held(failure.as_ref()),
             (EndKind::Stopped, _) => self.given_back("its worker was told to end"),
             // Somebody has set another deadline than the one that has ended it.
             (EndKind::Failed, _) if end.late && !self.deadline_is_over() => self.given_back("its deadline was changed"),
@@ -128,6 +129,35 @@ impl Builder<'_> {
             let events = vec![event(self.task, EventKind::Paused, "paused".to_owned(), json!({}))];
             Outcome { change, events, retry_in: None, link: LinkNews::Nothing, died: false }
         })
+    }
+
+    /// Paused by a guard, until somebody has looked at what it would delete.
+    fn held(self, failure: Option<&TaskFailure>) -> Outcome {
+        if let Some(outcome) = self.wanted()
+            && outcome.change.state != Some(TaskState::Paused)
+        {
+            return outcome;
+        }
+        let why = failure.map_or_else(|| "a guard keeps it from going on".to_owned(), |failure| failure.why.clone());
+        let text = format!("paused, nothing was deleted: {why}");
+        let hint = "look at its plan: carrack task items TASK --state to-delete; carrack task resume TASK does it once, \
+                    carrack task cancel TASK does not";
+        let blocked = Blocked {
+            cause: BlockedCause::Guard,
+            why,
+            since: self.circumstances.now,
+            next_try: None,
+            hint: Some(hint.to_owned()),
+        };
+        let detail = json!({ "failure": failure, "blocked": blocked });
+        let change = TaskChange {
+            state: Some(TaskState::Paused),
+            pause_wanted: Some(true),
+            blocked: Some(Some(blocked)),
+            ..TaskChange::default()
+        };
+        let events = vec![event(self.task, EventKind::Paused, text, detail)];
+        Outcome { change, events, retry_in: None, link: LinkNews::Nothing, died: false }
     }
 
     /// Back to the queue without any fault of the task.

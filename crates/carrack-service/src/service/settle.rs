@@ -147,10 +147,11 @@ impl Dispatcher {
         known.deaths = if outcome.died { known.deaths + 1 } else { 0 };
         let Known { task, .. } = &*known;
         let (state, fence, owner) = (task.state, task.fence, task.owner.clone());
-        let progress = task.progress.clone();
+        let (progress, is_preview) = (task.progress.clone(), task.request.preview);
         tracing::info!(target: "carrack::audit", task = %id, owner, state = state.name(), attempt = fence, "attempt ended");
         if state == TaskState::Succeeded
             && fence == 1
+            && !is_preview
             && let Some(attempt) = attempt
             && !links.is_empty()
         {
@@ -189,7 +190,7 @@ impl Dispatcher {
 /// are not counted yet.
 fn counted_estimate(outlook: &Outlook, task: &Task, counted: &Progress, times: Times) -> Option<Estimate> {
     let told = task.estimate.as_ref().is_some_and(|estimate| estimate.bytes.is_some());
-    if told || task.fence != 1 || !counted.scan_complete {
+    if told || task.fence != 1 || !counted.scan_complete || task.request.preview {
         return None;
     }
     let size = Size { bytes: counted.bytes_total, items: counted.items_total };

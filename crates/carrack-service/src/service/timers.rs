@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use carrack_core::options::DeleteLimit;
+use carrack_core::tuning::TIMER_DELETE_SHARE;
 use serde_json::json;
 
 use super::board::{Board, Times};
 use crate::clock::Moment;
 use crate::ledger::{Answer, Ledger, LedgerError, NewEvent, Submission, endpoints_of};
-use crate::model::{EventKind, NewTask, Timer, TimerState};
+use crate::model::{EventKind, NewTask, RunGuard, TaskState, Timer, TimerState};
 use crate::schedule::timer::{Step, step, submission_id};
 
 /// Timers that are looked at in one turn, beside those that wait.
@@ -38,7 +40,10 @@ impl Timers {
                 continue;
             }
             let changed = match step(&timer, times.wall, is_open) {
-                Ok(Step::Run { timer: next, due, missed }) => run(ledger, &timer, next, due, missed, times, ids()),
+                Ok(Step::Run { timer: mut next, due, missed }) => {
+                    next.task.guard = guard(ledger, &timer)?;
+                    run(ledger, &timer, next, due, missed, times, ids())
+                }
                 Ok(Step::Skip { timer: next, due }) => skip(ledger, &next, due, times),
                 Ok(Step::Wait) => {
                     waiting.insert(timer.id);
@@ -95,7 +100,10 @@ fn run(
     times: Times,
     id: String,
 ) -> Answer<Option<crate::ledger::Submitted>> {
-    let request = NewTask { timer: Some(timer.id.clone()), deadline: deadline(timer, due), ..timer.task.clone() };
+    let mut request = NewTask { timer: Some(timer.id.clone()), deadline: deadline(timer, due), ..next.task.clone() };
+    if request.guard.is_some() {
+        request.options.max_delete.get_or_insert(DeleteLimit::Share(TIMER_DELETE_SHARE));
+    }
     let submission = Submission {
         id: id.clone(),
         owner: timer.owner.clone(),
@@ -119,6 +127,26 @@ fn run(
     });
     let event = event(timer, EventKind::TimerRan, Some(id), text, detail);
     ledger.change_timer(&next, Some(&submission), &event, times.wall)
+}
+
+/// What the next run is held to, where runs delete: what the last one that succeeded has found.
+fn guard(ledger: &dyn Ledger, timer: &Timer) -> Answer<Option<RunGuard>> {
+    if !timer.task.deletes_at_destination() {
+        return Ok(None);
+    }
+    let kept = timer.task.guard.clone().unwrap_or_default();
+    let last = match &timer.last_task {
+        Some(task) => ledger.task(task),
+        None => Err(LedgerError::Missing),
+    };
+    match last {
+        Ok(task) if task.state == TaskState::Succeeded => {
+            let file_system = task.progress.source_file_system.or(kept.file_system);
+            Ok(Some(RunGuard { file_system, items: Some(task.progress.items_total) }))
+        }
+        Ok(_) | Err(LedgerError::Missing) => Ok(Some(kept)),
+        Err(error) => Err(error),
+    }
 }
 
 /// A deadline in a timer's task is that of its first run; each run's is as long after its own due time.

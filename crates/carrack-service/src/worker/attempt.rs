@@ -37,6 +37,8 @@ pub struct Attempt<'a> {
     pub called: Called,
     /// What ends the whole attempt.
     pub fatal: Option<Failure>,
+    /// Why a guard keeps the task from going on.
+    pub held: Option<TaskFailure>,
     /// The first failure of a pair that another attempt can help.
     pub passing: Option<TaskFailure>,
 }
@@ -44,7 +46,7 @@ pub struct Attempt<'a> {
 impl Attempt<'_> {
     /// Whether nothing more is begun.
     pub fn is_over(&self) -> bool {
-        self.fatal.is_some() || self.context.stop.requested().is_some()
+        self.fatal.is_some() || self.held.is_some() || self.context.stop.requested().is_some()
     }
 
     /// Ends the whole attempt.

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use carrack_core::expected::ExpectedDigests;
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::limits;
+use carrack_core::options::DeleteLimit;
 use carrack_core::report::{Event, ItemKind, ItemReport, Outcome, Report};
-use carrack_core::request::{CopyRequest, Durability, Verify};
+use carrack_core::request::{Compare, CopyRequest, Durability, Verify};
 use carrack_core::timeline::{Sample, Work};
 use carrack_engine::{Context, Copy, Handle};
 use serde_json::json;
@@ -18,6 +19,7 @@ use super::history::{PairHistory, Rest, Told};
 use super::look;
 use super::order::Order;
 use super::pass::{Counted, unkept};
+use super::planning;
 use super::removal;
 use crate::journal::{EndCounts, Item};
 use crate::model::{Ceilings, EventKind, ItemState, Progress, TaskFailure, TaskKind, TokenUse};
@@ -30,6 +32,8 @@ struct Copying<'a, 'b> {
     /// It is over what failed before, by path, and not over the whole pair.
     again: bool,
     verified: bool,
+    /// What stays that was to be deleted has been told.
+    told_plan: bool,
     /// The most bytes that any session had at the destination.
     landed: u64,
     /// Bytes that sessions before the one under way had there.
@@ -47,6 +51,12 @@ pub fn copy(
     source: &OpenEnd,
     destination: &OpenEnd,
 ) -> Result<(), Failure> {
+    if attempt.history.pairs.get(&pair).is_some_and(|history| history.has_plan) {
+        planning::forget(attempt, pair)?;
+    }
+    if !planning::check_ground(attempt, pair, place, source, destination)? {
+        return Ok(());
+    }
     let rest = attempt.history.rest(pair, place);
     match rest {
         Rest::Whole => {}
@@ -73,7 +83,8 @@ pub fn copy(
             history.told =
                 told.map_err(|error| Failure::new(ErrorCode::InputOutput, Side::Command, error.to_string()))?;
         }
-        let mut copying = Copying { attempt, pair, history, again, verified, landed: 0, landed_before: 0 };
+        let mut copying =
+            Copying { attempt, pair, history, again, verified, told_plan: false, landed: 0, landed_before: 0 };
         ended = copying.pass(source, destination).map(Some);
         let attempt = &mut *copying.attempt;
         if ended.is_ok() {
@@ -103,6 +114,7 @@ impl Copying<'_, '_> {
         let again = self.again;
         options.only = if again { Some(selected(&failed)) } else { self.wanted() };
         if let Some(order) = &mut options.delete {
+            planning::bound(self.attempt, order);
             // So many in all attempts together.
             order.most = order.most.map(|most| most.saturating_sub(self.deleted()));
             if let Some(left) = self.deletions_left().filter(|left| order.most.is_none_or(|most| most > *left)) {
@@ -135,6 +147,8 @@ impl Copying<'_, '_> {
         if let Some(why) = &report.undeleted {
             let failure = Some(self.attempt.told(why, b""));
             self.attempt.teller.item(whole_pair(self.pair, failure), false, false);
+            let counts = &report.at_destination;
+            planning::undeleted(self.attempt, why, (counts.items_only_there, counts.bytes_only_there))?;
         }
         if durable && report.durable == Some(false) && self.attempt.order.kind == TaskKind::Move {
             let why = "what was copied has not reached stable storage, so no source is deleted";
@@ -210,9 +224,16 @@ impl Copying<'_, '_> {
                     detail,
                 );
                 // All items are told anew.
-                match teller.start_over(&self.attempt.order.directory) {
-                    Ok(told) => self.history.told = told,
-                    Err(why) => self.attempt.give_up(Failure::new(ErrorCode::InputOutput, Side::Command, why)),
+                let lost = match teller.start_over(&self.attempt.order.directory) {
+                    Ok(told) => {
+                        self.history.told = told;
+                        let forgets = std::mem::take(&mut self.told_plan);
+                        if forgets { planning::forget(self.attempt, self.pair) } else { Ok(()) }
+                    }
+                    Err(why) => Err(Failure::new(ErrorCode::InputOutput, Side::Command, why)),
+                };
+                if let Err(why) = lost {
+                    self.attempt.give_up(why);
                 }
             }
             Event::StreamEnded { failure: Some(failure) } => {
@@ -233,8 +254,8 @@ impl Copying<'_, '_> {
                 let (items_deleted, bytes_deleted) = (1, report.size);
                 self.attempt.teller.counted_in_all(Counted { items_deleted, bytes_deleted, ..Counted::default() });
             }
-            // What stays is told with its reason, all together.
-            Outcome::ToDelete => return,
+            // Why it stays is told once, of all together.
+            Outcome::ToDelete => self.told_plan = true,
             _ => {}
         }
         let (mut item, failed) = self.judge(report);
@@ -253,6 +274,12 @@ impl Copying<'_, '_> {
         self.attempt.teller.item(item, self.verified, was_told);
     }
 
+    /// Whether what is the same has been proved to be so: a move may then delete its source.
+    fn proves_same(&self) -> bool {
+        let Order { kind, options, .. } = self.attempt.order;
+        *kind == TaskKind::Move && options.compare == Some(Compare::Content)
+    }
+
     /// What became of an item, with a digest that was expected.
     fn judge(&mut self, report: ItemReport) -> (Item, Option<Failure>) {
         let ItemReport { path, kind, size, digests, outcome, judgment: _ } = report;
@@ -260,9 +287,11 @@ impl Copying<'_, '_> {
         let digest = digests.blake3.filter(|_| !matches!(outcome, Outcome::Kept | Outcome::Same));
         let (mut state, mut failure) = match outcome {
             Outcome::Published => (ItemState::Done, None),
+            Outcome::Same if self.proves_same() => (ItemState::Done, None),
             // What is the same by size and time has not been read: a move leaves its source.
             Outcome::Kept | Outcome::Same | Outcome::Planned => (ItemState::Skipped, None),
-            Outcome::Deleted | Outcome::ToDelete => (ItemState::Deleted, None),
+            Outcome::Deleted => (ItemState::Deleted, None),
+            Outcome::ToDelete => (ItemState::ToDelete, None),
             Outcome::Failed(failure) => (ItemState::Failed, Some(failure)),
         };
         let expected = std::str::from_utf8(&path)
@@ -321,8 +350,11 @@ impl Copying<'_, '_> {
     /// Of the items that only the destination has, not more are to be deleted than the token has left.
     fn check_deletions(&mut self, only_there: u64) {
         let Some(left) = self.deletions_left().filter(|_| self.attempt.order.options.deletes()) else { return };
-        let exceeded = self.attempt.order.options.max_delete.filter(|limit| only_there > limit.most);
-        let deleted = exceeded.map_or(only_there, |limit| if limit.partial { limit.most } else { 0 });
+        let deleted = match self.attempt.order.options.max_delete {
+            Some(DeleteLimit::Items(most)) if only_there > most => 0,
+            Some(DeleteLimit::Partial(most)) => only_there.min(most),
+            _ => only_there,
+        };
         if deleted > left {
             let why = format!(
                 "{deleted} items would be deleted at the destination, and the token which submitted the task has \

@@ -57,6 +57,8 @@ pub struct PairHistory {
     pub sources_deleted: bool,
     /// A pass has not come to its end.
     pub is_open: bool,
+    /// Some attempt has told what would be done.
+    pub has_plan: bool,
     /// Of that pass.
     open_failed: Vec<Vec<u8>>,
     open_can_pass: bool,
@@ -193,6 +195,7 @@ impl History {
                 let pair = self.pairs.entry(item.pair).or_default();
                 match item.state {
                     ItemState::Deleted => {}
+                    ItemState::Planned | ItemState::ToDelete => pair.has_plan = true,
                     ItemState::Failed => {
                         pair.open_can_pass |= item.failure.as_ref().is_some_and(|failure| failure.retryable);
                         match pair.open_failed.len() {

@@ -122,7 +122,8 @@ fn facts(entry: &ListEntry, coarse: bool) -> u64 {
 /// Whether an item counts as done, or as deleted. What was skipped because nothing was there counts, too, and cannot be
 /// compared.
 fn counts(item: &Item, pair: u32) -> bool {
-    item.pair == pair && !item.path.is_empty() && item.state != ItemState::Failed && item.failure.is_none()
+    let was_done = item.state != ItemState::Failed && !item.state.is_plan();
+    item.pair == pair && !item.path.is_empty() && was_done && item.failure.is_none()
 }
 
 fn of_journal(error: &JournalError) -> Failure {

@@ -10,6 +10,7 @@
 mod attempt;
 pub mod bench;
 mod called;
+pub(crate) mod confirmed;
 mod copying;
 pub(crate) mod ends;
 mod failures;
@@ -22,6 +23,7 @@ pub(crate) mod markers;
 mod order;
 mod pass;
 mod places;
+mod planning;
 mod removal;
 mod run;
 mod teller;

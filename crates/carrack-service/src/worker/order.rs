@@ -9,7 +9,7 @@ use carrack_core::path::bare;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Moment;
-use crate::model::{Ceilings, Fence, Secret, TaskKind, TaskOptions};
+use crate::model::{Ceilings, Fence, RunGuard, Secret, TaskKind, TaskOptions};
 
 /// One attempt of a task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,6 +39,12 @@ pub struct Order {
     pub expect_digests: BTreeMap<String, String>,
     /// How much may be done, by the token that submitted the task.
     pub ceilings: Ceilings,
+    /// Only plan: nothing is changed.
+    #[serde(default)]
+    pub preview: bool,
+    /// What the run of a timer is held to before it deletes.
+    #[serde(default)]
+    pub guard: Option<RunGuard>,
     /// By how much the worker gives way to other processes: 0 (not at all) to 19.
     #[serde(default)]
     pub nice: u8,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use carrack_core::report::{ItemKind, Report};
 
 use crate::journal::Item;
-use crate::model::{ItemState, Progress, TaskFailure};
+use crate::model::{ItemState, Progress, TaskFailure, TaskPlan};
 
 /// What a pass over a pair has done so far.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +60,7 @@ impl Pass {
                 self.skipped += 1;
                 self.bytes_skipped += item.size;
             }
-            ItemState::Deleted => {}
+            ItemState::Deleted | ItemState::Planned | ItemState::ToDelete => {}
             ItemState::Failed => {
                 self.failed += 1;
                 if self.of_sources {
@@ -132,6 +132,10 @@ pub struct Counted {
     pub bytes_deleted: u64,
     /// Items that did not keep something, by what it is.
     pub unkept: BTreeMap<String, u64>,
+    /// What would be done and was not, in this attempt alone.
+    pub plan: Option<TaskPlan>,
+    /// The file system that the source stands on.
+    pub source_file_system: Option<String>,
 }
 
 impl Counted {
@@ -144,7 +148,7 @@ impl Counted {
     pub fn of(progress: &Progress) -> Self {
         let Progress { faults, bytes_resent, items_lost, bytes_lost, items_deleted, bytes_deleted, .. } = *progress;
         let unkept = progress.unkept.clone();
-        Self { faults, bytes_resent, items_lost, bytes_lost, items_deleted, bytes_deleted, unkept }
+        Self { faults, bytes_resent, items_lost, bytes_lost, items_deleted, bytes_deleted, unkept, ..Self::default() }
     }
 
     /// Adds what a copy has counted.
@@ -159,6 +163,10 @@ impl Counted {
             let sum = self.unkept.entry(what).or_default();
             *sum = sum.saturating_add(items);
         }
+        if let Some(plan) = more.plan {
+            self.plan.get_or_insert_default().add(plan);
+        }
+        self.source_file_system = more.source_file_system.or(self.source_file_system.take());
     }
 
     /// Tells it.
@@ -167,6 +175,8 @@ impl Counted {
         (progress.items_lost, progress.bytes_lost) = (self.items_lost, self.bytes_lost);
         (progress.items_deleted, progress.bytes_deleted) = (self.items_deleted, self.bytes_deleted);
         progress.unkept.clone_from(&self.unkept);
+        progress.plan.clone_from(&self.plan);
+        progress.source_file_system.clone_from(&self.source_file_system);
     }
 }
 

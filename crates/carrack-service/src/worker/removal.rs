@@ -5,13 +5,15 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::filter::FileBounds;
 use carrack_core::path::bare;
 use carrack_core::report::{ItemKind, Report};
+use carrack_core::request::Digests;
 use carrack_engine::files::{Files, ListEntry};
 use carrack_engine::threads;
 
 use super::attempt::Attempt;
-use super::ends::OpenEnd;
+use super::ends::{OpenEnd, copy_options};
 use super::history::Rest;
 use super::places::{below, is_contents, open, path_of, source_path};
 use crate::journal::{Item, ItemFilter, JournalError, each_item};
@@ -107,6 +109,8 @@ struct Lanes<'a> {
     to_file: bool,
     /// Modification times say nothing: the destination has not kept them.
     times_lost: bool,
+    /// Which files are moved, by their sizes and ages.
+    files: FileBounds,
     items: Mutex<Receiver<Item>>,
     /// Why a thread has given up.
     lost: Mutex<Option<Failure>>,
@@ -130,7 +134,8 @@ pub fn delete_sources(
     let times_lost = report.is_some_and(|report| report.unkept_times.is_some());
     let (sender, items) = sync_channel(WAITING);
     let (items, lost) = (Mutex::new(items), Mutex::new(None));
-    let lanes = Lanes { attempt, pair, source, destination, to_file, times_lost, items, lost };
+    let files = copy_options(attempt.order)?.filters.files;
+    let lanes = Lanes { attempt, pair, source, destination, to_file, times_lost, files, items, lost };
     let filter = ItemFilter { states: vec![ItemState::Done], pair: Some(pair) };
     let fed = std::thread::scope(|scope| {
         // One is enough; the others make it faster.
@@ -214,7 +219,7 @@ impl Lanes<'_> {
             Err(why) => return self.stuck(item, why),
         };
         let same = match to {
-            Ok(there) => self.is_same(&here, &there),
+            Ok(there) => self.is_same(&here, &there) && self.is_still(item, &here, source)?,
             Err(why) if why.code == ErrorCode::NotFound => {
                 let why = "what was copied is gone from the destination, so its source was not deleted";
                 return self.stuck(item, Failure::new(ErrorCode::NotFound, Side::Destination, why));
@@ -244,6 +249,30 @@ impl Lanes<'_> {
             (ItemKind::Symlink, ItemKind::Symlink) => here.link_target == there.link_target,
             (ItemKind::File, ItemKind::File) => here.size == there.size && same_time,
             _ => false,
+        }
+    }
+
+    /// Whether a source is still one that is moved, and what was copied: where times do not tell that, it is read.
+    ///
+    /// # Errors
+    /// As [`Lanes::stuck`].
+    fn is_still(&self, item: &Item, here: &ListEntry, source: &mut Files) -> Result<bool, Failure> {
+        if here.kind != ItemKind::File {
+            return Ok(true);
+        }
+        if self.files.take(Some(here.size), Some(here.mtime)) != Some(true) {
+            return Ok(false);
+        }
+        if !self.times_lost {
+            return Ok(true);
+        }
+        let path = source_path(&self.source.location, &item.path);
+        let mut found = None;
+        let summed = source.sum(bare(&path), Digests::BLAKE3, &mut |sum| found = Some(sum.result));
+        match (summed, found) {
+            (Ok(()), Some(Ok(digests))) => Ok(item.digest.is_some() && digests.blake3 == item.digest),
+            (Err(why), _) | (Ok(()), Some(Err(why))) if why.code.may_pass() => Err(why),
+            _ => Ok(false),
         }
     }
 

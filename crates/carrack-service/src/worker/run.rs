@@ -21,7 +21,7 @@ use super::markers::Markers;
 use super::order::{Order, PairOrder};
 use super::pass::Counted;
 use super::teller::{Teller, now};
-use super::{copying, removal};
+use super::{copying, planning, removal};
 use crate::journal::{EndKind, Item, Record, Recovered, Writer};
 use crate::model::{EventKind, ItemState, TaskFailure, TaskKind, keep_out_of_cores};
 use carrack_core::report::ItemKind;
@@ -151,6 +151,7 @@ fn begin<'a>(order: &'a Order, lock: &Lock, context: Context, reach: Reach) -> R
         reached,
         called: Called::default(),
         fatal: None,
+        held: None,
         passing: None,
     })
 }
@@ -201,6 +202,9 @@ impl Attempt<'_> {
         }
         let result = opened.and_then(|(source, destination)| match (self.order.kind, destination) {
             (TaskKind::Delete, _) => removal::delete(self, number, &place, &source),
+            (_, Some(destination)) if self.order.preview => {
+                planning::preview(self, number, &place, &source, &destination)
+            }
             (_, Some(destination)) => copying::copy(self, number, &place, &source, &destination),
             (_, None) => Err(Failure::new(ErrorCode::Usage, Side::Destination, "the pair names no destination")),
         });
@@ -271,6 +275,8 @@ impl Attempt<'_> {
             (EndKind::Failed, Some(TaskFailure { retryable: false, ..told(fatal, b"", self.reached) }))
         } else if self.context.stop.requested().is_some() {
             (EndKind::Stopped, None)
+        } else if let Some(held) = self.held.take() {
+            (EndKind::Held, Some(held))
         } else if let Some(passing) = self.passing.take() {
             (EndKind::Failed, Some(passing))
         } else if any_can_pass && few {
@@ -282,7 +288,7 @@ impl Attempt<'_> {
             (EndKind::Done, None) => DONE,
             (EndKind::Done, Some(_)) => PARTIAL,
             (EndKind::Stopped, _) => STOPPED,
-            (EndKind::Failed, _) => OTHER,
+            (EndKind::Failed | EndKind::Held, _) => OTHER,
         };
         let is_late = over == Some(Over::Deadline)
             && self.fatal.as_ref().is_some_and(|why| why.code == ErrorCode::DeadlinePassed);

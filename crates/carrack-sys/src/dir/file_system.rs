@@ -11,6 +11,8 @@ use crate::retry;
 pub struct FileSystem {
     /// Tells it from others of this host, over reboots where the file system knows itself; 0 where it does not say.
     pub id: u64,
+    /// The number of its kind, as statfs(2) has it; 0 where the system has none.
+    pub kind: u32,
     /// Whether a file that has changed shows it.
     pub change_times: ChangeTimes,
     /// All that it holds lies in memory: nothing can be read back past the cache.
@@ -89,10 +91,17 @@ pub fn file_system(open: impl AsFd) -> io::Result<FileSystem> {
             ChangeTimes::Unknown
         };
         let plain = magic::PLAIN.contains(&found);
-        Ok(FileSystem { id, change_times, in_memory, plain, frees_at_once: found == magic::EXT })
+        Ok(FileSystem { id, kind: found, change_times, in_memory, plain, frees_at_once: found == magic::EXT })
     }
     #[cfg(not(target_os = "linux"))]
-    Ok(FileSystem { id, change_times: ChangeTimes::Unknown, in_memory: false, plain: false, frees_at_once: false })
+    Ok(FileSystem {
+        id,
+        kind: 0,
+        change_times: ChangeTimes::Unknown,
+        in_memory: false,
+        plain: false,
+        frees_at_once: false,
+    })
 }
 
 #[cfg(all(test, target_os = "linux"))]

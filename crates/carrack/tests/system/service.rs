@@ -6,6 +6,7 @@ mod crossed;
 mod documents;
 mod downloads;
 mod files;
+mod guards;
 mod judge;
 mod leftovers;
 mod login;

@@ -20,4 +20,6 @@ pub use ask::{
 };
 pub use options::TransferOptions;
 pub use session_key::SessionKey;
-pub use tell::{Dialed, Ended, Entry, Listening, OpenedFile, PathFacts, PlaceKey, Stages, StreamLost, Tell, Welcome};
+pub use tell::{
+    Dialed, Ended, Entry, FileSystemKey, Listening, OpenedFile, PathFacts, PlaceKey, Stages, StreamLost, Tell, Welcome,
+};

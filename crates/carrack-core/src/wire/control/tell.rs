@@ -139,7 +139,13 @@ pub struct PathFacts {
     pub holds: Vec<PlaceKey>,
     /// A directory where a mounted file system begins.
     pub is_mount_top: bool,
+    /// By which its file system is known, over reboots as far as it knows itself, and by whichever host it is mounted;
+    /// `None` where nothing tells. Only equality counts.
+    pub file_system: Option<FileSystemKey>,
 }
+
+/// By which a file system is known.
+pub type FileSystemKey = [u8; 16];
 
 /// By which a directory of a file system of a host is known.
 pub type PlaceKey = [u8; 16];

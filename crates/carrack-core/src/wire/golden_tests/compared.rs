@@ -17,7 +17,14 @@ pub fn lines() -> Vec<Line> {
         (RuleForm::Include, b"\xff".to_vec()),
     ];
     let number = BundleId(300);
-    let order = DeleteOrder { most: Some(300), partial: true, allow_empty: true, ignore_errors: true, asks: true };
+    let order = DeleteOrder {
+        most: Some(300),
+        partial: true,
+        share: Some(50),
+        allow_empty: true,
+        ignore_errors: true,
+        asks: true,
+    };
     let into = ReceiveRole {
         sink: Sink::Files,
         directory: b"/in".to_vec(),

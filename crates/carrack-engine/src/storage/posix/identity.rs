@@ -153,6 +153,14 @@ pub fn place_key(file_system: &[u8], path: &[u8]) -> Option<Fingerprint> {
     (boot != [0; 16]).then(|| short(hasher.finalize().as_bytes()))
 }
 
+/// A file system, over reboots as far as it knows itself, and by whichever host it is mounted. One that does not know
+/// itself, as behind NFS, is known by its kind alone.
+pub fn file_system_key(found: &FileSystem) -> Fingerprint {
+    let mut hasher = blake3::Hasher::new_derive_key("carrack file system");
+    hasher.update(&found.kind.to_le_bytes()).update(&found.id.to_le_bytes());
+    short(hasher.finalize().as_bytes())
+}
+
 /// This machine, over reboots and in any mount namespace. Derived: the system's own number is nobody else's business.
 pub fn machine() -> [u8; 32] {
     static MACHINE: OnceLock<[u8; 32]> = OnceLock::new();
@@ -191,7 +199,24 @@ mod tests {
     fn ground(change_times: ChangeTimes, id: u64) -> Ground {
         Ground {
             device: 3,
-            file_system: Some(FileSystem { id, change_times, in_memory: false, plain: false, frees_at_once: false }),
+            file_system: Some(FileSystem {
+                id,
+                kind: 0,
+                change_times,
+                in_memory: false,
+                plain: false,
+                frees_at_once: false,
+            }),
+        }
+    }
+
+    #[test]
+    fn file_system_is_known_by_its_kind_and_its_number_alone() {
+        let found = ground(ChangeTimes::Kept, 77).file_system.unwrap();
+        let key = file_system_key(&found);
+        assert_eq!(key, file_system_key(&FileSystem { change_times: ChangeTimes::Unknown, plain: true, ..found }));
+        for other in [FileSystem { id: 78, ..found }, FileSystem { kind: 1, ..found }] {
+            assert_ne!(key, file_system_key(&other), "{other:?}");
         }
     }
 

@@ -61,8 +61,9 @@ impl ReceiveRun {
             None => Vec::new(),
         };
         if let Some(sweep) = &self.sweep {
-            let items = question.items.iter().map(|item| &item.path[..]);
-            let names = question.names.iter().map(Vec::as_slice);
+            let is_new = |index: usize| judgments.get(index) == Some(&Judgment::New);
+            let items = question.items.iter().enumerate().map(|(index, item)| (&item.path[..], is_new(index)));
+            let names = question.names.iter().map(|name| (name.as_slice(), false));
             sweep.has(&*self.destination, items.chain(names));
             sweep.listed(&*self.destination, &question.listed, Some(&self.comparing));
         }

@@ -79,12 +79,12 @@ struct Swept {
     folds: Option<(Vec<u8>, bool)>,
     /// The source has told of some name.
     has_names: bool,
+    /// Items that both have, those not counted that this session has brought.
+    shared: u64,
     /// Why something could not be found out: the first, and how many.
     unknown: Option<Failure>,
     list: DeletionList,
     found: OnlyThere,
-    /// Items that the destination has.
-    there: u64,
     ended: SweepEnd,
 }
 
@@ -96,25 +96,32 @@ struct ToldNames {
     digests: Vec<u64>,
     /// Those that the destination may have in another form.
     whole: HashSet<Vec<u8>>,
+    /// Digests of those that the destination had not when they were told.
+    new: Vec<u64>,
 }
 
 impl ToldNames {
     /// All of them have been told.
     fn close(&mut self) {
         self.digests.sort_unstable();
+        self.new.sort_unstable();
     }
 
     /// Whether the source has this name, in this form.
     fn take(&mut self, name: &[u8]) -> bool {
         self.digests.binary_search(&short_digest(name)).is_ok() || self.whole.remove(name)
     }
+
+    fn is_new(&self, name: &[u8]) -> bool {
+        !self.new.is_empty() && self.new.binary_search(&short_digest(name)).is_ok()
+    }
 }
 
 /// Names that only the destination has in a directory, and the rules as they hold there.
 struct ExtraNames<'a> {
     paths: Vec<Vec<u8>>,
-    /// How many it has in all.
-    there: u64,
+    /// How many others it had before this session.
+    shared: u64,
     scope: Scope<'a>,
     device: Option<u64>,
 }
@@ -158,19 +165,26 @@ impl Sweep {
         Self { may, tell, state: Mutex::default() }
     }
 
-    /// The source has these names. Those of a directory mostly come together.
-    pub fn has<'a>(&self, destination: &dyn Destination, paths: impl Iterator<Item = &'a [u8]>) {
+    /// The source has these names; with `true` the destination has nothing there. Those of a directory mostly come
+    /// together.
+    pub fn has<'a>(&self, destination: &dyn Destination, paths: impl Iterator<Item = (&'a [u8], bool)>) {
         let state = &mut *lock(&self.state);
-        let mut paths = paths.map(split_name).peekable();
-        while let Some((directory, first)) = paths.next() {
+        // Only where a share of what is there matters.
+        let DeleteOrder { share, asks, .. } = self.may.order;
+        let counts = share.is_some() || asks;
+        let mut paths = paths.map(|(path, new)| (split_name(path), new && counts)).peekable();
+        while let Some(((directory, name), new)) = paths.next() {
             state.has_names = true;
             let folds = state.folds(destination, directory);
             if !state.names.contains_key(directory) {
                 state.names.insert(directory.to_vec(), ToldNames::default());
             }
             let Some(names) = state.names.get_mut(directory) else { return };
-            let more = std::iter::from_fn(|| paths.next_if(|(other, _)| *other == directory).map(|(_, name)| name));
-            for name in std::iter::once(first).chain(more) {
+            let more = std::iter::from_fn(|| paths.next_if(|((other, _), _)| *other == directory));
+            for (name, new) in std::iter::once((name, new)).chain(more.map(|((_, name), new)| (name, new))) {
+                if new {
+                    names.new.push(short_digest(name));
+                }
                 if folds {
                     names.whole.insert(name.to_vec());
                 } else {
@@ -223,14 +237,14 @@ impl Sweep {
         directory: &[u8],
         mut names: ToldNames,
     ) -> Result<ExtraNames<'_>, Failure> {
-        let (mut paths, mut there) = (Vec::new(), 0);
+        let (mut paths, mut shared) = (Vec::new(), 0);
         names.close();
         let scope = self.scope(destination, directory)?;
         let device = device_of(destination, directory)?;
         destination.list(directory, &mut |name| {
-            there += 1;
-            if !names.take(name) {
-                paths.push(join(directory, name));
+            match names.take(name) {
+                true => shared += u64::from(!names.is_new(name)),
+                false => paths.push(join(directory, name)),
             }
             true
         })?;
@@ -238,14 +252,14 @@ impl Sweep {
             let told: Vec<_> = names.whole.iter().map(|name| join(directory, name)).collect();
             paths = without_twins(destination, paths, &told)?;
         }
-        Ok(ExtraNames { paths, there, scope, device })
+        Ok(ExtraNames { paths, shared, scope, device })
     }
 
     fn find(&self, destination: &dyn Destination, state: &mut Swept, extra: ExtraNames<'_>) -> Result<(), Failure> {
-        let ExtraNames { paths, there, scope, device } = extra;
-        state.there += there;
-        let Swept { list, found, there, .. } = state;
-        let mut finding = Finding { may: &self.may, destination, scope, device, list, found, there };
+        let ExtraNames { paths, shared, scope, device } = extra;
+        state.shared += shared;
+        let Swept { list, found, .. } = state;
+        let mut finding = Finding { may: &self.may, destination, scope, device, list, found };
         paths.iter().try_for_each(|path| finding.one(path, false).map(drop))
     }
 
@@ -268,9 +282,9 @@ impl Sweep {
             return None;
         }
         let OnlyThere { items, bytes } = state.found;
-        let most = self.may.order.most.unwrap_or(u64::MAX);
+        let most = self.most(state).unwrap_or(u64::MAX);
         let bytes = (items <= most).then_some(bytes);
-        Some(DeletionExtent { items: items.min(most), of: state.there, bytes }).filter(DeletionExtent::is_large)
+        Some(DeletionExtent { items: items.min(most), of: state.there(), bytes }).filter(DeletionExtent::is_large)
     }
 
     /// Deletes what was found, unless something speaks against it: `failed` items have failed otherwise, or whoever was
@@ -285,11 +299,7 @@ impl Sweep {
     ) {
         let state = &mut *lock(&self.state);
         let refused = self.why_not(state, failed).or_else(|| (!may).then(|| declined(state.found.items)));
-        let most = match (refused.is_some() || plan_only, self.may.order.most) {
-            (true, _) => 0,
-            (false, Some(most)) => most,
-            (false, None) => u64::MAX,
-        };
+        let most = if refused.is_some() || plan_only { 0 } else { self.most(state).unwrap_or(u64::MAX) };
         // What stays anyway is not asked about.
         let asks = refused.is_none();
         let ended = SweepEnd { why: refused, ..SweepEnd::default() };
@@ -313,7 +323,7 @@ impl Sweep {
             ended.why.get_or_insert(io_failure(Side::Destination, "read the list of what is deleted", &error));
         }
         if ended.why.is_none() && ended.stays.items > 0 && !plan_only {
-            ended.why = Some(self.too_many(state.found.items));
+            ended.why = Some(self.too_many(state));
         }
         state.ended = ended;
     }
@@ -324,9 +334,26 @@ impl Sweep {
         }
     }
 
-    fn too_many(&self, found: u64) -> Failure {
-        let most = self.may.order.most.unwrap_or(0);
-        let why = format!("{found} items would be deleted, and at most {most} may be");
+    /// How many items may be deleted, if there is a bound: a number, or a share of what the destination has.
+    fn most(&self, state: &Swept) -> Option<u64> {
+        self.may.order.most.into_iter().chain(self.most_of_share(state)).min()
+    }
+
+    fn most_of_share(&self, state: &Swept) -> Option<u64> {
+        let most = u128::from(state.there()) * u128::from(self.may.order.share?) / 100;
+        Some(u64::try_from(most).unwrap_or(u64::MAX))
+    }
+
+    fn too_many(&self, state: &Swept) -> Failure {
+        let (found, DeleteOrder { most, share, .. }) = (state.found.items, self.may.order);
+        let is_over = |bound: Option<u64>| bound.is_some_and(|bound| found > bound);
+        let why = match share.filter(|_| is_over(self.most_of_share(state))) {
+            Some(share) => {
+                let there = state.there();
+                format!("{found} of {there} items at the destination would be deleted, and at most {share} % may be")
+            }
+            None => format!("{found} items would be deleted, and at most {} may be", most.unwrap_or(0)),
+        };
         failure(ErrorCode::PermissionDenied, Side::Destination, why).for_reason(Reason::TooManyDeletions)
     }
 
@@ -351,8 +378,8 @@ impl Sweep {
         if !state.has_names && !self.may.order.allow_empty {
             return nothing("the source is empty".to_owned(), Reason::EmptySource);
         }
-        match self.may.order.most {
-            Some(most) if state.found.items > most && !self.may.order.partial => Some(self.too_many(state.found.items)),
+        match self.most(state) {
+            Some(most) if state.found.items > most && !self.may.order.partial => Some(self.too_many(state)),
             _ => None,
         }
     }
@@ -370,6 +397,11 @@ fn declined(items: u64) -> Failure {
 }
 
 impl Swept {
+    /// Items that the destination had when they were looked at, without those that no rule lets go.
+    fn there(&self) -> u64 {
+        self.shared.saturating_add(self.found.items)
+    }
+
     /// Whether the destination may have names of a directory in another form.
     fn folds(&mut self, destination: &dyn Destination, directory: &[u8]) -> bool {
         match &self.folds {
@@ -429,7 +461,6 @@ struct Finding<'a> {
     device: Option<u64>,
     list: &'a mut DeletionList,
     found: &'a mut OnlyThere,
-    there: &'a mut u64,
 }
 
 impl Finding<'_> {
@@ -459,7 +490,6 @@ impl Finding<'_> {
             names.push(name.to_vec());
             true
         })?;
-        *self.there += names.len() as u64;
         enter(self.destination, &mut self.scope, directory)?;
         let mut goes = true;
         for name in names {

@@ -183,6 +183,8 @@ export function TaskSheet({ kind, targets, to, close, done }) {
     // The same identifier again is the same task: a repeated click, or an answer that was lost, submits nothing twice.
     return { task: await call("POST", "/tasks", { query: { submission_id: id, ...size }, body: task }) };
   }, (made) => { if (made) done(made, into); });
+  // A task of its own, which goes on when the page is closed.
+  const plan = useAction(async () => task ? { task: await call("POST", "/tasks", { body: { ...task, preview: true } }) } : null, (made) => { if (made) done(made, into); });
   const [verb, act] = VERBS[kind];
   const read = () => { if (form.current && known) setSaid(optionsOf(form.current, known, kind)); };
   const title = `${verb} ${chosen.whole ? "everything in the folder" : chosen.text}${kind === "delete" ? "?" : ""}`;
@@ -197,7 +199,7 @@ export function TaskSheet({ kind, targets, to, close, done }) {
       ${kind === "delete" && html`<p>It cannot be taken back.</p>`}${kind === "move" && html`<p>Each source is deleted once its copy is verified and durable.</p>`}
       ${preview && !preview.problem && kind !== "delete" && (size ? html`<${Expected} of=${preview} />` : html`<p class="quiet">How long it takes is told once the sources are counted.</p>`)}</section>
     ${why && html`<p class="notice warn" role="alert">${why}</p>`}
-    <${Trouble} problem=${start.problem ?? preview?.problem ?? unread ?? fault} />
+    <${Trouble} problem=${start.problem ?? plan.problem ?? preview?.problem ?? unread ?? fault} />
     ${fault?.code === "too-many" && kind !== "delete" && html`<p><button type="button" onClick=${() => setChosen({ ...chosen, all: true, whole: true })}>${verb} the whole folder, hidden entries too</button></p>`}
     ${known && html`<${OptionFields} known=${known} kind=${kind} />`}
     ${kind !== "delete" && html`<details><summary>When</summary><div class="two"><label class="field"><span>Run</span><select name="when" value=${when} onChange=${(/** @type {Event} */ event) => setWhen(/** @type {HTMLSelectElement} */ (event.currentTarget).value)}>${TIMES.map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select></label>
@@ -207,5 +209,6 @@ export function TaskSheet({ kind, targets, to, close, done }) {
         <label class="field"><span>Time zone</span><input name="zone" defaultValue=${Intl.DateTimeFormat().resolvedOptions().timeZone} /></label>`}</div></details>`}
     ${known && task && task.pairs && task.pairs.length <= 50 && html`<details><summary>The same at the command line</summary><${Command} line=${submitLine(known, task)} /></details>`}
     <div class="bar-of-buttons end sheet-end"><button type="button" class="plain" onClick=${close}>${kind === "delete" ? "Keep" : "Close"}</button>
+      ${kind === "copy" && when === "now" && html`<button type="button" disabled=${plan.busy || !task || Boolean(why) || paths?.length === 0} onClick=${() => plan.go()}>What would change</button>`}
       <button class=${kind === "delete" ? "danger" : "main"} disabled=${start.busy || !task || Boolean(why) || paths?.length === 0}>${start.busy ? "Starting…" : when === "now" || kind === "delete" ? act : "Make timer"}</button></div></form><//>`;
 }

@@ -29,12 +29,12 @@ export function Items({ id, revision }) {
   });
   return html`<section class="stack" aria-label="Items"><div class="view-head"><h2>Items</h2><div class="filters">${(list.total > 0 || filter) && html`<span class="quiet" role="status">${plural(list.total, "item")}${list.source.complete || list.loading ? "" : " so far"}</span>`}
       <${Search} label="Path contains, or is like *.dat" value=${filter} set=${setFilter} />
-      <${Segments} value=${state} set=${setState} label="State of items" choices=${[["", "All"], ["failed", "Failed"], ["skipped", "Skipped"], ["done", "Done"], ["deleted", "Deleted"]]} />
+      <${Segments} value=${state} set=${setState} label="State of items" choices=${[["", "All"], ["failed", "Failed"], ["skipped", "Skipped"], ["done", "Done"], ["deleted", "Deleted"], ["planned", "Planned"], ["to-delete", "To delete"]]} />
       <button disabled=${save.busy} onClick=${() => save.go("text/csv", "csv")}>CSV</button>
       <button disabled=${save.busy} onClick=${() => save.go("application/x-ndjson", "ndjson")}>NDJSON</button></div></div>
     <${Trouble} problem=${list.problem ?? save.problem} />
     <${Table} source=${list.source} columns=${COLUMNS} label="Items" cls="items-columns" fitted=${true} busy=${list.loading}
-      empty=${html`<${Empty} title=${state || filter ? "No such items" : "No items yet"}>${state || filter ? "" : "An item appears when it is done, skipped, failed or deleted."}<//>`} /></section>`;
+      empty=${html`<${Empty} title=${state || filter ? "No such items" : "No items yet"}>${state || filter ? "" : "An item appears when it is done, skipped, failed, deleted or planned."}<//>`} /></section>`;
 }
 
 /** @type {import("../table.js").Column<Item>[]} */

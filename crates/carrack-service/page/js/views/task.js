@@ -61,12 +61,23 @@ function Shown({ task, put, events, eventsComplete, problem, known, go }) {
         <div><dt>${ended ? "Mean rate" : "Rate"}</dt><dd>${ended ? rate(progress.rates?.all) : task.state === "ACTIVE" ? rate(progress.rates?.now) : "–"}<small>${task.state === "ACTIVE" ? `${rate(progress.rates?.five_minutes)} in 5 min` : ""}</small></dd></div>
         <div><dt>${ended ? "Took" : "Left"}</dt><dd>${ended ? between(task.started ?? task.submitted, task.ended ?? "") : task.state === "ACTIVE" && progress.eta_seconds != null ? duration(progress.eta_seconds) : "–"}<small>${plural(task.fence, "attempt")}, ${plural(progress.faults ?? 0, "fault")}</small></dd></div>
       </dl><${Estimated} task=${task} />${progress.limited_by && html`<p class="small quiet">Limited by ${progress.limited_by}</p>`}</section>
+    ${progress.plan && html`<${Plan} plan=${progress.plan} preview=${Boolean(request.preview)} />`}
     ${failures.value && failed > 0 && html`<${Failures} items=${failures.value.items} complete=${failures.value.complete} />`}
     ${line.times.length > 1 && html`<${Plot} label="Over time" ...${line} />`}
     <div class="columns"><${Events} events=${events} complete=${eventsComplete} /><${Facts} task=${task} /></div>
     <${Items} id=${task.id} revision=${revision} />
     <section class="sheet" aria-label="At the command line"><div class="part-head"><h2>The same at the command line</h2></div><div class="pad stack">
       ${options && html`<${Command} line=${submitLine(options, request)} />`}<${Command} line=${`carrack task watch ${task.id}`} /></div></section>`;
+}
+
+/** What a task would do; of one that is no preview, what it would delete and did not. @param {{plan: import("../types.js").Plan, preview: boolean}} props */
+function Plan({ plan, preview }) {
+  const figure = (/** @type {string} */ name, /** @type {import("../types.js").Planned} */ of, item = "file") =>
+    html`<div><dt>${name}</dt><dd>${plural(of.items, item)}<small>${bytes(of.bytes)}</small></dd></div>`;
+  return html`<section class="sheet pad big" aria-label="Plan"><dl class="figures">
+      ${preview && html`${figure("New", plan.new)}${figure("Changed", plan.changed)}${figure("Same", plan.same)}`}
+      ${plan.left.items > 0 && figure("Left as they are", plan.left)}${figure("To delete", plan.to_delete, "item")}</dl>
+    ${plan.held_by && html`<p class="small"><strong>${preview ? "Would keep it from deleting" : "Not deleted"}: ${plan.held_by}</strong></p>`}</section>`;
 }
 
 /** What was expected of a task, beside what it took. @param {{task: Task}} props */
@@ -141,16 +152,18 @@ function Facts({ task }) {
 function Actions({ task, put, go }) {
   const [asked, setAsked] = useState("");
   const act = useAction((verb) => call("POST", `/tasks/${task.id}/${verb}`), (now) => now.id === task.id ? put(now) : go(`/tasks/${now.id}`));
+  const run = useAction(() => call("POST", `/tasks/${task.id}/clone`, { body: { run: true } }), (made) => go(`/tasks/${made.id}`));
   const ended = Boolean(task.ended), paused = task.state === "PAUSED" || task.pause_wanted;
   const button = (/** @type {string} */ verb, /** @type {string} */ text) => html`<button disabled=${act.busy} onClick=${() => act.go(verb)}>${text}</button>`;
   return html`<div class="stack"><div class="bar-of-buttons">
       ${!ended && !task.cancel_wanted && (paused || task.blocked?.cause === "confirm" ? button("resume", "Resume") : button("pause", "Pause"))}
+      ${ended && task.request.preview && html`<button class="main" disabled=${run.busy} onClick=${() => run.go()}>Start it</button>`}
       ${["FAILED", "PARTIAL", "CANCELLED"].includes(task.state) && button("retry", "Retry")}
       ${!ended && html`<button onClick=${() => setAsked("edit")}>Edit</button>`}
       <button onClick=${() => setAsked("clone")}>Clone</button>
       <${Copy} text=${task.id} label="Copy id" />
       ${!ended && html`<button class="danger" disabled=${task.cancel_wanted} onClick=${() => setAsked("cancel")}>Cancel task</button>`}</div>
-    <${Trouble} problem=${act.problem} />
+    <${Trouble} problem=${act.problem ?? run.problem} />
     ${asked === "cancel" && html`<${Confirm} title="Cancel this task?" act="Cancel task" close=${() => setAsked("")}
       text="What is at the destination stays there. A retry later goes on where it stood." run=${async () => put(await call("POST", `/tasks/${task.id}/cancel`))} />`}
     ${asked === "clone" && html`<${Submit} endpoints=${[]} again=${task.request} close=${() => setAsked("")} done=${(/** @type {Task} */ made) => { setAsked(""); go(`/tasks/${made.id}`); }} />`}

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
 use crate::client::{Call, Called, Client, ClientError};
 use crate::ledger::{TaskChange, TaskGuard};
-use crate::model::{Endpoint, NewTask, Problem, Role, Task, TaskActed, TaskFailure, TaskState};
+use crate::model::{Blocked, BlockedCause, Endpoint, NewTask, Problem, Role, Task, TaskActed, TaskFailure, TaskState};
 
 fn acts(client: &Client, body: &Value) -> Called<TaskActed> {
     client.call(&Call::post("/tasks/acts").body(body)?)?.json()
@@ -177,4 +177,30 @@ fn endpoint_keeps_its_location_while_open_tasks_use_it() {
     assert_eq!(refused(edit(&moved, Some("\"1\""))).status, 412);
     local.call(&Call::post(format!("/tasks/{}/cancel", task.id))).unwrap();
     assert_eq!(edit(&moved, None).unwrap().version, 3);
+}
+
+/// Whoever resumes one that a guard has paused has looked at its plan; whoever resumes all has not.
+#[test]
+fn task_that_a_guard_has_paused_is_confirmed_by_name_or_cause_alone() {
+    let rig = Rig::start();
+    let local = rig.local();
+    let pause = |id: &str| {
+        let api = rig.api();
+        let (cause, why, since) = (BlockedCause::Guard, "too many".to_owned(), api.now());
+        let blocked = Some(Some(Blocked { cause, why, since, next_try: None, hint: None }));
+        let (state, pause_wanted) = (Some(TaskState::Paused), Some(true));
+        let change = TaskChange { state, pause_wanted, blocked, ..TaskChange::default() };
+        api.ledger.change_task(id, &TaskGuard::default(), &change, &[], api.now()).unwrap();
+    };
+    let ids: Vec<String> = ["one", "two"].map(|label| labelled(&local, label)).into();
+    ids.iter().for_each(|id| pause(id));
+    let all = acts(&local, &json!({"act": "resume", "filter": {"all": true}})).unwrap();
+    assert_eq!((all.tasks, all.done), (2, 0));
+    assert!(all.items[0].why.as_ref().is_some_and(|why| why.detail.contains("looked at its plan")), "{all:?}");
+    assert_eq!(*rig.backend.confirmed.lock().unwrap(), [""; 0]);
+    let one: Task = local.call(&Call::post(format!("/tasks/{}/resume", ids[0]))).unwrap().json().unwrap();
+    assert!(!one.pause_wanted);
+    let rest = acts(&local, &json!({"act": "resume", "filter": {"cause": "guard", "label": "two"}})).unwrap();
+    assert_eq!((rest.tasks, rest.done), (1, 1));
+    assert_eq!(*rig.backend.confirmed.lock().unwrap(), ids);
 }

@@ -33,6 +33,8 @@ use crate::worker::markers::PairMarker;
 pub struct FakeBackend {
     pub woken: AtomicU64,
     pub items: Mutex<Vec<TaskItem>>,
+    /// Tasks whose plan somebody has confirmed.
+    pub confirmed: Mutex<Vec<String>>,
     pub trouble: Mutex<Option<String>>,
     /// What any task has marked.
     pub markers: Mutex<Vec<PairMarker>>,
@@ -48,6 +50,11 @@ impl Backend for FakeBackend {
     fn complete(&self, _: &mut Task) {}
 
     fn recheck(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn confirm(&self, task: &Task) -> Result<(), String> {
+        self.confirmed.lock().unwrap().push(task.id.clone());
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::thread;
 
 use super::{ANY, Rule, accept, all_events, at, begin, end, estimate, note, rules};
 use crate::ledger::{Ledger, LedgerError, TaskChange, TaskGuard};
-use crate::model::{Blocked, BlockedCause, Estimate, Progress, Rates, Task, TaskFailure, TaskState};
+use crate::model::{Blocked, BlockedCause, Estimate, Planned, Progress, Rates, Task, TaskFailure, TaskPlan, TaskState};
 
 pub const RULES: &[Rule] = rules! {
     claim_begins_an_attempt
@@ -72,6 +72,8 @@ fn progress() -> Progress {
         eta_seconds: Some(9),
         limited_by: Some("the disk of the destination".to_owned()),
         unkept: [("owner".to_owned(), 10), ("700".to_owned(), 1)].into(),
+        plan: Some(TaskPlan { to_delete: Planned { items: 15, bytes: 16 }, ..TaskPlan::default() }),
+        source_file_system: Some("17".to_owned()),
     }
 }
 

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use carrack_core::options::DeleteLimit;
 use serde_json::json;
 
 use super::script::Script;
 use super::world::Work;
 use crate::clock::Clock;
 use crate::ledger::{EventFilter, Ledger, NewEvent, Page, TaskFilter};
-use crate::model::{EventKind, NewTask, Overlap, Pair, Timer, TimerSchedule, TimerState};
+use crate::model::{EventKind, NewTask, Overlap, Pair, RunGuard, TaskState, Timer, TimerSchedule, TimerState};
 
 fn add(script: &Script, id: &str, schedule: TimerSchedule) {
     let now = script.clock.now();
@@ -140,4 +141,26 @@ fn timer_whose_token_was_revoked_runs_no_more_and_says_why() {
     assert_eq!((timer.state, timer.runs, tasks(&script).len()), (TimerState::Ended, 0, 0));
     let events = script.ledger.events(&EventFilter::default(), 1000).unwrap();
     assert!(events.iter().any(|event| event.text.contains("made with was revoked")), "{events:?}");
+}
+
+#[test]
+fn timer_that_deletes_holds_each_run_to_what_the_last_one_that_succeeded_found() {
+    let mut script = Script::new(4);
+    add(&script, "nightly", every(20));
+    let mut timer = script.ledger.timer("nightly").unwrap();
+    timer.task.options.delete = true;
+    let (kind, owner) = (EventKind::Updated, "ann".to_owned());
+    let event = NewEvent { kind, owner, task: None, subject: None, text: String::new(), detail: json!({}) };
+    script.ledger.change_timer(&timer, None, &event, script.clock.now()).unwrap();
+    for _ in 0..50 {
+        script.second();
+    }
+    let mut runs = script.ledger.tasks(&TaskFilter::default(), &Page { after: None, limit: 100 }).unwrap();
+    runs.reverse();
+    let [first, second, ..] = &runs[..] else { panic!("{runs:?}") };
+    assert_eq!((first.state, &first.request.guard), (TaskState::Succeeded, &Some(RunGuard::default())));
+    assert_eq!(first.request.options.max_delete, Some(DeleteLimit::Share(50)));
+    let found = RunGuard { file_system: None, items: Some(first.progress.items_total) };
+    assert_eq!(second.request.guard, Some(found));
+    assert_eq!(script.ledger.timer("nightly").unwrap().task.options.max_delete, None, "what its owner has said");
 }

@@ -22,6 +22,7 @@ const NO_LABEL: Switch = Switch::new("no-label", "Take the label away");
 const NO_DEADLINE: Switch = Switch::new("no-deadline", "Take the deadline away");
 const RECHECK: Switch =
     Switch::new("recheck", "Read what counts as done at the destination, and compare its digests, too");
+const RUN: Switch = Switch::new("run", "Of previews: do what they have planned");
 const CLEAN: Switch =
     Switch::new("clean", "Also remove the unfinished files that they have left, even of tasks that have ended");
 const DRY_RUN: Switch = Switch::short('n', "dry-run", "Say which tasks they are; do nothing");
@@ -34,7 +35,8 @@ pub fn commands() -> [Command; 6] {
     let clone = Command::new("clone")
         .about("Submit the same once more; the new identifier is printed")
         .arg(TASKS.arg().required(true))
-        .args(deadline());
+        .args(deadline())
+        .arg(RUN.arg());
     let update = Command::new("update")
         .about("Change label, deadline or priority")
         .arg(TASKS.arg().required(true))
@@ -43,7 +45,10 @@ pub fn commands() -> [Command; 6] {
         .arg(PRIORITY.arg());
     [
         many("pause", "Have tasks wait; a transfer under way ends where it is"),
-        many("resume", "Have paused tasks go on where they stopped"),
+        many(
+            "resume",
+            "Have paused tasks go on where they stopped; one that a guard has paused does what its plan shows",
+        ),
         many("retry", "Try what failed once more, of tasks that have ended").args(deadline()).arg(RECHECK.arg()),
         many("cancel", "End tasks; what was copied stays").arg(CLEAN.arg()),
         clone,
@@ -158,11 +163,11 @@ fn many(flags: &Flags, mut acts: TaskActs, clean: bool) -> Result<u8, CommandErr
 
 /// Runs `clone`.
 fn clone(flags: &Flags) -> Result<u8, CommandError> {
-    let deadline = deadline(flags)?;
+    let again = TaskClone { deadline: deadline(flags)?, run: flags.has(&RUN) };
     let (service, json) = (Service::open(flags)?, flags.has(&JSON));
     let mut out = Lines::stdout(json);
     for id in tasks(&service, flags, &TASKS)? {
-        let task: Task = service.call(&service.with(Call::post(path_of(&id, "/clone")), &TaskClone { deadline })?)?;
+        let task: Task = service.call(&service.with(Call::post(path_of(&id, "/clone")), &again)?)?;
         if json { out.json(&told::object("task", &task)) } else { out.line(human::safe(&task.id).as_bytes()) }
     }
     out.finish()?;

@@ -39,12 +39,12 @@ CANCELLED.";
 /// What clap knows of it.
 pub fn command() -> Command {
     Command::new("task")
-        .about("Managed transfers: submit, list, watch, pause, cancel")
+        .about("Managed transfers: submit, preview, list, watch, pause, cancel")
         .after_help(EXAMPLES)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .args([JSON.arg().global(true), service::arg()])
-        .subcommand(submit::command())
+        .subcommands([submit::command(), submit::preview_command()])
         .subcommands(list::commands())
         .subcommands(wait::commands())
         .subcommands(act::commands())
@@ -57,6 +57,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     };
     match action {
         "submit" => submit::run(&flags),
+        "preview" => submit::preview(&flags),
         "list" => list::list(&flags),
         "show" => list::show(&flags),
         "items" => list::items(&flags),

@@ -50,6 +50,34 @@ pub fn command() -> Command {
         )
 }
 
+/// What clap knows of `preview`.
+pub fn preview_command() -> Command {
+    Command::new("preview")
+        .about("Tell what a task would send and delete, and change nothing; the flags are those of submit")
+        .override_usage("carrack task preview [OPTIONS] SRC... DST\n       carrack task preview [OPTIONS] --batch FILE")
+        .args(submission::args())
+        .arg(TIMEOUT.arg())
+        .after_help(
+            "The preview is a task, which goes on when this command is stopped: carrack task show has what it found,\n\
+             carrack task items names each item, and carrack task clone --run does it.",
+        )
+}
+
+/// Runs `preview`.
+pub fn preview(flags: &Flags) -> Result<u8, CommandError> {
+    let json = flags.has(&JSON);
+    let request = NewTask { preview: true, ..submission::new_task(flags)? };
+    let service = Service::open(flags)?;
+    let call = Call::post("/tasks").header("Idempotency-Key", carrack_service::model::new_id());
+    let (task, _): (Task, bool) = service.once(&service.with(call, &request)?)?;
+    if !json {
+        let mut out = Lines::stdout(false);
+        out.line(human::safe(&task.id).as_bytes());
+        out.finish()?;
+    }
+    wait::until_planned(&service, &task.id, flags.get(&TIMEOUT)?, json)
+}
+
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let json = flags.has(&JSON);

@@ -86,6 +86,26 @@ pub fn until_ended(
     Ok(worst)
 }
 
+/// Waits until a preview has ended, tells its plan, and answers with the exit code.
+///
+/// # Errors
+/// The timeout; what the service says no to.
+pub fn until_planned(service: &Service, id: &str, timeout: Option<Duration>, json: bool) -> Result<u8, CommandError> {
+    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let Some(task) = wait_for(service, id, deadline, LOOK, &mut |_| Ok(()))? else {
+        return Ok(exit::INTERRUPTED);
+    };
+    let mut out = Lines::stdout(json);
+    if json {
+        out.json(&told::object("task", &task));
+    } else {
+        show::plan_lines(&task).iter().for_each(|line| out.line(line.as_bytes()));
+        tell_why(&task);
+    }
+    out.finish()?;
+    Ok(code_of(task.state))
+}
+
 /// Waits until a task has ended; `None` if a signal came first.
 ///
 /// # Errors

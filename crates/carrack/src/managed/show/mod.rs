@@ -15,7 +15,8 @@ pub use endpoint::{ENDPOINT_HEADINGS, endpoint_lines, endpoint_row};
 pub use identity::{TOKEN_HEADINGS, USER_HEADINGS, token_row, user_row, whoami_line};
 pub use item::{event_line, item_line};
 pub use task::{
-    TASK_HEADINGS, acted_line, leftover_lines, progress_line, removed_lines, start_words, takes, task_lines, task_row,
+    TASK_HEADINGS, acted_line, leftover_lines, plan_lines, progress_line, removed_lines, start_words, takes,
+    task_lines, task_row,
 };
 pub use timer::{TIMER_HEADINGS, timer_lines, timer_row};
 

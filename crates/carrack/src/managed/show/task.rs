@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrack_service::clock::Moment;
-use carrack_service::model::{ActedTask, Pair, Progress, Task, TaskKind, TaskLeftovers, TaskState};
+use carrack_service::model::{ActedTask, Blocked, Pair, Planned, Progress, Task, TaskKind, TaskLeftovers, TaskState};
 
 use super::{maybe_time, shortened, time};
 use crate::output::{format, human};
@@ -41,6 +41,9 @@ pub fn task_lines(task: &Task) -> Vec<String> {
         line("label", label.clone());
     }
     line("owner", task.owner.clone());
+    if request.preview {
+        line("preview", "nothing is changed".to_owned());
+    }
     for pair in request.pairs.iter().take(PAIRS_SHOWN) {
         line(request.kind.name(), pair_words(request.kind, pair));
     }
@@ -50,10 +53,13 @@ pub fn task_lines(task: &Task) -> Vec<String> {
     waiting(task, &mut line);
     estimate(task, &mut line);
     let progress = &task.progress;
-    line("items", items_words(progress));
-    if request.kind != TaskKind::Delete {
-        line("bytes", bytes_words(progress));
+    if !request.preview {
+        line("items", items_words(progress));
+        if request.kind != TaskKind::Delete {
+            line("bytes", bytes_words(progress));
+        }
     }
+    plan_words(task).into_iter().for_each(|(name, text)| line(name, text));
     rates(progress, &mut line);
     if let Some(limited) = &progress.limited_by {
         line("limited by", limited.clone());
@@ -147,8 +153,43 @@ fn state_words(task: &Task) -> String {
     }
 }
 
+/// Why a task waits, where it is not only because somebody wants it to.
+fn waits_for(task: &Task) -> Option<&Blocked> {
+    task.blocked.as_ref().filter(|_| task.state == TaskState::Queued || task.is_held())
+}
+
+/// What a preview has found, a line each.
+pub fn plan_lines(task: &Task) -> Vec<String> {
+    let words = plan_words(task).into_iter();
+    words.map(|(name, text)| human::safe(&format!("{name}: {text}"))).collect()
+}
+
+/// What a task would do. Of one that is no preview, only what it would delete and did not.
+fn plan_words(task: &Task) -> Vec<(&'static str, String)> {
+    let Some(plan) = &task.progress.plan else { return Vec::new() };
+    let is_preview = task.request.preview;
+    let files = |planned: Planned| {
+        format!("{}, {}", format::counted(planned.items, "file", "files"), format::size(planned.bytes))
+    };
+    let mut words = Vec::new();
+    if is_preview {
+        words.extend([("new", files(plan.new)), ("changed", files(plan.changed)), ("same", files(plan.same))]);
+    }
+    if plan.left.items > 0 {
+        words.push(("left as they are", files(plan.left)));
+    }
+    if plan.to_delete.items > 0 || (is_preview && task.request.options.deletes()) {
+        let Planned { items, bytes } = plan.to_delete;
+        words.push(("to delete", format!("{}, {}", format::counted(items, "item", "items"), format::size(bytes))));
+    }
+    if let Some(why) = &plan.held_by {
+        words.push((if is_preview { "would keep it from deleting" } else { "not deleted" }, why.clone()));
+    }
+    words
+}
+
 fn waiting(task: &Task, line: &mut impl FnMut(&str, String)) {
-    let Some(blocked) = task.blocked.as_ref().filter(|_| task.state == TaskState::Queued) else { return };
+    let Some(blocked) = waits_for(task) else { return };
     line("waits", format!("{} (since {})", blocked.why, time(blocked.since)));
     if let Some(next) = blocked.next_try {
         line("next try", time(next));
@@ -272,7 +313,7 @@ pub fn progress_line(task: &Task) -> String {
     if let Some(eta) = progress.eta_seconds.filter(|_| task.state == TaskState::Active) {
         text += &format!(", {} left", format::clock(Duration::from_secs(eta)));
     }
-    if let Some(blocked) = task.blocked.as_ref().filter(|_| task.state == TaskState::Queued) {
+    if let Some(blocked) = waits_for(task) {
         text += &format!("; {}", blocked.why);
     }
     human::safe(&text)
@@ -280,7 +321,7 @@ pub fn progress_line(task: &Task) -> String {
 
 #[cfg(test)]
 pub mod tests {
-    use carrack_service::model::{Blocked, BlockedCause, Estimate, NewTask, TaskFailure};
+    use carrack_service::model::{BlockedCause, Estimate, NewTask, TaskFailure, TaskPlan};
 
     use super::*;
 
@@ -346,6 +387,44 @@ pub mod tests {
         );
         let row = task_row(&task);
         assert_eq!([&row[1][..], &row[2], &row[4]], ["QUEUED", "1,200/5,000+", "run42"]);
+    }
+
+    #[test]
+    fn task_shows_what_it_would_do() {
+        let planned = |items, bytes| Planned { items, bytes };
+        let mut task = task();
+        task.request.options.delete = true;
+        task.progress.plan = Some(TaskPlan {
+            new: planned(1, 7),
+            changed: planned(2, 2048),
+            to_delete: planned(1200, 5),
+            held_by: Some("1,200 of 1,300 items would be deleted\u{1b}".into()),
+            ..TaskPlan::default()
+        });
+        task.request.preview = true;
+        let lines = plan_lines(&task);
+        assert_eq!(
+            lines[..4],
+            [
+                "new: 1 file, 7 bytes",
+                "changed: 2 files, 2.0 KiB",
+                "same: 0 files, 0 bytes",
+                "to delete: 1,200 items, 5 bytes"
+            ]
+        );
+        assert_eq!(lines[4], "would keep it from deleting: 1,200 of 1,300 items would be deleted\\x1b");
+        assert!(!task_lines(&task).iter().any(|line| line.starts_with("  items: ")), "nothing is done");
+        task.request.preview = false;
+        assert_eq!(plan_lines(&task).len(), 2, "what is done is told by the other lines");
+        task.state = TaskState::Paused;
+        task.blocked = Some(Blocked {
+            cause: BlockedCause::Guard,
+            why: "too many".into(),
+            since: task.submitted,
+            next_try: None,
+            hint: None,
+        });
+        assert!(progress_line(&task).ends_with("; too many"), "{}", progress_line(&task));
     }
 
     #[test]

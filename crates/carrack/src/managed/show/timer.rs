@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use carrack_core::options::{DeleteLimit, OptionValue};
+use carrack_core::tuning::TIMER_DELETE_SHARE;
 use carrack_service::model::{Timer, TimerSchedule};
 
 use super::{maybe_time, shortened, time};
@@ -42,6 +44,10 @@ pub fn timer_lines(timer: &Timer) -> Vec<String> {
     for pair in &timer.task.pairs {
         let to = pair.destination.as_ref().map(|to| format!(" -> {to}")).unwrap_or_default();
         line(timer.task.kind.name(), format!("{}{to}", pair.source));
+    }
+    if timer.task.deletes_at_destination() {
+        let most = timer.task.options.max_delete.unwrap_or(DeleteLimit::Share(TIMER_DELETE_SHARE));
+        line("max delete", format!("{}; a run that would delete more waits until somebody resumes it", most.text()));
     }
     if let Some(task) = &timer.last_task {
         line("last task", task.clone());

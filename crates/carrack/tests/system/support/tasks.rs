@@ -70,6 +70,8 @@ impl Tasks {
             fail_on_quota_errors: false,
             expect_digests: BTreeMap::new(),
             ceilings: Ceilings::default(),
+            preview: false,
+            guard: None,
             nice: 0,
         }
     }

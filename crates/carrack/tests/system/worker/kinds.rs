@@ -1,12 +1,12 @@
 //! What workers do of each kind of task, and what becomes of single items.
 
 use carrack_core::location::Location;
-use carrack_core::options::RateBound;
-use carrack_core::request::Existing;
+use carrack_core::options::{OptionValue, RateBound};
+use carrack_core::request::{Compare, Existing};
 use carrack_faults::fuse::{Call, FaultFs, Features};
 use carrack_service::clock::Moment;
 use carrack_service::journal::{AttemptEnd, EndKind};
-use carrack_service::model::{ItemState, TaskKind};
+use carrack_service::model::{ItemState, Progress, TaskKind};
 use carrack_service::worker::PairOrder;
 
 use super::MIB;
@@ -307,4 +307,40 @@ fn worker_that_cannot_connect_keeps_what_earlier_attempts_have_told() {
     drop(from);
     order.fence = 3;
     assert_eq!(is_kept(tasks.run(&order).ended()), "connect-failed");
+}
+
+/// What the archive has already, by content, is not sent once more, and goes at the instrument. What is younger, what
+/// differs and what was not compared stays.
+#[test]
+fn worker_moves_what_is_old_enough_and_proved_to_be_in_the_archive() {
+    let mut tasks = Tasks::new();
+    for name in ["archived", "differs", "not there", "young"] {
+        tasks.sandbox.write(format!("from/{name}"), format!("{name} of the source"));
+    }
+    tasks.sandbox.ok(["sync", "from/archived", "from/differs", "to/"]);
+    tasks.sandbox.write("to/differs", "differs of the elder!");
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(40 * 86_400);
+    for place in ["from/archived", "from/differs", "from/not there", "to/archived", "to/differs"] {
+        std::fs::File::options().write(true).open(tasks.sandbox.path(place)).unwrap().set_modified(old).unwrap();
+    }
+    let mut order =
+        tasks.order("by time", TaskKind::Move, vec![pair(tasks.local("from", "/"), tasks.local("to", "/"))]);
+    order.options.min_age = Some(OptionValue::parse("30d").unwrap());
+    order.options.compare = Some(Compare::SizeAndTime);
+    order.options.only = Some(vec!["archived".into()]);
+    let end = tasks.run(&order).done().clone();
+    assert_eq!((end.progress.items_done, end.progress.items_skipped), (0, 1), "{end:?}");
+    assert!(tasks.sandbox.path("from/archived").exists(), "by its time alone it is not proved");
+    order.task = "by content".into();
+    order.directory = tasks.directory("by content");
+    order.options.compare = Some(Compare::Content);
+    order.options.only = None;
+    let end = tasks.run(&order).done().clone();
+    let Progress { items_done, items_skipped, bytes_moved, bytes_verified, bytes_skipped, .. } = end.progress;
+    assert_eq!((items_done, items_skipped), (3, 0), "{:?}", end.progress);
+    assert_eq!((bytes_moved, bytes_verified, bytes_skipped), (66, 66, 0), "{:?}", end.progress);
+    let left: Vec<_> = tree::walk(&tasks.sandbox.path("from"));
+    assert_eq!(left, [tasks.sandbox.path("from/young")]);
+    assert_eq!(std::fs::read(tasks.sandbox.path("to/differs")).unwrap(), b"differs of the source");
+    assert!(!tasks.sandbox.path("to/young").exists());
 }

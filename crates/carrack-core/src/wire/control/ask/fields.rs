@@ -259,8 +259,9 @@ impl From<Begin> for raw::Begin {
                 anew: role.anew,
                 partial: role.partial,
                 delete: role.delete.map(|order| {
-                    let DeleteOrder { most, partial, allow_empty, ignore_errors, asks } = order;
-                    raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors, asks }
+                    let DeleteOrder { most, partial, share, allow_empty, ignore_errors, asks } = order;
+                    let share = share.map(Into::into);
+                    raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors, asks, share }
                 }),
                 backup: role.backup.map(Into::into),
             }),
@@ -376,8 +377,10 @@ impl TryFrom<raw::ReceiveRole> for ReceiveRole {
             anew: role.anew,
             partial: role.partial,
             delete: role.delete.map(|order| {
-                let raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors, asks } = order;
-                DeleteOrder { most, partial, allow_empty, ignore_errors, asks }
+                let raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors, asks, share } = order;
+                // What is no share lets nothing be deleted.
+                let share = share.map(|share| u8::try_from(share).ok().filter(|share| *share <= 100).unwrap_or(0));
+                DeleteOrder { most, partial, share, allow_empty, ignore_errors, asks }
             }),
             backup: role.backup.map(backup).transpose()?,
         })

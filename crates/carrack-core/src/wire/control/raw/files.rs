@@ -50,6 +50,9 @@ pub struct PathFacts {
     /// A directory where a mounted file system begins.
     #[prost(bool, tag = "9")]
     pub is_mount_top: bool,
+    /// By which its file system is known: a digest of 16 bytes; empty where it does not tell.
+    #[prost(bytes = "vec", tag = "10")]
+    pub file_system: Vec<u8>,
 }
 
 /// List a directory, or describe a file.

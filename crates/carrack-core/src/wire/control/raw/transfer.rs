@@ -112,6 +112,9 @@ pub struct RawDeleteOrder {
     /// Before much is deleted, the command is asked.
     #[prost(bool, tag = "5")]
     pub asks: bool,
+    /// Where more hundredths of what is there would be deleted, nothing is: 0 to 100.
+    #[prost(uint32, optional, tag = "6")]
+    pub share: Option<u32>,
 }
 
 /// What is about to be deleted.

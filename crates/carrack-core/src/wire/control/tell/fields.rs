@@ -208,23 +208,26 @@ impl From<OpenedFile> for raw::Opened {
 
 impl From<raw::PathFacts> for PathFacts {
     fn from(facts: raw::PathFacts) -> Self {
-        let raw::PathFacts { kind, size, device, inode, resolved, failure, lies_in, holds, is_mount_top } = facts;
+        let raw::PathFacts { kind, size, device, inode, resolved, failure, lies_in, holds, is_mount_top, file_system } =
+            facts;
         let (kind, failure) = (ItemKind::from_number(kind), failure.map(Into::into));
         let keys = |keys: Vec<Vec<u8>>| {
             keys.into_iter().filter_map(|key| key.try_into().ok()).take(limits::PLACES_TOLD).collect()
         };
-        let (lies_in, holds) = (keys(lies_in), keys(holds));
-        Self { kind, size, device, inode, resolved, failure, lies_in, holds, is_mount_top }
+        let (lies_in, holds, file_system) = (keys(lies_in), keys(holds), file_system.try_into().ok());
+        Self { kind, size, device, inode, resolved, failure, lies_in, holds, is_mount_top, file_system }
     }
 }
 
 impl From<PathFacts> for raw::PathFacts {
     fn from(facts: PathFacts) -> Self {
-        let PathFacts { kind, size, device, inode, resolved, failure, lies_in, holds, is_mount_top } = facts;
+        let PathFacts { kind, size, device, inode, resolved, failure, lies_in, holds, is_mount_top, file_system } =
+            facts;
         let (kind, failure) = (kind.map_or(0, ItemKind::number), failure.map(Into::into));
         let keys = |keys: Vec<PlaceKey>| keys.into_iter().map(Vec::from).collect();
         let (lies_in, holds) = (keys(lies_in), keys(holds));
-        Self { kind, size, device, inode, resolved, failure, lies_in, holds, is_mount_top }
+        let file_system = file_system.map(Vec::from).unwrap_or_default();
+        Self { kind, size, device, inode, resolved, failure, lies_in, holds, is_mount_top, file_system }
     }
 }
 

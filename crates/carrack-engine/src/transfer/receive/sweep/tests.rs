@@ -46,7 +46,7 @@ fn deletion_ends_with_its_transfer() {
     let root = Dir::open_ambient(place.path()).unwrap();
     let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
     let sweep = Sweep::new(SweepOrder::default(), None);
-    sweep.has(&tree, [&b"told"[..]].into_iter());
+    sweep.has(&tree, [(&b"told"[..], false)].into_iter());
     (0..9).for_each(|number| std::fs::write(place.path().join(format!("f{number}")), "x").unwrap());
     sweep.listed(&tree, &[(b"".to_vec(), true)], None);
     sweep.delete(&tree, (0, true), false, &Known { patience: AtomicUsize::new(4), ..Known::default() });
@@ -63,7 +63,7 @@ fn rules_below_what_goes_do_not_hold_beside_it() {
     let mut filters = Filters::new(false);
     filters.add(RuleForm::Rule, b":- .rules").unwrap();
     let sweep = Sweep::new(SweepOrder { filters, ..SweepOrder::default() }, None);
-    sweep.has(&tree, [&b"told"[..]].into_iter());
+    sweep.has(&tree, [(&b"told"[..], false)].into_iter());
     for number in 0..8 {
         std::fs::create_dir(place.path().join(format!("d{number}"))).unwrap();
         std::fs::write(place.path().join(format!("d{number}/.rules")), "!\n").unwrap();
@@ -84,7 +84,7 @@ fn what_the_transfer_makes_meanwhile_is_not_deleted() {
     let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
     let sweep = Sweep::new(SweepOrder::default(), None);
     let told: [&[u8]; 3] = ["D".as_bytes(), "D/README".as_bytes(), "D/caf\u{e9}".as_bytes()];
-    sweep.has(&tree, told.iter().copied());
+    sweep.has(&tree, told.iter().map(|path| (*path, false)));
     for name in ["README", "caf\u{e9}", "Only", "readme"] {
         tree.make_directory(b"D").unwrap();
         std::fs::write(place.path().join("D").join(name), "x").unwrap();
@@ -120,7 +120,7 @@ fn large_deletion_is_asked_about_and_declined() {
     }
     let swept = |order: DeleteOrder, told: &[&[u8]]| {
         let sweep = Sweep::new(SweepOrder { order, ..SweepOrder::default() }, None);
-        sweep.has(&tree, told.iter().map(|name| &name[..]));
+        sweep.has(&tree, told.iter().map(|name| (&name[..], false)));
         sweep.listed(&tree, &[(b"".to_vec(), true)], None);
         sweep
     };
@@ -141,4 +141,32 @@ fn large_deletion_is_asked_about_and_declined() {
     assert!(place.path().join("d/below").exists());
     let many = DeletionExtent { items: 1001, of: u64::MAX, bytes: None };
     assert!(many.is_large() && !DeletionExtent { items: 1000, ..many }.is_large());
+}
+
+/// Of what the destination had: what this session has brought makes the share of what goes no smaller.
+#[test]
+fn share_that_may_go_is_one_of_what_was_there() {
+    let ended = |share: u8, new: bool| {
+        let place = tempfile::tempdir().unwrap();
+        let root = Dir::open_ambient(place.path()).unwrap();
+        let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
+        let order = DeleteOrder { share: Some(share), ..DeleteOrder::default() };
+        let sweep = Sweep::new(SweepOrder { order, ..SweepOrder::default() }, None);
+        for name in ["a", "b", "only", "only too"] {
+            std::fs::write(place.path().join(name), "x").unwrap();
+        }
+        sweep.has(&tree, [(&b"a"[..], false), (b"b", new)].into_iter());
+        sweep.listed(&tree, &[(b"".to_vec(), true)], None);
+        sweep.delete(&tree, (0, true), false, &Known::default());
+        let SweepEnd { deleted, why, .. } = sweep.ended();
+        (deleted.items, why.map(|why| why.to_string()))
+    };
+    assert_eq!(ended(50, false), (2, None));
+    assert_eq!(ended(100, true), (2, None));
+    for (share, new, words) in [(49, false, "2 of 4 items"), (50, true, "2 of 3 items"), (0, false, "at most 0 % may")]
+    {
+        let (deleted, why) = ended(share, new);
+        assert_eq!(deleted, 0);
+        assert!(why.as_deref().is_some_and(|why| why.contains(words)), "{why:?}");
+    }
 }
