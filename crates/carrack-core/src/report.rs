@@ -391,6 +391,8 @@ counters! {
         files_same,
         /// Bytes of them.
         bytes_same,
+        /// Symbolic links that lead out of what is copied, and were left out on request.
+        links_skipped,
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::attributes::Time;
 use crate::backup::Backup;
-use crate::filter::FileBounds;
+use crate::filter::{FileBounds, SourceLinks};
 use crate::request::{
     Compare, CongestionControl, CopyOptions, DeleteOrder, Digests, Durability, Encrypt, Existing, Verify,
 };
@@ -116,6 +116,7 @@ asked! {
     min_age: Option<Age>,
     max_age: Option<Age>,
     one_file_system: bool,
+    links: Option<SourceLinks>,
     backup: bool,
     backup_dir: Option<BackupDirectory>,
     backup_suffix: Option<BackupSuffix>,
@@ -146,9 +147,15 @@ impl AskedOptions {
         Digests::of_copy(self.digest, self.verify.unwrap_or(default.verify), self.encrypt.unwrap_or(default.encrypt))
     }
 
+    /// Whether links of the sources are copied as what they lead to.
+    pub fn follows_links(&self) -> bool {
+        self.links.is_some_and(SourceLinks::follows)
+    }
+
     /// Whether something of the sources is left out.
     pub fn leaves_out(&self) -> bool {
-        let by_what_they_are = self.files(Time::default()) != FileBounds::default();
+        let is_left_out = self.links == Some(SourceLinks::Safe);
+        let by_what_they_are = is_left_out || self.files(Time::default()) != FileBounds::default();
         by_what_they_are || self.one_file_system || self.filters.is_some() || self.only.is_some()
     }
 
@@ -202,6 +209,7 @@ impl AskedOptions {
         }
         options.filters.files = self.files(now);
         options.filters.one_file_system = self.one_file_system;
+        options.filters.links = self.links.unwrap_or_default();
         options.existing = self.existing.unwrap_or(options.existing);
         // What is not newer is replaced, but not by what it is already. Who deletes wants both sides to be alike.
         let compares = options.existing == Existing::Older || options.delete.is_some();

@@ -115,6 +115,7 @@ impl Agent {
         }
         filters.files = filter.files;
         filters.one_file_system = filter.one_file_system;
+        filters.links = filter.links;
         let count = filter.rules.len() as u64;
         for (form, line) in filter.rules {
             // Files that a rule names are read where the rule was written.
@@ -151,6 +152,8 @@ impl Agent {
         let running = match role {
             Role::Send(role) => {
                 let mut roots = open_roots(&self.environment.place, &role.sources, self.environment.own.as_ref())?;
+                let links = self.lock().chosen.filters.links;
+                roots.iter_mut().for_each(|root| root.source.follow(links, &root.target));
                 if let Some(grant) = &self.environment.grant {
                     let count = |root: Root| Root { source: grant.count_source(root.source), ..root };
                     roots = roots.into_iter().map(count).collect();

@@ -461,11 +461,7 @@ impl Agent {
                 }
                 Ok(done(0))
             }
-            Ask::List(list) => {
-                let selection = self.lock().chosen.selection.clone();
-                verbs::list(place, &list, selection.as_ref(), &mut |page| self.page(request, Tell::Page(page)))
-                    .map(done)
-            }
+            Ask::List(list) => verbs::list(place, &list, &mut |page| self.page(request, Tell::Page(page))).map(done),
             Ask::Sum(sum) => {
                 let work = verbs::Summing { tuning: &self.environment.tuning, unread: &self.unread };
                 verbs::sum(place, &sum, &work, &mut |sums| self.page(request, Tell::Sums(sums))).map(done)

@@ -15,7 +15,6 @@ use carrack_core::limits;
 use carrack_core::path::{display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
 use carrack_core::request::Digests;
-use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::control::{
@@ -128,16 +127,14 @@ impl Pages<'_> {
     }
 }
 
-/// Lists a directory, or describes what a path is; in pages, in the order of the file system. Of the sources of a copy,
-/// only items of the `selection` conflict, if there is one.
+/// Lists a directory, or describes what a path is; in pages, in the order of the file system.
 pub fn list(
     place: &Place,
     list: &List,
-    selection: Option<&Selection>,
     send: &mut dyn FnMut(Vec<Entry>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let roots = open_roots(place, &list.sources, None)?;
-    let mut pages = Pages { page: Vec::new(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots, selection), send };
+    let mut pages = Pages { page: Vec::new(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots, None), send };
     if let Place::Stored(_, store) = place {
         stored::list(&**store, list, &mut pages)?;
         pages.flush()?;
@@ -479,7 +476,7 @@ pub fn sum(
     let top = place.dir(&sum.path).map_err(|error| named(&sum.path, "open", &error))?;
     let root = PosixSource::from(RootKind::Directory(Arc::new(top)));
     let listing = List { path: sum.path.clone(), recursive: true, ..List::default() };
-    list(place, &listing, None, &mut |page| {
+    list(place, &listing, &mut |page| {
         for entry in page {
             let result = match entry.failure {
                 Some(failure) => Err(failure),

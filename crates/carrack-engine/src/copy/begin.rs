@@ -33,17 +33,6 @@ impl Copying<'_> {
         Ok(Some(selection))
     }
 
-    /// For a dry run: which names of several sources conflict depends on what was chosen.
-    pub(super) fn select_overlapping(
-        &mut self,
-        plan: &Plan,
-        selection: Option<&Selection>,
-        ends: &mut Ends,
-    ) -> Result<(), Failure> {
-        let overlap = (0..plan.sources.len()).any(|number| !plan.overlapping(number).is_empty());
-        self.select(selection.filter(|_| overlap), ends)
-    }
-
     fn select(&mut self, selection: Option<&Selection>, ends: &mut Ends) -> Result<(), Failure> {
         let Some(selection) = selection else { return Ok(()) };
         let paths = selection.paths().map(|path| (path.len() + 8, path.to_vec()));
@@ -53,7 +42,7 @@ impl Copying<'_> {
     /// Tells an end what is left out, and what is not deleted.
     fn filter(&mut self, end: EndId, ends: &mut Ends) -> Result<(), Failure> {
         let filters = &self.request.options.filters;
-        let (files, one_file_system) = (filters.files, filters.one_file_system);
+        let (files, one_file_system, links) = (filters.files, filters.one_file_system, filters.links);
         let deletes_excluded = filters.deletes_excluded();
         let mut rules = filters.lines().map(|(form, line)| (form, line.to_vec())).peekable();
         let backup = &self.request.options.backup;
@@ -65,7 +54,7 @@ impl Copying<'_> {
                 page.push(rule);
             }
             let backup = backup.clone();
-            let filter = Filter { rules: page, deletes_excluded, files, one_file_system, backup };
+            let filter = Filter { rules: page, deletes_excluded, files, one_file_system, links, backup };
             ends.get(end).request(&mut self.inbox, &self.note, Ask::Filter(filter))?;
         }
         Ok(())

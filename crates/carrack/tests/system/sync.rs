@@ -1,9 +1,11 @@
 //! `carrack sync`: what is sent, what is skipped, what is deleted, and what never is.
 
 mod chosen;
+mod links;
 mod oracle;
 #[cfg(feature = "service")]
 mod races;
+mod relative;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};

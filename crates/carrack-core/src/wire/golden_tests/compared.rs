@@ -3,7 +3,7 @@
 use super::*;
 use crate::attributes::Time;
 use crate::backup::Backup;
-use crate::filter::{FileBounds, RuleForm};
+use crate::filter::{FileBounds, RuleForm, SourceLinks};
 use crate::judgment::{ItemDifference, Judgment, LeftBecause};
 
 use crate::request::{Compare, DeleteOrder};
@@ -69,6 +69,7 @@ pub fn lines() -> Vec<Line> {
             "ask Filter-files",
             Ask::Filter(Filter { files: bounds(), one_file_system: true, backup, ..Filter::default() }),
         ),
+        ask("ask Filter-links", Ask::Filter(Filter { links: SourceLinks::Safe, ..Filter::default() })),
         tell("tell Items-compared", Tell::Items(compared_items())),
         tell("tell Ended-undeleted", Tell::Ended(Box::new(undeleted))),
         peer("peer Compare", PeerMessage::Compare { number, question }),

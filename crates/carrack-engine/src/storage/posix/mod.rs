@@ -6,6 +6,7 @@ pub mod descriptors;
 mod directories;
 pub mod identity;
 pub mod kinds;
+mod links;
 pub mod marker;
 pub(crate) mod names;
 pub mod part;
