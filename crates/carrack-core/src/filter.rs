@@ -5,14 +5,16 @@
 //! At the destination it protects a name from deletion. A plain rule does both, so that what is left out is not
 //! deleted.
 //!
-//! Files may also be left out by what they are ([`FileBounds`]), and what is on other file systems; of these a
-//! destination keeps what it has.
+//! Files may also be left out by what they are ([`FileBounds`]), links by where they lead ([`SourceLinks`]), and what
+//! is on other file systems; of these a destination keeps what it has.
 
 mod bounds;
+mod links;
 mod pattern;
 mod wild;
 
 pub use self::bounds::FileBounds;
+pub use self::links::{SourceLinks, leads_out};
 use self::pattern::Pattern;
 use crate::limits;
 use crate::path::{display_bytes, split_name, within};
@@ -103,6 +105,8 @@ pub struct Filters {
     pub files: FileBounds,
     /// Directories where another file system begins are taken as empty.
     pub one_file_system: bool,
+    /// What becomes of symbolic links.
+    pub links: SourceLinks,
 }
 
 const KINDS: [(&str, u8); 9] = [
@@ -123,9 +127,10 @@ impl Filters {
         Self { deletes_excluded, ..Self::default() }
     }
 
-    /// Whether nothing is left out.
+    /// Whether nothing is left out, and every link is copied as one.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.files.take_all() && !self.one_file_system
+        let links = self.links == SourceLinks::Keep;
+        self.entries.is_empty() && self.files.take_all() && !self.one_file_system && links
     }
 
     fn has_files(&self, name: &[u8]) -> bool {

@@ -393,6 +393,8 @@ counters! {
         bytes_same,
         /// Files and links that were copied, and then deleted at their source.
         sources_removed,
+        /// Symbolic links that lead out of what is copied, and were left out on request.
+        links_skipped,
     }
 }
 

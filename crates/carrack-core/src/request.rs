@@ -178,10 +178,11 @@ impl DeletionExtent {
 }
 
 impl CopyOptions {
-    /// Whether a dry run compares both sides, and does not only count what the sources have.
+    /// Whether a dry run looks at both sides as the copy would, and does not only count all that the sources have.
     pub fn plans(&self) -> bool {
         let compares = self.compare != Compare::Nothing || self.existing != Existing::Replace;
-        self.dry_run && (self.plan || compares || self.delete.is_some() || !self.filters.is_empty())
+        let chooses = self.only.is_some() || !self.filters.is_empty();
+        self.dry_run && (self.plan || compares || chooses || self.delete.is_some())
     }
 }
 

@@ -59,6 +59,18 @@ impl Selection {
         if next.is_some_and(|(next, _)| next.starts_with(&below)) { Selected::Above } else { Selected::No }
     }
 
+    /// The names in a directory (empty: the top) that lead to selected paths, in order.
+    pub fn names_below(&self, directory: &[u8]) -> Vec<&[u8]> {
+        let top = if directory.is_empty() { Vec::new() } else { [directory, b"/"].concat() };
+        let below = self.paths.range(top.clone()..).map(|(path, _)| path.as_slice());
+        let rest = below.map_while(|path| path.strip_prefix(&top[..]));
+        let mut names: Vec<&[u8]> = rest.filter_map(|rest| rest.split(|&byte| byte == b'/').next()).collect();
+        // `a.b` stands between `a` and `a/b`.
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Something is there under this path.
     pub fn found(&self, path: &[u8]) {
         if let Some(found) = self.paths.get(path) {
@@ -95,6 +107,16 @@ mod tests {
             assert_eq!(selection.covers(path.as_bytes()), Selected::No, "{path}");
         }
         assert_eq!(Selection::default().covers(b""), Selected::No);
+    }
+
+    #[test]
+    fn selection_knows_the_names_that_lead_to_what_is_wanted() {
+        let selection = selection(&["a", "a.b/c", "a/b", "a/b.c/d", "a/c", "d/e/f"]);
+        let names = |directory: &str| selection.names_below(directory.as_bytes());
+        assert_eq!(names(""), [&b"a"[..], b"a.b", b"d"]);
+        assert_eq!(names("a"), [&b"b"[..], b"b.c", b"c"]);
+        assert_eq!(names("d"), [b"e"]);
+        assert!(names("a/c").is_empty() && names("e").is_empty() && names("d/e/f").is_empty());
     }
 
     #[test]

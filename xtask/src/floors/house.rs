@@ -301,6 +301,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["files_from"],
             &["flags"],
             &["config_file", "task_files"],
+            &["relative"],
             &["flag", "location", "moment"],
             &["bare", "foreign", "hosts", "ports", "size", "words"],
         ],

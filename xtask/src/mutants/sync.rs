@@ -10,8 +10,28 @@ const COMPARING: &str = "-p carrack-core --lib transfer::hostile::comparing::";
 const REMOVAL: &str = "-p carrack-engine --lib storage::posix::removal::";
 const ON_RECEIPT: &str = "-p carrack-engine --lib transfer::receive::tests::";
 
+const LINKS: &str = "-p carrack-engine --lib storage::posix::links::";
+
 /// The safeguards of a sync.
 pub const MUTATIONS: &[Mutation] = &[
+    mutation(
+        "a link is followed out of the root of a node",
+        "crates/carrack-engine/src/storage/posix/links.rs",
+        ["open(outer, &join(way, path), Links::Beneath)", "open(outer, &join(way, path), Links::Anywhere)"],
+        LINKS,
+    ),
+    mutation(
+        "a link that leads nowhere is no name of the source",
+        "crates/carrack-engine/src/storage/posix/walk.rs",
+        ["Err(Unseen::Link(_)) => Kind::Symlink,", "Err(Unseen::Link(_)) => return false,"],
+        LINKS,
+    ),
+    mutation(
+        "a link that leads out is copied although such are left out",
+        "crates/carrack-engine/src/storage/read.rs",
+        ["filters.links != SourceLinks::Safe ||", "filters.links == SourceLinks::Safe ||"],
+        SYNC,
+    ),
     mutation(
         "what the source has by now is deleted",
         "crates/carrack-engine/src/transfer/receive/sweep.rs",

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::attributes::Time;
 use crate::backup::Backup;
-use crate::filter::{FileBounds, Filters};
+use crate::filter::{FileBounds, Filters, SourceLinks};
 use crate::request::{
     Compare, CongestionControl, CopyOptions, DeleteOrder, Digests, Durability, Encrypt, Existing, Verify,
 };
@@ -117,6 +117,7 @@ asked! {
     max_age: Option<Age>,
     one_file_system: bool,
     require_mount: bool,
+    links: Option<SourceLinks>,
     backup: bool,
     backup_dir: Option<BackupDirectory>,
     backup_suffix: Option<BackupSuffix>,
@@ -148,9 +149,15 @@ impl AskedOptions {
         Digests::of_copy(self.digest, self.verify.unwrap_or(default.verify), self.encrypt.unwrap_or(default.encrypt))
     }
 
+    /// Whether links of the sources are copied as what they lead to.
+    pub fn follows_links(&self) -> bool {
+        self.links.is_some_and(SourceLinks::follows)
+    }
+
     /// Whether something of the sources is left out.
     pub fn leaves_out(&self) -> bool {
-        let by_what_they_are = self.files(Time::default()) != FileBounds::default();
+        let is_left_out = self.links == Some(SourceLinks::Safe);
+        let by_what_they_are = is_left_out || self.files(Time::default()) != FileBounds::default();
         by_what_they_are || self.one_file_system || self.filters.is_some() || self.only.is_some()
     }
 
@@ -215,6 +222,7 @@ impl AskedOptions {
             options.filters = lines.filters(self.delete_excluded).map_err(|_| "the rules cannot be read")?;
         }
         self.choose_files(now, &mut options.filters);
+        options.filters.links = self.links.unwrap_or_default();
         options.require_mount |= self.require_mount;
         options.existing = self.existing.unwrap_or(options.existing);
         // What is not newer is replaced, but not by what it is already. Who deletes wants both sides to be alike.

@@ -1,6 +1,7 @@
 //! The options of what is left out, and of what is deleted at the destination.
 
-use super::{Definition, Flag, FormGroup, Takes};
+use super::{Definition, Flag, FormGroup, Takes, WordFlag, choices};
+use crate::filter::SourceLinks;
 use crate::limits;
 
 /// What is left out.
@@ -101,6 +102,47 @@ pub const REQUIRE_MOUNT: Definition = Definition {
     help: "Nothing is copied or deleted unless a file system is mounted at each source. The destination may be any directory.",
     kind: Takes::Switch,
     default: Some("false"),
+    examples: &[],
+};
+
+/// What becomes of symbolic links.
+pub const LINKS: Definition = Definition {
+    name: "links",
+    group: FormGroup::What,
+    flag: Flag::Switches(&[
+        WordFlag {
+            word: SourceLinks::Follow.name(),
+            name: "copy-links",
+            letter: Some('L'),
+            alias: None,
+            help: "Copy what symbolic links lead to in their place, files and directories",
+        },
+        WordFlag {
+            word: SourceLinks::FollowDirectories.name(),
+            name: "copy-dirlinks",
+            letter: Some('k'),
+            alias: None,
+            help: "Copy the directories that links lead to in their place; other links stay links",
+        },
+        WordFlag {
+            word: SourceLinks::FollowUnsafe.name(),
+            name: "copy-unsafe-links",
+            letter: None,
+            alias: None,
+            help: "The same for links that lead out of what is copied, to files and directories",
+        },
+        WordFlag {
+            word: SourceLinks::Safe.name(),
+            name: "safe-links",
+            letter: None,
+            alias: None,
+            help: "Leave out links that lead out of what is copied: absolute ones, and by .. above its top",
+        },
+    ]),
+    title: "Symbolic links",
+    help: "What becomes of symbolic links. None is followed out of an endpoint's root.",
+    kind: Takes::Words(choices::<SourceLinks>),
+    default: Some(SourceLinks::Keep.name()),
     examples: &[],
 };
 

@@ -11,6 +11,7 @@ use super::values::{
     Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, FileSize, FilterLines, OptionValue, RateBound, Streams,
     WindowSeconds, parse_priority,
 };
+use crate::filter::SourceLinks;
 use crate::request::{Compare, CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
 use crate::words::quoted;
 
@@ -49,7 +50,8 @@ macro_rules! as_number {
     )+ };
 }
 
-as_text!(Existing Compare Verify Encrypt Durability Digests CongestionControl FilterLines DeleteLimit Age BackupDirectory BackupSuffix);
+as_text!(Existing Compare SourceLinks Verify Encrypt Durability Digests CongestionControl);
+as_text!(FilterLines DeleteLimit Age BackupDirectory BackupSuffix);
 as_number!(BlockSize FileSize RateBound Streams WindowSeconds);
 
 /// Reads the priority of a task, where there is one.

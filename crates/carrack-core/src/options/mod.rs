@@ -15,7 +15,7 @@ pub use asked::AskedOptions;
 pub use compared::{COMPARE, EXISTING, MODIFY_WINDOW};
 pub use deletion::{
     ALLOW_EMPTY, BACKUP, BACKUP_DIR, BACKUP_SUFFIX, DELETE, DELETE_BEFORE, DELETE_EXCLUDED, FILTERS, IGNORE_ERRORS,
-    MAX_AGE, MAX_DELETE, MAX_SIZE, MIN_AGE, MIN_SIZE, ONE_FILE_SYSTEM, REQUIRE_MOUNT,
+    LINKS, MAX_AGE, MAX_DELETE, MAX_SIZE, MIN_AGE, MIN_SIZE, ONE_FILE_SYSTEM, REQUIRE_MOUNT,
 };
 pub use values::{
     Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, FileSize, FilterLines, OptionValue, RateBound, Streams,
@@ -426,6 +426,7 @@ pub const OF_A_COPY: &[Definition] = &[
     MAX_AGE,
     ONE_FILE_SYSTEM,
     REQUIRE_MOUNT,
+    LINKS,
     BACKUP,
     BACKUP_DIR,
     BACKUP_SUFFIX,

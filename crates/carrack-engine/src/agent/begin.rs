@@ -98,10 +98,9 @@ impl Agent {
         Ok(selection.size().0 as u64)
     }
 
-    /// What has been selected so far, and what is left out: so listings and sums go by it, too.
-    pub(super) fn chosen(&self) -> (Option<Selection>, Filters) {
-        let chosen = &self.lock().chosen;
-        (chosen.selection.clone(), chosen.filters.clone())
+    /// What is left out: listings and sums go by it, too.
+    pub(super) fn chosen_filters(&self) -> Filters {
+        self.lock().chosen.filters.clone()
     }
 
     /// Adds to the digests that files of the next transfer must have, and counts all of them.
@@ -121,6 +120,7 @@ impl Agent {
         }
         filters.files = filter.files;
         filters.one_file_system = filter.one_file_system;
+        filters.links = filter.links;
         let count = filter.rules.len() as u64;
         for (form, line) in filter.rules {
             // Files that a rule names are read where the rule was written.
@@ -157,6 +157,8 @@ impl Agent {
         let running = match role {
             Role::Send(role) => {
                 let mut roots = open_roots(&self.environment.place, &role.sources, self.environment.own.as_ref())?;
+                let links = self.lock().chosen.filters.links;
+                roots.iter_mut().for_each(|root| root.source.follow(links, &root.target));
                 if options.removes_sources {
                     self.may_remove(&roots)?;
                 }

@@ -7,13 +7,12 @@ use super::{Agent, verbs};
 
 impl Agent {
     pub(super) fn list(&self, request: u64, list: &List) -> Result<u64, Failure> {
-        let (selection, filters) = self.chosen();
-        let wanted = verbs::ListChoice { selection: selection.as_ref(), filters: &filters };
-        verbs::list(&self.environment.place, list, wanted, &mut |page| self.page(request, Tell::Page(page)))
+        let filters = self.chosen_filters();
+        verbs::list(&self.environment.place, list, &filters, &mut |page| self.page(request, Tell::Page(page)))
     }
 
     pub(super) fn sum(&self, request: u64, sum: &Sum) -> Result<u64, Failure> {
-        let (_, filters) = self.chosen();
+        let filters = self.chosen_filters();
         let work = verbs::Summing { tuning: &self.environment.tuning, unread: &self.unread };
         let send = &mut |sums| self.page(request, Tell::Sums(sums));
         verbs::sum(&self.environment.place, sum, &filters, &work, send)

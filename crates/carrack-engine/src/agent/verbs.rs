@@ -17,7 +17,6 @@ use carrack_core::limits;
 use carrack_core::path::{display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
 use carrack_core::request::Digests;
-use carrack_core::selection::Selection;
 use carrack_core::transfer::ScannedItem;
 use carrack_core::tuning::{SLICE_BYTES, Tuning};
 use carrack_core::wire::control::{
@@ -138,25 +137,16 @@ impl Pages<'_> {
     }
 }
 
-/// What of a listing is wanted.
-#[derive(Clone, Copy)]
-pub struct ListChoice<'a> {
-    /// Of the sources of a copy, only these items conflict, if there are any.
-    pub selection: Option<&'a Selection>,
-    /// What is left out.
-    pub filters: &'a Filters,
-}
-
-/// Lists a directory, or describes what a path is; in pages, in the order of the file system.
+/// Lists a directory, or describes what a path is, without what `filters` leave out; in pages, in the order of the file
+/// system.
 pub fn list(
     place: &Place,
     list: &List,
-    wanted: ListChoice<'_>,
+    filters: &Filters,
     send: &mut dyn FnMut(Vec<Entry>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    let ListChoice { selection, filters } = wanted;
     let roots = open_roots(place, &list.sources, None)?;
-    let mut pages = Pages { page: Vec::new(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots, selection), send };
+    let mut pages = Pages { page: Vec::new(), bytes: 0, count: 0, overlaps: Overlaps::new(&roots, None), send };
     if let Place::Stored(_, store) = place {
         stored::list(&**store, list, filters, &mut pages)?;
         pages.flush()?;
@@ -510,7 +500,7 @@ pub fn sum(
     let top = place.dir(&sum.path).map_err(|error| named(&sum.path, "open", &error))?;
     let root = PosixSource::from(RootKind::Directory(Arc::new(top)));
     let listing = List { path: sum.path.clone(), recursive: true, ..List::default() };
-    list(place, &listing, ListChoice { selection: None, filters }, &mut |page| {
+    list(place, &listing, filters, &mut |page| {
         for entry in page {
             let result = match entry.failure {
                 Some(failure) => Err(failure),

@@ -31,17 +31,6 @@ impl Copying<'_> {
         Ok(Some(selection))
     }
 
-    /// For a dry run: which names of several sources conflict depends on what was chosen.
-    pub(super) fn select_overlapping(
-        &mut self,
-        plan: &Plan,
-        selection: Option<&Selection>,
-        ends: &mut Ends,
-    ) -> Result<(), Failure> {
-        let overlap = (0..plan.sources.len()).any(|number| !plan.overlapping(number).is_empty());
-        self.select(selection.filter(|_| overlap), ends)
-    }
-
     fn select(&mut self, selection: Option<&Selection>, ends: &mut Ends) -> Result<(), Failure> {
         let Some(selection) = selection else { return Ok(()) };
         let paths = selection.paths().map(|path| (path.len() + 8, path.to_vec()));

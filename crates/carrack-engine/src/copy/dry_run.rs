@@ -1,7 +1,7 @@
 //! A dry run: what would be copied is counted.
 
 use carrack_core::report::{Failure, ItemKind};
-use carrack_core::selection::{Selected, Selection, place};
+use carrack_core::selection::place;
 use carrack_core::wire::control::{Ask, List, Origin, Tell};
 
 use super::Copying;
@@ -11,35 +11,18 @@ use crate::end::End;
 use crate::storage::names::is_own_path;
 
 impl Copying<'_> {
-    /// Counts what would be copied.
-    pub(super) fn count(&mut self, plan: &Plan, selection: Option<Selection>, source: &mut End) -> Result<(), Failure> {
-        // Sources that become a directory each: a listing has what is in them, not themselves. With a selection only
-        // what is selected counts.
-        if selection.is_none() {
-            self.report.counts.directories = plan.directories;
-        }
+    /// Counts what would be copied: all that the sources have.
+    pub(super) fn count(&mut self, plan: &Plan, source: &mut End) -> Result<(), Failure> {
+        // Sources that become a directory each: a listing has what is in them, not themselves.
+        self.report.counts.directories = plan.directories;
         for (number, wanted) in plan.sources.iter().enumerate() {
-            let covers = |path: &[u8]| {
-                let path = place(&wanted.target, path);
-                selection.as_ref().map_or(Selected::Wanted, |selection| {
-                    selection.found(&path);
-                    selection.covers(&path)
-                })
-            };
-            let root = covers(b"");
             let path = match &wanted.origin {
                 Origin::Path(path) => path.clone(),
                 made => {
-                    if root == Selected::Wanted {
-                        self.report.counts.add(ItemKind::File, made_bytes(made));
-                    }
+                    self.report.counts.add(ItemKind::File, made_bytes(made));
                     continue;
                 }
             };
-            // Nothing below it was selected, so it need not be listed.
-            if root == Selected::No {
-                continue;
-            }
             // The source end looks whether two sources have the same names.
             let sources = plan.overlapping(number);
             let list = List { path, recursive: true, sources, ..List::default() };
@@ -49,13 +32,6 @@ impl Copying<'_> {
                     let kind = entry.kind;
                     // Of a source that is a file the listing names the file, not a path below it.
                     let is_root = plan.files.contains(&wanted.target);
-                    match if is_root { root } else { covers(&entry.path) } {
-                        Selected::Wanted => {}
-                        // A directory on the way to something selected is made, so it counts; a file there is not
-                        // copied.
-                        Selected::Above if kind == Some(ItemKind::Directory) => {}
-                        Selected::Above | Selected::No => continue,
-                    }
                     if let Some(failure) = entry.failure {
                         self.count_failure(place(&wanted.target, if is_root { b"" } else { &entry.path }), failure);
                         continue;
@@ -78,7 +54,6 @@ impl Copying<'_> {
                 }
             }
         }
-        add(&mut self.report.counts.files_failed, selection.map_or(0, |selection| selection.missing().count() as u64));
         Ok(())
     }
 

@@ -9,9 +9,10 @@ use std::collections::HashSet;
 use carrack_core::limits;
 use carrack_core::location::{Location, SyntheticKind};
 use carrack_core::pace;
-use carrack_core::path::{check_relative, display_bytes, join};
+use carrack_core::path::{check_relative, display_bytes, join, within};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Reason, Side};
 use carrack_core::request::CopyRequest;
+use carrack_core::selection::place;
 use carrack_core::tuning::Tuning;
 use carrack_core::unicode::fold_case;
 use carrack_core::wire::control::{Ask, MarkerKey, Origin, PathFacts, Sink, SourceSpec, Tell};
@@ -428,9 +429,13 @@ fn check_not_itself(
     let at_targets = way.split_off(steps);
     // The nearest directory that is there: the destination lies in it, and in all that it lies in.
     let nearest = way.iter().rfind(|one| one.kind == Some(ItemKind::Directory));
-    let all = request.sources.iter().zip(facts).zip(targets).zip(at_targets);
-    for (((location, facts), target), at_target) in all {
+    let all = request.sources.iter().zip(&plan.sources).zip(facts).zip(targets).zip(at_targets);
+    for ((((location, source), facts), target), at_target) in all {
         let Some(facts) = facts else { continue };
+        // Of a source that holds the target, what was chosen may not: then nothing is copied into itself.
+        if same_paths && is_beside_chosen(request.options.only.as_deref(), source, &facts.resolved, &target) {
+            continue;
+        }
         // By what it is, too: the same directory may be mounted in several places.
         let below = same_paths && is_below(&target, &facts.resolved);
         let through_mounts = nearest.into_iter().chain([&at_target]).any(|one| lies_in(one, facts));
@@ -454,6 +459,15 @@ fn check_not_itself(
         }
     }
     Ok(())
+}
+
+/// Whether a target lies below a source, and outside all that was chosen of it.
+fn is_beside_chosen(only: Option<&[Vec<u8>]>, source: &SourceSpec, resolved: &[u8], target: &[u8]) -> bool {
+    let directory = resolved.strip_suffix(b"/").unwrap_or(resolved);
+    let below = target.strip_prefix(directory).and_then(|rest| rest.strip_prefix(b"/"));
+    let (Some(only), Some(below)) = (only, below) else { return false };
+    let below = place(&source.target, below);
+    !only.iter().any(|chosen| within(&below, chosen).is_some())
 }
 
 /// What stands at paths of an end; of what may not be looked at nothing is known.
@@ -533,6 +547,30 @@ mod tests {
                 "{source} -> {destination}"
             );
         }
+    }
+
+    #[test]
+    fn target_may_lie_beside_what_was_chosen_of_a_source() {
+        let chosen = |only: Option<&[&str]>, of: &str, resolved: &str, target: &str| {
+            let only = only.map(|only| only.iter().map(|path| path.as_bytes().to_vec()).collect::<Vec<_>>());
+            let source = SourceSpec { origin: Origin::Path(Vec::new()), target: of.as_bytes().to_vec() };
+            is_beside_chosen(only.as_deref(), &source, resolved.as_bytes(), target.as_bytes())
+        };
+        for (only, resolved, target, is_beside) in [
+            (&["a/b"][..], "/x", "/x/dst", true),
+            (&["a/b"], "/x", "/x/a", true),
+            (&["a/b"], "/", "/a/bc", true),
+            (&["a/b"], "/x", "/x/a/b", false),
+            (&["a/b", "c"], "/x", "/x/c/d", false),
+            (&["a/b"], "/", "/a/b/c", false),
+            // It is the source, or elsewhere.
+            (&["a/b"], "/x", "/x", false),
+            (&["a/b"], "/x", "/xy/z", false),
+        ] {
+            assert_eq!(chosen(Some(only), "", resolved, target), is_beside, "{only:?} {resolved} {target}");
+        }
+        assert!(!chosen(None, "", "/x", "/x/dst"), "all of it is chosen");
+        assert!(chosen(Some(&["s/a"]), "s", "/x/s", "/x/s/b") && !chosen(Some(&["s/a"]), "s", "/x/s", "/x/s/a/b"));
     }
 
     #[test]

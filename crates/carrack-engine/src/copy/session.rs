@@ -97,8 +97,7 @@ impl Copying<'_> {
         self.expected = Expected::new(plan.targets());
         let selection = self.selection(&plan)?;
         if self.request.options.dry_run && !self.request.options.plans() {
-            self.select_overlapping(&plan, selection.as_ref(), ends)?;
-            return self.count(&plan, selection, &mut ends.source);
+            return self.count(&plan, &mut ends.source);
         }
         let told = forgeable(self.request).filter(|_| self.session == 0 && !ends.are_here());
         told.into_iter().for_each(|note| self.events.tell(Event::Note(note)));

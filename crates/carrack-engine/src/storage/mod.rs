@@ -24,4 +24,4 @@ pub mod workers;
 pub mod write;
 
 pub(crate) use posix::names;
-pub use posix::{collect, descriptors, identity, place, refusal, source, times, walk};
+pub use posix::{collect, descriptors, entering, identity, place, refusal, source, times};

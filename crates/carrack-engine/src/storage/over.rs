@@ -10,6 +10,7 @@ use std::{fmt, io};
 
 use carrack_core::attributes::Attributes;
 use carrack_core::failure::Failure;
+use carrack_core::filter::SourceLinks;
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 
 use self::destination::OverDestination;
@@ -209,6 +210,10 @@ impl Source for OverSource {
     fn is_directory(&self) -> bool {
         let is_directory = self.inner.is_directory();
         if let Act::Go | Act::Fail(_) = self.hook.before(Call::IsDirectory, 0) { is_directory } else { !is_directory }
+    }
+
+    fn follow(&mut self, links: SourceLinks, target: &[u8]) {
+        self.inner.follow(links, target);
     }
 
     fn walk(&self, walk: &Walk<'_>, each: &mut dyn FnMut(Found) -> bool) {

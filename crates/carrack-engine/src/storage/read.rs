@@ -8,7 +8,7 @@ use std::time::Duration;
 use carrack_core::attributes::Attributes;
 use carrack_core::backup::Backup;
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
-use carrack_core::filter::{FilterSide, Filters};
+use carrack_core::filter::{FilterSide, Filters, SourceLinks, leads_out};
 use carrack_core::path::{above, within};
 use carrack_core::report::ItemKind;
 use carrack_core::selection::{Selected, Selection, place};
@@ -34,6 +34,18 @@ impl Root {
         Walk { number, target: &self.target, selection, filters, freshness, workers, folds_case }
     }
 
+    /// What a link says that is copied.
+    ///
+    /// # Errors
+    /// Those of reading it; one that leads out by now is not copied, where such are left out.
+    pub fn link_target(&self, path: &[u8], links: SourceLinks) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
+        let found = self.source.link_target(path)?;
+        if links == SourceLinks::Safe && leads_out(&place(&self.target, path), &found.0) {
+            return Err(failure(ErrorCode::SourceChanged, Side::Source, "leads out of what is copied by now"));
+        }
+        Ok(found)
+    }
+
     /// Whether it has by now what goes to this path of the destination, and no rule leaves it out.
     pub fn has(&self, path: &[u8], chosen: &WalkChoice<'_>) -> bool {
         within(path, &self.target).is_some_and(|path| self.source.has(&self.chosen(0, chosen), path))
@@ -52,8 +64,13 @@ impl Root {
         if filters.is_none() && chosen.backup.is_none() {
             return self.source.walk(&walk, each);
         }
-        let takes = |item: &ScannedItem| match filters {
-            Some(filters) if item.kind == ItemKind::File => filters.files.take(item.size, item.attributes.mtime),
+        let leads_out = |path: &[u8]| {
+            let said = self.source.link_target(path);
+            said.is_ok_and(|(said, _)| leads_out(&place(&self.target, path), &said))
+        };
+        let takes = |item: &ScannedItem| match (filters, item.kind) {
+            (Some(filters), ItemKind::File) => filters.files.take(item.size, item.attributes.mtime),
+            (Some(filters), ItemKind::Symlink) => Some(filters.links != SourceLinks::Safe || !leads_out(&item.path)),
             _ => Some(true),
         };
         let is_kept_name = |item: &ScannedItem| {
@@ -218,7 +235,7 @@ pub enum Found {
     Item(ScannedItem),
     /// Something that could not be looked at: its place (kind and size are not known) and why.
     Failure(ScannedItem, Failure),
-    /// A file that is left out by its size or age. The source has its name.
+    /// A file that is left out by its size or age, or a link by where it leads. The source has its name.
     LeftOut(ScannedItem),
     /// A marker or part file of Carrack's own: left out.
     Own,
@@ -264,6 +281,14 @@ pub trait Source: Send + Sync {
     fn is_directory(&self) -> bool {
         false
     }
+
+    /// What becomes of its links from now on, told before anything else is asked; `target` is where it goes, relative
+    /// to the destination. What a followed link leads to is an item under the link's path, and all other methods find
+    /// it there. No link is followed out of what the source's opener may read, whoever exchanges links meanwhile. One
+    /// that leads there, to nothing, or to a directory that it stands in is a failure of that item, and its name counts
+    /// as there. Whoever walks leaves out what [`SourceLinks::Safe`] leaves out. A source without such a method has no
+    /// links, or copies each as one.
+    fn follow(&mut self, _links: SourceLinks, _target: &[u8]) {}
 
     /// Whether [`Source::walk`] leaves out what rules leave out; else who walks does.
     fn filters(&self) -> bool {

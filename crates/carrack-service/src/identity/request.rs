@@ -306,6 +306,7 @@ mod tests {
             json!({"min_age": "30d"}),
             json!({"max_age": "30d"}),
             json!({"one_file_system": true}),
+            json!({"links": "safe"}),
             json!({"only": ["a"]}),
             json!({"backup": true}),
             json!({"backup_dir": "old"}),
@@ -320,6 +321,13 @@ mod tests {
             );
         }
         assert_eq!(check(&json!({"rate_limit": 1}), TaskKind::Delete), Ok(()));
+        for links in ["follow", "follow-directories", "follow-unsafe"] {
+            let follows = json!({"links": links});
+            assert_eq!(check(&follows, TaskKind::Copy), Ok(()));
+            for kind in [TaskKind::Move, TaskKind::Delete] {
+                assert!(check(&follows, kind).is_err_and(|why| why.contains("follows links")), "{links}");
+            }
+        }
     }
 
     #[test]

@@ -127,6 +127,9 @@ impl TaskOptions {
                 return Err("with a list of paths nothing can be deleted: only the paths of the list are looked at");
             }
         }
+        if kind != TaskKind::Copy && self.follows_links() {
+            return Err("only a task that copies follows links: what they lead to is neither moved nor deleted");
+        }
         if kind == TaskKind::Delete && (self.leaves_out() || self.keeps()) {
             return Err(
                 "a task that deletes takes all that is below its paths: nothing is left out, and nothing is kept",

@@ -5,8 +5,9 @@
 //! sandboxes that refuse `openat2` (older Docker seccomp profiles answer `EPERM`), and systems that
 //! never had it. It is also the slow path for a link that leaves its hop but not the root.
 //!
-//! Invariant: nothing outside the root is opened, whoever renames things meanwhile. The walk never
-//! asks the kernel for `..`: a directory moved away under us would lead up another tree.
+//! Invariant: nothing outside the root is opened, whoever renames things meanwhile, unless the caller
+//! says [`Links::Anywhere`]. The walk never asks the kernel for `..`: a directory moved away under us
+//! would lead up another tree.
 
 use super::{Kind, Links, Stat, name, stat_entry, stat_file};
 use crate::retry;
@@ -35,11 +36,28 @@ const STEPS_BACK_MAX: usize = 10_000;
 
 /// Opens `parts` below `root`, by whichever implementation this system has.
 pub(super) fn open(root: BorrowedFd<'_>, parts: &[&[u8]], links: Links, flags: OFlags) -> io::Result<OwnedFd> {
+    if links == Links::Anywhere {
+        return anywhere(root, parts, flags);
+    }
     #[cfg(target_os = "linux")]
     if kernel_resolves() {
         return by_kernel(root, parts, links, flags);
     }
     by_walk(root, parts, links, flags)
+}
+
+/// Opens `parts` as the system resolves them, wherever links lead.
+fn anywhere(root: BorrowedFd<'_>, parts: &[&[u8]], flags: OFlags) -> io::Result<OwnedFd> {
+    let (passed, last) = name::hops(parts);
+    let mut here: Option<OwnedFd> = None;
+    for hop in &passed {
+        here = Some(plain_hop(here.as_ref().map_or(root, AsFd::as_fd), hop, PASS)?);
+    }
+    Ok(plain_hop(here.as_ref().map_or(root, AsFd::as_fd), &last, flags)?)
+}
+
+fn plain_hop(at: BorrowedFd<'_>, hop: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    retry(|| rustix::fs::openat(at, hop, flags, Mode::empty()))
 }
 
 /// Asked once: a later `EPERM` must mean the file's permissions, never the sandbox's.
@@ -67,7 +85,8 @@ fn kernel_hop(at: BorrowedFd<'_>, hop: &[u8], links: Links, flags: OFlags) -> Re
     let confined = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let resolve = match links {
         Links::Refuse => confined | ResolveFlags::NO_SYMLINKS,
-        Links::Beneath => confined,
+        // Those that lead anywhere come by another way.
+        Links::Beneath | Links::Anywhere => confined,
     };
     retry(|| rustix::fs::openat2(at, hop, flags, Mode::empty(), resolve))
 }

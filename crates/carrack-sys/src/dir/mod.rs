@@ -6,7 +6,7 @@
 //! refused; every refusal is [`io::ErrorKind::InvalidInput`].
 //!
 //! Invariants: no method leaves the directory, whatever links are in the tree and whoever changes
-//! it meanwhile; methods that take a `name` never follow a link.
+//! it meanwhile, but one that is told [`Links::Anywhere`]; methods that take a `name` never follow a link.
 
 mod beneath;
 mod entries;
@@ -46,6 +46,9 @@ pub enum Links {
     /// A link is followed if it stays beneath the directory; one that leads out, or is absolute,
     /// is an error (`EXDEV`).
     Beneath,
+    /// A link is followed wherever it leads, as the system does for its user. Only for looking and reading, and only
+    /// for who may read everything that this process may.
+    Anywhere,
 }
 
 /// Room left on a file system, for this user.
@@ -106,6 +109,19 @@ impl Dir {
         Ok(Dir { fd })
     }
 
+    /// Opens a directory below this one to look at what is in it by name: whoever may pass through it may. It cannot be
+    /// listed through this handle.
+    pub fn pass_dir(&self, rel: &[u8], links: Links) -> io::Result<Dir> {
+        let fd = beneath::open(self.as_fd(), &components(rel)?, links, PASS)?;
+        Ok(Dir { fd })
+    }
+
+    /// Opens what a path leads to only to look at it: it is neither read nor written, and need not be readable. A link
+    /// in the last component is followed, too; under [`Links::Refuse`] it is an error.
+    pub fn reach(&self, rel: &[u8], links: Links) -> io::Result<OwnedFd> {
+        beneath::open(self.as_fd(), &components(rel)?, links, beneath::LOOK)
+    }
+
     /// Opens anything for reading, without ever waiting for a writer of a FIFO. The caller looks
     /// with [`stat_file`] whether it got a regular file, and then may call
     /// [`crate::file::clear_nonblock`].
@@ -156,8 +172,8 @@ impl Dir {
         Ok(fd.into())
     }
 
-    /// Looks at something below. A link in the last component is followed only under
-    /// [`Links::Beneath`]; under [`Links::Refuse`] it is described itself.
+    /// Looks at something below. A link in the last component is followed under [`Links::Beneath`] and
+    /// [`Links::Anywhere`]; under [`Links::Refuse`] it is described itself.
     pub fn stat(&self, rel: &[u8], links: Links) -> io::Result<Stat> {
         self.stat_with(rel, links, StatSource::Cached)
     }
@@ -179,7 +195,7 @@ impl Dir {
             let parent = beneath::open(self.as_fd(), parents, links, PASS)?;
             look(parent.as_fd())?
         };
-        if found.kind == Kind::Symlink && links == Links::Beneath {
+        if found.kind == Kind::Symlink && links != Links::Refuse {
             let target = beneath::open(self.as_fd(), &parts, links, beneath::LOOK)?;
             return stat::stat_open(target.as_fd(), freshness);
         }

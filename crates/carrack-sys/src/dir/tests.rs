@@ -276,6 +276,37 @@ fn paths_of_any_length_and_depth() {
     assert_eq!(error.raw_os_error(), Some(libc::ENAMETOOLONG));
 }
 
+/// As the system does it, also over paths that it takes in no single call.
+#[test]
+fn links_lead_anywhere_where_that_is_allowed() {
+    let (temp, outer) = scratch();
+    put(&outer, b"secret", b"outside");
+    let root =
+        outer.make_dir_all(b"root/d", Links::Refuse).and_then(|_| outer.open_dir(b"root", Links::Refuse)).unwrap();
+    root.symlink(b"../secret", b"up").unwrap();
+    root.symlink(temp.path().join("secret").as_os_str().as_encoded_bytes(), b"absolute").unwrap();
+    root.symlink(b"none", b"dangling").unwrap();
+    root.symlink(b"circle", b"circle").unwrap();
+    let open = |rel: &[u8], links| read_by(&(Box::new(beneath::open) as Resolver), &root, rel, links);
+    for link in [&b"up"[..], b"absolute"] {
+        assert_eq!(open(link, Links::Anywhere).unwrap(), b"outside");
+        assert_eq!(open(link, Links::Beneath), Err(libc::EXDEV));
+        let reached = root.reach(link, Links::Anywhere).unwrap();
+        let secret = outer.stat(b"secret", Links::Refuse).unwrap();
+        assert_eq!(stat_file(&reached).unwrap(), secret);
+        assert_eq!(root.stat(link, Links::Anywhere).unwrap(), secret);
+        assert_eq!(root.reach(link, Links::Beneath).unwrap_err().raw_os_error(), Some(libc::EXDEV));
+        assert_eq!(root.reach(link, Links::Refuse).unwrap_err().raw_os_error(), Some(libc::ELOOP));
+    }
+    assert_eq!(open(b"dangling", Links::Anywhere), Err(libc::ENOENT));
+    assert_eq!(open(b"circle", Links::Anywhere), Err(libc::ELOOP));
+    let deep = b"d/".repeat(1500);
+    root.make_dir_all(&deep, Links::Refuse).unwrap().symlink(b"../d", b"link").unwrap();
+    let link = [&deep[..], b"link"].concat();
+    assert_eq!(root.reach(&link, Links::Anywhere).and_then(stat_file).unwrap().kind, Kind::Dir);
+    assert_eq!(root.pass_dir(&deep, Links::Refuse).unwrap().stat_at(b"link").unwrap().kind, Kind::Symlink);
+}
+
 #[test]
 fn tree_built_to_waste_time_is_given_up() {
     let (_temp, root) = scratch();

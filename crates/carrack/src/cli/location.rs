@@ -2,7 +2,7 @@
 
 use carrack_core::location::Location;
 #[cfg(feature = "service")]
-pub use task::{check_typed_source, parse_endpoint_location, parse_task_location};
+pub use task::{check_typed_source, parse_endpoint_location, parse_task_location, task_location};
 
 /// Why a path at an endpoint is not taken.
 const NO_ENDPOINT: &str = if cfg!(feature = "service") {
@@ -49,9 +49,17 @@ mod task {
     /// # Errors
     /// A sentence that says what is wrong with it, printable.
     pub fn parse_task_location(text: &[u8]) -> Result<String, String> {
-        let location = match Location::parse_typed(text)? {
-            Location::Local(_) if text.starts_with(b"@") => {
-                return Err(format!("{}: an endpoint is written @NAME:/PATH", display_bytes(text)));
+        task_location(Location::parse_typed(text)?)
+    }
+
+    /// A location that was typed, as [`parse_task_location`] has it.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn task_location(location: Location) -> Result<String, String> {
+        let location = match location {
+            Location::Local(path) if path.starts_with(b"@") => {
+                return Err(format!("{}: an endpoint is written @NAME:/PATH", display_bytes(&path)));
             }
             Location::Local(path) => Location::Local(absolute(&path)?),
             Location::Stdio => return Err("a task runs without this terminal: - is none of its locations".to_owned()),

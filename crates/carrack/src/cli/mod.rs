@@ -16,6 +16,7 @@ pub mod location;
 pub mod moment;
 pub mod option_flags;
 pub mod ports;
+pub mod relative;
 pub mod settings;
 pub mod size;
 #[cfg(feature = "service")]

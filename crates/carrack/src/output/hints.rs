@@ -52,7 +52,9 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
             "run the same command again, or with --allow-growing to copy what it has when it is listed"
         }
         Reason::SizeUnknown => "copy it as a pipe: carrack - DST <FILE",
-        Reason::SelectedAbsent => "--files-from names it",
+        Reason::SelectedAbsent => {
+            "--files-from names it, or a source with --relative; a symbolic link on the way to it is followed with -k"
+        }
         Reason::SelectedUnplanned => {
             "the paths of --files-from are relative to the destination, as the report names them"
         }

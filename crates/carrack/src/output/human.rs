@@ -161,6 +161,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         lines.push(skipped(report));
     }
     lines.extend(same(report));
+    lines.extend(links_skipped(report));
     lines.extend(replaced_same(report).filter(|_| !dry_run));
     lines.extend(deleted(report, dry_run));
     lines.extend(removed(report));
@@ -228,6 +229,11 @@ fn same(report: &Report) -> Option<String> {
     let set = if set > 0 { format!("; {} of them got other permissions or times", count(set)) } else { String::new() };
     let size = format::size_exact(report.counts.bytes_same);
     (report.counts.files_same > 0).then(|| format!("same: {same}, {size}, not sent{set}"))
+}
+
+fn links_skipped(report: &Report) -> Option<String> {
+    let links = counted(report.counts.links_skipped, "symbolic link", "symbolic links");
+    (report.counts.links_skipped > 0).then(|| format!("left out: {links} that would lead out of what is copied"))
 }
 
 /// What a sync would not have sent.

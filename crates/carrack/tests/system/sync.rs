@@ -4,12 +4,14 @@ mod asked;
 mod chosen;
 mod clashing;
 mod first;
+mod links;
 mod listed;
 mod mounted;
 mod oracle;
 mod places;
 #[cfg(feature = "service")]
 mod races;
+mod relative;
 mod removal;
 
 use std::fs::{self, Permissions};

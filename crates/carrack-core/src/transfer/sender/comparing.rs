@@ -134,9 +134,10 @@ impl Sender {
         }
     }
 
-    /// A file is left out by what it is: the source has its name.
+    /// A file or link is left out by what it is: the source has its name.
     pub fn handle_left_out(&mut self, now: Instant, item: &ScannedItem) {
         if !self.has_ended() {
+            self.totals.counts.links_skipped += u64::from(item.kind == ItemKind::Symlink);
             self.tell_name(now, item);
         }
     }

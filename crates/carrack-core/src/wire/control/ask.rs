@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::options::TransferOptions;
 use super::session_key::SessionKey;
 use crate::backup::Backup;
-use crate::filter::{FileBounds, Filters, RuleForm};
+use crate::filter::{FileBounds, Filters, RuleForm, SourceLinks};
 use crate::fingerprint::Fingerprint;
 use crate::ids::StreamId;
 use crate::limits;
@@ -85,6 +85,8 @@ pub struct Filter {
     pub files: FileBounds,
     /// Directories where another file system begins are taken as empty.
     pub one_file_system: bool,
+    /// What becomes of symbolic links.
+    pub links: SourceLinks,
     /// Where the destination keeps what it replaces, nothing goes.
     pub backup: Option<Backup>,
 }
@@ -106,6 +108,7 @@ impl Filter {
                 deletes_excluded: filters.deletes_excluded(),
                 files: filters.files,
                 one_file_system: filters.one_file_system,
+                links: filters.links,
                 backup: backup.cloned(),
             });
         }
@@ -487,6 +490,17 @@ mod tests {
         for path in [&b""[..], b"/a", b"../a", b"a//b", &vec![b'n'; limits::PATH_BYTES + 1]] {
             assert_eq!(select(path), Some(ErrorCode::BadPath));
         }
+    }
+
+    #[test]
+    fn links_are_treated_in_known_ways_alone() {
+        let filter = |links| checked(raw::Ask::Filter(raw::Filter { links, ..raw::Filter::default() }));
+        let of = |links| match filter(links) {
+            Ok(Ask::Filter(filter)) => Some(filter.links.number()),
+            _ => None,
+        };
+        assert_eq!((0..5).filter_map(of).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+        assert!([5, u32::MAX].iter().all(|&links| filter(links).is_err()));
     }
 
     #[test]

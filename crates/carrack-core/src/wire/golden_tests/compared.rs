@@ -3,7 +3,7 @@
 use super::*;
 use crate::attributes::Time;
 use crate::backup::Backup;
-use crate::filter::{FileBounds, RuleForm};
+use crate::filter::{FileBounds, RuleForm, SourceLinks};
 use crate::judgment::{ItemDifference, Judgment, LeftBecause};
 
 use crate::request::{Compare, DeleteOrder, DeletionExtent};
@@ -80,6 +80,7 @@ pub fn lines() -> Vec<Line> {
         ask("ask MayDelete", Ask::MayDelete(true)),
         tell("tell Deletion", Tell::Deletion(DeletionExtent { items: 300, of: 301, bytes: Some(1 << 40) })),
         tell("tell FoldsCase", Tell::FoldsCase),
+        ask("ask Filter-links", Ask::Filter(Filter { links: SourceLinks::Safe, ..Filter::default() })),
         tell("tell Items-compared", Tell::Items(compared_items())),
         tell("tell Ended-undeleted", Tell::Ended(Box::new(undeleted))),
         peer("peer Compare", PeerMessage::Compare { number, question }),

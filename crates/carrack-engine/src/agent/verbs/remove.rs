@@ -9,9 +9,9 @@ use carrack_sys::dir::{Dir, Kind, Links};
 
 use super::MayDelete;
 use crate::error::{failure, io_failure};
+use crate::storage::entering::Trail;
 use crate::storage::place::Place;
 use crate::storage::refusal::why_refused;
-use crate::storage::walk::Trail;
 
 /// Is told what below the directory cannot be removed, and why.
 pub type Stuck<'a> = &'a mut dyn FnMut(Vec<u8>, Failure) -> Result<(), Failure>;

@@ -9,8 +9,8 @@ use carrack_core::report::ItemKind;
 use carrack_core::wire::control::Entry;
 use carrack_sys::dir::{Dir, Kind, Stat};
 
+use crate::storage::entering::{self, Trail};
 use crate::storage::times::time_of;
-use crate::storage::walk::{self, Trail};
 
 /// What is taken below a directory, as it is listed depth first.
 pub(super) struct Taken<'a> {
@@ -36,7 +36,7 @@ impl<'a> Taken<'a> {
     pub fn enter(&mut self, path: &[u8], directory: &Dir) -> io::Result<()> {
         // A bind mount can put a directory inside itself: the listing would not end.
         self.trail.enter(path, directory)?;
-        walk::enter(&mut self.scope, directory, path)
+        entering::enter(&mut self.scope, directory, path)
     }
 
     /// Whether the rules take a name in the directory that was entered last.

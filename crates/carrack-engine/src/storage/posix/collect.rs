@@ -19,9 +19,9 @@ use carrack_core::transfer::marker::Tag;
 use carrack_sys::dir::{Dir, DirEntry, Kind, Links, Stat};
 use carrack_sys::file;
 
+use super::entering::Trail;
 use super::marker::{Abandoned, Looked, left_of, look};
 use super::names::{is_marker, is_marker_of, tag_of};
-use super::walk::Trail;
 
 /// Without a marker a part file stays for at least so long, in seconds: a small one of a session under way may wait for
 /// its name while a disk hangs, and is not held open.

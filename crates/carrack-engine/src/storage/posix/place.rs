@@ -16,6 +16,7 @@ use carrack_core::path::{check_relative, display_bytes, join, split_name};
 use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_path};
 use carrack_sys::errno::ELOOP;
 
+use super::links::LinkBounds;
 use crate::error::{OutsideGrant, failure};
 use crate::storage::store::Store;
 
@@ -138,6 +139,24 @@ impl Place {
             Self::Granted(root, prefix) => covered(root, prefix, path),
             Self::Anywhere { .. } | Self::Stored(..) => Err(io::ErrorKind::Unsupported.into()),
         }
+    }
+
+    /// How far links below a directory may lead.
+    ///
+    /// # Errors
+    /// As [`Place::dir`].
+    pub(crate) fn link_bounds(&self, path: &[u8]) -> io::Result<LinkBounds> {
+        let (outer, path) = match self {
+            Self::Anywhere { .. } => return Ok(LinkBounds::Anywhere),
+            Self::Stored(..) => return Err(no_directories()),
+            Self::Beneath(root) => (Arc::clone(root), self.normal(path)),
+            Self::Granted(root, prefix) => {
+                (Arc::new(root.open_dir(prefix, Links::Refuse)?), rest_of(prefix, &self.normal(path))?.to_vec())
+            }
+        };
+        // Without the links of its own: one that is exchanged shall not have two trees taken for one.
+        let (_, way) = outer.look(&path)?;
+        Ok(LinkBounds::Below(outer, way))
     }
 
     /// Opens the directory that holds a name, and tells the name.

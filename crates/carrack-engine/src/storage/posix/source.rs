@@ -16,6 +16,7 @@ use carrack_sys::{dir, file, host};
 
 use super::descriptors::patiently;
 use super::identity::{Ground, Grounds};
+use super::links::Following;
 use super::past_cache::ReadAhead;
 use super::place::Place;
 use super::settle::{SourceClocks, settle};
@@ -38,6 +39,8 @@ pub struct PosixSource {
     pub ways: PassedWays,
     /// Files with several names, of which one has been deleted after it was copied.
     pub names_deleted: Mutex<HashSet<(u64, u64)>>,
+    /// What becomes of its links.
+    pub links: Following,
 }
 
 /// What a source is.
@@ -57,6 +60,7 @@ impl From<RootKind> for PosixSource {
             uncarried: Arc::default(),
             ways: PassedWays::default(),
             names_deleted: Mutex::default(),
+            links: Following::default(),
         }
     }
 }
@@ -69,10 +73,12 @@ impl PosixSource {
     pub fn open(place: &Place, path: &[u8]) -> Result<Self, Failure> {
         let named = |error: io::Error| system_failure(Side::Source, &error).at_path(path);
         let stat = place.stat(path).map_err(named)?;
-        Ok(Self::from(match stat.kind {
-            Kind::Dir => RootKind::Directory(Arc::new(place.dir(path).map_err(named)?)),
-            _ => Self::entry(place, path).map_err(named)?,
-        }))
+        if stat.kind != Kind::Dir {
+            return Ok(Self::from(Self::entry(place, path).map_err(named)?));
+        }
+        let kind = RootKind::Directory(Arc::new(place.dir(path).map_err(named)?));
+        let links = place.link_bounds(path).map_err(named)?.into();
+        Ok(Self { links, ..Self::from(kind) })
     }
 
     /// A file named on the command line: its links lead anywhere the user may go, or anywhere below a node's root.
@@ -96,6 +102,7 @@ impl PosixSource {
     /// With [`ErrorCode::SourceVanished`] when it was there for the scan and is no more.
     pub fn open_item(&self, item: &ScannedItem, tuning: &Tuning) -> Result<OpenSource, Failure> {
         let opened = match &self.kind {
+            RootKind::Directory(root) if self.links.follows() => self.links.open_read(root, &item.path),
             RootKind::Directory(root) => patiently(|| self.ways.open_read(root, &item.path, Links::Refuse)),
             RootKind::Entry(parent, name, links) => patiently(|| parent.open_read(name, *links)),
         };

@@ -1,17 +1,18 @@
 //! Walking a source: what there is, streamed, in bounded memory.
 //!
 //! A directory is read in batches, each sorted by inode so that a disk reads its inodes in order. Names of
-//! subdirectories wait on a stack; nothing else is held. Symbolic links are never followed; a directory that stands
-//! below itself, by a bind mount or by a broken file system, is not entered again.
+//! subdirectories wait on a stack; nothing else is held. Symbolic links are followed only where that was asked for; a
+//! directory that stands below itself, by a link, a bind mount or a broken file system, is not entered again. Where
+//! only some paths are wanted, directories above them are not listed: their names are looked at.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 
 use carrack_core::attributes::{Attributes, OtherAttributes};
-use carrack_core::filter::{FilterSide, Scope};
+use carrack_core::filter::{FilterSide, Scope, SourceLinks};
 use carrack_core::limits;
-use carrack_core::path::{above, display_bytes, join, split_name};
+use carrack_core::path::{above, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::selection::{Selected, place};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
@@ -21,12 +22,13 @@ use carrack_sys::host::clock_seconds;
 
 use super::clashes::{Clashes, clash};
 use super::descriptors::patiently;
+use super::entering::{Trail, enter_source, hides};
 use super::identity::Ground;
+use super::links::{Seen, Unseen, leads_round};
 use super::names::is_own;
 use super::source::{PosixSource, RootKind};
 use super::times::time_of;
-use super::tree::read_bounded;
-use crate::error::{code_of, describe, failure, io_failure};
+use crate::error::{code_of, failure, io_failure};
 use crate::storage::read::{Found, Freshness, OpenOptions, Reader, Source, There, Walk};
 use crate::storage::workers::MetadataWorkers;
 
@@ -41,18 +43,13 @@ const LOOKED_AT_BRIEFLY: usize = 2048;
 /// Directories that are open and listed before their turn has come: each takes two descriptors.
 const DIRECTORIES_AHEAD: usize = 16;
 
-impl Freshness {
-    fn stat(self, directory: &Dir, name: &[u8], links: Links) -> io::Result<Stat> {
-        match self {
-            Self::Cached => directory.stat(name, links),
-            Self::Stored => directory.stat_uncached(name, links),
-        }
-    }
-}
-
 impl Source for PosixSource {
     fn is_directory(&self) -> bool {
         matches!(self.kind, RootKind::Directory(_))
+    }
+
+    fn follow(&mut self, links: SourceLinks, target: &[u8]) {
+        self.links.begin(links, target);
     }
 
     fn filters(&self) -> bool {
@@ -65,13 +62,15 @@ impl Source for PosixSource {
                 let scope = walk.filters.map(|filters| filters.scope(FilterSide::Source));
                 let stays = walk.filters.is_some_and(|filters| filters.one_file_system);
                 let device = stays.then(|| directory.stat_self().ok()).flatten().map(|stat| stat.device);
-                Walking { walk, root: directory, source: self, scope, device, each, ahead: HashMap::new() }.run();
+                let (is_named, ahead) = (false, HashMap::new());
+                Walking { walk, root: directory, source: self, scope, device, is_named, each, ahead }.run();
             }
             RootKind::Entry(parent, name, links) => {
                 let now = clock_seconds();
                 let found = match walk.freshness.stat(parent, name, *links) {
                     Ok(stat) => {
-                        let looked = LookedAt { now, others: named_alone(self, parent, name, *links, &stat), stat };
+                        let others = named_alone(self, parent, name, *links, &stat);
+                        let looked = LookedAt { now, stat, others, followed: None };
                         Found::Item(scanned(walk.number, Vec::new(), looked, ground_of(self, parent)))
                     }
                     Err(error) => Found::Failure(walk.item(b"", ItemKind::File), stat_failure(&error)),
@@ -87,13 +86,15 @@ impl Source for PosixSource {
 
     fn find(&self, path: &[u8]) -> io::Result<There> {
         let RootKind::Directory(top) = &self.kind else { return Ok(There::Other(Vec::new())) };
-        let found = if path.is_empty() { top.stat_self() } else { top.stat(path, Links::Refuse) };
-        match found {
-            Ok(stat) => Ok(there(path, &stat)),
+        match self.links.at(top, path) {
+            Ok(seen) => Ok(there(path, &seen.stat)),
+            // It is a failed item.
+            Err(Unseen::Link(_)) => Ok(There::Nothing),
             // Of a directory that may not be searched nothing is copied.
-            Err(error) => match code_of(&error) {
+            Err(Unseen::Entry(error)) => match code_of(&error) {
                 ErrorCode::NotFound | ErrorCode::PermissionDenied => Ok(There::Nothing),
-                ErrorCode::NotADirectory | ErrorCode::SymlinkRefused => there_above(top, path),
+                ErrorCode::NotADirectory | ErrorCode::SymlinkRefused => there_above(self, top, path),
+                ErrorCode::OutsideRoot if self.links.follows() => there_above(self, top, path),
                 _ => Err(error),
             },
         }
@@ -101,15 +102,17 @@ impl Source for PosixSource {
 
     fn has(&self, walk: &Walk<'_>, path: &[u8]) -> bool {
         let RootKind::Directory(top) = &self.kind else { return path.is_empty() };
-        let stat = match top.stat(path, Links::Refuse) {
-            Ok(stat) => stat,
-            Err(error) => {
+        let kind = match self.links.at(top, path) {
+            Ok(seen) => seen.stat.kind,
+            // Its name is there, whatever it leads to.
+            Err(Unseen::Link(_)) => Kind::Symlink,
+            Err(Unseen::Entry(error)) => {
                 let code = code_of(&error);
                 return !matches!(code, ErrorCode::NotFound | ErrorCode::NotADirectory | ErrorCode::SymlinkRefused);
             }
         };
         // Rules that cannot be read may take it.
-        !is_own(split_name(path).1, stat.kind) && !hides(top, walk, path, stat.kind).unwrap_or(false)
+        !is_own(split_name(path).1, kind) && !hides(self, top, walk, path, kind).unwrap_or(false)
     }
 
     fn link_target(&self, path: &[u8]) -> Result<(Vec<u8>, Option<Fingerprint>), Failure> {
@@ -147,11 +150,13 @@ fn there(path: &[u8], stat: &Stat) -> There {
 }
 
 /// What stands in place of one of the directories above a path.
-fn there_above(top: &Dir, path: &[u8]) -> io::Result<There> {
+fn there_above(source: &PosixSource, top: &Dir, path: &[u8]) -> io::Result<There> {
     for above in above(path) {
-        match there(above, &top.stat(above, Links::Refuse)?) {
-            There::Directory(_) => {}
-            other => return Ok(other),
+        match source.links.at(top, above).map(|seen| there(above, &seen.stat)) {
+            Ok(There::Directory(_)) => {}
+            Ok(other) => return Ok(other),
+            Err(Unseen::Link(_)) => return Ok(There::Nothing),
+            Err(Unseen::Entry(error)) => return Err(error),
         }
     }
     // It has just become a directory. Nothing shows that this path is free.
@@ -173,20 +178,23 @@ pub fn look_again(root: &PosixSource, item: &ScannedItem) -> Result<ScannedItem,
     let looked = match &root.kind {
         RootKind::Directory(top) => {
             let (parent, name) = split_name(&item.path);
-            patiently(|| top.open_dir(parent, Links::Refuse)).and_then(|directory| {
-                let stat = directory.stat_at(name)?;
-                let others = others_of(root, Freshness::Cached, &stat, &directory, name);
-                Ok((LookedAt { now, stat, others }, ground_of(root, &directory)))
+            let looking = Looking { freshness: Freshness::Cached, workers: None };
+            root.links.open_dir(top, parent).map_err(Unseen::Entry).and_then(|directory| {
+                let at = Opened { top, directory: &directory, path: parent };
+                Ok((look_at(root, looking, at, name)?, ground_of(root, &directory)))
             })
         }
-        RootKind::Entry(parent, name, links) => parent.stat(name, *links).map(|stat| {
+        RootKind::Entry(parent, name, links) => parent.stat(name, *links).map_err(Unseen::Entry).map(|stat| {
             let others = named_alone(root, parent, name, *links, &stat);
-            (LookedAt { now, stat, others }, ground_of(root, parent))
+            (LookedAt { now, stat, others, followed: None }, ground_of(root, parent))
         }),
     };
-    let (looked, ground) = looked.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished while it was read"),
-        _ => io_failure(Side::Source, "stat", &error),
+    let (looked, ground) = looked.map_err(|unseen| match unseen {
+        Unseen::Link(why) => why,
+        Unseen::Entry(error) if error.kind() == io::ErrorKind::NotFound => {
+            failure(ErrorCode::SourceVanished, Side::Source, "vanished while it was read")
+        }
+        Unseen::Entry(error) => io_failure(Side::Source, "stat", &error),
     })?;
     let found = scanned(item.root, item.path.clone(), looked, ground);
     if found.kind != item.kind {
@@ -202,17 +210,31 @@ struct LookedAt {
     stat: Stat,
     /// What it has that does not travel.
     others: OtherAttributes,
+    /// It is what a link leads to, which is on this file system.
+    followed: Option<Ground>,
+}
+
+/// An open directory of a source.
+#[derive(Clone, Copy)]
+struct Opened<'a> {
+    /// The source's own directory.
+    top: &'a Dir,
+    directory: &'a Dir,
+    /// Of the directory, below the source's.
+    path: &'a [u8],
 }
 
 /// What an entry of a directory has that does not travel; its extended attributes are not listed where whoever sends it
 /// does so.
-fn others_of(source: &PosixSource, freshness: Freshness, stat: &Stat, directory: &Dir, name: &[u8]) -> OtherAttributes {
+fn others_of(source: &PosixSource, freshness: Freshness, seen: &Seen, at: Opened<'_>, name: &[u8]) -> OtherAttributes {
+    let (stat, uncarried) = (&seen.stat, &source.uncarried);
     // What may be there from an earlier session is never opened: the receiver is asked by what the walk has found.
     let is_opened = freshness == Freshness::Cached && stat.size <= LISTED_ABOVE;
-    match stat.kind {
-        Kind::Dir => source.uncarried.of_entry(stat, directory, name),
-        Kind::File if !is_opened => source.uncarried.of_entry(stat, directory, name),
-        _ => source.uncarried.of_stat(stat),
+    let is_listed = stat.kind == Kind::Dir || (stat.kind == Kind::File && !is_opened);
+    match seen.reached {
+        _ if !is_listed => uncarried.of_stat(stat),
+        None => uncarried.of_entry(stat, at.directory, name),
+        Some(_) => source.links.reached_attributes(at.top, &join(at.path, name), stat, uncarried),
     }
 }
 
@@ -224,7 +246,7 @@ fn named_alone(source: &PosixSource, parent: &Dir, name: &[u8], links: Links, st
 
 /// As an item of a transfer.
 fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -> ScannedItem {
-    let LookedAt { now, stat, others } = looked;
+    let LookedAt { now, stat, others, followed } = looked;
     let (kind, size) = match stat.kind {
         Kind::File => (ItemKind::File, Some(stat.size)),
         Kind::Dir => (ItemKind::Directory, None),
@@ -238,7 +260,7 @@ fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -
     let attributes = Attributes { others, ..Attributes::new(stat.mode, time_of(stat.mtime)) };
     let file = Some((stat.device, stat.inode));
     let lasts = matches!(kind, ItemKind::File | ItemKind::Symlink);
-    let fingerprint = ground.filter(|_| lasts).and_then(|ground| ground.fingerprint(&stat, now));
+    let fingerprint = followed.or(ground).filter(|_| lasts).and_then(|ground| ground.fingerprint(&stat, now));
     ScannedItem { root, path, kind, size, attributes, sparse, changed, file, fingerprint, judgment: None }
 }
 
@@ -251,13 +273,17 @@ fn stat_failure(error: &io::Error) -> Failure {
     }
 }
 
-fn look_at(source: &PosixSource, walk: Looking<'_>, directory: &Dir, name: &[u8]) -> io::Result<LookedAt> {
+fn look_at(source: &PosixSource, walk: Looking<'_>, at: Opened<'_>, name: &[u8]) -> Result<LookedAt, Unseen> {
     let now = clock_seconds();
-    let stat = || walk.freshness.stat(directory, name, Links::Refuse);
-    let others = |stat| LookedAt { now, others: others_of(source, walk.freshness, &stat, directory, name), stat };
+    let see = || source.links.entry(at.top, (at.directory, at.path), name, walk.freshness);
+    let looked = |seen: Seen| {
+        let others = others_of(source, walk.freshness, &seen, at, name);
+        let followed = seen.reached.map(|open| source.grounds.of(seen.stat.device, &open));
+        LookedAt { now, stat: seen.stat, others, followed }
+    };
     match walk.workers {
-        None => stat().map(others),
-        Some(workers) => workers.call(|job| job.measure(|_| stat()).map(others)),
+        None => see().map(looked),
+        Some(workers) => workers.call(|job| job.measure(|_| see()).map(looked)),
     }
 }
 
@@ -268,53 +294,18 @@ struct Looking<'a> {
     workers: Option<&'a MetadataWorkers>,
 }
 
-/// The rules of a directory's own files hold from here on; `path` is that of the directory in the transfer.
-///
-/// # Errors
-/// When such a file cannot be read, or has what is no rule.
-pub fn enter(scope: &mut Scope<'_>, directory: &Dir, path: &[u8]) -> io::Result<()> {
-    let read = &mut |name: &[u8]| match patiently(|| directory.open_read(name, Links::Refuse)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        opened => opened
-            .and_then(|file| read_bounded(&file, limits::FILTER_BYTES))
-            .map(Some)
-            .map_err(|error| format!("the rules in {} cannot be read: {}", display_bytes(name), describe(&error))),
-    };
-    scope.enter(path, read).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
-}
-
-/// Whether a rule leaves a path out, or a directory above it; those in files of the directories count, too.
-fn hides(top: &Dir, walk: &Walk<'_>, path: &[u8], kind: Kind) -> io::Result<bool> {
-    let Some(filters) = walk.filters.filter(|filters| filters.are_per_directory()) else {
-        return Ok(walk.hides(path, kind == Kind::Dir));
-    };
-    let mut scope = filters.scope(FilterSide::Source);
-    enter(&mut scope, top, walk.target)?;
-    for directory in above(path) {
-        let place = place(walk.target, directory);
-        if !scope.takes(&place, true, false) {
-            return Ok(true);
-        }
-        enter(&mut scope, &patiently(|| top.open_dir(directory, Links::Refuse))?, &place)?;
-    }
-    Ok(!scope.takes(&place(walk.target, path), kind == Kind::Dir, false))
-}
-
-/// A directory that was opened, and the first of what is in it.
+/// A directory that was opened; where it is listed, the first of what is in it, and whether there is more.
 struct ListedAhead {
     directory: Dir,
-    entries: Entries,
-    batch: Vec<DirEntry>,
-    /// There was something left to be read.
-    is_more: bool,
+    entries: Option<(Entries, Vec<DirEntry>, bool)>,
 }
 
-fn list_ahead(root: &Dir, path: &[u8]) -> io::Result<ListedAhead> {
-    let directory = patiently(|| root.open_dir(path, Links::Refuse))?;
+fn list_ahead(source: &PosixSource, top: &Dir, path: &[u8]) -> io::Result<ListedAhead> {
+    let directory = source.links.open_dir(top, path)?;
     let mut entries = patiently(|| directory.entries())?;
     let mut batch = Vec::new();
     let is_more = entries.next_batch(&mut batch)?;
-    Ok(ListedAhead { directory, entries, batch, is_more })
+    Ok(ListedAhead { directory, entries: Some((entries, batch, is_more)) })
 }
 
 struct Walking<'a> {
@@ -325,15 +316,20 @@ struct Walking<'a> {
     scope: Option<Scope<'a>>,
     /// The only file system that is entered; any where there is none.
     device: Option<u64>,
+    /// The names of the directory that is being read are those that are wanted: it is not listed.
+    is_named: bool,
     each: &'a mut dyn FnMut(Found) -> bool,
     /// Directories whose turn comes soon.
-    ahead: HashMap<Vec<u8>, io::Result<ListedAhead>>,
+    ahead: HashMap<Vec<u8>, ListedAhead>,
 }
 
 impl Walking<'_> {
     fn run(&mut self) {
-        if let Ok(stat) = self.root.stat_self() {
-            let looked = LookedAt { now: 0, others: self.source.uncarried.of_directory(&stat, self.root), stat };
+        // As with rsync: where only some of its paths are wanted, the destination does not become like the source.
+        let is_wanted = !self.walk.target.is_empty() || self.names(b"").is_none();
+        if let Some(stat) = self.root.stat_self().ok().filter(|_| is_wanted) {
+            let others = self.source.uncarried.of_directory(&stat, self.root);
+            let looked = LookedAt { now: 0, stat, others, followed: None };
             if !(self.each)(Found::Item(scanned(self.walk.number, Vec::new(), looked, None))) {
                 return;
             }
@@ -342,7 +338,7 @@ impl Walking<'_> {
         let mut trail = Trail::default();
         while let Some(path) = waiting.pop() {
             let complete = match self.directory(&path, &mut waiting, &mut trail) {
-                Ok(true) => true,
+                Ok(true) => !self.is_named,
                 Ok(false) => return,
                 // What was read before the error has been told; that the rest was not is an error, never an end.
                 Err(error) => {
@@ -363,34 +359,35 @@ impl Walking<'_> {
         (self.each)(Found::Failure(item, why))
     }
 
+    /// The names in a directory that lead to what is wanted, if it is not wanted itself.
+    fn names(&self, path: &[u8]) -> Option<Vec<DirEntry>> {
+        let (selection, place) = (self.walk.selection?, place(self.walk.target, path));
+        let entry = |name: &[u8]| DirEntry { name: name.to_vec(), inode: 0, kind: None };
+        let is_above = selection.covers(&place) == Selected::Above;
+        is_above.then(|| selection.names_below(&place).into_iter().map(entry).collect())
+    }
+
     fn directory(&mut self, path: &[u8], waiting: &mut Vec<Vec<u8>>, trail: &mut Trail) -> io::Result<bool> {
-        let ListedAhead { directory, mut entries, mut batch, mut is_more } = self.listed(path, waiting)?;
+        let (top, names) = (self.root, self.names(path));
+        self.is_named = names.is_some();
+        let ListedAhead { directory, entries } = match &names {
+            None => self.listed(path, waiting)?,
+            Some(_) => ListedAhead { directory: self.source.links.pass_dir(top, path)?, entries: None },
+        };
+        let at = Opened { top, directory: &directory, path };
         let ground = self.source.grounds.of(trail.enter(path, &directory)?.device, &directory);
         if let Some(scope) = &mut self.scope {
-            enter(scope, &directory, &place(self.walk.target, path))?;
+            enter_source(self.source, scope, (top, &directory, path), &place(self.walk.target, path))?;
+        }
+        if let Some(names) = names {
+            return Ok(self.batch((at, ground), names, &Clashes::default(), waiting, trail));
         }
         let clashes = self.clashes(&directory, path)?;
+        let Some((mut entries, mut batch, mut is_more)) = entries else { return Ok(true) };
         while is_more {
-            batch.retain(|entry: &DirEntry| entry.kind.is_none_or(|kind| self.takes(path, &entry.name, kind)));
-            batch.sort_unstable_by_key(|entry: &DirEntry| entry.inode);
-            let shares = self.walk.workers.is_some_and(|workers| workers.shares_short(LOOKED_AT_BRIEFLY));
-            for some in batch.chunks(if shares { LOOKED_AT_BRIEFLY } else { LOOKED_AT_ONCE }) {
-                let mut looked = self.look_ahead(&directory, path, some).into_iter();
-                for entry in some {
-                    let looked = looked.next().flatten();
-                    if let Some(other) = clashes.other(&entry.name) {
-                        let kind = if entry.kind == Some(Kind::Dir) { ItemKind::Directory } else { ItemKind::File };
-                        if !self.fail(&join(path, &entry.name), kind, clash(&join(path, other))) {
-                            return Ok(false);
-                        }
-                        continue;
-                    }
-                    if !self.entry((&directory, ground), path, entry, looked, waiting) {
-                        return Ok(false);
-                    }
-                }
+            if !self.batch((at, ground), std::mem::take(&mut batch), &clashes, waiting, trail) {
+                return Ok(false);
             }
-            batch.clear();
             is_more = entries.next_batch(&mut batch)?;
         }
         Ok(true)
@@ -399,18 +396,18 @@ impl Walking<'_> {
     /// A directory, and the first of its entries. Where that is slow, those that come next are listed at the same time.
     fn listed(&mut self, path: &[u8], waiting: &[Vec<u8>]) -> io::Result<ListedAhead> {
         if let Some(listed) = self.ahead.remove(path) {
-            return listed;
+            return Ok(listed);
         }
-        let list = |path: &&[u8]| list_ahead(self.root, path);
+        let list = |path: &&[u8]| list_ahead(self.source, self.root, path);
         let Some(workers) = self.walk.workers.filter(|workers| workers.are_several()) else { return list(&path) };
         let next = waiting.iter().rev().map(Vec::as_slice).filter(|path| !self.ahead.contains_key(*path));
         let mut paths = vec![path];
         paths.extend(next.take(DIRECTORIES_AHEAD.saturating_sub(self.ahead.len())));
         let mut listed = workers.each(&paths, list).into_iter();
         let first = listed.next().unwrap_or_else(|| list(&path));
-        let ahead = paths.iter().skip(1).map(|path| path.to_vec()).zip(listed);
         // What failed is tried once more when its turn has come.
-        self.ahead.extend(ahead.filter(|(_, listed)| listed.is_ok()));
+        let ahead = paths.iter().skip(1).zip(listed).filter_map(|(path, listed)| Some((path.to_vec(), listed.ok()?)));
+        self.ahead.extend(ahead);
         first
     }
 
@@ -427,6 +424,41 @@ impl Walking<'_> {
         })
     }
 
+    fn batch(
+        &mut self,
+        (at, ground): (Opened<'_>, Ground),
+        mut batch: Vec<DirEntry>,
+        clashes: &Clashes,
+        waiting: &mut Vec<Vec<u8>>,
+        trail: &Trail,
+    ) -> bool {
+        batch.retain(|entry| self.kind_of(entry).is_none_or(|kind| self.takes(at.path, &entry.name, kind)));
+        batch.sort_unstable_by_key(|entry: &DirEntry| entry.inode);
+        let shares = self.walk.workers.is_some_and(|workers| workers.shares_short(LOOKED_AT_BRIEFLY));
+        for some in batch.chunks(if shares { LOOKED_AT_BRIEFLY } else { LOOKED_AT_ONCE }) {
+            let mut looked = self.look_ahead(at, some).into_iter();
+            for entry in some {
+                let looked = looked.next().flatten();
+                let goes_on = match clashes.other(&entry.name) {
+                    Some(other) => {
+                        let kind = if entry.kind == Some(Kind::Dir) { ItemKind::Directory } else { ItemKind::File };
+                        self.fail(&join(at.path, &entry.name), kind, clash(&join(at.path, other)))
+                    }
+                    None => self.entry((at, ground), entry, looked, waiting, trail),
+                };
+                if !goes_on {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// What an entry is, if its directory says so: a link may be what it leads to.
+    fn kind_of(&self, entry: &DirEntry) -> Option<Kind> {
+        entry.kind.filter(|kind| *kind != Kind::Symlink || !self.source.links.follows())
+    }
+
     /// Whether the rules take an entry of the directory that was entered.
     fn takes(&self, path: &[u8], name: &[u8], kind: Kind) -> bool {
         let Some(scope) = &self.scope else { return true };
@@ -438,31 +470,31 @@ impl Walking<'_> {
     }
 
     /// Looks at entries that are wanted, several at once, where that is worth it; else at none.
-    fn look_ahead(&self, directory: &Dir, path: &[u8], entries: &[DirEntry]) -> Vec<Option<io::Result<LookedAt>>> {
+    fn look_ahead(&self, at: Opened<'_>, entries: &[DirEntry]) -> Vec<Option<Result<LookedAt, Unseen>>> {
         let Some(workers) = self.walk.workers else { return Vec::new() };
         let shares = workers.shares_short(entries.len());
         if !shares && !workers.are_several() {
             return Vec::new();
         }
         let wanted = |entry: &DirEntry| {
-            let place = || join(self.walk.target, &join(path, &entry.name));
+            let place = || join(self.walk.target, &join(at.path, &entry.name));
             self.walk.selection.is_none_or(|selection| selection.covers(&place()) != Selected::No)
         };
         let wanted: Vec<Option<&[u8]>> = entries.iter().map(|entry| wanted(entry).then_some(&entry.name[..])).collect();
         let (source, looking) = (self.source, self.looking());
-        let look = |name: &Option<&[u8]>| name.map(|name| look_at(source, looking, directory, name));
+        let look = |name: &Option<&[u8]>| name.map(|name| look_at(source, looking, at, name));
         if shares { workers.each_short(&wanted, look) } else { workers.each(&wanted, look) }
     }
 
     fn entry(
         &mut self,
-        (directory, ground): (&Dir, Ground),
-        path: &[u8],
+        (at, ground): (Opened<'_>, Ground),
         entry: &DirEntry,
-        looked: Option<io::Result<LookedAt>>,
+        looked: Option<Result<LookedAt, Unseen>>,
         waiting: &mut Vec<Vec<u8>>,
+        trail: &Trail,
     ) -> bool {
-        let full = join(path, &entry.name);
+        let (path, full) = (at.path, join(at.path, &entry.name));
         let selection = self.walk.selection;
         if selection.is_some_and(|selection| selection.covers(&join(self.walk.target, &full)) == Selected::No) {
             return true;
@@ -472,53 +504,48 @@ impl Walking<'_> {
             let message = format!("is deeper than {} bytes of path: not entered", limits::PATH_BYTES);
             return self.fail(path, ItemKind::Directory, failure(ErrorCode::NameTooLong, Side::Source, message));
         }
-        match looked.unwrap_or_else(|| look_at(self.source, self.looking(), directory, &entry.name)) {
+        let is_known = self.kind_of(entry).is_some();
+        let takes = |kind| is_known || self.takes(path, &entry.name, kind);
+        match looked.unwrap_or_else(|| look_at(self.source, self.looking(), at, &entry.name)) {
             Ok(looked) if is_own(&entry.name, looked.stat.kind) => {
                 self.walk.covers(&full);
                 (self.each)(Found::Own)
             }
             // Only now it is known what it is.
-            Ok(looked) if entry.kind.is_none() && !self.takes(path, &entry.name, looked.stat.kind) => true,
+            Ok(looked) if !takes(looked.stat.kind) => true,
+            Ok(looked) if looked.followed.is_some() && trail.holds(&looked.stat) => {
+                self.walk.covers(&full);
+                self.fail(&full, ItemKind::Symlink, leads_round())
+            }
             Ok(looked) => {
                 let item = scanned(self.walk.number, full, looked, Some(ground));
-                let covers = self.walk.covers(&item.path);
-                if covers != Selected::Wanted && item.kind != ItemKind::Directory {
-                    return true;
-                }
-                let is_entered = |device: u64| self.device.is_none_or(|only| only == device);
-                if item.kind == ItemKind::Directory && item.file.is_some_and(|(device, _)| is_entered(device)) {
-                    waiting.push(item.path.clone());
-                }
-                (self.each)(Found::Item(item))
+                self.found(item, waiting)
             }
-            Err(error) => {
+            // Nobody has said that it is there; whoever asked for it is told at the end.
+            Err(Unseen::Entry(error)) if self.is_named && error.kind() == io::ErrorKind::NotFound => true,
+            // As with rsync: what is left out, whatever it leads to, is no failure.
+            Err(_) if !takes(Kind::File) || !takes(Kind::Dir) => true,
+            Err(unseen) => {
                 self.walk.covers(&full);
-                self.fail(&full, ItemKind::File, stat_failure(&error))
+                let why = match unseen {
+                    Unseen::Entry(error) => stat_failure(&error),
+                    Unseen::Link(why) => why,
+                };
+                self.fail(&full, ItemKind::File, why)
             }
         }
     }
-}
 
-/// The directories on the way down to the one that is being read. Those that wait must be taken depth first.
-#[derive(Default)]
-pub struct Trail(Vec<(u64, u64)>);
-
-impl Trail {
-    /// Enters a directory, `path` below the top, and says what it is.
-    ///
-    /// # Errors
-    /// When it is one of those above it, and those of the system.
-    pub fn enter(&mut self, path: &[u8], directory: &Dir) -> io::Result<Stat> {
-        let stat = directory.stat_self()?;
-        let depth = if path.is_empty() { 0 } else { 1 + path.iter().filter(|&&byte| byte == b'/').count() };
-        self.0.truncate(depth);
-        let identity = (stat.device, stat.inode);
-        if self.0.contains(&identity) {
-            let what = "it is one of the directories that it stands in, by a bind mount or a fault of the file system: not entered";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+    fn found(&mut self, item: ScannedItem, waiting: &mut Vec<Vec<u8>>) -> bool {
+        let covers = self.walk.covers(&item.path);
+        if covers != Selected::Wanted && item.kind != ItemKind::Directory {
+            return true;
         }
-        self.0.push(identity);
-        Ok(stat)
+        let is_entered = |device: u64| self.device.is_none_or(|only| only == device);
+        if item.kind == ItemKind::Directory && item.file.is_some_and(|(device, _)| is_entered(device)) {
+            waiting.push(item.path.clone());
+        }
+        (self.each)(Found::Item(item))
     }
 }
 
@@ -538,7 +565,7 @@ pub fn link_target(root: &PosixSource, path: &[u8]) -> Result<(Vec<u8>, Option<F
         return Err(failure(ErrorCode::Internal, Side::Source, "a link outside a directory"));
     };
     let (parent, name) = split_name(path);
-    let directory = patiently(|| top.open_dir(parent, Links::Refuse));
+    let directory = root.links.open_dir(top, parent);
     let read = |directory: Dir| {
         let now = clock_seconds();
         let before = directory.stat_uncached(name, Links::Refuse)?;
@@ -552,25 +579,4 @@ pub fn link_target(root: &PosixSource, path: &[u8]) -> Result<(Vec<u8>, Option<F
         return Err(failure(ErrorCode::NameTooLong, Side::Source, "its target is too long"));
     }
     Ok((target, fingerprint))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn directory_is_entered_again_beside_itself_and_not_below() {
-        let place = tempfile::tempdir().unwrap();
-        let top = Dir::open_ambient(place.path()).unwrap();
-        let other = top.make_dir_all(b"other", Links::Refuse).unwrap();
-        let mut trail = Trail::default();
-        trail.enter(b"", &top).unwrap();
-        trail.enter(b"a", &other).unwrap();
-        for below in [&top, &other] {
-            assert_eq!(trail.enter(b"a/b", below).unwrap_err().kind(), io::ErrorKind::Unsupported);
-        }
-        // The same one under another name is no cycle.
-        trail.enter(b"c", &other).unwrap();
-        assert!(trail.enter(b"c/d", &other).is_err() && trail.enter(b"e", &top).is_err());
-    }
 }

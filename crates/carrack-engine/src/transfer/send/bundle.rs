@@ -78,7 +78,7 @@ impl SendRun {
     }
 
     fn link_target(&self, item: &ScannedItem) -> LeadsTo {
-        let find = || self.root(item).and_then(|root| root.source.link_target(&item.path));
+        let find = || self.root(item).and_then(|root| root.link_target(&item.path, self.filters.links));
         self.finding.call(|job| job.measure(|_| find()))
     }
 

@@ -25,6 +25,7 @@ use crate::cli::flags::Flags;
 use crate::cli::foreign::{self, FOREIGN_FLAGS};
 use crate::cli::option_flags;
 use crate::cli::ports::parse_ports;
+use crate::cli::relative::{RELATIVE, RelativeSources};
 use crate::command::named::{self, Needs, VerbPlace};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
@@ -173,7 +174,7 @@ fn shared(name: &'static str, more: impl Iterator<Item = Arg>) -> Command {
 }
 
 fn what() -> Vec<Arg> {
-    let first = [DRY_RUN.arg(), FILES_FROM.arg()];
+    let first = [DRY_RUN.arg(), FILES_FROM.arg(), RELATIVE.arg()];
     first
         .into_iter()
         .chain(option_flags::args(FormGroup::What))
@@ -221,7 +222,14 @@ pub fn sync(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError>
 }
 
 fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOptions), CommandError> {
-    let (sources, destination) = places(flags)?;
+    let (typed, destination) = typed(flags)?;
+    check_places(&typed, &destination)?;
+    let list = list(flags, &typed)?;
+    // What is below sources is made with its path.
+    let is_implied = list.as_ref().is_some_and(|list| list.is_below_sources);
+    let relative = (flags.has(&RELATIVE) && !is_implied).then(|| RelativeSources::of(&typed)).transpose()?;
+    let typed = relative.as_ref().map_or(typed, |relative| vec![relative.base.clone()]);
+    let (sources, destination) = open(flags, typed, destination)?;
     let credentials_there = (sources.first().and_then(VerbPlace::credential), destination.credential());
     // The user's own tokens are not for endpoints.
     let own = |place: &VerbPlace| match place.endpoint() {
@@ -231,16 +239,16 @@ fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOpti
     let (own_sources, own_destination) = (sources.iter().map(own).collect::<Vec<_>>(), own(&destination));
     let mut sources: Vec<Location> = sources.iter().map(|place| place.location().clone()).collect();
     let destination = destination.location().clone();
-    check_places(&sources, &destination)?;
     let mut output = output(flags)?;
     check_standard_output(&destination, &output)?;
     let options = CopyOptions { compare, ..Default::default() };
     let mut options = copy_options(flags, &output, sources.contains(&Location::Stdio), options)?;
-    if let Some(FileList { paths, is_below_sources }) = list(flags, &sources)? {
-        options.only = Some(paths);
-        if is_below_sources {
-            sources = sources.iter().map(Location::contents).collect();
-        }
+    if is_implied {
+        sources = sources.iter().map(Location::contents).collect();
+    }
+    options.only = list.map(|list| list.paths);
+    if let Some(relative) = relative {
+        options.only = relative.only(options.only.take())?;
     }
     check_deletion(&sources, &options)?;
     options.remove_sources = flags.has(&REMOVE_SOURCE_FILES);
@@ -277,7 +285,7 @@ fn check_deletion(sources: &[Location], options: &CopyOptions) -> Result<(), Com
     }
     if options.only.is_some() {
         return Err(CommandError::usage(
-            "--delete and --files-from cannot be used together: a list is not all there is",
+            "--delete cannot be used together with --files-from or --relative: what they name is not all there is",
         ));
     }
     Ok(())
@@ -310,14 +318,22 @@ fn list(flags: &Flags, sources: &[Location]) -> Result<Option<FileList>, Command
     read_list(&path, end_of_entries(flags)).map(Some)
 }
 
-/// Where the copy begins, and where it goes.
-fn places(flags: &Flags) -> Result<(Vec<VerbPlace>, VerbPlace), CommandError> {
+/// Where the copy begins, and where it goes, as typed.
+fn typed(flags: &Flags) -> Result<(Vec<Location>, Location), CommandError> {
     let mut typed = flags.named(&LOCATIONS)?;
-    let destination = match (typed.pop(), typed.is_empty()) {
-        (Some(destination), false) => destination,
-        (Some(last), true) => return Err(missing_location(Some(last))),
-        _ => return Err(missing_location(None)),
-    };
+    match (typed.pop(), typed.is_empty()) {
+        (Some(destination), false) => Ok((typed, destination)),
+        (Some(last), true) => Err(missing_location(Some(last))),
+        _ => Err(missing_location(None)),
+    }
+}
+
+/// Opens where the copy begins, and where it goes.
+fn open(
+    flags: &Flags,
+    typed: Vec<Location>,
+    destination: Location,
+) -> Result<(Vec<VerbPlace>, VerbPlace), CommandError> {
     let of_source = if flags.has(&REMOVE_SOURCE_FILES) { Needs::MOVE } else { Needs::READ };
     let needs = typed.into_iter().map(|source| (source, of_source)).chain([(destination, Needs::WRITE)]);
     let mut sources = named::open(flags, needs)?;

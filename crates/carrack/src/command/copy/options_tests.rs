@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 
 use super::*;
+use carrack_core::filter::SourceLinks;
 use carrack_core::request::{Digests, Encrypt, Existing, Push};
 
 use crate::cli::bare;
@@ -221,4 +222,20 @@ fn refused_by_clap() {
     ] {
         assert!(parse_with(line, &[]).is_none(), "{line}");
     }
+}
+
+#[test]
+fn links_and_relative_paths_are_as_typed() {
+    for (typed, links) in [
+        ("-L", SourceLinks::Follow),
+        ("-k", SourceLinks::FollowDirectories),
+        ("--copy-unsafe-links", SourceLinks::FollowUnsafe),
+        ("--safe-links", SourceLinks::Safe),
+        ("--links", SourceLinks::Keep),
+    ] {
+        assert_eq!(options(typed).filters.links, links, "{typed}");
+    }
+    let (request, _) = request("-R x/./y/z x/./w there");
+    assert_eq!(request.sources, [Location::Local(b"x/".to_vec())]);
+    assert_eq!(request.options.only, Some(vec![b"y/z".to_vec(), b"w".to_vec()]));
 }

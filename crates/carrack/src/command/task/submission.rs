@@ -15,9 +15,10 @@ use crate::cli::filters;
 use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::cli::foreign::{self, FOREIGN_TASK_FLAGS};
-use crate::cli::location::{check_typed_source, parse_task_location};
+use crate::cli::location::{check_typed_source, parse_task_location, task_location};
 use crate::cli::moment::parse_until;
 use crate::cli::option_flags;
+use crate::cli::relative::{RELATIVE, RelativeSources};
 use crate::cli::task_files::{read_batch, read_digests};
 use crate::command::copy::options::FILES_FROM;
 use crate::error::CommandError;
@@ -66,7 +67,8 @@ const SYNC_LEVEL: Value<SyncLevel> =
 
 /// The flags.
 pub fn args() -> Vec<Arg> {
-    let what = [KIND.arg(), BATCH.arg().conflicts_with(LOCATIONS.name), FILES_FROM.arg()];
+    let batch = BATCH.arg().conflicts_with_all([LOCATIONS.name, RELATIVE.name]);
+    let what = [KIND.arg(), batch, FILES_FROM.arg(), RELATIVE.arg()];
     let what = what.into_iter().chain(option_flags::args(FormGroup::What)).chain(filters::args());
     let what = what.chain([EXPECT_DIGESTS.arg()]);
     let task = [LABEL.arg(), DEADLINE.arg(), PRIORITY.arg(), NOTIFY.arg()];
@@ -97,10 +99,14 @@ pub fn new_task(flags: &Flags) -> Result<NewTask, CommandError> {
         return Err(CommandError::usage("standard input can be read once: more than one flag names it by -"));
     }
     let (only, is_below_sources) = only(flags)?.unzip();
-    let mut pairs = pairs(flags, kind)?;
-    if is_below_sources == Some(true) {
+    // What is below sources is made with its path.
+    let is_implied = is_below_sources == Some(true);
+    let relative = flags.has(&RELATIVE) && !is_implied;
+    let (mut pairs, only) = if relative { relative_pair(flags, kind, only)? } else { (pairs(flags, kind)?, only) };
+    if is_implied {
         pairs.iter_mut().try_for_each(|pair| name_contents(&mut pair.source))?;
     }
+    let only = only.map(as_texts).transpose()?;
     Ok(NewTask {
         kind,
         pairs,
@@ -141,10 +147,7 @@ fn pairs(flags: &Flags, kind: TaskKind) -> Result<Vec<Pair>, CommandError> {
     }
     let destination = match (sources.pop(), sources.is_empty()) {
         (Some(destination), false) => destination,
-        _ => {
-            return Err(CommandError::usage("a task needs a source and a destination: carrack task submit SRC... DST")
-                .hint("or a file with a pair a line: --batch FILE"));
-        }
+        _ => return Err(missing_location()),
     };
     // As with copy: several sources go into a directory.
     let destination = match sources.len() {
@@ -157,6 +160,35 @@ fn pairs(flags: &Flags, kind: TaskKind) -> Result<Vec<Pair>, CommandError> {
         },
     };
     Ok(sources.into_iter().map(|source| Pair { source, destination: Some(destination.clone()) }).collect())
+}
+
+/// The one pair of sources whose paths are made at the destination, and what of it is copied.
+fn relative_pair(
+    flags: &Flags,
+    kind: TaskKind,
+    listed: Option<Paths>,
+) -> Result<(Vec<Pair>, Option<Paths>), CommandError> {
+    if kind != TaskKind::Copy {
+        return Err(CommandError::usage("--relative is for tasks that copy: a path that is moved or deleted is named"));
+    }
+    let words = flags.words(&LOCATIONS).map(|word| std::os::unix::ffi::OsStrExt::as_bytes(&**word));
+    let mut typed = words.collect::<Vec<&[u8]>>();
+    let destination = typed.pop().filter(|_| !typed.is_empty()).ok_or_else(missing_location)?;
+    let source = |text: &[u8]| {
+        check_typed_source(text)?;
+        parse_task_location(text)?;
+        Location::parse_typed(text)
+    };
+    let sources = typed.into_iter().map(source).collect::<Result<Vec<_>, _>>().map_err(CommandError::usage)?;
+    let relative = RelativeSources::of(&sources)?;
+    let source = task_location(relative.base.clone()).map_err(CommandError::usage)?;
+    let destination = parse_task_location(destination).map_err(CommandError::usage)?;
+    Ok((vec![Pair { source, destination: Some(destination) }], relative.only(listed)?))
+}
+
+fn missing_location() -> CommandError {
+    CommandError::usage("a task needs a source and a destination: carrack task submit SRC... DST")
+        .hint("or a file with a pair a line: --batch FILE")
 }
 
 fn task_options(flags: &Flags, kind: TaskKind, only: Option<Vec<String>>) -> Result<TaskOptions, CommandError> {
@@ -188,17 +220,22 @@ fn name_contents(source: &mut String) -> Result<(), CommandError> {
 }
 
 /// The paths of `--files-from`, and whether they are relative to the sources.
-fn only(flags: &Flags) -> Result<Option<(Vec<String>, bool)>, CommandError> {
+fn only(flags: &Flags) -> Result<Option<(Paths, bool)>, CommandError> {
     let Some(file) = flags.get(&FILES_FROM)? else { return Ok(None) };
-    let path = |path: Vec<u8>| {
+    let FileList { paths, is_below_sources } = read_list(&file, end_of_entries(flags))?;
+    Ok(Some((paths, is_below_sources)))
+}
+
+type Paths = Vec<Vec<u8>>;
+
+fn as_texts(paths: Paths) -> Result<Vec<String>, CommandError> {
+    let text = |path: Vec<u8>| {
         String::from_utf8(path).map_err(|error| {
             let shown = display_bytes(error.as_bytes()).to_string();
-            CommandError::usage(format!("--files-from: {shown} is not UTF-8, as the paths of a task have to be"))
+            CommandError::usage(format!("{shown} is not UTF-8, as the paths of a task have to be"))
         })
     };
-    let FileList { paths, is_below_sources } = read_list(&file, end_of_entries(flags))?;
-    let paths = paths.into_iter().map(path).collect::<Result<_, _>>()?;
-    Ok(Some((paths, is_below_sources)))
+    paths.into_iter().map(text).collect()
 }
 
 /// Globus opens `--perf-p` connections for each of `--perf-cc` files at once. Here all files share all connections.
@@ -257,6 +294,20 @@ mod tests {
         let (_, matches) = matches.subcommand().expect("task");
         let (_, matches) = matches.subcommand().expect("submit");
         new_task(&Flags::new(matches, &|_| None))
+    }
+
+    #[test]
+    fn task_with_relative_paths_has_one_source_and_names_what_is_copied_of_it() {
+        let made = |words: &[&str]| task(words).map(|task| (task.pairs, task.options.only.clone()));
+        let pair = |source: &str| vec![Pair { source: source.into(), destination: Some("@archive:/to".into()) }];
+        let only = |paths: &[&str]| Some(paths.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let whole = made(&["-R", "@lab:/a/b", "@lab:/c", "@archive:/to"]).expect("a task");
+        assert_eq!(whole, (pair("@lab:/"), only(&["a/b", "c"])));
+        let marked = made(&["--relative", "@lab:/a/./b", "@archive:/to"]).expect("a task");
+        assert_eq!(marked, (pair("@lab:/a/"), only(&["b"])));
+        for refused in [&["--kind=move"][..], &["--kind=delete"], &["--delete"]] {
+            assert!(task(&[&["-R", "@lab:/a", "@archive:/to"], refused].concat()).is_err(), "{refused:?}");
+        }
     }
 
     #[test]

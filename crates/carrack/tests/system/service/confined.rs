@@ -139,6 +139,14 @@ fn token_for_a_path_reaches_nothing_else_by_a_link_in_a_task() {
             assert_ne!(state(&["task", "submit", &place(from), &place(to)]), "SUCCEEDED", "{name} {from} {to}");
         }
         assert_ne!(state(&["task", "submit", "--kind=delete", &place("link/kept")]), "SUCCEEDED", "{name}");
+        // A task that follows links follows those below the path.
+        fs::create_dir_all(root.join("sub/d")).unwrap();
+        for (link, leads_to) in [("in", "../file"), ("up", "../../other/secret"), ("out", "../../other")] {
+            symlink(leads_to, root.join("sub/d").join(link)).unwrap();
+        }
+        assert_eq!(state(&["task", "submit", "-L", &place("d/"), &place("followed")]), "PARTIAL", "{name}");
+        assert_eq!(fs::read(root.join("sub/followed/in")).unwrap(), b"open", "{name}");
+        assert_eq!(fs::read_dir(root.join("sub/followed")).unwrap().count(), 1, "{name}");
         assert_eq!(fs::read(root.join("other/kept")).unwrap(), b"kept");
         assert!(!root.join("other/put").exists() && !root.join("sub/got").exists() && !root.join("sub/all").exists());
     }

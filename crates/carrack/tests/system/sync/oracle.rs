@@ -84,7 +84,7 @@ fn grow(chance: &mut Chance, into: &mut Vec<Entry>, directory: &str, depth: u32)
     }
     for name in LINKS {
         if happens(chance, 150) {
-            let target = one(chance, &["a", "/none", "../x"]).to_owned();
+            let target = one(chance, &["a", "/none", "../x", "d/../a", "../../x"]).to_owned();
             into.push(entry(chance, name, Kind::Link(target)));
         }
     }
@@ -177,8 +177,9 @@ impl Case {
         let level = one(chance, &["", "", "", "--size-only", "--ignore-existing", "--existing", "-u"]);
         let bound = one(chance, &["", "", "", "--max-size=3", "--min-size=1", "--min-size=4"]);
         let kept = one(chance, &["", "", "", "", "-b --suffix=-was", "--backup-dir=.bak"]);
+        let links = one(chance, &["", "", "", "--safe-links"]);
         case.flags.extend(
-            [level, bound].into_iter().chain(kept.split(' ')).filter(|flag| !flag.is_empty()).map(str::to_owned),
+            [level, bound, links].into_iter().chain(kept.split(' ')).filter(|flag| !flag.is_empty()).map(str::to_owned),
         );
         if !kept.is_empty() {
             // It would clear the rule that keeps rsync from deleting what it keeps.
@@ -323,7 +324,7 @@ fn plant(top: &Path, entries: &[Entry]) {
 }
 
 /// Everything below a directory: what it is and holds, and of files their permissions and whole seconds.
-fn shown(top: &Path) -> BTreeMap<String, String> {
+pub fn shown(top: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![top.to_path_buf()];
     while let Some(directory) = waiting.pop() {

@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use carrack_core::filter::SourceLinks;
 use carrack_faults::race::Racer;
 use carrack_service::journal::EndKind;
 use carrack_service::model::TaskKind;
@@ -128,6 +129,15 @@ fn race_at_a_node_that_is_copied_from() {
     race(&sandbox.path(""), |_| sandbox.run(FLAGS.map(str::to_owned).iter().chain(&words)).code);
 }
 
+/// What a link leads to is read where that was asked for, and never what lies outside the node's root.
+#[test]
+fn race_at_a_node_whose_links_are_followed() {
+    let sandbox = Sandbox::in_memory();
+    let node = Node::start(&sandbox, "a", &[]);
+    let words = ["-L", &node.at("src/"), "b/dst", &node.token()].map(str::to_owned);
+    race(&sandbox.path(""), |_| sandbox.run(FLAGS.map(str::to_owned).iter().chain(&words)).code);
+}
+
 #[test]
 fn race_between_two_nodes() {
     let sandbox = Sandbox::in_memory();
@@ -147,12 +157,22 @@ fn race_over_ssh() {
 /// A task's worker, between two endpoints of this host.
 #[test]
 fn race_of_a_task() {
+    race_of_tasks(None);
+}
+
+#[test]
+fn race_of_a_task_that_follows_links() {
+    race_of_tasks(Some(SourceLinks::Follow));
+}
+
+fn race_of_tasks(links: Option<SourceLinks>) {
     let mut tasks = Tasks::new();
     let order = tasks.order("", TaskKind::Copy, vec![pair(tasks.local("a", "/src/"), tasks.local("b", "/dst"))]);
     race(&tasks.sandbox.path(""), |round| {
         let mut order = Order { task: format!("task{round}"), ..order.clone() };
         order.directory = tasks.directory(&order.task);
         order.options.delete = true;
+        order.options.links = links;
         match tasks.run(&order).ended().kind {
             EndKind::Done => 0,
             _ => 23,

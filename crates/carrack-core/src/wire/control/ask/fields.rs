@@ -8,7 +8,7 @@ use super::{
 };
 use crate::attributes::Time;
 use crate::backup::Backup;
-use crate::filter::{FileBounds, RuleForm};
+use crate::filter::{FileBounds, RuleForm, SourceLinks};
 use crate::ids::StreamId;
 use crate::limits;
 use crate::path::{PathError, check_relative};
@@ -305,7 +305,7 @@ impl Role {
 
 impl From<Filter> for raw::Filter {
     fn from(filter: Filter) -> Self {
-        let Filter { rules, deletes_excluded, files, one_file_system, backup } = filter;
+        let Filter { rules, deletes_excluded, files, one_file_system, links, backup } = filter;
         let rule = |(form, line): (RuleForm, Vec<u8>)| raw::FilterRule { form: form.number(), line };
         let FileBounds { size_min, size_max, modified_first, modified_last } = files;
         Self {
@@ -319,6 +319,7 @@ impl From<Filter> for raw::Filter {
             last_nanos: modified_last.map_or(0, |time| time.nanos),
             one_file_system,
             backup: backup.map(Into::into),
+            links: links.number(),
         }
     }
 }
@@ -340,7 +341,9 @@ impl TryFrom<raw::Filter> for Filter {
         };
         let raw::Filter { rules, deletes_excluded, one_file_system, .. } = raw;
         let backup = raw.backup.map(backup).transpose()?;
-        Ok(Self { rules: all(rules, filter_rule)?, deletes_excluded, files, one_file_system, backup })
+        let unknown = || ProtocolError::violation("the peer wants links treated in an unknown way");
+        let links = SourceLinks::from_number(raw.links).ok_or_else(unknown)?;
+        Ok(Self { rules: all(rules, filter_rule)?, deletes_excluded, files, one_file_system, links, backup })
     }
 }
 

@@ -222,6 +222,10 @@ pub struct Filter {
     /// Where the destination keeps what it replaces.
     #[prost(message, optional, tag = "10")]
     pub backup: Option<super::RawBackup>,
+    /// What becomes of symbolic links: 0 they are copied, 1 all are followed, 2 those to directories, 3 those that lead
+    /// out, 4 those that lead out are left out.
+    #[prost(uint32, tag = "11")]
+    pub links: u32,
 }
 
 /// A rule of a filter.
