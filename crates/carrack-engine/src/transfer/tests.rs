@@ -151,11 +151,12 @@ fn run_measured(
     let streams = if destination.properties().writes == Writes::InOrder { 1 } else { 2 };
     let receiver_voice = voice(Side::Destination, &fuses[1], &to_sender);
     let expected = Expected::new([b"item".to_vec()]);
+    let chosen = receive::ReceiveChoice { expected, ..receive::ReceiveChoice::default() };
     let receiver = Running::Receive(
         receive::ReceiveRun::start(
             options(),
             Box::new(destination),
-            (expected, None),
+            chosen,
             receiver_voice,
             Arc::clone(tuning),
         )

@@ -67,6 +67,10 @@ options! {
     plan_only: bool = bool "13",
     /// The receiver is told every name that the source has, so that it finds what only the destination has.
     tells_names: bool = bool "14",
+    /// The receiver tells of every item that it makes, changes or deletes, or would.
+    item_changes: bool = bool "15",
+    /// Modification times are compared and not set.
+    no_times: bool = bool "16",
 }
 
 impl TransferOptions {
@@ -87,14 +91,20 @@ impl TransferOptions {
             window_ns: u64::try_from(options.modify_window.as_nanos()).unwrap_or(u64::MAX),
             plan_only: options.plans(),
             tells_names: options.delete.is_some(),
+            item_changes: options.item_changes,
+            no_times: options.no_times,
         }
     }
 
     /// By what the receiver compares, if it is asked what it has before anything is sent.
     pub fn rules(&self) -> Option<CompareRules> {
         let Self { compare, existing, window_ns, .. } = *self;
-        let asks = compare != Compare::Nothing || existing != Existing::Replace || self.plan_only;
-        asks.then_some(CompareRules { compare, existing, window_ns })
+        (self.skips() || self.plan_only).then_some(CompareRules { compare, existing, window_ns })
+    }
+
+    /// Whether what the destination has may keep an item from being sent.
+    pub fn skips(&self) -> bool {
+        self.compare != Compare::Nothing || self.existing != Existing::Replace
     }
 
     fn in_bounds(self) -> Result<Self, ProtocolError> {
@@ -242,6 +252,8 @@ mod tests {
             window_ns: 7,
             plan_only: true,
             tells_names: true,
+            item_changes: true,
+            no_times: true,
         };
         let message = RawOptions::from(good);
         assert_eq!(TransferOptions::try_from(message.clone()), Ok(good));

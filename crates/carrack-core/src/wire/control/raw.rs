@@ -16,7 +16,7 @@ pub use self::files::{
 };
 pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StepTime, StreamSample};
 pub use self::transfer::{
-    Begin, Counted, Ended, Item, Items, Progress, RawBackup, RawDeleteOrder, RawUnfinished, RawUnkept,
+    Begin, Change, Changes, Counted, Ended, Item, Items, Progress, RawBackup, RawDeleteOrder, RawUnfinished, RawUnkept,
     RawUnkeptAttributes, RawUnkeptDirectories, ReceiveRole, Role, SendRole, Source, Stages, StreamLost,
 };
 #[cfg(any(test, feature = "testing"))]
@@ -117,7 +117,7 @@ pub struct FromAgent {
     #[prost(uint64, tag = "1")]
     pub request: u64,
     /// The answer, or the report.
-    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22")]
+    #[prost(oneof = "Tell", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23")]
     pub tell: Option<Tell>,
 }
 
@@ -187,6 +187,9 @@ pub enum Tell {
     /// To `Read`: the next bytes.
     #[prost(message, tag = "22")]
     Part(Part),
+    /// What was made, changed or deleted at the destination.
+    #[prost(message, tag = "23")]
+    Changes(Changes),
 }
 
 /// The way to the other end of a transfer.

@@ -1,6 +1,7 @@
 //! What an agent says: answers, how a transfer stands, and how it has ended. What is only shown
 //! is made fit to be shown.
 
+mod change;
 mod evidence;
 mod fields;
 mod path;
@@ -15,7 +16,7 @@ use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::pace::limit::StageTimes;
 use crate::report::{
-    Counts, DestinationCounts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes,
+    Counts, DestinationCounts, Faults, ItemChange, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes,
     UnkeptDirectories, Unsynced,
 };
 use crate::timeline::Sample;
@@ -67,6 +68,8 @@ pub enum Tell {
     Opened(OpenedFile),
     /// To `Read`: the next bytes, at most [`crate::limits::PART_BYTES`].
     Part(Vec<u8>),
+    /// What the receiver has made, changed or deleted, or would, in that order.
+    Changes(Vec<ItemChange>),
 }
 
 /// What an agent says of itself.

@@ -129,6 +129,10 @@ impl Destination for Tree {
         Tree::set_attributes(self, path, attributes)
     }
 
+    fn is_link_to(&self, path: &[u8], target: &[u8]) -> Result<bool, Failure> {
+        Tree::is_link_to(self, path, target)
+    }
+
     fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
         Tree::list(self, directory, each)
     }

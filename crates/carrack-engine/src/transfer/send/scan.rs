@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use carrack_core::report::ItemKind;
 use carrack_core::timeline::Work;
 use carrack_core::transfer::machine::Machine;
 
@@ -35,7 +36,7 @@ impl SendRun {
                 ..self.without_excluded()
             };
             root.walk(number as u32, &chosen, &mut |found| {
-                batch.push(overlaps.check(found));
+                batch.push(self.with_link(overlaps.check(found)));
                 // A slow listing must not keep back what it has found.
                 let full = batch.len() >= SCAN_BATCH || since.elapsed() > Duration::from_millis(2);
                 if !full {
@@ -64,6 +65,20 @@ impl SendRun {
         self.driver.tell(|machine| machine.handle_scan_complete(Instant::now()));
         if self.driver.options.tells_names {
             self.look_up();
+        }
+    }
+
+    /// A link that is compared before it is sent comes with what it says.
+    fn with_link(&self, found: Found) -> Found {
+        match found {
+            Found::Item(mut item) if self.driver.options.plan_only && item.kind == ItemKind::Symlink => {
+                match self.root(&item).and_then(|root| root.source.link_target(&item.path)) {
+                    Ok((leads_to, _)) => item.leads_to = leads_to,
+                    Err(why) => return Found::Failure(item, why),
+                }
+                Found::Item(item)
+            }
+            other => other,
         }
     }
 

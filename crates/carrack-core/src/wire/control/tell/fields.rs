@@ -73,6 +73,9 @@ impl TryFrom<raw::Tell> for Tell {
                 )));
             }
             raw::Tell::Part(raw::Part { content }) => Self::Part(content),
+            raw::Tell::Changes(raw::Changes { list }) => {
+                Self::Changes(list.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?)
+            }
         })
     }
 }
@@ -107,6 +110,7 @@ impl From<Tell> for raw::Tell {
             Tell::Evidence(texts) => Self::Evidence(evidence::page(texts)),
             Tell::Opened(opened) => Self::Opened(opened.into()),
             Tell::Part(content) => Self::Part(raw::Part { content }),
+            Tell::Changes(list) => Self::Changes(raw::Changes { list: all(list) }),
         }
     }
 }
@@ -124,7 +128,7 @@ fn nanos(time: Duration) -> u64 {
 }
 
 /// Nanoseconds that are less than a second.
-fn below_second(nanos: u32) -> u32 {
+pub(super) fn below_second(nanos: u32) -> u32 {
     nanos.min(999_999_999)
 }
 

@@ -1,6 +1,5 @@
 //! What is deleted, and when nothing.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use carrack_core::filter::RuleForm;
@@ -45,7 +44,7 @@ fn deletion_ends_with_its_transfer() {
     let place = tempfile::tempdir().unwrap();
     let root = Dir::open_ambient(place.path()).unwrap();
     let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
-    let sweep = Sweep::new(SweepOrder::default(), None);
+    let sweep = Sweep::new(SweepOrder::default(), None, None);
     sweep.has(&tree, b"told");
     (0..9).for_each(|number| std::fs::write(place.path().join(format!("f{number}")), "x").unwrap());
     sweep.listed(&tree, b"", true);
@@ -62,7 +61,7 @@ fn rules_below_what_goes_do_not_hold_beside_it() {
     let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
     let mut filters = Filters::new(false);
     filters.add(RuleForm::Rule, b":- .rules").unwrap();
-    let sweep = Sweep::new(SweepOrder { filters, ..SweepOrder::default() }, None);
+    let sweep = Sweep::new(SweepOrder { filters, ..SweepOrder::default() }, None, None);
     sweep.has(&tree, b"told");
     for number in 0..8 {
         std::fs::create_dir(place.path().join(format!("d{number}"))).unwrap();
@@ -82,7 +81,7 @@ fn what_the_transfer_makes_meanwhile_is_not_deleted() {
     let place = tempfile::tempdir().unwrap();
     let root = Dir::open_ambient(place.path()).unwrap();
     let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
-    let sweep = Sweep::new(SweepOrder::default(), None);
+    let sweep = Sweep::new(SweepOrder::default(), None, None);
     let told: [&[u8]; 3] = ["D".as_bytes(), "D/README".as_bytes(), "D/caf\u{e9}".as_bytes()];
     told.iter().for_each(|path| sweep.has(&tree, path));
     for name in ["README", "caf\u{e9}", "Only", "readme"] {
