@@ -1,6 +1,7 @@
 //! `carrack sync`: what is sent, what is skipped, what is deleted, and what never is.
 
 mod chosen;
+mod itemized;
 mod oracle;
 #[cfg(feature = "service")]
 mod races;
