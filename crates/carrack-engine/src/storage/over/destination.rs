@@ -102,7 +102,7 @@ impl Destination for OverDestination {
         }
     }
 
-    fn is_link_to(&self, path: &[u8], target: &[u8]) -> Result<bool, Failure> {
+    fn is_link_to(&self, path: &[u8], target: &[u8]) -> bool {
         self.inner.is_link_to(path, target)
     }
 

@@ -166,7 +166,7 @@ impl Changes {
         there: Option<&StandingItem>,
     ) -> ItemChange {
         let are_links = item.kind == ItemKind::Symlink && there.is_some_and(|there| there.state.kind == item.kind);
-        let says_the_same = are_links && destination.is_link_to(&item.path, &item.leads_to).unwrap_or(false);
+        let says_the_same = are_links && destination.is_link_to(&item.path, &item.leads_to);
         change(item, self.rules.written(&state_of(item), there.map(item_state).as_ref(), says_the_same))
     }
 

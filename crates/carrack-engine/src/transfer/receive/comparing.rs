@@ -110,7 +110,7 @@ impl ReceiveRun {
     fn judge_link(&self, rules: &CompareRules, item: &AskedItem, there: Option<&StandingItem>) -> Judgment {
         let judged = rules.judge(&state_of(item), there.map(|there| &there.state));
         let is_link = there.is_some_and(|there| there.state.kind == ItemKind::Symlink);
-        let says_the_same = || self.destination.is_link_to(&item.path, &item.leads_to).unwrap_or(false);
+        let says_the_same = || self.destination.is_link_to(&item.path, &item.leads_to);
         match judged {
             _ if is_link && self.driver.options.skips() && says_the_same() => Judgment::Same,
             Judgment::Same | Judgment::Undecided | Judgment::Left(LeftBecause::Newer) => {
@@ -137,11 +137,18 @@ impl ReceiveRun {
     }
 
     /// In a dry run, tells of an item that would be written. Nothing takes the place of a directory, or of what is
-    /// never copied.
+    /// never copied; and nothing is made that the store does not have.
     fn plan_to_write(&self, item: &AskedItem, there: Option<&StandingItem>) {
         let is_in_the_way =
             there.is_some_and(|there| matches!(there.state.kind, ItemKind::Directory | ItemKind::Special));
-        if let Some(changes) = self.changes.as_ref().filter(|_| self.driver.options.plan_only && !is_in_the_way) {
+        let Properties { keeps, links, directories, .. } = self.properties;
+        let is_left_out = match item.kind {
+            ItemKind::Symlink => keeps && !links,
+            ItemKind::Directory => keeps && !directories,
+            ItemKind::File | ItemKind::Special => false,
+        };
+        let would = self.driver.options.plan_only && !is_in_the_way && !is_left_out;
+        if let Some(changes) = self.changes.as_ref().filter(|_| would) {
             changes.push(changes.written(&*self.destination, item, there));
         }
     }
