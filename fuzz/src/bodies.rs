@@ -243,6 +243,7 @@ fn scanned(name: &str, kind: ItemKind, size: Option<u64>) -> ScannedItem {
         file: None,
         fingerprint: None,
         judgment: None,
+        leads_to: Vec::new(),
     }
 }
 

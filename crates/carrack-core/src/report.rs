@@ -1,10 +1,13 @@
 //! What a transfer tells while it runs, and when it has ended. The engine fills these; the command line prints them.
 
+mod change;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::change::{Differences, Done, ItemChange};
 use crate::attributes::{AttributeKind, Time};
 pub use crate::digest::FileDigests;
 pub use crate::failure::{At, ErrorCode, Failure, Reason, Side};
@@ -39,6 +42,8 @@ pub enum Event {
     Progress(Progress),
     /// One item has ended. All of them when asked for, else only failures and skipped ones.
     Item(ItemReport),
+    /// An item was made, changed or deleted at the destination, or would be. Only when asked for.
+    Changed(ItemChange),
     /// The connection to an end, or the whole link, was lost, and both ends will be reached anew. From then on items
     /// are told again, those that had ended before too.
     SessionLost {

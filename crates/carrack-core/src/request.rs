@@ -69,6 +69,10 @@ pub struct CopyOptions {
     pub links: LinkSet,
     /// Report every item, not only those that failed (for `-v`, `--json` and `--manifest`).
     pub item_events: bool,
+    /// Report every item that is made, changed or deleted at the destination, and in what it has changed.
+    pub item_changes: bool,
+    /// Modification times are not set at the destination: an item has the time at which it was written.
+    pub no_times: bool,
     /// What has to have reached stable storage, and when.
     pub durability: Durability,
     /// A source may grow while it is copied: what it had when it was listed is copied.
@@ -123,6 +127,8 @@ impl Default for CopyOptions {
             destination: EndOptions::default(),
             links: LinkSet::ALL,
             item_events: false,
+            item_changes: false,
+            no_times: false,
             durability: Durability::Group,
             allow_growing: false,
             trace: false,
@@ -182,7 +188,7 @@ impl CopyOptions {
     pub fn plans(&self) -> bool {
         let compares = self.compare != Compare::Nothing || self.existing != Existing::Replace;
         let chooses = self.only.is_some() || !self.filters.is_empty();
-        self.dry_run && (self.plan || compares || chooses || self.delete.is_some())
+        self.dry_run && (self.plan || compares || chooses || self.item_changes || self.delete.is_some())
     }
 }
 

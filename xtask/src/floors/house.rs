@@ -316,6 +316,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["lines", "part_file", "screen"],
             &["figures", "human", "json", "problem_hints"],
             &["hints", "options", "sample"],
+            &["itemized"],
             &["format", "stream"],
         ],
     },

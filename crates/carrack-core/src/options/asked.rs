@@ -110,6 +110,7 @@ asked! {
     existing: Option<Existing>,
     compare: Option<Compare>,
     modify_window: Option<WindowSeconds>,
+    no_times: bool,
     filters: Option<FilterLines>,
     min_size: Option<FileSize>,
     max_size: Option<FileSize>,
@@ -230,6 +231,7 @@ impl AskedOptions {
         let default = if compares { Compare::SizeAndTime } else { options.compare };
         options.compare = self.compare.unwrap_or(default);
         options.modify_window = self.modify_window.map_or(options.modify_window, WindowSeconds::time);
+        options.no_times |= self.no_times;
         options.verify = self.verify.unwrap_or(options.verify);
         options.encrypt = self.encrypt.unwrap_or(options.encrypt);
         options.streams = self.streams.map_or(options.streams, Streams::fixed);

@@ -53,6 +53,24 @@ pub const COMPARE: Definition = Definition {
     examples: &[],
 };
 
+/// Modification times that are not kept.
+pub const NO_TIMES: Definition = Definition {
+    name: "no_times",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "no-times",
+        letter: None,
+        help: "Do not set modification times at the destination. A sync by time then sends everything each time: add \
+               --size-only, -c or -u",
+    },
+    title: "Do not keep times",
+    help: "Modification times are not set at the destination. A comparison by time then sends everything each time: \
+           compare by size or checksum, or keep what is newer.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
 /// How far two modification times of one file may be apart.
 pub const MODIFY_WINDOW: Definition = Definition {
     name: "modify_window",

@@ -12,7 +12,7 @@ pub mod json;
 mod values;
 
 pub use asked::AskedOptions;
-pub use compared::{COMPARE, EXISTING, MODIFY_WINDOW};
+pub use compared::{COMPARE, EXISTING, MODIFY_WINDOW, NO_TIMES};
 pub use deletion::{
     ALLOW_EMPTY, BACKUP, BACKUP_DIR, BACKUP_SUFFIX, DELETE, DELETE_BEFORE, DELETE_EXCLUDED, FILTERS, IGNORE_ERRORS,
     LINKS, MAX_AGE, MAX_DELETE, MAX_SIZE, MIN_AGE, MIN_SIZE, ONE_FILE_SYSTEM, REQUIRE_MOUNT,
@@ -419,6 +419,7 @@ pub const OF_A_COPY: &[Definition] = &[
     EXISTING,
     COMPARE,
     MODIFY_WINDOW,
+    NO_TIMES,
     FILTERS,
     MIN_SIZE,
     MAX_SIZE,

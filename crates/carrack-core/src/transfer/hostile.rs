@@ -146,8 +146,14 @@ fn any_comparison(rng: &mut Rng, number: BundleId) -> PeerMessage {
     match rng.below(6) {
         0 => {
             let mtime = Some(Time::default());
-            let of =
-                |index| AskedItem { path: question(index).path, kind: ItemKind::File, size: 5, mtime, mode: 0o600 };
+            let of = |index| AskedItem {
+                path: question(index).path,
+                kind: ItemKind::File,
+                size: 5,
+                mtime,
+                mode: 0o600,
+                leads_to: Vec::new(),
+            };
             let items = (0..rng.below(3) as u32).map(of).collect();
             PeerMessage::Compare { number, question: Question { items, ..Question::default() } }
         }

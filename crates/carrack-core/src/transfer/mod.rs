@@ -85,6 +85,8 @@ pub struct ScannedItem {
     pub fingerprint: Option<Fingerprint>,
     /// How it compares with what the destination has, once that is known.
     pub judgment: Option<Judgment>,
+    /// What a link says, where it is compared before it is sent; else empty.
+    pub leads_to: Vec<u8>,
 }
 
 /// Identifies a unit of sending and acknowledging.

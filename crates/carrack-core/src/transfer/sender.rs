@@ -331,6 +331,8 @@ impl Sender {
                 let failure = Failure::new(ErrorCode::SpecialFile, Side::Source, message);
                 return self.end_item(&item, 0, FileDigests::default(), Outcome::Failed(failure));
             }
+            ItemKind::Directory if self.config.options.plan_only && !is_compared => return self.plan_directory(&item),
+            ItemKind::Directory if self.config.options.plan_only => {}
             ItemKind::Directory => {
                 let target = self.target(&item);
                 if target.is_empty() {
@@ -338,9 +340,6 @@ impl Sender {
                     self.totals.counts.directories += 1;
                     self.contents.get_or_insert(DirectoryAttributes { path: target, attributes: item.attributes });
                     return;
-                }
-                if self.config.options.plan_only {
-                    return self.end_item(&item, 0, FileDigests::default(), Outcome::Planned);
                 }
                 self.directories.push(&target, &item.attributes);
             }
@@ -356,6 +355,14 @@ impl Sender {
                 self.end_item(&item, size, FileDigests::default(), Outcome::Planned);
             }
             false => self.admit(now, item),
+        }
+    }
+
+    /// A directory that would be made or found is counted, and so is the destination itself.
+    fn plan_directory(&mut self, item: &ScannedItem) {
+        match self.target(item).is_empty() {
+            true => self.totals.counts.add(ItemKind::Directory, 0),
+            false => self.end_item(item, 0, FileDigests::default(), Outcome::Planned),
         }
     }
 

@@ -29,14 +29,15 @@ use crate::storage::null::Null;
 use crate::storage::pipe::FifoWriter;
 use crate::storage::place::Place;
 use crate::storage::posix::store::store_of;
+use crate::storage::posix::tree::standing_item;
 use crate::storage::properties::{MarkerRequest, Properties};
 use crate::storage::read::{Root, Source};
 use crate::storage::sequential::Sequential;
 use crate::storage::stdin::Stdin;
 use crate::storage::store::Wanted;
 use crate::storage::synthetic::Synthetic;
-use crate::storage::write::Destination;
-use crate::transfer::receive::{ReceiveRun, SweepOrder};
+use crate::storage::write::{Destination, StandingItem};
+use crate::transfer::receive::{ReceiveChoice, ReceiveRun, SweepOrder};
 use crate::transfer::send::{SendChoice, SendRun};
 use crate::transfer::{Measured, Running, Voice, write_options};
 
@@ -178,6 +179,7 @@ impl Agent {
                 Running::Send(SendRun::start(options, roots, chosen, role.known, voice, tuning)?)
             }
             Role::Receive(role) => {
+                let top = if options.item_changes { self.top_before(&role) } else { None };
                 let destination = self.may_receive(&role, &options)?;
                 known = destination.known_count(options.digests);
                 if destination.folds_case() {
@@ -187,8 +189,8 @@ impl Agent {
                 let voice = self.voice(self.measured(directory));
                 let filters = std::mem::take(&mut self.lock().chosen.filters);
                 let delete = role.delete.map(|order| SweepOrder { order, filters, backup: role.backup });
-                let expected = (Expected::new(role.targets), delete);
-                Running::Receive(ReceiveRun::start(options, destination, expected, voice, tuning)?)
+                let chosen = ReceiveChoice { expected: Expected::new(role.targets), sweep: delete, top };
+                Running::Receive(ReceiveRun::start(options, destination, chosen, voice, tuning)?)
             }
         };
         measurement.iter().for_each(|measurement| measurement.has_begun(running.clone()));
@@ -221,6 +223,12 @@ impl Agent {
         let why = "nothing that has been copied can be deleted there";
         let stays = roots.iter().find(|root| !root.source.removes());
         stays.map_or(Ok(()), |root| Err(failure(ErrorCode::Unsupported, Side::Source, why).at_path(&root.typed[..])))
+    }
+
+    /// The destination before it is made, or its marker is written there; `None` where that is not known.
+    fn top_before(&self, role: &ReceiveRole) -> Option<Option<StandingItem>> {
+        let (stat, _) = self.environment.place.look(&role.directory).ok()?;
+        Some(stat.as_ref().map(standing_item))
     }
 
     /// Where what comes goes, if it may.

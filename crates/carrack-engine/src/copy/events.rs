@@ -111,6 +111,7 @@ fn weight(event: &Event) -> usize {
         Event::StreamEnded { failure } => failure.as_ref().map_or(0, Failure::held_bytes),
         Event::Sample(told) => size_of::<EndSample>() + told.point.sample.memory_bytes(),
         Event::Ends(ends) => size_of_val(&**ends) + end_text(&ends.source) + end_text(&ends.destination),
+        Event::Changed(change) => change.path.len() + change.leads_to.len(),
         Event::Item(item) => match &item.outcome {
             Outcome::Failed(failure) => item.path.len() + failure.held_bytes(),
             _ => item.path.len(),

@@ -7,8 +7,8 @@ use carrack_core::pace::limit::Stage;
 use carrack_core::pace::streams::Change;
 use carrack_core::path::check_relative;
 use carrack_core::report::{
-    DestinationCounts, ErrorCode, Event, Failure, FileDigests, ItemFailure, ItemKind, ItemReport, Outcome, PathTrace,
-    Progress, RateFall, Report, Side, UnkeptAttributes,
+    DestinationCounts, Done, ErrorCode, Event, Failure, FileDigests, ItemChange, ItemFailure, ItemKind, ItemReport,
+    Outcome, PathTrace, Progress, RateFall, Report, Side, UnkeptAttributes,
 };
 use carrack_core::request::LinkKind;
 use carrack_core::timeline::Happened;
@@ -170,6 +170,12 @@ impl Copying<'_> {
                 items.into_iter().for_each(|item| self.handle_item(item));
             }
             Tell::Items(_) => return Err(misbehaved(ends, end, "told of items, which only the other side does")),
+            Tell::Changes(changes) if end == EndId::Destination && self.request.options.item_changes => {
+                let refused = |error| ends.at(end).misbehaved(&error);
+                changes.iter().try_for_each(|change| self.check_change(change)).map_err(refused)?;
+                changes.into_iter().for_each(|change| self.tell_slowly(Event::Changed(change)));
+            }
+            Tell::Changes(_) => return Err(misbehaved(ends, end, "told of changes, which nobody had asked it for")),
             Tell::StreamLost(lost) if end == EndId::Source => {
                 let now = Instant::now();
                 let what = if lost.failure.is_none() { Happened::StreamRetired } else { Happened::StreamLost };
@@ -224,17 +230,33 @@ impl Copying<'_> {
         if item.path.is_empty() && matches!(item.outcome, Outcome::Failed(_)) {
             return Ok(());
         }
-        check_relative(&item.path).map_err(|error| ProtocolError::path(&item.path, error))?;
-        self.expected.check(&item.path)
+        self.check_path(&item.path)
+    }
+
+    /// As [`Self::check_item`]. The destination itself may be made or changed, too.
+    fn check_change(&self, change: &ItemChange) -> Result<(), ProtocolError> {
+        if change.path.is_empty() && change.kind == ItemKind::Directory && change.done != Done::Deleted {
+            return self.expected.check(b"");
+        }
+        self.check_path(&change.path)
+    }
+
+    fn check_path(&self, path: &[u8]) -> Result<(), ProtocolError> {
+        check_relative(path).map_err(|error| ProtocolError::path(path, error))?;
+        self.expected.check(path)
     }
 
     fn handle_item(&mut self, item: ItemReport) {
         if let Outcome::Failed(failure) = &item.outcome {
             self.keep_failure(&item.path, failure);
         }
-        // Whoever reads of it may be slow: that is waited for here.
+        self.tell_slowly(Event::Item(item));
+    }
+
+    /// Whoever reads of it may be slow: that is waited for here.
+    fn tell_slowly(&mut self, event: Event) {
         let began = Instant::now();
-        self.events.tell(Event::Item(item));
+        self.events.tell(event);
         self.held_back.read_in(began.elapsed());
     }
 

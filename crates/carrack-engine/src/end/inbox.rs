@@ -93,6 +93,7 @@ pub(super) fn weight(tell: &Tell, encoded: usize) -> usize {
     let entries = match tell {
         Tell::Items(items) | Tell::Sums(items) => size_of_val(&items[..]) + items.iter().map(of_item).sum::<usize>(),
         Tell::Page(all) => size_of_val(&all[..]) + all.iter().map(|entry| held(&entry.failure)).sum::<usize>(),
+        Tell::Changes(changes) => size_of_val(&changes[..]),
         Tell::Sample(sample) => sample.memory_bytes(),
         Tell::Evidence(all) => size_of_val(&all[..]),
         Tell::Inspected(all) => size_of_val(&all[..]) + all.iter().map(|facts| held(&facts.failure)).sum::<usize>(),

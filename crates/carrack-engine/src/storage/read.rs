@@ -204,6 +204,7 @@ impl Walk<'_> {
             file: None,
             fingerprint: None,
             judgment: None,
+            leads_to: Vec::new(),
         }
     }
 }

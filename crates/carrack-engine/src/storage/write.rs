@@ -305,9 +305,13 @@ pub trait Destination: Send + Sync {
         Ok(())
     }
 
-    /// Names in a directory, in any order, until `each` says `false`; but those of Carrack's own. Nothing where there
-    /// is no such directory. A store that leaves it out deletes nothing, as [`Properties::deletes`] says. May be
-    /// repeated.
+    /// Whether a link stands at a path that says this, as far as that can be told. May be repeated.
+    fn is_link_to(&self, _path: &[u8], _target: &[u8]) -> bool {
+        false
+    }
+
+    /// Names in a directory, but Carrack's own, in any order, until `each` says `false`. None where it is not there. A
+    /// store that leaves this out deletes nothing, as [`Properties::deletes`] says. May be repeated.
     ///
     /// # Errors
     /// When not all of them can be told.

@@ -151,15 +151,10 @@ fn run_measured(
     let streams = if destination.properties().writes == Writes::InOrder { 1 } else { 2 };
     let receiver_voice = voice(Side::Destination, &fuses[1], &to_sender);
     let expected = Expected::new([b"item".to_vec()]);
+    let chosen = receive::ReceiveChoice { expected, ..receive::ReceiveChoice::default() };
     let receiver = Running::Receive(
-        receive::ReceiveRun::start(
-            options(),
-            Box::new(destination),
-            (expected, None),
-            receiver_voice,
-            Arc::clone(tuning),
-        )
-        .unwrap(),
+        receive::ReceiveRun::start(options(), Box::new(destination), chosen, receiver_voice, Arc::clone(tuning))
+            .unwrap(),
     );
     let root = Root { source, target: b"item".to_vec(), typed: Vec::new() };
     let sender_voice = voice(Side::Source, &fuses[0], &to_receiver);

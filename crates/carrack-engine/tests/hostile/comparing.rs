@@ -16,7 +16,8 @@ use crate::session::{Session, options};
 use crate::watch::Watch;
 
 fn asked(path: &[u8]) -> AskedItem {
-    AskedItem { path: path.to_vec(), kind: ItemKind::File, size: 5, mtime: Some(Time::new(1, 0)), mode: 0o644 }
+    let (mtime, leads_to) = (Some(Time::new(1, 0)), Vec::new());
+    AskedItem { path: path.to_vec(), kind: ItemKind::File, size: 5, mtime, mode: 0o644, leads_to }
 }
 
 fn compare(number: u64, question: Question) -> PeerMessage {

@@ -1,6 +1,6 @@
 //! Flags of other programs that people type from habit: what becomes of each, in one table.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use carrack_core::duration::parse_duration;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -97,12 +97,6 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         &["-s"],
         "rsync, scp and cp",
         "no shell at the far side reads a path, and no link is made in place of a copy",
-    ),
-    ours(
-        &["-i", "--itemize-changes"],
-        "rsync and scp",
-        "files are named as they are copied; a key is an option of ssh",
-        "-v, -e 'ssh -i KEY'",
     ),
     ours(
         &["--timeout"],
@@ -224,7 +218,12 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     refused(&["--iconv"], "rsync", "names are copied as they are, byte for byte"),
     refused(&["--write-batch", "--only-write-batch", "--read-batch"], "rsync", "nothing is copied by way of a file"),
     ours(&["--list-only"], "rsync", "files are listed otherwise", "carrack ls"),
-    ours(&["--out-format", "--log-file-format"], "rsync", "files are named as they are copied", "-v, --json"),
+    ours(
+        &["--log-file-format"],
+        "rsync",
+        "the log has the lines that are printed",
+        "--log-file FILE, --out-format FORMAT",
+    ),
     ours(&["--debug", "--stderr", "--outbuf"], "rsync", "the command says more", "-v, --log-file FILE"),
     refused(
         &["--8-bit-output", "-8"],
@@ -246,7 +245,7 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "rsync",
         "there is no such setting",
     ),
-    refused(&["--no-times", "--no-perms", "--no-links"], "rsync", "permissions, times and links are kept"),
+    refused(&["--no-perms", "--no-links"], "rsync", "permissions and links are kept"),
 ];
 
 /// Flags for tasks. What `task submit` has itself is not here.
@@ -294,8 +293,13 @@ pub fn explain<T>(parsed: &Result<T, clap::Error>, arguments: &[OsString]) -> Op
         let time = pair[1].to_str().filter(|time| pair[0] == "--stats" && parse_duration(time).is_ok())?;
         Some(CommandError::usage(format!("--stats: the time is joined to it: --stats={time}")))
     });
-    if apart.is_some() && !table.is_empty() {
-        return apart;
+    let key = arguments.windows(2).find(|pair| pair[0] == "-i" && is_key(&pair[1])).map(|pair| {
+        let named = pair[1].display();
+        CommandError::usage(format!("-i prints what changes, and {named} would be copied: a key is an option of ssh"))
+            .hint("-e 'ssh -i KEY'")
+    });
+    if let Some(misread) = apart.or(key).filter(|_| !table.is_empty()) {
+        return Some(misread);
     }
     let row_of = |typed: &str| row_of(table, typed);
     let words = arguments.iter().filter_map(|argument| argument.to_str()).take_while(|argument| *argument != "--");
@@ -316,6 +320,13 @@ pub fn explain<T>(parsed: &Result<T, clap::Error>, arguments: &[OsString]) -> Op
         ForeignEffect::Ours(ours) => error.hint(ours),
         ForeignEffect::Always | ForeignEffect::Taken(_) | ForeignEffect::Refused => error,
     })
+}
+
+/// Whether a word looks like the key that scp takes there.
+fn is_key(word: &OsStr) -> bool {
+    let word = word.to_string_lossy();
+    let (directory, name) = word.rsplit_once('/').unwrap_or(("", &word));
+    directory.ends_with(".ssh") || name.starts_with("id_") || name.ends_with(".pem")
 }
 
 /// clap's tip would have a flag that it does not know copied as a file. Whoever means a file is told how it is typed.
@@ -432,6 +443,11 @@ mod tests {
             (&["-avz", "a", "b"], "-z"),
             (&["-a", "--delete", "a", "b"], "--delete"),
             (&["-r", "-tcp-bs=4M", "a", "b"], "-tcp-bs"),
+            (
+                &["-i", "/home/u/.ssh/key", "a", "host:b"],
+                "-i prints what changes, and /home/u/.ssh/key would be copied",
+            ),
+            (&["-i", "id_ed25519", "a", "host:b"], "-i prints what changes"),
             (&["--stats", "5s", "a", "b"], "--stats: the time is joined to it: --stats=5s"),
         ] {
             let error = refusal(&["copy"], words).expect_err("a foreign flag");

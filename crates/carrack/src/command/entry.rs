@@ -3,7 +3,6 @@
 use carrack_core::path::display_bytes;
 use carrack_core::report::ItemKind;
 use carrack_engine::files::ListEntry;
-use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 use crate::output::{format, json as objects};
@@ -47,10 +46,7 @@ pub fn fields(path: &[u8], entry: &ListEntry) -> Value {
         "mtime": format::rfc3339_nanos(entry.mtime.seconds, entry.mtime.nanos),
     });
     if entry.kind == ItemKind::Symlink {
-        match std::str::from_utf8(&entry.link_target) {
-            Ok(target) => fields["link_target"] = json!(target),
-            Err(_) => fields["link_target_b64"] = json!(BASE64.encode(&entry.link_target)),
-        }
+        fields = objects::with_link_target(fields, &entry.link_target);
     }
     objects::with_path(fields, path)
 }

@@ -39,8 +39,9 @@ pub fn event(event: &Event, verbose: u8) -> Vec<String> {
         Event::SessionLost { .. } => vec![format!("note: {}", session_lost(event))],
         Event::Streams(change) if verbose > 0 => vec![streams(change)],
         Event::ProgramSent(sent) if verbose > 0 => vec![program(sent)],
-        // What a person has to know of the last five is in notes, and in the report.
+        // What a person has to know of these is in notes, in the report, and in lines of their own (`itemized`).
         Event::Linked(_)
+        | Event::Changed(_)
         | Event::Progress(_)
         | Event::Streams(_)
         | Event::ProgramSent(_)

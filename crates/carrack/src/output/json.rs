@@ -13,8 +13,8 @@ use carrack_core::judgment::{ItemDifference, Judgment, LeftBecause};
 use carrack_core::pace::limit::Limit;
 use carrack_core::pace::streams::Change;
 use carrack_core::report::{
-    EndFacts, Event, Failure, FileDigests, Hop, ItemReport, LinkReport, Outcome, PathTrace, ProgramSent, Progress,
-    RateFall, Report, SessionEnds, Side, Unkept, UnkeptAttributes,
+    Differences, Done, EndFacts, Event, Failure, FileDigests, Hop, ItemChange, ItemKind, ItemReport, LinkReport,
+    Outcome, PathTrace, ProgramSent, Progress, RateFall, Report, SessionEnds, Side, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, Existing, MainDigest, Verify};
 use carrack_core::timeline::{Fact, StepTaken};
@@ -83,6 +83,7 @@ pub fn event(event: &Event, time: SystemTime) -> Value {
         Event::Step { session, taken } => object("step", time, step(*session, taken)),
         Event::Progress(counts) => object("progress", time, progress(counts)),
         Event::Item(report) => object("item", time, item(report)),
+        Event::Changed(told) => object("change", time, change(told)),
     }
 }
 
@@ -242,6 +243,15 @@ pub fn with_path(mut object: Value, path: &[u8]) -> Value {
     object
 }
 
+/// Adds what a link says to an object.
+pub fn with_link_target(mut object: Value, target: &[u8]) -> Value {
+    match std::str::from_utf8(target) {
+        Ok(target) => object["link_target"] = json!(target),
+        Err(_) => object["link_target_b64"] = json!(BASE64.encode(target)),
+    }
+    object
+}
+
 /// Adds the digests that were computed to an object, as the tools of each print them.
 pub fn with_digests(mut object: Value, digests: &FileDigests) -> Value {
     if let Some(blake3) = digests.blake3 {
@@ -376,6 +386,24 @@ fn item(report: &ItemReport) -> Value {
     with_digests(with_path(fields, &report.path), &report.digests)
 }
 
+fn change(change: &ItemChange) -> Value {
+    let (word, differs) = match change.done {
+        Done::Created => ("created", None),
+        Done::Replaced(differs) => ("replaced", Some(differs)),
+        Done::Set(differs) => ("attributes-set", Some(differs)),
+        Done::Deleted => ("deleted", None),
+    };
+    let mut fields = json!({ "kind": change.kind.name(), "size": change.size, "change": word });
+    if let Some(Differences { content, size, time, permissions, time_is_of_writing: _ }) = differs {
+        let parts = [(content, "content"), (size, "size"), (time, "time"), (permissions, "permissions")];
+        fields["differs"] = parts.into_iter().filter(|part| part.0).map(|part| part.1).collect();
+    }
+    if change.kind == ItemKind::Symlink && change.done != Done::Deleted {
+        fields = with_link_target(fields, &change.leads_to);
+    }
+    with_digests(with_path(fields, &change.path), &change.digests)
+}
+
 /// How an item compared with what the destination had.
 fn compared(judgment: Judgment) -> Vec<&'static str> {
     match judgment {
@@ -401,7 +429,7 @@ fn seconds(time: Duration) -> f64 {
 mod tests {
     use super::*;
     use carrack_core::pace::streams::Reason;
-    use carrack_core::report::{Counts, ErrorCode, ItemFailure, ItemKind, StreamsFrom};
+    use carrack_core::report::{Counts, ErrorCode, ItemFailure, StreamsFrom};
     use carrack_core::request::LinkKind;
 
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;
@@ -413,6 +441,11 @@ mod tests {
     fn published(path: &[u8], outcome: Outcome) -> Event {
         let digests = FileDigests { blake3: Some([1; 32]), adler32: Some(0xab), ..FileDigests::default() };
         Event::Item(ItemReport { path: path.to_vec(), kind: ItemKind::File, size: 5, digests, judgment: None, outcome })
+    }
+
+    fn changed(path: &[u8], kind: ItemKind, done: Done) -> Event {
+        let (path, leads_to, digests) = (path.to_vec(), b"\xff".to_vec(), FileDigests::default());
+        Event::Changed(ItemChange { path, kind, size: 0, mtime: None, leads_to, digests, done })
     }
 
     #[test]
@@ -466,6 +499,19 @@ mod tests {
                 json!({"type": "item", "path_b64": "//4=", "kind": "file", "size": 5, "outcome": "failed",
                        "error": {"code": "permission-denied", "side": "source", "message": "no", "retryable": "no"},
                        "blake3": "01".repeat(32), "adler32": "000000ab"}),
+            ),
+            (
+                changed(b"d", ItemKind::Directory, Done::Deleted),
+                json!({"type": "change", "path": "d", "kind": "directory", "size": 0, "change": "deleted"}),
+            ),
+            (
+                changed(
+                    b"l",
+                    ItemKind::Symlink,
+                    Done::Replaced(Differences { content: true, ..Differences::default() }),
+                ),
+                json!({"type": "change", "path": "l", "kind": "symlink", "size": 0, "change": "replaced",
+                       "differs": ["content"], "link_target_b64": "/w=="}),
             ),
         ];
         for (told, mut expected) in cases {

@@ -11,6 +11,7 @@ pub mod hints;
 #[cfg(test)]
 mod hints_tests;
 pub mod human;
+pub mod itemized;
 pub mod json;
 pub mod lines;
 mod log;
@@ -32,7 +33,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Instant, SystemTime};
 
 use carrack_core::path::display_bytes;
-use carrack_core::report::{Event, Outcome, Report};
+use carrack_core::report::{Event, ItemChange, Outcome, Report};
 
 use crate::error::CommandError;
 use crate::exit;
@@ -54,6 +55,8 @@ pub struct Output {
 struct OutputState {
     screen: Screen,
     json: Option<Lines>,
+    /// Standard output, where it has a line for each change.
+    itemized: Option<Lines>,
     log: Option<Log>,
     manifest: Option<Manifest>,
     failed_list: Option<FailedList>,
@@ -70,7 +73,9 @@ impl Output {
     pub fn open(options: OutputOptions) -> Result<Self, CommandError> {
         let now = Instant::now();
         let json = options.json.then(|| Lines::stdout(true));
-        json.as_ref().map_or(Ok(()), Lines::check)?;
+        // A program that reads JSON is told of changes there.
+        let itemized = (options.lines.is_some() && !options.json).then(|| Lines::stdout(true));
+        json.iter().chain(&itemized).try_for_each(Lines::check)?;
         let log = options
             .log_file
             .as_deref()
@@ -91,6 +96,7 @@ impl Output {
         let state = OutputState {
             screen: Screen::new(bar, !options.json, options.stats, now),
             json,
+            itemized,
             log: log.transpose()?,
             manifest: manifest.transpose()?,
             failed_list: failed_list.transpose()?,
@@ -131,6 +137,9 @@ impl Output {
                 log.line(time, &human::failed_item(&item.path, failure));
             }
         }
+        if let Event::Changed(change) = event {
+            self.change(&mut state, change, time);
+        }
         if let Event::SessionLost { .. } = event {
             state.manifest.iter_mut().for_each(Manifest::session_lost);
             state.failed_list.iter_mut().for_each(FailedList::session_lost);
@@ -143,6 +152,18 @@ impl Output {
     /// Shows how the copy stands no more: a question is to stand there.
     pub fn make_room_for_a_question(&self) {
         self.lock().screen.stand_still();
+    }
+
+    /// A line for a change, on standard output and in the log.
+    fn change(&self, state: &mut OutputState, change: &ItemChange, time: SystemTime) {
+        let format = self.options.lines.as_ref();
+        let Some(line) = format.and_then(|format| format.line(change, self.options.direction, time)) else { return };
+        if let Some(log) = &mut state.log {
+            log.line(time, &line);
+        }
+        if let Some(itemized) = &mut state.itemized {
+            state.screen.aside(|| itemized.line(line.as_bytes()));
+        }
     }
 
     /// Ends everything, tells the report, and answers with the exit code.
@@ -191,6 +212,7 @@ impl Output {
             let ended = timeline.finish(report, self.options.dry_run, exit_code, time);
             errors.extend(ended.err().map(|error| CommandError::file("cannot write the timeline", path, &error)));
         }
+        errors.extend(state.itemized.take().and_then(|lines| lines.finish().err()));
         if let Some(log) = state.log.take() {
             let path = self.options.log_file.as_deref().unwrap_or_default();
             let ended = log.finish();

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use carrack_core::location::Location;
 
+use super::itemized::{Direction, LineFormat};
+
 /// How a copy shall say what happens.
 #[derive(Clone, Debug)]
 pub struct OutputOptions {
@@ -27,6 +29,10 @@ pub struct OutputOptions {
     pub stats: Duration,
     /// At the end, the figures that rsync tells.
     pub figures: bool,
+    /// A line for each item that was made, changed or deleted.
+    pub lines: Option<LineFormat>,
+    /// Which way content goes.
+    pub direction: Direction,
     /// Nothing is moved: the report is of a plan.
     pub dry_run: bool,
     /// Where the copy goes, as the user named it.

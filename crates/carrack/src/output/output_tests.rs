@@ -9,6 +9,7 @@ use carrack_core::report::{
 
 use std::time::Duration;
 
+use super::itemized::Direction;
 use super::*;
 
 fn options(directory: &Path) -> OutputOptions {
@@ -24,6 +25,8 @@ fn options(directory: &Path) -> OutputOptions {
         bar: BarChoice::Never,
         stats: Duration::ZERO,
         figures: false,
+        lines: None,
+        direction: Direction::Beside,
         dry_run: false,
         destination: CopyTarget::Other,
     }

@@ -67,7 +67,11 @@ impl Screen {
         if self.is_silent {
             return;
         }
-        let print = || stream::say_line(line);
+        self.aside(|| stream::say_line(line));
+    }
+
+    /// Has something printed that may be seen above the bar.
+    pub fn aside(&self, print: impl FnOnce()) {
         match &self.kind {
             ProgressDisplay::Bar(bar) => bar.suspend(print),
             ProgressDisplay::Lines { .. } | ProgressDisplay::Still => print(),

@@ -4,6 +4,7 @@ mod asked;
 mod chosen;
 mod clashing;
 mod first;
+mod itemized;
 mod links;
 mod listed;
 mod mounted;

@@ -16,7 +16,7 @@ use crate::transfer::receiver::{Receiver, ReceiverConfig};
 use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
-use crate::wire::peer::{AskedIndex, Question};
+use crate::wire::peer::{AskedIndex, AskedItem, Question};
 
 const STREAM: StreamId = StreamId(0);
 
@@ -51,6 +51,34 @@ fn questions(said: &[PeerMessage]) -> Vec<(BundleId, Question)> {
 
 fn answer(sender: &mut Sender, number: BundleId, judgments: Vec<Judgment>) -> Result<(), ProtocolError> {
     sender.handle_message(start(), PeerMessage::Compared { number, judgments })
+}
+
+/// Nothing is made in a dry run, and the destination itself gets no attributes.
+#[test]
+fn dry_run_asks_about_links_and_directories_where_changes_are_told() {
+    for item_changes in [true, false] {
+        let options = TransferOptions { plan_only: true, item_changes, ..options(BLOCK) };
+        let config = SenderConfig { options, targets: vec![Vec::new()], known: false, tuning: Tuning::DEFAULT };
+        let mut sender = Sender::new(config);
+        for name in ["", "d"] {
+            sender.handle_item(start(), ScannedItem { kind: ItemKind::Directory, ..file(name, None) });
+        }
+        let link = ScannedItem { kind: ItemKind::Symlink, leads_to: b"to".to_vec(), ..file("d/l", None) };
+        sender.handle_item(start(), link);
+        sender.handle_scan_complete(start());
+        let (said, _) = told(&mut sender);
+        let [(number, question)] = &questions(&said)[..] else { panic!("{said:?}") };
+        let paths: Vec<&[u8]> = question.items.iter().map(|item| &item.path[..]).collect();
+        assert_eq!(paths, if item_changes { vec![&b""[..], b"d", b"d/l"] } else { vec![&b"d/l"[..]] });
+        assert_eq!(question.items.last().unwrap().leads_to, b"to");
+        let judgments = [Judgment::New, Judgment::Same, Judgment::New];
+        let judgments = judgments[judgments.len() - paths.len()..].to_vec();
+        answer(&mut sender, *number, judgments).unwrap();
+        let (said, _) = told(&mut sender);
+        assert_eq!(said, [PeerMessage::Finish]);
+        let counts = sender.totals().counts;
+        assert_eq!((counts.directories, counts.symlinks, counts.files_same), (2, 1, 0));
+    }
 }
 
 #[test]
@@ -284,4 +312,22 @@ fn answer_about_what_is_to_be_deleted_is_of_the_open_question() {
     receiver.handle_message(start(), answer(1, &[true])).unwrap();
     assert_eq!(receiver.take_still_there(), Some(vec![true]));
     is_violation(receiver.handle_message(start(), answer(1, &[true])));
+}
+
+/// Where something is written, only files are compared before: what is told of others is told when it is done.
+#[test]
+fn links_and_directories_are_asked_about_in_dry_runs_alone() {
+    let refused = |kind, (plan_only, item_changes)| {
+        let options = TransferOptions { compare: Compare::Size, plan_only, item_changes, ..options(BLOCK) };
+        let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false, tuning: Tuning::DEFAULT });
+        let (path, leads_to) = (b"a".to_vec(), Vec::new());
+        let items = vec![AskedItem { path, kind, size: 0, mtime: None, mode: 0o755, leads_to }];
+        let question = Question { items, ..Question::default() };
+        receiver.handle_message(start(), PeerMessage::Compare { number: BundleId(1), question }).is_err()
+    };
+    let modes = [(false, false), (false, true), (true, false), (true, true)];
+    assert_eq!(modes.map(|mode| refused(ItemKind::File, mode)), [false; 4]);
+    assert_eq!(modes.map(|mode| refused(ItemKind::Symlink, mode)), [true, true, false, false]);
+    assert_eq!(modes.map(|mode| refused(ItemKind::Directory, mode)), [true, true, true, false]);
+    assert_eq!(modes.map(|mode| refused(ItemKind::Special, mode)), [true; 4]);
 }

@@ -58,6 +58,7 @@ fn told(count: usize) -> Sender {
             file: None,
             fingerprint: None,
             judgment: None,
+            leads_to: Vec::new(),
         };
         sender.handle_item(now, item);
         work(&mut sender);

@@ -30,6 +30,7 @@ pub(super) fn file(name: &str, size: Option<u64>) -> ScannedItem {
         file: None,
         fingerprint: None,
         judgment: None,
+        leads_to: Vec::new(),
     }
 }
 

@@ -6,8 +6,9 @@ use super::{Receiver, ReceiverAction};
 use crate::ids::BundleId;
 use crate::judgment::Judgment;
 use crate::limits;
+use crate::report::ItemKind;
 use crate::wire::ProtocolError;
-use crate::wire::peer::{AskedIndex, PeerMessage, Question};
+use crate::wire::peer::{AskedIndex, AskedItem, PeerMessage, Question};
 
 /// What the source is asked about before it is deleted.
 #[derive(Debug, Default)]
@@ -29,6 +30,16 @@ impl Receiver {
         let wrong = |what: &str| Err(ProtocolError::violation(format!("the sender asked question {number} {what}")));
         if self.options.rules().is_none() && !question.items.is_empty() {
             return wrong("about files, and nothing is compared");
+        }
+        let Self { options, .. } = self;
+        let is_asked = |item: &AskedItem| match item.kind {
+            ItemKind::File => true,
+            ItemKind::Symlink => options.plan_only,
+            ItemKind::Directory => options.plan_only && options.item_changes,
+            ItemKind::Special => false,
+        };
+        if !question.items.iter().all(is_asked) {
+            return wrong("about items that are not compared so");
         }
         let tells = !question.names.is_empty() || !question.listed.is_empty();
         if tells && (!self.options.tells_names || self.delete_told) {

@@ -94,13 +94,14 @@ impl Comparing {
 
 impl Sender {
     /// Whether the receiver is asked about an item before it is sent. What has no size cannot be compared; a link is
-    /// compared where it is written, unless nothing is.
+    /// compared where it is written, unless nothing is, and so is a directory.
     pub(super) fn is_compared(&self, item: &ScannedItem) -> bool {
         let options = &self.config.options;
         let is_asked = match item.kind {
             ItemKind::File => item.size.is_some(),
             ItemKind::Symlink => options.plan_only,
-            ItemKind::Directory | ItemKind::Special => false,
+            ItemKind::Directory => options.plan_only && options.item_changes,
+            ItemKind::Special => false,
         };
         is_asked && options.rules().is_some()
     }
@@ -108,9 +109,10 @@ impl Sender {
     /// An item is to be compared.
     pub(super) fn compare_later(&mut self, now: Instant, item: ScannedItem) {
         let path = self.target(&item);
-        let bytes = path.len();
+        let leads_to = item.leads_to.clone();
+        let bytes = path.len() + leads_to.len();
         let (size, mode) = (item.size.unwrap_or(0), item.attributes.mode);
-        let asked = AskedItem { path, kind: item.kind, size, mtime: item.attributes.mtime, mode };
+        let asked = AskedItem { path, kind: item.kind, size, mtime: item.attributes.mtime, mode, leads_to };
         self.comparing.filling.question.items.push(asked);
         self.comparing.filling.items.push(item);
         self.comparing.has_grown(now, bytes);
@@ -230,6 +232,9 @@ impl Sender {
 
     /// What becomes of a file, now that it has been compared.
     fn end_compared(&mut self, now: Instant, mut item: ScannedItem, judgment: Judgment) {
+        if item.kind == ItemKind::Directory {
+            return self.plan_directory(&item);
+        }
         item.judgment = Some(judgment);
         let outcome = match judgment {
             Judgment::Same => Outcome::Same,

@@ -164,6 +164,7 @@ impl Source {
             file: None,
             fingerprint,
             judgment: None,
+            leads_to: Vec::new(),
         };
         self.last_inode += 1;
         let (inode, twin, gone) = (self.last_inode, false, false);

@@ -74,6 +74,10 @@ options! {
     /// At the destination upper and lower case are one, as its end has said: the sender looks for names that would
     /// become one.
     folds_case: bool = bool "17",
+    /// The receiver tells of every item that it makes, changes or deletes, or would.
+    item_changes: bool = bool "18",
+    /// Modification times are compared and not set.
+    no_times: bool = bool "19",
 }
 
 impl TransferOptions {
@@ -97,14 +101,20 @@ impl TransferOptions {
             deletes_first: options.delete.is_some() && options.delete_first,
             removes_sources: options.remove_sources && !options.plans(),
             folds_case: false,
+            item_changes: options.item_changes,
+            no_times: options.no_times,
         }
     }
 
     /// By what the receiver compares, if it is asked what it has before anything is sent.
     pub fn rules(&self) -> Option<CompareRules> {
         let Self { compare, existing, window_ns, .. } = *self;
-        let asks = compare != Compare::Nothing || existing != Existing::Replace || self.plan_only;
-        asks.then_some(CompareRules { compare, existing, window_ns })
+        (self.skips() || self.plan_only).then_some(CompareRules { compare, existing, window_ns })
+    }
+
+    /// Whether what the destination has may keep an item from being sent.
+    pub fn skips(&self) -> bool {
+        self.compare != Compare::Nothing || self.existing != Existing::Replace
     }
 
     fn in_bounds(self) -> Result<Self, ProtocolError> {
@@ -255,6 +265,8 @@ mod tests {
             deletes_first: true,
             removes_sources: true,
             folds_case: true,
+            item_changes: true,
+            no_times: true,
         };
         let message = RawOptions::from(good);
         assert_eq!(TransferOptions::try_from(message.clone()), Ok(good));

@@ -16,8 +16,9 @@ pub use self::files::{
 };
 pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StepTime, StreamSample};
 pub use self::transfer::{
-    Begin, Counted, Deletion, Ended, Item, Items, MayDelete, Progress, RawBackup, RawDeleteOrder, RawUnfinished,
-    RawUnkept, RawUnkeptAttributes, RawUnkeptDirectories, ReceiveRole, Role, SendRole, Source, Stages, StreamLost,
+    Begin, Change, Changes, Counted, Deletion, Ended, Item, Items, MayDelete, Progress, RawBackup, RawDeleteOrder,
+    RawUnfinished, RawUnkept, RawUnkeptAttributes, RawUnkeptDirectories, ReceiveRole, Role, SendRole, Source, Stages,
+    StreamLost,
 };
 #[cfg(any(test, feature = "testing"))]
 pub use crate::wire::control::options::RawOptions;
@@ -125,7 +126,7 @@ pub struct FromAgent {
     /// The answer, or the report.
     #[prost(
         oneof = "Tell",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25"
     )]
     pub tell: Option<Tell>,
 }
@@ -202,6 +203,9 @@ pub enum Tell {
     /// To `Begin` of a receiver, before its answer: upper and lower case are one at its top.
     #[prost(message, tag = "24")]
     FoldsCase(Empty),
+    /// What was made, changed or deleted at the destination.
+    #[prost(message, tag = "25")]
+    Changes(Changes),
 }
 
 /// The way to the other end of a transfer.

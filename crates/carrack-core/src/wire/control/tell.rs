@@ -1,6 +1,7 @@
 //! What an agent says: answers, how a transfer stands, and how it has ended. What is only shown
 //! is made fit to be shown.
 
+mod change;
 mod evidence;
 mod fields;
 mod path;
@@ -15,8 +16,8 @@ use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::pace::limit::StageTimes;
 use crate::report::{
-    Counts, DestinationCounts, Faults, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes,
-    UnkeptDirectories, Unsynced,
+    Counts, DestinationCounts, Faults, ItemChange, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept,
+    UnkeptAttributes, UnkeptDirectories, Unsynced,
 };
 use crate::request::DeletionExtent;
 use crate::timeline::Sample;
@@ -72,6 +73,8 @@ pub enum Tell {
     Deletion(DeletionExtent),
     /// To `Begin` of a receiver, before its answer: upper and lower case are one at the top of the destination.
     FoldsCase,
+    /// What the receiver has made, changed or deleted, or would, in that order.
+    Changes(Vec<ItemChange>),
 }
 
 /// What an agent says of itself.

@@ -5,6 +5,7 @@ use crate::attributes::Time;
 use crate::backup::Backup;
 use crate::filter::{FileBounds, RuleForm, SourceLinks};
 use crate::judgment::{ItemDifference, Judgment, LeftBecause};
+use crate::report::{Differences, Done, ItemChange};
 
 use crate::request::{Compare, DeleteOrder, DeletionExtent};
 use crate::wire::control::Filter;
@@ -41,6 +42,8 @@ pub fn lines() -> Vec<Line> {
         plan_only: true,
         tells_names: true,
         folds_case: true,
+        item_changes: true,
+        no_times: true,
         ..options()
     };
     let backup = Backup::new(Some(b"old".to_vec()), Some(b"~".to_vec())).ok();
@@ -53,10 +56,13 @@ pub fn lines() -> Vec<Line> {
         size,
         mtime: Some(Time::new(6, 7)),
         mode: 0o644,
+        leads_to: Vec::new(),
     };
     let link = AskedItem { kind: ItemKind::Symlink, mtime: None, mode: 0o777, ..file(b"d/l", 0) };
+    let link = AskedItem { leads_to: b"f1".to_vec(), ..link };
+    let directory = AskedItem { kind: ItemKind::Directory, mode: 0o755, ..file(b"d", 0) };
     let question = Question {
-        items: vec![file(b"d/f1", 300), file(b"d/f2", 0), link],
+        items: vec![file(b"d/f1", 300), file(b"d/f2", 0), link, directory],
         names: paths(&[b"d", b"d/g"]),
         listed: vec![(b"d".to_vec(), true), (Vec::new(), false)],
     };
@@ -82,6 +88,7 @@ pub fn lines() -> Vec<Line> {
         tell("tell FoldsCase", Tell::FoldsCase),
         ask("ask Filter-links", Ask::Filter(Filter { links: SourceLinks::Safe, ..Filter::default() })),
         tell("tell Items-compared", Tell::Items(compared_items())),
+        tell("tell Changes", Tell::Changes(changes())),
         tell("tell Ended-undeleted", Tell::Ended(Box::new(undeleted))),
         peer("peer Compare", PeerMessage::Compare { number, question }),
         peer("peer Compared", PeerMessage::Compared { number, judgments }),
@@ -106,6 +113,30 @@ fn at_destination() -> DestinationCounts {
         attributes_set: 32,
         ..DestinationCounts::default()
     }
+}
+
+fn changes() -> Vec<ItemChange> {
+    let differs = Differences { size: true, time: true, permissions: true, ..Differences::default() };
+    let content = Differences { content: true, time_is_of_writing: true, ..Differences::default() };
+    let digests = FileDigests { blake3: Some([15; 32]), ..FileDigests::default() };
+    let file = ItemChange {
+        path: b"d/f".to_vec(),
+        kind: ItemKind::File,
+        size: 300,
+        mtime: Some(Time::new(-6, 7)),
+        leads_to: Vec::new(),
+        digests,
+        done: Done::Created,
+    };
+    let link = ItemChange { kind: ItemKind::Symlink, size: 0, leads_to: b"f".to_vec(), ..file.clone() };
+    let top = ItemChange { path: Vec::new(), kind: ItemKind::Directory, size: 0, mtime: None, ..file.clone() };
+    let top = ItemChange { digests: FileDigests::default(), ..top };
+    vec![
+        ItemChange { done: Done::Replaced(content), ..link },
+        ItemChange { done: Done::Set(differs), ..top.clone() },
+        ItemChange { done: Done::Deleted, path: b"e".to_vec(), ..top },
+        file,
+    ]
 }
 
 fn bounds() -> FileBounds {

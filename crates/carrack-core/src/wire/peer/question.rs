@@ -28,19 +28,21 @@ pub struct Question {
     pub listed: Vec<(Vec<u8>, bool)>,
 }
 
-/// A file of the source.
+/// A file of the source. Where nothing is written it may be a link or a directory as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedItem {
-    /// Relative to the destination.
+    /// Relative to the destination; empty for that itself, a directory.
     pub path: Vec<u8>,
-    /// A file; or a link, where nothing is written.
+    /// A file, a link or a directory.
     pub kind: ItemKind,
-    /// Bytes of a file; 0 of a link.
+    /// Bytes of a file; else 0.
     pub size: u64,
     /// When its content was last modified; `None` where the source has no such time.
     pub mtime: Option<Time>,
     /// Permission bits that it is to have.
     pub mode: u32,
+    /// What a link says; else empty.
+    pub leads_to: Vec<u8>,
 }
 
 /// A file of a question.
@@ -81,6 +83,7 @@ const HAS_TIME: u8 = 1;
 const HAS_NANOS: u8 = 2;
 const HAS_MODE: u8 = 4;
 const IS_LINK: u8 = 8;
+const IS_DIRECTORY: u8 = 16;
 
 /// A question, as a message.
 pub(super) fn to_raw(number: BundleId, question: Question) -> Compare {
@@ -111,7 +114,9 @@ fn from_raw(raw: Compare) -> Result<Question, ProtocolError> {
         check_count(question.items.len())?;
     }
     question.names = unpack(&raw.names)?;
-    let paths = question.items.iter().map(|item| &item.path).chain(&question.names);
+    let is_top = |item: &&AskedItem| item.path.is_empty() && item.kind == ItemKind::Directory;
+    let items = question.items.iter().filter(|item| !is_top(item));
+    let paths = items.map(|item| &item.path).chain(&question.names);
     for path in paths.chain(raw.listed.iter().map(|listed| &listed.path).filter(|path| !path.is_empty())) {
         path::check_relative(path).map_err(|error| ProtocolError::path(path, error))?;
     }
@@ -190,12 +195,12 @@ struct Packer {
 
 impl Packer {
     fn item(&mut self, item: &AskedItem) {
-        let AskedItem { path, kind, size, mtime, mode } = item;
+        let AskedItem { path, kind, size, mtime, mode, leads_to } = item;
         let has = |has, bit| if has { bit } else { 0 };
         let nanos = mtime.map_or(0, |time| time.nanos);
-        let link = has(*kind == ItemKind::Symlink, IS_LINK);
+        let kinds = has(*kind == ItemKind::Symlink, IS_LINK) | has(*kind == ItemKind::Directory, IS_DIRECTORY);
         let time = has(mtime.is_some(), HAS_TIME) | has(nanos != 0, HAS_NANOS);
-        self.bytes.push(link | time | has(*mode != 0o644, HAS_MODE));
+        self.bytes.push(kinds | time | has(*mode != 0o644, HAS_MODE));
         self.path(path);
         self.number(*size);
         if let Some(time) = mtime {
@@ -208,6 +213,10 @@ impl Packer {
         }
         if *mode != 0o644 {
             self.number((*mode).into());
+        }
+        if *kind == ItemKind::Symlink {
+            self.number(leads_to.len() as u64);
+            self.bytes.extend_from_slice(leads_to);
         }
     }
 
@@ -247,7 +256,13 @@ impl<'a> Unpacker<'a> {
     fn item(&mut self) -> Option<AskedItem> {
         let (flags, rest) = self.rest.split_first()?;
         self.rest = rest;
-        if flags & !(HAS_TIME | HAS_NANOS | HAS_MODE | IS_LINK) != 0 {
+        let kind = match flags & (IS_LINK | IS_DIRECTORY) {
+            0 => ItemKind::File,
+            IS_LINK => ItemKind::Symlink,
+            IS_DIRECTORY => ItemKind::Directory,
+            _ => return None,
+        };
+        if flags & !(HAS_TIME | HAS_NANOS | HAS_MODE | IS_LINK | IS_DIRECTORY) != 0 {
             return None;
         }
         let path = self.path()?;
@@ -263,8 +278,15 @@ impl<'a> Unpacker<'a> {
             mtime.as_mut()?.nanos = u32::try_from(varint(&mut self.rest)?).ok()?;
         }
         let mode = if flags & HAS_MODE != 0 { u32::try_from(varint(&mut self.rest)?).ok()? } else { 0o644 };
-        let kind = if flags & IS_LINK != 0 { ItemKind::Symlink } else { ItemKind::File };
-        Some(AskedItem { path, kind, size, mtime, mode })
+        let leads_to = if kind == ItemKind::Symlink { self.leads_to()? } else { Vec::new() };
+        Some(AskedItem { path, kind, size, mtime, mode, leads_to })
+    }
+
+    fn leads_to(&mut self) -> Option<Vec<u8>> {
+        let bytes = usize::try_from(varint(&mut self.rest)?).ok().filter(|bytes| *bytes <= limits::PATH_BYTES)?;
+        let (leads_to, rest) = self.rest.split_at_checked(bytes)?;
+        self.rest = rest;
+        Some(leads_to.to_vec())
     }
 
     fn path(&mut self) -> Option<Vec<u8>> {
@@ -283,7 +305,7 @@ mod tests {
     use super::*;
 
     fn item(path: &str, size: u64, mtime: Option<Time>, mode: u32) -> AskedItem {
-        AskedItem { path: path.as_bytes().to_vec(), kind: ItemKind::File, size, mtime, mode }
+        AskedItem { path: path.as_bytes().to_vec(), kind: ItemKind::File, size, mtime, mode, leads_to: Vec::new() }
     }
 
     #[test]
@@ -293,7 +315,9 @@ mod tests {
             items: vec![
                 item("a/b/file1", 5, time(1_700_000_000, 123_456_789), 0o644),
                 item("a/b/file2", u64::MAX, time(1_700_000_001, 0), 0o755),
-                AskedItem { kind: ItemKind::Symlink, ..item("a/b", 0, None, 0) },
+                AskedItem { kind: ItemKind::Symlink, leads_to: b"../x".to_vec(), ..item("a/b", 0, None, 0) },
+                AskedItem { kind: ItemKind::Directory, ..item("", 0, time(5, 0), 0o755) },
+                AskedItem { kind: ItemKind::Directory, ..item("d", 0, time(5, 0), 0o700) },
                 item("z", 1, time(i64::MIN, 1), 0o7777),
                 item("za", 1, time(i64::MAX, 999_999_999), 0o644),
             ],
@@ -317,10 +341,12 @@ mod tests {
         for end in 1..good.items.len() {
             assert!(from_raw(packed(&good.items[..end])).is_err(), "{end}");
         }
-        // Flags that nobody knows, a path that shares more than there is, one too long, a number too long, nanoseconds
-        // without a time, a path that leads out.
+        // Flags that nobody knows, two kinds, a link that says more than there is, a path that shares more than there
+        // is, one too long, a number too long, nanoseconds without a time, a path that leads out, a file without one.
         for items in [
-            &[16, 0, 1, b'a', 0][..],
+            &[32, 0, 1, b'a', 0][..],
+            &[24, 0, 1, b'a', 0, 0],
+            &[8, 0, 1, b'a', 0, 2, b'x'],
             &[0, 1, 1, b'a', 0],
             &[0, 0, 0xff, 0xff, 3, b'a'],
             &[0, 0, 1, b'a', 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2],

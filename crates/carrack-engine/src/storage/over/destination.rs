@@ -102,6 +102,10 @@ impl Destination for OverDestination {
         }
     }
 
+    fn is_link_to(&self, path: &[u8], target: &[u8]) -> bool {
+        self.inner.is_link_to(path, target)
+    }
+
     fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
         match self.hook.before(Call::List, 0) {
             Act::Go => self.inner.list(directory, each),

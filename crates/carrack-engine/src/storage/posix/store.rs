@@ -129,6 +129,10 @@ impl Destination for Tree {
         Tree::set_attributes(self, path, attributes)
     }
 
+    fn is_link_to(&self, path: &[u8], target: &[u8]) -> bool {
+        Tree::is_link_to(self, path, target).unwrap_or(false)
+    }
+
     fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {
         Tree::list(self, directory, each)
     }
@@ -181,7 +185,7 @@ impl Destination for Tree {
     }
 
     fn write_link(&self, small: &SmallFile<'_>, options: &WriteOptions, target: &[u8]) -> Result<Stored, Failure> {
-        if options.compares && self.is_link_to(small.path, target)? {
+        if options.compares && Tree::is_link_to(self, small.path, target)? {
             self.set_attributes(small.path, &small.attributes)?;
             return Ok(Stored::Same);
         }

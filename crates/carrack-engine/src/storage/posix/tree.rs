@@ -51,7 +51,7 @@ use crate::storage::write::{Closing, NewDirectory, NewFile, SmallFile, UnkeptSoF
 use crate::sync::lock;
 pub use growing::GrowingFile;
 pub use known::Standing;
-pub use standing::read_bounded;
+pub use standing::{read_bounded, standing_item};
 
 /// Files below a directory.
 pub struct Tree {

@@ -261,7 +261,8 @@ fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -
     let file = Some((stat.device, stat.inode));
     let lasts = matches!(kind, ItemKind::File | ItemKind::Symlink);
     let fingerprint = followed.or(ground).filter(|_| lasts).and_then(|ground| ground.fingerprint(&stat, now));
-    ScannedItem { root, path, kind, size, attributes, sparse, changed, file, fingerprint, judgment: None }
+    let leads_to = Vec::new();
+    ScannedItem { root, path, kind, size, attributes, sparse, changed, file, fingerprint, judgment: None, leads_to }
 }
 
 fn stat_failure(error: &io::Error) -> Failure {

@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use carrack_core::attributes::{AttributeKind, Attributes, OtherAttributes};
+use carrack_core::attributes::{AttributeKind, Attributes, OtherAttributes, Time};
 use carrack_core::ids::BundleId;
 use carrack_core::limits;
-use carrack_core::report::{Failure, FileDigests, UnkeptAttributes};
+use carrack_core::report::{Failure, FileDigests, ItemKind, UnkeptAttributes};
 use carrack_core::request::Verify;
 use carrack_core::timeline::Work;
 use carrack_core::transfer::Fingerprint;
@@ -16,7 +16,7 @@ use carrack_core::wire::attributes;
 use carrack_core::wire::frame::{
     self, ENTRY_HEADER_BYTES, EntryHeader, EntryKind, FINGERPRINT_BYTES, TRAILER_BYTES, Trailer,
 };
-use carrack_core::wire::peer::ItemResult;
+use carrack_core::wire::peer::{AskedItem, ItemResult};
 
 use super::stream::{ReceiveStream, StreamError};
 use super::{ReceiveRun, Staged};
@@ -77,23 +77,21 @@ impl ReceiveStream<'_> {
         frame::check_entry_path(path)?;
         self.run.expected.check(path)?;
         let others = if block.is_empty() { OtherAttributes::default() } else { attributes::decode(block)? };
-        let attributes = Attributes { mode: entry.mode, mtime: Some(entry.mtime), others };
+        let attributes = Attributes { mode: entry.mode, mtime: self.run.time_to_set(Some(entry.mtime)), others };
         let fingerprint = fingerprint.try_into().ok();
         let digests = FileDigests::default();
         let small = SmallFile { path, attributes, fingerprint, digests, read_back: false };
-        let destination = &self.run.destination;
         let stages = &self.run.driver.stages;
         let written = match entry.kind {
             EntryKind::File => {
-                return self.small_file(index, entry.size, small, keep, staged);
+                return self.small_file(index, &entry, small, keep, staged);
             }
             EntryKind::Directory => {
                 // Counted also where it is not made: the attributes come for each that was sent.
                 self.run.directories_unset.fetch_add(1, Ordering::Relaxed);
-                let make = || stages.wait_briefly(Work::Create, || destination.make_directory(path));
                 match keep && self.run.properties.directories {
                     true if self.run.leaves_absent(path) => Ok(Stored::Kept),
-                    true => make().map(|()| Stored::Done),
+                    true => self.run.make_directory(path, entry.mtime).map(|()| Stored::Done),
                     false => Ok(Stored::Done),
                 }
             }
@@ -102,6 +100,7 @@ impl ReceiveStream<'_> {
                 Ok(Stored::Kept)
             }
             EntryKind::Symlink if keep => {
+                self.run.note_change(index, &entry, path, target, staged);
                 if self.run.waits(staged) {
                     staged.waiting.push(WaitingItem::new(index, &small, ItemContent::Target(target.to_vec())));
                     return Ok(());
@@ -119,12 +118,15 @@ impl ReceiveStream<'_> {
     pub(super) fn small_file(
         &mut self,
         index: u32,
-        size: u32,
+        entry: &EntryHeader,
         mut small: SmallFile<'_>,
         keep: bool,
         staged: &mut Staged,
     ) -> Result<(), StreamError> {
-        let run = self.run;
+        let (run, size) = (self.run, entry.size);
+        if keep {
+            run.note_change(index, entry, small.path, b"", staged);
+        }
         // Of a store that keeps nothing no byte is handed over.
         let keeps = keep && run.properties.keeps;
         let mut begun = Ok(Begun::AtOnce);
@@ -164,6 +166,7 @@ impl ReceiveStream<'_> {
             return Ok(());
         }
         small.digests = ours.as_file(run.driver.options.digests);
+        staged.changes.entry(index).and_modify(|change| change.digests = small.digests);
         small.read_back = run.driver.options.verify == Verify::Disk;
         if matches!(begun, Ok(Begun::AtOnce)) && keeps && run.waits(staged) {
             staged.waiting.push(WaitingItem::new(index, &small, ItemContent::Bytes(std::mem::take(content))));
@@ -219,6 +222,28 @@ impl WaitingItem {
 const MEASURED_BYTES: usize = 64 << 10;
 
 impl ReceiveRun {
+    /// Looks at what an item of a bundle will change, before anything of it is written.
+    fn note_change(&self, index: u32, entry: &EntryHeader, path: &[u8], leads_to: &[u8], staged: &mut Staged) {
+        let Some(changes) = &self.changes else { return };
+        let is_file = entry.kind == EntryKind::File;
+        let item = AskedItem {
+            path: path.to_vec(),
+            kind: if is_file { ItemKind::File } else { ItemKind::Symlink },
+            size: if is_file { entry.size.into() } else { 0 },
+            mtime: Some(entry.mtime),
+            mode: entry.mode,
+            leads_to: leads_to.to_vec(),
+        };
+        staged.changes.insert(index, changes.of_written(&*self.destination, &item));
+    }
+
+    fn make_directory(&self, path: &[u8], mtime: Time) -> Result<(), Failure> {
+        self.changes.iter().for_each(|changes| changes.note_directory(&*self.destination, path));
+        self.driver.stages.wait_briefly(Work::Create, || self.destination.make_directory(path))?;
+        self.changes.iter().for_each(|changes| changes.directory_made(path, Some(mtime)));
+        Ok(())
+    }
+
     fn write_small(&self, small: &SmallFile<'_>, content: &[u8]) -> Result<Stored, Failure> {
         let write = || self.destination.write_small(small, &self.writing, content);
         let is_measured = content.len() <= MEASURED_BYTES;

@@ -1,6 +1,6 @@
 //! Giving files their names, in groups.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::Instant;
@@ -12,6 +12,7 @@ use carrack_core::timeline::Work;
 use carrack_core::transfer::machine::Machine;
 use carrack_core::wire::peer::{DirectoryAttributes, ItemResult};
 
+use super::changes::BundledChanges;
 use super::{ReceiveRun, Staged};
 use crate::storage::write::{Entry, NewDirectory, Part};
 use crate::sync::lock;
@@ -35,6 +36,8 @@ struct Unpublished {
     left: AtomicUsize,
     /// What has to be said of those that will not.
     said: Mutex<Vec<(u32, ItemResult)>>,
+    /// What is told when all have theirs.
+    changes: Mutex<BundledChanges>,
 }
 
 impl ReceiveRun {
@@ -89,7 +92,9 @@ impl ReceiveRun {
             Commit::Bundle(bundle) => self.commit_bundles(&[bundle], synced),
             Commit::Publish { item, digests, size } => {
                 let part = lock(&self.parts).remove(&item);
-                let result = match part.map_or(Ok(true), |part| self.publish(&*part, digests, size)) {
+                let published = part.map_or(Ok(true), |part| self.publish(&*part, digests, size));
+                self.offer_ended(item, Some((size, digests)).filter(|_| published == Ok(true)));
+                let result = match published {
                     Ok(true) => ItemResult::Published,
                     Ok(false) => ItemResult::Kept,
                     Err(why) => self.lost(why),
@@ -99,9 +104,12 @@ impl ReceiveRun {
             Commit::Directories(list) => {
                 // Last of all, when nothing is made below any more: each new entry would change its directory's time,
                 // and permissions without writing would refuse it.
-                let list =
-                    list.into_iter().map(|DirectoryAttributes { path, attributes }| NewDirectory { path, attributes });
-                let list: Vec<NewDirectory> = list.collect();
+                let told = self.changes.as_ref().filter(|_| self.properties.directories).map(|_| list.clone());
+                let to_set = |DirectoryAttributes { path, attributes }| {
+                    let attributes = self.attributes_to_set(&attributes);
+                    NewDirectory { path, attributes }
+                };
+                let list: Vec<NewDirectory> = list.into_iter().map(to_set).collect();
                 let properties = &self.properties;
                 if properties.keeps && !properties.directories {
                     let below = list.iter().filter(|directory| !directory.path.is_empty());
@@ -109,6 +117,7 @@ impl ReceiveRun {
                 }
                 let apply = || self.destination.apply_directories(&list);
                 let failures = self.driver.stages.aside(Work::Publish, apply);
+                self.directories_set(&told.unwrap_or_default(), &failures);
                 self.driver.tell(|machine| machine.handle_directories_applied(Instant::now(), failures));
             }
             Commit::Delete { failed } => {
@@ -133,10 +142,25 @@ impl ReceiveRun {
         if self.publishing.shares_short(items) {
             return self.publish_by_directory(staged, synced);
         }
-        for (bundle, Staged { entries, mut exceptions, .. }) in staged {
+        for (bundle, Staged { entries, mut exceptions, changes, .. }) in staged {
             exceptions.extend(self.publish_entries(entries, synced));
+            self.bundle_ended(changes, &exceptions);
             self.driver.tell(|machine| machine.handle_committed(Instant::now(), bundle, exceptions));
         }
+    }
+
+    fn bundle_ended(&self, changes: BundledChanges, said: &[(u32, ItemResult)]) {
+        if let Some(told) = &self.changes {
+            told.bundle_ended(changes, said);
+        }
+    }
+
+    /// Directories have got their attributes, but for those that failed.
+    fn directories_set(&self, list: &[DirectoryAttributes], failures: &[(Vec<u8>, Failure)]) {
+        let Some(changes) = &self.changes else { return };
+        let failed: HashSet<&[u8]> = failures.iter().map(|(path, _)| &path[..]).collect();
+        let set = list.iter().filter(|one| !failed.contains(&one.path[..]));
+        set.for_each(|one| changes.directory_set(&one.path, &one.attributes));
     }
 
     /// Several threads publish, each all that is in one directory: the kernel gives names in a directory one after the
@@ -144,12 +168,13 @@ impl ReceiveRun {
     fn publish_by_directory(&self, staged: Vec<(BundleId, Staged)>, synced: &Result<(), Failure>) {
         let mut bundles = Vec::new();
         let mut directories: HashMap<Vec<u8>, Vec<(usize, Indexed)>> = HashMap::new();
-        for (number, (bundle, Staged { entries, exceptions, .. })) in staged.into_iter().enumerate() {
+        for (number, (bundle, Staged { entries, exceptions, changes, .. })) in staged.into_iter().enumerate() {
             // One more than there are: a bundle of nothing is told of as well.
             bundles.push(Unpublished {
                 bundle,
                 left: AtomicUsize::new(entries.len() + 1),
                 said: Mutex::new(exceptions),
+                changes: Mutex::new(changes),
             });
             for entry in entries {
                 let directory = entry.1.directory();
@@ -162,6 +187,7 @@ impl ReceiveRun {
         let done = |one: &Unpublished| {
             if one.left.fetch_sub(1, Ordering::AcqRel) == 1 {
                 let said = std::mem::take(&mut *lock(&one.said));
+                self.bundle_ended(std::mem::take(&mut *lock(&one.changes)), &said);
                 self.driver.tell(|machine| machine.handle_committed(Instant::now(), one.bundle, said));
             }
         };

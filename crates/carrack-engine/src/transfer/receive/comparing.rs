@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use carrack_core::attributes::Attributes;
 use carrack_core::ids::BundleId;
-use carrack_core::judgment::Judgment;
+use carrack_core::judgment::{ItemDifference, Judgment, LeftBecause};
 use carrack_core::plan::compare::{CompareRules, State};
-use carrack_core::report::Failure;
+use carrack_core::report::{Failure, ItemKind};
 use carrack_core::request::{DeletionExtent, Existing};
 use carrack_core::timeline::Work;
 use carrack_core::transfer::machine::Machine;
@@ -64,7 +64,8 @@ impl ReceiveRun {
             let is_new = |index: usize| judgments.get(index) == Some(&Judgment::New);
             let items = question.items.iter().enumerate().map(|(index, item)| (&item.path[..], is_new(index)));
             let names = question.names.iter().map(|name| (name.as_slice(), false));
-            sweep.has(&*self.destination, items.chain(names));
+            // The destination itself is no name.
+            sweep.has(&*self.destination, items.chain(names).filter(|(path, _)| !path.is_empty()));
             sweep.listed(&*self.destination, &question.listed, Some(&self.comparing));
         }
         self.driver.tell(|machine| machine.handle_compared(Instant::now(), number, judgments));
@@ -90,8 +91,15 @@ impl ReceiveRun {
     ) -> Judgment {
         // What cannot be looked at is sent, and writing it tells why it cannot be written.
         let Ok(there) = there else { return Judgment::New };
-        let state = State { kind: item.kind, size: item.size, mtime: item.mtime };
-        match (rules.judge(&state, there.as_ref().map(|there| &there.state)), there) {
+        let judged = match item.kind {
+            ItemKind::Directory => return self.judge_directory(item, there.as_ref()),
+            ItemKind::Symlink => self.judge_link(rules, item, there.as_ref()),
+            _ => rules.judge(&state_of(item), there.as_ref().map(|there| &there.state)),
+        };
+        if matches!(judged, Judgment::New | Judgment::Differs(_)) {
+            self.plan_to_write(item, there.as_ref());
+        }
+        match (judged, there) {
             // What another name of the source is, this one is not: writing it tells so.
             (Judgment::Same, Some(there)) if !self.is_own_name(&item.path, &there) => Judgment::New,
             // What fails here fails again when it is written, and is told then.
@@ -109,6 +117,53 @@ impl ReceiveRun {
     /// Whether what stands at a path is no other name's of this copy.
     fn is_own_name(&self, path: &[u8], there: &StandingItem) -> bool {
         there.file.is_none_or(|file| self.destination.claim(path, file))
+    }
+
+    /// What becomes of a link. What it says has no time: one that says something else is replaced whatever its age.
+    fn judge_link(&self, rules: &CompareRules, item: &AskedItem, there: Option<&StandingItem>) -> Judgment {
+        let judged = rules.judge(&state_of(item), there.map(|there| &there.state));
+        let is_link = there.is_some_and(|there| there.state.kind == ItemKind::Symlink);
+        let says_the_same = || self.destination.is_link_to(&item.path, &item.leads_to);
+        match judged {
+            _ if is_link && self.driver.options.skips() && says_the_same() => Judgment::Same,
+            Judgment::Same | Judgment::Undecided | Judgment::Left(LeftBecause::Newer) => {
+                Judgment::Differs(ItemDifference::default())
+            }
+            judged => judged,
+        }
+    }
+
+    /// What would become of a directory: it is made, or gets its attributes.
+    fn judge_directory(&self, item: &AskedItem, there: Option<&StandingItem>) -> Judgment {
+        match there {
+            None if self.driver.options.existing == Existing::Only => Judgment::Left(LeftBecause::Absent),
+            None => {
+                self.plan_to_write(item, None);
+                Judgment::New
+            }
+            Some(there) if there.state.kind == ItemKind::Directory => {
+                self.changes.iter().for_each(|changes| changes.attributes_set(item, there));
+                Judgment::Same
+            }
+            Some(_) => Judgment::Differs(ItemDifference { kind: true, ..ItemDifference::default() }),
+        }
+    }
+
+    /// In a dry run, tells of an item that would be written. Nothing takes the place of a directory, or of what is
+    /// never copied; and nothing is made that the store does not have.
+    fn plan_to_write(&self, item: &AskedItem, there: Option<&StandingItem>) {
+        let is_in_the_way =
+            there.is_some_and(|there| matches!(there.state.kind, ItemKind::Directory | ItemKind::Special));
+        let Properties { keeps, links, directories, .. } = self.properties;
+        let is_left_out = match item.kind {
+            ItemKind::Symlink => keeps && !links,
+            ItemKind::Directory => keeps && !directories,
+            ItemKind::File | ItemKind::Special => false,
+        };
+        let would = self.driver.options.plan_only && !is_in_the_way && !is_left_out;
+        if let Some(changes) = self.changes.as_ref().filter(|_| would) {
+            changes.push(changes.written(&*self.destination, item, there));
+        }
     }
 
     /// Whether nothing stands at a path, and nothing is to be made where nothing is.
@@ -146,6 +201,10 @@ impl ReceiveRun {
         let ComparedContent { item, there, source, own } = content;
         let is_own = || self.is_own_name(&item.path, &there);
         let same = source == own && own.flatten().is_some() && is_own() && self.give_attributes(&rules, &item, &there);
+        // One that the source cannot read fails.
+        if !same && source.flatten().is_some() {
+            self.plan_to_write(&item, Some(&there));
+        }
         self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, same));
     }
 
@@ -153,14 +212,20 @@ impl ReceiveRun {
     fn give_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
         let Properties { permissions, times, .. } = self.properties;
         let is_other_mode = permissions && (item.mode ^ there.mode) & 0o777 != 0;
-        let is_other_time = times.is_some() && !rules.is_one_time(item.mtime, there.state.mtime);
+        let sets_time = times.is_some() && !self.driver.options.no_times;
+        let is_other_time = sets_time && !rules.is_one_time(item.mtime, there.state.mtime);
+        let tell = || self.changes.iter().for_each(|changes| changes.attributes_set(item, there));
         if (!is_other_mode && !is_other_time) || self.driver.options.plan_only {
+            tell();
             return true;
         }
         let mtime = if is_other_time { item.mtime } else { there.state.mtime };
         let attributes = Attributes { mode: item.mode, mtime, ..Attributes::default() };
         let is_set = self.destination.set_attributes(&item.path, &attributes).is_ok();
         self.attributes_set.fetch_add(u64::from(is_set), Ordering::Relaxed);
+        if is_set {
+            tell();
+        }
         is_set
     }
 
@@ -207,6 +272,10 @@ impl ReceiveRun {
             is_open.into()
         })
     }
+}
+
+fn state_of(item: &AskedItem) -> State {
+    State { kind: item.kind, size: item.size, mtime: item.mtime }
 }
 
 impl SourceNow for ReceiveRun {

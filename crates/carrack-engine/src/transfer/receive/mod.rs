@@ -2,6 +2,7 @@
 
 mod at_work;
 mod bundle;
+mod changes;
 mod commit;
 mod comparing;
 mod pump;
@@ -19,6 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use carrack_core::attributes::{Attributes, Time};
 use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::limits;
 use carrack_core::report::{Failure, Side, UnkeptAttributes};
@@ -36,6 +38,7 @@ use carrack_sys::host::cpu_count;
 
 use self::at_work::AtWork;
 use self::bundle::WaitingItem;
+use self::changes::{BundledChanges, Changes};
 use self::comparing::{Asked, Contents};
 use self::slow::Workers;
 use self::stream::{ReceiveStream, StreamError};
@@ -48,8 +51,19 @@ use crate::error::protocol_failure;
 use crate::storage::descriptors::open_parts_max;
 use crate::storage::properties::{Properties, WriteOptions};
 use crate::storage::workers::MetadataWorkers;
-use crate::storage::write::{Destination, Entry, NewFile, Part};
+use crate::storage::write::{Destination, Entry, NewFile, Part, StandingItem};
 use crate::sync::lock;
+
+/// What is received, and what becomes of what is there.
+#[derive(Default)]
+pub struct ReceiveChoice {
+    /// What the command has asked for.
+    pub expected: Expected,
+    /// What only the destination has is deleted.
+    pub sweep: Option<SweepOrder>,
+    /// The destination as it was before it was opened, where that is known.
+    pub top: Option<Option<StandingItem>>,
+}
 
 /// The receiving end of a transfer.
 pub struct ReceiveRun {
@@ -67,6 +81,8 @@ pub struct ReceiveRun {
     sweep: Option<Sweep>,
     /// What the user is asked before that.
     asked: Mutex<Asked>,
+    /// Tells what becomes of items, where the command wants to know.
+    changes: Option<Arc<Changes>>,
     /// Who looks at what stands there, to be compared; and items that were given attributes.
     comparing: MetadataWorkers,
     attributes_set: AtomicU64,
@@ -105,6 +121,8 @@ pub struct ReceiveRun {
 struct Staged {
     entries: Vec<(u32, Box<dyn Entry>)>,
     exceptions: Vec<(u32, ItemResult)>,
+    /// What is told once the items have their names.
+    changes: BundledChanges,
     /// Of the blocks of attributes that have come with the entries.
     attribute_bytes: u64,
     /// Items that have come whole and are not written yet; none where each is written as it comes.
@@ -116,7 +134,7 @@ impl ReceiveRun {
     pub fn start(
         options: TransferOptions,
         destination: Box<dyn Destination>,
-        (expected, sweep): (Expected, Option<SweepOrder>),
+        ReceiveChoice { expected, sweep, top }: ReceiveChoice,
         voice: Voice,
         tuning: Arc<Tuning>,
     ) -> Result<Arc<Self>, Failure> {
@@ -127,7 +145,12 @@ impl ReceiveRun {
         let command = Arc::clone(&voice.command);
         let tell =
             options.item_events.then_some(Box::new(move |items| command(Tell::Items(items))) as sweep::TellItems);
-        let sweep = sweep.map(|order| Sweep::new(order, tell));
+        let changes = options.item_changes.then(|| {
+            let top = top.unwrap_or_else(|| destination.standing(&[b""], None).pop()?.ok()?);
+            let command = Arc::clone(&voice.command);
+            Arc::new(Changes::new(&options, &properties, top, Box::new(move |tell| command(tell))))
+        });
+        let sweep = sweep.map(|order| Sweep::new(order, tell, changes.clone()));
         let run = Arc::new(Self {
             driver: Driver::new(Receiver::new(config), options, voice, Arc::clone(&tuning)),
             destination,
@@ -137,6 +160,7 @@ impl ReceiveRun {
             directories_unset: AtomicUsize::new(0),
             sweep,
             asked: Mutex::default(),
+            changes,
             comparing: MetadataWorkers::new(&tuning, tuning.scan_threads(cpu_count())),
             attributes_set: AtomicU64::new(0),
             contents: Contents::default(),
@@ -314,9 +338,20 @@ impl ReceiveRun {
     }
 }
 
+impl ReceiveRun {
+    /// The modification time that an item is to have; `None` where none is set.
+    fn time_to_set(&self, mtime: Option<Time>) -> Option<Time> {
+        mtime.filter(|_| !self.driver.options.no_times)
+    }
+
+    fn attributes_to_set(&self, attributes: &Attributes) -> Attributes {
+        Attributes { mtime: self.time_to_set(attributes.mtime), ..attributes.clone() }
+    }
+}
+
 /// An offer, as stores take it.
-fn new_file<'a>(offer: &'a Offer, properties: &Properties) -> NewFile<'a> {
-    let Offer { item: _, path, size, attributes, sparse, fingerprint } = offer;
+fn new_file<'a>(offer: &'a Offer, attributes: Attributes, properties: &Properties) -> NewFile<'a> {
+    let Offer { path, size, sparse, fingerprint, .. } = offer;
     let sparse = *sparse && properties.sparse;
-    NewFile { path, size: *size, attributes: attributes.clone(), sparse, fingerprint: *fingerprint }
+    NewFile { path, size: *size, attributes, sparse, fingerprint: *fingerprint }
 }

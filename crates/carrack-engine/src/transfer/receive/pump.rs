@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use carrack_core::report::{DestinationCounts, ErrorCode, Failure, Faults, Side, Unfinished};
+use carrack_core::ids::ItemId;
+use carrack_core::report::{DestinationCounts, ErrorCode, Failure, Faults, FileDigests, Side, Unfinished};
 use carrack_core::request::Verify;
 use carrack_core::timeline::Work;
 use carrack_core::transfer::receiver::{Opened, Receiver, ReceiverAction};
@@ -38,6 +39,8 @@ impl Pump<Receiver> for ReceivePump<'_> {
         // Each time round, because any action may have closed a part file and made room.
         self.run.open_waiting(&mut self.offers);
         self.run.tell_stalled();
+        let patience = self.run.driver.tuning.progress_interval;
+        self.run.changes.iter().for_each(|changes| changes.tell_due(patience));
     }
 
     fn rest(&self) -> Duration {
@@ -70,6 +73,7 @@ impl ReceiveRun {
         {
             // Read back once and found to be something else: believed again, it would be read back for ever.
             let believe = !lock(&self.disbelieved).1.contains(&offer.item);
+            self.changes.iter().for_each(|changes| changes.offered(&*self.destination, &offer));
             let opened = self.begin_file(&offer, believe);
             let ran_out = matches!(&opened, Err(failure) if failure.code == ErrorCode::ResourceLimit);
             // Others may have taken the descriptors. While a part file is open, one will be free; with none open,
@@ -94,13 +98,21 @@ impl ReceiveRun {
                 Ok(Opening::Keep) => Opened::Keep,
                 Err(failure) => Opened::Refused(failure),
             };
+            if told != Opened::Ready {
+                self.offer_ended(offer.item, None);
+            }
             self.driver.tell(|machine| machine.handle_opened(Instant::now(), offer.item, told));
         }
     }
 
     fn begin_file(&self, offer: &Offer, believe: bool) -> Result<Opening, Failure> {
-        let begin = || self.destination.begin(&new_file(offer, &self.properties), &self.writing, believe);
-        self.driver.stages.aside(Work::Begin, begin)
+        let file = new_file(offer, self.attributes_to_set(&offer.attributes), &self.properties);
+        self.driver.stages.aside(Work::Begin, || self.destination.begin(&file, &self.writing, believe))
+    }
+
+    /// A large file has got its name, or has ended otherwise.
+    pub(super) fn offer_ended(&self, item: ItemId, published: Option<(u64, FileDigests)>) {
+        self.changes.iter().for_each(|changes| changes.offered_ended(item, published));
     }
 
     pub(super) fn carry_out(&self, action: ReceiverAction, offers: &mut VecDeque<Offer>, workers: &Workers) {
@@ -117,6 +129,7 @@ impl ReceiveRun {
             }
             ReceiverAction::Open(offer) => return offers.push_back(offer),
             ReceiverAction::Discard(item) => {
+                self.offer_ended(item, None);
                 // Its name goes here; streams that still write to it write to a file without one.
                 if let Some(part) = lock(&self.parts).remove(&item) {
                     part.remove();
@@ -201,6 +214,7 @@ impl ReceiveRun {
         // What lies in memory was not read back from storage, and the report must not say that it was.
         let in_memory = if self.driver.options.verify == Verify::Disk { self.destination.files_in_memory() } else { 0 };
         let swept = self.sweep.as_ref().map(Sweep::ended).unwrap_or_default();
+        self.changes.iter().for_each(|changes| changes.close());
         (self.driver.voice.command)(Tell::Ended(Box::new(Ended {
             faults: Faults {
                 blocks_rotten,

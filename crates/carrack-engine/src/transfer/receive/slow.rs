@@ -96,7 +96,7 @@ impl ReceiveRun {
         let over = || self.driver.is_over();
         let found = |item: &QueryItem| {
             let QueryItem { index, path, kind, size: _, mtime, others, fingerprint } = item;
-            let (kind, mtime, fingerprint) = (*kind, Some(*mtime), *fingerprint);
+            let (kind, mtime, fingerprint) = (*kind, self.time_to_set(Some(*mtime)), *fingerprint);
             let earlier = EarlierItem { path, kind, fingerprint, mode: None, mtime, others, block_bytes: None };
             Some((*index, self.destination.known(&earlier, &self.writing, &over)?))
         };
@@ -145,11 +145,12 @@ impl ReceiveRun {
                 kind: ItemKind::File,
                 fingerprint: offer.fingerprint,
                 mode: Some(offer.attributes.mode),
-                mtime: offer.attributes.mtime,
+                mtime: run.time_to_set(offer.attributes.mtime),
                 others: &offer.attributes.others,
                 block_bytes: Some(run.driver.options.block_bytes),
             };
             if let Some(digests) = run.destination.known(&earlier, &run.writing, &over) {
+                run.offer_ended(offer.item, None);
                 return run
                     .driver
                     .tell(|machine| machine.handle_opened(Instant::now(), offer.item, Opened::Present(digests)));

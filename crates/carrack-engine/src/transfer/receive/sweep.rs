@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use carrack_core::backup::Backup;
 use carrack_core::filter::{FilterSide, Filters, Scope};
@@ -16,6 +16,7 @@ use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport
 use carrack_core::request::{DeleteOrder, DeletionExtent};
 use twox_hash::XxHash3_128;
 
+use super::changes::Changes;
 use crate::error::{failure, io_failure};
 use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::Destination;
@@ -68,6 +69,8 @@ pub struct Sweep {
     may: SweepOrder,
     /// Tells the command of items; `None` where it does not want to know.
     tell: Option<TellItems>,
+    /// Tells of what is deleted, or would be.
+    changes: Option<Arc<Changes>>,
     state: Mutex<Swept>,
 }
 
@@ -126,7 +129,8 @@ struct ExtraNames<'a> {
     device: Option<u64>,
 }
 
-fn short_digest(name: &[u8]) -> u64 {
+/// A digest of 8 bytes, where it does no harm if two are one.
+pub(super) fn short_digest(name: &[u8]) -> u64 {
     XxHash3_128::oneshot(name) as u64
 }
 
@@ -161,8 +165,8 @@ pub struct SweepEnd {
 
 impl Sweep {
     /// Nothing found yet.
-    pub fn new(may: SweepOrder, tell: Option<TellItems>) -> Self {
-        Self { may, tell, state: Mutex::default() }
+    pub fn new(may: SweepOrder, tell: Option<TellItems>, changes: Option<Arc<Changes>>) -> Self {
+        Self { may, tell, changes, state: Mutex::default() }
     }
 
     /// The source has these names; with `true` the destination has nothing there. Those of a directory mostly come
@@ -299,7 +303,8 @@ impl Sweep {
     ) {
         let state = &mut *lock(&self.state);
         let refused = self.why_not(state, failed).or_else(|| (!may).then(|| declined(state.found.items)));
-        let most = if refused.is_some() || plan_only { 0 } else { self.most(state).unwrap_or(u64::MAX) };
+        let would = if refused.is_some() { 0 } else { self.most(state).unwrap_or(u64::MAX) };
+        let most = if plan_only { 0 } else { would };
         // What stays anyway is not asked about.
         let asks = refused.is_none();
         let ended = SweepEnd { why: refused, ..SweepEnd::default() };
@@ -310,6 +315,7 @@ impl Sweep {
             source,
             asks,
             most,
+            would: would - most,
             ended,
             next: Vec::new(),
             bytes: 0,
@@ -508,6 +514,8 @@ struct Deleting<'a> {
     asks: bool,
     /// So many items are deleted.
     most: u64,
+    /// So many would be, in a dry run.
+    would: u64,
     ended: SweepEnd,
     next: Vec<(Vec<u8>, ItemKind, u64)>,
     /// Of the paths in `next`.
@@ -558,6 +566,10 @@ impl Deleting<'_> {
             None => Outcome::ToDelete,
         };
         let is_deleted = outcome == Outcome::Deleted;
+        let would_be = self.ended.stays.items < self.would;
+        if let Some(changes) = self.sweep.changes.as_ref().filter(|_| is_deleted || would_be) {
+            changes.deleted(&path, kind, size);
+        }
         (if is_deleted { &mut self.ended.deleted } else { &mut self.ended.stays }).add(size);
         if self.sweep.tell.is_some() {
             let digests = FileDigests::default();

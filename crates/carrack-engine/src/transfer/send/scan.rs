@@ -76,7 +76,7 @@ impl SendRun {
                 ..self.without_excluded()
             };
             root.walk(number as u32, &chosen, &mut |found| {
-                batch.push(overlaps.check(found));
+                batch.push(self.with_link(overlaps.check(found)));
                 // A slow listing must not keep back what it has found.
                 let full = batch.len() >= most || since.elapsed() > Duration::from_millis(2);
                 if !full {
@@ -139,6 +139,20 @@ impl SendRun {
         drop(machine);
         self.driver.wake();
         goes_on
+    }
+
+    /// A link that is compared before it is sent comes with what it says.
+    fn with_link(&self, found: Found) -> Found {
+        match found {
+            Found::Item(mut item) if self.driver.options.plan_only && item.kind == ItemKind::Symlink => {
+                match self.root(&item).and_then(|root| root.source.link_target(&item.path)) {
+                    Ok((leads_to, _)) => item.leads_to = leads_to,
+                    Err(why) => return Found::Failure(item, why),
+                }
+                Found::Item(item)
+            }
+            other => other,
+        }
     }
 
     fn without_excluded(&self) -> WalkChoice<'_> {

@@ -92,6 +92,43 @@ fn items_that_were_not_asked_for() {
     assert_told(&report.error.expect("refused"), ErrorCode::ProtocolViolation, "told of items");
 }
 
+/// Lines of changes are printed and read by scripts: only the destination tells them, and of what was asked for.
+#[test]
+fn changes_that_were_not_asked_for() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let tell = |path: &[u8], kind: ItemKind, done| {
+        let change = Change { path: path.to_vec(), kind: kind.number(), done, ..Change::default() };
+        Tell::Changes(Changes { list: vec![change] })
+    };
+    let failure = failed_pull(&sandbox, move |node| {
+        node.begin();
+        node.tell(0, tell(b"f", ItemKind::File, 0));
+        while node.next().is_some() {}
+    });
+    assert_told(&failure, ErrorCode::ProtocolViolation, "told of changes");
+    let pushed = |item_changes, told: Tell| {
+        let (file, node) = large_file_to(&sandbox, move |node| {
+            node.begin();
+            node.tell(0, told);
+            while node.next().is_some() {}
+        });
+        let report = push(&file, &node, "/there", CopyOptions { item_changes, retries: 0, ..CopyOptions::default() });
+        node.join();
+        report.error.expect("refused")
+    };
+    assert_told(&pushed(false, tell(b"there", ItemKind::File, 0)), ErrorCode::ProtocolViolation, "told of changes");
+    for path in [&b"other"[..], b"../there", b"", b"/there"] {
+        let why = pushed(true, tell(path, ItemKind::File, 0));
+        assert_told(&why, ErrorCode::BadPath, "");
+    }
+    // The destination itself was not asked for, and is not deleted where it was.
+    for done in [0, 1] {
+        assert_told(&pushed(true, tell(b"", ItemKind::Directory, done)), ErrorCode::BadPath, "");
+    }
+    assert_told(&pushed(true, tell(b"there", ItemKind::File, 7)), ErrorCode::ProtocolViolation, "unknown");
+}
+
 /// Sizes and counts that are added up may be any numbers.
 #[test]
 fn numbers_that_do_not_add_up() {

@@ -29,6 +29,7 @@ use crate::cli::relative::{RELATIVE, RelativeSources};
 use crate::command::named::{self, Needs, VerbPlace};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
+use crate::output::itemized::{Direction, LineFormat};
 use crate::output::timeline::write::asked;
 use crate::output::{BarChoice, CopyTarget, OutputOptions, TimelineOptions};
 use crate::tokens;
@@ -105,6 +106,19 @@ const STATS: Value<Stats> = Value::new(
     parse_stats,
     "Interval between progress lines where no bar is drawn; 0: none [default: 5s]. Without =TIME: at the end, some of the \
      figures that rsync tells, in its words",
+);
+
+const ITEMIZE: Switch = Switch::short(
+    'i',
+    "itemize-changes",
+    "Print a line for each item that is made, changed or deleted, in rsync's letters; with -n, that would be",
+);
+const OUT_FORMAT: Value<LineFormat> = Value::new(
+    "out-format",
+    "FORMAT",
+    LineFormat::parse,
+    "The same, in a format of yours: %i letters, %n name, %L target of a link, %f path, %l length, %b bytes copied, \
+     %M modification time, %t time of day, %o operation, %C digest",
 );
 
 const INFO: Value<()> = Value::new("info", "FLAGS", parse_info, "As with rsync: progress2");
@@ -200,7 +214,9 @@ fn hosts() -> Vec<Arg> {
 fn said() -> Vec<Arg> {
     vec![
         VERBOSE.arg().action(ArgAction::Count),
-        QUIET.arg().conflicts_with_all([VERBOSE.name, PROGRESS.name]),
+        QUIET.arg().conflicts_with_all([VERBOSE.name, PROGRESS.name, ITEMIZE.name, OUT_FORMAT.name]),
+        ITEMIZE.arg(),
+        OUT_FORMAT.arg().conflicts_with(JSON.name),
         JSON.arg(),
         LOG_FILE.arg(),
         TIMELINE.arg().conflicts_with(DRY_RUN.name),
@@ -257,6 +273,7 @@ fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOpti
     options.source.credential = credentials_there.0.unwrap_or(of_source);
     options.destination.credential = credentials_there.1.unwrap_or(of_destination);
     let request = CopyRequest { sources, destination, options };
+    output.direction = direction(&request);
     output.destination = match &request.destination {
         Location::Stdio => CopyTarget::Stdout,
         // An endpoint's paths are below its root, whose verbs are another name for.
@@ -266,6 +283,15 @@ fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOpti
     let timeline = timeline(flags)?;
     output.timeline = timeline.map(|path| TimelineOptions { path, asked: asked(&request) });
     Ok((request, output))
+}
+
+fn direction(request: &CopyRequest) -> Direction {
+    let from_afar = request.sources.iter().any(Location::is_remote);
+    match (from_afar, request.destination.is_remote()) {
+        (false, true) => Direction::Push,
+        (true, false) => Direction::Pull,
+        _ => Direction::Beside,
+    }
 }
 
 /// What the flags say that are short for `--compare`.
@@ -305,6 +331,9 @@ fn check_removal(sources: &[Location], destination: &Location, options: &CopyOpt
     }
     if options.durability == Durability::None {
         return refuse("what was copied to be on stable storage");
+    }
+    if options.filters.links.follows() {
+        return refuse("links to be copied as links: what they lead to is not below the source");
     }
     Ok(())
 }
@@ -390,6 +419,7 @@ fn check_standard_output(destination: &Location, output: &OutputOptions) -> Resu
         (*destination == Location::Stdio, "the data (destination -)"),
         (output.json, "--json"),
         (output.manifest.as_deref() == Some(b"-"), "--manifest -"),
+        (output.lines.is_some() && !output.json, "the lines of -i or --out-format"),
     ];
     let mut users = users.iter().filter(|user| user.0).map(|user| user.1);
     match (users.next(), users.next()) {
@@ -423,6 +453,7 @@ fn copy_options(
         destination: EndOptions { reach, ..EndOptions::default() },
         links: flags.get(&LINK)?.map_or(default.links, LinkSet::only),
         item_events: output.wants_items(),
+        item_changes: output.lines.is_some(),
         retries: flags.get(&RETRIES)?.unwrap_or(default.retries),
         deadline: flags.get(&DEADLINE)?,
         resume: !flags.has(&NO_RESUME),
@@ -490,9 +521,17 @@ fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
             _ => STATS_INTERVAL,
         },
         figures: stats == Some(Stats::AtTheEnd),
+        lines: lines(flags)?,
+        direction: Direction::default(),
         dry_run: flags.has(&DRY_RUN),
         destination: CopyTarget::Other,
     })
+}
+
+/// What is printed of each change. The environment may name a format that nobody reads beside JSON.
+fn lines(flags: &Flags) -> Result<Option<LineFormat>, CommandError> {
+    let format = flags.get(&OUT_FORMAT)?.filter(|_| !flags.has(&JSON) && !flags.has(&QUIET));
+    Ok(format.or_else(|| flags.has(&ITEMIZE).then(LineFormat::itemized)))
 }
 
 fn failed_list(flags: &Flags) -> Result<Option<Vec<u8>>, CommandError> {

@@ -204,6 +204,44 @@ pub struct Item {
     pub judgment: Option<u32>,
 }
 
+/// Items that were made, changed or deleted at the destination, or would be.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Changes {
+    /// In the order in which that was done.
+    #[prost(message, repeated, tag = "1")]
+    pub list: Vec<Change>,
+}
+
+/// An item that was made, changed or deleted.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Change {
+    /// Relative to the destination directory; empty for that itself.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: Vec<u8>,
+    /// `kind` numbers.
+    #[prost(uint32, tag = "2")]
+    pub kind: u32,
+    /// Bytes of content.
+    #[prost(uint64, tag = "3")]
+    pub size: u64,
+    /// Modification time of its source.
+    #[prost(sint64, optional, tag = "4")]
+    pub mtime_seconds: Option<i64>,
+    /// Nanoseconds of it.
+    #[prost(uint32, tag = "5")]
+    pub mtime_nanos: u32,
+    /// What a link says.
+    #[prost(bytes = "vec", tag = "6")]
+    pub leads_to: Vec<u8>,
+    /// Digests of the whole file.
+    #[prost(message, optional, tag = "7")]
+    pub digests: Option<RawDigests>,
+    /// 0 created, 1 deleted; 32 replaced and 64 attributes set, plus in what it differed: 1 content, 2 size, 4 time, 8
+    /// permissions; and 16 where its time is that of writing it.
+    #[prost(uint32, tag = "8")]
+    pub done: u32,
+}
+
 /// The transfer has ended at one end. Groups of numbers are lists, as those of samples are.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Ended {

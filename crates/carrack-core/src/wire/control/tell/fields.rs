@@ -75,6 +75,9 @@ impl TryFrom<raw::Tell> for Tell {
             }
             raw::Tell::Part(raw::Part { content }) => Self::Part(content),
             raw::Tell::FoldsCase(_) => Self::FoldsCase,
+            raw::Tell::Changes(raw::Changes { list }) => {
+                Self::Changes(list.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?)
+            }
             raw::Tell::Deletion(raw::Deletion { items, of, bytes }) => {
                 Self::Deletion(DeletionExtent { items, of, bytes })
             }
@@ -114,6 +117,7 @@ impl From<Tell> for raw::Tell {
             Tell::Part(content) => Self::Part(raw::Part { content }),
             Tell::FoldsCase => Self::FoldsCase(raw::Empty {}),
             Tell::Deletion(DeletionExtent { items, of, bytes }) => Self::Deletion(raw::Deletion { items, of, bytes }),
+            Tell::Changes(list) => Self::Changes(raw::Changes { list: all(list) }),
         }
     }
 }
@@ -131,7 +135,7 @@ fn nanos(time: Duration) -> u64 {
 }
 
 /// Nanoseconds that are less than a second.
-fn below_second(nanos: u32) -> u32 {
+pub(super) fn below_second(nanos: u32) -> u32 {
     nanos.min(999_999_999)
 }
 

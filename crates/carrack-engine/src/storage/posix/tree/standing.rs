@@ -31,7 +31,8 @@ use crate::sync::lock;
 /// A directory that is opened when the first of its names is looked at; `None` where it is not there.
 type LateDir = OnceLock<Option<Arc<OpenDir>>>;
 
-fn standing_item(stat: &Stat) -> StandingItem {
+/// What stands somewhere, as it is compared.
+pub fn standing_item(stat: &Stat) -> StandingItem {
     let size = if stat.kind == Kind::File { stat.size } else { 0 };
     let state = State { kind: kind_of(stat.kind), size, mtime: Some(time_of(stat.mtime)) };
     StandingItem { state, mode: stat.mode, file: Some((stat.device, stat.inode)) }
