@@ -315,7 +315,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["failed_list", "log", "manifest"],
             &["lines", "part_file", "screen"],
             &["figures", "human", "json", "problem_hints"],
-            &["hints", "options", "sample"],
+            &["hints", "options", "sample", "synced"],
             &["itemized"],
             &["format", "stream"],
         ],

@@ -220,8 +220,7 @@ pub enum Opening {
         /// Indexes of blocks that may be there: [`Part::rehash`] tells, in its own time.
         doubtful: Vec<u64>,
     },
-    /// An earlier session has published it, with these digests, and neither its source nor what stands there has
-    /// changed since.
+    /// An earlier session has published it, with these digests, and neither side has changed since.
     Present(FileDigests),
     /// As `Present`, but what stands there has to be read before it is believed: [`Destination::known`] does that.
     MayBePresent,
@@ -254,8 +253,7 @@ pub trait Destination: Send + Sync {
     /// What can be done here.
     fn properties(&self) -> Properties;
 
-    /// Items that earlier sessions published, as far as is known: worth asking for by [`Destination::known`]. None
-    /// without a digest by which they could be proved.
+    /// Items that earlier sessions published and a digest can prove, as far as is known: see [`Destination::known`].
     fn known_count(&self, _wanted: Digests) -> u64 {
         0
     }
@@ -329,8 +327,7 @@ pub trait Destination: Send + Sync {
         false
     }
 
-    /// Whether what stands at a path, by device and inode, is no other name's of this copy: a second name that finds it
-    /// would be one with the first. From now on it is this one's.
+    /// Whether what stands at a path, by device and inode, is no other name's of this copy. From now on it is this one's.
     fn claim(&self, _path: &[u8], _file: (u64, u64)) -> bool {
         true
     }
@@ -479,8 +476,8 @@ pub trait Part: Send + Sync {
     /// Those of [`Part::write`].
     fn write_hole(&self, offset: u64, length: u64) -> Result<(), Failure> {
         let zeros = vec![0; SLICE_BYTES.min(usize::try_from(length).unwrap_or(SLICE_BYTES))];
-        let write = |done| self.write(offset + done, &zeros[..zeros.len().min((length - done) as usize)]);
-        (0..length).step_by(SLICE_BYTES).try_for_each(write)
+        let piece = |done| &zeros[..zeros.len().min((length - done) as usize)];
+        (0..length).step_by(SLICE_BYTES).try_for_each(|done| self.write(offset + done, piece(done)))
     }
 
     /// All bytes of a block have been written, as far as they came. Not called after a write of the block has failed.

@@ -105,15 +105,12 @@ impl Dir {
     }
 
     fn open_parts(&self, parts: &[&[u8]], links: Links) -> io::Result<Dir> {
-        let fd = beneath::open(self.as_fd(), parts, links, READ_DIR)?;
-        Ok(Dir { fd })
+        Ok(Dir { fd: beneath::open(self.as_fd(), parts, links, READ_DIR)? })
     }
 
-    /// Opens a directory below this one to look at what is in it by name: whoever may pass through it may. It cannot be
-    /// listed through this handle.
+    /// Opens a directory below this one to look at what is in it by name: whoever may pass through it may. No listing.
     pub fn pass_dir(&self, rel: &[u8], links: Links) -> io::Result<Dir> {
-        let fd = beneath::open(self.as_fd(), &components(rel)?, links, PASS)?;
-        Ok(Dir { fd })
+        Ok(Dir { fd: beneath::open(self.as_fd(), &components(rel)?, links, PASS)? })
     }
 
     /// Opens what a path leads to only to look at it: it is neither read nor written, and need not be readable. A link

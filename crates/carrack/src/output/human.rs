@@ -19,6 +19,7 @@ use data_encoding::HEXLOWER;
 use super::format::{self, count, counted};
 use super::hints;
 use super::options::CopyTarget;
+use super::synced;
 use crate::error::CommandError;
 
 /// The lines that an event is worth; `verbose` is how often `-v` was given.
@@ -161,11 +162,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
     if report.counts.files_kept > 0 {
         lines.push(skipped(report));
     }
-    lines.extend(same(report));
-    lines.extend(links_skipped(report));
-    lines.extend(replaced_same(report).filter(|_| !dry_run));
-    lines.extend(deleted(report, dry_run));
-    lines.extend(removed(report));
+    lines.extend(synced::lines(report, dry_run, report.undeleted.as_ref().map(failure)));
     if !dry_run {
         lines.extend(report.verify.map(|verify| verified(verify, report)));
         // The MACs are over headers and digests: only a digest that nobody can forge extends them to the content.
@@ -221,56 +218,6 @@ fn skipped(report: &Report) -> String {
         Some(Existing::Replace) | None => "left as they are",
     };
     format!("skipped: {}, {rule} (content not compared)", count(report.counts.files_kept))
-}
-
-/// What the destination had already.
-fn same(report: &Report) -> Option<String> {
-    let same = counted(report.counts.files_same, "file", "files");
-    let set = report.at_destination.attributes_set;
-    let set = if set > 0 { format!("; {} of them got other permissions or times", count(set)) } else { String::new() };
-    let size = format::size_exact(report.counts.bytes_same);
-    (report.counts.files_same > 0).then(|| format!("same: {same}, {size}, not sent{set}"))
-}
-
-fn links_skipped(report: &Report) -> Option<String> {
-    let links = counted(report.counts.links_skipped, "symbolic link", "symbolic links");
-    (report.counts.links_skipped > 0).then(|| format!("left out: {links} that would lead out of what is copied"))
-}
-
-/// What a sync would not have sent.
-fn replaced_same(report: &Report) -> Option<String> {
-    let sent = report.at_destination.files_replaced_same;
-    let files = counted(sent, "file", "files");
-    (sent > 0).then(|| format!("sent again: {files} of the same size and time; `carrack sync` would have skipped them"))
-}
-
-/// What has been copied and is gone from the source.
-fn removed(report: &Report) -> Option<String> {
-    let removed = report.counts.sources_removed;
-    (removed > 0).then(|| format!("deleted at the source: {}", counted(removed, "file", "files")))
-}
-
-/// What only the destination had, and what of it is gone.
-fn deleted(report: &Report, dry_run: bool) -> Vec<String> {
-    let there = &report.at_destination;
-    let what = |items, bytes| format!("{}, {}", counted(items, "item", "items"), format::size_exact(bytes));
-    let mut lines = Vec::new();
-    if there.items_deleted > 0 {
-        lines.push(format!("deleted: {}", what(there.items_deleted, there.bytes_deleted)));
-    }
-    if there.items_only_there > 0 {
-        let would = if dry_run { "would delete" } else { "not deleted" };
-        lines.push(format!("{would}: {}", what(there.items_only_there, there.bytes_only_there)));
-    }
-    lines.extend(report.undeleted.as_ref().map(|why| format!("deletion: {}", failure(why))));
-    let failed = report.failures.iter().map(|item| &item.failure).chain(&report.error);
-    if !dry_run && there.bytes_only_there > 0 && failed.into_iter().any(|why| why.code == ErrorCode::NoSpace) {
-        let size = format::size_exact(there.bytes_only_there);
-        lines.push(format!(
-            "what only the destination has takes {size}: --delete-before deletes it before anything is sent"
-        ));
-    }
-    lines
 }
 
 fn moved(report: &Report, dry_run: bool) -> String {

@@ -26,6 +26,7 @@ pub mod problem_hints;
 mod sample;
 mod screen;
 pub mod stream;
+mod synced;
 pub mod timeline;
 
 use carrack_sys::sync::lock;

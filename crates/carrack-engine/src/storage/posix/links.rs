@@ -51,7 +51,7 @@ impl From<LinkBounds> for Following {
 }
 
 /// What an entry of a directory is.
-pub struct Seen {
+pub struct SeenEntry {
     /// Of a link that is followed, what it leads to.
     pub stat: Stat,
     /// What a link leads to that is followed, opened to be looked at.
@@ -169,9 +169,9 @@ impl Following {
     ///
     /// # Errors
     /// Every [`Unseen`].
-    pub fn at(&self, top: &Dir, path: &[u8]) -> Result<Seen, Unseen> {
+    pub fn at(&self, top: &Dir, path: &[u8]) -> Result<SeenEntry, Unseen> {
         if path.is_empty() || !self.follows() {
-            return Ok(Seen { stat: top.stat(path, Links::Refuse)?, reached: None });
+            return Ok(SeenEntry { stat: top.stat(path, Links::Refuse)?, reached: None });
         }
         let (parent, name) = split_name(path);
         self.entry(top, (&self.pass_dir(top, parent)?, parent), name, Freshness::Cached)
@@ -187,9 +187,9 @@ impl Following {
         (directory, path): (&Dir, &[u8]),
         name: &[u8],
         freshness: Freshness,
-    ) -> Result<Seen, Unseen> {
+    ) -> Result<SeenEntry, Unseen> {
         let stat = freshness.stat(directory, name, Links::Refuse)?;
-        let itself = Seen { stat, reached: None };
+        let itself = SeenEntry { stat, reached: None };
         if stat.kind != Kind::Symlink || !self.follows() {
             return Ok(itself);
         }
@@ -200,7 +200,9 @@ impl Following {
         }
         let reached = patiently(|| self.below(top, path, |directory, path, links| directory.reach(path, links)));
         match reached.and_then(|open| Ok((freshness.stat_open(&open)?, open))) {
-            Ok((stat, open)) if !is_for_directories || stat.kind == Kind::Dir => Ok(Seen { stat, reached: Some(open) }),
+            Ok((stat, open)) if !is_for_directories || stat.kind == Kind::Dir => {
+                Ok(SeenEntry { stat, reached: Some(open) })
+            }
             Ok(_) => Ok(itself),
             // What it leads to is no directory. Of what lies outside nobody may know.
             Err(error) if is_for_directories && code_of(&error) != ErrorCode::OutsideRoot => Ok(itself),

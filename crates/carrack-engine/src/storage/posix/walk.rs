@@ -24,7 +24,7 @@ use super::clashes::{Clashes, clash};
 use super::descriptors::patiently;
 use super::entering::{Trail, enter_source, hides};
 use super::identity::Ground;
-use super::links::{Seen, Unseen, leads_round};
+use super::links::{SeenEntry, Unseen, leads_round};
 use super::names::is_own;
 use super::source::{PosixSource, RootKind};
 use super::times::time_of;
@@ -180,7 +180,7 @@ pub fn look_again(root: &PosixSource, item: &ScannedItem) -> Result<ScannedItem,
             let (parent, name) = split_name(&item.path);
             let looking = Looking { freshness: Freshness::Cached, workers: None };
             root.links.open_dir(top, parent).map_err(Unseen::Entry).and_then(|directory| {
-                let at = Opened { top, directory: &directory, path: parent };
+                let at = SourceDir { top, directory: &directory, path: parent };
                 Ok((look_at(root, looking, at, name)?, ground_of(root, &directory)))
             })
         }
@@ -216,7 +216,7 @@ struct LookedAt {
 
 /// An open directory of a source.
 #[derive(Clone, Copy)]
-struct Opened<'a> {
+struct SourceDir<'a> {
     /// The source's own directory.
     top: &'a Dir,
     directory: &'a Dir,
@@ -226,7 +226,13 @@ struct Opened<'a> {
 
 /// What an entry of a directory has that does not travel; its extended attributes are not listed where whoever sends it
 /// does so.
-fn others_of(source: &PosixSource, freshness: Freshness, seen: &Seen, at: Opened<'_>, name: &[u8]) -> OtherAttributes {
+fn others_of(
+    source: &PosixSource,
+    freshness: Freshness,
+    seen: &SeenEntry,
+    at: SourceDir<'_>,
+    name: &[u8],
+) -> OtherAttributes {
     let (stat, uncarried) = (&seen.stat, &source.uncarried);
     // What may be there from an earlier session is never opened: the receiver is asked by what the walk has found.
     let is_opened = freshness == Freshness::Cached && stat.size <= LISTED_ABOVE;
@@ -274,10 +280,10 @@ fn stat_failure(error: &io::Error) -> Failure {
     }
 }
 
-fn look_at(source: &PosixSource, walk: Looking<'_>, at: Opened<'_>, name: &[u8]) -> Result<LookedAt, Unseen> {
+fn look_at(source: &PosixSource, walk: Looking<'_>, at: SourceDir<'_>, name: &[u8]) -> Result<LookedAt, Unseen> {
     let now = clock_seconds();
     let see = || source.links.entry(at.top, (at.directory, at.path), name, walk.freshness);
-    let looked = |seen: Seen| {
+    let looked = |seen: SeenEntry| {
         let others = others_of(source, walk.freshness, &seen, at, name);
         let followed = seen.reached.map(|open| source.grounds.of(seen.stat.device, &open));
         LookedAt { now, stat: seen.stat, others, followed }
@@ -375,7 +381,7 @@ impl Walking<'_> {
             None => self.listed(path, waiting)?,
             Some(_) => ListedAhead { directory: self.source.links.pass_dir(top, path)?, entries: None },
         };
-        let at = Opened { top, directory: &directory, path };
+        let at = SourceDir { top, directory: &directory, path };
         let ground = self.source.grounds.of(trail.enter(path, &directory)?.device, &directory);
         if let Some(scope) = &mut self.scope {
             enter_source(self.source, scope, (top, &directory, path), &place(self.walk.target, path))?;
@@ -427,7 +433,7 @@ impl Walking<'_> {
 
     fn batch(
         &mut self,
-        (at, ground): (Opened<'_>, Ground),
+        (at, ground): (SourceDir<'_>, Ground),
         mut batch: Vec<DirEntry>,
         clashes: &Clashes,
         waiting: &mut Vec<Vec<u8>>,
@@ -471,7 +477,7 @@ impl Walking<'_> {
     }
 
     /// Looks at entries that are wanted, several at once, where that is worth it; else at none.
-    fn look_ahead(&self, at: Opened<'_>, entries: &[DirEntry]) -> Vec<Option<Result<LookedAt, Unseen>>> {
+    fn look_ahead(&self, at: SourceDir<'_>, entries: &[DirEntry]) -> Vec<Option<Result<LookedAt, Unseen>>> {
         let Some(workers) = self.walk.workers else { return Vec::new() };
         let shares = workers.shares_short(entries.len());
         if !shares && !workers.are_several() {
@@ -489,7 +495,7 @@ impl Walking<'_> {
 
     fn entry(
         &mut self,
-        (at, ground): (Opened<'_>, Ground),
+        (at, ground): (SourceDir<'_>, Ground),
         entry: &DirEntry,
         looked: Option<Result<LookedAt, Unseen>>,
         waiting: &mut Vec<Vec<u8>>,

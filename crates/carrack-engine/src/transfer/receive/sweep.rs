@@ -4,6 +4,8 @@
 //! What may be deleted follows from the command's order alone: a name that the source did not tell, in a directory of
 //! which it has told all names, that no rule protects, on the file system of that directory.
 
+mod list;
+
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -16,12 +18,12 @@ use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport
 use carrack_core::request::{DeleteOrder, DeletionExtent};
 use twox_hash::XxHash3_128;
 
+use self::list::DeletionList;
 use super::changes::Changes;
 use crate::error::{failure, io_failure};
 use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::Destination;
 use crate::sync::lock;
-use crate::transfer::spool::Spool;
 
 /// Items told to the command at once.
 const TOLD_AT_ONCE: usize = 256;
@@ -578,31 +580,6 @@ impl Deleting<'_> {
                 self.sweep.tell_items(&mut self.told);
             }
         }
-    }
-}
-
-/// Paths to be deleted, in that order.
-#[derive(Default)]
-struct DeletionList(Spool);
-
-impl DeletionList {
-    fn push(&mut self, destination: &dyn Destination, path: &[u8], kind: ItemKind, size: u64) -> Result<(), Failure> {
-        let write = |record: &mut Vec<u8>| {
-            record.push(kind.number() as u8);
-            record.extend_from_slice(&size.to_le_bytes());
-            record.extend_from_slice(path);
-        };
-        let fail = |error: &io::Error| io_failure(Side::Destination, "write the list of what is deleted", error);
-        self.0.push(write, || destination.scratch(), fail)
-    }
-
-    /// Hands each of them to `each`, until that says `false`.
-    fn each(self, each: &mut dyn FnMut(&[u8], ItemKind, u64) -> bool) -> io::Result<()> {
-        self.0.each(&mut |record| {
-            let Some(([kind, size @ ..], path)) = record.split_first_chunk::<9>() else { return true };
-            let kind = ItemKind::from_number((*kind).into()).unwrap_or(ItemKind::File);
-            each(path, kind, u64::from_le_bytes(*size))
-        })
     }
 }
 
