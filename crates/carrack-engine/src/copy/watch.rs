@@ -151,7 +151,9 @@ impl Copying<'_> {
                 let change = self.tune.as_mut().and_then(|tune| tune.handle_stages(end, stages, streams));
                 change.into_iter().for_each(|change| self.streams_change(change));
                 let fall = self.held_back.handle_stages(end, stages.times, self.most_landed.1, Instant::now());
-                fall.into_iter().filter(|_| !self.asking.has_asked()).for_each(|fall| self.rate_fell(fall));
+                // While the user thinks nothing moves.
+                let fall = fall.filter(|_| !self.asking.has_asked());
+                fall.into_iter().for_each(|fall| self.rate_fell(fall));
                 // Within a process there is none: each side then waits for the other's turn on the processors.
                 let memory = self.report.link.as_ref().is_some_and(|link| link.kind == LinkKind::Memory);
                 let overall = self.held_back.overall();
