@@ -36,7 +36,7 @@ use carrack_sys::host::cpu_count;
 
 use self::at_work::AtWork;
 use self::bundle::WaitingItem;
-use self::comparing::{Asked, Contents};
+use self::comparing::{Contents, UserAnswer};
 use self::slow::Workers;
 use self::stream::{ReceiveStream, StreamError};
 use self::sweep::Sweep;
@@ -66,7 +66,7 @@ pub struct ReceiveRun {
     /// What only the destination has, where that is to be deleted.
     sweep: Option<Sweep>,
     /// What the user is asked before that.
-    asked: Mutex<Asked>,
+    asked: Mutex<UserAnswer>,
     /// Who looks at what stands there, to be compared; and items that were given attributes.
     comparing: MetadataWorkers,
     attributes_set: AtomicU64,
