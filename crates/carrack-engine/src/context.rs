@@ -53,8 +53,8 @@ pub struct Context {
 }
 
 impl Default for Context {
-    /// Nobody wants it to stop, no node is known, nothing found is kept, nobody is asked, local paths lead anywhere, and
-    /// `-` stands for nothing.
+    /// Nobody wants it to stop, no node is known, nothing found is kept, nobody is asked, local paths lead anywhere,
+    /// and `-` stands for nothing.
     fn default() -> Self {
         Self {
             stop: Stop::new(),

@@ -297,8 +297,8 @@ pub(super) const HOUSE: &[Folder] = &[
         floors: &[
             &["settings"],
             &["environment"],
-            &["filters", "option_flags"],
-            &["files_from"],
+            &["filters"],
+            &["files_from", "option_flags"],
             &["flags"],
             &["config_file", "task_files"],
             &["relative"],

@@ -31,7 +31,8 @@ impl SourceLinks {
     }
 }
 
-/// Whether a link leads out of what is copied, as rsync has it: by its text alone. `path` is the link's in the transfer.
+/// Whether a link leads out of what is copied, as rsync has it: by its text alone. `path` is the link's in the
+/// transfer.
 pub fn leads_out(path: &[u8], target: &[u8]) -> bool {
     if target.is_empty() || target.starts_with(b"/") {
         return true;

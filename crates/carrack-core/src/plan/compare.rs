@@ -63,7 +63,8 @@ impl CompareRules {
 
 /// Nanoseconds of the steps that file systems count in: NTFS and SMB, those with microseconds, exFAT.
 const STEPS_NS: [u32; 3] = [100, 1000, 10_000_000];
-/// The last second that file systems have: ext4 with inodes of 128 bytes and XFS without `bigtime`, NFS, FAT, ext4, XFS.
+/// The last second that file systems have: ext4 with inodes of 128 bytes and XFS without `bigtime`, NFS, FAT, ext4,
+/// XFS.
 const LAST_SECONDS: [i64; 5] = [i32::MAX as i64, u32::MAX as i64, 4_354_819_199, 0x3_7fff_ffff, 16_299_260_424];
 /// The first one, of the same that have any.
 const FIRST_SECONDS: [i64; 2] = [i32::MIN as i64, 0];

@@ -1,9 +1,9 @@
 //! The verbs of a file manager, and the look at paths that precedes a copy, as an agent carries them out.
 
+mod listing_rules;
 mod reading;
 mod remove;
 mod stored;
-mod taken;
 
 pub use reading::read;
 pub use stored::check_files;
@@ -25,7 +25,7 @@ use carrack_core::wire::control::{
 use carrack_core::wire::failure_bytes;
 use carrack_sys::dir::{Dir, Kind, Links, Mounts, Stat, file_system};
 
-use self::taken::{Taken, takes_alone};
+use self::listing_rules::{ListingRules, takes_alone};
 use super::begin::open_roots;
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure, system_failure};
@@ -170,7 +170,7 @@ pub fn list(
     let top = place.dir(&list.path).map_err(|error| named(&list.path, "open", &error))?;
     // Paths that wait, not open directories: a tree may be deeper than there are descriptors.
     let mut waiting = vec![Vec::new()];
-    let mut taken = Taken::new(filters, &top);
+    let mut taken = ListingRules::new(filters, &top);
     while let Some(path) = waiting.pop() {
         let below = list.recursive.then_some(&mut waiting);
         let listed = list_one(&top, &path, list.usage, below, &mut taken, &mut pages);
@@ -212,7 +212,7 @@ fn list_one(
     path: &[u8],
     usage: bool,
     mut waiting: Option<&mut Vec<Vec<u8>>>,
-    taken: &mut Taken<'_>,
+    taken: &mut ListingRules<'_>,
     pages: &mut Pages<'_>,
 ) -> Result<(), Listing> {
     let directory = top.open_dir(path, Links::Refuse)?;

@@ -374,8 +374,8 @@ pub trait Source: Send + Sync {
         false
     }
 
-    /// Deletes a file or link that a walk has found and that has been copied, if it still is what the walk found. May be
-    /// repeated: what is not there is deleted.
+    /// Deletes a file or link that a walk has found and that has been copied, if it still is what the walk found. May
+    /// be repeated: what is not there is deleted.
     ///
     /// # Errors
     /// With [`ErrorCode::SourceChanged`] when it is not; else why it stays.

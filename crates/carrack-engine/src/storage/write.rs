@@ -327,7 +327,8 @@ pub trait Destination: Send + Sync {
         false
     }
 
-    /// Whether what stands at a path, by device and inode, is no other name's of this copy. From now on it is this one's.
+    /// Whether what stands at a path, by device and inode, is no other name's of this copy. From now on it is this
+    /// one's.
     fn claim(&self, _path: &[u8], _file: (u64, u64)) -> bool {
         true
     }

@@ -563,8 +563,8 @@ fn object_store_that_lies_of_the_end_of_a_block_is_found() {
 /// What it has, it is found to lie about.
 #[test]
 fn object_store_that_lies_in_any_method_of_its_own_is_found() {
-    // It has no links, directories, holes or permissions, and nothing is deleted or synced: a store in memory is tried by
-    // these.
+    // It has no links, directories, holes or permissions, and nothing is deleted or synced: a store in memory is tried
+    // by these.
     let absent = [
         Call::Attributes,
         Call::LinkTarget,

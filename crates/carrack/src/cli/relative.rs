@@ -1,6 +1,6 @@
-//! `--relative`: the path of a source is made at the destination, too, as rsync does it. What is copied is the directory
-//! in which the paths begin, and of it only what the paths name; so the directories on the way get the permissions and
-//! times that they have there.
+//! `--relative`: the path of a source is made at the destination, too, as rsync does it. What is copied is the
+//! directory in which the paths begin, and of it only what the paths name; so the directories on the way get the
+//! permissions and times that they have there.
 
 use carrack_core::location::Location;
 use carrack_core::path::{check_relative, display_bytes, within};

@@ -73,7 +73,8 @@ impl Sender {
         self.end_item(item, sent.size, digests, outcome);
     }
 
-    /// Whether an item that ended so is to be deleted at its source: what was sent, and what was compared by its content.
+    /// Whether an item that ended so is to be deleted at its source: what was sent, and what was compared by its
+    /// content.
     fn removes(&self, kind: ItemKind, outcome: &Outcome) -> bool {
         let TransferOptions { removes_sources, compare, .. } = self.config.options;
         let is_there = match outcome {

@@ -67,13 +67,6 @@ pub fn lines() -> Vec<Line> {
         listed: vec![(b"d".to_vec(), true), (Vec::new(), false)],
     };
     let asked = AskedIndex { number, index: 2 };
-    let judgments = vec![
-        Judgment::New,
-        Judgment::Same,
-        Judgment::Undecided,
-        Judgment::Left(LeftBecause::Newer),
-        Judgment::Differs(ItemDifference { kind: false, size: true, time: true }),
-    ];
     let undeleted = Ended { at_destination: at_destination(), undeleted: Some(no_space()), ..Ended::default() };
     vec![
         ask("ask Begin-receive-compared", Ask::Begin(begin)),
@@ -91,7 +84,7 @@ pub fn lines() -> Vec<Line> {
         tell("tell Changes", Tell::Changes(changes())),
         tell("tell Ended-undeleted", Tell::Ended(Box::new(undeleted))),
         peer("peer Compare", PeerMessage::Compare { number, question }),
-        peer("peer Compared", PeerMessage::Compared { number, judgments }),
+        peer("peer Compared", PeerMessage::Compared { number, judgments: judgments() }),
         peer("peer Content", PeerMessage::Content { asked, digest: Some([13; 32]) }),
         peer("peer Content-unread", PeerMessage::Content { asked, digest: None }),
         peer("peer ContentCompared", PeerMessage::ContentCompared { asked, same: true }),
@@ -100,6 +93,16 @@ pub fn lines() -> Vec<Line> {
         peer("peer Deleted", PeerMessage::Deleted),
         peer("peer StillThere", PeerMessage::StillThere { number, there: vec![true, false] }),
         peer("peer Done-same", done(ItemResult::Same)),
+    ]
+}
+
+fn judgments() -> Vec<Judgment> {
+    vec![
+        Judgment::New,
+        Judgment::Same,
+        Judgment::Undecided,
+        Judgment::Left(LeftBecause::Newer),
+        Judgment::Differs(ItemDifference { kind: false, size: true, time: true }),
     ]
 }
 

@@ -166,8 +166,8 @@ pub enum PeerMessage {
         /// It does.
         same: bool,
     },
-    /// Sender: every item has ended, or none has been sent yet, and every name has been told. Now what only the destination has may be deleted, as
-    /// the command has ordered.
+    /// Sender: every item has ended, or none has been sent yet, and every name has been told. Now what only the
+    /// destination has may be deleted, as the command has ordered.
     Delete {
         /// Items that failed.
         failed: u64,

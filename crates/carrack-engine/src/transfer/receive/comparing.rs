@@ -25,11 +25,11 @@ use crate::transfer::content_readers;
 
 /// What the user is asked.
 #[derive(Default)]
-pub(super) enum Asked {
+pub(super) enum UserAnswer {
     #[default]
-    Nothing,
+    NotAsked,
     Open,
-    Answered(bool),
+    Given(bool),
 }
 
 /// A question of the sender.
@@ -249,11 +249,11 @@ impl ReceiveRun {
 impl ReceiveRun {
     /// Asks the user, by the command; `None` when the transfer has ended.
     fn ask(&self, extent: DeletionExtent) -> Option<bool> {
-        *lock(&self.asked) = Asked::Open;
+        *lock(&self.asked) = UserAnswer::Open;
         (self.driver.voice.command)(Tell::Deletion(extent));
         let mut machine = self.driver.lock();
         while machine.outcome().is_none() {
-            if let Asked::Answered(may) = *lock(&self.asked) {
+            if let UserAnswer::Given(may) = *lock(&self.asked) {
                 return Some(may);
             }
             machine = self.driver.wait(machine);
@@ -265,9 +265,9 @@ impl ReceiveRun {
     pub fn may_delete(&self, may: bool) -> u64 {
         self.driver.tell(|_| {
             let asked = &mut *lock(&self.asked);
-            let is_open = matches!(asked, Asked::Open);
+            let is_open = matches!(asked, UserAnswer::Open);
             if is_open {
-                *asked = Asked::Answered(may);
+                *asked = UserAnswer::Given(may);
             }
             is_open.into()
         })

@@ -39,7 +39,7 @@ use carrack_sys::host::cpu_count;
 use self::at_work::AtWork;
 use self::bundle::WaitingItem;
 use self::changes::{BundledChanges, Changes};
-use self::comparing::{Asked, Contents};
+use self::comparing::{Contents, UserAnswer};
 use self::slow::Workers;
 use self::stream::{ReceiveStream, StreamError};
 use self::sweep::Sweep;
@@ -80,7 +80,7 @@ pub struct ReceiveRun {
     /// What only the destination has, where that is to be deleted.
     sweep: Option<Sweep>,
     /// What the user is asked before that.
-    asked: Mutex<Asked>,
+    asked: Mutex<UserAnswer>,
     /// Tells what becomes of items, where the command wants to know.
     changes: Option<Arc<Changes>>,
     /// Who looks at what stands there, to be compared; and items that were given attributes.

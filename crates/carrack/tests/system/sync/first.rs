@@ -45,8 +45,8 @@ fn room_is_made_before_anything_is_sent() {
     }
 }
 
-/// An error of listing, a number that is exceeded, and an empty source keep all of it, as ever; what cannot be sent does
-/// not.
+/// An error of listing, a number that is exceeded, and an empty source keep all of it, as ever; what cannot be sent
+/// does not.
 #[test]
 fn what_speaks_against_a_deletion_is_known_before_it() {
     if !is_root() {

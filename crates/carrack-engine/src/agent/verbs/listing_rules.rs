@@ -13,7 +13,7 @@ use crate::storage::entering::{self, Trail};
 use crate::storage::times::time_of;
 
 /// What is taken below a directory, as it is listed depth first.
-pub(super) struct Taken<'a> {
+pub(super) struct ListingRules<'a> {
     filters: &'a Filters,
     /// The rules as they hold in the directory that was entered last.
     scope: Scope<'a>,
@@ -22,7 +22,7 @@ pub(super) struct Taken<'a> {
     trail: Trail,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> ListingRules<'a> {
     pub fn new(filters: &'a Filters, top: &Dir) -> Self {
         let stat = filters.one_file_system.then(|| top.stat_self().ok()).flatten();
         let device = stat.map(|stat| stat.device);
