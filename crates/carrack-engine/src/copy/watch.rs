@@ -7,8 +7,8 @@ use carrack_core::pace::limit::Stage;
 use carrack_core::pace::streams::Change;
 use carrack_core::path::check_relative;
 use carrack_core::report::{
-    DestinationCounts, Done, ErrorCode, Event, Failure, FileDigests, ItemChange, ItemFailure, ItemKind, ItemReport, Outcome, PathTrace,
-    Progress, RateFall, Report, Side, UnkeptAttributes,
+    DestinationCounts, Done, ErrorCode, Event, Failure, FileDigests, ItemChange, ItemFailure, ItemKind, ItemReport,
+    Outcome, PathTrace, Progress, RateFall, Report, Side, UnkeptAttributes,
 };
 use carrack_core::request::LinkKind;
 use carrack_core::timeline::Happened;

@@ -153,14 +153,8 @@ fn run_measured(
     let expected = Expected::new([b"item".to_vec()]);
     let chosen = receive::ReceiveChoice { expected, ..receive::ReceiveChoice::default() };
     let receiver = Running::Receive(
-        receive::ReceiveRun::start(
-            options(),
-            Box::new(destination),
-            chosen,
-            receiver_voice,
-            Arc::clone(tuning),
-        )
-        .unwrap(),
+        receive::ReceiveRun::start(options(), Box::new(destination), chosen, receiver_voice, Arc::clone(tuning))
+            .unwrap(),
     );
     let root = Root { source, target: b"item".to_vec(), typed: Vec::new() };
     let sender_voice = voice(Side::Source, &fuses[0], &to_receiver);

@@ -450,7 +450,10 @@ mod tests {
             (&["-avz", "a", "b"], "-z"),
             (&["-a", "--delete", "a", "b"], "--delete"),
             (&["-r", "-tcp-bs=4M", "a", "b"], "-tcp-bs"),
-            (&["-i", "/home/u/.ssh/key", "a", "host:b"], "-i prints what changes, and /home/u/.ssh/key would be copied"),
+            (
+                &["-i", "/home/u/.ssh/key", "a", "host:b"],
+                "-i prints what changes, and /home/u/.ssh/key would be copied",
+            ),
             (&["-i", "id_ed25519", "a", "host:b"], "-i prints what changes"),
             (&["--stats", "5s", "a", "b"], "--stats: the time is joined to it: --stats=5s"),
         ] {

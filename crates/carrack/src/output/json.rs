@@ -13,8 +13,8 @@ use carrack_core::judgment::{ItemDifference, Judgment, LeftBecause};
 use carrack_core::pace::limit::Limit;
 use carrack_core::pace::streams::Change;
 use carrack_core::report::{
-    Differences, Done, EndFacts, Event, Failure, FileDigests, Hop, ItemChange, ItemKind, ItemReport, LinkReport, Outcome, PathTrace, ProgramSent, Progress,
-    RateFall, Report, SessionEnds, Side, Unkept, UnkeptAttributes,
+    Differences, Done, EndFacts, Event, Failure, FileDigests, Hop, ItemChange, ItemKind, ItemReport, LinkReport,
+    Outcome, PathTrace, ProgramSent, Progress, RateFall, Report, SessionEnds, Side, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Encrypt, Existing, MainDigest, Verify};
 use carrack_core::timeline::{Fact, StepTaken};
@@ -505,7 +505,11 @@ mod tests {
                 json!({"type": "change", "path": "d", "kind": "directory", "size": 0, "change": "deleted"}),
             ),
             (
-                changed(b"l", ItemKind::Symlink, Done::Replaced(Differences { content: true, ..Differences::default() })),
+                changed(
+                    b"l",
+                    ItemKind::Symlink,
+                    Done::Replaced(Differences { content: true, ..Differences::default() }),
+                ),
                 json!({"type": "change", "path": "l", "kind": "symlink", "size": 0, "change": "replaced",
                        "differs": ["content"], "link_target_b64": "/w=="}),
             ),

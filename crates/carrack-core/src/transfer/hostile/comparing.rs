@@ -69,7 +69,7 @@ fn dry_run_asks_about_links_and_directories_where_changes_are_told() {
         let (said, _) = told(&mut sender);
         let [(number, question)] = &questions(&said)[..] else { panic!("{said:?}") };
         let paths: Vec<&[u8]> = question.items.iter().map(|item| &item.path[..]).collect();
-        assert_eq!(paths, if item_changes { vec![&b""[..], b"d", b"d/l"] } else { vec![b"d/l"] });
+        assert_eq!(paths, if item_changes { vec![&b""[..], b"d", b"d/l"] } else { vec![&b"d/l"[..]] });
         assert_eq!(question.items.last().unwrap().leads_to, b"to");
         let judgments = [Judgment::New, Judgment::Same, Judgment::New];
         let judgments = judgments[judgments.len() - paths.len()..].to_vec();

@@ -16,8 +16,8 @@ use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::pace::limit::StageTimes;
 use crate::report::{
-    Counts, DestinationCounts, Faults, ItemChange, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept, UnkeptAttributes,
-    UnkeptDirectories, Unsynced,
+    Counts, DestinationCounts, Faults, ItemChange, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept,
+    UnkeptAttributes, UnkeptDirectories, Unsynced,
 };
 use crate::timeline::Sample;
 use crate::wire::Version;

@@ -10,13 +10,12 @@ use std::time::{Duration, Instant};
 use carrack_core::attributes::{Attributes, Time};
 use carrack_core::ids::ItemId;
 use carrack_core::path::{above, split_name};
-use carrack_core::plan::change::{ChangeRules, ItemState};
+use carrack_core::plan::change::{ChangeRules, ChangeState};
 use carrack_core::plan::compare::State;
 use carrack_core::report::{Differences, Done, FileDigests, ItemChange, ItemKind};
 use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::peer::{AskedItem, ItemResult, Offer};
 
-use super::sweep::short_digest;
 use crate::storage::properties::Properties;
 use crate::storage::write::{Destination, StandingItem};
 use crate::sync::lock;
@@ -31,7 +30,7 @@ type TellCommand = dyn Fn(Tell) + Send + Sync;
 pub(super) struct Changes {
     rules: ChangeRules,
     tell: Box<TellCommand>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<UntoldChanges>,
     /// Directories as they were, by the digest of their path.
     directories: Mutex<HashMap<u64, DirectoryBefore>>,
     /// Large files that are under way.
@@ -39,7 +38,7 @@ pub(super) struct Changes {
 }
 
 /// Changes that have not been told.
-struct Waiting {
+struct UntoldChanges {
     list: Vec<ItemChange>,
     bytes: usize,
     told: Instant,
@@ -50,7 +49,7 @@ struct Waiting {
 /// What a directory was before this session wrote into it.
 #[derive(Clone, Copy)]
 enum DirectoryBefore {
-    There(ItemState),
+    There(ChangeState),
     Absent,
     /// It was not there, and has been told of.
     Told,
@@ -74,7 +73,7 @@ impl Changes {
             window_ns: options.window_ns,
         };
         let directories = Mutex::new(HashMap::from([(short_digest(b""), before(top))]));
-        let waiting = Waiting { list: Vec::new(), bytes: 0, told: Instant::now(), is_closed: false };
+        let waiting = UntoldChanges { list: Vec::new(), bytes: 0, told: Instant::now(), is_closed: false };
         Self { rules, tell, waiting: Mutex::new(waiting), directories, offered: Mutex::default() }
     }
 
@@ -91,7 +90,7 @@ impl Changes {
         }
     }
 
-    fn tell(&self, waiting: &mut Waiting) {
+    fn tell(&self, waiting: &mut UntoldChanges) {
         (waiting.bytes, waiting.told) = (0, Instant::now());
         if !waiting.list.is_empty() {
             // Under the lock: nothing is told behind the last word.
@@ -159,12 +158,7 @@ impl Changes {
     }
 
     /// The same, where what stands there is known.
-    pub fn written(
-        &self,
-        destination: &dyn Destination,
-        item: &AskedItem,
-        there: Option<&StandingItem>,
-    ) -> ItemChange {
+    pub fn written(&self, destination: &dyn Destination, item: &AskedItem, there: Option<&StandingItem>) -> ItemChange {
         let are_links = item.kind == ItemKind::Symlink && there.is_some_and(|there| there.state.kind == item.kind);
         let says_the_same = are_links && destination.is_link_to(&item.path, &item.leads_to);
         change(item, self.rules.written(&state_of(item), there.map(item_state).as_ref(), says_the_same))
@@ -220,6 +214,13 @@ impl Changes {
     }
 }
 
+/// A digest of 8 bytes, where it does no harm if two are one.
+pub(super) fn short_digest(name: &[u8]) -> u64 {
+    let digest = blake3::hash(name);
+    let (first, _) = digest.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
+    u64::from_le_bytes(*first)
+}
+
 fn standing(destination: &dyn Destination, path: &[u8]) -> Option<StandingItem> {
     // What cannot be looked at cannot be written to either, which is told.
     destination.standing(&[path], None).pop()?.ok()?
@@ -232,16 +233,16 @@ fn before(there: Option<StandingItem>) -> DirectoryBefore {
     }
 }
 
-fn item_state(there: &StandingItem) -> ItemState {
-    ItemState { state: there.state, mode: there.mode }
+fn item_state(there: &StandingItem) -> ChangeState {
+    ChangeState { state: there.state, mode: there.mode }
 }
 
-fn state_of(item: &AskedItem) -> ItemState {
-    ItemState { state: State { kind: item.kind, size: item.size, mtime: item.mtime }, mode: item.mode }
+fn state_of(item: &AskedItem) -> ChangeState {
+    ChangeState { state: State { kind: item.kind, size: item.size, mtime: item.mtime }, mode: item.mode }
 }
 
-fn directory_state(mode: u32, mtime: Option<Time>) -> ItemState {
-    ItemState { state: State { kind: ItemKind::Directory, size: 0, mtime }, mode }
+fn directory_state(mode: u32, mtime: Option<Time>) -> ChangeState {
+    ChangeState { state: State { kind: ItemKind::Directory, size: 0, mtime }, mode }
 }
 
 fn change(item: &AskedItem, done: Done) -> ItemChange {
@@ -265,8 +266,11 @@ mod tests {
     use super::*;
     use crate::storage::posix::tree::Tree;
 
+    /// What was told.
+    type Told = Arc<Mutex<Vec<(String, Done)>>>;
+
     /// A tree with a file, a link and a directory, and who tells of changes there into a list.
-    fn changes(place: &std::path::Path) -> (Tree, Changes, Arc<Mutex<Vec<(String, Done)>>>) {
+    fn changes(place: &std::path::Path) -> (Tree, Changes, Told) {
         std::fs::create_dir(place.join("d")).unwrap();
         std::fs::write(place.join("d/f"), "old").unwrap();
         std::os::unix::fs::symlink("f", place.join("d/l")).unwrap();
@@ -274,7 +278,7 @@ mod tests {
         let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
         let options = CopyOptions { item_changes: true, ..CopyOptions::default() };
         let options = TransferOptions::of(&options, Verify::Wire, 1 << 20, Version::NEWEST);
-        let told = Arc::<Mutex<Vec<(String, Done)>>>::default();
+        let told = Told::default();
         let heard = Arc::clone(&told);
         let tell = move |tell| {
             let Tell::Changes(changes) = tell else { panic!("{tell:?}") };
@@ -310,8 +314,7 @@ mod tests {
         assert!(lock(&told).is_empty(), "told together");
         changes.close();
         let time = Differences { time: true, ..Differences::default() };
-        let expected =
-            [("d/f", Done::Replaced(time)), ("d/new", Done::Created), ("d/l", Done::Set(time))];
+        let expected = [("d/f", Done::Replaced(time)), ("d/new", Done::Created), ("d/l", Done::Set(time))];
         assert_eq!(*lock(&told), expected.map(|(path, done)| (path.to_owned(), done)));
         changes.push(changes.of_written(&tree, &items[0]));
         changes.close();

@@ -16,7 +16,7 @@ use carrack_core::path::{above, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
 use carrack_core::request::DeleteOrder;
 
-use super::changes::Changes;
+use super::changes::{Changes, short_digest};
 use crate::error::{failure, io_failure};
 use crate::storage::write::Destination;
 use crate::sync::lock;
@@ -104,13 +104,6 @@ impl ToldNames {
     fn take(&mut self, name: &[u8]) -> bool {
         self.whole.remove(name) || self.digests.contains(&short_digest(name))
     }
-}
-
-/// A digest of 8 bytes, where it does no harm if two are one.
-pub(super) fn short_digest(name: &[u8]) -> u64 {
-    let digest = blake3::hash(name);
-    let (first, _) = digest.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
-    u64::from_le_bytes(*first)
 }
 
 /// Counts of items that only the destination has.

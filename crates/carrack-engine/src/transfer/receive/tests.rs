@@ -59,8 +59,9 @@ fn markers(directory: &Path) -> usize {
 
 /// Writes a block of a part file and has the marker claim it.
 fn write_block(tree: &Tree) {
-    let OpenedPart::Fresh(part) =
-        tree.open_part(&new_file(&offer(), offer().attributes, &Properties::FILES), &write_options(&options()), true).unwrap()
+    let OpenedPart::Fresh(part) = tree
+        .open_part(&new_file(&offer(), offer().attributes, &Properties::FILES), &write_options(&options()), true)
+        .unwrap()
     else {
         panic!("not fresh")
     };
@@ -89,7 +90,14 @@ fn marker_stays_locked_until_the_last_thread_has_left_storage() {
         measured: Default::default(),
     };
     let expected = Expected::new([b"f".to_vec()]);
-    let run = ReceiveRun::start(options(), Box::new(tree), ReceiveChoice { expected, ..ReceiveChoice::default() }, voice, Arc::new(IMPATIENT)).unwrap();
+    let run = ReceiveRun::start(
+        options(),
+        Box::new(tree),
+        ReceiveChoice { expected, ..ReceiveChoice::default() },
+        voice,
+        Arc::new(IMPATIENT),
+    )
+    .unwrap();
     let (let_go, held) = mpsc::channel::<()>();
     // As a stream's thread does whose write does not return.
     run.spawn("a test", move |_| {
@@ -102,7 +110,8 @@ fn marker_stays_locked_until_the_last_thread_has_left_storage() {
     let next = session(directory.path());
     assert_eq!(markers(directory.path()), 2);
     assert!(matches!(
-        next.open_part(&new_file(&offer(), offer().attributes, &Properties::FILES), &write_options(&options()), true).unwrap(),
+        next.open_part(&new_file(&offer(), offer().attributes, &Properties::FILES), &write_options(&options()), true)
+            .unwrap(),
         OpenedPart::Fresh(_)
     ));
     next.finish(false);
@@ -113,7 +122,8 @@ fn marker_stays_locked_until_the_last_thread_has_left_storage() {
     let last = session(directory.path());
     assert_eq!(markers(directory.path()), 1);
     assert!(matches!(
-        last.open_part(&new_file(&offer(), offer().attributes, &Properties::FILES), &write_options(&options()), true).unwrap(),
+        last.open_part(&new_file(&offer(), offer().attributes, &Properties::FILES), &write_options(&options()), true)
+            .unwrap(),
         OpenedPart::Resumed { .. }
     ));
 }
@@ -133,7 +143,14 @@ fn block_of_a_file_that_has_just_been_removed_does_not_land() {
     };
     let expected = Expected::new([b"f".to_vec()]);
     let tree = Box::new(session(place.path()));
-    let run = ReceiveRun::start(options(), tree, ReceiveChoice { expected, ..ReceiveChoice::default() }, voice, Arc::new(IMPATIENT)).unwrap();
+    let run = ReceiveRun::start(
+        options(),
+        tree,
+        ReceiveChoice { expected, ..ReceiveChoice::default() },
+        voice,
+        Arc::new(IMPATIENT),
+    )
+    .unwrap();
     run.driver.tell(|machine| machine.handle_message(Instant::now(), PeerMessage::Offer(offer()))).unwrap();
     let accepted = |message| matches!(message, PeerMessage::Answer { answer: Answer::Accept, .. });
     assert!(accepted(hear.recv_timeout(PATIENCE).unwrap()));
@@ -212,7 +229,14 @@ fn names_in_several_directories_are_given_at_once() {
     let tuning = Arc::new(Tuning { publish_threads: 2, ..IMPATIENT });
     let expected = Expected::new([b"f".to_vec()]);
     let tree = Box::new(session(place.path()));
-    let run = ReceiveRun::start(options(), tree, ReceiveChoice { expected, ..ReceiveChoice::default() }, voice, Arc::clone(&tuning)).unwrap();
+    let run = ReceiveRun::start(
+        options(),
+        tree,
+        ReceiveChoice { expected, ..ReceiveChoice::default() },
+        voice,
+        Arc::clone(&tuning),
+    )
+    .unwrap();
     let (meeting, occupied) = (Arc::<Meeting>::default(), [Arc::default(), Arc::default()]);
     let entry = |bundle: u64, index: u32| -> (u32, Box<dyn Entry>) {
         let directory = index as usize % 2;

@@ -165,7 +165,8 @@ fn dry_run_changes_nothing() {
 /// What is refused is not told as done, nor is what would be refused.
 #[test]
 fn itemized_deletions_are_those_that_happen() {
-    for (flag, code, lines) in [("--max-delete=2", 25, 0), ("--max-delete=2,partial", 25, 2), ("--max-delete=9", 0, 3)] {
+    for (flag, code, lines) in [("--max-delete=2", 25, 0), ("--max-delete=2,partial", 25, 2), ("--max-delete=9", 0, 3)]
+    {
         let sandbox = Sandbox::new();
         sandbox.write("src/a", "a");
         ["dst/x", "dst/y", "dst/z"].iter().for_each(|name| drop(sandbox.write(name, "x")));

@@ -61,13 +61,8 @@ fn bits(differs: Differences) -> u32 {
 
 fn done(number: u32) -> Option<Done> {
     let has = |bit: u32| number & bit != 0;
-    let differs = Differences {
-        content: has(1),
-        size: has(2),
-        time: has(4),
-        permissions: has(8),
-        time_is_of_writing: has(16),
-    };
+    let differs =
+        Differences { content: has(1), size: has(2), time: has(4), permissions: has(8), time_is_of_writing: has(16) };
     match number {
         0 => Some(Done::Created),
         DELETED => Some(Done::Deleted),
