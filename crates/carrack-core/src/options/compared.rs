@@ -60,8 +60,8 @@ pub const NO_TIMES: Definition = Definition {
     flag: Flag::Switch {
         name: "no-times",
         letter: None,
-        help: "Do not set modification times at the destination. A sync by time then sends everything each time: add \
-               --size-only, -c or -u",
+        help: "Do not set modification times at the destination. A comparison by time then sends everything each time: \
+               compare by size or content",
     },
     title: "Do not keep times",
     help: "Modification times are not set at the destination. A comparison by time then sends everything each time: \

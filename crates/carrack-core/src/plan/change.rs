@@ -19,7 +19,7 @@ pub struct ChangeRules {
 
 /// An item, as it stands there or is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ItemState {
+pub struct ChangeState {
     /// What it is, its size and time.
     pub state: State,
     /// Permission bits.
@@ -28,7 +28,7 @@ pub struct ItemState {
 
 impl ChangeRules {
     /// What writing an item does, where `there` stands at its name; of a link, whether that says the same.
-    pub fn written(&self, item: &ItemState, there: Option<&ItemState>, says_the_same: bool) -> Done {
+    pub fn written(&self, item: &ChangeState, there: Option<&ChangeState>, says_the_same: bool) -> Done {
         let Some(there) = there.filter(|there| there.state.kind == item.state.kind) else { return Done::Created };
         let content = match item.state.kind {
             ItemKind::Symlink => !says_the_same,
@@ -40,11 +40,11 @@ impl ChangeRules {
     }
 
     /// What setting the attributes of an item does; `None` where it has them.
-    pub fn set(&self, item: &ItemState, there: &ItemState) -> Option<Done> {
+    pub fn set(&self, item: &ChangeState, there: &ChangeState) -> Option<Done> {
         Some(self.attributes(item, there)).filter(|differs| differs.any_attribute()).map(Done::Set)
     }
 
-    fn attributes(&self, item: &ItemState, there: &ItemState) -> Differences {
+    fn attributes(&self, item: &ChangeState, there: &ChangeState) -> Differences {
         // The permissions of a link mean nothing.
         let permissions = self.permissions && item.state.kind != ItemKind::Symlink;
         Differences {
@@ -63,11 +63,11 @@ mod tests {
     const RULES: ChangeRules =
         ChangeRules { compare: Compare::SizeAndTime, times: true, permissions: true, window_ns: 0 };
 
-    fn item(kind: ItemKind, size: u64, seconds: i64, mode: u32) -> ItemState {
-        ItemState { state: State { kind, size, mtime: Some(Time::new(seconds, 5)) }, mode }
+    fn item(kind: ItemKind, size: u64, seconds: i64, mode: u32) -> ChangeState {
+        ChangeState { state: State { kind, size, mtime: Some(Time::new(seconds, 5)) }, mode }
     }
 
-    fn file(size: u64, seconds: i64, mode: u32) -> ItemState {
+    fn file(size: u64, seconds: i64, mode: u32) -> ChangeState {
         item(ItemKind::File, size, seconds, mode)
     }
 

@@ -308,8 +308,8 @@ pub trait Destination: Send + Sync {
         false
     }
 
-    /// Names in a directory, but Carrack's own, in any order, until `each` says `false`. None where it is not there. A
-    /// store that leaves this out deletes nothing, as [`Properties::deletes`] says. May be repeated.
+    /// Names in a directory, but Carrack's own, in any order, until `each` says `false`; none where it is not there. See
+    /// [`Properties::deletes`]. May be repeated.
     ///
     /// # Errors
     /// When not all of them can be told.
@@ -327,8 +327,7 @@ pub trait Destination: Send + Sync {
         false
     }
 
-    /// Whether what stands at a path, by device and inode, is no other name's of this copy. From now on it is this
-    /// one's.
+    /// Whether what stands at a path, by device and inode, is no other name's of this copy; it is this one's from now on.
     fn claim(&self, _path: &[u8], _file: (u64, u64)) -> bool {
         true
     }

@@ -36,7 +36,7 @@ enum LinePart {
 
 /// Which way content goes, as rsync's letters tell it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Direction {
+pub enum ContentWay {
     /// From this host to another one.
     Push,
     /// From another host to this one.
@@ -99,7 +99,7 @@ impl LineFormat {
     }
 
     /// The line of a change; none where the format does not tell of such a one.
-    pub fn line(&self, change: &ItemChange, direction: Direction, now: SystemTime) -> Option<String> {
+    pub fn line(&self, change: &ItemChange, direction: ContentWay, now: SystemTime) -> Option<String> {
         let has_letters = self.parts.contains(&LinePart::Letters);
         match change.done {
             _ if self.parts.is_empty() => return None,
@@ -135,13 +135,13 @@ impl LineFormat {
 }
 
 /// The eleven letters of rsync.
-fn letters(change: &ItemChange, direction: Direction) -> String {
+fn letters(change: &ItemChange, direction: ContentWay) -> String {
     let is_file = change.kind == ItemKind::File;
     let first = match change.done {
         Done::Deleted => return "*deleting  ".to_owned(),
         Done::Set(_) => '.',
         Done::Created | Done::Replaced(_) if !is_file => 'c',
-        Done::Created | Done::Replaced(_) if direction == Direction::Push => '<',
+        Done::Created | Done::Replaced(_) if direction == ContentWay::Push => '<',
         Done::Created | Done::Replaced(_) => '>',
     };
     let kind = match change.kind {
@@ -193,11 +193,11 @@ fn length(change: &ItemChange) -> u64 {
     if change.kind == ItemKind::Symlink { change.leads_to.len() as u64 } else { change.size }
 }
 
-fn operation(change: &ItemChange, direction: Direction) -> &'static str {
+fn operation(change: &ItemChange, direction: ContentWay) -> &'static str {
     match (change.done, direction) {
         (Done::Deleted, _) => "del.",
-        (_, Direction::Pull) => "recv",
-        (_, Direction::Push | Direction::Beside) => "send",
+        (_, ContentWay::Pull) => "recv",
+        (_, ContentWay::Push | ContentWay::Beside) => "send",
     }
 }
 
@@ -228,7 +228,7 @@ mod tests {
         ItemChange { path, kind, size: 5, mtime, leads_to: b"to\\x".to_vec(), digests, done }
     }
 
-    fn itemized(change: &ItemChange, direction: Direction) -> String {
+    fn itemized(change: &ItemChange, direction: ContentWay) -> String {
         LineFormat::itemized().line(change, direction, UNIX_EPOCH).expect("a line")
     }
 
@@ -256,10 +256,10 @@ mod tests {
             ("a\n\u{1b}[2J", File, Done::Created, ">f+++++++++ a\\x0a\\x1b[2J"),
         ];
         for (path, kind, done, line) in cases {
-            assert_eq!(itemized(&change(path, kind, done), Direction::Pull), line);
+            assert_eq!(itemized(&change(path, kind, done), ContentWay::Pull), line);
             let pushed = line.replacen(">f", "<f", 1);
-            assert_eq!(itemized(&change(path, kind, done), Direction::Push), pushed);
-            assert_eq!(itemized(&change(path, kind, done), Direction::Beside), line);
+            assert_eq!(itemized(&change(path, kind, done), ContentWay::Push), pushed);
+            assert_eq!(itemized(&change(path, kind, done), ContentWay::Beside), line);
         }
     }
 
@@ -267,7 +267,7 @@ mod tests {
     fn format_shows_its_escapes_and_refuses_others_by_name() {
         let shown = |format: &str, change: &ItemChange| {
             let format = LineFormat::parse(format).expect("a format");
-            format.line(change, Direction::Push, UNIX_EPOCH)
+            format.line(change, ContentWay::Push, UNIX_EPOCH)
         };
         let file = change("d/f", ItemKind::File, Done::Created);
         let digest = "ab".repeat(32);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carrack_core::location::Location;
 
-use super::itemized::{Direction, LineFormat};
+use super::itemized::{ContentWay, LineFormat};
 
 /// How a copy shall say what happens.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct OutputOptions {
     /// A line for each item that was made, changed or deleted.
     pub lines: Option<LineFormat>,
     /// Which way content goes.
-    pub direction: Direction,
+    pub direction: ContentWay,
     /// Nothing is moved: the report is of a plan.
     pub dry_run: bool,
     /// Where the copy goes, as the user named it.

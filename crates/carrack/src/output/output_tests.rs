@@ -9,7 +9,7 @@ use carrack_core::report::{
 
 use std::time::Duration;
 
-use super::itemized::Direction;
+use super::itemized::ContentWay;
 use super::*;
 
 fn options(directory: &Path) -> OutputOptions {
@@ -26,7 +26,7 @@ fn options(directory: &Path) -> OutputOptions {
         stats: Duration::ZERO,
         figures: false,
         lines: None,
-        direction: Direction::Beside,
+        direction: ContentWay::Beside,
         dry_run: false,
         destination: CopyTarget::Other,
     }

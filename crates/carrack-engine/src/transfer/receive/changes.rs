@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use carrack_core::attributes::{Attributes, Time};
 use carrack_core::ids::ItemId;
 use carrack_core::path::{above, split_name};
-use carrack_core::plan::change::{ChangeRules, ItemState};
+use carrack_core::plan::change::{ChangeRules, ChangeState};
 use carrack_core::plan::compare::State;
 use carrack_core::report::{Differences, Done, FileDigests, ItemChange, ItemKind};
 use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::peer::{AskedItem, ItemResult, Offer};
+use twox_hash::XxHash3_128;
 
-use super::sweep::short_digest;
 use crate::storage::properties::Properties;
 use crate::storage::write::{Destination, StandingItem};
 use crate::sync::lock;
@@ -31,7 +31,7 @@ type TellCommand = dyn Fn(Tell) + Send + Sync;
 pub(super) struct Changes {
     rules: ChangeRules,
     tell: Box<TellCommand>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<UntoldChanges>,
     /// Directories as they were, by the digest of their path.
     directories: Mutex<HashMap<u64, DirectoryBefore>>,
     /// Large files that are under way.
@@ -39,7 +39,7 @@ pub(super) struct Changes {
 }
 
 /// Changes that have not been told.
-struct Waiting {
+struct UntoldChanges {
     list: Vec<ItemChange>,
     bytes: usize,
     told: Instant,
@@ -50,7 +50,7 @@ struct Waiting {
 /// What a directory was before this session wrote into it.
 #[derive(Clone, Copy)]
 enum DirectoryBefore {
-    There(ItemState),
+    There(ChangeState),
     Absent,
     /// It was not there, and has been told of.
     Told,
@@ -74,7 +74,7 @@ impl Changes {
             window_ns: options.window_ns,
         };
         let directories = Mutex::new(HashMap::from([(short_digest(b""), before(top))]));
-        let waiting = Waiting { list: Vec::new(), bytes: 0, told: Instant::now(), is_closed: false };
+        let waiting = UntoldChanges { list: Vec::new(), bytes: 0, told: Instant::now(), is_closed: false };
         Self { rules, tell, waiting: Mutex::new(waiting), directories, offered: Mutex::default() }
     }
 
@@ -91,7 +91,7 @@ impl Changes {
         }
     }
 
-    fn tell(&self, waiting: &mut Waiting) {
+    fn tell(&self, waiting: &mut UntoldChanges) {
         (waiting.bytes, waiting.told) = (0, Instant::now());
         if !waiting.list.is_empty() {
             // Under the lock: nothing is told behind the last word.
@@ -215,6 +215,11 @@ impl Changes {
     }
 }
 
+/// A digest of 8 bytes, where it does no harm if two are one.
+pub(super) fn short_digest(name: &[u8]) -> u64 {
+    XxHash3_128::oneshot(name) as u64
+}
+
 fn standing(destination: &dyn Destination, path: &[u8]) -> Option<StandingItem> {
     // What cannot be looked at cannot be written to either, which is told.
     destination.standing(&[path], None).pop()?.ok()?
@@ -227,16 +232,16 @@ fn before(there: Option<StandingItem>) -> DirectoryBefore {
     }
 }
 
-fn item_state(there: &StandingItem) -> ItemState {
-    ItemState { state: there.state, mode: there.mode }
+fn item_state(there: &StandingItem) -> ChangeState {
+    ChangeState { state: there.state, mode: there.mode }
 }
 
-fn state_of(item: &AskedItem) -> ItemState {
-    ItemState { state: State { kind: item.kind, size: item.size, mtime: item.mtime }, mode: item.mode }
+fn state_of(item: &AskedItem) -> ChangeState {
+    ChangeState { state: State { kind: item.kind, size: item.size, mtime: item.mtime }, mode: item.mode }
 }
 
-fn directory_state(mode: u32, mtime: Option<Time>) -> ItemState {
-    ItemState { state: State { kind: ItemKind::Directory, size: 0, mtime }, mode }
+fn directory_state(mode: u32, mtime: Option<Time>) -> ChangeState {
+    ChangeState { state: State { kind: ItemKind::Directory, size: 0, mtime }, mode }
 }
 
 fn change(item: &AskedItem, done: Done) -> ItemChange {
@@ -260,8 +265,11 @@ mod tests {
     use super::*;
     use crate::storage::posix::tree::Tree;
 
+    /// What was told.
+    type Told = Arc<Mutex<Vec<(String, Done)>>>;
+
     /// A tree with a file, a link and a directory, and who tells of changes there into a list.
-    fn changes(place: &std::path::Path) -> (Tree, Changes, Arc<Mutex<Vec<(String, Done)>>>) {
+    fn changes(place: &std::path::Path) -> (Tree, Changes, Told) {
         std::fs::create_dir(place.join("d")).unwrap();
         std::fs::write(place.join("d/f"), "old").unwrap();
         std::os::unix::fs::symlink("f", place.join("d/l")).unwrap();
@@ -269,7 +277,7 @@ mod tests {
         let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
         let options = CopyOptions { item_changes: true, ..CopyOptions::default() };
         let options = TransferOptions::of(&options, Verify::Wire, 1 << 20, Version::NEWEST);
-        let told = Arc::<Mutex<Vec<(String, Done)>>>::default();
+        let told = Told::default();
         let heard = Arc::clone(&told);
         let tell = move |tell| {
             let Tell::Changes(changes) = tell else { panic!("{tell:?}") };

@@ -16,10 +16,9 @@ use carrack_core::limits;
 use carrack_core::path::{above, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
 use carrack_core::request::{DeleteOrder, DeletionExtent};
-use twox_hash::XxHash3_128;
 
 use self::list::DeletionList;
-use super::changes::Changes;
+use super::changes::{Changes, short_digest};
 use crate::error::{failure, io_failure};
 use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::Destination;
@@ -129,11 +128,6 @@ struct ExtraNames<'a> {
     shared: u64,
     scope: Scope<'a>,
     device: Option<u64>,
-}
-
-/// A digest of 8 bytes, where it does no harm if two are one.
-pub(super) fn short_digest(name: &[u8]) -> u64 {
-    XxHash3_128::oneshot(name) as u64
 }
 
 /// Counts of items that only the destination has.

@@ -29,7 +29,7 @@ use crate::cli::relative::{RELATIVE, RelativeSources};
 use crate::command::named::{self, Needs, VerbPlace};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
-use crate::output::itemized::{Direction, LineFormat};
+use crate::output::itemized::{ContentWay, LineFormat};
 use crate::output::timeline::write::asked;
 use crate::output::{BarChoice, CopyTarget, OutputOptions, TimelineOptions};
 use crate::tokens;
@@ -285,12 +285,12 @@ fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOpti
     Ok((request, output))
 }
 
-fn direction(request: &CopyRequest) -> Direction {
+fn direction(request: &CopyRequest) -> ContentWay {
     let from_afar = request.sources.iter().any(Location::is_remote);
     match (from_afar, request.destination.is_remote()) {
-        (false, true) => Direction::Push,
-        (true, false) => Direction::Pull,
-        _ => Direction::Beside,
+        (false, true) => ContentWay::Push,
+        (true, false) => ContentWay::Pull,
+        _ => ContentWay::Beside,
     }
 }
 
@@ -522,7 +522,7 @@ fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
         },
         figures: stats == Some(Stats::AtTheEnd),
         lines: lines(flags)?,
-        direction: Direction::default(),
+        direction: ContentWay::default(),
         dry_run: flags.has(&DRY_RUN),
         destination: CopyTarget::Other,
     })
