@@ -83,7 +83,7 @@ pub fn event(event: &Event, time: SystemTime) -> Value {
         Event::Step { session, taken } => object("step", time, step(*session, taken)),
         Event::Progress(counts) => object("progress", time, progress(counts)),
         Event::Item(report) => object("item", time, item(report)),
-        Event::Changed(told) => object("change", time, change(told)),
+        Event::Changed(told) => object("itemized", time, change(told)),
     }
 }
 
@@ -500,20 +500,28 @@ mod tests {
                        "error": {"code": "permission-denied", "side": "source", "message": "no", "retryable": "no"},
                        "blake3": "01".repeat(32), "adler32": "000000ab"}),
             ),
+        ];
+        assert_told(cases);
+    }
+
+    #[test]
+    fn changes() {
+        let said = Differences { content: true, ..Differences::default() };
+        assert_told([
             (
                 changed(b"d", ItemKind::Directory, Done::Deleted),
-                json!({"type": "change", "path": "d", "kind": "directory", "size": 0, "change": "deleted"}),
+                json!({"type": "itemized", "path": "d", "kind": "directory", "size": 0, "change": "deleted"}),
             ),
             (
-                changed(
-                    b"l",
-                    ItemKind::Symlink,
-                    Done::Replaced(Differences { content: true, ..Differences::default() }),
-                ),
-                json!({"type": "change", "path": "l", "kind": "symlink", "size": 0, "change": "replaced",
+                changed(b"l", ItemKind::Symlink, Done::Replaced(said)),
+                json!({"type": "itemized", "path": "l", "kind": "symlink", "size": 0, "change": "replaced",
                        "differs": ["content"], "link_target_b64": "/w=="}),
             ),
-        ];
+        ]);
+    }
+
+    /// Each event is this object, in one line that begins with what every line has.
+    fn assert_told(cases: impl IntoIterator<Item = (Event, Value)>) {
         for (told, mut expected) in cases {
             expected["v"] = json!(1);
             expected["time"] = json!("1970-01-01T00:00:00.000Z");

@@ -313,7 +313,7 @@ fn completions_and_manual_pages_know_every_verb() {
             .map(|verb| format!("carrack-bench-{verb}.1")),
     );
     let below = [
-        ("task", "cancel clone events items list pause resume retry show submit update wait watch"),
+        ("task", "cancel clone events items list pause preview resume retry show submit update wait watch"),
         ("endpoint", "add edit list rm show test"),
         ("agent", "list add"),
         ("timer", "create list pause resume rm show"),

@@ -7,7 +7,6 @@
 mod list;
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::sync::{Arc, Mutex};
 
 use carrack_core::backup::Backup;

@@ -18,7 +18,7 @@ fn at_terminal(sandbox: &Sandbox, words: &[&str], answer: &[u8]) -> (i32, String
         .map(|word| format!("'{word}'"))
         .collect();
     let mut command = Command::new("script");
-    command.args(["-qec", &quoted.join(" "), "/dev/null"]).current_dir(sandbox.path("."));
+    command.args(["-qec", &format!("exec {}", quoted.join(" ")), "/dev/null"]).current_dir(sandbox.path("."));
     command.env_clear().envs(carrack.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut typed, mut shown) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());

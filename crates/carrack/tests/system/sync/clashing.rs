@@ -31,7 +31,7 @@ fn names_that_differ_by_case_alone_are_not_copied() {
         let ran = sandbox.run([verb, "--json", "--exclude=left.o", "src/", "disk/dst"]);
         assert_eq!(ran.code, 23, "{}", ran.stderr);
         for (one, other) in [("Same", "same"), ("same", "Same"), ("d/deep", "d/D")] {
-            let line = ran.stderr.lines().find(|line| line.contains(&format!("{one}: ")));
+            let line = ran.stderr.lines().find(|line| line.contains(&format!("destination: {one}: ")));
             assert!(line.is_some_and(|line| line.contains(&format!("same name as {other}"))), "{}", ran.stderr);
         }
         assert_eq!(ran.stderr.matches("neither is copied").count(), 5, "{}", ran.stderr);

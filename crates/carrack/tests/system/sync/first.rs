@@ -73,6 +73,7 @@ fn what_speaks_against_a_deletion_is_known_before_it() {
     shut("src/shut", false);
     assert_eq!(sync(&["--max-delete", "1"]).code, 25);
     assert!(sandbox.path("dst/only").exists() && sandbox.path("dst/more").exists());
+    sandbox.write("src/a", "changed");
     shut("src/a", true);
     let ran = sync(&[]);
     assert_eq!((ran.code, sandbox.path("dst/only").exists()), (23, false), "{}", ran.stderr);

@@ -177,7 +177,8 @@ impl Case {
         let level = one(chance, &["", "", "", "--size-only", "--ignore-existing", "--existing", "-u"]);
         let bound = one(chance, &["", "", "", "--max-size=3", "--min-size=1", "--min-size=4"]);
         let kept = one(chance, &["", "", "", "", "-b --suffix=-was", "--backup-dir=.bak"]);
-        let links = one(chance, &["", "", "", "--safe-links"]);
+        // What leads out rsync does not keep, and Carrack does.
+        let links = one(chance, &["", "", "", if kept.is_empty() { "--safe-links" } else { "" }]);
         case.flags.extend(
             [level, bound, links].into_iter().chain(kept.split(' ')).filter(|flag| !flag.is_empty()).map(str::to_owned),
         );
@@ -286,7 +287,12 @@ impl Case {
             }
             for index in 0..whole.flags.len() {
                 let mut less = whole.clone();
-                less.flags.remove(index);
+                let flag = less.flags.remove(index);
+                // rsync keeps nothing by a suffix alone, and another suffix is another case.
+                let both = ["-b", "--suffix=-was"];
+                if both.contains(&&flag[..]) {
+                    less.flags.retain(|other| !both.contains(&&other[..]));
+                }
                 tries.push(less);
             }
             let paths: Vec<&str> = whole.from.iter().chain(&whole.to).map(|entry| &entry.path[..]).collect();

@@ -159,11 +159,7 @@ fn deletion_at_the_source_is_refused_beforehand() {
     let words = ["copy", "--remove-source-files", &from, "dst", &node.token()];
     sandbox.run(words).failed_with(77, &["source", "reading only"]);
     sandbox.write("src/a", "one");
-    for (more, word) in [
-        (["--verify", "none"], "verified"),
-        (["--digest", "none"], "verified"),
-        (["--durable", "none"], "stable storage"),
-    ] {
+    for (more, word) in [(["--verify", "none"], "verified"), (["--durable", "none"], "stable storage")] {
         let words = ["copy", "--remove-source-files", "src/", "dst"];
         sandbox.run(words.into_iter().chain(more)).failed_with(2, &["--remove-source-files", word]);
     }
