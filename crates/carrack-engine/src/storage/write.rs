@@ -308,7 +308,7 @@ pub trait Destination: Send + Sync {
         false
     }
 
-    /// Names in a directory, but Carrack's own, in any order, until `each` says `false`; none where it is not there. See
+    /// Names in a directory, but Carrack's own, in any order, until `each` says `false`; none if it is not there. See
     /// [`Properties::deletes`]. May be repeated.
     ///
     /// # Errors
@@ -327,7 +327,7 @@ pub trait Destination: Send + Sync {
         false
     }
 
-    /// Whether what stands at a path, by device and inode, is no other name's of this copy; it is this one's from now on.
+    /// Whether what stands at a path, by device and inode, is no other name's of this copy: it is this one's by now.
     fn claim(&self, _path: &[u8], _file: (u64, u64)) -> bool {
         true
     }
