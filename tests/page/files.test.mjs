@@ -53,7 +53,7 @@ test("files are chosen by keys and copied to the other pane by a task", () => vi
   await dialog(page).getByText("3 files").waitFor();
   await accessible(page, "the sheet of a copy");
   await dialog(page).getByLabel("Label").fill("by keys");
-  await dialog(page).getByText("What is copied").click();
+  await dialog(page).getByText("What is copied", { exact: true }).click();
   await dialog(page).getByLabel("Verify").selectOption("disk");
   await button(dialog(page), "Start copy").click();
   await page.getByRole("region", { name: "Tasks started here" }).getByText("Succeeded").waitFor();

@@ -240,8 +240,8 @@ pub const DELETE_BEFORE: Definition = Definition {
                of listing still keeps all of it",
     },
     title: "Delete first",
-    help: "Delete what only the destination has before anything is sent, where there is no room for both. Then a file that \
-           cannot be sent does not keep it from being deleted.",
+    help: "Delete what only the destination has before anything is sent, where there is no room for both. What cannot be \
+           sent later does not stop it.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
