@@ -9,6 +9,7 @@ use std::sync::Arc;
 use carrack_core::backup::Backup;
 use carrack_core::expected::ExpectedDigests;
 use carrack_core::filter::{AddedRule, Filters};
+use carrack_core::grant::Right;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::Existing;
@@ -161,7 +162,7 @@ impl Agent {
                 let links = self.lock().chosen.filters.links;
                 roots.iter_mut().for_each(|root| root.source.follow(links, &root.target));
                 if options.removes_sources {
-                    self.may_remove(&roots)?;
+                    self.may_remove(&roots, &options)?;
                 }
                 if let Some(grant) = &self.environment.grant {
                     let count = |root: Root| Root { source: grant.count_source(root.source), ..root };
@@ -188,7 +189,8 @@ impl Agent {
                 let directory = (role.sink == Sink::Files).then(|| role.directory.clone());
                 let voice = self.voice(self.measured(directory));
                 let filters = std::mem::take(&mut self.lock().chosen.filters);
-                let delete = role.delete.map(|order| SweepOrder { order, filters, backup: role.backup });
+                let delete =
+                    role.delete.map(|order| SweepOrder { order, filters, backup: role.backup, brought: known });
                 let chosen = ReceiveChoice { expected: Expected::new(role.targets), sweep: delete, top };
                 Running::Receive(ReceiveRun::start(options, destination, chosen, voice, tuning)?)
             }
@@ -217,9 +219,23 @@ impl Agent {
     }
 
     /// Whether what is copied may be deleted here, and can be.
-    fn may_remove(&self, roots: &[Root]) -> Result<(), Failure> {
+    fn may_remove(&self, roots: &[Root], options: &TransferOptions) -> Result<(), Failure> {
+        if options.tells_names {
+            // After a lost session the source has no longer what was moved.
+            let why = "what was moved would be taken for what only the destination has: delete at one side alone";
+            return Err(failure(ErrorCode::Usage, Side::Source, why));
+        }
+        let is_link = |root: &&Root| self.environment.place.names_a_link(&root.typed);
+        if let Some(root) = roots.iter().find(is_link) {
+            let why = "is a symbolic link: what it leads to would be deleted; name that";
+            return Err(failure(ErrorCode::Unsupported, Side::Source, why).at_path(&root.typed[..]));
+        }
         let of_source = |why: Failure| Failure { side: Side::Source, ..why };
-        self.may_write().and_then(|()| self.may_delete()).map_err(of_source)?;
+        self.may_write().map_err(of_source)?;
+        if let Some(grant) = &self.environment.grant {
+            // Each that goes counts when it goes.
+            grant.check_right(Right::Delete).and_then(|()| grant.check_in_force()).map_err(of_source)?;
+        }
         let why = "nothing that has been copied can be deleted there";
         let stays = roots.iter().find(|root| !root.source.removes());
         stays.map_or(Ok(()), |root| Err(failure(ErrorCode::Unsupported, Side::Source, why).at_path(&root.typed[..])))

@@ -1,8 +1,8 @@
 //! What the user is asked while a session waits: whether much may be deleted. The answer may take as long as it likes.
 //! It is waited for by a thread of its own, so that the ends are heard and kept alive meanwhile.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::Side;
@@ -16,15 +16,15 @@ use super::ends::{Ends, misbehaved};
 use crate::end::EndId;
 use crate::error::system_failure;
 use crate::panics::contain;
-use crate::sync::Latch;
+use crate::sync::{Latch, lock};
 
 /// The question of a session, and what was answered in the sessions before.
 #[derive(Default)]
 pub(super) struct Asking {
     /// Of a question that was asked in this session: nobody waits for its answer any more.
     over: Option<Arc<Latch>>,
-    /// So many items may be deleted.
-    agreed: Arc<AtomicU64>,
+    /// So much may be deleted.
+    agreed: Arc<Mutex<Option<DeletionExtent>>>,
     /// Microseconds for which the user has thought.
     thought_us: Arc<AtomicU64>,
 }
@@ -62,7 +62,7 @@ impl Copying<'_> {
         let (answer, until, agreed) = (ends.destination.later(), self.until.clone(), Arc::clone(&self.asking.agreed));
         let thought_us = Arc::clone(&self.asking.thought_us);
         // A session that was lost after the answer takes nothing back.
-        if extent.items <= agreed.load(Ordering::Relaxed) {
+        if lock(&agreed).is_some_and(|agreed| is_within(extent, agreed)) {
             answer(Ask::MayDelete(true));
             return Ok(());
         }
@@ -76,10 +76,16 @@ impl Copying<'_> {
                 return;
             }
             if may {
-                agreed.store(extent.items, Ordering::Relaxed);
+                *lock(&agreed) = Some(extent);
             }
             answer(Ask::MayDelete(may));
         };
         threads::start("a question to the user", ask).map(drop).map_err(|error| system_failure(Side::Command, &error))
     }
+}
+
+/// Whether no more is to be deleted than somebody has agreed to, and no greater part of what is there.
+fn is_within(extent: DeletionExtent, agreed: DeletionExtent) -> bool {
+    let share = |items: u64, of: u64| u128::from(items) * u128::from(of);
+    extent.items <= agreed.items && share(extent.items, agreed.of) <= share(agreed.items, extent.of)
 }

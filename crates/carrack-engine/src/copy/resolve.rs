@@ -433,8 +433,16 @@ fn check_not_itself(
     for ((((location, source), facts), target), at_target) in all {
         let Some(facts) = facts else { continue };
         // Of a source that holds the target, what was chosen may not: then nothing is copied into itself.
-        if same_paths && is_beside_chosen(request.options.only.as_deref(), source, &facts.resolved, &target) {
+        let removes = request.options.remove_sources;
+        if same_paths && !removes && is_beside_chosen(request.options.only.as_deref(), source, &facts.resolved, &target)
+        {
             continue;
+        }
+        // Two hosts may have mounted one directory: what is the same there is the only one.
+        let is_one = facts.file_system.is_some() && facts.file_system == at_target.file_system;
+        if removes && is_one && facts.inode == at_target.inode {
+            let why = "source and target may be one directory, mounted at both hosts: nothing was copied or deleted";
+            return Err(failure(ErrorCode::SameFile, Side::Command, why).at_end(location.to_string()));
         }
         // By what it is, too: the same directory may be mounted in several places.
         let below = same_paths && is_below(&target, &facts.resolved);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use carrack_core::report::{Counts, ErrorCode, Event, Failure, LinkReport, Side};
 use carrack_core::request::{CopyRequest, Encrypt, LinkKind, LinkSet, MainDigest, Verify};
 use carrack_core::timeline::StartStep;
-use carrack_core::wire::control::{Ask, Sink};
+use carrack_core::wire::control::{Ask, Sink, Tell};
 use carrack_core::wire::expected::Expected;
 
 use super::Copying;
@@ -69,6 +69,7 @@ impl Copying<'_> {
     /// A session tells everything itself.
     fn start_over(&mut self) {
         self.report.failures.clear();
+        self.report.undeleted = None;
         (self.report.unkept_permissions, self.report.unkept_times) = (None, None);
         self.report.unkept_attributes = None;
         self.report.unkept_directories = Default::default();
@@ -154,8 +155,11 @@ impl Copying<'_> {
         let link = link.finish(ends, &mut self.inbox);
         if let Some(begun) = begun {
             let by = link.is_err().then(Instant::now);
-            match ends.destination.answer_by(by, &mut self.inbox, &self.note, begun) {
-                Err(why) if link.is_ok() || why.code != ErrorCode::Silence => return Err(why),
+            // Of names that become one nothing has to be known where nobody asks before it sends.
+            let mut answer = || ends.destination.answer_by(by, &mut self.inbox, &self.note, begun);
+            let began = std::iter::from_fn(|| Some(answer())).find(|told| !matches!(told, Ok(Tell::FoldsCase)));
+            match began {
+                Some(Err(why)) if link.is_ok() || why.code != ErrorCode::Silence => return Err(why),
                 _ => {}
             }
         }

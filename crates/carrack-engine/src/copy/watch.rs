@@ -53,6 +53,19 @@ impl Copying<'_> {
                 }
                 Err(error) => return Err(first_failure.unwrap_or(error)),
             };
+            if incoming.tell.is_err() && !waiting.contains(&incoming.end) && first_failure.is_none() {
+                // It has said all that it had to say.
+                continue;
+            }
+            if let Err(why) = &incoming.tell
+                && self.request.options.remove_sources
+                && !waiting.contains(&EndId::Destination)
+            {
+                // Begun anew, it would not find what it has deleted.
+                let what =
+                    format!("all has been copied; the source's end was lost while it deleted files there: {why}");
+                return Err(failure(ErrorCode::InputOutput, Side::Source, what));
+            }
             let now = Instant::now();
             // Nor does one that goes on talking.
             if patience.is_some_and(|patience| now >= patience)

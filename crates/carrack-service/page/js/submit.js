@@ -35,7 +35,7 @@ export function TaskFields({ endpoints, known, filled = {} }) {
 }
 
 /** What a task is asked to do once more: without what the service sets, and without a deadline that has passed. @param {Record<string, any>} request @returns {Record<string, any>} */
-const anew = ({ timer, guard, token, ceilings, deadline, ...rest }) => rest;
+const anew = ({ timer, guard, token, ceilings, deadline, preview, ...rest }) => rest;
 
 /** What a form says over what was asked before: options that the form has, and does not say, are left to the service.
  * @param {Record<string, any>} before @param {Record<string, any>} said @param {OptionTable|null} known */
@@ -93,7 +93,7 @@ export function Submit({ endpoints, again, close, done }) {
   // The same identifier again is the same task: a repeated click, or an answer that was lost, submits nothing twice.
   const submit = useAction((form) => call("POST", "/tasks", { query: { submission_id: id, ...size }, body: asked(form) }), done);
   const read = (/** @type {Event} */ event) => /** @type {HTMLFormElement} */ (/** @type {HTMLElement} */ (event.currentTarget).closest("form"));
-  const deletes = kind === "copy" && Boolean(before?.options?.delete || before?.options?.delete_excluded);
+  const deletes = kind === "copy" && Boolean(before?.options?.delete || before?.options?.delete_excluded || before?.options?.delete_before);
   const [title, act, usual] = before ? AGAIN[kind] ?? AGAIN.copy : ["New task", "Submit", ""];
   const warning = deletes ? "What only the destination has is deleted there, whatever has come there since." : usual;
   return html`<${Dialog} title=${title} close=${close}><form ref=${form} onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); void submit.go(read(event)); }}

@@ -352,6 +352,8 @@ impl Api {
             }
             Wish::Resume => {
                 if task.is_held() {
+                    // Whoever confirms a deletion orders it.
+                    self.check_task(caller, &bare(&task.request))?;
                     self.backend.confirm(&task).map_err(ApiError::internal)?;
                 }
                 // Whatever else kept it waiting, somebody wants it to go on now.
@@ -504,6 +506,10 @@ pub(super) async fn clone(
 ) -> Done<Response> {
     let submitted = api.run(move |api| {
         let task = api.task_of(&known.caller, &id, Verb::View)?;
+        if task.is_held() {
+            let hint = format!("do what its plan shows: carrack task resume {id}; or: carrack task cancel {id}");
+            return Err(ApiError::conflict(format!("task {id} waits for somebody to look at its plan")).hint(hint));
+        }
         if deadline.is_none() {
             check_passed(&task, api.now(), "carrack task clone")?;
         }

@@ -158,6 +158,7 @@ pub struct TaskClone {
     #[schema(value_type = Option<Moment>)]
     pub deadline: Option<Option<Moment>>,
     /// Of a preview: do what it has planned.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub run: bool,
 }
 

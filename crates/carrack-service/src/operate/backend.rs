@@ -136,7 +136,9 @@ impl Backend for Whole {
 
     fn confirm(&self, task: &Task) -> Result<(), String> {
         let directory = self.tasks.join(&task.id);
-        let deletions = task.progress.plan.as_ref().map_or(0, |plan| plan.to_delete.items);
+        // So many in all attempts together.
+        let open = task.progress.plan.as_ref().map_or(0, |plan| plan.to_delete.items);
+        let deletions = open.saturating_add(task.progress.items_deleted);
         let confirmed = Confirmed { deletions, file_system: task.progress.source_file_system.clone() };
         confirmed.keep(&directory).map_err(|error| format!("{}: {error}", directory.display()))
     }

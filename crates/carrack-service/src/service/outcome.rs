@@ -9,7 +9,7 @@ use super::attempt::{Attempt, event};
 use crate::clock::Moment;
 use crate::journal::{AttemptEnd, EndKind};
 use crate::ledger::{NewEvent, TaskChange};
-use crate::model::{Blocked, BlockedCause, Estimate, EventKind, Progress, Task, TaskFailure, TaskState};
+use crate::model::{Blocked, BlockedCause, Estimate, EventKind, Progress, Task, TaskFailure, TaskPlan, TaskState};
 use crate::schedule::Patience;
 
 /// What becomes of a task, and what its links have shown.
@@ -91,7 +91,9 @@ impl Builder<'_> {
         if progress.items_failed == 0 {
             return self.end(TaskState::Succeeded, None);
         }
-        let is_partial = progress.items_done + progress.items_skipped > 0;
+        let is_planned = |plan: &TaskPlan| plan.new.items + plan.changed.items + plan.same.items > 0;
+        let planned = self.task.request.preview && progress.plan.as_ref().is_some_and(is_planned);
+        let is_partial = progress.items_done + progress.items_skipped > 0 || planned;
         let state = if is_partial { TaskState::Partial } else { TaskState::Failed };
         let count = || {
             let why = format!("{} of {} items failed", progress.items_failed, progress.items_total);
@@ -139,7 +141,7 @@ impl Builder<'_> {
             return outcome;
         }
         let why = failure.map_or_else(|| "a guard keeps it from going on".to_owned(), |failure| failure.why.clone());
-        let text = format!("paused, nothing was deleted: {why}");
+        let text = format!("paused by a guard: {why}");
         let hint = "look at its plan: carrack task items TASK --state to-delete; carrack task resume TASK does it once, \
                     carrack task cancel TASK does not";
         let blocked = Blocked {

@@ -13,6 +13,7 @@ use carrack_engine::{Context, Copy};
 use super::attempt::Attempt;
 use super::confirmed::Confirmed;
 use super::ends::{OpenEnd, copy_options};
+use super::failures::is_source_error;
 use super::pass::Counted;
 use super::places::{open, path_of};
 use crate::journal::{Item, JournalError, Reader, Record, Withdrawn};
@@ -110,7 +111,8 @@ fn tell(attempt: &Attempt<'_>, pair: u32, report: ItemReport) {
         Outcome::Failed(why) if is_preview => {
             // The next attempt would find it no other: whoever wants to know plans once more.
             let failure = TaskFailure { retryable: false, ..attempt.told(&why, &path) };
-            (ItemState::Failed, Some(failure))
+            let is_skipped = attempt.order.skip_source_errors && is_source_error(&why);
+            (if is_skipped { ItemState::Skipped } else { ItemState::Failed }, Some(failure))
         }
         _ => return,
     };
@@ -196,10 +198,9 @@ pub fn bound(attempt: &Attempt<'_>, delete: &mut DeleteOrder) {
         }
         return;
     }
-    // What earlier attempts have brought makes the share of what goes smaller. What the last run has left does not.
-    if let (Some(DeleteLimit::Share(share)), Some(items)) = (order.options.max_delete, guard.items)
-        && order.fence > 1
-    {
+    // What this run has brought before a session was lost makes the share of what goes smaller. What the last run has
+    // left does not.
+    if let (Some(DeleteLimit::Share(share)), Some(items)) = (order.options.max_delete, guard.items) {
         let most = u128::from(items) * u128::from(share) / 100;
         delete.most = Some(u64::try_from(most).unwrap_or(u64::MAX));
     }
@@ -213,7 +214,12 @@ pub fn undeleted(attempt: &mut Attempt<'_>, why: &Failure, (items, bytes): (u64,
     let to_delete = Planned { items, bytes };
     let plan = TaskPlan { to_delete, held_by: Some(attempt.told(why, b"").why), ..TaskPlan::default() };
     attempt.teller.counted_in_all(Counted { plan: Some(plan), ..Counted::default() });
-    let is_guard = matches!(why.reason, Some(Reason::TooManyDeletions | Reason::EmptySource));
+    // Who lets some of them go has said how many.
+    let is_partial = matches!(attempt.order.options.max_delete, Some(DeleteLimit::Partial(_)));
+    let is_guard = match why.reason {
+        Some(Reason::TooManyDeletions) => !is_partial,
+        reason => reason == Some(Reason::EmptySource),
+    };
     match &attempt.order.guard {
         Some(guard) if is_guard => {
             let before = guard.items.map(|items| format!("; the last run that succeeded had {items} items"));

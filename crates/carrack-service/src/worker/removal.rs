@@ -131,7 +131,8 @@ pub fn delete_sources(
     attempt.teller.begin_sources(pair, report.is_some());
     let to = path_of(destination)?;
     let to_file = open(destination, &attempt.context)?.stat(to).is_ok_and(|there| there.kind != ItemKind::Directory);
-    let times_lost = report.is_some_and(|report| report.unkept_times.is_some());
+    let unkept = report.is_some_and(|report| report.unkept_times.is_some());
+    let times_lost = unkept || attempt.order.options.no_times;
     let (sender, items) = sync_channel(WAITING);
     let (items, lost) = (Mutex::new(items), Mutex::new(None));
     let files = copy_options(attempt.order)?.filters.files;

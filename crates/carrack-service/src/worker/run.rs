@@ -184,7 +184,9 @@ impl Attempt<'_> {
             }
         }
         if !self.is_over() && self.passing.is_none() {
-            self.tell_unseen();
+            if !self.order.preview {
+                self.tell_unseen();
+            }
             look::digests_compared(&self.order.directory);
             // What is not there any more was sent again.
             let resent = Counted { bytes_resent: self.open_bytes, ..Counted::default() };

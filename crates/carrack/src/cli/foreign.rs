@@ -262,7 +262,7 @@ fn table_of(arguments: &[OsString]) -> &'static [ForeignFlag] {
     let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
     match (word(1), word(2)) {
         (Some("copy" | "cp" | "sync"), _) => FOREIGN_FLAGS,
-        (Some("task"), Some("submit")) | (Some("timer"), Some("create")) => FOREIGN_TASK_FLAGS,
+        (Some("task"), Some("submit" | "preview")) | (Some("timer"), Some("create")) => FOREIGN_TASK_FLAGS,
         _ => &[],
     }
 }
@@ -293,10 +293,12 @@ pub fn explain<T>(parsed: &Result<T, clap::Error>, arguments: &[OsString]) -> Op
         let time = pair[1].to_str().filter(|time| pair[0] == "--stats" && parse_duration(time).is_ok())?;
         Some(CommandError::usage(format!("--stats: the time is joined to it: --stats={time}")))
     });
-    let key = arguments.windows(2).find(|pair| pair[0] == "-i" && is_key(&pair[1])).map(|pair| {
+    let before_paths = arguments.split(|argument| argument == "--").next().unwrap_or_default();
+    let key = before_paths.windows(2).find(|pair| pair[0] == "-i" && is_key(&pair[1])).map(|pair| {
         let named = pair[1].display();
         CommandError::usage(format!("-i prints what changes, and {named} would be copied: a key is an option of ssh"))
             .hint("-e 'ssh -i KEY'")
+            .hint("to copy it: --itemize-changes in place of -i")
     });
     if let Some(misread) = apart.or(key).filter(|_| !table.is_empty()) {
         return Some(misread);

@@ -74,6 +74,18 @@ impl RelativeSources {
     }
 }
 
+/// Sources are chosen of one directory above them: what asks about the sources themselves would ask about that.
+///
+/// # Errors
+/// The sentence that refuses it.
+pub fn check_asked_of_sources(require_mount: bool, one_file_system: bool) -> Result<(), CommandError> {
+    let other = if require_mount { "--require-mount" } else { "--one-file-system" };
+    match require_mount || one_file_system {
+        true => Err(CommandError::usage(format!("--relative and {other} cannot be used together"))),
+        false => Ok(()),
+    }
+}
+
 /// Where the path of a source begins, and the part that is made at the destination.
 fn split(location: &Location) -> Result<(Location, Vec<u8>), CommandError> {
     let refused = |why: String| Err(CommandError::usage(format!("{location}: {why}")));

@@ -37,7 +37,7 @@ fn replaced_same(report: &Report) -> Option<String> {
 /// What has been copied and is gone from the source.
 fn removed(report: &Report) -> Option<String> {
     let removed = report.counts.sources_removed;
-    (removed > 0).then(|| format!("deleted at the source: {}", counted(removed, "file", "files")))
+    (removed > 0).then(|| format!("deleted at the source: {}", counted(removed, "item", "items")))
 }
 
 /// What only the destination had, and what of it is gone.

@@ -300,10 +300,10 @@ fn existing_files_are_kept_replaced_or_wanted() {
             let _ = fs::remove_dir_all(sandbox.path("src"));
             let _ = fs::remove_dir_all(sandbox.path("root/dst"));
             for name in ["there", "missing", "later"] {
-                set_time(&sandbox.write(format!("src/{name}"), &new), 2_000, 500);
+                set_time(&sandbox.write(format!("src/{name}"), &new), 2_000, 555);
             }
-            set_time(&sandbox.write("root/dst/there", &old), 2_000, 499);
-            set_time(&sandbox.write("root/dst/later", &old), 2_000, 501);
+            set_time(&sandbox.write("root/dst/there", &old), 2_000, 444);
+            set_time(&sandbox.write("root/dst/later", &old), 2_000, 666);
             std::os::unix::fs::symlink("new", sandbox.path("src/link")).unwrap();
             std::os::unix::fs::symlink("old", sandbox.path("root/dst/link")).unwrap();
             let ran = sandbox.ok(["src/", &node.at("dst"), &node.token(), flag]);

@@ -147,7 +147,14 @@ impl Sender {
     /// Something could not be listed while names are told before anything is sent.
     pub fn handle_unlisted(&mut self, now: Instant, item: &ScannedItem) {
         self.first.failed += 1;
-        self.handle_left_out(now, item);
+        self.handle_named(now, item);
+    }
+
+    /// A name is told before anything is sent; what becomes of it is found later.
+    pub fn handle_named(&mut self, now: Instant, item: &ScannedItem) {
+        if !self.has_ended() {
+            self.tell_name(now, item);
+        }
     }
 
     /// All names have been told, before anything is sent.
@@ -170,7 +177,8 @@ impl Sender {
     }
 
     pub(super) fn handle_deleted(&mut self) -> Result<(), ProtocolError> {
-        if !self.first.named || !self.delete_told || std::mem::replace(&mut self.first.ended, true) {
+        let asks = self.doubt.is_some();
+        if !self.first.named || !self.delete_told || asks || std::mem::replace(&mut self.first.ended, true) {
             return Err(ProtocolError::violation("the receiver says that it has deleted what it was not told to"));
         }
         Ok(())
@@ -270,7 +278,7 @@ impl Sender {
         number: BundleId,
         paths: Vec<Vec<u8>>,
     ) -> Result<(), ProtocolError> {
-        if !self.delete_told || self.doubt.is_some() {
+        if !self.delete_told || self.doubt.is_some() || self.first.ended {
             return Err(ProtocolError::violation(
                 "the receiver asked what the source has when it may not, or too much",
             ));

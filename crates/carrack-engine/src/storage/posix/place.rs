@@ -187,6 +187,13 @@ impl Place {
         Ok((self.dir(directory)?, name.to_vec()))
     }
 
+    /// Whether a path, without a slash at its end, is a symbolic link.
+    pub(crate) fn names_a_link(&self, path: &[u8]) -> bool {
+        let named = !path.ends_with(b"/");
+        let stat = self.parent(path).and_then(|(directory, name)| directory.stat_at(&name));
+        named && stat.is_ok_and(|stat| stat.kind == Kind::Symlink)
+    }
+
     /// What a path is, links followed.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! directory that stands below itself, by a link, a bind mount or a broken file system, is not entered again. Where
 //! only some paths are wanted, directories above them are not listed: their names are looked at.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 
@@ -405,6 +405,9 @@ impl Walking<'_> {
         if let Some(listed) = self.ahead.remove(path) {
             return Ok(listed);
         }
+        // Of a deep tree those that come next are others by now.
+        let near: HashSet<&[u8]> = waiting.iter().rev().take(DIRECTORIES_AHEAD).map(Vec::as_slice).collect();
+        self.ahead.retain(|path, _| near.contains(&path[..]));
         let list = |path: &&[u8]| list_ahead(self.source, self.root, path);
         let Some(workers) = self.walk.workers.filter(|workers| workers.are_several()) else { return list(&path) };
         let next = waiting.iter().rev().map(Vec::as_slice).filter(|path| !self.ahead.contains_key(*path));

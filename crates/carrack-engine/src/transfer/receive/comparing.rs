@@ -61,9 +61,10 @@ impl ReceiveRun {
             None => Vec::new(),
         };
         if let Some(sweep) = &self.sweep {
-            let is_new = |index: usize| judgments.get(index) == Some(&Judgment::New);
+            // Of what is not compared nobody knows whether this run has brought it.
+            let is_new = |index: usize| judgments.get(index).is_none_or(|judgment| *judgment == Judgment::New);
             let items = question.items.iter().enumerate().map(|(index, item)| (&item.path[..], is_new(index)));
-            let names = question.names.iter().map(|name| (name.as_slice(), false));
+            let names = question.names.iter().map(|name| (name.as_slice(), true));
             // The destination itself is no name.
             sweep.has(&*self.destination, items.chain(names).filter(|(path, _)| !path.is_empty()));
             sweep.listed(&*self.destination, &question.listed, Some(&self.comparing));

@@ -50,6 +50,8 @@ pub struct SweepOrder {
     pub filters: Filters,
     /// What is kept of earlier runs is not, and what is deleted is kept.
     pub backup: Option<Backup>,
+    /// Items that earlier sessions of the same run have brought: they were not there before it.
+    pub brought: u64,
 }
 
 impl SweepOrder {
@@ -82,8 +84,10 @@ struct Swept {
     folds: Option<(Vec<u8>, bool)>,
     /// The source has told of some name.
     has_names: bool,
-    /// Items that both have, those not counted that this session has brought.
+    /// Items that both have, those not counted that this run has brought.
     shared: u64,
+    /// Of what earlier sessions have brought, what has not been met yet.
+    brought: u64,
     /// Why something could not be found out: the first, and how many.
     unknown: Option<Failure>,
     list: DeletionList,
@@ -161,7 +165,8 @@ pub struct SweepEnd {
 impl Sweep {
     /// Nothing found yet.
     pub fn new(may: SweepOrder, tell: Option<TellItems>, changes: Option<Arc<Changes>>) -> Self {
-        Self { may, tell, changes, state: Mutex::default() }
+        let state = Mutex::new(Swept { brought: may.brought, ..Swept::default() });
+        Self { may, tell, changes, state }
     }
 
     /// The source has these names; with `true` the destination has nothing there. Those of a directory mostly come
@@ -256,7 +261,9 @@ impl Sweep {
 
     fn find(&self, destination: &dyn Destination, state: &mut Swept, extra: ExtraNames<'_>) -> Result<(), Failure> {
         let ExtraNames { paths, shared, scope, device } = extra;
-        state.shared += shared;
+        // What earlier sessions have brought is no part of it, either.
+        let brought = shared.min(state.brought);
+        (state.shared, state.brought) = (state.shared + shared - brought, state.brought - brought);
         let Swept { list, found, .. } = state;
         let mut finding = Finding { may: &self.may, destination, scope, device, list, found };
         paths.iter().try_for_each(|path| finding.one(path, false).map(drop))

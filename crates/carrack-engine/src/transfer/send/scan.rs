@@ -108,7 +108,9 @@ impl SendRun {
         let mut machine = self.driver.lock();
         while machine.outcome().is_none() && !machine.has_deleted() {
             // It may be asked meanwhile what the sources have by now.
-            if let Some(doubt) = lock(&self.doubts).pop_front() {
+            // Its lock is given back at once: whoever puts one there holds the machine's.
+            let doubt = lock(&self.doubts).pop_front();
+            if let Some(doubt) = doubt {
                 drop(machine);
                 self.answer(doubt);
                 machine = self.driver.lock();
@@ -128,7 +130,7 @@ impl SendRun {
         let now = Instant::now();
         for found in batch.drain(..) {
             match found {
-                Found::Item(item) | Found::LeftOut(item) => machine.handle_left_out(now, &item),
+                Found::Item(item) | Found::LeftOut(item) => machine.handle_named(now, &item),
                 Found::Failure(item, _) => machine.handle_unlisted(now, &item),
                 Found::Listed { root, path, complete } => machine.handle_listed(now, root, &path, complete),
                 // It comes once more.

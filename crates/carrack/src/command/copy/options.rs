@@ -25,7 +25,7 @@ use crate::cli::flags::Flags;
 use crate::cli::foreign::{self, FOREIGN_FLAGS};
 use crate::cli::option_flags;
 use crate::cli::ports::parse_ports;
-use crate::cli::relative::{RELATIVE, RelativeSources};
+use crate::cli::relative::{RELATIVE, RelativeSources, check_asked_of_sources};
 use crate::command::named::{self, Needs, VerbPlace};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
@@ -259,6 +259,9 @@ fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOpti
     check_standard_output(&destination, &output)?;
     let options = CopyOptions { compare, ..Default::default() };
     let mut options = copy_options(flags, &output, sources.contains(&Location::Stdio), options)?;
+    if relative.is_some() {
+        check_asked_of_sources(options.require_mount, options.filters.one_file_system)?;
+    }
     if is_implied {
         sources = sources.iter().map(Location::contents).collect();
     }
@@ -331,6 +334,9 @@ fn check_removal(sources: &[Location], destination: &Location, options: &CopyOpt
     }
     if options.durability == Durability::None {
         return refuse("what was copied to be on stable storage");
+    }
+    if options.delete.is_some() {
+        return refuse("to be the only deletion: what was moved would be taken for what only the destination has");
     }
     if options.filters.links.follows() {
         return refuse("links to be copied as links: what they lead to is not below the source");

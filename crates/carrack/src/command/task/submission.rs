@@ -18,7 +18,7 @@ use crate::cli::foreign::{self, FOREIGN_TASK_FLAGS};
 use crate::cli::location::{check_typed_source, parse_task_location, task_location};
 use crate::cli::moment::parse_until;
 use crate::cli::option_flags;
-use crate::cli::relative::{RELATIVE, RelativeSources};
+use crate::cli::relative::{RELATIVE, RelativeSources, check_asked_of_sources};
 use crate::cli::task_files::{read_batch, read_digests};
 use crate::command::copy::options::FILES_FROM;
 use crate::error::CommandError;
@@ -107,10 +107,14 @@ pub fn new_task(flags: &Flags) -> Result<NewTask, CommandError> {
         pairs.iter_mut().try_for_each(|pair| name_contents(&mut pair.source))?;
     }
     let only = only.map(as_texts).transpose()?;
+    let options = task_options(flags, kind, only)?;
+    if relative {
+        check_asked_of_sources(options.require_mount, options.one_file_system)?;
+    }
     Ok(NewTask {
         kind,
         pairs,
-        options: task_options(flags, kind, only)?,
+        options,
         label: flags.get(&LABEL)?,
         deadline: flags.get(&DEADLINE)?,
         priority: flags.get(&PRIORITY)?,

@@ -47,7 +47,11 @@ pub fn timer_lines(timer: &Timer) -> Vec<String> {
     }
     if timer.task.deletes_at_destination() {
         let most = timer.task.options.max_delete.unwrap_or(DeleteLimit::Share(TIMER_DELETE_SHARE));
-        line("max delete", format!("{}; a run that would delete more waits until somebody resumes it", most.text()));
+        let waits = match most {
+            DeleteLimit::Partial(_) => "",
+            _ => "; a run that would delete more waits until somebody resumes it",
+        };
+        line("max delete", format!("{}{waits}", most.text()));
     }
     if let Some(task) = &timer.last_task {
         line("last task", task.clone());

@@ -45,6 +45,18 @@ fn room_is_made_before_anything_is_sent() {
     }
 }
 
+/// More than the source is asked about at once.
+#[test]
+fn many_items_are_deleted_before_anything_is_sent() {
+    let sandbox = Sandbox::new();
+    sandbox.write("src/new", "x");
+    for number in 0..2500 {
+        sandbox.write(format!("dst/d{}/only{number}", number % 7), "x");
+    }
+    let ran = sandbox.ok(["sync", "--delete-before", "--json", "src/", "dst"]);
+    assert_eq!(numbers(&ran, &["files", "items_deleted"]), [1, 2507]);
+}
+
 /// An error of listing, a number that is exceeded, and an empty source keep all of it, as ever; what cannot be sent
 /// does not.
 #[test]

@@ -78,7 +78,7 @@ fn what_was_copied_is_deleted_at_its_source() {
     assert_eq!(removed(&ran), [1, 0, 1, 0]);
     assert_eq!(left(&sandbox.path("src")), ["d/a", "d/empty", "d/large", "link"]);
     let shown = sandbox.ok(["copy", "--remove-source-files", "src/", "rest"]).stderr;
-    assert!(shown.contains("deleted at the source: 4 files"), "{shown}");
+    assert!(shown.contains("deleted at the source: 4 items"), "{shown}");
 }
 
 /// By size and time nobody knows that the destination has the content.
@@ -163,6 +163,10 @@ fn deletion_at_the_source_is_refused_beforehand() {
         let words = ["copy", "--remove-source-files", "src/", "dst"];
         sandbox.run(words.into_iter().chain(more)).failed_with(2, &["--remove-source-files", word]);
     }
+    let both = ["sync", "--delete", "--remove-source-files", "src/", "dst"];
+    sandbox.run(both).failed_with(2, &["--remove-source-files", "only deletion"]);
+    symlink("src/a", sandbox.path("named")).unwrap();
+    sandbox.run(["copy", "--remove-source-files", "named", "dst/"]).failed_with(11, &["named", "symbolic link"]);
     for to in ["null:", "-"] {
         sandbox.run(["copy", "--remove-source-files", "src/a", to]).failed_with(2, &["--remove-source-files"]);
     }
