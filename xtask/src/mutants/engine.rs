@@ -346,7 +346,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a source may tell of any item",
         "crates/carrack-engine/src/copy/watch.rs",
-        ["        self.expected.check(&item.path)\n", "        Ok(())\n"],
+        ["        self.expected.check(path)\n", "        Ok(())\n"],
         "-p carrack-engine --test hostile server::items",
     ),
     mutation(

@@ -71,7 +71,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "what is in a directory that was not listed to its end is deleted",
         "crates/carrack-engine/src/transfer/receive/sweep.rs",
-        ["if !complete {", "if directory == b\"?\" && !complete {"],
+        ["if *complete {", "if *complete || &directory[..] != b\"?\" {"],
         SYNC,
     ),
     mutation(
@@ -125,7 +125,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a name in another form is taken for another name",
         "crates/carrack-engine/src/transfer/receive/sweep.rs",
-        ["extra = without_twins(destination, extra, &told)?;", "without_twins(destination, extra.clone(), &told)?;"],
+        ["paths = without_twins(destination, paths, &told)?;", "without_twins(destination, paths.clone(), &told)?;"],
         SYNC,
     ),
     mutation(

@@ -4,6 +4,7 @@
 mod asking;
 mod attempts;
 mod begin;
+mod beside;
 pub mod connect;
 mod dry_run;
 mod ends;

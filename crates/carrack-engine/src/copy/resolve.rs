@@ -9,14 +9,14 @@ use std::collections::HashSet;
 use carrack_core::limits;
 use carrack_core::location::{Location, SyntheticKind};
 use carrack_core::pace;
-use carrack_core::path::{check_relative, display_bytes, join, within};
+use carrack_core::path::{check_relative, display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Reason, Side};
 use carrack_core::request::CopyRequest;
-use carrack_core::selection::place;
 use carrack_core::tuning::Tuning;
 use carrack_core::unicode::fold_case;
 use carrack_core::wire::control::{Ask, MarkerKey, Origin, PathFacts, Sink, SourceSpec, Tell};
 
+use super::beside::{check_not_one, is_beside_chosen};
 use super::ends::Ends;
 use crate::end::{End, Inbox, Note};
 use crate::error::failure;
@@ -433,17 +433,10 @@ fn check_not_itself(
     for ((((location, source), facts), target), at_target) in all {
         let Some(facts) = facts else { continue };
         // Of a source that holds the target, what was chosen may not: then nothing is copied into itself.
-        let removes = request.options.remove_sources;
-        if same_paths && !removes && is_beside_chosen(request.options.only.as_deref(), source, &facts.resolved, &target)
-        {
+        if same_paths && is_beside_chosen(&request.options, source, &facts.resolved, &target) {
             continue;
         }
-        // Two hosts may have mounted one directory: what is the same there is the only one.
-        let is_one = facts.file_system.is_some() && facts.file_system == at_target.file_system;
-        if removes && is_one && facts.inode == at_target.inode {
-            let why = "source and target may be one directory, mounted at both hosts: nothing was copied or deleted";
-            return Err(failure(ErrorCode::SameFile, Side::Command, why).at_end(location.to_string()));
-        }
+        check_not_one(&request.options, facts, &at_target).map_err(|why| why.at_end(location.to_string()))?;
         // By what it is, too: the same directory may be mounted in several places.
         let below = same_paths && is_below(&target, &facts.resolved);
         let through_mounts = nearest.into_iter().chain([&at_target]).any(|one| lies_in(one, facts));
@@ -467,15 +460,6 @@ fn check_not_itself(
         }
     }
     Ok(())
-}
-
-/// Whether a target lies below a source, and outside all that was chosen of it.
-fn is_beside_chosen(only: Option<&[Vec<u8>]>, source: &SourceSpec, resolved: &[u8], target: &[u8]) -> bool {
-    let directory = resolved.strip_suffix(b"/").unwrap_or(resolved);
-    let below = target.strip_prefix(directory).and_then(|rest| rest.strip_prefix(b"/"));
-    let (Some(only), Some(below)) = (only, below) else { return false };
-    let below = place(&source.target, below);
-    !only.iter().any(|chosen| within(&below, chosen).is_some())
 }
 
 /// What stands at paths of an end; of what may not be looked at nothing is known.
@@ -555,30 +539,6 @@ mod tests {
                 "{source} -> {destination}"
             );
         }
-    }
-
-    #[test]
-    fn target_may_lie_beside_what_was_chosen_of_a_source() {
-        let chosen = |only: Option<&[&str]>, of: &str, resolved: &str, target: &str| {
-            let only = only.map(|only| only.iter().map(|path| path.as_bytes().to_vec()).collect::<Vec<_>>());
-            let source = SourceSpec { origin: Origin::Path(Vec::new()), target: of.as_bytes().to_vec() };
-            is_beside_chosen(only.as_deref(), &source, resolved.as_bytes(), target.as_bytes())
-        };
-        for (only, resolved, target, is_beside) in [
-            (&["a/b"][..], "/x", "/x/dst", true),
-            (&["a/b"], "/x", "/x/a", true),
-            (&["a/b"], "/", "/a/bc", true),
-            (&["a/b"], "/x", "/x/a/b", false),
-            (&["a/b", "c"], "/x", "/x/c/d", false),
-            (&["a/b"], "/", "/a/b/c", false),
-            // It is the source, or elsewhere.
-            (&["a/b"], "/x", "/x", false),
-            (&["a/b"], "/x", "/xy/z", false),
-        ] {
-            assert_eq!(chosen(Some(only), "", resolved, target), is_beside, "{only:?} {resolved} {target}");
-        }
-        assert!(!chosen(None, "", "/x", "/x/dst"), "all of it is chosen");
-        assert!(chosen(Some(&["s/a"]), "s", "/x/s", "/x/s/b") && !chosen(Some(&["s/a"]), "s", "/x/s", "/x/s/a/b"));
     }
 
     #[test]

@@ -53,18 +53,8 @@ impl Copying<'_> {
                 }
                 Err(error) => return Err(first_failure.unwrap_or(error)),
             };
-            if incoming.tell.is_err() && !waiting.contains(&incoming.end) && first_failure.is_none() {
-                // It has said all that it had to say.
+            if first_failure.is_none() && self.is_told(&incoming, &waiting)? {
                 continue;
-            }
-            if let Err(why) = &incoming.tell
-                && self.request.options.remove_sources
-                && !waiting.contains(&EndId::Destination)
-            {
-                // Begun anew, it would not find what it has deleted.
-                let what =
-                    format!("all has been copied; the source's end was lost while it deleted files there: {why}");
-                return Err(failure(ErrorCode::InputOutput, Side::Source, what));
             }
             let now = Instant::now();
             // Nor does one that goes on talking.
@@ -110,6 +100,19 @@ impl Copying<'_> {
             }
         }
         first_failure.map_or(Ok(()), Err)
+    }
+
+    /// Whether an end was lost that had said all that it had to say.
+    ///
+    /// # Errors
+    /// When the source's end was lost while it deleted what had been copied: begun anew, it would not find it.
+    fn is_told(&self, incoming: &Incoming, waiting: &[EndId]) -> Result<bool, Failure> {
+        let Err(why) = &incoming.tell else { return Ok(false) };
+        if self.request.options.remove_sources && waiting == [EndId::Source] && incoming.end == EndId::Source {
+            let what = format!("all has been copied; the source's end was lost while it deleted files there: {why}");
+            return Err(failure(ErrorCode::InputOutput, Side::Source, what));
+        }
+        Ok(!waiting.contains(&incoming.end))
     }
 
     /// Asks both ends for the way to the other, if that is wanted.

@@ -50,22 +50,7 @@ pub fn lines() -> Vec<Line> {
     let kept = ReceiveRole { backup: backup.clone(), ..into.clone() };
     let kept = Begin { options: compared, role: Role::Receive(kept) };
     let begin = Begin { options: compared, role: Role::Receive(into) };
-    let file = |path: &[u8], size| AskedItem {
-        path: path.to_vec(),
-        kind: ItemKind::File,
-        size,
-        mtime: Some(Time::new(6, 7)),
-        mode: 0o644,
-        leads_to: Vec::new(),
-    };
-    let link = AskedItem { kind: ItemKind::Symlink, mtime: None, mode: 0o777, ..file(b"d/l", 0) };
-    let link = AskedItem { leads_to: b"f1".to_vec(), ..link };
-    let directory = AskedItem { kind: ItemKind::Directory, mode: 0o755, ..file(b"d", 0) };
-    let question = Question {
-        items: vec![file(b"d/f1", 300), file(b"d/f2", 0), link, directory],
-        names: paths(&[b"d", b"d/g"]),
-        listed: vec![(b"d".to_vec(), true), (Vec::new(), false)],
-    };
+    let question = question();
     let asked = AskedIndex { number, index: 2 };
     let undeleted = Ended { at_destination: at_destination(), undeleted: Some(no_space()), ..Ended::default() };
     vec![
@@ -94,6 +79,25 @@ pub fn lines() -> Vec<Line> {
         peer("peer StillThere", PeerMessage::StillThere { number, there: vec![true, false] }),
         peer("peer Done-same", done(ItemResult::Same)),
     ]
+}
+
+fn question() -> Question {
+    let file = |path: &[u8], size| AskedItem {
+        path: path.to_vec(),
+        kind: ItemKind::File,
+        size,
+        mtime: Some(Time::new(6, 7)),
+        mode: 0o644,
+        leads_to: Vec::new(),
+    };
+    let link = AskedItem { kind: ItemKind::Symlink, mtime: None, mode: 0o777, ..file(b"d/l", 0) };
+    let link = AskedItem { leads_to: b"f1".to_vec(), ..link };
+    let directory = AskedItem { kind: ItemKind::Directory, mode: 0o755, ..file(b"d", 0) };
+    Question {
+        items: vec![file(b"d/f1", 300), file(b"d/f2", 0), link, directory],
+        names: paths(&[b"d", b"d/g"]),
+        listed: vec![(b"d".to_vec(), true), (Vec::new(), false)],
+    }
 }
 
 fn judgments() -> Vec<Judgment> {
