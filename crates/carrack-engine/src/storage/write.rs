@@ -102,6 +102,8 @@ pub struct StandingItem {
     pub mode: u32,
     /// Device and inode, where they tell it from others.
     pub file: Option<(u64, u64)>,
+    /// Two names may be one where it stands: whether it is this name's, [`Destination::claim`] says.
+    pub folds: bool,
 }
 
 impl StandingItem {
@@ -280,8 +282,7 @@ pub trait Destination: Send + Sync {
         paths.iter().map(|_| Ok(None)).collect()
     }
 
-    /// The BLAKE3 of a file that stands at a path; `None` where there is none, or nobody wants to know any more. By so
-    /// many threads at most. May be repeated.
+    /// The BLAKE3 of a file at a path, by so many threads at most; `None` where none is, or once told to stop.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -294,8 +295,7 @@ pub trait Destination: Send + Sync {
         Ok(None)
     }
 
-    /// Gives what stands at a path, and is the same, these permissions and this time. What the store does not keep is
-    /// told by [`Destination::unkept`]. May be repeated.
+    /// Gives what stands at a path permissions and a time; see [`Destination::unkept`]. May be repeated.
     ///
     /// # Errors
     /// Why they cannot be set.

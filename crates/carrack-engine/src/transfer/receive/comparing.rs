@@ -117,7 +117,7 @@ impl ReceiveRun {
 
     /// Whether what stands at a path is no other name's of this copy.
     fn is_own_name(&self, path: &[u8], there: &StandingItem) -> bool {
-        there.file.is_none_or(|file| self.destination.claim(path, file))
+        there.file.filter(|_| there.folds).is_none_or(|file| self.destination.claim(path, file))
     }
 
     /// What becomes of a link. What it says has no time: one that says something else is replaced whatever its age.

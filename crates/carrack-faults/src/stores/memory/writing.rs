@@ -274,8 +274,12 @@ impl Destination for MemoryDestination {
         _workers: Option<&MetadataWorkers>,
     ) -> Vec<Result<Option<StandingItem>, Failure>> {
         let state = self.0.store.lock();
-        let standing =
-            |node: &StoredItem| StandingItem { state: item_state(node), mode: node.attributes.mode, file: None };
+        let standing = |node: &StoredItem| StandingItem {
+            state: item_state(node),
+            mode: node.attributes.mode,
+            file: None,
+            folds: false,
+        };
         paths.iter().map(|path| Ok(state.nodes.get(&self.0.full(path)).map(standing))).collect()
     }
 

@@ -35,7 +35,7 @@ type LateDir = OnceLock<Option<Arc<OpenDir>>>;
 pub fn standing_item(stat: &Stat) -> StandingItem {
     let size = if stat.kind == Kind::File { stat.size } else { 0 };
     let state = State { kind: kind_of(stat.kind), size, mtime: Some(time_of(stat.mtime)) };
-    StandingItem { state, mode: stat.mode, file: Some((stat.device, stat.inode)) }
+    StandingItem { state, mode: stat.mode, file: Some((stat.device, stat.inode)), folds: false }
 }
 
 impl Tree {
@@ -63,8 +63,8 @@ impl Tree {
             }
             let Some((parent, late)) = directories.get(*directory) else { return Ok(None) };
             let Some(open) = late.get_or_init(|| self.shared.directories.find(parent)) else { return Ok(None) };
-            let stat = stat_entry(&open.dir, name);
-            stat.map(|stat| stat.as_ref().map(standing_item)).map_err(|error| fail(path, error))
+            let stat = stat_entry(&open.dir, name).map_err(|error| fail(path, error))?;
+            Ok(stat.as_ref().map(|stat| StandingItem { folds: open.folds(), ..standing_item(stat) }))
         };
         match workers {
             Some(workers) if workers.are_several() => {
@@ -193,9 +193,6 @@ impl Tree {
     /// Whether a file that stands at a path is no other name's of this copy; from now on it is this one's. A second
     /// hard link is a name of its own.
     pub fn claim(&self, path: &[u8], file: (u64, u64)) -> bool {
-        if !self.folds_names(split_name(path).0) {
-            return true;
-        }
         let first = lock(&self.shared.published).entry(file).or_insert_with(|| path.to_vec()).clone();
         let is_one = fold_case(&first) == fold_case(path);
         if is_one || (first.is_ascii() && path.is_ascii()) {
