@@ -114,7 +114,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     mutation(
         "far: the first offer waits for the receiver's answer",
         "crates/carrack-engine/src/copy/session.rs",
-        ["let ahead = early && plan.all_offered;", "let ahead = false;"],
+        ["let ahead = early && plan.all_offered && !plan.may_clash();", "let ahead = false;"],
         HOSTILE,
     ),
     mutation(

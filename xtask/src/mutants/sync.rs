@@ -137,7 +137,10 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "the receiver asks what the source has when it likes",
         "crates/carrack-core/src/transfer/sender/comparing.rs",
-        ["if !self.delete_told || self.doubt.is_some() {", "if !self.delete_told && self.doubt.is_some() {"],
+        [
+            "if !self.delete_told || self.doubt.is_some() || self",
+            "if (!self.delete_told && self.doubt.is_some()) || self",
+        ],
         COMPARING,
     ),
     mutation(

@@ -11,9 +11,9 @@ use carrack_core::location::Location;
 use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::{Change, Reason};
 use carrack_core::report::{
-    Counts, DestinationCounts, EndFacts, ErrorCode, Event, Failure, Faults, FileDigests, Hop, ItemFailure, ItemKind,
-    ItemReport, LinkReport, Outcome, PathTrace, ProgramSent, Progress, RateFall, Report, SessionEnds, Side,
-    StreamsFrom, Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories,
+    Counts, DestinationCounts, Differences, Done, EndFacts, ErrorCode, Event, Failure, Faults, FileDigests, Hop,
+    ItemChange, ItemFailure, ItemKind, ItemReport, LinkReport, Outcome, PathTrace, ProgramSent, Progress, RateFall,
+    Report, SessionEnds, Side, StreamsFrom, Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories,
 };
 use carrack_core::request::{Durability, Encrypt, Existing, LinkKind, MainDigest, Verify};
 use carrack_core::timeline::{Fact, StartStep, StepTaken};
@@ -48,6 +48,20 @@ fn item(path: &[u8], kind: ItemKind, outcome: Outcome) -> Event {
     Event::Item(ItemReport { path: path.to_vec(), kind, size: 12_345, digests, judgment: None, outcome })
 }
 
+fn changes() -> Vec<Event> {
+    let differs = Differences { content: true, size: true, ..Differences::default() };
+    let change = |done| ItemChange {
+        path: b"d/f".to_vec(),
+        kind: ItemKind::File,
+        size: 5,
+        mtime: Some(Time::new(6, 7)),
+        leads_to: Vec::new(),
+        digests: FileDigests::default(),
+        done,
+    };
+    [Done::Created, Done::Replaced(differs), Done::Deleted].map(|done| Event::Changed(change(done))).into()
+}
+
 fn events() -> Vec<Event> {
     let kinds = [LinkKind::Memory, LinkKind::Direct, LinkKind::Reverse, LinkKind::Tunnel];
     let links = kinds.map(|kind| Event::Linked(link(kind, "h:1", "TLS13_AES_128_GCM_SHA256")));
@@ -60,6 +74,7 @@ fn events() -> Vec<Event> {
     let itself = ProgramSent { slim: false, bytes: 8_123_456, size: 8_123_456, compressed: false, ..slim.clone() };
     events.extend([slim, itself].map(Event::ProgramSent));
     events.extend(links);
+    events.extend(changes());
     events.push(Event::Linked(link(LinkKind::Direct, "h:1", "none")));
     events.extend(streams);
     events.push(Event::Note("the host key was pinned\u{1b}".into()));
