@@ -120,7 +120,7 @@ mod tests {
     fn spool_that_could_not_be_written_gives_nothing() {
         let mut spool = Spool::default();
         let full = || Err(failure(ErrorCode::NoSpace, Side::Destination, "full"));
-        let mut written = (0..3).map(|_| spool.push(|record| record.extend([7; IN_MEMORY / 2]), full, fail));
+        let mut written = (0..3).map(|_| spool.push(|record| record.extend(vec![7; IN_MEMORY / 2]), full, fail));
         assert!(written.by_ref().any(|written| written.is_err()));
         drop(written);
         assert!(spool.push(|record| record.push(7), full, fail).is_err());
