@@ -30,7 +30,7 @@ pub(super) struct Asking {
 }
 
 impl Asking {
-    /// Whether a question was asked in this session: then all has been copied.
+    /// Whether a question was asked in this session: its rate has a gap then that is nobody's fault.
     pub fn has_asked(&self) -> bool {
         self.over.is_some()
     }
