@@ -69,7 +69,8 @@ fn program() -> &'static OsStr {
 }
 
 /// What a newcomer has to read: the names at the root of the engine, in order.
-const ROOT: [&str; 22] = [
+const ROOT: [&str; 23] = [
+    "Asker",
     "Context",
     "Copy",
     "FarPart",
