@@ -13,10 +13,10 @@ ALLOWED = pathlib.Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 class Link:
     """The link's own processor time is outside the cgroup of a measurement, and so counts as that of others."""
 
-    def __init__(self, program, log):
+    def __init__(self, program, log, rtt_ms=workloads.RTT_MS):
         if os.geteuid() != 0 or not shutil.which("ip"):
             raise OSError("a link between network namespaces needs root and ip (package iproute2)")
-        command = [program, "--name", f"carrack-bench-{os.getpid()}", "--rtt-ms", str(workloads.RTT_MS), "--rate", "1gbit"]
+        command = [program, "--name", f"carrack-bench-{os.getpid()}", "--rtt-ms", str(rtt_ms), "--rate", "1gbit"]
         with open(log, "wb") as said:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True, start_new_session=True)

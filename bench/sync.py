@@ -6,13 +6,15 @@
     python3 bench/sync.py target/release/carrack --only week      a student's week: 2,001 files, 300 MB
     python3 bench/sync.py target/release/carrack --only slow --files 20000 --programs target/release
                                                                   each call for metadata takes 0.3 ms more, on both sides
+    python3 bench/sync.py target/release/carrack --only far --files 20000 --programs target/release
+                                                                  the same over 50 ms, and without the 0.3 ms
     python3 bench/sync.py target/release/carrack --only invented --files 10000000 --runs 1 --programs target/release
                                                                   files that FUSE makes up: time, and memory of both sides
 
 Both programs go over ssh to this host, in memory. Rows: nothing has changed; one file in ten has another time and size.
 `week`: nothing changed, 1 % of the files changed, 40 removed, 40 touched. Before each run the tree is made as it was.
-`slow` and `invented` need `cargo build --release -p carrack-faults`. `invented` runs Carrack alone.
-Bytes are those of the loopback device. The order changes from run to run; a first pair does not count.
+`slow`, `far` and `invented` need `cargo build --release -p carrack-faults`. `invented` runs Carrack alone.
+Bytes are those of the loopback device, or of the link's near end. The order changes from run to run; a first pair does not count.
 """
 import argparse
 import contextlib
@@ -29,6 +31,9 @@ import time
 
 import accounting
 import servers
+from link import Link
+
+FAR_RTT_MS = 50
 
 
 class Bench:
@@ -38,9 +43,9 @@ class Bench:
         self.logs.mkdir()
         self.environment = {**os.environ, "XDG_STATE_HOME": str(self.work / "state")}
 
-    def spawn(self, command, log, _namespace):
+    def spawn(self, command, log, namespace):
         with open(log, "w") as file:
-            server = subprocess.Popen(["sh", "-c", command], stdout=file, stderr=subprocess.STDOUT,
+            server = subprocess.Popen([*within(namespace), "sh", "-c", command], stdout=file, stderr=subprocess.STDOUT,
                                       stdin=subprocess.DEVNULL, preexec_fn=self.group.join)
         self.servers.append(server.pid)
         return server
@@ -67,21 +72,33 @@ def change(paths, grow):
         os.utime(path, ns=(1_500_000_000_123_456_789, 1_500_000_000_123_456_789 + int(grow)))
 
 
-def loopback_bytes():
-    with open("/proc/net/dev") as lines:
-        return next(int(line.split()[1]) for line in lines if line.strip().startswith("lo:"))
+def within(namespace):
+    return ["ip", "netns", "exec", namespace] if namespace else []
+
+
+def wire_bytes(namespace):
+    """What the loopback device has carried; of a namespace, its other device, in both directions."""
+    said = subprocess.run([*within(namespace), "cat", "/proc/net/dev"], check=True, capture_output=True, text=True).stdout
+    devices = {name.strip(): figures.split() for name, _, figures in (line.partition(":") for line in said.splitlines()) if figures}
+    if not namespace:
+        return int(devices["lo"][0])
+    return sum(int(figures[0]) + int(figures[8]) for name, figures in devices.items() if name != "lo")
 
 
 class Scene:
-    def __init__(self, given, work):
-        self.given, self.work = given, work
-        self.group = accounting.Cgroup()
+    def __init__(self, given, work, link=None):
+        self.given, self.work, self.near = given, work, link and link.near
+        self.group = accounting.Cgroup(f"-{pathlib.Path(work).name}")
         self.bench = Bench(work, os.path.abspath(given.carrack), self.group)
         data = pathlib.Path(work) / "data"
         (data / "out").mkdir(parents=True)
-        self.place = servers.Place(self.bench, "here", data)
+        self.place = servers.Place(self.bench, "here", data, link)
         if not self.place.available("sshd"):
             sys.exit("there is no sshd")
+
+    def close(self):
+        self.place.close()
+        self.group.close()
 
     def commands(self, source, target):
         ssh = self.place.fields["ssh"]
@@ -91,13 +108,13 @@ class Scene:
         return {"carrack": carrack, "rsync": rsync}
 
     def run(self, command):
-        wire, before, start = loopback_bytes(), sum(self.group.cpu()), time.monotonic()
-        self.said = ended = subprocess.run(command, env=self.bench.environment, capture_output=True, text=True, preexec_fn=self.group.join)
+        wire, before, start = wire_bytes(self.near), sum(self.group.cpu()), time.monotonic()
+        self.said = ended = subprocess.run([*within(self.near), *command], env=self.bench.environment, capture_output=True, text=True, preexec_fn=self.group.join)
         seconds = time.monotonic() - start
         if ended.returncode:
             sys.exit(f"{shlex.join(command)}: {ended.stderr}")
         self.group.settle(self.bench.servers)
-        return sum(self.group.cpu()) - before, seconds, loopback_bytes() - wire
+        return sum(self.group.cpu()) - before, seconds, wire_bytes(self.near) - wire
 
 
 def row(scene, name, source, target, prepare):
@@ -142,6 +159,23 @@ def slow(scene, work):
         row(scene, "nothing changed", source, target, lambda: None)
         some = [path.replace(plain[0], plain[1]) for path in all_files(plain[0])[::10]]
         row(scene, "10 % changed", source, target, lambda: change(some, True))
+
+
+def far(scene, work):
+    """Over a link that is made for it, in a directory of its own."""
+    link = Link(os.path.join(scene.given.programs, "carrack-link"), pathlib.Path(work, "link.log"), FAR_RTT_MS)
+    try:
+        for name, measure in (("quick", unchanged), ("waits", slow)):
+            print(f"over {FAR_RTT_MS} ms:")
+            below = os.path.join(work, name)
+            os.mkdir(below, 0o755)
+            there = Scene(scene.given, below, link)
+            try:
+                measure(there, below)
+            finally:
+                there.close()
+    finally:
+        link.close()
 
 
 def invented(scene, work):
@@ -203,7 +237,7 @@ def main():
     parser.add_argument("carrack")
     parser.add_argument("--files", type=int, default=200_000)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--only", choices=["unchanged", "week", "slow", "invented"])
+    parser.add_argument("--only", choices=["unchanged", "week", "slow", "far", "invented"])
     parser.add_argument("--programs", default="target/release", help="where carrack-slow and carrack-invented are")
     given = parser.parse_args()
     work = tempfile.mkdtemp(dir="/dev/shm", prefix="carrack-sync-")
@@ -211,12 +245,12 @@ def main():
     scene = None
     try:
         scene = Scene(given, work)
-        for name, measure in (("unchanged", unchanged), ("week", week), ("slow", slow), ("invented", invented)):
+        for name, measure in (("unchanged", unchanged), ("week", week), ("slow", slow), ("far", far), ("invented", invented)):
             if given.only == name or (given.only is None and name in ("unchanged", "week")):
                 measure(scene, work)
     finally:
         if scene:
-            scene.place.close()
+            scene.close()
         shutil.rmtree(work, ignore_errors=True)
 
 

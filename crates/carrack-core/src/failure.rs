@@ -250,6 +250,7 @@ words! {
         51 EmptySource "empty-source" "the source has nothing, and everything would be deleted"
         52 DeletionDeclined "deletion-declined" "whoever was asked about a large deletion did not say yes"
         53 NotMounted "not-mounted" "no file system is mounted at a source, and one was required to be"
+        54 RemovalCutShort "removal-cut-short" "all has been copied, and deleting at the source was cut short"
     }
 }
 

@@ -73,6 +73,8 @@ pub struct CopyOptions {
     pub item_changes: bool,
     /// Modification times are not set at the destination: an item has the time at which it was written.
     pub no_times: bool,
+    /// Links at the destination that lead to directories below it are kept, and written through.
+    pub keep_directory_links: bool,
     /// What has to have reached stable storage, and when.
     pub durability: Durability,
     /// A source may grow while it is copied: what it had when it was listed is copied.
@@ -129,6 +131,7 @@ impl Default for CopyOptions {
             item_events: false,
             item_changes: false,
             no_times: false,
+            keep_directory_links: false,
             durability: Durability::Group,
             allow_growing: false,
             trace: false,

@@ -260,6 +260,15 @@ impl Agent {
         if role.delete.is_some() && !options.plan_only {
             self.may_delete()?;
         }
+        // Whoever may write below a node's root would have a link of theirs written through by others.
+        if options.keeps_links && !matches!(self.environment.place, Place::Anywhere { .. }) {
+            let why = "links below a destination are not followed there: leave --keep-dirlinks out";
+            return Err(failure(ErrorCode::Unsupported, Side::Destination, why));
+        }
+        if options.keeps_links && role.delete.is_some() {
+            let why = "a directory that only a link leads to would be deleted: leave --keep-dirlinks out";
+            return Err(failure(ErrorCode::Unsupported, Side::Destination, why));
+        }
         let destination = self.destination(role, options)?;
         // One that is yet to be made has nothing to be deleted or kept.
         let Properties { keeps, deletes, .. } = destination.properties();
@@ -339,6 +348,7 @@ impl Agent {
                     marker: marker_request(role, options),
                     options: write_options(options),
                     backup: role.backup.as_ref(),
+                    keeps_links: options.keeps_links,
                     tuning: &self.environment.tuning,
                 })
             }

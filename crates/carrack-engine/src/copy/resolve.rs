@@ -450,11 +450,15 @@ fn check_not_itself(
             return Err(failure(ErrorCode::SameFile, Side::Command, why).at_end(location.to_string()));
         }
         let holds = (same_paths && is_below(&facts.resolved, &target)) || lies_in(facts, &at_target);
-        if holds && request.options.delete.is_some() {
+        let harmed = match request.options.delete {
+            Some(_) => Some("it would be deleted"),
+            None if request.options.keep_directory_links => Some("a link may lead to it"),
+            None => None,
+        };
+        if let Some(harmed) = harmed.filter(|_| holds) {
             let shown = display_bytes(&target);
             let why = format!(
-                "the source lies inside the target {shown}, where it would be deleted; nothing was copied: choose a \
-                 target beside it"
+                "the source lies inside the target {shown}, where {harmed}; nothing was copied: choose a target beside it"
             );
             return Err(failure(ErrorCode::SameFile, Side::Command, why).at_end(location.to_string()));
         }

@@ -8,7 +8,7 @@ use carrack_core::pace::streams::Change;
 use carrack_core::path::check_relative;
 use carrack_core::report::{
     DestinationCounts, Done, ErrorCode, Event, Failure, FileDigests, ItemChange, ItemFailure, ItemKind, ItemReport,
-    Outcome, PathTrace, Progress, RateFall, Report, Side, UnkeptAttributes,
+    Outcome, PathTrace, Progress, RateFall, Reason, Report, Side, UnkeptAttributes,
 };
 use carrack_core::request::LinkKind;
 use carrack_core::timeline::Happened;
@@ -110,7 +110,7 @@ impl Copying<'_> {
         let Err(why) = &incoming.tell else { return Ok(false) };
         if self.request.options.remove_sources && waiting == [EndId::Source] && incoming.end == EndId::Source {
             let what = format!("all has been copied; the source's end was lost while it deleted files there: {why}");
-            return Err(failure(ErrorCode::InputOutput, Side::Source, what));
+            return Err(failure(ErrorCode::InputOutput, Side::Source, what).for_reason(Reason::RemovalCutShort));
         }
         Ok(!waiting.contains(&incoming.end))
     }

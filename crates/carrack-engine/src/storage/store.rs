@@ -84,6 +84,8 @@ pub struct Wanted<'a> {
     pub options: WriteOptions,
     /// What is replaced or deleted is kept.
     pub backup: Option<&'a Backup>,
+    /// Links that lead to directories below it are written through, where the store has links.
+    pub keeps_links: bool,
     /// The knobs of the copy.
     pub tuning: &'a Arc<Tuning>,
 }

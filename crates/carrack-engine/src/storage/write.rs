@@ -11,6 +11,8 @@
 //! every part that is still open gets [`Part::leave`], every entry [`Entry::remove`], and then [`Destination::finish`]
 //! says whether all is done.
 
+mod content;
+
 use std::fs::File;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -25,9 +27,9 @@ use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_sys::bulk::Pipe;
 
+pub use self::content::{block_digest, compare, compare_pieces};
 use super::properties::{Properties, WriteOptions};
 use super::workers::MetadataWorkers;
-use crate::data::hasher::BlockHasher;
 use crate::error::failure;
 
 /// A large file that is offered.
@@ -174,39 +176,6 @@ impl Closing {
     }
 }
 
-/// Compares what storage gives back of a whole file with what it was verified by.
-///
-/// # Errors
-/// With [`ErrorCode::DigestMismatch`] when it is something else.
-pub fn compare(content: &[u8], expected: FileDigests) -> Result<(), Failure> {
-    compare_pieces([Ok(content)].into_iter(), expected)
-}
-
-/// The same of a file that comes in pieces, in their order.
-///
-/// # Errors
-/// Those of [`compare`], and the first of a piece.
-pub fn compare_pieces<P: AsRef<[u8]>>(
-    mut pieces: impl Iterator<Item = Result<P, Failure>>,
-    expected: FileDigests,
-) -> Result<(), Failure> {
-    let mut hasher = BlockHasher::new(Digests { main: expected.kinds().main, ..Digests::NONE }, 0);
-    pieces.try_for_each(|piece| piece.map(|piece| hasher.update(piece.as_ref())))?;
-    let found = hasher.finish(true);
-    if expected.main().is_none_or(|main| main == found.main) {
-        return Ok(());
-    }
-    let message = "storage gives back other bytes than were written; the file was not given its name";
-    Err(failure(ErrorCode::DigestMismatch, Side::Destination, message))
-}
-
-/// The digests of a block that begins at `offset` of its file; `whole` if that has no other.
-pub fn block_digest(content: &[u8], offset: u64, whole: bool, wanted: Digests) -> BlockDigest {
-    let mut hasher = BlockHasher::new(wanted, offset);
-    hasher.update(content);
-    hasher.finish(whole)
-}
-
 /// What opening a place for a file came to.
 pub enum Opening {
     /// The name stays as it is, as was asked for.
@@ -280,6 +249,14 @@ pub trait Destination: Send + Sync {
         _workers: Option<&MetadataWorkers>,
     ) -> Vec<Result<Option<StandingItem>, Failure>> {
         paths.iter().map(|_| Ok(None)).collect()
+    }
+
+    /// The same of the path of a directory of the source, where a link may stand for one.
+    ///
+    /// # Errors
+    /// Why it cannot be told.
+    fn standing_directory(&self, path: &[u8]) -> Result<Option<StandingItem>, Failure> {
+        self.standing(&[path], None).pop().unwrap_or(Ok(None))
     }
 
     /// The BLAKE3 of a file at a path, by so many threads at most; `None` where none is, or once told to stop.

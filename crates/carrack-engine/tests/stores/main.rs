@@ -180,7 +180,15 @@ fn destination(service: &Service) -> Box<dyn Destination> {
     let marker = Some(MarkerRequest { key: [3; 8], anew: false, partial: false });
     let tuning = &Arc::default();
     store(service)
-        .destination(&Wanted { path: b"bucket", is_copied: false, marker, options: options(), backup: None, tuning })
+        .destination(&Wanted {
+            path: b"bucket",
+            is_copied: false,
+            marker,
+            options: options(),
+            backup: None,
+            keeps_links: false,
+            tuning,
+        })
         .unwrap()
 }
 

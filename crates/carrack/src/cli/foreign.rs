@@ -98,12 +98,6 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "rsync, scp and cp",
         "no shell at the far side reads a path, and no link is made in place of a copy",
     ),
-    ours(
-        &["--timeout"],
-        "rsync",
-        "a connection that says nothing is given up and made again, and the copy has a limit in all",
-        "--retries N, --deadline TIME",
-    ),
     ours(&["--transfers", "--checkers"], "rclone", "many files are copied at once by itself", "--streams N"),
     ours(
         &["--parallel", "-parallel"],
@@ -168,11 +162,6 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         &["--chmod", "--chown", "--usermap", "--groupmap", "--numeric-ids", "--copy-as", "-E", "--executability"],
         "rsync",
         "permissions are those of the source, owners those of who copies",
-    ),
-    refused(
-        &["-K", "--keep-dirlinks"],
-        "rsync",
-        "no link below a destination is followed, so that nothing is written elsewhere",
     ),
     refused(
         &["--munge-links", "--insecure-links"],

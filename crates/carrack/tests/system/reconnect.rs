@@ -260,10 +260,9 @@ fn node_that_was_killed_and_started_again_goes_on() {
 #[test]
 fn node_that_hangs_is_left_and_found_again() {
     let scene = Scene::new();
-    let running = scene.in_its_midst(&[]);
+    let running = scene.in_its_midst(&["--timeout=10"]);
     signal(scene.node.child.id(), "STOP");
-    let told = format!("nothing was heard for {} s", carrack_core::tuning::Tuning::DEFAULT.silence.as_secs());
-    scene.wait_for_log(&told);
+    scene.wait_for_log("nothing was heard for 10 s");
     signal(scene.node.child.id(), "CONT");
     let summary = scene.done(running);
     assert!(fault(&summary, "sessions_lost") >= 1);

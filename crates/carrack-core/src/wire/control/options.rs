@@ -78,6 +78,8 @@ options! {
     item_changes: bool = bool "18",
     /// Modification times are compared and not set.
     no_times: bool = bool "19",
+    /// The receiver writes through links that lead to directories below its destination.
+    keeps_links: bool = bool "20",
 }
 
 impl TransferOptions {
@@ -103,6 +105,7 @@ impl TransferOptions {
             folds_case: false,
             item_changes: options.item_changes,
             no_times: options.no_times,
+            keeps_links: options.keep_directory_links,
         }
     }
 
@@ -267,6 +270,7 @@ mod tests {
             folds_case: true,
             item_changes: true,
             no_times: true,
+            keeps_links: true,
         };
         let message = RawOptions::from(good);
         assert_eq!(TransferOptions::try_from(message.clone()), Ok(good));

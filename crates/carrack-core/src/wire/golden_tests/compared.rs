@@ -44,6 +44,7 @@ pub fn lines() -> Vec<Line> {
         folds_case: true,
         item_changes: true,
         no_times: true,
+        keeps_links: true,
         ..options()
     };
     let backup = Backup::new(Some(b"old".to_vec()), Some(b"~".to_vec())).ok();

@@ -81,6 +81,14 @@ impl Destination for OverDestination {
         }
     }
 
+    fn standing_directory(&self, path: &[u8]) -> Result<Option<StandingItem>, Failure> {
+        match self.hook.before(Call::Standing, 0) {
+            Act::Go => self.inner.standing_directory(path),
+            Act::Fail(why) => Err(why),
+            _ => Ok(None),
+        }
+    }
+
     fn content(
         &self,
         path: &[u8],

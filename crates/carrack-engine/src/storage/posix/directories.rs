@@ -573,11 +573,12 @@ pub fn remove_unseen(dir: &Dir, name: &[u8]) -> io::Result<()> {
 }
 
 /// Of a path, for a table that need not hold it.
-fn key(path: &[u8]) -> [u8; 16] {
+pub fn key(path: &[u8]) -> [u8; 16] {
     *blake3::hash(path).as_bytes().first_chunk().expect("it is longer")
 }
 
-fn exchanged(path: &[u8]) -> Failure {
+/// A directory is no longer the one that it was.
+pub fn exchanged(path: &[u8]) -> Failure {
     let why = "another directory bears the name of the one that this copy has made or found: it was renamed or exchanged meanwhile";
     failure(ErrorCode::NotFound, Side::Destination, why).at_path(path)
 }

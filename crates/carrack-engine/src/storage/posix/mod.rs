@@ -7,6 +7,7 @@ pub mod descriptors;
 mod directories;
 pub mod entering;
 pub mod identity;
+mod kept_links;
 pub mod kinds;
 mod links;
 pub mod marker;

@@ -9,12 +9,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::Attributes;
+use carrack_core::backup::Backup;
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{Failure, Side};
 use carrack_core::report::{ItemKind, Unfinished, Unsynced};
 use carrack_core::request::{Digests, Durability, Existing};
 use carrack_sys::bulk::Pipe;
+use carrack_sys::dir::Dir;
 
+use super::kept_links::KeptLinks;
 use super::kinds::kind_of;
 use super::part::{PartEntry, PartFile};
 use super::place::Place;
@@ -77,21 +80,34 @@ impl Store for Posix {
     }
 
     fn destination(&self, wanted: &Wanted<'_>) -> Result<Box<dyn Destination>, Failure> {
-        let Wanted { path, is_copied, marker, options, backup, tuning } = wanted;
+        let Wanted { path, is_copied, marker, options, backup, keeps_links, tuning } = wanted;
         let named = |error: io::Error| system_failure(Side::Destination, &error).at_path(*path);
         let durability = options.durability;
         if options.plan_only {
             return match self.place.dir(path) {
                 // Everything is new there.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Box::new(Null { takes: false })),
-                opened => Ok(Box::new(opened.and_then(|directory| Tree::planned(directory, tuning)).map_err(named)?)),
+                opened => {
+                    let directory = opened.map_err(named)?;
+                    let through = keeps_links.then(|| directory.try_clone()).transpose().map_err(named)?;
+                    Ok(writing_through(Tree::planned(directory, tuning).map_err(named)?, through, *backup))
+                }
             };
         }
         let directory = self.place.make_dirs(path, durability != Durability::None).map_err(named)?;
+        let through = keeps_links.then(|| directory.try_clone()).transpose().map_err(named)?;
         let tree = Tree::new(directory, *is_copied, *marker, durability, tuning).map_err(named)?;
         let (place, path) = (self.place.clone(), path.to_vec());
         let tree = tree.with_window(options.window_ns).keeping(backup.cloned());
-        Ok(Box::new(tree.found_by(move || place.stat(&path))))
+        Ok(writing_through(tree.found_by(move || place.stat(&path)), through, *backup))
+    }
+}
+
+/// Through the links below `top` that lead to directories, where there is one.
+fn writing_through(tree: Tree, top: Option<Dir>, backup: Option<&Backup>) -> Box<dyn Destination> {
+    match top {
+        Some(top) => Box::new(KeptLinks::new(tree, top, backup.cloned())),
+        None => Box::new(tree),
     }
 }
 

@@ -124,7 +124,8 @@ impl Changes {
             return;
         }
         for directory in above(path).chain([path]) {
-            directories.entry(short_digest(directory)).or_insert_with(|| before(standing(destination, directory)));
+            let look = || before(destination.standing_directory(directory).ok().flatten());
+            directories.entry(short_digest(directory)).or_insert_with(look);
         }
     }
 

@@ -142,6 +142,15 @@ impl ReceiveRun {
                 self.plan_to_write(item, None);
                 Judgment::New
             }
+            // A link may stand for one.
+            Some(there) if there.state.kind == ItemKind::Symlink && self.driver.options.keeps_links => {
+                let there = self.destination.standing_directory(&item.path).ok().flatten();
+                let is_kept = there.filter(|there| there.state.kind == ItemKind::Directory);
+                match is_kept {
+                    Some(_) => self.judge_directory(item, is_kept.as_ref()),
+                    None => Judgment::Differs(ItemDifference { kind: true, ..ItemDifference::default() }),
+                }
+            }
             Some(there) if there.state.kind == ItemKind::Directory => {
                 self.changes.iter().for_each(|changes| changes.attributes_set(item, there));
                 Judgment::Same

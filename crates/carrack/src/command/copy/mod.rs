@@ -7,10 +7,11 @@ pub use options::{command, sync_command};
 
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use carrack_core::location::Location;
 use carrack_core::request::CopyRequest;
+use carrack_core::tuning::Tuning;
 use carrack_engine::{Asker, Context, Copy};
 
 use crate::cli::flags::Flags;
@@ -21,7 +22,7 @@ use crate::output::{Output, OutputOptions, stream};
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    run_as(options::copy(flags)?, false)
+    run_as(options::copy(flags)?, options::silence(flags)?, false)
 }
 
 /// Runs the verb `sync`.
@@ -29,16 +30,23 @@ pub fn sync(flags: &Flags) -> Result<u8, CommandError> {
     let (request, output) = options::sync(flags)?;
     let is_watched = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let asks = is_watched && !output.quiet && !output.json && !options::is_agreed(flags);
-    run_as((request, output), asks)
+    run_as((request, output), options::silence(flags)?, asks)
 }
 
 /// `asks` is whether a person is there who can be asked.
-fn run_as((request, output): (CopyRequest, OutputOptions), asks: bool) -> Result<u8, CommandError> {
+fn run_as(
+    (request, output): (CopyRequest, OutputOptions),
+    silence: Option<Duration>,
+    asks: bool,
+) -> Result<u8, CommandError> {
     stream::end_by(request.options.deadline.and_then(|deadline| Instant::now().checked_add(deadline)));
     check_standard(&request)?;
     let output = Arc::new(Output::open(output)?);
     let asker = || Arc::new(TerminalAsker::new(Arc::clone(&output), request.destination.to_string())) as Arc<dyn Asker>;
-    let context = Context { asker: asks.then(asker), ..context() };
+    let mut context = Context { asker: asks.then(asker), ..context() };
+    if let Some(silence) = silence {
+        context.tuning = Arc::new(Tuning { silence, ..*context.tuning });
+    }
     let mut copy = Copy::start(request, &context);
     while let Some(event) = copy.next_event() {
         output.event(&event);

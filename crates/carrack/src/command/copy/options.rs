@@ -63,6 +63,13 @@ const RETRIES: Value<u32> = Value::new(
 );
 const DEADLINE: Value<Duration> =
     Value::new("deadline", "TIME", parse_timeout, "Give up after TIME in all, like 6h [default: none]");
+const TIMEOUT: Value<Duration> = Value::new(
+    "io-timeout",
+    "TIME",
+    parse_silence,
+    "Give up a connection of this command that has said nothing for TIME, 10s to 1d, and make it again (also: \
+     --timeout) [default: 30s]",
+);
 const NO_RESUME: Switch = Switch::new("no-resume", "Start over: discard what an earlier attempt left");
 const FAILED_LIST: Value<Vec<u8>> =
     Value::path("failed-list", "FILE", "Write the paths of failed items to FILE, one a line, for --files-from");
@@ -144,11 +151,25 @@ const REMOVE_SOURCE_FILES: Switch = Switch::new(
      already the ones whose content was compared (-c). What has changed meanwhile stays, and fails",
 );
 
+const KEEP_DIRLINKS: Switch = Switch::short(
+    'K',
+    "keep-dirlinks",
+    "Where DST has a link to a directory below DST, and SRC a directory, copy into that. Not at nodes, not with --delete",
+);
+
 const YES: Switch = Switch::new(
     "yes",
     "Delete without asking. At a terminal you are asked if more than half of what DST has, or more than 1,000 items, would \
      be deleted",
 );
+
+/// After how much silence a connection is given up; `None` leaves that to the engine.
+///
+/// # Errors
+/// A time that is none, or out of bounds.
+pub fn silence(flags: &Flags) -> Result<Option<Duration>, CommandError> {
+    flags.get(&TIMEOUT)
+}
 
 /// Whether nobody is to be asked before much is deleted.
 pub fn is_agreed(flags: &Flags) -> bool {
@@ -198,13 +219,30 @@ fn what() -> Vec<Arg> {
             IGNORE_TIMES.arg().conflicts_with(defined::COMPARE.name),
         ])
         .chain(filters::args())
-        .chain([REMOVE_SOURCE_FILES.arg()])
+        .chain([KEEP_DIRLINKS.arg(), REMOVE_SOURCE_FILES.arg()])
         .chain([MANIFEST.arg().conflicts_with(DRY_RUN.name)])
         .collect()
 }
 
+/// An end is heard from every 5 seconds: what is shorter than two of these would cut what works.
+fn parse_silence(text: &str) -> Result<Duration, String> {
+    let silence = parse_duration(text)?;
+    let bounds = Duration::from_secs(10)..=Duration::from_secs(24 * 60 * 60);
+    if bounds.contains(&silence) {
+        Ok(silence)
+    } else {
+        Err("a silence is from 10s to 1d: an end is heard from every 5 seconds, and one that is gone never".to_owned())
+    }
+}
+
 fn faults() -> Vec<Arg> {
-    vec![RETRIES.arg(), DEADLINE.arg(), NO_RESUME.arg(), FAILED_LIST.arg().conflicts_with(DRY_RUN.name)]
+    vec![
+        RETRIES.arg(),
+        DEADLINE.arg(),
+        TIMEOUT.arg().alias("timeout"),
+        NO_RESUME.arg(),
+        FAILED_LIST.arg().conflicts_with(DRY_RUN.name),
+    ]
 }
 
 fn hosts() -> Vec<Arg> {
@@ -269,6 +307,7 @@ fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOpti
     if let Some(relative) = relative {
         options.only = relative.only(options.only.take())?;
     }
+    options.keep_directory_links = flags.has(&KEEP_DIRLINKS);
     check_deletion(&sources, &options)?;
     options.remove_sources = flags.has(&REMOVE_SOURCE_FILES);
     check_removal(&sources, &destination, &options)?;
@@ -311,6 +350,11 @@ fn check_deletion(sources: &[Location], options: &CopyOptions) -> Result<(), Com
     if sources.len() != 1 {
         return Err(CommandError::usage("--delete needs one source: what stands beside several would be deleted")
             .hint("name their directory, with a slash at its end"));
+    }
+    if options.keep_directory_links {
+        return Err(CommandError::usage(
+            "--delete cannot be used together with --keep-dirlinks: a directory that only a link leads to would be deleted",
+        ));
     }
     if options.only.is_some() {
         return Err(CommandError::usage(

@@ -2,14 +2,19 @@
 //! an endpoint serves.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::path::Path;
 use std::process::Command;
+
+use carrack_faults::race::Racer;
+use carrack_faults::watch::is_hidden;
 
 use super::numbers;
 use super::oracle::shown;
 use crate::support::node::Node;
-use crate::support::running::InTime;
-use crate::support::{Ran, Sandbox, ran, same_tree};
+use crate::support::process::signal;
+use crate::support::running::{InTime, Running};
+use crate::support::{Ran, Sandbox, ran, same_tree, wait_until};
 
 const CANARY: &str = "nobody may read this";
 
@@ -135,7 +140,6 @@ fn links_that_are_left_out_are_counted_and_those_that_lead_nowhere_fail() {
     for flags in [["-L", "-k"], ["-L", "--safe-links"], ["-k", "--copy-unsafe-links"]] {
         sandbox.run(flags.iter().chain(&["src/", "never"])).failed_with(2, &["cannot be used with"]);
     }
-    sandbox.run(["-K", "src/", "never"]).failed_with(2, &["no link below a destination is followed"]);
     assert!(!sandbox.path("never").exists());
 }
 
@@ -214,4 +218,173 @@ fn links_lead_nowhere_outside_a_node() {
     }
     let ran = sandbox.run(["-L", &node.at("src/"), "words", &node.token()]);
     ran.failed_with(23, &["away: is a symbolic link to ../../outside/secret, which leads outside what is served"]);
+}
+
+/// Two directories that only links lead to, and links that are not kept: each with a name of the source.
+fn grown_destination(sandbox: &Sandbox) {
+    let at = |path: &str| sandbox.path("dst").join(path);
+    for path in ["real/old", "other/in/old", "f", "../outside/old"] {
+        sandbox.write(at(path), CANARY);
+    }
+    fs::create_dir_all(at("deep")).unwrap();
+    symlink("real", at("link")).unwrap();
+    symlink("../chain", at("deep/far")).unwrap();
+    symlink("./other//in/", at("chain")).unwrap();
+}
+
+/// What the source has below each of them.
+fn grown_source(sandbox: &Sandbox) {
+    for (path, content) in [("link/a", "one"), ("link/d/b", "two"), ("deep/far/c", "three"), ("plain/p", "four")] {
+        sandbox.write(Path::new("src").join(path), content);
+    }
+    sandbox.write("src/link/large", vec![7; 3 << 20]);
+    symlink("a", sandbox.path("src/link/says")).unwrap();
+    fs::set_permissions(sandbox.path("src/link"), fs::Permissions::from_mode(0o751)).unwrap();
+}
+
+#[test]
+fn links_to_directories_are_kept_at_the_destination() {
+    let sandbox = Sandbox::new();
+    grown_destination(&sandbox);
+    grown_source(&sandbox);
+    if has_rsync() {
+        crate::support::tool(Command::new("cp").args(["-a", "dst", "theirs"]).current_dir(sandbox.path("")));
+    }
+    sandbox.run(["src/", "dst"]).failed_with(23, &["link"]);
+    let counts = |ran: &Ran| numbers(ran, &["files", "files_same", "files_failed"]);
+    // What is not below a link has been copied by now.
+    assert_eq!(counts(&sandbox.ok(["sync", "--json", "-K", "src/", "dst"])), [4, 1, 0]);
+    assert!(sandbox.path("dst/link").is_symlink() && sandbox.path("dst/deep/far").is_symlink());
+    assert_eq!(fs::read_to_string(sandbox.path("dst/real/d/b")).unwrap(), "two");
+    assert_eq!(fs::read_to_string(sandbox.path("dst/other/in/c")).unwrap(), "three");
+    assert_eq!(fs::metadata(sandbox.path("dst/real")).unwrap().permissions().mode() & 0o777, 0o751);
+    assert_eq!(counts(&sandbox.ok(["sync", "--json", "-K", "src/", "dst"])), [0, 6, 0]);
+    assert_eq!(counts(&sandbox.ok(["sync", "--json", "-K", "-c", "src/", "dst"])), [0, 6, 0]);
+    assert_eq!(counts(&sandbox.ok(["sync", "--json", "-n", "-K", "src/", "dst"])), [0, 6, 0]);
+    // A link that stands for a directory is one, also where changes are told.
+    for words in [&["sync", "-i", "-K", "src/", "dst"][..], &["sync", "-n", "-i", "-K", "src/", "dst"]] {
+        assert_eq!(sandbox.ok(words).stdout, "", "{words:?}");
+    }
+    if has_rsync() {
+        assert_eq!(rsync(&sandbox, &["-K", "src/", "theirs"]).code, 0);
+        assert_eq!(shown(&sandbox.path("dst")), shown(&sandbox.path("theirs")));
+    }
+    // Of its own name, a link is a link.
+    sandbox.write("one/link", "a file");
+    sandbox.ok(["-K", "one/", "dst"]);
+    assert!(!sandbox.path("dst/link").is_symlink() && sandbox.path("dst/real/a").exists());
+}
+
+#[test]
+fn links_that_are_not_kept_fail_and_nothing_outside_is_written() {
+    let sandbox = Sandbox::new();
+    grown_destination(&sandbox);
+    grown_source(&sandbox);
+    let leads_to = [
+        ("absolute", sandbox.path("dst/real").display().to_string(), "from the root"),
+        ("up", "../outside".to_owned(), "leads out of the destination"),
+        ("by-the-way", "../dst/real".to_owned(), "leads out of the destination"),
+        ("none", "nowhere".to_owned(), "where no directory is"),
+        ("file", "f".to_owned(), "where no directory is"),
+        ("round", "round".to_owned(), "leads in a circle"),
+        ("kept", ".old".to_owned(), "where old files are kept"),
+        // It would be one directory with the destination itself.
+        ("itself", ".".to_owned(), "where another directory of the source goes"),
+    ];
+    fs::create_dir(sandbox.path("dst/.old")).unwrap();
+    for (name, target, _) in &leads_to {
+        symlink(target, sandbox.path("dst").join(name)).unwrap();
+        sandbox.write(Path::new("src").join(name).join("old"), "new");
+    }
+    let ran = sandbox.run(["-K", "--backup-dir", ".old", "src/", "dst"]);
+    assert_eq!(ran.code, 23, "{}", ran.stderr);
+    for (name, _, why) in leads_to {
+        let told = ran.stderr.lines().find(|line| line.contains(&format!(" {name}: ")));
+        assert!(told.is_some_and(|told| told.contains(why)), "{name}: {why}: {}", ran.stderr);
+    }
+    for path in ["dst/real/old", "dst/other/in/old", "dst/f", "outside/old"] {
+        assert_eq!(fs::read_to_string(sandbox.path(path)).unwrap(), CANARY, "{path}");
+    }
+    assert!(sandbox.path("dst/real/a").exists() && !sandbox.path("dst/old").exists());
+    // Both may not go together, and nobody has a link followed at a node.
+    sandbox.run(["sync", "-K", "--delete", "src/", "dst"]).failed_with(2, &["--keep-dirlinks"]);
+    let node = Node::start(&sandbox, "dst", &[]);
+    sandbox.run(["-K", "src/link", &node.at("link"), &node.token()]).failed_with(11, &["--keep-dirlinks"]);
+}
+
+/// Two directories of a source that would be one, and a source that a link at its destination leads to.
+#[test]
+fn nothing_is_copied_onto_another_or_onto_itself_by_a_link() {
+    let sandbox = Sandbox::new();
+    grown_destination(&sandbox);
+    sandbox.write("src/link/f", "by the link");
+    sandbox.write("src/real/f", "by its name");
+    let ran = sandbox.run(["-K", "src/", "dst"]);
+    ran.failed_with(23, &["where another directory of the source goes already"]);
+    let there = fs::read_to_string(sandbox.path("dst/real/f")).unwrap();
+    let lost = if there == "by the link" { " real: " } else { " link: " };
+    assert!(ran.stderr.contains(lost), "{there}: {}", ran.stderr);
+    // The source lies below the destination: by a link it would be compared with itself, and deleted.
+    sandbox.write("dst/a/x/f", "only here");
+    symlink("a/x", sandbox.path("dst/x")).unwrap();
+    for more in [&[][..], &["-c", "--remove-source-files"]] {
+        let words = [&["sync", "-K", "dst/a/", "dst"][..], more].concat();
+        sandbox.run(words).failed_with(2, &["a link may lead to it"]);
+    }
+    assert_eq!(fs::read_to_string(sandbox.path("dst/a/x/f")).unwrap(), "only here");
+}
+
+/// A link that is exchanged while it is written through leads what comes nowhere else.
+#[test]
+fn links_that_are_kept_are_raced() {
+    let sandbox = Sandbox::in_memory();
+    sandbox.write("out/f0", CANARY);
+    for number in 0..40 {
+        sandbox.write(format!("src/link/f{number}"), "new");
+    }
+    let end = std::time::Instant::now() + crate::support::race_time();
+    let mut rounds = 0;
+    while std::time::Instant::now() < end || rounds < 4 {
+        let _ = fs::remove_dir_all(sandbox.path("dst"));
+        fs::create_dir_all(sandbox.path("dst/real")).unwrap();
+        symlink("real", sandbox.path("dst/link")).unwrap();
+        symlink("../out", sandbox.path("bait")).unwrap();
+        let racer = Racer::start(&sandbox.path("dst/link"), &sandbox.path("bait"));
+        let ran = sandbox.run(["-q", "-K", "--durable=none", "--retries=2", "src/", "dst"]);
+        drop(racer);
+        assert!(matches!(ran.code, 0 | 23), "{}: {}", ran.code, ran.stderr);
+        assert_eq!(fs::read_to_string(sandbox.path("out/f0")).unwrap(), CANARY);
+        assert_eq!(fs::read_dir(sandbox.path("out")).unwrap().count(), 1);
+        let whole = (0..40).all(|number| sandbox.path(format!("dst/real/f{number}")).exists());
+        assert!(whole || ran.code == 23, "{}", ran.stderr);
+        fs::remove_file(sandbox.path("bait")).unwrap();
+        rounds += 1;
+    }
+}
+
+/// A copy that was cut off in a directory that a link leads to is taken up there.
+#[test]
+fn copy_through_a_link_is_taken_up_again() {
+    let sandbox = Sandbox::new();
+    grown_destination(&sandbox);
+    sandbox.write("src/link/large", vec![7; 24 << 20]);
+    let words = ["--json", "-K", "--block=1M", "--streams=2", "src/", "dst"];
+    let mut copying = Running::start(sandbox.carrack().args(words).arg("--bwlimit=8M"));
+    // The part file has its full length from the beginning: a byte of each block tells what has come.
+    let came = |path: &Path| {
+        let part = fs::File::open(path).unwrap();
+        let has = |block: &u64| {
+            let mut byte = [0];
+            part.read_at(&mut byte, block << 20).is_ok_and(|read| read == 1) && byte == [7]
+        };
+        (0..24).filter(has).count()
+    };
+    let parts = || crate::support::tree::walk(&sandbox.path("dst/real")).into_iter().filter(|path| is_hidden(path));
+    wait_until("half of it is there", || parts().any(|part| came(&part) > 12) || !copying.is_running());
+    signal(copying.id(), "TERM");
+    assert_ne!(copying.end().code, 0);
+    let ran = sandbox.ok(words);
+    assert!(ran.summary()["bytes_resumed"].as_u64().is_some_and(|bytes| bytes > 0), "{}", ran.stdout);
+    assert_eq!(fs::read(sandbox.path("dst/real/large")).unwrap(), vec![7; 24 << 20]);
+    assert!(!crate::support::tree::walk(&sandbox.path("dst")).iter().any(|path| is_hidden(path)));
 }

@@ -20,8 +20,10 @@ use crate::support::tasks::{Tasks, pair};
 use crate::support::{Sandbox, race_time, same_tree};
 
 const CANARY: &str = "nobody may read this, and nobody may write here";
+const SOURCE: &str = "of the source";
 const FILES: u64 = 24;
 const FLAGS: [&str; 5] = ["sync", "-q", "--delete", "--durable=none", "--retries=2"];
+const REMOVES: [&str; 4] = ["copy", "-q", "--remove-source-files", "--retries=2"];
 
 /// Everything below a directory, links not followed: what it is, when it was changed, and what it holds.
 fn shown(top: &Path) -> BTreeMap<PathBuf, String> {
@@ -41,6 +43,11 @@ fn shown(top: &Path) -> BTreeMap<PathBuf, String> {
         found.insert(path, format!("{:o} {times:?} {content}", meta.mode()));
     }
     found
+}
+
+/// Where in it a file is.
+fn below(directory: &Path, number: u64) -> PathBuf {
+    directory.join(if number.is_multiple_of(3) { "e" } else { "" })
 }
 
 /// A tree with the directory `d`, and beside the tree a link that leads out of it.
@@ -65,13 +72,33 @@ impl Place {
         symlink(&self.out, &self.bait).unwrap();
         for number in 0..FILES {
             let (name, content) = content(number);
-            fs::write(self.top.join("d").join(if number % 3 == 0 { "e" } else { "" }).join(name), content).unwrap();
+            fs::write(below(&self.top.join("d"), number).join(name), content).unwrap();
         }
+    }
+
+    /// Whether a file of the source is here, under either of the two names that are exchanged.
+    fn holds(&self, number: u64) -> bool {
+        let name = format!("f{number}");
+        let named = [self.top.join("d"), self.bait.clone()].map(|directory| below(&directory, number).join(&name));
+        named.iter().any(|path| fs::read_to_string(path).is_ok_and(|content| content == SOURCE))
     }
 }
 
 /// Runs syncs from `a/src` to `b/dst` while one or both are raced, and then one that is left alone.
-fn race(place: &Path, mut sync: impl FnMut(u64) -> i32) {
+fn race(place: &Path, sync: impl FnMut(u64) -> i32) {
+    let (from, to) = race_of(place, false, sync);
+    same_tree(&from, &to);
+}
+
+/// The same with copies that delete what they have copied at its source.
+fn race_of_removal(place: &Path, copy: impl FnMut(u64) -> i32) {
+    let (from, to) = race_of(place, true, copy);
+    let files = |top: &Path| shown(top).into_keys().filter(|path| path.is_file()).count() as u64;
+    assert_eq!((files(&from), files(&to)), (0, FILES + FILES / 2), "all has been moved, and what only it has stays");
+}
+
+/// The two trees after the last run. With `removes` nothing of the source is nowhere after any.
+fn race_of(place: &Path, removes: bool, mut sync: impl FnMut(u64) -> i32) -> (PathBuf, PathBuf) {
     let out = place.join("out");
     fs::create_dir_all(out.join("e")).unwrap();
     for name in (0..FILES).flat_map(|number| [format!("f{number}"), format!("e/f{number}"), format!("only{number}")]) {
@@ -81,7 +108,7 @@ fn race(place: &Path, mut sync: impl FnMut(u64) -> i32) {
     let before = shown(&out);
     let (from, to) = (Place::new(place.join("a/src"), &out), Place::new(place.join("b/dst"), &out));
     let mend = || {
-        from.mend(|number| (format!("f{number}"), "of the source"));
+        from.mend(|number| (format!("f{number}"), SOURCE));
         // Half of them differ, and half only the destination has.
         to.mend(|number| (format!("{}{number}", if number % 2 == 0 { "f" } else { "only" }), "old"));
     };
@@ -99,12 +126,14 @@ fn race(place: &Path, mut sync: impl FnMut(u64) -> i32) {
         assert_eq!(shown(&out), before, "round {round}: something outside was touched");
         let told = shown(&to.top).into_iter().find(|(_, what)| what.contains(CANARY));
         assert!(told.is_none(), "round {round}: {told:?}");
+        let lost = (0..FILES).find(|&number| !from.holds(number) && !to.holds(number));
+        assert!(!removes || lost.is_none(), "round {round}: {lost:?} is nowhere");
         round += 1;
     }
     assert!(swaps > 10 * round, "{swaps} exchanges in {round} rounds");
     mend();
     assert_eq!(sync(round), 0);
-    same_tree(&from.top, &to.top);
+    (from.top, to.top)
 }
 
 #[test]
@@ -163,6 +192,52 @@ fn race_of_a_task() {
 #[test]
 fn race_of_a_task_that_follows_links() {
     race_of_tasks(Some(SourceLinks::Follow));
+}
+
+#[test]
+fn race_of_removal_on_one_host() {
+    let sandbox = Sandbox::in_memory();
+    race_of_removal(&sandbox.path(""), |_| sandbox.run(REMOVES.into_iter().chain(["a/src/", "b/dst"])).code);
+}
+
+#[test]
+fn race_of_removal_at_a_node() {
+    let sandbox = Sandbox::in_memory();
+    let node = Node::start(&sandbox, "a", &[]);
+    let words = [&node.at("src/"), "b/dst", &node.token()].map(str::to_owned);
+    race_of_removal(&sandbox.path(""), |_| sandbox.run(REMOVES.map(str::to_owned).iter().chain(&words)).code);
+}
+
+#[test]
+fn race_of_removal_between_two_nodes() {
+    let sandbox = Sandbox::in_memory();
+    let (a, b) = (Node::start(&sandbox, "a", &[]), Node::start(&sandbox, "b", &[]));
+    let words = [a.at("src/"), b.at("dst"), a.token_as("source"), b.token_as("destination")];
+    race_of_removal(&sandbox.path(""), |_| sandbox.run(REMOVES.map(str::to_owned).iter().chain(&words)).code);
+}
+
+#[test]
+fn race_of_removal_over_ssh() {
+    let sandbox = Sandbox::new();
+    let sshd = Sshd::start(&sandbox);
+    let there = format!("far:{}/", sandbox.path("a/src").display());
+    race_of_removal(&sandbox.path(""), |_| {
+        sandbox.run(REMOVES.into_iter().chain([&sshd.rsh[..], &there, "b/dst"])).code
+    });
+}
+
+#[test]
+fn race_of_a_task_that_moves() {
+    let mut tasks = Tasks::new();
+    let order = tasks.order("", TaskKind::Move, vec![pair(tasks.local("a", "/src/"), tasks.local("b", "/dst"))]);
+    race_of_removal(&tasks.sandbox.path(""), |round| {
+        let mut order = Order { task: format!("task{round}"), ..order.clone() };
+        order.directory = tasks.directory(&order.task);
+        match tasks.run(&order).ended().kind {
+            EndKind::Done => 0,
+            _ => 23,
+        }
+    });
 }
 
 fn race_of_tasks(links: Option<SourceLinks>) {
