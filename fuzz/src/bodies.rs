@@ -412,7 +412,10 @@ impl Both {
     /// By the length of a path, an earlier attempt has left nothing, some blocks, or all.
     fn opened(&self, path: &[u8]) -> Opened {
         match path.len() % 5 {
-            2 => Opened::Resumed((0..6).map(|index| (index * 2 / 3, BlockDigest::default())).collect()),
+            2 => {
+                let blocks = |from: u64| (from..6).map(|index| (index * 2 / 3, BlockDigest::default())).collect();
+                Opened::Resumed { left: blocks(0), taken_over: blocks(3) }
+            }
             4 => Opened::Present(self.present()),
             _ => Opened::Ready,
         }

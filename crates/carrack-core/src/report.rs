@@ -400,6 +400,8 @@ counters! {
         sources_removed,
         /// Symbolic links that lead out of what is copied, and were left out on request.
         links_skipped,
+        /// Bytes of changed files that were taken over from what stood at their names: they were not sent.
+        bytes_taken_over,
     }
 }
 

@@ -77,6 +77,8 @@ pub struct CopyOptions {
     pub keep_directory_links: bool,
     /// What has to have reached stable storage, and when.
     pub durability: Durability,
+    /// Whether of a file that the destination has in another state only the blocks that differ are sent.
+    pub delta: Delta,
     /// A source may grow while it is copied: what it had when it was listed is copied.
     pub allow_growing: bool,
     /// Have both ends find the way that packets take to the other.
@@ -133,6 +135,7 @@ impl Default for CopyOptions {
             no_times: false,
             keep_directory_links: false,
             durability: Durability::Group,
+            delta: Delta::Auto,
             allow_growing: false,
             trace: false,
             retries: tuning::RETRIES,
@@ -261,6 +264,18 @@ words! {
         3 Source "source" "as wire, and compare the source read a second time"
         /// The report says so.
         2 None "none" "compare nothing"
+    }
+}
+
+words! {
+    /// Whether of a file that has changed only the blocks that differ are sent.
+    #[derive(Default)]
+    pub enum Delta {
+        /// Where reading is faster than sending.
+        #[default]
+        0 Auto "auto" "send the blocks that differ where reading both files is faster than sending, else the whole file"
+        1 Always "always" "send the blocks that differ"
+        2 Never "never" "send the whole file"
     }
 }
 

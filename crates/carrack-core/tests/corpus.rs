@@ -215,7 +215,7 @@ fn all_digests() -> carrack_core::report::FileDigests {
 }
 
 fn held(item: u64, first: u64, count: usize) -> PeerMessage {
-    PeerMessage::Held { item: ItemId(item), first, digests: vec![BlockDigest::default(); count] }
+    PeerMessage::Held { item: ItemId(item), first, digests: vec![BlockDigest::default(); count], taken_over: false }
 }
 
 fn query(bundle: u64, path: &[u8]) -> PeerMessage {

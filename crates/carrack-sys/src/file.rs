@@ -15,6 +15,7 @@ use std::path::Path;
 
 /// Bytes that are looked at, and written, at once where a file system makes no holes.
 const ZEROED_AT_ONCE: usize = 256 << 10;
+const COPIED_AT_ONCE: usize = 256 << 10;
 
 /// Opens a file that the user named, or that may have been put there for the user: never through a link in its last
 /// name, never waiting for the writer of a FIFO. What it is the caller looks at.
@@ -55,6 +56,55 @@ pub fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+    }
+    Ok(())
+}
+
+/// Copies a range of one file to the same place in another: inside the kernel, and by sharing what is stored, where the
+/// file systems can do that. Less than all of it is an error, as where the source ends early.
+#[cfg(target_os = "linux")]
+pub fn copy_range(from: &File, to: &File, offset: u64, len: u64) -> io::Result<()> {
+    let end = offset.checked_add(len).ok_or(Errno::OVERFLOW)?;
+    let (mut read, mut written) = (offset, offset);
+    while read < end {
+        let want = usize::try_from(end - read).unwrap_or(usize::MAX);
+        match retry(|| rustix::fs::copy_file_range(from, Some(&mut read), to, Some(&mut written), want)) {
+            Ok(0) if read > offset => return Err(io::ErrorKind::UnexpectedEof.into()),
+            // What is copied in the kernel lies on one file system, which knows how. One that does not may say that
+            // there is nothing.
+            Ok(0) | Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
+                return copy_by_reading(from, to, (read, end), false);
+            }
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Bytes are read and written.
+#[cfg(not(target_os = "linux"))]
+pub fn copy_range(from: &File, to: &File, offset: u64, len: u64) -> io::Result<()> {
+    copy_by_reading(from, to, (offset, offset.checked_add(len).ok_or(Errno::OVERFLOW)?), false)
+}
+
+/// The same, but what is zeros in the source is not written.
+pub fn copy_but_zeros(from: &File, to: &File, offset: u64, len: u64) -> io::Result<()> {
+    copy_by_reading(from, to, (offset, offset.checked_add(len).ok_or(Errno::OVERFLOW)?), true)
+}
+
+fn copy_by_reading(from: &File, to: &File, (start, end): (u64, u64), but_zeros: bool) -> io::Result<()> {
+    let mut slice = vec![0; usize::try_from(end - start).unwrap_or(usize::MAX).min(COPIED_AT_ONCE)];
+    let mut at = start;
+    while at < end {
+        let want = slice.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+        if read_full_at(from, &mut slice[..want], at)? < want {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if !but_zeros || slice[..want].iter().any(|&byte| byte != 0) {
+            write_all_at(to, &slice[..want], at)?;
+        }
+        at += want as u64;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::{Mutation, mutation};
 
 const SYNC: &str = "-p carrack --test system sync::";
+const DELTA: &str = "-p carrack --test system delta::";
 const SWEEP: &str = "-p carrack-engine --lib transfer::receive::sweep::";
 const WORKER: &str = "-p carrack --test system worker::deletion::";
 const REQUEST: &str = "-p carrack-service --lib identity::request::";
@@ -135,6 +136,51 @@ pub const MUTATIONS: &[Mutation] = &[
         SYNC,
     ),
     mutation(
+        "what stands at a name is told of to a grant that may not read",
+        "crates/carrack-engine/src/agent/begin.rs",
+        ["grant.check_right(Right::Read).is_err()", "grant.check_right(Right::Write).is_err()"],
+        "-p carrack-engine --test hostile grants::",
+    ),
+    mutation(
+        "what was taken over is digested as it was in the old file",
+        "crates/carrack-engine/src/storage/posix/part.rs",
+        ["copy(&standing.file, &self.file, start, length).ok()?;", "let _ = copy;"],
+        "-p carrack-engine --test stores",
+    ),
+    mutation(
+        "a hole of the source keeps what was taken over",
+        "crates/carrack-engine/src/storage/posix/part.rs",
+        [
+            "                self.touched.note(index);\n                self.cache.bypassed();",
+            "                self.cache.bypassed();",
+        ],
+        DELTA,
+    ),
+    mutation(
+        "of a file that was cut off nothing more is taken over",
+        "crates/carrack-engine/src/storage/posix/tree/resume.rs",
+        ["standing: Mutex::new(file), ..part", "standing: Mutex::default(), ..part"],
+        DELTA,
+    ),
+    mutation(
+        "a link at the destination leads out of it",
+        "crates/carrack-engine/src/storage/posix/kept_links.rs",
+        [
+            "b\"..\" if at.is_empty() => return Err(leads_astray(\"leads out of the destination\")),",
+            "b\"..\" if at.is_empty() => continue,",
+        ],
+        SYNC,
+    ),
+    mutation(
+        "two directories of a source become one by a link",
+        "crates/carrack-engine/src/storage/posix/kept_links.rs",
+        [
+            "if meant.is_empty() || *self.owners.entry(key(meant)).or_insert_with(|| key(path)) != key(path) {",
+            "if meant.is_empty() {",
+        ],
+        SYNC,
+    ),
+    mutation(
         "the receiver asks what the source has when it likes",
         "crates/carrack-core/src/transfer/sender/comparing.rs",
         [
@@ -173,7 +219,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a source inside its destination is deleted",
         "crates/carrack-engine/src/copy/resolve.rs",
-        ["if holds && request.options.delete.is_some() {", "if holds && request.options.delete.is_none() {"],
+        ["harmed.filter(|_| holds)", "harmed.filter(|_| holds && target.is_empty())"],
         SYNC,
     ),
     mutation(

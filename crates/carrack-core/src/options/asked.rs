@@ -11,7 +11,7 @@ use crate::attributes::Time;
 use crate::backup::Backup;
 use crate::filter::{FileBounds, Filters, SourceLinks};
 use crate::request::{
-    Compare, CongestionControl, CopyOptions, DeleteOrder, Digests, Durability, Encrypt, Existing, Verify,
+    Compare, CongestionControl, CopyOptions, DeleteOrder, Delta, Digests, Durability, Encrypt, Existing, Verify,
 };
 
 /// An option as it was asked for, or left out.
@@ -137,6 +137,7 @@ asked! {
     rate_limit: Option<RateBound>,
     congestion: Option<CongestionControl>,
     durable: Option<Durability>,
+    delta: Option<Delta>,
     allow_growing: bool,
 }
 
@@ -240,6 +241,7 @@ impl AskedOptions {
         options.rate_limit = self.rate_limit.map_or(options.rate_limit, RateBound::bytes);
         options.congestion = self.congestion.or(options.congestion);
         options.durability = self.durable.unwrap_or(options.durability);
+        options.delta = self.delta.unwrap_or(options.delta);
         options.allow_growing |= self.allow_growing;
         Ok(())
     }

@@ -23,7 +23,7 @@ pub use values::{
 };
 
 use crate::limits::{self, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, LABEL_CHARACTERS_MAX, PRIORITY_MAX};
-use crate::request::{CongestionControl, Durability, Encrypt, Verify};
+use crate::request::{CongestionControl, Delta, Durability, Encrypt, Verify};
 use crate::words::Word;
 
 /// One option of a copy or of a task.
@@ -338,6 +338,22 @@ pub const DURABLE: Definition = Definition {
     examples: &[],
 };
 
+/// What is sent of a file that has changed.
+pub const DELTA: Definition = Definition {
+    name: "delta",
+    group: FormGroup::How,
+    flag: Flag::Value {
+        name: "delta",
+        value_name: "WHEN",
+        help: "What is sent of a file of more than 1 MiB that has changed [default: auto]",
+    },
+    title: "Changed files",
+    help: "What is sent of a file of more than 1 MiB that the destination has in another state.",
+    kind: Takes::Words(choices::<Delta>),
+    default: Some(Delta::Auto.name()),
+    examples: &[],
+};
+
 /// Sources that grow while they are copied.
 pub const ALLOW_GROWING: Definition = Definition {
     name: "allow_growing",
@@ -446,6 +462,7 @@ pub const OF_A_COPY: &[Definition] = &[
     RATE_LIMIT,
     ENCRYPT,
     DURABLE,
+    DELTA,
     ALLOW_GROWING,
 ];
 
@@ -540,6 +557,7 @@ mod tests {
         assert_eq!(COMPARE.default, Some(default.compare.name()));
         assert_eq!(VERIFY.default, Some(default.verify.name()));
         assert_eq!(ENCRYPT.default, Some(default.encrypt.name()));
+        assert_eq!(DELTA.default, Some(default.delta.name()));
         assert_eq!(DURABLE.default, Some(default.durability.name()));
         assert_eq!(DIGEST.default.map(str::to_owned), Some(default.digest.text()));
     }

@@ -119,6 +119,7 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
             item: ItemId(item),
             first: rng.below(9),
             digests: vec![BlockDigest::default(); rng.below(4) as usize],
+            taken_over: rng.chance(50),
         },
         13 => PeerMessage::Confirm {
             item: ItemId(item),

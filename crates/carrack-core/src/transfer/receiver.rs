@@ -148,9 +148,13 @@ pub enum Opened {
     Keep,
     /// It cannot be written.
     Refused(Failure),
-    /// Blocks may come; these of them, by index, with the digests that they were written with, are in the part file
-    /// from an earlier attempt.
-    Resumed(Vec<(u64, BlockDigest)>),
+    /// Blocks may come; these of them, by index, with the digests that they were found to have, are in the part file.
+    Resumed {
+        /// From an earlier attempt.
+        left: Vec<(u64, BlockDigest)>,
+        /// From what stands at the name.
+        taken_over: Vec<(u64, BlockDigest)>,
+    },
     /// An earlier attempt has published it, and it has not changed since. With every digest that the options ask for.
     Present(FileDigests),
 }
@@ -364,14 +368,15 @@ impl Receiver {
         };
         let dropped = item.state == ItemState::Dropped;
         let answer = match opened {
-            Opened::Ready | Opened::Resumed(_) if dropped => return self.drop_open(id, ItemResult::Dropped),
+            Opened::Ready | Opened::Resumed { .. } if dropped => return self.drop_open(id, ItemResult::Dropped),
             Opened::Ready => {
                 item.state = ItemState::Open;
                 Answer::Accept
             }
-            Opened::Resumed(blocks) => {
+            Opened::Resumed { left, taken_over } => {
                 item.state = ItemState::Open;
-                self.hold(id, blocks);
+                item.take_over(&taken_over);
+                self.hold(id, [left, taken_over].concat());
                 Answer::Accept
             }
             Opened::Present(digests) => Answer::Present(digests),

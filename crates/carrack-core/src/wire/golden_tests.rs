@@ -509,7 +509,7 @@ fn peer_messages() -> Vec<Line> {
         peer("peer StreamLost", PeerMessage::StreamLost { stream: StreamId(258) }),
         peer(
             "peer Held",
-            PeerMessage::Held { item: ItemId(9), first: 3, digests: vec![block, BlockDigest::default()] },
+            PeerMessage::Held { item: ItemId(9), first: 3, digests: vec![block, Default::default()], taken_over: true },
         ),
         peer("peer Confirm", PeerMessage::Confirm { item: ItemId(9), first: 3, count: 2 }),
         peer("peer Query", query(None, OtherAttributes::default())),

@@ -12,7 +12,7 @@ use carrack_core::filter::{AddedRule, Filters};
 use carrack_core::grant::Right;
 use carrack_core::limits;
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::request::Existing;
+use carrack_core::request::{Delta, Existing};
 use carrack_core::selection::Selection;
 use carrack_core::wire::control::{Begin, Filter, Origin, ReceiveRole, Role, Sink, SourceSpec, Tell, TransferOptions};
 use carrack_core::wire::expected::Expected;
@@ -141,6 +141,7 @@ impl Agent {
     /// the sender asks nothing and nothing small has to wait for an answer.
     pub(super) fn begin(self: &Arc<Self>, request: u64, begin: Begin) -> Result<u64, Failure> {
         let Begin { options, role } = begin;
+        let options = self.within_grant(options);
         if self.lock().running.is_some() {
             return Err(failure(
                 ErrorCode::ProtocolViolation,
@@ -218,6 +219,17 @@ impl Agent {
         Ok(known)
     }
 
+    /// What is asked for, as far as a grant allows it without being asked. What stands here is told of by digests, only
+    /// to who may read it; and where bytes are counted, each counts once.
+    fn within_grant(&self, options: TransferOptions) -> TransferOptions {
+        match &self.environment.grant {
+            Some(grant) if grant.check_right(Right::Read).is_err() || grant.counts_bytes() => {
+                TransferOptions { delta: Delta::Never, ..options }
+            }
+            _ => options,
+        }
+    }
+
     /// Whether what is copied may be deleted here, and can be.
     fn may_remove(&self, roots: &[Root], options: &TransferOptions) -> Result<(), Failure> {
         if options.tells_names {
@@ -262,11 +274,11 @@ impl Agent {
         }
         // Whoever may write below a node's root would have a link of theirs written through by others.
         if options.keeps_links && !matches!(self.environment.place, Place::Anywhere { .. }) {
-            let why = "links below a destination are not followed there: leave --keep-dirlinks out";
+            let why = "links below a destination are not written through there";
             return Err(failure(ErrorCode::Unsupported, Side::Destination, why));
         }
         if options.keeps_links && role.delete.is_some() {
-            let why = "a directory that only a link leads to would be deleted: leave --keep-dirlinks out";
+            let why = "links are written through, and a directory that only a link leads to would be deleted";
             return Err(failure(ErrorCode::Unsupported, Side::Destination, why));
         }
         let destination = self.destination(role, options)?;

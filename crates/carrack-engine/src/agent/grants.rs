@@ -269,6 +269,11 @@ impl GrantInForce {
         Err(failure(ErrorCode::PermissionDenied, Side::Link, why).for_reason(Reason::GrantRight))
     }
 
+    /// Whether there is a ceiling of bytes.
+    pub(super) fn counts_bytes(&self) -> bool {
+        self.claims.ceilings.of(Ceiling::Bytes).is_some()
+    }
+
     /// Why something is refused that only the node's own token allows.
     pub(super) fn refuse(&self, what: &str) -> Failure {
         let why = format!("a grant does not allow to {what}: that takes the node's own token");

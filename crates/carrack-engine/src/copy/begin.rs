@@ -1,8 +1,9 @@
 //! The transfer's beginning: what is selected, and what each side is told.
 
 use carrack_core::limits;
+use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
-use carrack_core::request::{DeleteOrder, Verify};
+use carrack_core::request::{DeleteOrder, Delta, Verify};
 use carrack_core::selection::Selection;
 use carrack_core::wire::control::{Ask, Begin, Filter, ReceiveRole, Role, SendRole, Tell, TransferOptions};
 
@@ -145,6 +146,12 @@ impl Copying<'_> {
     }
 
     fn transfer_options(&self, plan: &Plan, ends: &Ends, verify: Verify) -> TransferOptions {
-        TransferOptions::of(&self.request.options, verify, plan.block_bytes, ends.version())
+        let mut options = TransferOptions::of(&self.request.options, verify, plan.block_bytes, ends.version());
+        // Within one process nothing is quicker than to copy.
+        let is_here = !self.request.destination.is_remote() && !self.request.sources.iter().any(Location::is_remote);
+        if is_here && options.delta == Delta::Auto {
+            options.delta = Delta::Never;
+        }
+        options
     }
 }

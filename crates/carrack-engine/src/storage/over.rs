@@ -89,6 +89,7 @@ calls! {
     Checkpoint "Part::checkpoint"
     Unclaim "Part::unclaim"
     Rehash "Part::rehash"
+    TakeOver "Part::take_over"
     Finish "Part::finish"
     Verify "Part::verify"
     Publish "Part::publish"

@@ -169,6 +169,8 @@ pub struct WriteOptions {
     pub window_ns: u64,
     /// A link that is there already is the same.
     pub compares: bool,
+    /// Of a file that stands at its name in another state, what may still be the same is taken over.
+    pub takes_over: bool,
     /// Nothing is written.
     pub plan_only: bool,
 }

@@ -14,6 +14,7 @@
 mod content;
 
 use std::fs::File;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -182,7 +183,7 @@ pub enum Opening {
     Keep,
     /// A new one, with nothing in it.
     Fresh(Arc<dyn Part>),
-    /// One that an earlier session left.
+    /// One that has blocks already.
     Resumed {
         /// Where it goes on growing.
         part: Arc<dyn Part>,
@@ -190,6 +191,9 @@ pub enum Opening {
         held: Vec<(u64, BlockDigest)>,
         /// Indexes of blocks that may be there: [`Part::rehash`] tells, in its own time.
         doubtful: Vec<u64>,
+        /// Indexes of blocks that what stands at the name has, too, those among them that are there already: see
+        /// [`Part::take_over`].
+        standing: Range<u64>,
     },
     /// An earlier session has published it, with these digests, and neither side has changed since.
     Present(FileDigests),
@@ -497,6 +501,15 @@ pub trait Part: Send + Sync {
     fn rehash(&self, _doubtful: &[u64]) -> Vec<(u64, BlockDigest)> {
         Vec::new()
     }
+
+    /// Copies blocks here from what stands at the name, and tells what they are here, of those that could be copied:
+    /// for a thread of its own. Nobody writes them meanwhile. May be repeated.
+    fn take_over(&self, _standing: &[u64]) -> Vec<(u64, BlockDigest)> {
+        Vec::new()
+    }
+
+    /// Nothing more is taken over: what stands at the name is let go of. May be repeated.
+    fn end_taking_over(&self) {}
 
     /// All blocks are there: cuts it to its size and sets its attributes; then everything written is on stable storage,
     /// as far as was asked for. May be repeated.

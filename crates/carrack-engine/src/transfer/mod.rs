@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use carrack_core::ids::StreamId;
 use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::request::Delta;
 use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::peer::PeerMessage;
 use carrack_sys::host::cpu_count;
@@ -39,7 +40,8 @@ pub fn content_readers() -> usize {
 pub fn write_options(options: &TransferOptions) -> WriteOptions {
     let TransferOptions { block_bytes, digests, verify, existing, durability, plan_only, window_ns, .. } = *options;
     let compares = options.rules().is_some();
-    WriteOptions { block_bytes, digests, verify, existing, durability, window_ns, compares, plan_only }
+    let takes_over = options.delta != Delta::Never;
+    WriteOptions { block_bytes, digests, verify, existing, durability, window_ns, compares, takes_over, plan_only }
 }
 
 /// Sends a message to the peer.

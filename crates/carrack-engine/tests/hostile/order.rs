@@ -93,7 +93,7 @@ fn earlier_attempts_that_there_are_not() {
     });
     assert_violation(&failure, "which are not held");
     for message in [
-        PeerMessage::Held { item: ItemId(1), first: 0, digests: vec![BlockDigest::default()] },
+        PeerMessage::Held { item: ItemId(1), first: 0, digests: vec![BlockDigest::default()], taken_over: false },
         PeerMessage::Known { bundle: BundleId(1), items: Vec::new() },
         PeerMessage::Answer { item: ItemId(1), answer: Answer::Present(FileDigests::default()) },
     ] {
@@ -106,9 +106,19 @@ fn earlier_attempts_that_there_are_not() {
         PeerMessage::Confirm { item: ItemId(1), first: past, count: past },
         PeerMessage::Confirm { item: ItemId(1), first: u64::MAX, count: u64::MAX },
         PeerMessage::Confirm { item: ItemId(1), first: 0, count: 0 },
-        PeerMessage::Held { item: ItemId(1), first: u64::MAX, digests: vec![BlockDigest::default()] },
-        PeerMessage::Held { item: ItemId(1), first: 0, digests: vec![BlockDigest::default(); HELD_BLOCKS + 1] },
-        PeerMessage::Held { item: ItemId(1), first: 0, digests: Vec::new() },
+        PeerMessage::Held {
+            item: ItemId(1),
+            first: u64::MAX,
+            digests: vec![BlockDigest::default()],
+            taken_over: false,
+        },
+        PeerMessage::Held {
+            item: ItemId(1),
+            first: 0,
+            digests: vec![BlockDigest::default(); HELD_BLOCKS + 1],
+            taken_over: false,
+        },
+        PeerMessage::Held { item: ItemId(1), first: 0, digests: Vec::new(), taken_over: false },
         PeerMessage::Query { bundle: BundleId(1), items: vec![question(0, b"../outside/canary")] },
     ] {
         let failure = refused(&sandbox, |session| session.say(&message));

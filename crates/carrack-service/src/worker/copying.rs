@@ -384,7 +384,7 @@ impl Copying<'_, '_> {
     }
 
     fn count(&mut self, report: &Report) {
-        let resumed = report.counts.bytes_resumed;
+        let resumed = report.counts.bytes_resumed + report.counts.bytes_taken_over;
         // Of a session that was lost nobody has told what it found.
         let resent = if report.error.is_none() { self.landed_before.saturating_sub(resumed) } else { 0 };
         self.attempt.open_bytes = self.attempt.open_bytes.saturating_sub(resumed);

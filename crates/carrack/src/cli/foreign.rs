@@ -77,7 +77,6 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     always(&["--sparse"], "rsync", "holes stay holes"),
     always(&["--partial"], "rsync", "a copy that was interrupted goes on when it is started again"),
     always(&["--mkpath"], "rsync", "missing directories above the destination are made"),
-    always(&["-W", "--whole-file"], "rsync", "a file that is copied is copied whole"),
     always(&["--human-readable"], "rsync", "sizes are shown with their units"),
     always(&["--protect-args", "--secluded-args"], "rsync", "no shell at the far side reads a path"),
     always(&["--no-motd"], "rsync", "no node greets"),
@@ -187,7 +186,8 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     ),
     refused(&["-d", "--dirs", "--old-dirs", "--old-d"], "rsync", "directories are copied with all that is in them"),
     refused(&["-m", "--prune-empty-dirs"], "rsync", "empty directories are copied, too"),
-    refused(&["--no-whole-file", "--no-W", "-B", "--block-size"], "rsync", "a file that is copied is copied whole"),
+    ours(&["--no-whole-file", "--no-W"], "rsync", "the blocks that differ are asked for otherwise", "--delta always"),
+    ours(&["-B", "--block-size"], "rsync", "the unit that is compared is the one that is sent", "--block SIZE"),
     refused(&["--force"], "rsync", "no file takes the place of a directory with something in it"),
     refused(
         &["--ignore-missing-args", "--delete-missing-args"],

@@ -42,9 +42,7 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::SourceReplaced | Reason::ReaderGone => return None,
         Reason::TooManyDeletions => "see with -n what would be deleted, then raise --max-delete or leave it out",
         Reason::DeletionDeclined => "-n shows what would be deleted; answer y, or give --yes, to delete it",
-        Reason::DeletionUnsure => {
-            "mend what failed and run the same command again; --ignore-errors deletes all the same"
-        }
+        Reason::DeletionUnsure => "mend what failed and run it again; --ignore-errors deletes all the same",
         Reason::EmptySource => "is it mounted? --allow-empty deletes all the same",
         Reason::NotMounted => "is it mounted? without --require-mount it is copied all the same",
         Reason::RemovalCutShort => "run the same command with -c: it deletes there what is the same at the destination",

@@ -9,8 +9,8 @@ use carrack_core::pace::limit::{Limit, Stage};
 use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{
-    ErrorCode, Event, Failure, ItemFailure, ItemKind, ItemReport, LinkReport, Outcome, ProgramSent, Progress, Report,
-    Side, StreamsFrom, Unfinished, Unkept, UnkeptAttributes,
+    Counts, ErrorCode, Event, Failure, ItemFailure, ItemKind, ItemReport, LinkReport, Outcome, ProgramSent, Progress,
+    Report, Side, StreamsFrom, Unfinished, Unkept, UnkeptAttributes,
 };
 use carrack_core::request::{Durability, Existing, LinkKind, MainDigest, Verify};
 use carrack_core::words::shell_word;
@@ -173,6 +173,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         lines.extend(report.link.as_ref().map(|report| link(report, clear)));
         lines.extend(report.limit.map(|limit| limited(limit, report)));
         lines.extend(resumed(report));
+        lines.extend(taken_over(report));
         lines.extend(unkept(report));
         lines.extend(report.unkept_attributes.as_ref().map(unkept_attributes));
         lines.extend(reread(report));
@@ -246,8 +247,9 @@ fn rate(report: &Report) -> Option<String> {
     // command had brought before: all of it is counted then.
     let resumed =
         (report.counts.files_resumed > 0 || report.counts.bytes_resumed > 0) && report.faults.sessions_lost == 0;
-    let sent =
-        if resumed { report.counts.bytes.saturating_sub(report.counts.bytes_resumed) } else { report.counts.bytes };
+    let Counts { bytes, bytes_resumed, bytes_taken_over, .. } = report.counts;
+    let sent = bytes.saturating_sub(if resumed { bytes_resumed } else { 0 } + bytes_taken_over);
+    let resumed = resumed || bytes_taken_over > 0 && report.faults.sessions_lost == 0;
     let files = format::per_second(report.counts.files, report.moving)?;
     let bytes = format::rate(format::per_second(sent, report.moving)?);
     match resumed {
@@ -364,6 +366,12 @@ fn resumed(report: &Report) -> Option<String> {
     let (files, bytes) = (report.counts.files_resumed, report.counts.bytes_resumed);
     let there = format!("{}, {}", counted(files, "file", "files"), format::size_exact(bytes));
     (files > 0 || bytes > 0).then(|| format!("resumed: {there} were there from an earlier attempt"))
+}
+
+fn taken_over(report: &Report) -> Option<String> {
+    let bytes = report.counts.bytes_taken_over;
+    let size = format::size_exact(bytes);
+    (bytes > 0).then(|| format!("delta: {size} of changed files were there already, and were not sent"))
 }
 
 /// What the destination did not keep of permissions and times, with the first of each.

@@ -12,6 +12,7 @@ mod changed;
 mod cli;
 mod crash;
 mod deaf;
+mod delta;
 mod destination;
 mod direct;
 mod disk;

@@ -38,7 +38,7 @@ fn synced(sandbox: &Sandbox) {
     same_tree(&sandbox.path("src"), &sandbox.path("dst"));
 }
 
-fn numbers(ran: &Ran, names: &[&str]) -> Vec<u64> {
+pub fn numbers(ran: &Ran, names: &[&str]) -> Vec<u64> {
     let summary = ran.summary();
     names.iter().map(|name| summary[name].as_u64().unwrap_or_else(|| panic!("{name}: {summary}"))).collect()
 }

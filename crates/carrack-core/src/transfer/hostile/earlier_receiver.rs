@@ -28,7 +28,7 @@ fn resumed(verify: Verify, blocks: &[u64]) -> Receiver {
     let mut receiver = recovering(verify);
     receiver.handle_message(start(), offer(ItemId(1), Some(SIZE))).unwrap();
     let blocks = blocks.iter().map(|&index| (index, digest(index as u8))).collect();
-    receiver.handle_opened(start(), ItemId(1), Opened::Resumed(blocks));
+    receiver.handle_opened(start(), ItemId(1), Opened::Resumed { left: blocks, taken_over: Vec::new() });
     receiver
 }
 
@@ -80,6 +80,7 @@ fn held_blocks_are_told_before_the_answer() {
         item: ItemId(1),
         first,
         digests: (first..first + count).map(|index| digest(index as u8)).collect(),
+        taken_over: false,
     };
     let accept = PeerMessage::Answer { item: ItemId(1), answer: Answer::Accept };
     assert_eq!(told[1..], [held(0, 2), held(3, 1), accept].map(ReceiverAction::Send));
@@ -285,7 +286,7 @@ fn part_file_with_blocks_outlives_a_transfer_that_failed() {
     receiver.handle_message(start(), offer(ItemId(2), Some(SIZE))).unwrap();
     receiver.fail(failure());
     actions(&mut receiver);
-    receiver.handle_opened(start(), ItemId(1), Opened::Resumed(vec![(0, digest(0))]));
+    receiver.handle_opened(start(), ItemId(1), Opened::Resumed { left: vec![(0, digest(0))], taken_over: Vec::new() });
     receiver.handle_opened(start(), ItemId(2), Opened::Ready);
     assert_eq!(actions(&mut receiver), [ReceiverAction::Discard(ItemId(2))]);
 }

@@ -22,7 +22,7 @@ fn digest(of: u8) -> BlockDigest {
 }
 
 fn held(first: u64, digests: Vec<BlockDigest>) -> PeerMessage {
-    PeerMessage::Held { item: ItemId(1), first, digests }
+    PeerMessage::Held { item: ItemId(1), first, digests, taken_over: false }
 }
 
 fn check(sender: &mut Sender, now: Instant, stream: StreamId) -> u64 {
@@ -58,9 +58,10 @@ fn blocks_are_held_only_where_they_can_be() {
     is_violation(pipe.handle_message(now, held(0, vec![digest(1)])));
     let mut sender = recovering(now, Some(LARGE));
     for item in [0, 2, 99] {
-        is_violation(
-            sender.handle_message(now, PeerMessage::Held { item: ItemId(item), first: 0, digests: vec![digest(1)] }),
-        );
+        is_violation(sender.handle_message(
+            now,
+            PeerMessage::Held { item: ItemId(item), first: 0, digests: vec![digest(1)], taken_over: false },
+        ));
     }
     is_violation(sender.handle_message(now, held(blocks, vec![digest(1)])));
     is_violation(sender.handle_message(now, held(blocks - 1, vec![digest(1); 2])));

@@ -408,7 +408,11 @@ fn drive(receiver: &mut Receiver, rng: &mut Rng, writing: &mut [Option<(ItemId, 
             ReceiverAction::Open(offer) if rng.chance(300) => {
                 let blocks =
                     (0..rng.below(9)).map(|index| (index, BlockDigest { main: [7; 32], ..Default::default() }));
-                receiver.handle_opened(start(), offer.item, Opened::Resumed(blocks.collect()));
+                receiver.handle_opened(
+                    start(),
+                    offer.item,
+                    Opened::Resumed { left: blocks.collect(), taken_over: Vec::new() },
+                );
             }
             ReceiverAction::Open(offer) => receiver.handle_opened(start(), offer.item, Opened::Ready),
             ReceiverAction::CloseStream(stream) => {

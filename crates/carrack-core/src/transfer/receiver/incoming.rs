@@ -19,8 +19,10 @@ pub(super) struct IncomingItem {
     landed: Ranges,
     /// Bytes of what has landed.
     pub bytes: u64,
-    /// There from an earlier attempt, told to the sender, and neither confirmed nor sent yet.
+    /// There already, told to the sender, and neither confirmed nor sent yet.
     held: BTreeMap<u64, BlockDigest>,
+    /// Of what is held, or was: blocks from what stands at the name.
+    taken_over: Ranges,
     /// The most blocks that have ever been landed or held.
     reached: u64,
     tree: FileTree,
@@ -62,6 +64,7 @@ impl IncomingItem {
             landed: Ranges::new(),
             bytes: 0,
             held: BTreeMap::new(),
+            taken_over: Ranges::new(),
             reached: 0,
             tree: FileTree::new(options.block_bytes, options.digests),
             whole: false,
@@ -135,6 +138,29 @@ impl IncomingItem {
         }
         self.note_reached();
         self.held.iter().map(|(&index, &digest)| (index, digest)).collect()
+    }
+
+    /// Says of these blocks that they are from what stands at the name.
+    pub fn take_over(&mut self, blocks: &[(u64, BlockDigest)]) {
+        for (index, _) in blocks {
+            self.taken_over.insert(*index);
+        }
+    }
+
+    /// What is from what stands at the name is not held.
+    pub fn forget_taken_over(&mut self) {
+        let taken_over = std::mem::take(&mut self.taken_over);
+        self.held.retain(|index, _| !taken_over.contains(*index));
+    }
+
+    /// Whether a block is held.
+    pub fn holds(&self, index: u64) -> bool {
+        self.held.contains_key(&index)
+    }
+
+    /// Whether a block is from what stands at the name: no marker knows of it.
+    pub fn is_taken_over(&self, index: u64) -> bool {
+        self.taken_over.contains(index)
     }
 
     /// Of the blocks that are held, those of this number and above are not told of.

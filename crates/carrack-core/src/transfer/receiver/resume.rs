@@ -14,31 +14,37 @@ use crate::wire::ProtocolError;
 use crate::wire::peer::{PeerMessage, QueryItem};
 
 impl Receiver {
-    /// The part file of an item has blocks from an earlier attempt: tells the sender of them. What cannot be compared
-    /// is not told of, and comes like any other.
+    /// The part file of an item has blocks already: tells the sender of them. What cannot be compared is not told of,
+    /// and comes like any other.
     pub(super) fn hold(&mut self, id: ItemId, blocks: Vec<(u64, BlockDigest)>) {
         let open: usize = self.items.values().map(IncomingItem::held_open).sum();
         let comparable = self.options.digests.main.is_some();
         let Some(item) = self.items.get_mut(&id).filter(|_| comparable) else {
             return;
         };
-        let mut runs: Vec<(u64, Vec<BlockDigest>)> = Vec::new();
-        for (index, digest) in item.hold(blocks, limits::HELD_BLOCKS_OPEN.saturating_sub(open)) {
+        let mut runs: Vec<(u64, bool, Vec<BlockDigest>)> = Vec::new();
+        let mut held = item.hold(blocks, limits::HELD_BLOCKS_OPEN.saturating_sub(open));
+        // Of what lies in too many pieces, what nobody has sent yet is left out first.
+        if pieces(&held, |index| item.is_taken_over(index)) > limits::HELD_MESSAGES {
+            item.forget_taken_over();
+            held.retain(|(index, _)| item.holds(*index));
+        }
+        for (index, digest) in held {
             let full = runs.len() == limits::HELD_MESSAGES;
+            let taken_over = item.is_taken_over(index);
+            let goes_on = |first: u64, run: &[_]| first + run.len() as u64 == index && run.len() < limits::HELD_BLOCKS;
             match runs.last_mut() {
-                Some((first, run)) if *first + run.len() as u64 == index && run.len() < limits::HELD_BLOCKS => {
-                    run.push(digest);
-                }
+                Some((first, before, run)) if *before == taken_over && goes_on(*first, run) => run.push(digest),
                 _ if full => {
                     item.hold_below(index);
                     break;
                 }
-                _ => runs.push((index, vec![digest])),
+                _ => runs.push((index, taken_over, vec![digest])),
             }
         }
-        for (first, digests) in runs {
+        for (first, taken_over, digests) in runs {
             self.held_waiting += 1;
-            self.send(PeerMessage::Held { item: id, first, digests });
+            self.send(PeerMessage::Held { item: id, first, digests, taken_over });
         }
     }
 
@@ -55,10 +61,11 @@ impl Receiver {
         };
         let blocks = item.confirm(first, count).ok_or_else(wrong)?;
         self.bytes_landed += blocks.iter().map(|(_, block)| u64::from(block.length)).sum::<u64>();
-        // They are in the marker already; whether storage still has them, only reading tells.
-        if self.options.verify == Verify::Disk {
-            self.save_later(id, blocks);
-        }
+        // What an earlier attempt left is in the marker already; whether storage still has it, only reading tells.
+        let reads_back = self.options.verify == Verify::Disk;
+        let unsaved = |index: u64| reads_back || self.items.get(&id).is_some_and(|item| item.is_taken_over(index));
+        let unsaved: Vec<_> = blocks.into_iter().filter(|(index, _)| unsaved(*index)).collect();
+        self.save_later(id, unsaved);
         self.publish_if_whole(id);
         Ok(())
     }
@@ -93,4 +100,14 @@ impl Receiver {
         let items: BTreeMap<u32, FileDigests> = known.into_iter().filter_map(told).collect();
         self.send(PeerMessage::Known { bundle, items: items.into_iter().collect() });
     }
+}
+
+/// How many messages tell of these blocks.
+fn pieces(held: &[(u64, BlockDigest)], is_taken_over: impl Fn(u64) -> bool) -> usize {
+    let goes_on = |pair: &[(u64, BlockDigest)]| {
+        let (before, after) = (pair[0].0, pair[1].0);
+        before + 1 == after && is_taken_over(before) == is_taken_over(after)
+    };
+    let breaks = held.windows(2).filter(|pair| !goes_on(pair)).count();
+    breaks + held.len().div_ceil(limits::HELD_BLOCKS)
 }

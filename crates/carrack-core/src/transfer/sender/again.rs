@@ -56,9 +56,9 @@ impl Sender {
         let Some(item) = self.take_out(id) else {
             return;
         };
-        let (landed, resumed) = item.landed_bytes();
+        let (landed, found) = item.landed_bytes();
         self.progress.bytes_done -= landed;
-        self.totals.counts.bytes_resumed -= resumed;
+        found.uncount(&mut self.totals.counts);
         self.renew(item.scanned, item.attempt);
         self.make_offers();
     }

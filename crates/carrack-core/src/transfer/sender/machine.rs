@@ -43,7 +43,9 @@ impl Machine for Sender {
             PeerMessage::Finished { durable } => self.handle_finished(durable)?,
             PeerMessage::DirectoriesFailed(failures) => self.handle_directories_failed(failures)?,
             PeerMessage::Fail(failure) => self.phase = SenderPhase::Failed(failure),
-            PeerMessage::Held { item, first, digests } => self.handle_held(item, first, &digests)?,
+            PeerMessage::Held { item, first, digests, taken_over } => {
+                self.handle_held(item, first, &digests, taken_over)?;
+            }
             PeerMessage::Known { bundle, items } => self.handle_known(bundle, items)?,
             PeerMessage::ContentCompared { asked, same } => self.handle_content_compared(now, asked, same)?,
             PeerMessage::Deleted => self.handle_deleted()?,

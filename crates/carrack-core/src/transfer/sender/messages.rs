@@ -61,13 +61,19 @@ impl Sender {
         Ok(())
     }
 
-    pub(super) fn handle_held(&mut self, id: ItemId, first: u64, digests: &[BlockDigest]) -> Result<(), ProtocolError> {
+    pub(super) fn handle_held(
+        &mut self,
+        id: ItemId,
+        first: u64,
+        digests: &[BlockDigest],
+        taken_over: bool,
+    ) -> Result<(), ProtocolError> {
         let open: usize = self.items.values().map(Offered::held_open).sum();
         let few = open + digests.len() <= limits::HELD_BLOCKS_OPEN;
         let wanted = self.config.options.digests;
         let compared = wanted.main.is_some() && digests.iter().all(|digest| is_main_of(&digest.main, wanted));
         let item = self.items.get_mut(&id).filter(|_| few && compared);
-        let fits = item.is_some_and(|item| item.hold(first, digests));
+        let fits = item.is_some_and(|item| item.hold(first, digests, taken_over));
         fits.then_some(()).ok_or_else(|| {
             ProtocolError::violation(format!("the receiver holds blocks of item {id} that it cannot hold"))
         })
@@ -81,9 +87,9 @@ impl Sender {
             return Ok(());
         }
         let (goes_again, why) = if item.has_landed(offset) {
-            let (bytes, resumed, goes_again) = item.take_back(offset);
+            let (bytes, found, goes_again) = item.take_back(offset);
             self.progress.bytes_done -= bytes;
-            self.totals.counts.bytes_resumed -= resumed;
+            found.uncount(&mut self.totals.counts);
             self.totals.faults.blocks_rotten += 1;
             (goes_again, "was given back otherwise than it was written")
         } else {

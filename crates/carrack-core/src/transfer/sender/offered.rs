@@ -10,6 +10,7 @@ use crate::digest::{BlockDigest, FileDigests, FileTree, block_count, block_lengt
 use crate::failure::Failure;
 use crate::ids::ItemId;
 use crate::limits;
+use crate::report::Counts;
 use crate::request::Digests;
 use crate::transfer::ranges::Ranges;
 use crate::transfer::{BLOCKS_AHEAD, ScannedItem};
@@ -35,8 +36,12 @@ pub(super) struct Offered {
     checking: BTreeMap<u64, BlockDigest>,
     landed: Ranges,
     hashed: Ranges,
+    /// Blocks that the receiver held, or holds, from what stands at the name.
+    of_standing: Ranges,
     /// Landed because an earlier attempt had brought them.
     resumed: Ranges,
+    /// Landed because what stands at the name has them.
+    taken_over: Ranges,
     tree: FileTree,
     block_bytes: u32,
     wanted: Digests,
@@ -53,11 +58,34 @@ pub(super) struct Offered {
     pub digests: FileDigests,
 }
 
+/// Bytes that were not sent, because the receiver has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FoundBytes {
+    /// From an earlier attempt.
+    pub left: u64,
+    /// From what stands at the name.
+    pub taken_over: u64,
+}
+
+impl FoundBytes {
+    /// Counts them.
+    pub fn count(self, counts: &mut Counts) {
+        counts.bytes_resumed += self.left;
+        counts.bytes_taken_over += self.taken_over;
+    }
+
+    /// They are sent after all.
+    pub fn uncount(self, counts: &mut Counts) {
+        counts.bytes_resumed -= self.left;
+        counts.bytes_taken_over -= self.taken_over;
+    }
+}
+
 /// What came of comparing a held block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compared {
     /// It has landed; its bytes.
-    Same(u64),
+    Same(FoundBytes),
     /// It has to be sent.
     Different,
     /// It was not to be compared any more.
@@ -78,7 +106,9 @@ impl Offered {
             checking: BTreeMap::new(),
             landed: Ranges::new(),
             hashed: Ranges::new(),
+            of_standing: Ranges::new(),
             resumed: Ranges::new(),
+            taken_over: Ranges::new(),
             tree: FileTree::new(options.block_bytes, options.digests),
             block_bytes: options.block_bytes,
             wanted: options.digests,
@@ -110,8 +140,8 @@ impl Offered {
         block_length(index, self.size.unwrap_or(u64::MAX), self.block_bytes)
     }
 
-    /// The receiver holds these from an earlier attempt; false when it cannot.
-    pub fn hold(&mut self, first: u64, digests: &[BlockDigest]) -> bool {
+    /// The receiver holds these from an earlier attempt, or has taken them over; false when it cannot.
+    pub fn hold(&mut self, first: u64, digests: &[BlockDigest], taken_over: bool) -> bool {
         let after_the_last = self.held.last_key_value().is_none_or(|(&last, _)| last < first);
         let within = self
             .blocks()
@@ -120,6 +150,9 @@ impl Offered {
         // What is given up is not compared.
         if fits && self.abandoned.is_none() {
             self.held.extend((first..).zip(digests.iter().copied()));
+            for index in (first..).take(if taken_over { digests.len() } else { 0 }) {
+                self.of_standing.insert(index);
+            }
         }
         fits
     }
@@ -223,8 +256,13 @@ impl Offered {
         }
         self.hash(offset, self.length(index) as u32, digest);
         self.landed.insert(index);
+        let bytes = self.length(index);
+        if self.of_standing.contains(index) {
+            self.taken_over.insert(index);
+            return Compared::Same(FoundBytes { left: 0, taken_over: bytes });
+        }
         self.resumed.insert(index);
-        Compared::Same(self.length(index))
+        Compared::Same(FoundBytes { left: bytes, taken_over: 0 })
     }
 
     /// No block will have to be taken, to be sent or compared, unless one that is under way is lost.
@@ -268,25 +306,28 @@ impl Offered {
         Some(self.length(index))
     }
 
-    /// Storage gave a block back otherwise than it was written: it has not landed. Its bytes, those of them that an
-    /// earlier attempt had brought, and whether it may go again.
-    pub fn take_back(&mut self, offset: u64) -> (u64, u64, bool) {
+    /// Storage gave a block back otherwise than it was written: it has not landed. Its bytes, those of them that the
+    /// receiver had, and whether it may go again.
+    pub fn take_back(&mut self, offset: u64) -> (u64, FoundBytes, bool) {
         let index = self.index(offset);
         let bytes = if self.landed.remove(index) { self.length(index) } else { 0 };
-        let resumed = if self.resumed.remove(index) { bytes } else { 0 };
+        let found = FoundBytes {
+            left: if self.resumed.remove(index) { bytes } else { 0 },
+            taken_over: if self.taken_over.remove(index) { bytes } else { 0 },
+        };
         let times = self.rotten.entry(index).or_default();
         *times += 1;
-        (bytes, resumed, *times < limits::SENDS_PER_BLOCK)
+        (bytes, found, *times < limits::SENDS_PER_BLOCK)
     }
 
-    /// Bytes that have landed, and those of them that an earlier attempt had brought.
-    pub fn landed_bytes(&self) -> (u64, u64) {
+    /// Bytes that have landed, and those of them that the receiver had.
+    pub fn landed_bytes(&self) -> (u64, FoundBytes) {
         let bytes = |blocks: &Ranges| {
             let last = self.blocks().filter(|&count| count > 0 && blocks.contains(count - 1)).map(|count| count - 1);
             let full = blocks.count() - u64::from(last.is_some());
             full * u64::from(self.block_bytes) + last.map_or(0, |last| self.length(last))
         };
-        (bytes(&self.landed), bytes(&self.resumed))
+        (bytes(&self.landed), FoundBytes { left: bytes(&self.resumed), taken_over: bytes(&self.taken_over) })
     }
 
     pub fn has_landed(&self, offset: u64) -> bool {

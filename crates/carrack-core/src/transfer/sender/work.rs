@@ -243,11 +243,11 @@ impl Sender {
             return;
         };
         match item.compare(offset, digest) {
-            Compared::Same(bytes) => {
+            Compared::Same(found) => {
                 let index = item.index(offset);
                 let to_be_checked = item.is_to_be_checked();
-                self.progress.bytes_done += bytes;
-                self.totals.counts.bytes_resumed += bytes;
+                self.progress.bytes_done += found.left + found.taken_over;
+                found.count(&mut self.totals.counts);
                 self.confirm(id, index);
                 if to_be_checked {
                     self.actions.push_back(SenderAction::CheckSource(id));

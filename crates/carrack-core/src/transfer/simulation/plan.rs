@@ -116,6 +116,8 @@ pub struct Plan {
     pub source_change: u64,
     pub refusal: u64,
     pub keep: u64,
+    /// Of a file that is offered, blocks are taken over from what stands at its name.
+    pub taking_over: u64,
     pub publish_failure: u64,
     pub commit_failure: u64,
     pub directory_failure: u64,
@@ -221,6 +223,7 @@ impl Plan {
             source_change: if blake3 { rng.sometimes(300) } else { 0 },
             refusal: rng.sometimes(200),
             keep: rng.sometimes(200),
+            taking_over: Rng::new(seed ^ 0x0de1_7a00).sometimes(1000),
             publish_failure: rng.sometimes(200),
             commit_failure: rng.sometimes(100),
             directory_failure: rng.sometimes(300),

@@ -8,7 +8,7 @@ use super::plan::Mutant;
 use super::source::digest_of;
 use super::store::{Record, Standing};
 use super::world::{World, failure};
-use crate::digest::{BlockDigest, FileDigests};
+use crate::digest::{BlockDigest, FileDigests, block_count};
 use crate::failure::ErrorCode;
 use crate::ids::{BundleId, ItemId};
 use crate::judgment::{ItemDifference, Judgment};
@@ -49,8 +49,9 @@ impl World {
                 self.note_right(&offer.path, &blocks);
                 self.verdict.resumed += 1;
                 self.claim_again(part.file, &blocks);
+                let taken_over = self.take_over(part.file, &offer, |index| !part.blocks.contains_key(&index));
                 self.disk.parts.insert(offer.item, DiskPart::new(part.file, &offer, false));
-                return Opened::Resumed(blocks);
+                return Opened::Resumed { left: blocks, taken_over };
             }
             self.verdict.started_over += 1;
             self.store.remove(part.file);
@@ -58,8 +59,30 @@ impl World {
         let file = self.store.create();
         let size = offer.size.unwrap_or(0);
         self.store.append(Record::Part { file, path: offer.path.clone(), size }, self.durable());
-        self.disk.parts.insert(offer.item, DiskPart::new(file, &offer, true));
-        Opened::Ready
+        let taken_over = self.take_over(file, &offer, |_| true);
+        self.disk.parts.insert(offer.item, DiskPart::new(file, &offer, taken_over.is_empty()));
+        if taken_over.is_empty() { Opened::Ready } else { Opened::Resumed { left: Vec::new(), taken_over } }
+    }
+
+    /// Copies blocks from what stands at the name: some are what the source has now, others something else.
+    fn take_over(&mut self, file: u64, offer: &Offer, missing: impl Fn(u64) -> bool) -> Vec<(u64, BlockDigest)> {
+        let comparable = self.plan.options.digests.main.is_some();
+        let Some(size) = offer.size.filter(|_| comparable && self.rng.chance(self.plan.taking_over)) else {
+            return Vec::new();
+        };
+        let item = self.source.find(&offer.path);
+        let mut taken = Vec::new();
+        for index in (0..block_count(size, self.plan.options.block_bytes)).filter(|&index| missing(index)) {
+            if self.rng.chance(600) {
+                let content = self.source.block(item, index);
+                let content = if self.rng.chance(700) { content } else { content ^ 1 };
+                self.store.write(file, index, content);
+                taken.push((index, digest_of(content)));
+            }
+        }
+        self.verdict.taken_over += taken.len() as u64;
+        self.note_right(&offer.path, &taken);
+        taken
     }
 
     /// What was digested anew is claimed anew: else the marker would go on claiming what was there before.

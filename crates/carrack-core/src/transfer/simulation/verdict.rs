@@ -59,6 +59,7 @@ pub struct Verdict {
     pub read_twice: u64,
     pub same: u64,
     pub removed: u64,
+    pub taken_over: u64,
 }
 
 impl Verdict {
@@ -110,11 +111,12 @@ impl Verdict {
             read_twice: self.read_twice + other.read_twice,
             same: self.same + other.same,
             removed: self.removed + other.removed,
+            taken_over: self.taken_over + other.taken_over,
         }
     }
 
     /// What some thousand runs must have seen.
-    pub fn named(&self) -> [(&'static str, u64); 15] {
+    pub fn named(&self) -> [(&'static str, u64); 16] {
         [
             ("a transfer that failed", self.transfers_failed),
             ("an abort", self.aborted),
@@ -131,6 +133,7 @@ impl Verdict {
             ("a scan that waited", self.scan_waits),
             ("a stream that ended as it was asked to", self.retired),
             ("a source that was deleted", self.removed),
+            ("a block that was taken over", self.taken_over),
         ]
     }
 

@@ -494,7 +494,7 @@ impl World {
             PeerMessage::Answer { item, answer: Answer::Present(_) } => {
                 assert!(self.offers_out.remove(item), "item {item} ends twice");
             }
-            PeerMessage::Held { item, first, digests } => {
+            PeerMessage::Held { item, first, digests, .. } => {
                 let told = (*first..).zip(digests).map(|(index, &digest)| ((*item, index), digest));
                 self.told_held.extend(told);
             }

@@ -3,7 +3,9 @@
 
 use crate::limits;
 use crate::plan::compare::CompareRules;
-use crate::request::{Compare, CongestionControl, CopyOptions, Digests, Durability, Existing, MainDigest, Verify};
+use crate::request::{
+    Compare, CongestionControl, CopyOptions, Delta, Digests, Durability, Existing, MainDigest, Verify,
+};
 use crate::wire::{ProtocolError, Version};
 
 /// Defines the options, the message that they travel in, and both ways between the two.
@@ -80,6 +82,8 @@ options! {
     no_times: bool = bool "19",
     /// The receiver writes through links that lead to directories below its destination.
     keeps_links: bool = bool "20",
+    /// Whether of a file that the receiver has in another state only the blocks that differ are sent.
+    delta: Delta = uint32 "21",
 }
 
 impl TransferOptions {
@@ -106,6 +110,7 @@ impl TransferOptions {
             item_changes: options.item_changes,
             no_times: options.no_times,
             keeps_links: options.keep_directory_links,
+            delta: options.delta,
         }
     }
 
@@ -194,7 +199,7 @@ macro_rules! numbered {
 }
 
 plain!(bool, u32, u64);
-numbered!(Compare, Verify, Existing, Version, Durability);
+numbered!(Compare, Delta, Verify, Existing, Version, Durability);
 
 impl Travels for Option<u64> {
     type Raw = u64;
@@ -271,6 +276,7 @@ mod tests {
             item_changes: true,
             no_times: true,
             keeps_links: true,
+            delta: Delta::Never,
         };
         let message = RawOptions::from(good);
         assert_eq!(TransferOptions::try_from(message.clone()), Ok(good));
@@ -286,6 +292,7 @@ mod tests {
         for version in [0, 2, 99] {
             assert!(TransferOptions::try_from(RawOptions { version, ..message.clone() }).is_err());
         }
+        assert!(TransferOptions::try_from(RawOptions { delta: 3, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { existing: 4, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { compare: 4, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { digests: 3, ..message.clone() }).is_err(), "two to verify by");

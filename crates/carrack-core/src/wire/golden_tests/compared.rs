@@ -45,6 +45,7 @@ pub fn lines() -> Vec<Line> {
         item_changes: true,
         no_times: true,
         keeps_links: true,
+        delta: crate::request::Delta::Always,
         ..options()
     };
     let backup = Backup::new(Some(b"old".to_vec()), Some(b"~".to_vec())).ok();

@@ -105,7 +105,7 @@ pub enum PeerMessage {
         /// The stream's number.
         stream: StreamId,
     },
-    /// Receiver, before it accepts an offer: these blocks of the item are there from an earlier attempt.
+    /// Receiver, before it accepts an offer: these blocks of the item are there already.
     /// They count as landed only once the sender has found the same in its source and has confirmed it.
     Held {
         /// Number of the item.
@@ -114,6 +114,8 @@ pub enum PeerMessage {
         first: u64,
         /// Digests of the blocks from there on, one after the other; at most [`limits::HELD_BLOCKS`].
         digests: Vec<BlockDigest>,
+        /// They are from what stands at the item's name, else from an earlier attempt.
+        taken_over: bool,
     },
     /// Sender: held blocks that are what the source has.
     Confirm {
@@ -324,7 +326,9 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
         }
         PeerMessage::Fail(failure) => Body::Fail(failure.into()),
         PeerMessage::StreamLost { stream } => Body::StreamLost(raw::StreamLost { stream: u32::from(stream.0) }),
-        PeerMessage::Held { item, first, digests } => Body::Held(resume::held(item, first, &digests)),
+        PeerMessage::Held { item, first, digests, taken_over } => {
+            Body::Held(resume::held(item, first, &digests, taken_over))
+        }
         PeerMessage::Confirm { item, first, count } => Body::Confirm(raw::Confirm { item: item.0, first, count }),
         PeerMessage::Query { bundle, items } => Body::Query(resume::query(bundle, items)),
         PeerMessage::Known { bundle, items } => Body::Known(resume::known(bundle, items)),
@@ -423,9 +427,7 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
             let unknown = |_| ProtocolError::violation(format!("the peer gave up data connection {}", lost.stream));
             PeerMessage::StreamLost { stream: StreamId(stream.map_err(unknown)?) }
         }
-        Body::Held(held) => {
-            PeerMessage::Held { item: ItemId(held.item), first: held.first, digests: resume::held_digests(&held)? }
-        }
+        Body::Held(held) => resume::held_from_raw(&held)?,
         Body::Confirm(confirm) => {
             resume::check_confirm(&confirm)?;
             PeerMessage::Confirm { item: ItemId(confirm.item), first: confirm.first, count: confirm.count }

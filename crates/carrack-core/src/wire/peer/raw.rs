@@ -219,6 +219,8 @@ pub struct Held {
     /// 40 bytes a block: the main digest, Adler-32, CRC-32C.
     #[prost(bytes = "vec", tag = "3")]
     pub digests: Vec<u8>,
+    #[prost(bool, tag = "4")]
+    pub taken_over: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

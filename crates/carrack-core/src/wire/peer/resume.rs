@@ -1,6 +1,7 @@
 //! What sender and receiver say of earlier attempts: blocks that are held and confirmed, small items that
 //! are asked about and known. Part of [`super::PeerMessage`]: how they become bytes, and what is checked of them.
 
+use super::PeerMessage;
 use super::raw::{Confirm, Held, Known, KnownItem, Query, RawQueryItem};
 use super::{others_from_raw, others_to_raw};
 use crate::attributes::{OtherAttributes, Time};
@@ -31,8 +32,8 @@ pub struct QueryItem {
 }
 
 /// Blocks that are there, as a message.
-pub(super) fn held(item: ItemId, first: u64, digests: &[BlockDigest]) -> Held {
-    Held { item: item.0, first, digests: digests_to_bytes(digests) }
+pub(super) fn held(item: ItemId, first: u64, digests: &[BlockDigest], taken_over: bool) -> Held {
+    Held { item: item.0, first, digests: digests_to_bytes(digests), taken_over }
 }
 
 /// A question, as a message.
@@ -46,11 +47,11 @@ pub(super) fn known(bundle: BundleId, items: Vec<(u32, FileDigests)>) -> Known {
     Known { bundle: bundle.0, items: items.into_iter().map(known).collect() }
 }
 
-/// The digests of blocks that are there.
-pub(super) fn held_digests(held: &Held) -> Result<Vec<BlockDigest>, ProtocolError> {
+/// Blocks that are there.
+pub(super) fn held_from_raw(held: &Held) -> Result<PeerMessage, ProtocolError> {
     let digests = digests_from_bytes(&held.digests)?;
     check_blocks(held.first, digests.len() as u64)?;
-    Ok(digests)
+    Ok(PeerMessage::Held { item: ItemId(held.item), first: held.first, digests, taken_over: held.taken_over })
 }
 
 /// Whether a file can have the blocks that are confirmed.

@@ -58,7 +58,12 @@ fn messages_come_back() {
         PeerMessage::DirectoriesFailed(vec![(b"d/e".to_vec(), failure.clone()), (Vec::new(), failure.clone())]),
         PeerMessage::Fail(failure),
         PeerMessage::StreamLost { stream: StreamId(7) },
-        PeerMessage::Held { item: ItemId(7), first: 3, digests: vec![digest, BlockDigest::default()] },
+        PeerMessage::Held {
+            item: ItemId(7),
+            first: 3,
+            digests: vec![digest, BlockDigest::default()],
+            taken_over: true,
+        },
         PeerMessage::Confirm { item: ItemId(7), first: 3, count: 2 },
         PeerMessage::Query {
             bundle: BundleId(9),

@@ -148,7 +148,7 @@ impl ObjectDestination {
         } else {
             doubtful = claims.iter().map(|claim| claim.index).collect();
         }
-        ControlFlow::Break(Opening::Resumed { part: Arc::new(part), held, doubtful })
+        ControlFlow::Break(Opening::Resumed { part: Arc::new(part), held, doubtful, standing: 0..0 })
     }
 }
 

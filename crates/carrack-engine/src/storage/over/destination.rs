@@ -162,7 +162,9 @@ impl Destination for OverDestination {
         };
         Ok(match opened {
             Opening::Fresh(part) => Opening::Fresh(self.part(part)),
-            Opening::Resumed { part, held, doubtful } => Opening::Resumed { part: self.part(part), held, doubtful },
+            Opening::Resumed { part, held, doubtful, standing } => {
+                Opening::Resumed { part: self.part(part), held, doubtful, standing }
+            }
             other => other,
         })
     }
@@ -344,6 +346,18 @@ impl Part for OverPart {
             Act::Go | Act::Fail(_) => self.inner.rehash(doubtful),
             _ => doubtful.iter().map(|&index| (index, BlockDigest::default())).collect(),
         }
+    }
+
+    fn take_over(&self, standing: &[u64]) -> Vec<(u64, BlockDigest)> {
+        match self.hook.before(Call::TakeOver, 0) {
+            Act::Go => self.inner.take_over(standing),
+            Act::Fail(_) => Vec::new(),
+            _ => standing.iter().map(|&index| (index, BlockDigest::default())).collect(),
+        }
+    }
+
+    fn end_taking_over(&self) {
+        self.inner.end_taking_over();
     }
 
     fn finish(&self, size: u64) -> Result<(), Failure> {

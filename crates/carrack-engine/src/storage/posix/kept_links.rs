@@ -176,7 +176,7 @@ impl Meanings {
 
 fn leads_astray(how: &str) -> Failure {
     let why =
-        format!("is a symbolic link that {how}: --keep-dirlinks keeps links to directories below the destination");
+        format!("is a symbolic link that {how}: only links to directories below the destination are written through");
     failure(ErrorCode::Unsupported, Side::Destination, why)
 }
 

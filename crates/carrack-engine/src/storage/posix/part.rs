@@ -113,6 +113,15 @@ pub struct PartFile {
     pub(super) cache: WriteBehind,
     pub(super) touched: Touched,
     pub(super) turns: Turns,
+    /// What stands at the name, where something of it is to be taken over.
+    pub(super) standing: Mutex<Option<Arc<StandingFile>>>,
+}
+
+/// A file that stands at a name, while blocks are taken over from it.
+pub struct StandingFile {
+    pub file: File,
+    /// The file that replaces it has holes worth keeping.
+    pub keeps_holes: bool,
 }
 
 /// Which blocks of a part file may hold something else than zeros.
@@ -272,12 +281,49 @@ impl PartFile {
         Vec::new()
     }
 
+    /// Copies blocks from what stands at the name, within the file system where that can be done, and digests what has
+    /// come to be here; those that cannot be copied are left out. Nothing of it is claimed: it may not be what is
+    /// wanted.
+    pub fn take_over(&self, indexes: &[u64]) -> Vec<(u64, BlockDigest)> {
+        let standing = lock(&self.standing).clone();
+        let Some(standing) = standing else { return Vec::new() };
+        let take = |&index: &u64| {
+            let (start, length) = self.place_of(index);
+            let next = file::next_data(&standing.file, start);
+            let is_hole = next.is_ok_and(|data| data.is_none_or(|data| data >= start + length));
+            let _entered = self.entry.shared.watch.enter("copy", &self.path);
+            if (is_hole || standing.keeps_holes) && self.touched.has(index) {
+                file::zero(&self.file, start, length).ok()?;
+            }
+            if !is_hole {
+                self.touched.note(index);
+                self.cache.bypassed();
+                let copy = if standing.keeps_holes { file::copy_but_zeros } else { file::copy_range };
+                copy(&standing.file, &self.file, start, length).ok()?;
+                self.written(start, length);
+                // Nobody reads it again.
+                let _ = file::drop_cache(&standing.file, start, length);
+            }
+            self.stored(index, false).ok().map(|digest| (index, digest))
+        };
+        indexes.iter().filter_map(take).collect()
+    }
+
+    /// Nothing more is taken over: on a network file system, what is open when it is replaced stays under another name.
+    pub fn end_taking_over(&self) {
+        lock(&self.standing).take();
+    }
+
+    /// Where a block begins, and its bytes.
+    fn place_of(&self, index: u64) -> (u64, u64) {
+        (index * u64::from(self.block_bytes), block_length(index, self.entry.source.size, self.block_bytes))
+    }
+
     /// The digest of a block as it is stored.
     fn stored(&self, index: u64, past_cache: bool) -> Result<BlockDigest, Failure> {
         let _entered = self.entry.shared.watch.enter("read", &self.path);
         let size = self.entry.source.size;
-        let length = block_length(index, size, self.block_bytes);
-        let start = index * u64::from(self.block_bytes);
+        let (start, length) = self.place_of(index);
         let fail = Self::fail("read back");
         if past_cache {
             file::drop_cache(&self.file, start, length).map_err(&fail)?;

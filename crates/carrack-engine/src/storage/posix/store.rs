@@ -181,7 +181,9 @@ impl Destination for Tree {
         Ok(match self.open_part(file, options, believe)? {
             OpenedPart::Keep => Opening::Keep,
             OpenedPart::Fresh(part) => Opening::Fresh(Arc::new(part)),
-            OpenedPart::Resumed { part, held, doubtful } => Opening::Resumed { part: Arc::new(part), held, doubtful },
+            OpenedPart::Resumed { part, held, doubtful, standing } => {
+                Opening::Resumed { part: Arc::new(part), held, doubtful, standing }
+            }
             OpenedPart::Present(standing) if standing.needs_reading(options.verify) => Opening::MayBePresent,
             OpenedPart::Present(standing) => {
                 let Attributes { mode, mtime, others } = &file.attributes;
@@ -302,6 +304,14 @@ impl Part for PartFile {
 
     fn rehash(&self, doubtful: &[u64]) -> Vec<(u64, BlockDigest)> {
         PartFile::rehash(self, doubtful)
+    }
+
+    fn take_over(&self, standing: &[u64]) -> Vec<(u64, BlockDigest)> {
+        PartFile::take_over(self, standing)
+    }
+
+    fn end_taking_over(&self) {
+        PartFile::end_taking_over(self);
     }
 
     fn finish(&self, size: u64) -> Result<(), Failure> {

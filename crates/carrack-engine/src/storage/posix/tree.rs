@@ -12,9 +12,11 @@ mod growing;
 mod known;
 mod resume;
 mod standing;
+mod taking_over;
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -71,7 +73,7 @@ pub enum OpenedPart {
     Keep,
     /// A new one, with nothing in it.
     Fresh(PartFile),
-    /// One that an earlier session left.
+    /// One that has blocks already.
     Resumed {
         /// The part file.
         part: PartFile,
@@ -79,6 +81,8 @@ pub enum OpenedPart {
         held: Vec<(u64, BlockDigest)>,
         /// Indexes of blocks that may be there: [`PartFile::rehash`] tells, in its own time.
         doubtful: Vec<u64>,
+        /// Indexes of blocks that what stands at the name has, too: see [`PartFile::take_over`].
+        standing: Range<u64>,
     },
     /// An earlier session has published it, and its source has not changed since. It may have to be read before it is
     /// believed: [`Standing::needs_reading`].
@@ -284,10 +288,16 @@ impl Tree {
                 None => journal.remove_left(&left),
             }
         }
-        self.make_part(offer, options).map(OpenedPart::Fresh)
+        let Some((file, standing)) = self.standing_file(offer, options) else {
+            return self.make_part(offer, options, 0).map(OpenedPart::Fresh);
+        };
+        let part = self.make_part(offer, options, standing.end * u64::from(options.block_bytes))?;
+        let part = PartFile { standing: Mutex::new(Some(file)), ..part };
+        Ok(OpenedPart::Resumed { part, held: Vec::new(), doubtful: Vec::new(), standing })
     }
 
-    fn make_part(&self, offer: &NewFile<'_>, options: &WriteOptions) -> Result<PartFile, Failure> {
+    /// So many bytes are `filled` from what stands at the name, which may take no room of its own.
+    fn make_part(&self, offer: &NewFile<'_>, options: &WriteOptions, filled: u64) -> Result<PartFile, Failure> {
         let size = offer.size.unwrap_or(0);
         let (parent, name) = split_name(offer.path);
         let directories = &self.shared.directories;
@@ -309,11 +319,12 @@ impl Tree {
         // In memory it would take time before the first byte, and there is no order on a disk to win, only the time of
         // the processors for large files.
         let in_memory = self.ground(parent).is_some_and(|ground| ground.is_in_memory());
-        let reserves = !offer.sparse && size > 0;
-        if reserves && in_memory && size > self.shared.tuning.small_file_bytes {
+        let reserves = !offer.sparse && size > filled;
+        if reserves && in_memory && filled == 0 && size > self.shared.tuning.small_file_bytes {
             made.turns.reserve(size);
         }
-        let prepared = if reserves && !in_memory { file::preallocate(&made.file, size) } else { Ok(false) };
+        let prepared =
+            if reserves && !in_memory { file::preallocate_range(&made.file, filled, size - filled) } else { Ok(false) };
         let prepared = prepared.and_then(|reserved| if reserved { Ok(()) } else { made.file.set_len(size) });
         if let Err(error) = prepared {
             made.remove();
@@ -356,6 +367,7 @@ impl Tree {
             cache: WriteBehind::new(&self.shared.tuning, size),
             touched,
             turns: Turns::new(self.ground(split_name(offer.path).0).is_some_and(|ground| ground.is_in_memory())),
+            standing: Mutex::default(),
         }
     }
 

@@ -9,6 +9,7 @@ mod pump;
 mod slow;
 mod stream;
 mod sweep;
+mod taking_over;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +45,7 @@ use self::slow::Workers;
 use self::stream::{ReceiveStream, StreamError};
 use self::sweep::Sweep;
 pub use self::sweep::SweepOrder;
+use self::taking_over::TakingOver;
 use super::driver::Driver;
 use super::{Voice, content_readers, stream_failure, write_options};
 use crate::data::stream::{Connection, InStream};
@@ -92,6 +94,8 @@ pub struct ReceiveRun {
     left_out: Mutex<Option<UnkeptAttributes>>,
     /// Open part files by item: several streams write blocks of one.
     parts: Mutex<HashMap<ItemId, Arc<dyn Part>>>,
+    /// Whether of files that have changed what stands at their names is taken over.
+    taking_over: TakingOver,
     /// Item and index of blocks that the marker claims from an earlier session.
     claimed: Mutex<HashSet<(ItemId, u64)>>,
     /// As many as there are descriptors for; the other offers wait.
@@ -166,6 +170,7 @@ impl ReceiveRun {
             contents: Contents::default(),
             left_out: Mutex::default(),
             parts: Mutex::default(),
+            taking_over: TakingOver::new(options.delta),
             claimed: Mutex::default(),
             parts_max: open_parts_max(),
             staged: Mutex::default(),

@@ -23,6 +23,7 @@ use super::sweep::Sweep;
 use super::{ReceiveRun, new_file};
 use crate::error::failure;
 use crate::panics::contain;
+use crate::storage::properties::WriteOptions;
 use crate::storage::write::Opening;
 use crate::sync::lock;
 
@@ -82,8 +83,8 @@ impl ReceiveRun {
                 return offers.push_front(offer);
             }
             let told = match opened {
-                Ok(Opening::Resumed { part, held, doubtful }) => {
-                    self.take_up(&offer, part, held, doubtful);
+                Ok(Opening::Resumed { part, held, doubtful, standing }) => {
+                    self.take_up(&offer, part, held, (doubtful, standing));
                     continue;
                 }
                 Ok(Opening::Fresh(part)) => {
@@ -107,7 +108,8 @@ impl ReceiveRun {
 
     fn begin_file(&self, offer: &Offer, believe: bool) -> Result<Opening, Failure> {
         let file = new_file(offer, self.attributes_to_set(&offer.attributes), &self.properties);
-        self.driver.stages.aside(Work::Begin, || self.destination.begin(&file, &self.writing, believe))
+        let writing = WriteOptions { takes_over: self.taking_over.pays(), ..self.writing };
+        self.driver.stages.aside(Work::Begin, || self.destination.begin(&file, &writing, believe))
     }
 
     /// A large file has got its name, or has ended otherwise.

@@ -1,6 +1,8 @@
 //! What a receiving end does beside its pump, because it may take long: making part files durable and having the marker
 //! claim them, looking at what earlier sessions published, and reading again what they left.
 
+use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -26,6 +28,10 @@ use crate::sync::lock;
 pub(super) const COMMITS_WAITING: usize = 256;
 /// Blocks that are read again before it is looked whether anybody still wants to know.
 const REHASHED_AT_ONCE: usize = 16;
+/// Bytes that are taken over before it is looked whether that still pays, roughly.
+const TAKEN_OVER_AT_ONCE: u32 = 64 << 20;
+/// Bytes that are taken over before the marker claims them.
+const CLAIMED_AT_ONCE: u64 = 1 << 30;
 
 /// Blocks of an open item to be made durable.
 pub(super) struct Checkpoint {
@@ -104,35 +110,84 @@ impl ReceiveRun {
         self.driver.tell(|machine| machine.handle_looked(Instant::now(), look.bundle, known));
     }
 
-    /// A part file that an earlier session left: accepted at once where the marker can be believed, else once its
-    /// blocks have been read again.
+    /// A part file that has blocks already: accepted at once where the marker can be believed, else once they have been
+    /// read again. `standing` are those that are taken over from what stands at the name.
     pub(super) fn take_up(
         self: &Arc<Self>,
         offer: &Offer,
         part: Arc<dyn Part>,
-        mut held: Vec<(u64, BlockDigest)>,
-        doubtful: Vec<u64>,
+        held: Vec<(u64, BlockDigest)>,
+        (doubtful, standing): (Vec<u64>, Range<u64>),
     ) {
         let (item, size) = (offer.item, offer.size.unwrap_or(0));
         lock(&self.parts).insert(item, Arc::clone(&part));
-        if doubtful.is_empty() {
-            return self.taken_up(item, held);
+        if doubtful.is_empty() && standing.is_empty() {
+            return self.taken_up(item, held, Vec::new());
         }
-        self.spawn("reading again what was left", move |run| {
-            run.reread.0.fetch_add(1, Ordering::Relaxed);
-            let length = |index: u64| block_length(index, size, run.driver.options.block_bytes);
+        self.spawn("reading what is there", move |run| {
+            let mut left = held;
             // What this session did not write itself may have been altered since: only what is read and digested
             // counts.
+            if !doubtful.is_empty() {
+                run.reread.0.fetch_add(1, Ordering::Relaxed);
+            }
             for some in doubtful.chunks(REHASHED_AT_ONCE) {
                 if run.driver.is_over() {
                     return;
                 }
                 let read = part.rehash(some);
-                run.reread.1.fetch_add(read.iter().map(|(index, _)| length(*index)).sum(), Ordering::Relaxed);
-                held.extend(read);
+                run.reread.1.fetch_add(run.bytes_of(&read, size), Ordering::Relaxed);
+                left.extend(read);
             }
-            run.taken_up(item, held);
+            let there: HashSet<u64> = left.iter().map(|(index, _)| *index).collect();
+            let taken_over = run.take_over(item, size, &*part, standing, &there);
+            part.end_taking_over();
+            if let Some(taken_over) = taken_over {
+                run.taken_up(item, left, taken_over);
+            }
         });
+    }
+
+    fn bytes_of(&self, blocks: &[(u64, BlockDigest)], size: u64) -> u64 {
+        blocks.iter().map(|(index, _)| block_length(*index, size, self.driver.options.block_bytes)).sum()
+    }
+
+    /// Copies blocks from what stands at the name of an item, but those that are `there`, as long as that pays; `None`
+    /// when the transfer is over before. Every now and then what has been copied is claimed: a session that is lost
+    /// need not begin anew.
+    fn take_over(
+        &self,
+        item: ItemId,
+        size: u64,
+        part: &dyn Part,
+        standing: Range<u64>,
+        there: &HashSet<u64>,
+    ) -> Option<Vec<(u64, BlockDigest)>> {
+        let is_over = || self.driver.is_over();
+        if standing.is_empty() {
+            return Some(Vec::new());
+        }
+        let turn = self.taking_over.turn(standing, is_over)?;
+        let at_once = (TAKEN_OVER_AT_ONCE / self.driver.options.block_bytes).max(1) as usize;
+        let missing: Vec<u64> = turn.blocks.clone().filter(|index| !there.contains(index)).collect();
+        let (mut taken, mut claimed) = (Vec::new(), 0);
+        for some in missing.chunks(at_once) {
+            if is_over() {
+                return None;
+            }
+            if !self.taking_over.pays() {
+                break;
+            }
+            let bytes = some.iter().map(|&index| block_length(index, size, self.driver.options.block_bytes)).sum();
+            taken.extend(self.taking_over.copying.measure(bytes, || part.take_over(some)));
+            if self.bytes_of(&taken[claimed..], size) >= CLAIMED_AT_ONCE
+                && part.checkpoint(&taken[claimed..], false).is_ok()
+            {
+                lock(&self.claimed).extend(taken[claimed..].iter().map(|(index, _)| (item, *index)));
+                claimed = taken.len();
+            }
+        }
+        Some(taken)
     }
 
     /// An earlier session may have published the file: it is read back. One that is something else by now is opened
@@ -165,10 +220,12 @@ impl ReceiveRun {
         });
     }
 
-    fn taken_up(&self, item: ItemId, held: Vec<(u64, BlockDigest)>) {
-        // Before the machine hears of them: it may have one of them written again at once.
-        lock(&self.claimed).extend(held.iter().map(|(index, _)| (item, *index)));
-        self.driver.tell(|machine| machine.handle_opened(Instant::now(), item, Opened::Resumed(held)));
+    fn taken_up(&self, item: ItemId, left: Vec<(u64, BlockDigest)>, taken_over: Vec<(u64, BlockDigest)>) {
+        // Before the machine hears of them: it may have one of them written again at once. Of what was taken over the
+        // marker claims nothing.
+        lock(&self.claimed).extend(left.iter().map(|(index, _)| (item, *index)));
+        let opened = Opened::Resumed { left, taken_over };
+        self.driver.tell(|machine| machine.handle_opened(Instant::now(), item, opened));
     }
 
     /// A block is about to be written: what the marker claims of it from an earlier session is no longer so.

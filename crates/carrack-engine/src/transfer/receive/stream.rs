@@ -58,7 +58,9 @@ impl ReceiveStream<'_> {
             match Header::decode(&header, self.run.driver.options.block_bytes)? {
                 Header::End => return Ok(()),
                 Header::Block { item, offset, length, hole, whole } => {
-                    stages.carry(|| self.block(item, offset, length, hole, whole))?;
+                    let (run, carried) = (self.run, if hole { 0 } else { length });
+                    let carry = || stages.carry(|| self.block(item, offset, length, hole, whole));
+                    run.taking_over.arriving.measure(carried.into(), carry)?;
                 }
                 Header::Bundle { bundle, entries } => stages.carry(|| self.bundle(bundle, entries))?,
             }

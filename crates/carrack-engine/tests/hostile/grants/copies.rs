@@ -8,11 +8,11 @@ use carrack_core::credential::{Credential, Token};
 use carrack_core::grant::{Ceilings, Claims, GrantKey, Right, Rights};
 use carrack_core::location::{Location, NodeAddress, SyntheticKind};
 use carrack_core::report::{ErrorCode, Event, Failure, Reason, Report};
-use carrack_core::request::{CopyOptions, CopyRequest, EndOptions, LinkKind, LinkSet};
+use carrack_core::request::{CopyOptions, CopyRequest, Delta, EndOptions, LinkKind, LinkSet};
 use carrack_engine::node::{Access, Measure, Node, NodeConfig, NodeHandle, RevokedGrants};
 use carrack_engine::{Context, Copy, Handle};
 
-use super::{ID, SECRET, bytes, claims, limited, now, shown, tree};
+use super::{ID, SECRET, bytes, claims, limited, now, only, shown, tree};
 use crate::sandbox::{directory, node_config};
 use crate::watch::Watch;
 
@@ -96,6 +96,25 @@ fn copies_with_a_grant_go_both_ways_and_no_further() {
         assert_eq!(report.error.expect("it is refused").reason, Some(Reason::GrantOutside));
     }
     assert_eq!(fs::read_dir(served.root.path().join("foobar")).unwrap().count(), 2);
+}
+
+/// By its digests, what stands at a name is told of: to who may read it, and to nobody else.
+#[test]
+fn grant_that_may_not_read_learns_nothing_of_what_it_replaces() {
+    let _watch = Watch::start();
+    let served = Served::start();
+    let here = directory();
+    for (verbs, is_told) in [(&[Right::Read, Right::Write][..], true), (&[Right::Write], false)] {
+        for top in [here.path().join("large"), served.root.path().join("foo/large")] {
+            fs::write(top, vec![7; 3 << 20]).unwrap();
+        }
+        let grant = shown(&only(verbs));
+        let options = CopyOptions { delta: Delta::Always, ..copy_options(&grant, None) };
+        let (sources, destination) = (vec![local(&here.path().join("large"))], served.at("/foo/large"));
+        let report = Copy::start(CopyRequest { sources, destination, options }, &Context::default()).wait();
+        assert!(report.error.is_none() && report.counts.files == 1, "{report:?}");
+        assert_eq!(report.counts.bytes_taken_over > 0, is_told, "{verbs:?}");
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub(super) const RULES: &[Rule] = &[
     ("blocks of other digests are read again", rehashed),
     ("a block that is written again is not held", unclaimed),
     ("a checkpoint reads back", read_back),
+    ("what is taken over is what stands at the name, and that stays", taken_over),
     ("a name that outlives a loss of power has all of its content", synced),
     ("what was synced outlives a loss of power", durable),
     ("nobody claims a sync that was not asked for", not_synced),
@@ -148,7 +149,7 @@ fn taken_up(
 ) -> Result<Option<Taken>, Broken> {
     let options = WriteOptions { digests, ..trial.options() };
     match to.begin(&trial.new_file("f", content), &options, true)? {
-        Opening::Resumed { part, held, doubtful } => Ok(Some((part, held, doubtful))),
+        Opening::Resumed { part, held, doubtful, .. } => Ok(Some((part, held, doubtful))),
         Opening::Fresh(part) => {
             part.remove();
             Ok(None)
@@ -236,6 +237,35 @@ fn read_back(trial: &Trial<'_>) -> Verdict {
     let lost = part.checkpoint(&[(0, right), (1, wrong)], true)?;
     part.remove();
     ensure(lost == [1], || format!("of a block that is another, these are said to be lost: {lost:?}"))
+}
+
+fn taken_over(trial: &Trial<'_>) -> Verdict {
+    let to = trial.session()?;
+    let block = trial.block as usize;
+    let (old, mut new) = (trial.content(34, 3 * block + 5), trial.content(34, 4 * block));
+    new[block..2 * block].fill(7);
+    trial.put_large(&*to, "f", &old)?;
+    let options = WriteOptions { takes_over: true, ..trial.options() };
+    let (part, standing) = match to.begin(&trial.new_file("f", &new), &options, false)? {
+        Opening::Resumed { part, held, doubtful, standing } if held.is_empty() && doubtful.is_empty() => {
+            (part, standing.collect::<Vec<_>>())
+        }
+        // Not every store can.
+        Opening::Fresh(part) => (part, Vec::new()),
+        _ => return Err(Broken("what nobody left is resumed".into())),
+    };
+    ensure(standing.iter().all(|index| *index < 3), || format!("{standing:?} are not all there"))?;
+    let taken = part.take_over(&standing);
+    for (index, found) in &taken {
+        let wanted = trial.digest(&old, *index, Digests::BLAKE3);
+        ensure(*found == wanted, || format!("block {index} is taken over as {found:?}"))?;
+    }
+    trial.expect("f", trial.properties.keeps.then_some(&old[..]))?;
+    let is_right = |index: &u64| *index != 1 && taken.iter().any(|(taken, _)| taken == index);
+    let missing: Vec<u64> = (0..4).filter(|index| !is_right(index)).collect();
+    trial.write_blocks(&*part, &new, &missing)?;
+    trial.name(&*to, &*part, &new)?;
+    trial.expect("f", Some(&new))
 }
 
 fn synced(trial: &Trial<'_>) -> Verdict {

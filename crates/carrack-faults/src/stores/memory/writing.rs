@@ -1,5 +1,7 @@
 //! Writing to a store in memory.
 
+mod growing;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,12 +15,13 @@ use carrack_core::plan::compare::State as ItemState;
 use carrack_core::report::ItemKind;
 use carrack_core::request::{Digests, Durability, Existing};
 
+use self::growing::MemoryGrowing;
 use super::{Key, Memory, Publication, State, StoredItem, UnfinishedFile, below};
 use carrack_engine::stores::properties::{MarkerRequest, Properties, WriteOptions};
 use carrack_engine::stores::workers::MetadataWorkers;
 use carrack_engine::stores::write::{
-    Begun, Closing, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile,
-    StandingItem, Stored, UnkeptSoFar, block_digest, compare,
+    Begun, Closing, Destination, EarlierItem, Entry, NewDirectory, NewFile, Opening, Part, SmallFile, StandingItem,
+    Stored, UnkeptSoFar, block_digest, compare,
 };
 use carrack_engine::sync::lock;
 
@@ -246,9 +249,22 @@ impl Destination for MemoryDestination {
             blocks: BTreeMap::new(),
         };
         let found = found.filter(|found| !found.blocks.is_empty());
+        let node = state.nodes.get(&self.0.full(path)).filter(|node| node.kind == ItemKind::File);
+        let takes_over = options.takes_over && options.digests.main.is_some() && size.is_some();
+        let old = node.filter(|_| takes_over).map_or_else(Arc::default, |node| Arc::clone(&node.content));
+        let blocks = block_count(size.unwrap_or(0), options.block_bytes);
+        let end = |index: u64| {
+            index * u64::from(options.block_bytes) + block_length(index, size.unwrap_or(0), options.block_bytes)
+        };
+        let standing = 0..(0..blocks).take_while(|&index| end(index) <= old.len() as u64).count() as u64;
         let Some(found) = found else {
             let left = left.filter(|_| size.is_some()).map(|name| (name, fresh));
-            return Ok(Opening::Fresh(Arc::new(MemoryPart::new(hidden, left, Vec::new(), *options))));
+            let content = vec![0; if standing.is_empty() { 0 } else { size.unwrap_or(0) as usize }];
+            let part = Arc::new(MemoryPart { old, ..MemoryPart::new(hidden, left, content, *options) });
+            if standing.is_empty() {
+                return Ok(Opening::Fresh(part));
+            }
+            return Ok(Opening::Resumed { part, held: Vec::new(), doubtful: Vec::new(), standing });
         };
         let mut content = vec![0; found.size as usize];
         for (index, (bytes, _)) in &found.blocks {
@@ -265,7 +281,7 @@ impl Destination for MemoryDestination {
             state.left.insert(name.clone(), found);
         }
         let part = MemoryPart::new(hidden, left.map(|name| (name, fresh)), content, *options);
-        Ok(Opening::Resumed { part: Arc::new(part), held, doubtful })
+        Ok(Opening::Resumed { part: Arc::new(MemoryPart { old, ..part }), held, doubtful, standing })
     }
 
     fn standing(
@@ -425,6 +441,8 @@ struct MemoryPart {
     content: Mutex<Vec<u8>>,
     options: WriteOptions,
     is_synced: AtomicBool,
+    /// What stands at the name, where something of it is to be taken over.
+    old: Arc<Vec<u8>>,
 }
 
 impl MemoryPart {
@@ -434,7 +452,14 @@ impl MemoryPart {
         content: Vec<u8>,
         options: WriteOptions,
     ) -> Self {
-        Self { hidden, left, content: Mutex::new(content), options, is_synced: AtomicBool::new(false) }
+        Self {
+            hidden,
+            left,
+            content: Mutex::new(content),
+            options,
+            is_synced: AtomicBool::new(false),
+            old: Arc::default(),
+        }
     }
 
     fn range(&self, index: u64, size: u64) -> std::ops::Range<usize> {
@@ -496,6 +521,15 @@ impl Part for MemoryPart {
         }
     }
 
+    fn take_over(&self, standing: &[u64]) -> Vec<(u64, BlockDigest)> {
+        let take = |&index: &u64| {
+            let range = self.range(index, lock(&self.content).len() as u64);
+            lock(&self.content)[range.clone()].copy_from_slice(self.old.get(range)?);
+            self.stored(index).map(|(_, digest)| (index, digest))
+        };
+        standing.iter().filter_map(take).collect()
+    }
+
     fn rehash(&self, doubtful: &[u64]) -> Vec<(u64, BlockDigest)> {
         let found: Vec<_> = doubtful.iter().filter_map(|&index| Some((index, self.stored(index)?.1))).collect();
         let _ = self.checkpoint(&found, false);
@@ -553,31 +587,5 @@ impl Entry for MemoryEntry {
 
     fn remove(&self) {
         self.hidden.remove();
-    }
-}
-
-struct MemoryGrowing {
-    destination: MemoryDestination,
-    hidden: Option<Hidden>,
-    content: Vec<u8>,
-}
-
-impl Growing for MemoryGrowing {
-    fn write(&mut self, bytes: &[u8]) {
-        self.content.extend_from_slice(bytes);
-    }
-
-    fn finish(mut self: Box<Self>, small: &SmallFile<'_>) -> Result<Stored, Failure> {
-        let Some(mut hidden) = self.hidden.take() else {
-            return Err(Failure::new(ErrorCode::Internal, Side::Destination, "a file was finished twice"));
-        };
-        (hidden.attributes, hidden.source) = (small.attributes.clone(), small.fingerprint);
-        Ok(self.destination.waiting(hidden, small, std::mem::take(&mut self.content)))
-    }
-}
-
-impl Drop for MemoryGrowing {
-    fn drop(&mut self) {
-        self.hidden.iter().for_each(Hidden::remove);
     }
 }

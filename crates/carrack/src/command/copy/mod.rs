@@ -1,6 +1,7 @@
 //! `carrack SRC... DST`: the engine copies, the output tells.
 
 mod asking;
+mod checks;
 pub mod options;
 
 pub use options::{command, sync_command};

@@ -6,13 +6,11 @@ use std::time::Duration;
 use carrack_core::attributes::Time;
 use carrack_core::credential::Credential;
 use carrack_core::duration::{parse_duration, parse_timeout};
-use carrack_core::limits;
 use carrack_core::location::{Location, parse_host};
 use carrack_core::options::{self as defined, FormGroup};
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
-    Compare, CopyOptions, CopyRequest, Durability, EndOptions, LinkKind, LinkSet, MainDigest, Reach, Verify,
-    are_one_node,
+    Compare, CopyOptions, CopyRequest, Delta, EndOptions, LinkKind, LinkSet, MainDigest, Reach, Verify, are_one_node,
 };
 use carrack_core::words::quoted;
 use carrack_sys::host::clock_seconds;
@@ -26,6 +24,7 @@ use crate::cli::foreign::{self, FOREIGN_FLAGS};
 use crate::cli::option_flags;
 use crate::cli::ports::parse_ports;
 use crate::cli::relative::{RELATIVE, RelativeSources, check_asked_of_sources};
+use crate::command::copy::checks::{check_deletion, check_places, check_removal, check_standard_output};
 use crate::command::named::{self, Needs, VerbPlace};
 use crate::command::reach::{self, JSON, QUIET, TOKEN_FILE, reach};
 use crate::error::CommandError;
@@ -151,6 +150,7 @@ const REMOVE_SOURCE_FILES: Switch = Switch::new(
      already the ones whose content was compared (-c). What has changed meanwhile stays, and fails",
 );
 
+const WHOLE_FILE: Switch = Switch::short('W', "whole-file", "Send changed files whole; the same as --delta never");
 const KEEP_DIRLINKS: Switch = Switch::short(
     'K',
     "keep-dirlinks",
@@ -199,7 +199,7 @@ fn shared(name: &'static str, more: impl Iterator<Item = Arg>) -> Command {
     let verb = Command::new(name)
         .args(headed("What", what()))
         .args(more)
-        .args(headed("How", option_flags::args(FormGroup::How).collect()))
+        .args(headed("How", option_flags::args(FormGroup::How).chain([whole_file()]).collect()))
         .args(headed("Faults", option_flags::args(FormGroup::Faults).chain(faults()).collect()))
         .args(reach::args())
         .args(headed("Hosts", hosts()))
@@ -233,6 +233,10 @@ fn parse_silence(text: &str) -> Result<Duration, String> {
     } else {
         Err("a silence is from 10s to 1d: an end is heard from every 5 seconds, and one that is gone never".to_owned())
     }
+}
+
+fn whole_file() -> Arg {
+    WHOLE_FILE.arg().conflicts_with(defined::DELTA.name)
 }
 
 fn faults() -> Vec<Arg> {
@@ -308,6 +312,7 @@ fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOpti
         options.only = relative.only(options.only.take())?;
     }
     options.keep_directory_links = flags.has(&KEEP_DIRLINKS);
+    options.delta = if flags.has(&WHOLE_FILE) { Delta::Never } else { options.delta };
     check_deletion(&sources, &options)?;
     options.remove_sources = flags.has(&REMOVE_SOURCE_FILES);
     check_removal(&sources, &destination, &options)?;
@@ -340,52 +345,6 @@ fn direction(request: &CopyRequest) -> ContentWay {
 fn compare_by(flags: &Flags) -> Option<Compare> {
     let by = [(&SIZE_ONLY, Compare::Size), (&CHECKSUM, Compare::Content), (&IGNORE_TIMES, Compare::Nothing)];
     by.into_iter().find(|(flag, _)| flags.has(flag)).map(|(_, compare)| compare)
-}
-
-/// What is not a source is deleted only where it is sure what the source is: all of one directory.
-fn check_deletion(sources: &[Location], options: &CopyOptions) -> Result<(), CommandError> {
-    if options.delete.is_none() {
-        return Ok(());
-    }
-    if sources.len() != 1 {
-        return Err(CommandError::usage("--delete needs one source: what stands beside several would be deleted")
-            .hint("name their directory, with a slash at its end"));
-    }
-    if options.keep_directory_links {
-        return Err(CommandError::usage(
-            "--delete cannot be used together with --keep-dirlinks: a directory that only a link leads to would be deleted",
-        ));
-    }
-    if options.only.is_some() {
-        return Err(CommandError::usage(
-            "--delete cannot be used together with --files-from or --relative: what they name is not all there is",
-        ));
-    }
-    Ok(())
-}
-
-/// What was copied is deleted at its source only where it is kept at the destination.
-fn check_removal(sources: &[Location], destination: &Location, options: &CopyOptions) -> Result<(), CommandError> {
-    if !options.remove_sources {
-        return Ok(());
-    }
-    let refuse = |why: &str| Err(CommandError::usage(format!("--remove-source-files needs {why}")));
-    if destination.path().is_none() || sources.iter().any(|source| source.path().is_none()) {
-        return refuse("a path at either side: nothing else is kept, or can be deleted");
-    }
-    if options.verify == Verify::None || options.digest.main.is_none() {
-        return refuse("what was copied to be verified");
-    }
-    if options.durability == Durability::None {
-        return refuse("what was copied to be on stable storage");
-    }
-    if options.delete.is_some() {
-        return refuse("to be the only deletion: what was moved would be taken for what only the destination has");
-    }
-    if options.filters.links.follows() {
-        return refuse("links to be copied as links: what they lead to is not below the source");
-    }
-    Ok(())
 }
 
 /// The paths that alone are copied.
@@ -441,42 +400,6 @@ fn missing_location(only: Option<Location>) -> CommandError {
             error.hint(format!("{} is not a verb; see carrack --help", display_bytes(&word)))
         }
         _ => error,
-    }
-}
-
-fn check_places(sources: &[Location], destination: &Location) -> Result<(), CommandError> {
-    if sources.len() > limits::SOURCES {
-        return Err(CommandError::usage(format!("more than {} sources: name their directory", limits::SOURCES)));
-    }
-    if sources.contains(&Location::Null) {
-        return Err(CommandError::usage("null: is a sink, not a source; for a source use zero:SIZE"));
-    }
-    if sources.iter().filter(|source| **source == Location::Stdio).count() > 1 {
-        return Err(CommandError::usage("standard input can be only one of the sources"));
-    }
-    match destination {
-        Location::Zero(_) | Location::Random(_) => {
-            Err(CommandError::usage(format!("{destination} is a source, not a destination; for a sink use null:")))
-        }
-        Location::Stdio if sources.len() > 1 => Err(CommandError::usage("only one source can go to standard output")),
-        _ => Ok(()),
-    }
-}
-
-/// Standard output carries one thing.
-fn check_standard_output(destination: &Location, output: &OutputOptions) -> Result<(), CommandError> {
-    let users = [
-        (*destination == Location::Stdio, "the data (destination -)"),
-        (output.json, "--json"),
-        (output.manifest.as_deref() == Some(b"-"), "--manifest -"),
-        (output.lines.is_some() && !output.json, "the lines of -i or --out-format"),
-    ];
-    let mut users = users.iter().filter(|user| user.0).map(|user| user.1);
-    match (users.next(), users.next()) {
-        (Some(first), Some(second)) => {
-            Err(CommandError::usage(format!("{first} and {second} would both be written to standard output")))
-        }
-        _ => Ok(()),
     }
 }
 

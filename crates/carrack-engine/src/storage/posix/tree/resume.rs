@@ -1,5 +1,6 @@
 //! Taking up the part file of an earlier session: whose it is, and which of its blocks are believed.
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
@@ -71,7 +72,9 @@ impl Tree {
         let taken_up = self.part_file(opened, name, (offer, part.size), options, Touched::Any);
         let claimed = AtomicU64::new((held.len() + doubtful.len()) as u64);
         let part = PartFile { number: Some(number), claimed, ..taken_up };
-        Some(OpenedPart::Resumed { part, held, doubtful })
+        let (file, standing) = self.standing_file(offer, options).unzip();
+        let (part, standing) = (PartFile { standing: Mutex::new(file), ..part }, standing.unwrap_or(0..0));
+        Some(OpenedPart::Resumed { part, held, doubtful, standing })
     }
 }
 

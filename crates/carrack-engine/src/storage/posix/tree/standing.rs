@@ -144,7 +144,7 @@ impl Tree {
     }
 
     /// A file, to be read; `None` where there is none.
-    fn open_standing(&self, path: &[u8]) -> io::Result<Option<File>> {
+    pub(super) fn open_standing(&self, path: &[u8]) -> io::Result<Option<File>> {
         match patiently(|| self.shared.directories.root.dir.open_read(path, Links::Refuse)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             opened => opened.map(Some),

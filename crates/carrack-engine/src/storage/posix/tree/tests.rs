@@ -32,6 +32,7 @@ fn options() -> WriteOptions {
         durability: Durability::Group,
         window_ns: 0,
         compares: false,
+        takes_over: false,
         plan_only: false,
     }
 }
@@ -82,7 +83,7 @@ fn fresh(tree: &Tree, offer: &NewFile<'_>) -> PartFile {
 
 fn resumed(tree: &Tree, offer: &NewFile<'_>) -> (PartFile, Vec<(u64, BlockDigest)>, Vec<u64>) {
     match tree.open_part(offer, &options(), true).unwrap() {
-        OpenedPart::Resumed { part, held, doubtful } => (part, held, doubtful),
+        OpenedPart::Resumed { part, held, doubtful, .. } => (part, held, doubtful),
         OpenedPart::Fresh(_) => panic!("started over"),
         OpenedPart::Keep | OpenedPart::Present(_) => panic!("not opened"),
     }

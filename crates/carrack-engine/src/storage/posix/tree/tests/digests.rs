@@ -33,7 +33,7 @@ fn digest_of_another_kind_has_blocks_read_again_or_come_again() {
         assert_eq!(tree.known(&query("one", ItemKind::File), second, &|| false), None);
         assert_eq!(tree.known(&query("one", ItemKind::File), first, &|| false), Some(digests));
         let opened = tree.open_part(&offer("f"), second, true).unwrap();
-        let OpenedPart::Resumed { part, held, doubtful } = opened else { panic!() };
+        let OpenedPart::Resumed { part, held, doubtful, .. } = opened else { panic!() };
         assert_eq!((held, &doubtful[..]), (vec![], &[0, 2][..]));
         assert_eq!(part.rehash(&doubtful), [0, 2].map(|index| of(second.digests, index)));
         part.leave();
@@ -42,7 +42,8 @@ fn digest_of_another_kind_has_blocks_read_again_or_come_again() {
         // What was claimed since is believed, and so is what has got its name.
         let tree = begin(directory.path());
         assert_eq!(tree.known(&query("one", ItemKind::File), first, &|| false), Some(digests));
-        let OpenedPart::Resumed { part, held, doubtful } = tree.open_part(&offer("f"), second, true).unwrap() else {
+        let OpenedPart::Resumed { part, held, doubtful, .. } = tree.open_part(&offer("f"), second, true).unwrap()
+        else {
             panic!()
         };
         assert_eq!((&held[..], doubtful), (&[0, 2].map(|index| of(second.digests, index))[..], vec![]));

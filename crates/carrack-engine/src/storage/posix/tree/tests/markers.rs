@@ -32,7 +32,7 @@ fn marker_that_is_cut_off_anywhere_resumes_with_the_rest() {
         let tree = begin(copy.path());
         match tree.open_part(&offer("f"), &options(), true).unwrap() {
             OpenedPart::Fresh(_) => {}
-            OpenedPart::Resumed { part, held, doubtful } => {
+            OpenedPart::Resumed { part, held, doubtful, .. } => {
                 indexes(&held);
                 let found = part.rehash(&doubtful);
                 assert!(found.iter().all(|(index, found)| *index == 2 || *found == digest(*index, false)), "{length}");

@@ -1,0 +1,249 @@
+//! Large files that have changed: of what stands at their names only the blocks that differ are sent, and whatever
+//! becomes of the old file, the new one is whole or not there.
+
+use std::fs::{self, File, hard_link};
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use carrack_faults::proxy::Proxy;
+
+use crate::support::node::Node;
+use crate::support::process::signal;
+use crate::support::running::Running;
+use crate::support::{Ran, Sandbox, tree, wait_until};
+
+const MIB: usize = 1 << 20;
+const LARGE: usize = 24 * MIB + 17;
+const BLOCK: usize = 256 << 10;
+
+/// A node behind a proxy, which counts.
+struct Scene {
+    sandbox: Sandbox,
+    node: Node,
+    proxy: Proxy,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let sandbox = Sandbox::in_memory();
+        let node = Node::start(&sandbox, "root", &[]);
+        let proxy = Proxy::start(node.address.parse().unwrap());
+        Self { sandbox, node, proxy }
+    }
+
+    fn words(&self, more: &[&str]) -> Vec<String> {
+        let to = self.node.at("to").replace(&self.node.address, &self.proxy.address().to_string());
+        let own = ["copy", "--json", "--block=256K", "--streams=2", "tree/", &to, &self.node.token()];
+        own.iter().chain(more).map(ToString::to_string).collect()
+    }
+
+    /// Copies `tree/` to the node, and tells how many bytes went there.
+    fn copy(&self, more: &[&str]) -> (Ran, u64) {
+        let before = self.proxy.carried().up;
+        let ran = self.sandbox.ok(self.words(more));
+        (ran, self.proxy.carried().up - before)
+    }
+
+    fn old(&self, name: &str, content: &[u8]) {
+        self.sandbox.write(format!("root/to/{name}"), content);
+    }
+
+    fn new_file(&self, name: &str, content: &[u8]) {
+        self.sandbox.write(format!("tree/{name}"), content);
+    }
+
+    #[track_caller]
+    fn check(&self, name: &str, content: &[u8]) {
+        assert!(fs::read(self.sandbox.path(format!("root/to/{name}"))).unwrap() == content, "{name} is another");
+        let left: Vec<_> = self.sandbox.parts("root/to");
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+fn taken_over(ran: &Ran) -> u64 {
+    ran.summary()["bytes_taken_over"].as_u64().unwrap()
+}
+
+/// Another byte in each of these blocks.
+fn changed(content: &[u8], blocks: &[usize]) -> Vec<u8> {
+    let mut content = content.to_vec();
+    blocks.iter().for_each(|block| content[block * BLOCK + 10] ^= 1);
+    content
+}
+
+#[test]
+fn blocks_that_differ_are_all_that_is_sent() {
+    let scene = Scene::new();
+    let old = tree::bytes(LARGE, 1);
+    for verify in ["wire", "disk", "source"] {
+        for digest in ["blake3", "xxh128", "blake3,crc32c"] {
+            let new = changed(&old, &[0, 40, 41, 96]);
+            scene.old("large", &old);
+            scene.new_file("large", &new);
+            let (ran, sent) = scene.copy(&["--verify", verify, "--digest", digest]);
+            assert_eq!(taken_over(&ran), (LARGE - 3 * BLOCK - 17) as u64, "{verify} {digest}");
+            assert_eq!(ran.summary()["bytes_resumed"], 0);
+            assert!(sent < (4 * BLOCK + MIB / 4) as u64, "{verify} {digest}: {sent} bytes");
+            scene.check("large", &new);
+        }
+    }
+    scene.old("large", &old);
+    let (ran, sent) = scene.copy(&["--delta=never"]);
+    assert!(taken_over(&ran) == 0 && sent > LARGE as u64, "{sent} bytes");
+    // Without a digest nothing can be compared.
+    scene.old("large", &old);
+    let (ran, sent) = scene.copy(&["--delta=always", "--verify=none"]);
+    assert!(taken_over(&ran) == 0 && sent > LARGE as u64, "{sent} bytes");
+    scene.old("large", &old);
+    let shown = scene.sandbox.ok(scene.words(&[]).iter().filter(|word| *word != "--json")).stderr;
+    assert!(shown.contains("of changed files were there already, and were not sent"), "{shown}");
+}
+
+#[test]
+fn old_files_of_any_kind_and_size_are_replaced() {
+    let scene = Scene::new();
+    let new = tree::bytes(LARGE, 1);
+    scene.new_file("large", &new);
+    let longer = [&new[..], &[7; 3 * MIB]].concat();
+    let shifted = [&[1], &new[..LARGE - 1]].concat();
+    let cases: [(&[u8], usize); 6] = [
+        (b"", 0),
+        (b"short", 0),
+        (&new[..BLOCK - 1], 0),
+        (&new[..10 * BLOCK + 5], 10 * BLOCK),
+        (&longer, LARGE),
+        // Nothing of it is where it was.
+        (&shifted, 0),
+    ];
+    for (old, expected) in cases {
+        scene.old("large", old);
+        let (ran, sent) = scene.copy(&["--no-resume"]);
+        assert_eq!(taken_over(&ran), expected as u64, "{} bytes", old.len());
+        assert!(sent < (LARGE - expected + MIB) as u64, "{} bytes: {sent}", old.len());
+        scene.check("large", &new);
+    }
+    // Holes stay holes, and an old one is not taken for content.
+    let there = scene.sandbox.path("root/to/large");
+    File::create(&there).unwrap().set_len(LARGE as u64).unwrap();
+    scene.copy(&["--no-resume"]);
+    scene.check("large", &new);
+    let sparse = File::create(scene.sandbox.path("tree/large")).unwrap();
+    sparse.set_len(LARGE as u64).unwrap();
+    sparse.write_all_at(&new[..BLOCK], 3 * MIB as u64).unwrap();
+    scene.copy(&["--no-resume"]);
+    assert!(fs::read(&there).unwrap() == fs::read(scene.sandbox.path("tree/large")).unwrap());
+    assert!(fs::metadata(&there).unwrap().blocks() * 512 < 2 * MIB as u64, "holes were filled");
+    // What is no file has no content, and other names of a file keep theirs.
+    fs::remove_file(&there).unwrap();
+    symlink("elsewhere", &there).unwrap();
+    scene.old("elsewhere", &new);
+    scene.new_file("large", &new);
+    let (ran, _) = scene.copy(&["--no-resume"]);
+    assert_eq!(taken_over(&ran), 0);
+    scene.check("large", &new);
+    let old = changed(&new, &[5]);
+    scene.old("large", &old);
+    hard_link(&there, scene.sandbox.path("root/to/other")).unwrap();
+    let (ran, _) = scene.copy(&["--no-resume"]);
+    assert_eq!(taken_over(&ran), (LARGE - BLOCK) as u64);
+    scene.check("large", &new);
+    scene.check("other", &old);
+}
+
+/// Set when it is dropped.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What the old file holds says nothing of what is right: it is compared block by block, whatever its time says.
+#[test]
+fn old_file_that_rots_or_is_altered_meanwhile_is_never_part_of_the_new_one() {
+    let scene = Scene::new();
+    let new = tree::bytes(LARGE, 1);
+    scene.new_file("large", &new);
+    let there = scene.sandbox.path("root/to/large");
+    for round in 0..6_u64 {
+        scene.old("large", &changed(&new, &[2, 60]));
+        let altered = File::options().write(true).open(&there).unwrap();
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut written = round;
+                while !over.load(Ordering::Relaxed) {
+                    written += 1;
+                    let at = written.wrapping_mul(0x9e37_79b9_7f4a_7c15) % LARGE as u64;
+                    altered.write_all_at(&written.to_le_bytes(), at).unwrap();
+                }
+                written
+            });
+            // Also when the copy does not end in time.
+            let end = Over(&over);
+            let ran = scene.sandbox.run(scene.words(&["--no-resume"]));
+            drop(end);
+            assert_eq!(ran.code, 0, "round {round}: {}", ran.stderr);
+            assert!(writer.join().unwrap() > round + 1);
+        });
+        scene.check("large", &new);
+    }
+}
+
+/// A copy that is cut off loses neither what it had sent, nor what it had taken over.
+#[test]
+fn delta_that_is_cut_off_is_taken_up() {
+    let scene = Scene::new();
+    let old = tree::bytes(LARGE, 1);
+    let half: Vec<usize> = (0..48).collect();
+    let new = changed(&old, &half);
+    scene.old("large", &old);
+    scene.new_file("large", &new);
+    for end in ["TERM", "KILL"] {
+        let before = scene.proxy.carried().up;
+        let mut copying = Running::start(scene.sandbox.carrack().args(scene.words(&["--bwlimit=3M"])));
+        let enough = (half.len() * BLOCK / 2) as u64;
+        wait_until("half of what differs was sent", || {
+            scene.proxy.carried().up - before > enough || !copying.is_running()
+        });
+        assert!(copying.is_running(), "{}", copying.end().stderr);
+        signal(copying.id(), end);
+        copying.end();
+        let (ran, sent) = scene.copy(&[]);
+        // What was taken over is claimed by the marker in its time: by then an earlier attempt has brought it.
+        let resumed = ran.summary()["bytes_resumed"].as_u64().unwrap();
+        assert!(resumed > 0, "{end}: {}", ran.stdout);
+        assert!(resumed + taken_over(&ran) > (LARGE - half.len() * BLOCK) as u64, "{end}: {}", ran.stdout);
+        assert!(sent < (half.len() * BLOCK) as u64 - enough / 2, "{end}: {sent} bytes");
+        scene.check("large", &new);
+        scene.old("large", &old);
+    }
+}
+
+/// Beside what stands there, a file that is the same already is not touched, and one that is new is sent.
+#[test]
+fn sync_sends_of_each_file_what_differs() {
+    let scene = Scene::new();
+    let contents: Vec<Vec<u8>> = (0..4).map(|number| tree::bytes(4 * MIB + number, number as u64)).collect();
+    for (number, content) in contents.iter().enumerate() {
+        scene.new_file(&format!("d/f{number}"), content);
+    }
+    scene.copy(&[]);
+    let new = changed(&contents[1], &[3]);
+    scene.new_file("d/f1", &new);
+    scene.new_file("d/f4", &contents[0]);
+    let words = |more: &[&str]| {
+        let words = scene.words(more);
+        [&["sync".to_owned()], &words[1..]].concat()
+    };
+    let before = scene.proxy.carried().up;
+    let ran = scene.sandbox.ok(words(&["--delete", "-b"]));
+    let sent = scene.proxy.carried().up - before;
+    let counts = super::sync::numbers(&ran, &["files", "files_same", "bytes_taken_over"]);
+    assert_eq!(counts, [2, 3, (4 * MIB + 1 - BLOCK) as u64]);
+    assert!(sent < (5 * MIB) as u64, "{sent}");
+    scene.check("d/f1", &new);
+    scene.check("d/f1~", &contents[1]);
+    scene.check("d/f4", &contents[0]);
+}
