@@ -100,6 +100,9 @@ class Scene:
         self.place.close()
         self.group.close()
 
+    def differs(self, source, target):
+        return subprocess.run(["diff", "-rq", source, target], stdout=subprocess.DEVNULL).returncode != 0
+
     def commands(self, source, target):
         ssh = self.place.fields["ssh"]
         far = f"{self.place.fields['user']}@{self.place.address}:{target}"

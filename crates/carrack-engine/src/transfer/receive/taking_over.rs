@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 use carrack_core::limits;
 use carrack_core::request::Delta;
 
-use crate::sync::lock;
+use crate::sync::{lock, wait_timeout};
 
 /// Files that are taken over at the same time: more would only take the disk from each other.
 const AT_ONCE: usize = 2;
+/// How often who waits looks whether all is over.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// What is taken for the rate at which files are copied and digested, in bytes a second, before it has been measured.
 const ASSUMED_RATE: f64 = 400e6;
 /// A rate counts once so much has been measured: less may be the start of a connection, or lie in buffers.
@@ -121,8 +123,7 @@ impl TakingOver {
             if is_over() {
                 return None;
             }
-            let waited = self.freed.wait_timeout(room, Duration::from_millis(100));
-            room = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            room = wait_timeout(&self.freed, room, LOOK_INTERVAL);
         }
         blocks.end = blocks.end.min(blocks.start + room.blocks);
         room.files -= 1;
