@@ -93,8 +93,6 @@ class Scene:
         data = pathlib.Path(work) / "data"
         (data / "out").mkdir(parents=True)
         self.place = servers.Place(self.bench, "here", data, link)
-        if not self.place.available("sshd"):
-            sys.exit("there is no sshd")
 
     def close(self):
         self.place.close()
@@ -104,6 +102,9 @@ class Scene:
         return subprocess.run(["diff", "-rq", source, target], stdout=subprocess.DEVNULL).returncode != 0
 
     def commands(self, source, target):
+        # Started now: it has what is mounted by then.
+        if not self.place.available("sshd"):
+            sys.exit("there is no sshd")
         ssh = self.place.fields["ssh"]
         far = f"{self.place.fields['user']}@{self.place.address}:{target}"
         carrack = [self.bench.carrack, "sync", "-q", "--delete", "--no-resume", "--remote-path", self.bench.carrack, "-e", ssh, source + "/", far]

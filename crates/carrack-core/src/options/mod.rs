@@ -288,11 +288,11 @@ pub const BLOCK_BYTES: Definition = Definition {
         name: "block",
         value_name: "SIZE",
         help: "Unit of sending and repair: a power of two from 64K to 64M [default: 256K for files up to 1G, 1M up to \
-               256G, else 4M]",
+               256G, else 4M; 1M at most where files are compared]",
     },
     title: "Block size",
     help: "Unit of sending and repair: a power of two. Left out, 256 KiB for files up to 1 GiB, 1 MiB up to 256 GiB, \
-           else 4 MiB.",
+           else 4 MiB; 1 MiB at most where files are compared.",
     kind: Takes::Bytes { min: BLOCK_BYTES_MIN as u64, max: BLOCK_BYTES_MAX as u64 },
     default: None,
     examples: &["131072"],

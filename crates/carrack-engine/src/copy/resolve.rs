@@ -11,7 +11,7 @@ use carrack_core::location::{Location, SyntheticKind};
 use carrack_core::pace;
 use carrack_core::path::{check_relative, display_bytes, join};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Reason, Side};
-use carrack_core::request::CopyRequest;
+use carrack_core::request::{Compare, CopyRequest};
 use carrack_core::tuning::Tuning;
 use carrack_core::unicode::fold_case;
 use carrack_core::wire::control::{Ask, MarkerKey, Origin, PathFacts, Sink, SourceSpec, Tell};
@@ -225,7 +225,11 @@ pub fn check_mounted(request: &CopyRequest, end: &mut End, inbox: &mut Inbox, no
 fn block_bytes(request: &CopyRequest, tuning: &Tuning, facts: &[Option<PathFacts>]) -> u32 {
     let size = |facts: &PathFacts| (facts.kind == Some(ItemKind::File)).then_some(facts.size);
     let sizes = facts.iter().map(|facts| facts.as_ref().and_then(size));
-    request.options.block_bytes.unwrap_or_else(|| pace::block_bytes(tuning, sizes))
+    let fitting = pace::block_bytes(tuning, sizes);
+    // Of what has changed, a block is the least that is sent.
+    let is_sync = request.options.compare != Compare::Nothing;
+    let fitting = if is_sync { fitting.min(tuning.short_block_bytes) } else { fitting };
+    request.options.block_bytes.unwrap_or(fitting)
 }
 
 /// A sink, or a stream of bytes in order.

@@ -246,4 +246,13 @@ fn sync_sends_of_each_file_what_differs() {
     scene.check("d/f1", &new);
     scene.check("d/f1~", &contents[1]);
     scene.check("d/f4", &contents[0]);
+    // Without a size of its own, a block of a sync is small enough.
+    let new = changed(&contents[2], &[3]);
+    scene.new_file("d/f2", &new);
+    let own: Vec<String> = words(&[]).into_iter().filter(|word| !word.starts_with("--block")).collect();
+    let before = scene.proxy.carried().up;
+    scene.sandbox.ok(own);
+    let sent = scene.proxy.carried().up - before;
+    assert!(sent < (MIB + MIB / 4) as u64, "{sent}");
+    scene.check("d/f2", &new);
 }
