@@ -9,7 +9,7 @@
     python3 bench/sync.py target/release/carrack --only far --files 20000 --programs target/release
                                                                   the same over 50 ms, and without the 0.3 ms
     python3 bench/sync.py target/release/carrack --only invented --files 10000000 --runs 1 --programs target/release
-                                                                  files that FUSE makes up: time, and memory of both sides
+                                                                  a dry run over files that FUSE makes up: time, and memory of both sides
 
 Both programs go over ssh to this host, in memory. Rows: nothing has changed; one file in ten has another time and size.
 `week`: nothing changed, 1 % of the files changed, 40 removed, 40 touched. Before each run the tree is made as it was.
@@ -187,7 +187,8 @@ def invented(scene, work):
         source, target = (mounted(stack, scene.given.programs, "carrack-invented", os.path.join(work, name), None,
                                   "--files", scene.given.files) for name in ("made-up", "made-up-to"))
         # What is compared says so in counts, and in the largest resident memory of any of its processes.
-        command = ["/usr/bin/time", "-f", "%M", *scene.commands(source, target)["carrack"], "--json"]
+        # Neither can be written to: a dry run compares all the same.
+        command = ["/usr/bin/time", "-f", "%M", *scene.commands(source, target)["carrack"], "--json", "-n"]
         agent = f"/usr/bin/time -o {work}/agent -f %M {scene.bench.carrack}"
         command[command.index("--remote-path") + 1] = agent_script(work, agent)
         print("| files | same | CPU s | time s | MB, command | MB, far side |\n|--:|--:|--:|--:|--:|--:|")
