@@ -115,9 +115,11 @@ impl ReceiveRun {
         }
     }
 
-    /// Whether what stands at a path is no other name's of this copy.
+    /// Whether what stands at a path is no other name's of this copy. A dry run, which cannot find out which names are
+    /// one, remembers none of them: there may be millions.
     fn is_own_name(&self, path: &[u8], there: &StandingItem) -> bool {
-        there.file.filter(|_| there.folds).is_none_or(|file| self.destination.claim(path, file))
+        let file = there.file.filter(|_| !self.driver.options.plan_only);
+        file.filter(|_| there.folds).is_none_or(|file| self.destination.claim(path, file))
     }
 
     /// What becomes of a link. What it says has no time: one that says something else is replaced whatever its age.
