@@ -345,7 +345,7 @@ pub const DELTA: Definition = Definition {
     flag: Flag::Value {
         name: "delta",
         value_name: "WHEN",
-        help: "What is sent of a file of more than 1 MiB that has changed [default: auto]",
+        help: "Counts for files of more than 1 MiB that have changed [default: auto]",
     },
     title: "Changed files",
     help: "What is sent of a file of more than 1 MiB that the destination has in another state.",

@@ -274,12 +274,13 @@ impl Agent {
         }
         // Whoever may write below a node's root would have a link of theirs written through by others.
         if options.keeps_links && !matches!(self.environment.place, Place::Anywhere { .. }) {
-            let why = "links below a destination are not written through there";
-            return Err(failure(ErrorCode::Unsupported, Side::Destination, why));
+            let why = "links below a destination are not written through there: copy without that, or over ssh";
+            return Err(failure(ErrorCode::Unsupported, Side::Destination, why).at_path(&role.directory[..]));
         }
         if options.keeps_links && role.delete.is_some() {
-            let why = "links are written through, and a directory that only a link leads to would be deleted";
-            return Err(failure(ErrorCode::Unsupported, Side::Destination, why));
+            let why =
+                "a directory that only a link leads to would be deleted: do not have links written through as well";
+            return Err(failure(ErrorCode::Unsupported, Side::Destination, why).at_path(&role.directory[..]));
         }
         let destination = self.destination(role, options)?;
         // One that is yet to be made has nothing to be deleted or kept.

@@ -20,7 +20,6 @@ use std::time::Duration;
 
 use carrack_core::ids::StreamId;
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::request::Delta;
 use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::peer::PeerMessage;
 use carrack_sys::host::cpu_count;
@@ -40,7 +39,8 @@ pub fn content_readers() -> usize {
 pub fn write_options(options: &TransferOptions) -> WriteOptions {
     let TransferOptions { block_bytes, digests, verify, existing, durability, plan_only, window_ns, .. } = *options;
     let compares = options.rules().is_some();
-    let takes_over = options.delta != Delta::Never;
+    // The receiver decides about each file.
+    let takes_over = false;
     WriteOptions { block_bytes, digests, verify, existing, durability, window_ns, compares, takes_over, plan_only }
 }
 
