@@ -200,9 +200,9 @@ fn delta_that_is_cut_off_is_taken_up() {
     let new = changed(&old, &half);
     scene.old("large", &old);
     scene.new_file("large", &new);
-    for end in ["TERM", "KILL"] {
+    for (end, first) in [("TERM", "--delta=auto"), ("KILL", "--delta=auto"), ("TERM", "--delta=never")] {
         let before = scene.proxy.carried().up;
-        let mut copying = Running::start(scene.sandbox.carrack().args(scene.words(&["--bwlimit=3M"])));
+        let mut copying = Running::start(scene.sandbox.carrack().args(scene.words(&["--bwlimit=3M", first])));
         let enough = (half.len() * BLOCK / 2) as u64;
         wait_until("half of what differs was sent", || {
             scene.proxy.carried().up - before > enough || !copying.is_running()
@@ -214,6 +214,8 @@ fn delta_that_is_cut_off_is_taken_up() {
         // What was taken over is claimed by the marker in its time: by then an earlier attempt has brought it.
         let resumed = ran.summary()["bytes_resumed"].as_u64().unwrap();
         assert!(resumed > 0, "{end}: {}", ran.stdout);
+        // What was not even begun comes from what stands at the name.
+        assert!(first == "--delta=auto" || taken_over(&ran) > LARGE as u64 / 4, "{end}: {}", ran.stdout);
         assert!(resumed + taken_over(&ran) > (LARGE - half.len() * BLOCK) as u64, "{end}: {}", ran.stdout);
         assert!(sent < (half.len() * BLOCK) as u64 - enough / 2, "{end}: {sent} bytes");
         scene.check("large", &new);
