@@ -402,6 +402,10 @@ counters! {
         links_skipped,
         /// Bytes of changed files that were taken over from what stood at their names: they were not sent.
         bytes_taken_over,
+        /// Files that share their blocks with their sources: nothing of them was read, sent or compared.
+        files_shared,
+        /// Bytes of them.
+        bytes_shared,
     }
 }
 

@@ -79,6 +79,8 @@ pub struct CopyOptions {
     pub durability: Durability,
     /// Whether of a file that the destination has in another state only the blocks that differ are sent.
     pub delta: Delta,
+    /// Whether files that are copied within a file system share their blocks with their sources.
+    pub reflink: Reflink,
     /// A source may grow while it is copied: what it had when it was listed is copied.
     pub allow_growing: bool,
     /// Have both ends find the way that packets take to the other.
@@ -136,6 +138,7 @@ impl Default for CopyOptions {
             keep_directory_links: false,
             durability: Durability::Group,
             delta: Delta::Auto,
+            reflink: Reflink::Never,
             allow_growing: false,
             trace: false,
             retries: tuning::RETRIES,
@@ -276,6 +279,15 @@ words! {
         0 Auto "auto" "send the blocks that differ where reading both files is faster than sending, else the whole file"
         1 Always "always" "send the blocks that differ"
         2 Never "never" "send the whole file"
+    }
+}
+
+words! {
+    /// Whether a file that is copied within a file system shares its blocks with its source, until either is written to.
+    pub enum Reflink {
+        /// Not where digests are told, what is written or the source is to be read again, or sources are deleted.
+        0 Auto "auto" "share the blocks of large files with the source, where the file system can"
+        1 Never "never" "copy every byte"
     }
 }
 

@@ -134,7 +134,7 @@ impl<'a> Examining<'a> {
 
     fn open(&mut self, id: EndId, place: ExaminedPlace<'_>) -> Result<End, Failure> {
         let words = self.inbox.share();
-        let mut end = End::open(id, place.location, place.options, self.context, words, &self.note)?;
+        let mut end = End::open(id, place.location, place.options, (self.context, None), words, &self.note)?;
         match end.take_welcome(&mut self.inbox, &place.options.reach, &self.note) {
             Ok(()) => {
                 end.program_sent.iter().for_each(|sent| (self.observer)(Event::ProgramSent(sent.clone())));

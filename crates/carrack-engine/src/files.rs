@@ -132,15 +132,16 @@ impl Files {
         let (notes, told) = std::sync::mpsc::sync_channel(limits::NOTES_WAITING);
         let note: Note = Arc::new(move |text| drop(notes.try_send(text)));
         let mut inbox = Inbox::until(Until::new(context.stop.clone(), None));
-        let opened = End::open(EndId::Source, location, options, context, inbox.share(), &note).and_then(|mut end| {
-            match end.take_welcome(&mut inbox, &options.reach, &note) {
-                Ok(()) => Ok(end),
-                Err(refusal) => {
-                    end.close();
-                    Err(refusal)
+        let opened =
+            End::open(EndId::Source, location, options, (context, None), inbox.share(), &note).and_then(|mut end| {
+                match end.take_welcome(&mut inbox, &options.reach, &note) {
+                    Ok(()) => Ok(end),
+                    Err(refusal) => {
+                        end.close();
+                        Err(refusal)
+                    }
                 }
-            }
-        });
+            });
         told.try_iter().for_each(|text| observer(Event::Note(text)));
         let end = opened?;
         end.program_sent.iter().for_each(|sent| observer(Event::ProgramSent(sent.clone())));

@@ -88,7 +88,23 @@ pub fn copy_range(from: &File, to: &File, offset: u64, len: u64) -> io::Result<(
     copy_by_reading(from, to, (offset, offset.checked_add(len).ok_or(Errno::OVERFLOW)?), false)
 }
 
-/// The same, but what is zeros in the source is not written.
+/// Has `to` share all blocks of `from`, as it is at one moment, until either is written to; what `to` held is gone. The
+/// file system writes what it holds of `from` first.
+///
+/// # Errors
+/// Where the file systems are two, or know no such thing.
+#[cfg(target_os = "linux")]
+pub fn share_blocks(from: &File, to: &File) -> io::Result<()> {
+    Ok(retry(|| rustix::fs::ioctl_ficlone(to, from))?)
+}
+
+/// Nothing is shared.
+#[cfg(not(target_os = "linux"))]
+pub fn share_blocks(_: &File, _: &File) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// As [`copy_range`], but what is zeros in the source is not written.
 pub fn copy_but_zeros(from: &File, to: &File, offset: u64, len: u64) -> io::Result<()> {
     copy_by_reading(from, to, (offset, offset.checked_add(len).ok_or(Errno::OVERFLOW)?), true)
 }

@@ -4,6 +4,7 @@ use super::{Mutation, mutation};
 
 const SYNC: &str = "-p carrack --test system sync::";
 const DELTA: &str = "-p carrack --test system delta::";
+const REFLINK: &str = "-p carrack --test system reflink::";
 const SWEEP: &str = "-p carrack-engine --lib transfer::receive::sweep::";
 const WORKER: &str = "-p carrack --test system worker::deletion::";
 const REQUEST: &str = "-p carrack-service --lib identity::request::";
@@ -15,6 +16,24 @@ const LINKS: &str = "-p carrack-engine --lib storage::posix::links::";
 
 /// The safeguards of a sync.
 pub const MUTATIONS: &[Mutation] = &[
+    mutation(
+        "a file shares what its source has become",
+        "crates/carrack-engine/src/transfer/send/sources.rs",
+        ["        opened.check_listed(&scanned).ok()?;\n", ""],
+        REFLINK,
+    ),
+    mutation(
+        "a file that shares its blocks counts as verified",
+        "crates/carrack/src/output/json.rs",
+        ["report.counts.files.saturating_sub(report.counts.files_shared)", "report.counts.files"],
+        REFLINK,
+    ),
+    mutation(
+        "what shares its blocks needs room for a second file",
+        "crates/carrack-engine/src/storage/posix/tree.rs",
+        ["if !options.shares\n", "if (!options.shares || options.shares)\n"],
+        REFLINK,
+    ),
     mutation(
         "a link is followed out of the root of a node",
         "crates/carrack-engine/src/storage/posix/links.rs",

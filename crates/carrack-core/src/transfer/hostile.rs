@@ -82,7 +82,8 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
     match rng.below(20) {
         0 => super::orders::offer(ItemId(rng.below(400)), (!rng.chance(300)).then(|| rng.below(8000))),
         1 => {
-            let answer = match rng.below(4) {
+            let answer = match rng.below(5) {
+                4 => Answer::Shared,
                 3 => Answer::Present(digests(rng)),
                 0 => Answer::Keep,
                 1 => Answer::Refuse(failure()),

@@ -32,7 +32,7 @@ use crate::failure::{ErrorCode, Failure, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
 use crate::limits;
 use crate::report::ItemKind;
-use crate::request::Verify;
+use crate::request::{Digests, Verify};
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
 use crate::wire::peer::{Answer, AskedIndex, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem, Question};
@@ -157,6 +157,8 @@ pub enum Opened {
     },
     /// An earlier attempt has published it, and it has not changed since. With every digest that the options ask for.
     Present(FileDigests),
+    /// The part file shares all its blocks with the source.
+    Shared,
 }
 
 /// The receiving half of a transfer.
@@ -358,7 +360,7 @@ impl Receiver {
     pub fn handle_opened(&mut self, now: Instant, id: ItemId, opened: Opened) {
         self.note_time(now);
         if self.has_ended() {
-            if opened == Opened::Ready {
+            if matches!(opened, Opened::Ready | Opened::Shared) {
                 self.actions.push_back(ReceiverAction::Discard(id));
             }
             return;
@@ -368,7 +370,9 @@ impl Receiver {
         };
         let dropped = item.state == ItemState::Dropped;
         let answer = match opened {
-            Opened::Ready | Opened::Resumed { .. } if dropped => return self.drop_open(id, ItemResult::Dropped),
+            Opened::Ready | Opened::Resumed { .. } | Opened::Shared if dropped => {
+                return self.drop_open(id, ItemResult::Dropped);
+            }
             Opened::Ready => {
                 item.state = ItemState::Open;
                 Answer::Accept
@@ -379,11 +383,16 @@ impl Receiver {
                 self.hold(id, [left, taken_over].concat());
                 Answer::Accept
             }
+            Opened::Shared => {
+                item.state = ItemState::Open;
+                self.bytes_landed += item.share();
+                Answer::Shared
+            }
             Opened::Present(digests) => Answer::Present(digests),
             Opened::Keep => Answer::Keep,
             Opened::Refused(failure) => Answer::Refuse(failure),
         };
-        if answer != Answer::Accept {
+        if !matches!(answer, Answer::Accept | Answer::Shared) {
             self.items.remove(&id);
         }
         if dropped {
@@ -399,7 +408,8 @@ impl Receiver {
         if id > self.last_offer || self.waiting.iter().any(|offer| offer.item == id) {
             return wrong("whose offer has not been answered");
         }
-        let wanted = self.options.digests;
+        let is_shared = self.items.get(&id).is_some_and(|item| item.shared);
+        let wanted = if is_shared { Digests::NONE } else { self.options.digests };
         if digest.is_some() != wanted.main.is_some() || digest.is_some_and(|digest| !is_main_of(&digest, wanted)) {
             return wrong("with another digest than agreed");
         }

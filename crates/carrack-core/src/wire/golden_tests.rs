@@ -481,6 +481,7 @@ fn peer_messages() -> Vec<Line> {
         peer("peer Answer-keep", answer(Answer::Keep)),
         peer("peer Answer-refuse", answer(Answer::Refuse(why()))),
         peer("peer Answer-present", answer(Answer::Present(digests()))),
+        peer("peer Answer-shared", answer(Answer::Shared)),
         peer(
             "peer Landed",
             PeerMessage::Landed {

@@ -178,7 +178,10 @@ impl Agent {
                 let Chosen { selection, expected, filters, backup } = std::mem::take(&mut self.lock().chosen);
                 let expected = ExpectedDigests::new(expected.digests);
                 let chosen = SendChoice { selection, filters, backup, expected };
-                Running::Send(SendRun::start(options, roots, chosen, role.known, voice, tuning)?)
+                let run = SendRun::start(options, roots, chosen, role.known, voice, tuning)?;
+                let sender = Arc::downgrade(&run);
+                self.environment.sources.iter().for_each(|sources| sources.begin(sender.clone()));
+                Running::Send(run)
             }
             Role::Receive(role) => {
                 let top = if options.item_changes { self.top_before(&role) } else { None };
@@ -192,7 +195,12 @@ impl Agent {
                 let filters = std::mem::take(&mut self.lock().chosen.filters);
                 let delete =
                     role.delete.map(|order| SweepOrder { order, filters, backup: role.backup, brought: known });
-                let chosen = ReceiveChoice { expected: Expected::new(role.targets), sweep: delete, top };
+                let chosen = ReceiveChoice {
+                    expected: Expected::new(role.targets),
+                    sweep: delete,
+                    top,
+                    sources: self.environment.sources.clone(),
+                };
                 Running::Receive(ReceiveRun::start(options, destination, chosen, voice, tuning)?)
             }
         };

@@ -52,7 +52,7 @@ use crate::standard::Standard;
 use crate::storage::place::Place;
 use crate::sync::Latch;
 use crate::sync::lock;
-use crate::transfer::Running;
+use crate::transfer::{Running, SourcesHere};
 pub use grants::{NodeToken, RevokedGrants};
 pub use greeting::{greet, refuse};
 pub use session::SessionWork;
@@ -70,6 +70,8 @@ pub struct Environment {
     /// What `-` stands for, in the process that carries the copy out; `None` anywhere else, where there are no
     /// synthetic sources either.
     pub own: Option<Standard>,
+    /// Where the receiver finds the sender, in a copy within one process.
+    pub sources: Option<SourcesHere>,
     /// The bearer token that a client must show, or a grant made with it; `None` where the connection itself is proof.
     pub token: Option<Arc<NodeToken>>,
     /// The grant that it has shown; `None` where it may do everything.

@@ -44,6 +44,7 @@ impl FarSide {
             place: self.place,
             read_only: false,
             own: None,
+            sources: None,
             token: None,
             grant: None,
             busy: false,

@@ -64,6 +64,7 @@ impl Client {
             place: Place::Beneath(Arc::clone(root)),
             read_only: false,
             own: None,
+            sources: None,
             token: None,
             grant: None,
             busy: false,

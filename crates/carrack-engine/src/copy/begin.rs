@@ -3,7 +3,7 @@
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
-use carrack_core::request::{DeleteOrder, Delta, Verify};
+use carrack_core::request::{DeleteOrder, Delta, Reflink, Verify};
 use carrack_core::selection::Selection;
 use carrack_core::wire::control::{Ask, Begin, Filter, ReceiveRole, Role, SendRole, Tell, TransferOptions};
 
@@ -146,12 +146,20 @@ impl Copying<'_> {
     }
 
     fn transfer_options(&self, plan: &Plan, ends: &Ends, verify: Verify) -> TransferOptions {
-        let mut options = TransferOptions::of(&self.request.options, verify, plan.block_bytes, ends.version());
+        let asked = &self.request.options;
+        let mut options = TransferOptions::of(asked, verify, plan.block_bytes, ends.version());
         // Within one process nothing is quicker than to copy.
         let is_here = !self.request.destination.is_remote() && !self.request.sources.iter().any(Location::is_remote);
         if is_here && options.delta == Delta::Auto {
             options.delta = Delta::Never;
         }
+        // Where bytes are to be read, or their digests told, nothing is shared.
+        let reads = matches!(asked.verify, Verify::Disk | Verify::Source)
+            || asked.digest.adler32
+            || asked.digest.crc32c
+            || !asked.expected.is_empty()
+            || asked.remove_sources;
+        options.shares = is_here && asked.reflink == Reflink::Auto && !reads && !asked.allow_growing;
         options
     }
 }

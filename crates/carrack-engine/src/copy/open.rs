@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::end::{End, EndId};
 use crate::error::{failure, system_failure};
 use crate::stop::StopReason;
+use crate::transfer::SourcesHere;
 
 /// How long those are waited for that were being started when the run was given up.
 const LOGINS_END_IN: Duration = Duration::from_secs(2);
@@ -31,16 +32,19 @@ impl Copying<'_> {
         // Each on a thread of its own, which nobody joins: a connection may hang for as long as it likes.
         let (sender, opened) = mpsc::channel();
         let opening = self.context.stop.child();
+        let sources = SourcesHere::default();
         let places = [
             (EndId::Source, place_of(first), &options.source),
             (EndId::Destination, place_of(&self.request.destination), &options.destination),
         ];
         for (id, place, options) in places {
             let (sender, words, note) = (sender.clone(), self.inbox.share(), Arc::clone(&self.note));
+            let sources = sources.clone();
             let (options, context) = (options.clone(), Context { stop: opening.clone(), ..self.context.clone() });
             let open = move || {
                 // The run has ended meanwhile: an agent that nobody talks to would stay on its host.
-                if let Err(unwanted) = sender.send((id, End::open(id, &place, &options, &context, words, &note)))
+                if let Err(unwanted) =
+                    sender.send((id, End::open(id, &place, &options, (&context, Some(&sources)), words, &note)))
                     && let (_, Ok(end)) = unwanted.0
                 {
                     end.close();

@@ -34,6 +34,7 @@ use crate::net::pipe::PipeWriter;
 use crate::net::tls_duplex;
 use crate::storage::place::Place;
 use crate::sync::{Latch, lock};
+use crate::transfer::SourcesHere;
 
 use backlog::Backlog;
 pub use inbox::{EndId, Inbox, InboxSender, Incoming, Note, Waited};
@@ -112,7 +113,7 @@ impl End {
         id: EndId,
         location: &Location,
         options: &EndOptions,
-        context: &Context,
+        (context, sources): (&Context, Option<&SourcesHere>),
         words: InboxSender,
         note: &Note,
     ) -> Result<Self, Failure> {
@@ -153,7 +154,8 @@ impl End {
                 let own = context.local_destination.as_ref().filter(|_| id == EndId::Destination);
                 let own = own.unwrap_or(&context.local);
                 let place = context.stores.of(location)?.unwrap_or_else(|| own.clone());
-                Self::open_here(id, (options.reach.local_address, place), context, &forward, words)?
+                let reached = (options.reach.local_address, place, sources.cloned());
+                Self::open_here(id, reached, context, &forward, words)?
             }
         };
         let watchdog = Watchdog::start(writer.clone(), until, context.tuning.leave_grace).map_err(|error| {
@@ -187,7 +189,7 @@ impl End {
 
     fn open_here(
         id: EndId,
-        (local_address, place): (Option<IpAddr>, Place),
+        (local_address, place, sources): (Option<IpAddr>, Place, Option<SourcesHere>),
         context: &Context,
         forward: &Forward,
         words: Hearing,
@@ -200,6 +202,7 @@ impl End {
             place,
             read_only: false,
             own: Some(context.standard.clone()),
+            sources,
             token: None,
             grant: None,
             busy: false,

@@ -382,6 +382,7 @@ impl Node {
             place: self.root.place(),
             read_only: self.read_only,
             own: None,
+            sources: None,
             token: self.token.clone(),
             grant: None,
             busy: self.controls.load(Ordering::Relaxed) >= limits::SESSIONS,

@@ -90,6 +90,7 @@ calls! {
     Unclaim "Part::unclaim"
     Rehash "Part::rehash"
     TakeOver "Part::take_over"
+    Share "Part::share"
     Finish "Part::finish"
     Verify "Part::verify"
     Publish "Part::publish"

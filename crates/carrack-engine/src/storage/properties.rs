@@ -171,6 +171,8 @@ pub struct WriteOptions {
     pub compares: bool,
     /// Of a file that stands at its name in another state, what may still be the same is taken over.
     pub takes_over: bool,
+    /// Who writes has a new part share the blocks of its source, by `Part::share`: nothing is reserved for it before.
+    pub shares: bool,
     /// Nothing is written.
     pub plan_only: bool,
 }

@@ -508,6 +508,15 @@ pub trait Part: Send + Sync {
         Vec::new()
     }
 
+    /// Of a new part that nothing has been reserved for ([`WriteOptions::shares`]): has it share all blocks of its source,
+    /// as that is at one moment; `false` where that cannot be, and blocks may come. For a thread of its own. Called once.
+    ///
+    /// # Errors
+    /// Those of [`Destination::begin`].
+    fn share(&self, _source: Option<&File>) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
     /// Nothing more is taken over: what stands at the name is let go of. May be repeated.
     fn end_taking_over(&self) {}
 

@@ -9,6 +9,7 @@ mod driver;
 mod measure;
 pub mod receive;
 pub mod send;
+mod sources_here;
 mod spool;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use carrack_core::wire::peer::PeerMessage;
 use carrack_sys::host::cpu_count;
 
 pub use self::measure::Measured;
+pub use self::sources_here::{OpensSources, SourcesHere};
 use crate::data::stream::Connection;
 use crate::error::{describe, failure};
 use crate::panics::contain;
@@ -40,8 +42,19 @@ pub fn write_options(options: &TransferOptions) -> WriteOptions {
     let TransferOptions { block_bytes, digests, verify, existing, durability, plan_only, window_ns, .. } = *options;
     let compares = options.rules().is_some();
     // The receiver decides about each file.
-    let takes_over = false;
-    WriteOptions { block_bytes, digests, verify, existing, durability, window_ns, compares, takes_over, plan_only }
+    let (takes_over, shares) = (false, false);
+    WriteOptions {
+        block_bytes,
+        digests,
+        verify,
+        existing,
+        durability,
+        window_ns,
+        compares,
+        takes_over,
+        shares,
+        plan_only,
+    }
 }
 
 /// Sends a message to the peer.

@@ -172,6 +172,7 @@ impl Session {
             place: Place::Beneath(Arc::new(Dir::open_ambient(root).unwrap())),
             read_only: false,
             own: None,
+            sources: None,
             token,
             grant: None,
             busy: false,

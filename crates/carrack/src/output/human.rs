@@ -174,6 +174,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         lines.extend(report.limit.map(|limit| limited(limit, report)));
         lines.extend(resumed(report));
         lines.extend(taken_over(report));
+        lines.extend(shared(report));
         lines.extend(unkept(report));
         lines.extend(report.unkept_attributes.as_ref().map(unkept_attributes));
         lines.extend(reread(report));
@@ -247,9 +248,10 @@ fn rate(report: &Report) -> Option<String> {
     // command had brought before: all of it is counted then.
     let resumed =
         (report.counts.files_resumed > 0 || report.counts.bytes_resumed > 0) && report.faults.sessions_lost == 0;
-    let Counts { bytes, bytes_resumed, bytes_taken_over, .. } = report.counts;
-    let sent = bytes.saturating_sub(if resumed { bytes_resumed } else { 0 } + bytes_taken_over);
-    let resumed = resumed || bytes_taken_over > 0 && report.faults.sessions_lost == 0;
+    let Counts { bytes, bytes_resumed, bytes_taken_over, bytes_shared, .. } = report.counts;
+    let found = bytes_taken_over + bytes_shared;
+    let sent = bytes.saturating_sub(if resumed { bytes_resumed } else { 0 } + found);
+    let resumed = resumed || found > 0 && report.faults.sessions_lost == 0;
     let files = format::per_second(report.counts.files, report.moving)?;
     let bytes = format::rate(format::per_second(sent, report.moving)?);
     match resumed {
@@ -279,6 +281,9 @@ fn verified(verify: Verify, report: &Report) -> String {
     match verify {
         Verify::None => format!("verified: no, {how}"),
         _ if report.counts.files == 0 => "verified: nothing, because no file was copied".to_owned(),
+        _ if report.counts.files == report.counts.files_shared => {
+            "verified: nothing, because nothing was read".to_owned()
+        }
         _ if report.counts.files_kept > 0 => {
             format!("verified: {}, {how}", counted(report.counts.files, "file", "files"))
         }
@@ -372,6 +377,14 @@ fn taken_over(report: &Report) -> Option<String> {
     let bytes = report.counts.bytes_taken_over;
     let size = format::size_exact(bytes);
     (bytes > 0).then(|| format!("delta: {size} of changed files were there already, and were not sent"))
+}
+
+fn shared(report: &Report) -> Option<String> {
+    let (files, bytes) = (report.counts.files_shared, report.counts.bytes_shared);
+    let which = format!("{}, {}", counted(files, "file", "files"), format::size_exact(bytes));
+    (files > 0).then(|| {
+        format!("shared with the source: {which}, block by block until either is changed; not read, not verified")
+    })
 }
 
 /// What the destination did not keep of permissions and times, with the first of each.

@@ -168,7 +168,11 @@ fn numbers(named: impl Iterator<Item = (&'static str, u64)>) -> Value {
 
 /// Files that were compared by their digests: none of those that were left as they are.
 fn files_verified(report: &Report) -> u64 {
-    if report.verify.is_some_and(|verify| verify != Verify::None) { report.counts.files } else { 0 }
+    if report.verify.is_some_and(|verify| verify != Verify::None) {
+        report.counts.files.saturating_sub(report.counts.files_shared)
+    } else {
+        0
+    }
 }
 
 /// How many items did not keep something, and the first of them.

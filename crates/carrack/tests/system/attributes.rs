@@ -56,6 +56,7 @@ fn serve(listener: &TcpListener, key: &Key, store: Memory) {
         place: Place::Stored("memory".into(), Arc::new(store)),
         read_only: true,
         own: None,
+        sources: None,
         token: None,
         grant: None,
         busy: false,

@@ -50,6 +50,7 @@ mod peers;
 mod pscheduler;
 mod push;
 mod reconnect;
+mod reflink;
 mod refused;
 mod report;
 #[cfg(feature = "service")]

@@ -28,6 +28,8 @@ pub(super) struct IncomingItem {
     tree: FileTree,
     /// A block came that was said to be the whole file.
     whole: bool,
+    /// The part file shares its blocks with the source: there are no digests.
+    pub shared: bool,
     /// One more than the highest block that has begun.
     begun: u64,
     complete: Option<(u64, Option<[u8; 32]>)>,
@@ -68,12 +70,20 @@ impl IncomingItem {
             reached: 0,
             tree: FileTree::new(options.block_bytes, options.digests),
             whole: false,
+            shared: false,
             begun: 0,
             complete: None,
             unsaved: BTreeMap::new(),
             saving: None,
             rotten: BTreeMap::new(),
         }
+    }
+
+    /// All of it is there, as the source has it; its bytes.
+    pub fn share(&mut self) -> u64 {
+        self.shared = true;
+        self.bytes = self.size.unwrap_or(0);
+        self.bytes
     }
 
     /// Whether a block may be part of this file.
@@ -83,6 +93,9 @@ impl IncomingItem {
         };
         if matches!(self.state, ItemState::Opening | ItemState::Dropped) {
             return wrong("before the offer was accepted");
+        }
+        if self.shared {
+            return wrong("of which everything is there");
         }
         if !offset.is_multiple_of(u64::from(self.block_bytes)) {
             return wrong("which is not where a block starts");
@@ -251,6 +264,9 @@ impl IncomingItem {
     /// digests when they agree.
     pub fn finish(&self) -> Option<(u64, Option<FileDigests>)> {
         let (size, theirs) = self.complete.filter(|_| self.state == ItemState::Open)?;
+        if self.shared {
+            return Some((size, Some(FileDigests::default())));
+        }
         if !self.landed.is_all_of(block_count(size, self.block_bytes)) {
             return None;
         }

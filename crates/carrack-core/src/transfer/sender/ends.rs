@@ -17,6 +17,10 @@ impl Sender {
         let Some(item) = self.take_out(id) else {
             return;
         };
+        if item.shared && outcome == Outcome::Published {
+            self.totals.counts.files_shared += 1;
+            self.totals.counts.bytes_shared += item.size.unwrap_or(0);
+        }
         self.end_item(&item.scanned, item.size.unwrap_or(0), item.digests, outcome);
         self.make_offers();
     }

@@ -33,6 +33,17 @@ impl Sender {
                     self.sendable.push_back(id);
                 }
             }
+            Answer::Shared => {
+                let fits = self.config.options.shares && item.held_open() == 0;
+                let Some(size) = item.scanned.size.filter(|_| fits) else {
+                    return Err(ProtocolError::violation(format!("the receiver shares item {id}, which it cannot")));
+                };
+                (item.accepted, item.shared) = (true, true);
+                self.progress.bytes_done += size;
+                if item.is_to_be_checked() {
+                    self.actions.push_back(SenderAction::CheckSource(id));
+                }
+            }
             Answer::Keep => self.end_offered(id, Outcome::Kept),
             Answer::Present(digests) => {
                 let wanted = self.config.options.digests;

@@ -51,6 +51,8 @@ pub(super) struct Offered {
     rotten: BTreeMap<u64, u32>,
     /// A stream is reading the next block of a source without a size.
     reading: bool,
+    /// The receiver's file shares its blocks with the source: nothing is read.
+    pub shared: bool,
     /// The source's check has been asked for, or is over.
     checked: bool,
     /// The receiver has been told what the file must be.
@@ -115,6 +117,7 @@ impl Offered {
             altered: BTreeMap::new(),
             rotten: BTreeMap::new(),
             reading: false,
+            shared: false,
             checked: false,
             completed: false,
             digests: FileDigests::default(),
@@ -322,6 +325,9 @@ impl Offered {
 
     /// Bytes that have landed, and those of them that the receiver had.
     pub fn landed_bytes(&self) -> (u64, FoundBytes) {
+        if self.shared {
+            return (self.size.unwrap_or(0), FoundBytes::default());
+        }
         let bytes = |blocks: &Ranges| {
             let last = self.blocks().filter(|&count| count > 0 && blocks.contains(count - 1)).map(|count| count - 1);
             let full = blocks.count() - u64::from(last.is_some());
@@ -352,7 +358,7 @@ impl Offered {
 
     /// Whether every block has been read and the source is to be checked now. True once.
     pub fn is_to_be_checked(&mut self) -> bool {
-        let all_read = self.blocks().is_some_and(|blocks| self.hashed.is_all_of(blocks));
+        let all_read = self.shared || self.blocks().is_some_and(|blocks| self.hashed.is_all_of(blocks));
         let now = !self.checked && self.abandoned.is_none() && all_read;
         self.checked |= now;
         now
@@ -361,6 +367,7 @@ impl Offered {
     /// The file's size and digests, once every block has been read.
     pub fn finish(&self) -> Option<(u64, FileDigests)> {
         let size = self.size?;
-        Some((size, self.tree.finish(size)?))
+        let digests = if self.shared { Some(FileDigests::default()) } else { self.tree.finish(size) };
+        Some((size, digests?))
     }
 }

@@ -118,6 +118,8 @@ pub struct Plan {
     pub keep: u64,
     /// Of a file that is offered, blocks are taken over from what stands at its name.
     pub taking_over: u64,
+    /// A part file shares its blocks with the source.
+    pub sharing: u64,
     pub publish_failure: u64,
     pub commit_failure: u64,
     pub directory_failure: u64,
@@ -195,6 +197,8 @@ impl Plan {
             ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
         };
         let options = compared(seed, options);
+        let shares = verify != Verify::Disk && Rng::new(seed ^ 0x5a4e_d000).chance(250);
+        let options = TransferOptions { shares, ..options };
         let streams = [1, 2, 2, 3, 4, 7, 8, 16][rng.below(8) as usize];
         let (small_items, large_files) = match rng.below(200) {
             0 => (3000 + rng.below(6000), rng.below(4)),
@@ -224,6 +228,7 @@ impl Plan {
             refusal: rng.sometimes(200),
             keep: rng.sometimes(200),
             taking_over: Rng::new(seed ^ 0x0de1_7a00).sometimes(1000),
+            sharing: if options.shares { 1 + Rng::new(seed ^ 0x5a4e_0000).below(1000) } else { 0 },
             publish_failure: rng.sometimes(200),
             commit_failure: rng.sometimes(100),
             directory_failure: rng.sometimes(300),
@@ -274,6 +279,7 @@ impl Plan {
         // Which files are bundled decides what their content is modelled as: the same in all sessions of a row.
         plan.tuning = Tuning { bundled_file_bytes_max: plan.tuning.bundled_file_bytes_max, ..tuning(plan.seed) };
         plan.options.verify = [Verify::Wire, Verify::Disk][rng.below(2) as usize];
+        plan.options.shares &= plan.options.verify != Verify::Disk;
         plan.loss = rng.sometimes(60);
         plan.corruption = harm(&mut rng, 150);
         plan.read_failure = harm(&mut rng, 30);
@@ -307,6 +313,7 @@ impl Plan {
         let mut plan = Self::new(seed);
         plan.options.digests.main = Some(MainDigest::Blake3);
         plan.options.verify = if mutant == Mutant::SwappedOnDisk { Verify::Disk } else { Verify::Wire };
+        plan.options.shares = false;
         plan.options.block_bytes = 64 << 10;
         plan.large_files = 1 + seed % 3;
         plan.small_items = plan.small_items.min(20);

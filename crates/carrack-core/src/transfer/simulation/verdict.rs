@@ -60,6 +60,7 @@ pub struct Verdict {
     pub same: u64,
     pub removed: u64,
     pub taken_over: u64,
+    pub shared: u64,
 }
 
 impl Verdict {
@@ -112,11 +113,12 @@ impl Verdict {
             same: self.same + other.same,
             removed: self.removed + other.removed,
             taken_over: self.taken_over + other.taken_over,
+            shared: self.shared + other.shared,
         }
     }
 
     /// What some thousand runs must have seen.
-    pub fn named(&self) -> [(&'static str, u64); 16] {
+    pub fn named(&self) -> [(&'static str, u64); 17] {
         [
             ("a transfer that failed", self.transfers_failed),
             ("an abort", self.aborted),
@@ -134,6 +136,7 @@ impl Verdict {
             ("a stream that ended as it was asked to", self.retired),
             ("a source that was deleted", self.removed),
             ("a block that was taken over", self.taken_over),
+            ("a file that shares its blocks", self.shared),
         ]
     }
 

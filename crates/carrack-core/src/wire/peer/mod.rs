@@ -221,6 +221,8 @@ pub enum Answer {
     Refuse(Failure),
     /// An earlier attempt has published it, and it has not changed since.
     Present(FileDigests),
+    /// All of it is there, and is what the source holds: it shares its blocks. Nothing is to be read or sent.
+    Shared,
 }
 
 /// How an item ended at the receiver.
@@ -291,6 +293,7 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
                 Answer::Keep => raw::KEPT,
                 Answer::Refuse(_) => raw::FAILED,
                 Answer::Present(_) => raw::PRESENT,
+                Answer::Shared => raw::SHARED,
             },
             digests: if let Answer::Present(digests) = answer { Some(digests.into()) } else { None },
             failure: if let Answer::Refuse(failure) = answer { Some(failure.into()) } else { None },
@@ -386,6 +389,7 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
                 (raw::KEPT, _) => Answer::Keep,
                 (raw::FAILED, Some(failure)) => Answer::Refuse(failure.into()),
                 (raw::PRESENT, _) => Answer::Present(answer.digests.unwrap_or_default().into()),
+                (raw::SHARED, _) => Answer::Shared,
                 (kind, _) => {
                     return Err(ProtocolError::violation(format!("the peer sent an answer of unknown kind {kind}")));
                 }

@@ -11,6 +11,7 @@ pub const ACCEPTED: u32 = 6;
 pub const PRESENT: u32 = 7;
 pub const AGAIN: u32 = 8;
 pub const SAME: u32 = 9;
+pub const SHARED: u32 = 10;
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Peer {

@@ -79,6 +79,7 @@ fn messages_come_back() {
         },
         PeerMessage::Known { bundle: BundleId(9), items: vec![(4, digest.as_file(all))] },
         PeerMessage::Answer { item: ItemId(7), answer: Answer::Present(digest.as_file(all)) },
+        PeerMessage::Answer { item: ItemId(8), answer: Answer::Shared },
     ];
     for message in messages {
         assert_eq!(PeerMessage::decode(&message.encode()), Ok(message));

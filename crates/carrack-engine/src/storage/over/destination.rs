@@ -356,6 +356,15 @@ impl Part for OverPart {
         }
     }
 
+    fn share(&self, source: Option<&File>) -> Result<bool, Failure> {
+        match self.hook.before(Call::Share, 0) {
+            Act::Go => self.inner.share(source),
+            Act::Fail(why) => Err(why),
+            // It says that it has, and has not.
+            _ => Ok(true),
+        }
+    }
+
     fn end_taking_over(&self) {
         self.inner.end_taking_over();
     }

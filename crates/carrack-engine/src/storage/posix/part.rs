@@ -2,6 +2,7 @@
 //! [`PartEntry`] is a small file or link that is whole.
 
 mod entry;
+mod room;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -105,6 +106,8 @@ pub struct PartFile {
     pub(super) mode: u32,
     pub(super) path: Arc<[u8]>,
     pub(super) block_bytes: u32,
+    /// It has holes worth keeping.
+    pub(super) keeps_holes: bool,
     pub(super) wanted: Digests,
     /// Blocks that the marker claims, or may.
     pub(super) claimed: AtomicU64,
@@ -114,14 +117,7 @@ pub struct PartFile {
     pub(super) touched: Touched,
     pub(super) turns: Turns,
     /// What stands at the name, where something of it is to be taken over.
-    pub(super) standing: Mutex<Option<Arc<StandingFile>>>,
-}
-
-/// A file that stands at a name, while blocks are taken over from it.
-pub struct StandingFile {
-    pub file: File,
-    /// The file that replaces it has holes worth keeping.
-    pub keeps_holes: bool,
+    pub(super) standing: Mutex<Option<Arc<File>>>,
 }
 
 /// Which blocks of a part file may hold something else than zeros.
@@ -289,20 +285,20 @@ impl PartFile {
         let Some(standing) = standing else { return Vec::new() };
         let take = |&index: &u64| {
             let (start, length) = self.place_of(index);
-            let next = file::next_data(&standing.file, start);
+            let next = file::next_data(&standing, start);
             let is_hole = next.is_ok_and(|data| data.is_none_or(|data| data >= start + length));
             let _entered = self.entry.shared.watch.enter("copy", &self.path);
-            if (is_hole || standing.keeps_holes) && self.touched.has(index) {
+            if (is_hole || self.keeps_holes) && self.touched.has(index) {
                 file::zero(&self.file, start, length).ok()?;
             }
             if !is_hole {
                 self.touched.note(index);
                 self.cache.bypassed();
-                let copy = if standing.keeps_holes { file::copy_but_zeros } else { file::copy_range };
-                copy(&standing.file, &self.file, start, length).ok()?;
+                let copy = if self.keeps_holes { file::copy_but_zeros } else { file::copy_range };
+                copy(&standing, &self.file, start, length).ok()?;
                 self.written(start, length);
                 // Nobody reads it again.
-                let _ = file::drop_cache(&standing.file, start, length);
+                let _ = file::drop_cache(&standing, start, length);
             }
             self.stored(index, false).ok().map(|digest| (index, digest))
         };

@@ -310,6 +310,10 @@ impl Part for PartFile {
         PartFile::take_over(self, standing)
     }
 
+    fn share(&self, source: Option<&File>) -> Result<bool, Failure> {
+        PartFile::share(self, source)
+    }
+
     fn end_taking_over(&self) {
         PartFile::end_taking_over(self);
     }

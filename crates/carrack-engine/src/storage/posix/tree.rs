@@ -47,7 +47,7 @@ use super::times::{system_time, time_of};
 use super::turns::Turns;
 use super::unkept::{MODE_MASK, UnkeptTally};
 use super::watch::Watch;
-use crate::error::{failure, io_failure};
+use crate::error::failure;
 use crate::storage::properties::{MarkerRequest, WriteOptions};
 use crate::storage::write::{Closing, NewDirectory, NewFile, SmallFile, UnkeptSoFar};
 use crate::sync::lock;
@@ -291,6 +291,7 @@ impl Tree {
         let Some((file, standing)) = self.standing_file(offer, options) else {
             return self.make_part(offer, options, 0).map(OpenedPart::Fresh);
         };
+        let options = &WriteOptions { shares: false, ..*options };
         let part = self.make_part(offer, options, standing.end * u64::from(options.block_bytes))?;
         let part = PartFile { standing: Mutex::new(Some(file)), ..part };
         Ok(OpenedPart::Resumed { part, held: Vec::new(), doubtful: Vec::new(), standing })
@@ -298,12 +299,8 @@ impl Tree {
 
     /// So many bytes are `filled` from what stands at the name, which may take no room of its own.
     fn make_part(&self, offer: &NewFile<'_>, options: &WriteOptions, filled: u64) -> Result<PartFile, Failure> {
-        let size = offer.size.unwrap_or(0);
         let (parent, name) = split_name(offer.path);
         let directories = &self.shared.directories;
-        if !offer.sparse {
-            check_space(&directories.get(parent)?.dir, size)?;
-        }
         let own = || self.next_part.fetch_add(1, Ordering::Relaxed);
         let number = self.shared.journal.as_ref().map_or_else(own, |journal| journal.next_part());
         let part = self.names.numbered(name, number);
@@ -315,20 +312,14 @@ impl Tree {
         let _ = file::set_mode(&created, 0o600);
         // Tells whoever collects leftovers that somebody is here; where there are no locks, its age has to tell.
         let _ = file::try_lock(&created);
+        let size = offer.size.unwrap_or(0);
         let mut made = self.part_file(created, part, (offer, size), options, Touched::none());
-        // In memory it would take time before the first byte, and there is no order on a disk to win, only the time of
-        // the processors for large files.
-        let in_memory = self.ground(parent).is_some_and(|ground| ground.is_in_memory());
-        let reserves = !offer.sparse && size > filled;
-        if reserves && in_memory && filled == 0 && size > self.shared.tuning.small_file_bytes {
-            made.turns.reserve(size);
-        }
-        let prepared =
-            if reserves && !in_memory { file::preallocate_range(&made.file, filled, size - filled) } else { Ok(false) };
-        let prepared = prepared.and_then(|reserved| if reserved { Ok(()) } else { made.file.set_len(size) });
-        if let Err(error) = prepared {
+        // What shares its blocks with another file needs no room of its own.
+        if !options.shares
+            && let Err(why) = made.reserve(filled)
+        {
             made.remove();
-            return Err(io_failure(Side::Destination, format!("reserve {size} bytes"), &error));
+            return Err(why);
         }
         // A source that ends when it ends cannot be taken up again.
         if let (Some(journal), Some(_)) = (&self.shared.journal, offer.size) {
@@ -361,6 +352,7 @@ impl Tree {
             mode: offer.attributes.mode & MODE_MASK,
             path: Arc::from(offer.path),
             block_bytes: options.block_bytes,
+            keeps_holes: offer.sparse,
             wanted: options.digests,
             claimed: AtomicU64::new(0),
             void: AtomicBool::new(false),
@@ -547,22 +539,6 @@ impl Tree {
         let set = |one: &NewDirectory| directories.set_attributes(one, unkept).err();
         list.iter().filter_map(|one| Some((one.path.clone(), set(one)?))).collect()
     }
-}
-
-fn check_space(dir: &Dir, size: u64) -> Result<(), Failure> {
-    // A file system that cannot say how much is free gets the benefit of the doubt: writing will tell.
-    let Ok(space) = dir.free_space() else {
-        return Ok(());
-    };
-    if space.bytes_available >= size {
-        return Ok(());
-    }
-    let message = format!(
-        "the file needs {size} bytes and the file system has {} left: {} too few",
-        space.bytes_available,
-        size - space.bytes_available
-    );
-    Err(failure(ErrorCode::NoSpace, Side::Destination, message))
 }
 
 #[cfg(test)]

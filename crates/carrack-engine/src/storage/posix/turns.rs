@@ -12,6 +12,7 @@
 use std::fs::File;
 use std::io;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use carrack_sys::file;
 
@@ -24,7 +25,7 @@ const PIECE_BYTES: u64 = 16 << 20;
 pub(super) struct Turns {
     are_taken: bool,
     /// How much of the file is reserved by and by.
-    size: u64,
+    size: AtomicU64,
     /// Everything below is reserved, or will not be. Held by who writes.
     reserved: Mutex<u64>,
 }
@@ -32,12 +33,17 @@ pub(super) struct Turns {
 impl Turns {
     /// Of a file of which nothing is to be reserved. Turns are taken for a file in memory.
     pub fn new(in_memory: bool) -> Self {
-        Self { are_taken: in_memory, size: 0, reserved: Mutex::default() }
+        Self { are_taken: in_memory, size: AtomicU64::new(0), reserved: Mutex::default() }
     }
 
     /// So many bytes, of which nothing is reserved yet, are to be, where turns are taken.
-    pub fn reserve(&mut self, size: u64) {
-        self.size = size;
+    pub fn reserve(&self, size: u64) {
+        self.size.store(size, Ordering::Relaxed);
+    }
+
+    /// Whether turns are taken: the file lies in memory.
+    pub fn are_taken(&self) -> bool {
+        self.are_taken
     }
 
     /// Has `write` write up to `end`: where turns are taken, when it is its turn and space is reserved up to there.
@@ -48,11 +54,11 @@ impl Turns {
         if !self.are_taken {
             return write();
         }
-        let mut reserved = lock(&self.reserved);
-        let until = end.div_ceil(PIECE_BYTES).saturating_mul(PIECE_BYTES).min(self.size);
+        let (mut reserved, size) = (lock(&self.reserved), self.size.load(Ordering::Relaxed));
+        let until = end.div_ceil(PIECE_BYTES).saturating_mul(PIECE_BYTES).min(size);
         if until > *reserved {
             let is_reserved = file::preallocate_range(file, *reserved, until - *reserved)?;
-            *reserved = if is_reserved { until } else { self.size };
+            *reserved = if is_reserved { until } else { size };
         }
         write()
     }
@@ -73,7 +79,7 @@ mod tests {
         let size = 3 * PIECE_BYTES + 5;
         let file = File::create(directory.path().join("part")).unwrap();
         file.set_len(size).unwrap();
-        let mut turns = Turns::new(true);
+        let turns = Turns::new(true);
         turns.reserve(size);
         let reserved = |end| {
             turns.write(&file, end, || Ok(())).unwrap();

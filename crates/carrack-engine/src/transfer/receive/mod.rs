@@ -6,6 +6,7 @@ mod changes;
 mod commit;
 mod comparing;
 mod pump;
+mod sharing;
 mod slow;
 mod stream;
 mod sweep;
@@ -41,13 +42,14 @@ use self::at_work::AtWork;
 use self::bundle::WaitingItem;
 use self::changes::{BundledChanges, Changes};
 use self::comparing::{Contents, UserAnswer};
+use self::sharing::Sharing;
 use self::slow::Workers;
 use self::stream::{ReceiveStream, StreamError};
 use self::sweep::Sweep;
 pub use self::sweep::SweepOrder;
 use self::taking_over::TakingOver;
 use super::driver::Driver;
-use super::{Voice, content_readers, stream_failure, write_options};
+use super::{SourcesHere, Voice, content_readers, stream_failure, write_options};
 use crate::data::stream::{Connection, InStream};
 use crate::error::protocol_failure;
 use crate::storage::descriptors::open_parts_max;
@@ -65,6 +67,8 @@ pub struct ReceiveChoice {
     pub sweep: Option<SweepOrder>,
     /// The destination as it was before it was opened, where that is known.
     pub top: Option<Option<StandingItem>>,
+    /// The sender, where it is in this process.
+    pub sources: Option<SourcesHere>,
 }
 
 /// The receiving end of a transfer.
@@ -96,6 +100,8 @@ pub struct ReceiveRun {
     parts: Mutex<HashMap<ItemId, Arc<dyn Part>>>,
     /// Whether of files that have changed what stands at their names is taken over.
     taking_over: TakingOver,
+    /// Whether files share their blocks with their sources.
+    sharing: Sharing,
     /// Item and index of blocks that the marker claims from an earlier session.
     claimed: Mutex<HashSet<(ItemId, u64)>>,
     /// As many as there are descriptors for; the other offers wait.
@@ -138,7 +144,7 @@ impl ReceiveRun {
     pub fn start(
         options: TransferOptions,
         destination: Box<dyn Destination>,
-        ReceiveChoice { expected, sweep, top }: ReceiveChoice,
+        ReceiveChoice { expected, sweep, top, sources }: ReceiveChoice,
         voice: Voice,
         tuning: Arc<Tuning>,
     ) -> Result<Arc<Self>, Failure> {
@@ -171,6 +177,7 @@ impl ReceiveRun {
             left_out: Mutex::default(),
             parts: Mutex::default(),
             taking_over: TakingOver::new(options.delta),
+            sharing: Sharing::new(sources.filter(|_| options.shares)),
             claimed: Mutex::default(),
             parts_max: open_parts_max(),
             staged: Mutex::default(),

@@ -75,7 +75,8 @@ impl ReceiveRun {
             // Read back once and found to be something else: believed again, it would be read back for ever.
             let believe = !lock(&self.disbelieved).1.contains(&offer.item);
             self.changes.iter().for_each(|changes| changes.offered(&*self.destination, &offer));
-            let opened = self.begin_file(&offer, believe);
+            let shares = self.sharing.is_tried() && offer.size.is_some();
+            let opened = self.begin_file(&offer, believe, shares);
             let ran_out = matches!(&opened, Err(failure) if failure.code == ErrorCode::ResourceLimit);
             // Others may have taken the descriptors. While a part file is open, one will be free; with none open,
             // waiting would never end, and the item fails.
@@ -85,6 +86,10 @@ impl ReceiveRun {
             let told = match opened {
                 Ok(Opening::Resumed { part, held, doubtful, standing }) => {
                     self.take_up(&offer, part, held, (doubtful, standing));
+                    continue;
+                }
+                Ok(Opening::Fresh(part)) if shares => {
+                    self.share(&offer, part);
                     continue;
                 }
                 Ok(Opening::Fresh(part)) => {
@@ -106,9 +111,9 @@ impl ReceiveRun {
         }
     }
 
-    fn begin_file(&self, offer: &Offer, believe: bool) -> Result<Opening, Failure> {
+    fn begin_file(&self, offer: &Offer, believe: bool, shares: bool) -> Result<Opening, Failure> {
         let file = new_file(offer, self.attributes_to_set(&offer.attributes), &self.properties);
-        let writing = WriteOptions { takes_over: self.taking_over.pays(), ..self.writing };
+        let writing = WriteOptions { takes_over: self.taking_over.pays(), shares, ..self.writing };
         self.driver.stages.aside(Work::Begin, || self.destination.begin(&file, &writing, believe))
     }
 

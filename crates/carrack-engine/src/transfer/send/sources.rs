@@ -12,13 +12,19 @@ use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::sender::BlockJob;
 use carrack_core::tuning::SLICE_BYTES;
 
-use super::super::content_readers;
+use super::super::{OpensSources, content_readers};
 use super::SendRun;
 use crate::data::content::content_digest;
 use crate::data::hasher::BlockHasher;
 use crate::error::failure;
 use crate::storage::read::{OpenOptions, Reader, Reading, Root};
 use crate::sync::lock;
+
+impl OpensSources for SendRun {
+    fn open_source(&self, item: ItemId) -> Option<Arc<dyn Reader>> {
+        self.open_here(item)
+    }
+}
 
 impl SendRun {
     pub(super) fn source_of(&self, item: ItemId, stream: StreamId) -> Result<Arc<dyn Reader>, Failure> {
@@ -36,6 +42,21 @@ impl SendRun {
         Ok(Arc::clone(sources.entry(item).or_insert_with(|| Arc::from(opened))))
     }
 
+    /// Opens a source of which the same process takes what it needs.
+    fn open_here(&self, item: ItemId) -> Option<Arc<dyn Reader>> {
+        let scanned = self.driver.lock().scanned(item).cloned()?;
+        let opened = self.open_and(&scanned, &mut |time| !self.driver.over.wait(time)).ok()?;
+        opened.check_listed(&scanned).ok()?;
+        Some(Arc::clone(lock(&self.sources).entry(item).or_insert_with(|| Arc::from(opened))))
+    }
+
+    /// Opens a source, which may have to `rest`.
+    fn open_and(&self, item: &ScannedItem, rest: &mut dyn FnMut(Duration) -> bool) -> Result<Box<dyn Reader>, Failure> {
+        let may_grow = self.driver.options.allow_growing;
+        let mut options = OpenOptions { tuning: &self.driver.tuning, may_grow, rest };
+        self.root(item)?.source.open(item, &mut options)
+    }
+
     /// Opens a source. `rested` is told of time that is let pass.
     pub(super) fn open(
         &self,
@@ -47,11 +68,9 @@ impl SendRun {
             rested(time);
             self.rest(stream, time)
         };
-        let may_grow = self.driver.options.allow_growing;
-        let mut options = OpenOptions { tuning: &self.driver.tuning, may_grow, rest: &mut rest };
-        let opened = self.root(item)?.source.open(item, &mut options)?;
+        let opened = self.open_and(item, &mut rest)?;
         // A file that may grow is never refused for its size, so nothing else would notice another one under its name.
-        if may_grow {
+        if self.driver.options.allow_growing {
             opened.check_listed(item)?;
         }
         Ok(opened)
@@ -122,10 +141,7 @@ impl SendRun {
     /// The BLAKE3 of a source, as it is now; `None` when the transfer has ended meanwhile.
     fn content_of(&self, item: &ScannedItem) -> Result<Option<[u8; 32]>, Failure> {
         let over = || self.driver.is_over();
-        let mut rest = |time| !self.driver.over.wait(time);
-        let may_grow = self.driver.options.allow_growing;
-        let mut options = OpenOptions { tuning: &self.driver.tuning, may_grow, rest: &mut rest };
-        let source = self.root(item)?.source.open(item, &mut options)?;
+        let source = self.open_and(item, &mut |time| !self.driver.over.wait(time))?;
         source.check_listed(item)?;
         let read = |offset: u64, out: &mut [u8]| {
             let _reading = Reading::begin(&*source, offset, out.len() as u64);

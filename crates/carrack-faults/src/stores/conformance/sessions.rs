@@ -21,6 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     ("a block that is written again is not held", unclaimed),
     ("a checkpoint reads back", read_back),
     ("what is taken over is what stands at the name, and that stays", taken_over),
+    ("no blocks are shared with no file, and room is found for what comes", shared_with_nothing),
     ("a name that outlives a loss of power has all of its content", synced),
     ("what was synced outlives a loss of power", durable),
     ("nobody claims a sync that was not asked for", not_synced),
@@ -266,6 +267,19 @@ fn taken_over(trial: &Trial<'_>) -> Verdict {
     trial.write_blocks(&*part, &new, &missing)?;
     trial.name(&*to, &*part, &new)?;
     trial.expect("f", Some(&new))
+}
+
+fn shared_with_nothing(trial: &Trial<'_>) -> Verdict {
+    let to = trial.session()?;
+    let content = trial.content(35, 2 * trial.block as usize);
+    let options = WriteOptions { shares: true, ..trial.options() };
+    let Opening::Fresh(part) = to.begin(&trial.new_file("f", &content), &options, false)? else {
+        return Err(Broken("what nobody left is resumed".into()));
+    };
+    ensure(!part.share(None)?, || "blocks are shared with no file".into())?;
+    trial.write_blocks(&*part, &content, &[0, 1])?;
+    trial.name(&*to, &*part, &content)?;
+    trial.expect("f", Some(&content))
 }
 
 fn synced(trial: &Trial<'_>) -> Verdict {

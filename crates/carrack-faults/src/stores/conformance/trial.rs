@@ -52,6 +52,7 @@ impl<'a> Trial<'a> {
             durability: Durability::Group,
             window_ns: 0,
             compares: false,
+            shares: false,
             takes_over: false,
             plan_only: false,
         }

@@ -10,7 +10,8 @@ use carrack_core::location::{Location, parse_host};
 use carrack_core::options::{self as defined, FormGroup};
 use carrack_core::path::display_bytes;
 use carrack_core::request::{
-    Compare, CopyOptions, CopyRequest, Delta, EndOptions, LinkKind, LinkSet, MainDigest, Reach, Verify, are_one_node,
+    Compare, CopyOptions, CopyRequest, Delta, EndOptions, LinkKind, LinkSet, MainDigest, Reach, Reflink, Verify,
+    are_one_node,
 };
 use carrack_core::words::quoted;
 use carrack_sys::host::clock_seconds;
@@ -151,6 +152,13 @@ const REMOVE_SOURCE_FILES: Switch = Switch::new(
 );
 
 const WHOLE_FILE: Switch = Switch::short('W', "whole-file", "Send changed files whole; the same as --delta never");
+const REFLINK: Value<Reflink> = Value::word(
+    "reflink",
+    "WHEN",
+    Reflink::ALL,
+    "Counts for files of more than 1 MiB that are copied within one file system of this host; such a file is not read, \
+     and so neither verified nor digested [default: auto]",
+);
 const KEEP_DIRLINKS: Switch = Switch::short(
     'K',
     "keep-dirlinks",
@@ -199,7 +207,7 @@ fn shared(name: &'static str, more: impl Iterator<Item = Arg>) -> Command {
     let verb = Command::new(name)
         .args(headed("What", what()))
         .args(more)
-        .args(headed("How", option_flags::args(FormGroup::How).chain([whole_file()]).collect()))
+        .args(headed("How", option_flags::args(FormGroup::How).chain([whole_file(), REFLINK.arg()]).collect()))
         .args(headed("Faults", option_flags::args(FormGroup::Faults).chain(faults()).collect()))
         .args(reach::args())
         .args(headed("Hosts", hosts()))
@@ -313,6 +321,9 @@ fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOpti
     }
     options.keep_directory_links = flags.has(&KEEP_DIRLINKS);
     options.delta = if flags.has(&WHOLE_FILE) { Delta::Never } else { options.delta };
+    // A manifest tells digests.
+    let reflink = flags.get(&REFLINK)?.unwrap_or(Reflink::Auto);
+    options.reflink = if output.manifest.is_some() { Reflink::Never } else { reflink };
     check_deletion(&sources, &options)?;
     options.remove_sources = flags.has(&REMOVE_SOURCE_FILES);
     check_removal(&sources, &destination, &options)?;

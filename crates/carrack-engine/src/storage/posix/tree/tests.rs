@@ -33,6 +33,7 @@ fn options() -> WriteOptions {
         window_ns: 0,
         compares: false,
         takes_over: false,
+        shares: false,
         plan_only: false,
     }
 }
