@@ -258,3 +258,80 @@ fn sync_sends_of_each_file_what_differs() {
     assert!(sent < (MIB + MIB / 4) as u64, "{sent}");
     scene.check("d/f2", &new);
 }
+
+/// What a crossed case copies: name, what the destination has, what the source has.
+fn crossed_files(seed: u64) -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
+    let old = |number: u64| tree::bytes(3 * MIB + 11, seed * 16 + number);
+    let mut holes = changed(&old(3), &[0, 11]);
+    holes[MIB..2 * MIB].fill(0);
+    let some = [seed as usize % 12, (seed as usize * 5 + 3) % 12];
+    vec![
+        ("plain", old(0), changed(&old(0), &some)),
+        ("grown", old(1), [&old(1)[..], &[9; MIB / 2]].concat()),
+        ("cut", old(2), old(2)[..2 * MIB + 5].to_vec()),
+        ("holes", old(3), holes.clone()),
+        ("filled", holes, changed(&old(3), &some)),
+        ("linked", old(4), changed(&old(4), &some)),
+        ("same", old(5), old(5)),
+    ]
+}
+
+/// Deltas with each level of verification, digest, durability and rule, of files that grew, were cut, have holes or
+/// other names; half of the copies are killed, and done once more.
+#[test]
+fn deltas_are_whole_with_every_other_option_and_after_every_kill() {
+    let scene = Scene::new();
+    for seed in 0..16_u64 {
+        let files = crossed_files(seed);
+        for place in ["tree", "root/to"] {
+            let _ = fs::remove_dir_all(scene.sandbox.path(place));
+        }
+        for (name, old, new) in &files {
+            scene.old(name, old);
+            scene.new_file(name, new);
+        }
+        let source = File::create(scene.sandbox.path("tree/holes")).unwrap();
+        let new = &files[3].2;
+        source.set_len(new.len() as u64).unwrap();
+        source.write_all_at(&new[..MIB], 0).unwrap();
+        source.write_all_at(&new[2 * MIB..], 2 * MIB as u64).unwrap();
+        hard_link(scene.sandbox.path("root/to/linked"), scene.sandbox.path("root/to/other.keep")).unwrap();
+        hard_link(scene.sandbox.path("tree/plain"), scene.sandbox.path("tree/twin")).unwrap();
+        scene.old("left.out", b"old");
+        scene.new_file("left.out", b"new");
+        let pick = |words: &[&'static str], by: u64| words[(seed / by) as usize % words.len()];
+        let rules = ["--exclude=*.out", "--exclude=*.keep", "--delta=always"];
+        let mut words: Vec<String> = scene.words(&rules);
+        words[0] = "sync".into();
+        words.push(pick(&["--verify=wire", "--verify=disk", "--verify=source", "--verify=none"], 2).into());
+        words.push(pick(&["--digest=blake3", "--digest=xxh128", "--digest=blake3,crc32c"], 1).into());
+        words.push(pick(&["--durable=group", "--durable=each", "--durable=none"], 3).into());
+        words.push(pick(&["--delete", "-c", "--allow-growing"], 1).into());
+        let shown = words.join(" ");
+        if seed % 2 == 1 {
+            let before = scene.proxy.carried().up;
+            let enough = seed * 97_000;
+            let mut copying = Running::start(scene.sandbox.carrack().args(&words).arg("--bwlimit=4M"));
+            wait_until("some bytes", || scene.proxy.carried().up - before > enough || !copying.is_running());
+            if copying.is_running() {
+                signal(copying.id(), "KILL");
+            }
+            copying.end();
+            for (name, old, new) in &files {
+                let there = fs::read(scene.sandbox.path(format!("root/to/{name}"))).unwrap();
+                assert!(there == *old || there == *new, "{shown}: {name} is neither the old file nor the new one");
+            }
+        }
+        let ran = scene.sandbox.ok(&words);
+        for (name, _, new) in &files {
+            scene.check(name, new);
+        }
+        scene.check("twin", &files[0].2);
+        scene.check("other.keep", &files[5].1);
+        scene.check("left.out", b"old");
+        let compares = !shown.contains("--verify=none");
+        assert!(seed % 2 == 1 || (taken_over(&ran) > 0) == compares, "{shown}: {}", taken_over(&ran));
+        let holes = fs::metadata(scene.sandbox.path("root/to/holes")).unwrap();
+        assert!(holes.blocks() * 512 < 3 * MIB as u64, "{shown}: holes were filled");
+    }
+}
