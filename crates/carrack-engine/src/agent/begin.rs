@@ -11,6 +11,7 @@ use carrack_core::expected::ExpectedDigests;
 use carrack_core::filter::{AddedRule, Filters};
 use carrack_core::grant::Right;
 use carrack_core::limits;
+use carrack_core::reference::{ReferenceDirectories, ReferenceUse};
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::{Delta, Existing};
 use carrack_core::selection::Selection;
@@ -29,6 +30,7 @@ use crate::standard::Standard;
 use crate::storage::null::Null;
 use crate::storage::pipe::FifoWriter;
 use crate::storage::place::Place;
+use crate::storage::posix::references::References;
 use crate::storage::posix::store::store_of;
 use crate::storage::posix::tree::standing_item;
 use crate::storage::properties::{MarkerRequest, Properties};
@@ -53,6 +55,8 @@ pub(super) struct Chosen {
     filters: Filters,
     /// Where the destination keeps what it replaces.
     backup: Option<Backup>,
+    /// Directories at the destination that may have a file already.
+    references: Option<ReferenceDirectories>,
 }
 
 /// Digests that files of a transfer must have, while the peer tells them.
@@ -137,6 +141,27 @@ impl Agent {
         Ok(count)
     }
 
+    /// Directories that may have files of what the next transfer receives.
+    pub(super) fn refer(&self, references: ReferenceDirectories) -> u64 {
+        let count = references.paths().len() as u64;
+        self.lock().chosen.references = Some(references);
+        count
+    }
+
+    /// Opens the reference directories of a transfer.
+    fn references(&self, role: &ReceiveRole) -> Result<Option<References>, Failure> {
+        let Some(wanted) = self.lock().chosen.references.take() else { return Ok(None) };
+        let refuse = |why| Err(failure(ErrorCode::Unsupported, Side::Destination, why));
+        if role.sink != Sink::Files || matches!(self.environment.place, Place::Stored(..)) {
+            return refuse("only a file system has directories whose files can be linked, copied or compared there");
+        }
+        let mut tell = |note| {
+            // A command that cannot be told is gone.
+            let _ = self.writer.send(Channel::CONTROL, &Tell::Note(note).encode(0));
+        };
+        References::open(&self.environment.place, &role.directory, &wanted, role.delete.is_some(), &mut tell).map(Some)
+    }
+
     /// Starts a transfer. A receiving one answers how many items it knows from earlier sessions: where there are none,
     /// the sender asks nothing and nothing small has to wait for an answer.
     pub(super) fn begin(self: &Arc<Self>, request: u64, begin: Begin) -> Result<u64, Failure> {
@@ -175,14 +200,16 @@ impl Agent {
                 });
                 let voice = self.voice(self.measured(paths));
                 // It may be large, and only this transfer's scan looks at it.
-                let Chosen { selection, expected, filters, backup } = std::mem::take(&mut self.lock().chosen);
+                let Chosen { selection, expected, filters, backup, references: _ } =
+                    std::mem::take(&mut self.lock().chosen);
                 let expected = ExpectedDigests::new(expected.digests);
                 let chosen = SendChoice { selection, filters, backup, expected };
                 Running::Send(SendRun::start(options, roots, chosen, role.known, voice, tuning)?)
             }
             Role::Receive(role) => {
                 let top = if options.item_changes { self.top_before(&role) } else { None };
-                let destination = self.may_receive(&role, &options)?;
+                let references = self.references(&role)?;
+                let destination = self.may_receive(&role, &options, references.as_ref())?;
                 known = destination.known_count(options.digests);
                 if destination.folds_case() {
                     self.page(request, Tell::FoldsCase)?;
@@ -192,7 +219,7 @@ impl Agent {
                 let filters = std::mem::take(&mut self.lock().chosen.filters);
                 let delete =
                     role.delete.map(|order| SweepOrder { order, filters, backup: role.backup, brought: known });
-                let chosen = ReceiveChoice { expected: Expected::new(role.targets), sweep: delete, top };
+                let chosen = ReceiveChoice { expected: Expected::new(role.targets), sweep: delete, references, top };
                 Running::Receive(ReceiveRun::start(options, destination, chosen, voice, tuning)?)
             }
         };
@@ -264,6 +291,7 @@ impl Agent {
         self: &Arc<Self>,
         role: &ReceiveRole,
         options: &TransferOptions,
+        references: Option<&References>,
     ) -> Result<Box<dyn Destination>, Failure> {
         // Before the destination is looked at: a node for reading makes no directory and no marker.
         if !self.measures(role) {
@@ -282,7 +310,9 @@ impl Agent {
                 "a directory that only a link leads to would be deleted: do not have links written through as well";
             return Err(failure(ErrorCode::Unsupported, Side::Destination, why).at_path(&role.directory[..]));
         }
-        let destination = self.destination(role, options)?;
+        // Files of other directories have names at the destination, too.
+        let keeps_shared = references.is_some_and(|references| references.used == ReferenceUse::Link);
+        let destination = self.destination(role, options, keeps_shared)?;
         // One that is yet to be made has nothing to be deleted or kept.
         let Properties { keeps, deletes, .. } = destination.properties();
         if !deletes && (keeps || !options.plan_only) {
@@ -348,6 +378,7 @@ impl Agent {
         self: &Arc<Self>,
         role: &ReceiveRole,
         options: &TransferOptions,
+        keeps_shared: bool,
     ) -> Result<Box<dyn Destination>, Failure> {
         let path = &role.directory[..];
         match role.sink {
@@ -362,6 +393,7 @@ impl Agent {
                     options: write_options(options),
                     backup: role.backup.as_ref(),
                     keeps_links: options.keeps_links,
+                    keeps_shared,
                     tuning: &self.environment.tuning,
                 })
             }

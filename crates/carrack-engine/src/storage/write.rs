@@ -27,6 +27,7 @@ use carrack_core::request::Digests;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_sys::bulk::Pipe;
+use carrack_sys::dir::{Dir, Stat};
 
 pub use self::content::{block_digest, compare, compare_pieces};
 use super::properties::{Properties, WriteOptions};
@@ -107,6 +108,8 @@ pub struct StandingItem {
     pub file: Option<(u64, u64)>,
     /// Two names may be one where it stands: whether it is this name's, [`Destination::claim`] says.
     pub folds: bool,
+    /// A file with further names: what is set of one is set of all.
+    pub is_shared: bool,
 }
 
 impl StandingItem {
@@ -114,6 +117,22 @@ impl StandingItem {
     pub fn device(&self) -> Option<u64> {
         self.file.map(|(device, _)| device)
     }
+}
+
+/// A file that a reference directory has, and that an item is to become.
+pub struct Referred<'a> {
+    /// Relative to the destination.
+    pub path: &'a [u8],
+    /// What it is to have.
+    pub attributes: Attributes,
+    /// The path where it was found; the directory that it is in there, and what it was then.
+    pub found_at: &'a [u8],
+    /// See above.
+    pub directory: &'a Dir,
+    /// See above.
+    pub found: &'a Stat,
+    /// As a hard link, which has all of its attributes already; else it is copied.
+    pub as_link: bool,
 }
 
 /// Attributes for a directory.
@@ -365,6 +384,21 @@ pub trait Destination: Send + Sync {
     /// Why it cannot be made, as where links are not kept; nothing is left behind.
     fn write_link(&self, _small: &SmallFile<'_>, _options: &WriteOptions, _target: &[u8]) -> Result<Stored, Failure> {
         Err(failure(ErrorCode::Unsupported, Side::Destination, "is a symbolic link, and the store keeps none"))
+    }
+
+    /// Makes a file of what a reference directory has, under a hidden name, unless `stop` says that nobody wants it any
+    /// more. Repeated, it starts over.
+    ///
+    /// # Errors
+    /// Why it cannot be made: no link of it, none in this store, or it is another file by now. Nothing is left behind,
+    /// and the item can be sent.
+    fn write_referred(
+        &self,
+        _referred: &Referred<'_>,
+        _options: &WriteOptions,
+        _stop: &dyn Fn() -> bool,
+    ) -> Result<Stored, Failure> {
+        Err(failure(ErrorCode::Unsupported, Side::Destination, "the store has no directories to refer to"))
     }
 
     /// Makes a directory, and those above it, or finds it. May be repeated.

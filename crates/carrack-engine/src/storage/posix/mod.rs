@@ -15,6 +15,7 @@ pub(crate) mod names;
 pub mod part;
 pub mod past_cache;
 pub mod place;
+pub mod references;
 pub mod refusal;
 mod removal;
 mod replaced;
