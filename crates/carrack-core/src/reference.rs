@@ -50,8 +50,8 @@ impl ReferenceDirectories {
 }
 
 /// Where a path that was typed leads below a root, by its words alone: from the root if it begins with a slash, else
-/// from `destination`, a path below that root. Without a slash at either end; empty for the root itself. `None` where it
-/// leads out of the root.
+/// from `destination`, a path below that root. Without a slash at either end; empty for the root itself. `None` where
+/// it leads out of the root.
 pub fn below_root(destination: &[u8], typed: &[u8]) -> Option<Vec<u8>> {
     let base: &[u8] = if typed.starts_with(b"/") { b"" } else { destination };
     let mut names: Vec<&[u8]> = Vec::new();

@@ -208,8 +208,7 @@ impl Agent {
             }
             Role::Receive(role) => {
                 let top = if options.item_changes { self.top_before(&role) } else { None };
-                let references = self.references(&role)?;
-                let destination = self.may_receive(&role, &options, references.as_ref())?;
+                let (destination, references) = self.may_receive(&role, &options)?;
                 known = destination.known_count(options.digests);
                 if destination.folds_case() {
                     self.page(request, Tell::FoldsCase)?;
@@ -286,13 +285,12 @@ impl Agent {
         Some(stat.as_ref().map(standing_item))
     }
 
-    /// Where what comes goes, if it may.
+    /// Where what comes goes, if it may, and the directories that may have it already.
     fn may_receive(
         self: &Arc<Self>,
         role: &ReceiveRole,
         options: &TransferOptions,
-        references: Option<&References>,
-    ) -> Result<Box<dyn Destination>, Failure> {
+    ) -> Result<(Box<dyn Destination>, Option<References>), Failure> {
         // Before the destination is looked at: a node for reading makes no directory and no marker.
         if !self.measures(role) {
             self.may_write()?;
@@ -310,8 +308,8 @@ impl Agent {
                 "a directory that only a link leads to would be deleted: do not have links written through as well";
             return Err(failure(ErrorCode::Unsupported, Side::Destination, why).at_path(&role.directory[..]));
         }
-        // Files of other directories have names at the destination, too.
-        let keeps_shared = references.is_some_and(|references| references.used == ReferenceUse::Link);
+        let references = self.references(role)?;
+        let keeps_shared = references.as_ref().is_some_and(|references| references.used == ReferenceUse::Link);
         let destination = self.destination(role, options, keeps_shared)?;
         // One that is yet to be made has nothing to be deleted or kept.
         let Properties { keeps, deletes, .. } = destination.properties();
@@ -324,10 +322,11 @@ impl Agent {
                 return unsupported("what is replaced cannot be kept there");
             }
         }
-        Ok(match &self.environment.grant {
+        let destination = match &self.environment.grant {
             Some(grant) => grant.count_destination(destination),
             None => destination,
-        })
+        };
+        Ok((destination, references))
     }
 
     /// A node takes a measurement only from who may, one at a time, and each for a bounded time; what runs for its own

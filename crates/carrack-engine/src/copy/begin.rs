@@ -47,8 +47,8 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Tells the destination end which directories may have files already. One that does not know what that is cannot do
-    /// what was asked for.
+    /// Tells the destination end which directories may have files already. One that does not know what that is cannot
+    /// do what was asked for.
     fn refer(&mut self, ends: &mut Ends) -> Result<(), Failure> {
         let Some(references) = &self.request.options.references else { return Ok(()) };
         let asked = ends.destination.request(&mut self.inbox, &self.note, Ask::Refer(references.clone()));

@@ -12,6 +12,7 @@
 //! says whether all is done.
 
 mod content;
+mod unkept;
 
 use std::fs::File;
 use std::ops::Range;
@@ -22,7 +23,7 @@ use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::plan::compare::State;
-use carrack_core::report::{ItemKind, Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories, Unsynced};
+use carrack_core::report::{ItemKind, Unfinished, Unsynced};
 use carrack_core::request::Digests;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::SLICE_BYTES;
@@ -30,6 +31,7 @@ use carrack_sys::bulk::Pipe;
 use carrack_sys::dir::{Dir, Stat};
 
 pub use self::content::{block_digest, compare, compare_pieces};
+pub use self::unkept::UnkeptSoFar;
 use super::properties::{Properties, WriteOptions};
 use super::workers::MetadataWorkers;
 use crate::error::failure;
@@ -142,35 +144,6 @@ pub struct NewDirectory {
     pub path: Vec<u8>,
     /// What it is to have.
     pub attributes: Attributes,
-}
-
-/// What was not kept in one session so far of what items were to have.
-#[derive(Clone, Debug, Default)]
-pub struct UnkeptSoFar {
-    /// Permissions that differ from those that were wanted.
-    pub permissions: Option<Unkept<u32>>,
-    /// The directories among these.
-    pub directories: UnkeptDirectories,
-    /// Modification times that differ from those that were wanted.
-    pub times: Option<Unkept<Time>>,
-    /// Attributes of further kinds.
-    pub attributes: Option<UnkeptAttributes>,
-}
-
-impl UnkeptSoFar {
-    /// Compares what an item was to have with what it has.
-    pub fn note(&mut self, path: &[u8], wanted: &Attributes, kept: &Attributes) {
-        fn note<T: PartialEq>(so_far: &mut Option<Unkept<T>>, path: &[u8], wanted: T, kept: T) {
-            if wanted != kept {
-                so_far.get_or_insert(Unkept { count: 0, path: path.to_vec(), wanted, kept }).count += 1;
-            }
-        }
-        note(&mut self.permissions, path, wanted.mode & 0o777, kept.mode & 0o777);
-        if let Some(wanted) = wanted.mtime {
-            note(&mut self.times, path, wanted, kept.mtime.unwrap_or_default());
-        }
-        UnkeptAttributes::note(&mut self.attributes, || path.to_vec(), wanted.others.without(&kept.others).kinds());
-    }
 }
 
 /// The moment from which on nothing of a session gets its name any more. A clone is the same one.

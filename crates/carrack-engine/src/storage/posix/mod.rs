@@ -6,6 +6,7 @@ pub mod collect;
 pub mod descriptors;
 mod directories;
 pub mod entering;
+mod found;
 pub mod identity;
 mod kept_links;
 pub mod kinds;

@@ -1,15 +1,15 @@
 //! Reference directories: where a destination's host may have a file of the source already. They are only looked into.
 
-use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex};
 
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::path::{bare, display_bytes, join, split_name, within};
 use carrack_core::reference::{ReferenceDirectories, ReferenceUse, below_root};
-use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_file};
+use carrack_sys::dir::{Dir, Kind, Links, Stat};
 
 use super::descriptors::patiently;
+use super::found::open_found;
 use super::part::stat_entry;
 use super::place::Place;
 use super::tree::{content_of, standing_item};
@@ -141,26 +141,6 @@ impl References {
 
 fn failed(error: &io::Error, path: &[u8]) -> Failure {
     io_failure(Side::Destination, "read in the reference directory", error).at_path(path)
-}
-
-/// Opens a file that was found, unless it is another one by now. What else may stand there is not waited for.
-///
-/// # Errors
-/// That, and those of the system.
-pub fn open_found(directory: &Dir, name: &[u8], found: &Stat) -> io::Result<File> {
-    let opened = patiently(|| directory.open_read(name, Links::Refuse))?;
-    if is_one(&stat_file(&opened)?, found) { Ok(opened) } else { Err(changed()) }
-}
-
-/// Whether a file is the one that was found, and says the same of itself.
-pub fn is_one(now: &Stat, found: &Stat) -> bool {
-    let known_by = |stat: &Stat| (stat.kind, stat.device, stat.inode, stat.size, stat.mtime, stat.mode);
-    known_by(now) == known_by(found)
-}
-
-/// The error of a file that is another one by now.
-pub fn changed() -> io::Error {
-    io::Error::other("the file in the reference directory has changed")
 }
 
 /// The path of a reference directory as its place takes it; `None` where it leads out of a root.

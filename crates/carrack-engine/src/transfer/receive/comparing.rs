@@ -8,7 +8,7 @@ use std::time::Instant;
 use carrack_core::attributes::Attributes;
 use carrack_core::ids::BundleId;
 use carrack_core::judgment::{ItemDifference, Judgment, LeftBecause};
-use carrack_core::plan::compare::{CompareRules, State};
+use carrack_core::plan::compare::CompareRules;
 use carrack_core::report::{Failure, ItemKind};
 use carrack_core::request::{DeletionExtent, Existing};
 use carrack_core::timeline::Work;
@@ -17,7 +17,7 @@ use carrack_core::wire::control::Tell;
 use carrack_core::wire::peer::{AskedIndex, AskedItem, Question};
 
 use super::ReceiveRun;
-use super::referring::{PendingAnswer, ReferredAs, ReferredItem};
+use super::referring::{PendingAnswer, ReferredAs, ReferredItem, state_of};
 use super::sweep::SourceNow;
 use crate::storage::posix::references::FoundReference;
 use crate::storage::properties::Properties;
@@ -377,10 +377,6 @@ impl ReceiveRun {
             is_open.into()
         })
     }
-}
-
-pub(super) fn state_of(item: &AskedItem) -> State {
-    State { kind: item.kind, size: item.size, mtime: item.mtime }
 }
 
 impl SourceNow for ReceiveRun {

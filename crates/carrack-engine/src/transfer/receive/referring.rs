@@ -10,7 +10,7 @@ use carrack_core::attributes::Attributes;
 use carrack_core::ids::BundleId;
 use carrack_core::judgment::{Judgment, LeftBecause};
 use carrack_core::path::split_name;
-use carrack_core::plan::compare::CompareRules;
+use carrack_core::plan::compare::{CompareRules, State};
 use carrack_core::reference::ReferenceUse;
 use carrack_core::report::{DestinationCounts, Failure, ItemChange, ItemKind};
 use carrack_core::request::Existing;
@@ -19,7 +19,6 @@ use carrack_core::transfer::machine::Machine;
 use carrack_core::wire::peer::{AskedIndex, AskedItem};
 
 use super::ReceiveRun;
-use super::comparing::state_of;
 use crate::storage::posix::references::{FoundReference, References};
 use crate::storage::properties::Properties;
 use crate::storage::write::{Entry, Referred, StandingItem, Stored};
@@ -33,12 +32,12 @@ pub(super) struct Referring {
     pub references: References,
     waiting: Mutex<VecDeque<ReferredItems>>,
     made: Mutex<VecDeque<MadeItems>>,
-    linked: Tally,
-    copied: Tally,
+    linked: MadeTally,
+    copied: MadeTally,
 }
 
 #[derive(Default)]
-struct Tally {
+struct MadeTally {
     files: AtomicU64,
     bytes: AtomicU64,
 }
@@ -92,9 +91,14 @@ pub(super) enum ReferredAs {
     Undecided(Vec<FoundReference>),
 }
 
+/// An item of the source, as it is compared.
+pub(super) fn state_of(item: &AskedItem) -> State {
+    State { kind: item.kind, size: item.size, mtime: item.mtime }
+}
+
 impl Referring {
     pub fn new(references: References) -> Self {
-        let (linked, copied) = (Tally::default(), Tally::default());
+        let (linked, copied) = (MadeTally::default(), MadeTally::default());
         Self { references, waiting: Mutex::default(), made: Mutex::default(), linked, copied }
     }
 
@@ -106,7 +110,7 @@ impl Referring {
 
     /// With what has been made.
     pub fn counted(&self, counts: DestinationCounts) -> DestinationCounts {
-        let of = |tally: &Tally| (tally.files.load(Ordering::Relaxed), tally.bytes.load(Ordering::Relaxed));
+        let of = |tally: &MadeTally| (tally.files.load(Ordering::Relaxed), tally.bytes.load(Ordering::Relaxed));
         let ((files_linked, bytes_linked), (files_copied_there, bytes_copied_there)) =
             (of(&self.linked), of(&self.copied));
         DestinationCounts { files_linked, bytes_linked, files_copied_there, bytes_copied_there, ..counts }
@@ -145,8 +149,8 @@ impl ReceiveRun {
         !is_other_mode && !is_other_time
     }
 
-    /// What reference directories have of a file that is not there so: the first that has it with its attributes counts,
-    /// or the first that has it.
+    /// What reference directories have of a file that is not there so: the first that has it with its attributes
+    /// counts, or the first that has it.
     pub(super) fn refer(
         &self,
         rules: &CompareRules,
