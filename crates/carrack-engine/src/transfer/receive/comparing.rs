@@ -77,8 +77,11 @@ impl ReceiveRun {
         };
         if let Some(sweep) = &self.sweep {
             // Of what is not compared nobody knows whether this run has brought it.
-            let is_new = |index: usize| judgments.get(index).is_none_or(|judgment| *judgment == Judgment::New);
-            let items = question.items.iter().enumerate().map(|(index, item)| (&item.path[..], is_new(index)));
+            let is_new = |index: u32| match judgments.get(index as usize) {
+                Some(Judgment::Undecided) => self.is_absent(AskedIndex { number, index }),
+                judged => judged.is_none_or(|judgment| *judgment == Judgment::New),
+            };
+            let items = (0..).zip(&question.items).map(|(index, item)| (&item.path[..], is_new(index)));
             let names = question.names.iter().map(|name| (name.as_slice(), true));
             // The destination itself is no name.
             sweep.has(&*self.destination, items.chain(names).filter(|(path, _)| !path.is_empty()));
@@ -88,6 +91,11 @@ impl ReceiveRun {
             return self.make_later(referred, PendingAnswer::Question(number, judgments));
         }
         self.driver.tell(|machine| machine.handle_compared(Instant::now(), number, judgments));
+    }
+
+    /// Whether nothing stands at the name of a file whose content is being compared.
+    fn is_absent(&self, asked: AskedIndex) -> bool {
+        lock(&self.contents.known).get(&asked).is_some_and(|content| content.there.is_none())
     }
 
     /// What becomes of each, where what reference directories have of them is not made.

@@ -286,8 +286,10 @@ impl ReceiveRun {
             let named = entry.map(|entry| {
                 let checked = synced.clone().and_then(|()| entry.verify()).inspect_err(|_| entry.remove());
                 let named = checked.and_then(|()| publish(&*entry));
-                // Of two names of one file a rename takes none away.
-                entry.remove();
+                if is_linked {
+                    // Of two names of one file a rename takes none away.
+                    entry.remove();
+                }
                 named
             });
             let judged = match named {

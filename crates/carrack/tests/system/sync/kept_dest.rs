@@ -9,6 +9,8 @@ use std::process::Command;
 use super::{numbers, set_mtime};
 use crate::support::node::Node;
 use crate::support::running::InTime;
+#[cfg(feature = "service")]
+use crate::support::service::Service;
 use crate::support::{Ran, Sandbox, mode, same_tree, tool, tree};
 
 const MADE: [&str; 6] =
@@ -298,4 +300,32 @@ fn changes_are_told_in_letters() {
             assert!(ran.stdout.contains(line), "{flags}: {line}{}", ran.stdout);
         }
     }
+}
+
+/// Seven timers keep a week: each links to the day before.
+#[cfg(feature = "service")]
+#[test]
+fn tasks_make_snapshots_within_an_endpoint() {
+    let sandbox = Sandbox::new();
+    scene(&sandbox);
+    let _service = Service::start(&sandbox, &[]);
+    for (name, path) in [("lab", "src"), ("archive", "backup")] {
+        sandbox.ok(["endpoint", "add", name, sandbox.path(path).to_str().unwrap()]);
+    }
+    let submit = |directory: &str, to: &str| {
+        let words = ["task", "submit", "--wait", "--timeout=120s", "--delete", "--link-dest", directory, "@lab:/", to];
+        sandbox.run(words)
+    };
+    let monday = sandbox.path("backup/monday");
+    let before = files(&monday);
+    let ran = submit("../monday", "@archive:/tuesday");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(linked(&sandbox.path("backup/tuesday"), &monday).len(), 4);
+    fs::set_permissions(sandbox.path("src/a"), Permissions::from_mode(0o600)).unwrap();
+    let ran = submit("../monday", "@archive:/tuesday");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    same_tree(&sandbox.path("src"), &sandbox.path("backup/tuesday"));
+    assert_eq!((linked(&sandbox.path("backup/tuesday"), &monday).len(), files(&monday)), (3, before));
+    submit("../../src", "@archive:/wednesday").failed_with(2, &["leads out of the endpoint archive"]);
+    assert!(!sandbox.path("backup/wednesday").exists());
 }
