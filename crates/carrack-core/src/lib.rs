@@ -32,6 +32,7 @@ pub mod pace;
 pub mod path;
 pub mod pin;
 pub mod plan;
+pub mod reference;
 pub mod report;
 pub mod request;
 pub mod selection;

@@ -187,6 +187,8 @@ pub const SELECTED_PATHS: usize = 4 << 20;
 pub const SELECTED_BYTES: usize = 256 << 20;
 /// Files with several names of which a source is remembered to have deleted one after it was copied.
 pub const LINKED_FILES: usize = 1 << 20;
+/// Reference directories of one copy; rsync takes as many.
+pub const REFERENCES: usize = 20;
 /// Questions about items that may be there, asked and not yet answered.
 pub const QUERIES: usize = 32;
 /// Items of one question.

@@ -16,6 +16,7 @@ use crate::judgment::Judgment;
 use crate::limits;
 use crate::pace::limit::Limit;
 use crate::pace::streams::Change;
+use crate::reference::ReferenceDirectories;
 use crate::request::{Durability, Encrypt, Existing, LinkKind, MainDigest, Verify};
 use crate::timeline::{Fact, Point, StepTaken, Timeline};
 use crate::words::words;
@@ -446,6 +447,14 @@ counters! {
         files_replaced_same,
         /// Items that were the same and were given permissions and times of their sources.
         attributes_set,
+        /// Files that a reference directory has, and that got their names as hard links to it: they were not sent.
+        files_linked,
+        /// Bytes of them.
+        bytes_linked,
+        /// Files that a reference directory has, and that were copied from it at the destination: they were not sent.
+        files_copied_there,
+        /// Bytes of them.
+        bytes_copied_there,
     }
 }
 
@@ -508,6 +517,8 @@ pub struct Report {
     pub undeleted: Option<Failure>,
     /// The directory whose marker tells of them, as the destination knows it.
     pub unfinished_in: Vec<u8>,
+    /// Directories at the destination that might have files already, as asked.
+    pub references: Option<ReferenceDirectories>,
     /// What was to become of names that exist at the destination, as asked: why items were [kept](Counts::files_kept).
     pub existing: Option<Existing>,
     /// What had to reach stable storage, and when, as asked.

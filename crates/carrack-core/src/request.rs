@@ -10,6 +10,7 @@ use crate::expected::ExpectedDigests;
 use crate::filter::Filters;
 use crate::limits;
 use crate::location::{Location, NodeAddress};
+use crate::reference::ReferenceDirectories;
 use crate::tuning;
 use crate::words::{quoted, words};
 
@@ -105,6 +106,8 @@ pub struct CopyOptions {
     pub delete_first: bool,
     /// What is replaced or deleted is kept.
     pub backup: Option<Backup>,
+    /// Directories at the destination that may have a file already.
+    pub references: Option<ReferenceDirectories>,
     /// Files and links that have been copied, verified and synced are deleted at their source.
     pub remove_sources: bool,
     /// Nothing is copied or deleted unless each source is a directory where a mounted file system begins.
@@ -150,6 +153,7 @@ impl Default for CopyOptions {
             delete: None,
             delete_first: false,
             backup: None,
+            references: None,
             remove_sources: false,
             require_mount: false,
             expected: ExpectedDigests::default(),

@@ -16,7 +16,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["digest", "options", "pace", "selection"],
             &["grant", "request"],
             &["credential"],
-            &["backup", "expected", "filter", "location"],
+            &["backup", "expected", "filter", "location", "reference"],
             &["failure"],
             &["agents", "attributes", "path", "tuning"],
             &["evidence"],

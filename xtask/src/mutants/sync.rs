@@ -13,6 +13,7 @@ const REMOVAL: &str = "-p carrack-engine --lib storage::posix::removal::";
 const ON_RECEIPT: &str = "-p carrack-engine --lib transfer::receive::tests::";
 
 const LINKS: &str = "-p carrack-engine --lib storage::posix::links::";
+const REFERRED: &str = "-p carrack-engine --lib storage::posix::tree::tests::referred::";
 
 /// The safeguards of a sync.
 pub const MUTATIONS: &[Mutation] = &[
@@ -180,6 +181,30 @@ pub const MUTATIONS: &[Mutation] = &[
         "crates/carrack-engine/src/storage/posix/tree/resume.rs",
         ["standing: Mutex::new(file), ..part", "standing: Mutex::default(), ..part"],
         DELTA,
+    ),
+    mutation(
+        "a file of a reference directory is linked though it has other permissions",
+        "crates/carrack-engine/src/transfer/receive/referring.rs",
+        ["=> ReferredAs::Made(found, is_as_wanted),", "=> ReferredAs::Made(found, true),"],
+        SYNC,
+    ),
+    mutation(
+        "a file that was exchanged meanwhile is linked",
+        "crates/carrack-engine/src/storage/posix/tree/referred.rs",
+        ["if !is_one(&stat, referred.found) {", "if stat.kind != referred.found.kind {"],
+        REFERRED,
+    ),
+    mutation(
+        "attributes of a file that other directories have, too, are set in place",
+        "crates/carrack-engine/src/storage/posix/tree/standing.rs",
+        ["if self.keeps_shared && before.kind == Kind::File && before.links > 1 {", "if before.links > 1 << 20 {"],
+        REFERRED,
+    ),
+    mutation(
+        "a reference directory lies outside of what a node serves",
+        "crates/carrack-core/src/reference.rs",
+        ["b\"..\" => drop(names.pop()?),", "b\"..\" => drop(names.pop()),"],
+        "-p carrack-core --lib reference::",
     ),
     mutation(
         "a link at the destination leads out of it",

@@ -4,12 +4,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Age, BackupDirectory, BackupSuffix, BlockSize, Definition, DeleteLimit, FileSize, FilterLines, OptionValue,
-    RateBound, Streams, WindowSeconds, parse_switch,
+    Age, BackupDirectory, BackupSuffix, BlockSize, Definition, DeleteLimit, DirectoryLines, FileSize, FilterLines,
+    OptionValue, RateBound, Streams, WindowSeconds, parse_switch,
 };
 use crate::attributes::Time;
 use crate::backup::Backup;
 use crate::filter::{FileBounds, Filters, SourceLinks};
+use crate::reference::{ReferenceDirectories, ReferenceUse};
 use crate::request::{
     Compare, CongestionControl, CopyOptions, DeleteOrder, Delta, Digests, Durability, Encrypt, Existing, Verify,
 };
@@ -122,6 +123,9 @@ asked! {
     backup: bool,
     backup_dir: Option<BackupDirectory>,
     backup_suffix: Option<BackupSuffix>,
+    link_dest: Option<DirectoryLines>,
+    copy_dest: Option<DirectoryLines>,
+    compare_dest: Option<DirectoryLines>,
     delete: bool,
     delete_excluded: bool,
     max_delete: Option<DeleteLimit>,
@@ -193,6 +197,26 @@ impl AskedOptions {
         self.keeps().then(|| Backup::new(directory, suffix)).transpose()
     }
 
+    /// Directories at the destination that may have a file already, if any are named.
+    ///
+    /// # Errors
+    /// The sentence that refuses two kinds of them.
+    pub fn references(&self) -> Result<Option<ReferenceDirectories>, &'static str> {
+        let Self { link_dest, copy_dest, compare_dest, .. } = self;
+        let uses =
+            [(link_dest, ReferenceUse::Link), (copy_dest, ReferenceUse::Copy), (compare_dest, ReferenceUse::Compare)];
+        let mut named = uses.iter().filter_map(|(lines, used)| Some((lines.as_ref()?, *used)));
+        match (named.next(), named.next()) {
+            (_, Some(_)) => {
+                Err("link-dest, copy-dest and compare-dest exclude each other: name directories of one kind")
+            }
+            (Some((lines, used)), None) => {
+                lines.directories(used).map(Some).map_err(|_| "a directory has no such path")
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
     /// Which files are taken; ages are counted from `now`.
     fn files(&self, now: Time) -> FileBounds {
         let since = |age: &Option<Age>| age.as_ref().map(|age| now.before(age.time()));
@@ -228,7 +252,9 @@ impl AskedOptions {
         options.require_mount |= self.require_mount;
         options.existing = self.existing.unwrap_or(options.existing);
         // What is not newer is replaced, but not by what it is already. Who deletes wants both sides to be alike.
-        let compares = options.existing == Existing::Older || options.delete.is_some();
+        options.references = self.references()?;
+        let refers = options.references.is_some();
+        let compares = options.existing == Existing::Older || options.delete.is_some() || refers;
         let default = if compares { Compare::SizeAndTime } else { options.compare };
         options.compare = self.compare.unwrap_or(default);
         options.modify_window = self.modify_window.map_or(options.modify_window, WindowSeconds::time);

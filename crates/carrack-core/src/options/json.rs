@@ -8,8 +8,8 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use super::values::{
-    Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, FileSize, FilterLines, OptionValue, RateBound, Streams,
-    WindowSeconds, parse_priority,
+    Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, DirectoryLines, FileSize, FilterLines, OptionValue,
+    RateBound, Streams, WindowSeconds, parse_priority,
 };
 use crate::filter::SourceLinks;
 use crate::request::{Compare, CongestionControl, Delta, Digests, Durability, Encrypt, Existing, Verify};
@@ -51,7 +51,7 @@ macro_rules! as_number {
 }
 
 as_text!(Existing Compare SourceLinks Verify Encrypt Durability Delta Digests CongestionControl);
-as_text!(FilterLines DeleteLimit Age BackupDirectory BackupSuffix);
+as_text!(FilterLines DeleteLimit Age BackupDirectory BackupSuffix DirectoryLines);
 as_number!(BlockSize FileSize RateBound Streams WindowSeconds);
 
 /// Reads the priority of a task, where there is one.

@@ -9,6 +9,7 @@ mod compared;
 mod deletion;
 #[cfg(feature = "serde")]
 pub mod json;
+mod references;
 mod values;
 
 pub use asked::AskedOptions;
@@ -17,9 +18,10 @@ pub use deletion::{
     ALLOW_EMPTY, BACKUP, BACKUP_DIR, BACKUP_SUFFIX, DELETE, DELETE_BEFORE, DELETE_EXCLUDED, FILTERS, IGNORE_ERRORS,
     LINKS, MAX_AGE, MAX_DELETE, MAX_SIZE, MIN_AGE, MIN_SIZE, ONE_FILE_SYSTEM, REQUIRE_MOUNT,
 };
+pub use references::{COMPARE_DEST, COPY_DEST, LINK_DEST};
 pub use values::{
-    Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, FileSize, FilterLines, OptionValue, RateBound, Streams,
-    WINDOW_SECONDS_MAX, WindowSeconds, check_label, parse_priority,
+    Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, DirectoryLines, FileSize, FilterLines, OptionValue,
+    RateBound, Streams, WINDOW_SECONDS_MAX, WindowSeconds, check_label, parse_priority,
 };
 
 use crate::limits::{self, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, LABEL_CHARACTERS_MAX, PRIORITY_MAX};
@@ -104,6 +106,15 @@ pub enum Flag {
         /// Name of the flag.
         name: &'static str,
     },
+    /// A flag with a value, given once for each line of the option.
+    Several {
+        /// Name of the flag.
+        name: &'static str,
+        /// Stands for the value in help texts.
+        value_name: &'static str,
+        /// Help of the flag.
+        help: &'static str,
+    },
     /// A flag without a value for each word but the default one; at most one of them is given.
     Switches(&'static [WordFlag]),
 }
@@ -127,7 +138,10 @@ impl Flag {
     /// Name of the one flag; empty if each word has its own.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Value { name, .. } | Self::Switch { name, .. } | Self::Lines { name } => name,
+            Self::Value { name, .. }
+            | Self::Several { name, .. }
+            | Self::Switch { name, .. }
+            | Self::Lines { name } => name,
             Self::Switches(_) => "",
         }
     }
@@ -136,14 +150,14 @@ impl Flag {
     pub const fn letter(&self) -> Option<char> {
         match self {
             Self::Switch { letter, .. } => *letter,
-            Self::Value { .. } | Self::Lines { .. } | Self::Switches(_) => None,
+            Self::Value { .. } | Self::Several { .. } | Self::Lines { .. } | Self::Switches(_) => None,
         }
     }
 
     /// Name of the value in help texts; empty if the flag takes none.
     pub const fn value_name(&self) -> &'static str {
         match self {
-            Self::Value { value_name, .. } => value_name,
+            Self::Value { value_name, .. } | Self::Several { value_name, .. } => value_name,
             Self::Switch { .. } | Self::Lines { .. } | Self::Switches(_) => "",
         }
     }
@@ -151,7 +165,7 @@ impl Flag {
     /// Help of the one flag; empty if each word has its own.
     pub const fn help(&self) -> &'static str {
         match self {
-            Self::Value { help, .. } | Self::Switch { help, .. } => help,
+            Self::Value { help, .. } | Self::Several { help, .. } | Self::Switch { help, .. } => help,
             Self::Lines { .. } | Self::Switches(_) => "",
         }
     }
@@ -447,6 +461,9 @@ pub const OF_A_COPY: &[Definition] = &[
     BACKUP,
     BACKUP_DIR,
     BACKUP_SUFFIX,
+    LINK_DEST,
+    COPY_DEST,
+    COMPARE_DEST,
     DELETE,
     DELETE_EXCLUDED,
     MAX_DELETE,

@@ -7,6 +7,7 @@ use crate::duration::parse_duration;
 use crate::filter::{AddedRule, Filters, RuleForm, lines_of};
 use crate::limits;
 use crate::path::display_bytes;
+use crate::reference::{ReferenceDirectories, ReferenceUse};
 use crate::request::{CongestionControl, Digests};
 use crate::size::parse_size;
 use crate::words::{Word, parse_among, quoted};
@@ -261,6 +262,39 @@ impl OptionValue for BackupDirectory {
             return Err(format!("{} is no directory of a plain name", quoted(text)));
         }
         Backup::new(Some(directory.path()), None).map(|_| directory)
+    }
+
+    fn text(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// Reference directories, one a line, as they were typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectoryLines(String);
+
+impl DirectoryLines {
+    /// The directories, used in one way.
+    ///
+    /// # Errors
+    /// The sentence that refuses them.
+    pub fn directories(&self, used: ReferenceUse) -> Result<ReferenceDirectories, String> {
+        ReferenceDirectories::new(used, self.0.split('\n').map(|line| line.as_bytes().to_vec()).collect())
+    }
+
+    /// Each as it was typed.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.split('\n')
+    }
+}
+
+impl OptionValue for DirectoryLines {
+    fn parse(text: &str) -> Result<Self, String> {
+        let lines = Self(text.to_owned());
+        if let Some(line) = lines.iter().find(|line| line.contains(char::is_control)) {
+            return Err(format!("{} is no directory of a plain name", quoted(line)));
+        }
+        lines.directories(ReferenceUse::Link).map(|_| lines)
     }
 
     fn text(&self) -> String {

@@ -29,6 +29,10 @@ pub enum Done {
     Created,
     /// The content of a file was copied, or a link made, in the place of one that differed in this.
     Replaced(Differences),
+    /// A reference directory has it, and it got its name as a hard link to that.
+    Linked,
+    /// It was copied at the destination, from a reference directory whose file differs in this.
+    Copied(Differences),
     /// Its attributes alone were set, which differed in this.
     Set(Differences),
     /// Only the destination had it: it is gone.

@@ -11,6 +11,7 @@ use carrack_core::expected::ExpectedDigests;
 use carrack_core::filter::{AddedRule, Filters};
 use carrack_core::grant::Right;
 use carrack_core::limits;
+use carrack_core::reference::{ReferenceDirectories, ReferenceUse};
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::{Delta, Existing};
 use carrack_core::selection::Selection;
@@ -29,6 +30,7 @@ use crate::standard::Standard;
 use crate::storage::null::Null;
 use crate::storage::pipe::FifoWriter;
 use crate::storage::place::Place;
+use crate::storage::posix::references::References;
 use crate::storage::posix::store::store_of;
 use crate::storage::posix::tree::standing_item;
 use crate::storage::properties::{MarkerRequest, Properties};
@@ -53,6 +55,8 @@ pub(super) struct Chosen {
     filters: Filters,
     /// Where the destination keeps what it replaces.
     backup: Option<Backup>,
+    /// Directories at the destination that may have a file already.
+    references: Option<ReferenceDirectories>,
 }
 
 /// Digests that files of a transfer must have, while the peer tells them.
@@ -137,6 +141,27 @@ impl Agent {
         Ok(count)
     }
 
+    /// Directories that may have files of what the next transfer receives.
+    pub(super) fn refer(&self, references: ReferenceDirectories) -> u64 {
+        let count = references.paths().len() as u64;
+        self.lock().chosen.references = Some(references);
+        count
+    }
+
+    /// Opens the reference directories of a transfer.
+    fn references(&self, role: &ReceiveRole) -> Result<Option<References>, Failure> {
+        let Some(wanted) = self.lock().chosen.references.take() else { return Ok(None) };
+        let refuse = |why| Err(failure(ErrorCode::Unsupported, Side::Destination, why));
+        if role.sink != Sink::Files || matches!(self.environment.place, Place::Stored(..)) {
+            return refuse("only a file system has directories whose files can be linked, copied or compared there");
+        }
+        let mut tell = |note| {
+            // A command that cannot be told is gone.
+            let _ = self.writer.send(Channel::CONTROL, &Tell::Note(note).encode(0));
+        };
+        References::open(&self.environment.place, &role.directory, &wanted, role.delete.is_some(), &mut tell).map(Some)
+    }
+
     /// Starts a transfer. A receiving one answers how many items it knows from earlier sessions: where there are none,
     /// the sender asks nothing and nothing small has to wait for an answer.
     pub(super) fn begin(self: &Arc<Self>, request: u64, begin: Begin) -> Result<u64, Failure> {
@@ -175,7 +200,8 @@ impl Agent {
                 });
                 let voice = self.voice(self.measured(paths));
                 // It may be large, and only this transfer's scan looks at it.
-                let Chosen { selection, expected, filters, backup } = std::mem::take(&mut self.lock().chosen);
+                let Chosen { selection, expected, filters, backup, references: _ } =
+                    std::mem::take(&mut self.lock().chosen);
                 let expected = ExpectedDigests::new(expected.digests);
                 let chosen = SendChoice { selection, filters, backup, expected };
                 let run = SendRun::start(options, roots, chosen, role.known, voice, tuning)?;
@@ -185,7 +211,7 @@ impl Agent {
             }
             Role::Receive(role) => {
                 let top = if options.item_changes { self.top_before(&role) } else { None };
-                let destination = self.may_receive(&role, &options)?;
+                let (destination, references) = self.may_receive(&role, &options)?;
                 known = destination.known_count(options.digests);
                 if destination.folds_case() {
                     self.page(request, Tell::FoldsCase)?;
@@ -198,6 +224,7 @@ impl Agent {
                 let chosen = ReceiveChoice {
                     expected: Expected::new(role.targets),
                     sweep: delete,
+                    references,
                     top,
                     sources: self.environment.sources.clone(),
                 };
@@ -267,12 +294,12 @@ impl Agent {
         Some(stat.as_ref().map(standing_item))
     }
 
-    /// Where what comes goes, if it may.
+    /// Where what comes goes, if it may, and the directories that may have it already.
     fn may_receive(
         self: &Arc<Self>,
         role: &ReceiveRole,
         options: &TransferOptions,
-    ) -> Result<Box<dyn Destination>, Failure> {
+    ) -> Result<(Box<dyn Destination>, Option<References>), Failure> {
         // Before the destination is looked at: a node for reading makes no directory and no marker.
         if !self.measures(role) {
             self.may_write()?;
@@ -290,7 +317,9 @@ impl Agent {
                 "a directory that only a link leads to would be deleted: do not have links written through as well";
             return Err(failure(ErrorCode::Unsupported, Side::Destination, why).at_path(&role.directory[..]));
         }
-        let destination = self.destination(role, options)?;
+        let references = self.references(role)?;
+        let keeps_shared = references.as_ref().is_some_and(|references| references.used == ReferenceUse::Link);
+        let destination = self.destination(role, options, keeps_shared)?;
         // One that is yet to be made has nothing to be deleted or kept.
         let Properties { keeps, deletes, .. } = destination.properties();
         if !deletes && (keeps || !options.plan_only) {
@@ -302,10 +331,11 @@ impl Agent {
                 return unsupported("what is replaced cannot be kept there");
             }
         }
-        Ok(match &self.environment.grant {
+        let destination = match &self.environment.grant {
             Some(grant) => grant.count_destination(destination),
             None => destination,
-        })
+        };
+        Ok((destination, references))
     }
 
     /// A node takes a measurement only from who may, one at a time, and each for a bounded time; what runs for its own
@@ -356,6 +386,7 @@ impl Agent {
         self: &Arc<Self>,
         role: &ReceiveRole,
         options: &TransferOptions,
+        keeps_shared: bool,
     ) -> Result<Box<dyn Destination>, Failure> {
         let path = &role.directory[..];
         match role.sink {
@@ -370,6 +401,7 @@ impl Agent {
                     options: write_options(options),
                     backup: role.backup.as_ref(),
                     keeps_links: options.keeps_links,
+                    keeps_shared,
                     tuning: &self.environment.tuning,
                 })
             }

@@ -225,7 +225,8 @@ impl GrantInForce {
     /// When it does not allow it.
     pub(super) fn check_ask(&self, ask: &Ask) -> Result<(), Failure> {
         match ask {
-            Ask::List(_) | Ask::Sum(_) | Ask::Read(_) => self.check_right(Right::Read),
+            // What stands there may come to stand elsewhere.
+            Ask::List(_) | Ask::Sum(_) | Ask::Read(_) | Ask::Refer(_) => self.check_right(Right::Read),
             Ask::MakeDirectory(_) | Ask::Rename(_) => self.check_right(Right::Write),
             Ask::Remove(_) => self.check_right(Right::Delete),
             Ask::Begin(begin) => match &begin.role {

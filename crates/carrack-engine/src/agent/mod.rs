@@ -487,6 +487,7 @@ impl Agent {
             Ask::Select(paths) => self.select(paths).map(done),
             Ask::Expect(expected) => self.expect(expected).map(done),
             Ask::Filter(filter) => self.filter(filter).map(done),
+            Ask::Refer(references) => Ok(done(self.refer(references))),
             Ask::Collect(collect) => {
                 let collected = self
                     .may_change("collect leftovers", &collect.path)

@@ -47,6 +47,21 @@ impl Copying<'_> {
         Ok(())
     }
 
+    /// Tells the destination end which directories may have files already. One that does not know what that is cannot
+    /// do what was asked for.
+    fn refer(&mut self, ends: &mut Ends) -> Result<(), Failure> {
+        let Some(references) = &self.request.options.references else { return Ok(()) };
+        let asked = ends.destination.request(&mut self.inbox, &self.note, Ask::Refer(references.clone()));
+        let explained = |why: Failure| match why.code {
+            ErrorCode::ProtocolViolation => {
+                let what = "its program is older and looks into no other directories for files: update it there";
+                failure(ErrorCode::Unsupported, Side::Destination, what).caused_by(why)
+            }
+            _ => why,
+        };
+        asked.map(|_| ()).map_err(explained)
+    }
+
     /// Tells the source end which digests files must have.
     fn expect(&mut self, ends: &mut Ends) -> Result<(), Failure> {
         let expected = self.request.options.expected.clone();
@@ -110,6 +125,7 @@ impl Copying<'_> {
         if options.delete.is_some() {
             self.filter(EndId::Destination, ends)?;
         }
+        self.refer(ends)?;
         ends.destination.ask(Ask::Begin(Begin { options: options_told, role: Role::Receive(receive) }))
     }
 

@@ -27,6 +27,7 @@ pub(super) fn new_report(options: &CopyOptions) -> Report {
         verify: Some(options.verify),
         digest: options.digest.main,
         encrypt: Some(options.encrypt),
+        references: options.references.clone(),
         existing: Some(options.existing),
         durability: Some(options.durability),
         ..Report::default()

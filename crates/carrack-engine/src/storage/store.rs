@@ -86,6 +86,8 @@ pub struct Wanted<'a> {
     pub backup: Option<&'a Backup>,
     /// Links that lead to directories below it are written through, where the store has links.
     pub keeps_links: bool,
+    /// Files with several names keep their attributes.
+    pub keeps_shared: bool,
     /// The knobs of the copy.
     pub tuning: &'a Arc<Tuning>,
 }

@@ -11,24 +11,29 @@
 //! every part that is still open gets [`Part::leave`], every entry [`Entry::remove`], and then [`Destination::finish`]
 //! says whether all is done.
 
+mod closing;
 mod content;
+mod unkept;
 
 use std::fs::File;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::plan::compare::State;
-use carrack_core::report::{ItemKind, Unfinished, Unkept, UnkeptAttributes, UnkeptDirectories, Unsynced};
+use carrack_core::report::{ItemKind, Unfinished, Unsynced};
 use carrack_core::request::Digests;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_sys::bulk::Pipe;
+use carrack_sys::dir::{Dir, Stat};
 
+pub use self::closing::Closing;
 pub use self::content::{block_digest, compare, compare_pieces};
+pub use self::unkept::UnkeptSoFar;
 use super::properties::{Properties, WriteOptions};
 use super::workers::MetadataWorkers;
 use crate::error::failure;
@@ -107,6 +112,8 @@ pub struct StandingItem {
     pub file: Option<(u64, u64)>,
     /// Two names may be one where it stands: whether it is this name's, [`Destination::claim`] says.
     pub folds: bool,
+    /// A file with further names: what is set of one is set of all.
+    pub is_shared: bool,
 }
 
 impl StandingItem {
@@ -116,6 +123,22 @@ impl StandingItem {
     }
 }
 
+/// A file that a reference directory has, and that an item is to become.
+pub struct Referred<'a> {
+    /// Relative to the destination.
+    pub path: &'a [u8],
+    /// What it is to have.
+    pub attributes: Attributes,
+    /// The path where it was found; the directory that it is in there, and what it was then.
+    pub found_at: &'a [u8],
+    /// See above.
+    pub directory: &'a Dir,
+    /// See above.
+    pub found: &'a Stat,
+    /// As a hard link, which has all of its attributes already; else it is copied.
+    pub as_link: bool,
+}
+
 /// Attributes for a directory.
 #[derive(Clone, Debug)]
 pub struct NewDirectory {
@@ -123,58 +146,6 @@ pub struct NewDirectory {
     pub path: Vec<u8>,
     /// What it is to have.
     pub attributes: Attributes,
-}
-
-/// What was not kept in one session so far of what items were to have.
-#[derive(Clone, Debug, Default)]
-pub struct UnkeptSoFar {
-    /// Permissions that differ from those that were wanted.
-    pub permissions: Option<Unkept<u32>>,
-    /// The directories among these.
-    pub directories: UnkeptDirectories,
-    /// Modification times that differ from those that were wanted.
-    pub times: Option<Unkept<Time>>,
-    /// Attributes of further kinds.
-    pub attributes: Option<UnkeptAttributes>,
-}
-
-impl UnkeptSoFar {
-    /// Compares what an item was to have with what it has.
-    pub fn note(&mut self, path: &[u8], wanted: &Attributes, kept: &Attributes) {
-        fn note<T: PartialEq>(so_far: &mut Option<Unkept<T>>, path: &[u8], wanted: T, kept: T) {
-            if wanted != kept {
-                so_far.get_or_insert(Unkept { count: 0, path: path.to_vec(), wanted, kept }).count += 1;
-            }
-        }
-        note(&mut self.permissions, path, wanted.mode & 0o777, kept.mode & 0o777);
-        if let Some(wanted) = wanted.mtime {
-            note(&mut self.times, path, wanted, kept.mtime.unwrap_or_default());
-        }
-        UnkeptAttributes::note(&mut self.attributes, || path.to_vec(), wanted.others.without(&kept.others).kinds());
-    }
-}
-
-/// The moment from which on nothing of a session gets its name any more. A clone is the same one.
-#[derive(Clone, Debug, Default)]
-pub struct Closing(Arc<OnceLock<Instant>>);
-
-impl Closing {
-    /// See [`Destination::close_in`].
-    pub fn close_in(&self, patience: Duration) {
-        let _ = self.0.set(Instant::now() + patience);
-    }
-
-    /// To be asked before a name is given.
-    ///
-    /// # Errors
-    /// When the session has ended so long ago that the next one may have given newer files these names.
-    pub fn check_open(&self) -> Result<(), Failure> {
-        if self.0.get().is_none_or(|closes| Instant::now() < *closes) {
-            return Ok(());
-        }
-        let message = "storage took too long: the session had ended before the file could get its name";
-        Err(failure(ErrorCode::InputOutput, Side::Destination, message))
-    }
 }
 
 /// What opening a place for a file came to.
@@ -365,6 +336,21 @@ pub trait Destination: Send + Sync {
     /// Why it cannot be made, as where links are not kept; nothing is left behind.
     fn write_link(&self, _small: &SmallFile<'_>, _options: &WriteOptions, _target: &[u8]) -> Result<Stored, Failure> {
         Err(failure(ErrorCode::Unsupported, Side::Destination, "is a symbolic link, and the store keeps none"))
+    }
+
+    /// Makes a file of what a reference directory has, under a hidden name, unless `stop` says that nobody wants it any
+    /// more. Repeated, it starts over.
+    ///
+    /// # Errors
+    /// Why it cannot be made: no link of it, none in this store, or it is another file by now. Nothing is left behind,
+    /// and the item can be sent.
+    fn write_referred(
+        &self,
+        _referred: &Referred<'_>,
+        _options: &WriteOptions,
+        _stop: &dyn Fn() -> bool,
+    ) -> Result<Stored, Failure> {
+        Err(failure(ErrorCode::Unsupported, Side::Destination, "the store has no directories to refer to"))
     }
 
     /// Makes a directory, and those above it, or finds it. May be repeated.

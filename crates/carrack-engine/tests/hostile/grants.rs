@@ -98,6 +98,10 @@ fn remove(path: &str) -> Ask {
     Ask::Remove(Remove { path: bytes(path), recursive: true, ..Remove::default() })
 }
 
+fn refer(path: &str) -> Ask {
+    Ask::Refer(References { used: 0, paths: vec![bytes(path)] })
+}
+
 fn told(result: Result<Tell, Failure>) -> (ErrorCode, Option<Reason>) {
     let why = result.expect_err("it is refused");
     (why.code, why.reason)
@@ -107,11 +111,12 @@ fn told(result: Result<Tell, Failure>) -> (ErrorCode, Option<Reason>) {
 #[test]
 fn grant_allows_its_verbs_and_no_other() {
     let _watch = Watch::start();
-    let asks: [(Right, fn() -> Ask); 10] = [
+    let asks: [(Right, fn() -> Ask); 11] = [
         (Right::Read, || list("foo")),
         (Right::Read, || sum("foo/a")),
         (Right::Read, || read("foo/a")),
         (Right::Read, || send("foo/a")),
+        (Right::Read, || refer("../sub")),
         (Right::Write, || make("foo/made", false)),
         (Right::Write, || rename("foo/a", "foo/renamed")),
         (Right::Write, || receive("foo/in", 0)),
@@ -216,6 +221,26 @@ fn paths_outside_of_a_grant_are_not_read_or_changed() {
         assert_eq!(sandbox.names(), before, "{path}");
     }
     assert_eq!(fs::read(sandbox.root().join("foobar/canary")).unwrap(), b"left alone");
+}
+
+/// What stands elsewhere does not come to have a name where the grant may write.
+#[test]
+fn reference_directories_of_a_grant_lie_within_it() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    tree(&sandbox.root());
+    for path in ["/", "/foobar", "/foo/../foobar", "/link", "/foo/out", "/foo/absolute", "../../foobar", "../../.."] {
+        let mut session = session(&sandbox.root(), &claims());
+        assert!(session.request(refer(path)).is_ok());
+        let why = session.request(receive("foo/in", 0)).expect_err(path);
+        assert!(!sandbox.root().join("foo/in").exists(), "{path}: {why:?}");
+        session.leave().unwrap();
+    }
+    for path in ["/foo/sub", "../sub", "../inside", "none"] {
+        let mut session = session(&sandbox.root(), &claims());
+        assert!(session.request(refer(path)).is_ok() && session.request(receive("foo/in", 0)).is_ok(), "{path}");
+        session.leave().unwrap();
+    }
 }
 
 #[test]

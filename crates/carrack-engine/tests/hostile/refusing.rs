@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use carrack_core::ids::BundleId;
+use carrack_core::reference::{ReferenceDirectories, ReferenceUse};
 use carrack_core::report::{Counts, ErrorCode, Side};
-use carrack_core::request::{CopyOptions, LinkKind, LinkSet};
+use carrack_core::request::{Compare, CopyOptions, LinkKind, LinkSet};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::raw::*;
 use carrack_core::wire::peer::PeerMessage;
 use carrack_engine::testing::error::failure;
 
-use crate::fake_node::{Conversation, FakeNode, IMPATIENT, Play, pull, pull_with, push_tuned};
+use crate::fake_node::{Conversation, FakeNode, IMPATIENT, Play, pull, pull_with, push, push_tuned};
 use crate::sandbox::Sandbox;
 use crate::session::ended;
 use crate::watch::Watch;
@@ -92,4 +93,32 @@ fn refused_beginning_is_the_reason_also_where_no_connection_is_made() {
     let report = push_tuned(&file, &node, "/there", options, hasty);
     node.join();
     assert_eq!(report.error.map(|error| error.code), Some(ErrorCode::NodeReadOnly));
+}
+
+/// An end that does not know what reference directories are would send all of it again every night, and say nothing.
+#[test]
+fn end_that_is_too_old_to_refer_to_directories_is_told_as_such() {
+    let _watch = Watch::start();
+    let sandbox = Sandbox::new();
+    let file = sandbox.root().join("small");
+    std::fs::write(&file, "small").unwrap();
+    let node = FakeNode::start(|node| {
+        node.kind = None;
+        while let Some((request, ask)) = node.next() {
+            let unknown = || failure(ErrorCode::ProtocolViolation, Side::Link, "a request of unknown type");
+            assert!(!matches!(ask, Ask::Begin(_)), "it began without them");
+            match node.honest(&ask) {
+                Some(answer) => node.tell(request, answer),
+                None if matches!(ask, Ask::Refer(_)) => node.tell(request, Tell::Failed(unknown().into())),
+                None => return,
+            }
+        }
+    });
+    let references = ReferenceDirectories::new(ReferenceUse::Link, vec![b"../monday".to_vec()]).ok();
+    let compare = Compare::SizeAndTime;
+    let report = push(&file, &node, "/in/f", CopyOptions { references, compare, retries: 0, ..CopyOptions::default() });
+    node.join();
+    let error = report.error.expect("it is too old");
+    assert_eq!((error.code, report.faults.sessions_lost), (ErrorCode::Unsupported, 0), "{error:?}");
+    assert!(error.to_string().contains("older"), "{error}");
 }

@@ -189,6 +189,7 @@ fn destination(service: &Service) -> Box<dyn Destination> {
             options: options(),
             backup: None,
             keeps_links: false,
+            keeps_shared: false,
             tuning,
         })
         .unwrap()

@@ -3,9 +3,10 @@
 
 use std::fmt;
 
-use carrack_core::options::{check_label, parse_priority};
-
 use carrack_core::location::Location;
+use carrack_core::options::{check_label, parse_priority};
+use carrack_core::path::display_bytes;
+use carrack_core::reference::{ReferenceDirectories, below_root};
 
 use super::{Action, Caller, Decision, Object, Place, ScopePath, Verdict, may};
 use crate::model::{Endpoint, NewTask, Pair, TaskKind, Verb};
@@ -112,6 +113,9 @@ pub fn check_rights<E: From<RequestFault>>(
                 check_location(caller, text, &location, &known, *verb)?;
             }
         }
+        if let (Some(destination), Ok(Some(references))) = (&pair.destination, request.options.references()) {
+            check_references(caller, destination, &known, &references)?;
+        }
     }
     Ok(known.into_iter().map(|endpoint| endpoint.name).collect())
 }
@@ -124,6 +128,28 @@ fn needed(request: &NewTask) -> &'static [Verb] {
         TaskKind::Move => &[Verb::Tasks, Verb::Read, Verb::Write, Verb::Delete],
         TaskKind::Delete => &[Verb::Tasks, Verb::Delete],
     }
+}
+
+/// What stands in a reference directory may come to stand at the destination: it has to be readable.
+fn check_references(
+    caller: &Caller,
+    destination: &str,
+    known: &[Endpoint],
+    references: &ReferenceDirectories,
+) -> Result<(), RequestFault> {
+    let location = Location::parse_document(destination).map_err(RequestFault::Wrong)?;
+    for typed in references.paths() {
+        let at = match &location {
+            Location::Endpoint { name, path } => {
+                let out = || format!("{}: this leads out of the endpoint {name}", display_bytes(typed));
+                let below = below_root(path, typed).ok_or_else(|| RequestFault::Wrong(out()))?;
+                Location::Endpoint { name: name.clone(), path: [b"/", &below[..]].concat() }
+            }
+            other => other.clone(),
+        };
+        check_location(caller, destination, &at, known, Verb::Read)?;
+    }
+    Ok(())
 }
 
 fn check_location(
@@ -231,7 +257,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{KnownBy, OptionKind, OptionPlace, Role, Scope, task_options};
+    use crate::clock::Moment;
+    use crate::model::{
+        EndpointDefaults, EndpointLimits, EndpointLocation, KnownBy, OptionKind, OptionPlace, Role, Scope, task_options,
+    };
 
     /// Whether a copy can have this value of an option.
     fn takes(at: OptionPlace, name: &str, value: u64) -> bool {
@@ -327,6 +356,65 @@ mod tests {
             for kind in [TaskKind::Move, TaskKind::Delete] {
                 assert!(check(&follows, kind).is_err_and(|why| why.contains("follows links")), "{links}");
             }
+        }
+    }
+
+    #[test]
+    fn reference_directories_are_of_a_copy_and_of_one_kind() {
+        let check = |options: Value, kind| {
+            serde_json::from_value::<crate::model::TaskOptions>(options).unwrap().check(kind).map_err(str::to_owned)
+        };
+        for name in ["link_dest", "copy_dest", "compare_dest"] {
+            assert_eq!(check(json!({name: "../a\n/b"}), TaskKind::Copy), Ok(()));
+            for kind in [TaskKind::Move, TaskKind::Delete] {
+                assert!(check(json!({name: "../a"}), kind).is_err_and(|why| why.contains("only a task that copies")));
+            }
+        }
+        let two = json!({"link_dest": "../a", "compare_dest": "../a"});
+        assert!(check(two, TaskKind::Copy).is_err_and(|why| why.contains("one kind")));
+    }
+
+    /// Who may write below one path of an endpoint has nothing linked there that stands elsewhere.
+    #[test]
+    fn reference_directories_are_where_the_caller_may_read() {
+        let verdict = |directory: &str| {
+            let endpoints = vec!["lab".to_owned()];
+            let verbs = Verb::ALL.to_vec();
+            let scope = Scope { endpoints, path: Some("/mine".to_owned()), verbs, ..Scope::default() };
+            let caller = Caller {
+                user: "ann".into(),
+                role: Role::Admin,
+                scope: Some(scope),
+                via: KnownBy::Token,
+                token: None,
+                expires: None,
+                runs_service: true,
+            };
+            let lab = Endpoint {
+                name: "lab".into(),
+                owner: "ann".into(),
+                location: EndpointLocation::Local { root: "/data".into() },
+                read_only: false,
+                uploads: false,
+                limits: EndpointLimits::default(),
+                defaults: EndpointDefaults::default(),
+                description: String::new(),
+                users: Vec::new(),
+                has_token: false,
+                added: Moment(0),
+                version: 1,
+                health: None,
+            };
+            let endpoint = |_: &str| Ok::<_, RequestFault>(Some(lab.clone()));
+            let pairs = json!([{"source": "@lab:/mine/from/", "destination": "@lab:/mine/to"}]);
+            let task = json!({"kind": "copy", "pairs": pairs, "options": {"link_dest": directory}});
+            check_request(&caller, &serde_json::from_value(task).unwrap(), endpoint).map(|_| ())
+        };
+        for within in ["../other", "/mine/x", "below"] {
+            assert_eq!(verdict(within), Ok(()), "{within}");
+        }
+        for outside in ["../..", "/other", "../../other", "../../../x"] {
+            assert!(verdict(outside).is_err(), "{outside}");
         }
     }
 

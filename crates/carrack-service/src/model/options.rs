@@ -212,7 +212,7 @@ impl OptionChoice {
     fn of(choice: &Choice, definition: &Definition) -> Self {
         let flag = match definition.flag {
             Flag::Switches(switches) => switches.iter().find(|flag| flag.word == choice.word).map(|flag| flag.name),
-            Flag::Value { .. } | Flag::Switch { .. } | Flag::Lines { .. } => None,
+            Flag::Value { .. } | Flag::Several { .. } | Flag::Switch { .. } | Flag::Lines { .. } => None,
         };
         Self { value: choice.word.to_owned(), meaning: choice.meaning.to_owned(), flag: flag.map(str::to_owned) }
     }

@@ -119,6 +119,7 @@ impl TaskOptions {
     /// The sentence that refuses them.
     pub fn check(&self, kind: TaskKind) -> Result<(), &'static str> {
         self.digests()?;
+        self.references()?;
         if self.deletes() {
             if kind != TaskKind::Copy {
                 return Err("only a task that copies can make its destination like its source");
@@ -129,6 +130,9 @@ impl TaskOptions {
         }
         if kind != TaskKind::Copy && self.follows_links() {
             return Err("only a task that copies follows links: what they lead to is neither moved nor deleted");
+        }
+        if kind != TaskKind::Copy && self.references()?.is_some() {
+            return Err("only a task that copies looks into other directories: a move deletes what it has brought");
         }
         if kind == TaskKind::Delete && (self.leaves_out() || self.keeps()) {
             return Err(

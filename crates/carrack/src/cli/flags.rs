@@ -72,6 +72,7 @@ impl<'a> Flags<'a> {
         let given = |name: &str, value: &str| Given { origin: format!("--{name}"), value: value.into() };
         match option.flag {
             Flag::Value { name, .. } => self.value(name),
+            Flag::Several { name, .. } => self.lines(name),
             // Whoever takes such a flag reads all of its values.
             Flag::Lines { .. } => None,
             Flag::Switch { name, .. } => self.is_on(name).then(|| given(name, "true")),
@@ -80,6 +81,15 @@ impl<'a> Flags<'a> {
                 flags.iter().find(|flag| self.is_on(flag.name)).map(|flag| given(flag.name, flag.word))
             }
         }
+    }
+
+    /// All values of a flag, each as a line. One that is two lines itself is none.
+    fn lines(&self, name: &str) -> Option<Given> {
+        let one =
+            |value: &OsString| value.as_bytes().iter().map(|&byte| if byte == b'\n' { 0 } else { byte }).collect();
+        let typed: Vec<Vec<u8>> = self.typed::<OsString>(name).map(one).collect();
+        let given = (!typed.is_empty()).then(|| Given { origin: format!("--{name}"), value: typed.join(&b'\n') });
+        given.or_else(|| self.set(name))
     }
 
     /// How often a counted flag was given.

@@ -168,11 +168,7 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "links say at the destination what they say at the source",
     ),
     refused(&["--no-implied-dirs"], "rsync", "directories above a source get its permissions and times"),
-    refused(
-        &["--link-dest", "--compare-dest", "--copy-dest", "--fuzzy", "-y"],
-        "rsync",
-        "a file is compared with what has its name, and with no other",
-    ),
+    refused(&["--fuzzy", "-y"], "rsync", "a file is compared with what has its name, and with no other"),
     refused(
         &["--inplace", "--append", "--append-verify", "--write-devices"],
         "rsync",
@@ -429,7 +425,7 @@ mod tests {
     #[test]
     fn values_and_words_with_one_dash_are_found() {
         for (words, name) in [
-            (&["--link-dest=../x", "a", "b"][..], "--link-dest"),
+            (&["--temp-dir=../x", "a", "b"][..], "--temp-dir"),
             (&["-dbg", "a", "b"], "-dbg"),
             (&["-avz", "a", "b"], "-z"),
             (&["-a", "--delete", "a", "b"], "--delete"),

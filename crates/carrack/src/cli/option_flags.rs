@@ -1,9 +1,10 @@
 //! The flags of the options that copies and tasks have: each follows from its definition.
 
 use carrack_core::options::{
-    AskedOptions, Definition, Flag, FormGroup, OF_A_COPY, OF_FILES, RATE_LIMIT, Takes, WordFlag,
+    AskedOptions, COMPARE_DEST, COPY_DEST, Definition, Flag, FormGroup, LINK_DEST, OF_A_COPY, OF_FILES, RATE_LIMIT,
+    Takes, WordFlag,
 };
-use clap::Arg;
+use clap::{Arg, ArgAction};
 
 use super::flag::{Switch, with_words};
 use super::flags::Flags;
@@ -34,6 +35,13 @@ fn args_of(option: &'static Definition) -> Vec<Arg> {
     match option.flag {
         // See `cli::filters`.
         Flag::Lines { .. } => Vec::new(),
+        Flag::Several { name, value_name, help } => {
+            let arg = Arg::new(name).long(name).value_name(value_name).help(help);
+            let others = [&LINK_DEST, &COPY_DEST, &COMPARE_DEST].map(|other| other.flag.name());
+            let others = others.into_iter().filter(|other| *other != name);
+            let arg = arg.action(ArgAction::Append).value_parser(clap::value_parser!(std::ffi::OsString));
+            vec![arg.conflicts_with_all(others)]
+        }
         Flag::Switch { .. } => vec![Switch::option(option).arg()],
         Flag::Switches(flags) => flags.iter().map(|flag| word_arg(flag, flags)).collect(),
         Flag::Value { name, value_name, help } => {
@@ -67,6 +75,7 @@ pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
     let has = |option: &&Definition| option.group != FormGroup::Deletion || flags.knows(option.flag.name());
     let asked = read(flags, OF_A_COPY.iter().filter(has))?;
     asked.digests().map_err(refused_digests)?;
+    asked.references().map_err(CommandError::usage)?;
     let is_more = asked.max_delete.is_some() || asked.allow_empty || asked.ignore_errors;
     if is_more && !asked.deletes() {
         say("note: --max-delete, --allow-empty and --ignore-errors mean nothing without --delete");

@@ -140,6 +140,8 @@ fn letters(change: &ItemChange, direction: ContentWay) -> String {
     let first = match change.done {
         Done::Deleted => return "*deleting  ".to_owned(),
         Done::Set(_) => '.',
+        Done::Linked => 'h',
+        Done::Copied(_) => 'c',
         Done::Created | Done::Replaced(_) if !is_file => 'c',
         Done::Created | Done::Replaced(_) if direction == ContentWay::Push => '<',
         Done::Created | Done::Replaced(_) => '>',
@@ -153,11 +155,12 @@ fn letters(change: &ItemChange, direction: ContentWay) -> String {
     let rest = match change.done {
         Done::Created => "+++++++++".to_owned(),
         Done::Replaced(differs) => attributes(differs),
-        Done::Set(differs) => attributes(differs),
+        Done::Set(differs) | Done::Copied(differs) => attributes(differs),
+        Done::Linked => attributes(Differences::default()),
         Done::Deleted => String::new(),
     };
-    // A link that was made anew and says the same.
-    let is_blank = first == 'c' && rest.bytes().all(|letter| letter == b'.');
+    // What was made anew and is the same.
+    let is_blank = matches!(first, 'c' | 'h') && rest.bytes().all(|letter| letter == b'.');
     format!("{first}{kind}{}", if is_blank { " ".repeat(rest.len()) } else { rest })
 }
 
@@ -253,6 +256,9 @@ mod tests {
             ("l", Symlink, Done::Replaced(none), "cL          l -> to\\\\x"),
             ("l", Symlink, Done::Set(Differences { time: true, ..none }), ".L..t...... l -> to\\\\x"),
             ("l", Symlink, Done::Deleted, "*deleting   l"),
+            ("f", File, Done::Linked, "hf          f"),
+            ("f", File, Done::Copied(none), "cf          f"),
+            ("f", File, Done::Copied(Differences { permissions: true, ..none }), "cf...p..... f"),
             ("a\n\u{1b}[2J", File, Done::Created, ">f+++++++++ a\\x0a\\x1b[2J"),
         ];
         for (path, kind, done, line) in cases {

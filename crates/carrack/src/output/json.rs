@@ -396,6 +396,8 @@ fn change(change: &ItemChange) -> Value {
         Done::Replaced(differs) => ("replaced", Some(differs)),
         Done::Set(differs) => ("attributes-set", Some(differs)),
         Done::Deleted => ("deleted", None),
+        Done::Linked => ("linked", None),
+        Done::Copied(differs) => ("copied-there", Some(differs)),
     };
     let mut fields = json!({ "kind": change.kind.name(), "size": change.size, "change": word });
     if let Some(Differences { content, size, time, permissions, time_is_of_writing: _ }) = differs {

@@ -1,12 +1,15 @@
 //! What a sync says at its end beside what it copied: what was there already, what was left out, what was deleted.
 
+use carrack_core::path::display_bytes;
+use carrack_core::reference::ReferenceDirectories;
 use carrack_core::report::{ErrorCode, Report};
 
 use super::format::{self, count, counted};
 
 /// The lines; `undeleted` says why something was not deleted.
 pub fn lines(report: &Report, dry_run: bool, undeleted: Option<String>) -> Vec<String> {
-    let mut lines: Vec<String> = same(report).into_iter().chain(links_skipped(report)).collect();
+    let mut lines: Vec<String> = same(report).into_iter().chain(referred(report, dry_run)).collect();
+    lines.extend(links_skipped(report));
     lines.extend(replaced_same(report).filter(|_| !dry_run));
     lines.extend(deleted(report, dry_run, undeleted));
     lines.extend(removed(report));
@@ -20,6 +23,26 @@ fn same(report: &Report) -> Option<String> {
     let set = if set > 0 { format!("; {} of them got other permissions or times", count(set)) } else { String::new() };
     let size = format::size_exact(report.counts.bytes_same);
     (report.counts.files_same > 0).then(|| format!("same: {same}, {size}, not sent{set}"))
+}
+
+/// What of it was made of what other directories have there.
+fn referred(report: &Report, dry_run: bool) -> Vec<String> {
+    let there = &report.at_destination;
+    let from = match report.references.as_ref().map(ReferenceDirectories::paths) {
+        Some([one]) => format!(", from {}", display_bytes(one)),
+        Some(several) => format!(", from {}", counted(several.len() as u64, "directory", "directories")),
+        None => String::new(),
+    };
+    let ways = [
+        (there.files_linked, there.bytes_linked, "linked", "would link"),
+        (there.files_copied_there, there.bytes_copied_there, "copied there", "would copy there"),
+    ];
+    let made = ways.into_iter().filter(|(files, ..)| *files > 0);
+    let line = |(files, bytes, did, would)| {
+        let done = if dry_run { would } else { did };
+        format!("{done}: {}, {}{from}", counted(files, "file", "files"), format::size_exact(bytes))
+    };
+    made.map(line).collect()
 }
 
 fn links_skipped(report: &Report) -> Option<String> {

@@ -5,6 +5,7 @@ mod chosen;
 mod clashing;
 mod first;
 mod itemized;
+mod kept_dest;
 mod links;
 mod listed;
 mod mounted;

@@ -13,6 +13,7 @@ use crate::filter::{FileBounds, Filters, RuleForm, SourceLinks};
 use crate::fingerprint::Fingerprint;
 use crate::ids::StreamId;
 use crate::limits;
+use crate::reference::ReferenceDirectories;
 use crate::request::{Confinement, DeleteOrder, Digests};
 use crate::wire::mux::Channel;
 use crate::words::words;
@@ -72,6 +73,9 @@ pub enum Ask {
     Read(ReadFile),
     /// The answer to [`Tell::Deletion`](super::Tell::Deletion): whether it may be done.
     MayDelete(bool),
+    /// Directories that may have files of what the next `Begin` receives. Who does not know the request cannot do what
+    /// was asked for.
+    Refer(ReferenceDirectories),
 }
 
 /// What is left out.

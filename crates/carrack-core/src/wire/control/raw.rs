@@ -17,8 +17,8 @@ pub use self::files::{
 pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StepTime, StreamSample};
 pub use self::transfer::{
     Begin, Change, Changes, Counted, Deletion, Ended, Item, Items, MayDelete, Progress, RawBackup, RawDeleteOrder,
-    RawUnfinished, RawUnkept, RawUnkeptAttributes, RawUnkeptDirectories, ReceiveRole, Role, SendRole, Source, Stages,
-    StreamLost,
+    RawUnfinished, RawUnkept, RawUnkeptAttributes, RawUnkeptDirectories, ReceiveRole, References, Role, SendRole,
+    Source, Stages, StreamLost,
 };
 #[cfg(any(test, feature = "testing"))]
 pub use crate::wire::control::options::RawOptions;
@@ -36,7 +36,7 @@ pub struct ToAgent {
     /// The request.
     #[prost(
         oneof = "Ask",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25"
     )]
     pub ask: Option<Ask>,
 }
@@ -115,6 +115,9 @@ pub enum Ask {
     /// To `Deletion`: whether it may be done.
     #[prost(message, tag = "24")]
     MayDelete(MayDelete),
+    /// Directories that may have files of what the next `Begin` receives.
+    #[prost(message, tag = "25")]
+    Refer(References),
 }
 
 /// From an agent to the command.

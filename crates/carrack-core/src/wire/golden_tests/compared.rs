@@ -5,6 +5,7 @@ use crate::attributes::Time;
 use crate::backup::Backup;
 use crate::filter::{FileBounds, RuleForm, SourceLinks};
 use crate::judgment::{ItemDifference, Judgment, LeftBecause};
+use crate::reference::{ReferenceDirectories, ReferenceUse};
 use crate::report::{Differences, Done, ItemChange};
 
 use crate::request::{Compare, DeleteOrder, DeletionExtent};
@@ -65,6 +66,7 @@ pub fn lines() -> Vec<Line> {
             Ask::Filter(Filter { files: bounds(), one_file_system: true, backup, ..Filter::default() }),
         ),
         ask("ask MayDelete", Ask::MayDelete(true)),
+        ask("ask Refer", Ask::Refer(references())),
         tell("tell Deletion", Tell::Deletion(DeletionExtent { items: 300, of: 301, bytes: Some(1 << 40) })),
         tell("tell FoldsCase", Tell::FoldsCase),
         ask("ask Filter-links", Ask::Filter(Filter { links: SourceLinks::Safe, ..Filter::default() })),
@@ -82,6 +84,10 @@ pub fn lines() -> Vec<Line> {
         peer("peer StillThere", PeerMessage::StillThere { number, there: vec![true, false] }),
         peer("peer Done-same", done(ItemResult::Same)),
     ]
+}
+
+fn references() -> ReferenceDirectories {
+    ReferenceDirectories::new(ReferenceUse::Copy, paths(&[b"../monday", b"/old"])).unwrap()
 }
 
 fn question() -> Question {
@@ -121,6 +127,10 @@ fn at_destination() -> DestinationCounts {
         bytes_only_there: 30,
         files_replaced_same: 31,
         attributes_set: 32,
+        files_linked: 33,
+        bytes_linked: 34,
+        files_copied_there: 35,
+        bytes_copied_there: 36,
         ..DestinationCounts::default()
     }
 }
@@ -145,6 +155,8 @@ fn changes() -> Vec<ItemChange> {
         ItemChange { done: Done::Replaced(content), ..link },
         ItemChange { done: Done::Set(differs), ..top.clone() },
         ItemChange { done: Done::Deleted, path: b"e".to_vec(), ..top },
+        ItemChange { done: Done::Linked, ..file.clone() },
+        ItemChange { done: Done::Copied(differs), ..file.clone() },
         file,
     ]
 }

@@ -15,8 +15,8 @@ use super::{Act, Call, Late, Shared};
 use crate::storage::properties::{Properties, WriteOptions};
 use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::{
-    Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, StandingItem,
-    Stored, UnkeptSoFar,
+    Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, Referred, SmallFile,
+    StandingItem, Stored, UnkeptSoFar,
 };
 use crate::sync::lock;
 
@@ -197,6 +197,22 @@ impl Destination for OverDestination {
     fn write_link(&self, small: &SmallFile<'_>, options: &WriteOptions, target: &[u8]) -> Result<Stored, Failure> {
         let stored = match self.hook.before(Call::WriteLink, 0) {
             Act::Go => self.inner.write_link(small, options, target),
+            Act::Fail(why) => Err(why),
+            _ => Ok(Stored::Done),
+        };
+        stored.map(|stored| self.stored(stored))
+    }
+
+    /// A link makes an entry, and moves no byte.
+    fn write_referred(
+        &self,
+        referred: &Referred<'_>,
+        options: &WriteOptions,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Stored, Failure> {
+        let bytes = if referred.as_link { 0 } else { referred.found.size };
+        let stored = match self.hook.before(Call::WriteSmall, bytes) {
+            Act::Go => self.inner.write_referred(referred, options, stop),
             Act::Fail(why) => Err(why),
             _ => Ok(Stored::Done),
         };

@@ -24,7 +24,8 @@ use crate::error::{failure, io_failure};
 use crate::storage::properties::{Properties, WriteOptions};
 use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::{
-    Begun, Destination, EarlierItem, NewDirectory, NewFile, Opening, SmallFile, StandingItem, Stored, UnkeptSoFar,
+    Begun, Destination, EarlierItem, NewDirectory, NewFile, Opening, Referred, SmallFile, StandingItem, Stored,
+    UnkeptSoFar,
 };
 use crate::sync::lock;
 
@@ -273,6 +274,16 @@ impl<D: Destination> Destination for KeptLinks<D> {
     fn write_link(&self, small: &SmallFile<'_>, options: &WriteOptions, target: &[u8]) -> Result<Stored, Failure> {
         let path = self.item(small.path)?;
         self.inner.write_link(&at(small, &path), options, target)
+    }
+
+    fn write_referred(
+        &self,
+        referred: &Referred<'_>,
+        options: &WriteOptions,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Stored, Failure> {
+        let (path, attributes) = (&self.item(referred.path)?[..], referred.attributes.clone());
+        self.inner.write_referred(&Referred { path, attributes, ..*referred }, options, stop)
     }
 
     fn make_directory(&self, path: &[u8]) -> Result<(), Failure> {

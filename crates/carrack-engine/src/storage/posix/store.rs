@@ -32,8 +32,8 @@ use crate::storage::read::Source;
 use crate::storage::store::{Facts, Store, Wanted};
 use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::{
-    Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, SmallFile, StandingItem,
-    Stored, UnkeptSoFar,
+    Begun, Destination, EarlierItem, Entry, Growing, NewDirectory, NewFile, Opening, Part, Referred, SmallFile,
+    StandingItem, Stored, UnkeptSoFar,
 };
 
 /// Files of the file systems of this host.
@@ -80,7 +80,7 @@ impl Store for Posix {
     }
 
     fn destination(&self, wanted: &Wanted<'_>) -> Result<Box<dyn Destination>, Failure> {
-        let Wanted { path, is_copied, marker, options, backup, keeps_links, tuning } = wanted;
+        let Wanted { path, is_copied, marker, options, backup, keeps_links, keeps_shared, tuning } = wanted;
         let named = |error: io::Error| system_failure(Side::Destination, &error).at_path(*path);
         let durability = options.durability;
         if options.plan_only {
@@ -98,7 +98,7 @@ impl Store for Posix {
         let through = keeps_links.then(|| directory.try_clone()).transpose().map_err(named)?;
         let tree = Tree::new(directory, *is_copied, *marker, durability, tuning).map_err(named)?;
         let (place, path) = (self.place.clone(), path.to_vec());
-        let tree = tree.with_window(options.window_ns).keeping(backup.cloned());
+        let tree = tree.with_window(options.window_ns).keeping(backup.cloned()).keeping_shared(*keeps_shared);
         Ok(writing_through(tree.found_by(move || place.stat(&path)), through, *backup))
     }
 }
@@ -213,6 +213,15 @@ impl Destination for Tree {
             return Ok(Stored::Kept);
         }
         Tree::write_link(self, small, existing, target).map(hidden)
+    }
+
+    fn write_referred(
+        &self,
+        referred: &Referred<'_>,
+        options: &WriteOptions,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Stored, Failure> {
+        Tree::write_referred(self, referred, options, stop).map(hidden)
     }
 
     fn make_directory(&self, path: &[u8]) -> Result<(), Failure> {

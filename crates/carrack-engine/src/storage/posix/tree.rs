@@ -10,6 +10,7 @@
 
 mod growing;
 mod known;
+mod referred;
 mod resume;
 mod standing;
 mod taking_over;
@@ -53,7 +54,7 @@ use crate::storage::write::{Closing, NewDirectory, NewFile, SmallFile, UnkeptSoF
 use crate::sync::lock;
 pub use growing::GrowingFile;
 pub use known::Standing;
-pub use standing::{read_bounded, standing_item};
+pub use standing::{content_of, read_bounded, standing_item};
 
 /// Files below a directory.
 pub struct Tree {
@@ -63,6 +64,8 @@ pub struct Tree {
     next_part: AtomicU64,
     /// What the path that was asked for leads to.
     look: Option<Look>,
+    /// Files with several names keep their attributes: they may be those of other directories.
+    keeps_shared: bool,
 }
 
 type Look = Box<dyn Fn() -> io::Result<Stat> + Send + Sync>;
@@ -167,6 +170,7 @@ impl Tree {
             names,
             next_part: AtomicU64::new(1),
             look: None,
+            keeps_shared: false,
         })
     }
 
@@ -182,6 +186,12 @@ impl Tree {
     pub fn with_window(self, window_ns: u64) -> Self {
         self.shared.window_ns.store(window_ns, Ordering::Relaxed);
         self
+    }
+
+    /// The same, where files with several names are not given other attributes.
+    #[must_use]
+    pub fn keeping_shared(self, keeps_shared: bool) -> Self {
+        Self { keeps_shared, ..self }
     }
 
     /// The same, where what is replaced or deleted is kept.
@@ -388,7 +398,17 @@ impl Tree {
         existing: Existing,
         size: u64,
     ) -> Result<Option<GrowingFile>, Failure> {
-        if !self.may_write(small.path, (Some(size), small.attributes.mtime), existing)? {
+        self.begin_growing(small, existing, (size, Some(size)))
+    }
+
+    /// The same; a file of the size that is told and of the same time is sent although it is there.
+    fn begin_growing(
+        &self,
+        small: &SmallFile<'_>,
+        existing: Existing,
+        (size, told): (u64, Option<u64>),
+    ) -> Result<Option<GrowingFile>, Failure> {
+        if !self.may_write(small.path, (told, small.attributes.mtime), existing)? {
             return Ok(None);
         }
         let path = Arc::from(small.path);

@@ -172,6 +172,17 @@ impl Changes {
         done.into_iter().for_each(|done| self.push(change(item, done)));
     }
 
+    /// What making an item of a reference directory's file changes: told by how it differs from that.
+    pub fn referred(&self, item: &AskedItem, found: &StandingItem, is_linked: bool) -> ItemChange {
+        let differs = match self.rules.written(&state_of(item), Some(&item_state(found)), false) {
+            Done::Replaced(differs) => differs,
+            _ => Differences::default(),
+        };
+        // What was copied is what was found to be the same.
+        let differs = Differences { content: false, ..differs };
+        change(item, if is_linked { Done::Linked } else { Done::Copied(differs) })
+    }
+
     /// A large file is about to be opened.
     pub fn offered(&self, destination: &dyn Destination, offer: &Offer) {
         let item = AskedItem {

@@ -13,16 +13,25 @@ use carrack_core::transfer::machine::Machine;
 use carrack_core::wire::peer::{DirectoryAttributes, ItemResult};
 
 use super::changes::BundledChanges;
+use super::referring::MadeItems;
 use super::{ReceiveRun, Staged};
 use crate::storage::write::{Entry, NewDirectory, Part};
 use crate::sync::lock;
 
 /// What the thread of the commits does, in the order in which the machine decides it.
 pub(super) enum Commit {
-    Publish { item: ItemId, digests: FileDigests, size: u64 },
+    Publish {
+        item: ItemId,
+        digests: FileDigests,
+        size: u64,
+    },
     Bundle(BundleId),
+    /// What was made of reference directories.
+    Referred(MadeItems),
     Directories(Vec<DirectoryAttributes>),
-    Delete { failed: u64 },
+    Delete {
+        failed: u64,
+    },
     Sync,
 }
 
@@ -78,7 +87,11 @@ impl ReceiveRun {
     pub(super) fn sync_group(&self, group: &[Commit]) -> Result<(), Failure> {
         let staged = lock(&self.staged);
         let needed = group.iter().any(|commit| {
-            let Commit::Bundle(bundle) = commit else { return false };
+            let bundle = match commit {
+                Commit::Referred(made) => return made.await_sync(),
+                Commit::Bundle(bundle) => bundle,
+                _ => return false,
+            };
             staged.get(bundle).is_some_and(|staged| staged.entries.iter().any(|(_, entry)| entry.awaits_sync()))
         });
         // The sync may take seconds, and the streams hand in bundles meanwhile.
@@ -90,6 +103,7 @@ impl ReceiveRun {
     fn commit(&self, commit: Commit, synced: &Result<(), Failure>) {
         match commit {
             Commit::Bundle(bundle) => self.commit_bundles(&[bundle], synced),
+            Commit::Referred(made) => self.commit_made(made, synced),
             Commit::Publish { item, digests, size } => {
                 let part = lock(&self.parts).remove(&item);
                 let published = part.map_or(Ok(true), |part| self.publish(&*part, digests, size));
@@ -257,7 +271,7 @@ impl ReceiveRun {
         Ok(published)
     }
 
-    fn count_published(&self) {
+    pub(super) fn count_published(&self) {
         self.items_published.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use carrack_core::attributes::Attributes;
 use carrack_core::ids::BundleId;
 use carrack_core::judgment::{ItemDifference, Judgment, LeftBecause};
-use carrack_core::plan::compare::{CompareRules, State};
+use carrack_core::plan::compare::CompareRules;
 use carrack_core::report::{Failure, ItemKind};
 use carrack_core::request::{DeletionExtent, Existing};
 use carrack_core::timeline::Work;
@@ -17,7 +17,9 @@ use carrack_core::wire::control::Tell;
 use carrack_core::wire::peer::{AskedIndex, AskedItem, Question};
 
 use super::ReceiveRun;
+use super::referring::{PendingAnswer, ReferredAs, ReferredItem, state_of};
 use super::sweep::SourceNow;
+use crate::storage::posix::references::FoundReference;
 use crate::storage::properties::Properties;
 use crate::storage::write::StandingItem;
 use crate::sync::lock;
@@ -48,37 +50,68 @@ pub(super) struct Contents {
 /// A file, and what it holds at either side, as soon as that is known.
 struct ComparedContent {
     item: AskedItem,
-    there: StandingItem,
+    there: Option<StandingItem>,
+    with: ComparedWith,
+    /// What it is compared with after that.
+    further: VecDeque<FoundReference>,
     source: Option<Option<[u8; 32]>>,
     own: Option<Option<[u8; 32]>>,
+}
+
+/// What the content of a file is compared with.
+#[derive(Clone, Copy)]
+enum ComparedWith {
+    /// What stands at its name.
+    Own,
+    /// What a reference directory has.
+    Reference(FoundReference),
 }
 
 impl ReceiveRun {
     pub(super) fn compare(&self, asked: ReceivedQuestion) {
         let ReceivedQuestion { number, question } = asked;
+        let mut referred = Vec::new();
         let judgments = match self.driver.options.rules() {
-            Some(rules) => self.judge(&rules, number, &question.items),
+            Some(rules) => self.judge(&rules, number, &question.items, &mut referred),
             None => Vec::new(),
         };
         if let Some(sweep) = &self.sweep {
             // Of what is not compared nobody knows whether this run has brought it.
-            let is_new = |index: usize| judgments.get(index).is_none_or(|judgment| *judgment == Judgment::New);
-            let items = question.items.iter().enumerate().map(|(index, item)| (&item.path[..], is_new(index)));
+            let is_new = |index: u32| match judgments.get(index as usize) {
+                Some(Judgment::Undecided) => self.is_absent(AskedIndex { number, index }),
+                judged => judged.is_none_or(|judgment| *judgment == Judgment::New),
+            };
+            let items = (0..).zip(&question.items).map(|(index, item)| (&item.path[..], is_new(index)));
             let names = question.names.iter().map(|name| (name.as_slice(), true));
             // The destination itself is no name.
             sweep.has(&*self.destination, items.chain(names).filter(|(path, _)| !path.is_empty()));
             sweep.listed(&*self.destination, &question.listed, Some(&self.comparing));
         }
+        if !referred.is_empty() {
+            return self.make_later(referred, PendingAnswer::Question(number, judgments));
+        }
         self.driver.tell(|machine| machine.handle_compared(Instant::now(), number, judgments));
     }
 
-    fn judge(&self, rules: &CompareRules, number: BundleId, items: &[AskedItem]) -> Vec<Judgment> {
+    /// Whether nothing stands at the name of a file whose content is being compared.
+    fn is_absent(&self, asked: AskedIndex) -> bool {
+        lock(&self.contents.known).get(&asked).is_some_and(|content| content.there.is_none())
+    }
+
+    /// What becomes of each, where what reference directories have of them is not made.
+    fn judge(
+        &self,
+        rules: &CompareRules,
+        number: BundleId,
+        items: &[AskedItem],
+        referred: &mut Vec<ReferredItem>,
+    ) -> Vec<Judgment> {
         let paths: Vec<&[u8]> = items.iter().map(|item| &item.path[..]).collect();
         let standing =
             self.driver.stages.aside(Work::Begin, || self.destination.standing(&paths, Some(&self.comparing)));
         let judged = (0..).zip(items).zip(standing).map(|((index, item), there)| {
             let asked = AskedIndex { number, index };
-            self.judge_one(rules, asked, item, there)
+            self.judge_one(rules, asked, item, there, referred)
         });
         judged.collect()
     }
@@ -89,16 +122,34 @@ impl ReceiveRun {
         asked: AskedIndex,
         item: &AskedItem,
         there: Result<Option<StandingItem>, Failure>,
+        referred: &mut Vec<ReferredItem>,
     ) -> Judgment {
         // What cannot be looked at is sent, and writing it tells why it cannot be written.
         let Ok(there) = there else { return Judgment::New };
         let judged = match item.kind {
             ItemKind::Directory => return self.judge_directory(item, there.as_ref()),
             ItemKind::Symlink => self.judge_link(rules, item, there.as_ref()),
-            _ => rules.judge(&state_of(item), there.as_ref().map(|there| &there.state)),
+            _ => match (rules.judge(&state_of(item), there.as_ref().map(|there| &there.state)), &there) {
+                (Judgment::Same, Some(there)) if self.shares_attributes(rules, item, there) => {
+                    Judgment::Differs(ItemDifference::default())
+                }
+                (judged, _) => judged,
+            },
         };
         if matches!(judged, Judgment::New | Judgment::Differs(_)) {
-            self.plan_to_write(item, there.as_ref());
+            match self.refer(rules, item, there.as_ref()) {
+                Some(ReferredAs::Left) => return Judgment::Same,
+                Some(ReferredAs::Made(found, as_link)) if self.driver.options.plan_only => {
+                    self.plan_referred(item, &found, as_link);
+                    return Judgment::Same;
+                }
+                Some(ReferredAs::Made(found, as_link)) => {
+                    referred.push(ReferredItem { index: asked.index, item: item.clone(), found, as_link });
+                    return judged;
+                }
+                Some(ReferredAs::Undecided(found)) => return self.compare_content(asked, item, there, found.into()),
+                None => self.plan_to_write(item, there.as_ref()),
+            }
         }
         match (judged, there) {
             // What another name of the source is, this one is not: writing it tells so.
@@ -106,13 +157,37 @@ impl ReceiveRun {
             // What fails here fails again when it is written, and is told then.
             (Judgment::Same, Some(there)) if !self.give_attributes(rules, item, &there) => Judgment::New,
             (Judgment::Undecided, Some(there)) => {
-                let content = ComparedContent { item: item.clone(), there, source: None, own: None };
-                lock(&self.contents.known).insert(asked, content);
-                self.driver.queue(&self.contents.waiting, asked);
-                Judgment::Undecided
+                let further = match self.refer(rules, item, Some(&there)) {
+                    Some(ReferredAs::Undecided(found)) => found.into(),
+                    _ => VecDeque::new(),
+                };
+                self.compare_content(asked, item, Some(there), further)
             }
             (judgment, _) => judgment,
         }
+    }
+
+    /// Has the content of a file compared with what stands at its name, if something of its size does, and with what
+    /// reference directories have.
+    fn compare_content(
+        &self,
+        asked: AskedIndex,
+        item: &AskedItem,
+        there: Option<StandingItem>,
+        mut further: VecDeque<FoundReference>,
+    ) -> Judgment {
+        let is_alike = there.is_some_and(|there| there.state.kind == item.kind && there.state.size == item.size);
+        let with = match further.front().filter(|_| !is_alike) {
+            Some(&found) => {
+                further.pop_front();
+                ComparedWith::Reference(found)
+            }
+            None => ComparedWith::Own,
+        };
+        let content = ComparedContent { item: item.clone(), there, with, further, source: None, own: None };
+        lock(&self.contents.known).insert(asked, content);
+        self.driver.queue(&self.contents.waiting, asked);
+        Judgment::Undecided
     }
 
     /// Whether what stands at a path is no other name's of this copy. A dry run, which cannot find out which names are
@@ -188,10 +263,16 @@ impl ReceiveRun {
     pub(super) fn read_contents(&self) {
         let over = || self.driver.is_over();
         while let Some(asked) = self.driver.next_of(&self.contents.waiting) {
-            let path = lock(&self.contents.known).get(&asked).map(|content| content.item.path.clone());
-            let Some(path) = path else { continue };
+            let what = lock(&self.contents.known).get(&asked).map(|one| (one.item.path.clone(), one.with));
+            let Some((path, with)) = what else { continue };
+            let own = match (with, &self.referring) {
+                (ComparedWith::Reference(found), Some(referring)) => {
+                    referring.references.content(&found, &path, content_readers(), &over)
+                }
+                _ => self.destination.content(&path, content_readers(), &over),
+            };
             // What cannot be read is sent, and writing it tells why.
-            let own = self.destination.content(&path, content_readers(), &over).unwrap_or_default();
+            let own = own.unwrap_or_default();
             self.content_known(asked, |content| content.own = Some(own));
         }
     }
@@ -210,22 +291,42 @@ impl ReceiveRun {
             if is_decided { known.remove(&asked) } else { None }
         };
         let (Some(content), Some(rules)) = (decided, self.driver.options.rules()) else { return };
-        let ComparedContent { item, there, source, own } = content;
-        let is_own = || self.is_own_name(&item.path, &there);
-        let same = source == own && own.flatten().is_some() && is_own() && self.give_attributes(&rules, &item, &there);
+        let is_alike = content.source == content.own && content.own.flatten().is_some();
+        let ComparedContent { item, there, with, .. } = &content;
+        let same = match (is_alike, with) {
+            (false, _) => false,
+            (true, ComparedWith::Own) => there.as_ref().is_some_and(|there| {
+                let may_stay = !self.shares_attributes(&rules, item, there) && self.is_own_name(&item.path, there);
+                may_stay && self.give_attributes(&rules, item, there)
+            }),
+            (true, ComparedWith::Reference(found)) => match self.referred_as(&rules, item, *found) {
+                ReferredAs::Made(found, as_link) if !self.driver.options.plan_only => {
+                    let one = ReferredItem { index: asked.index, item: item.clone(), found, as_link };
+                    return self.make_later(vec![one], PendingAnswer::Content(asked));
+                }
+                ReferredAs::Made(found, as_link) => {
+                    self.plan_referred(item, &found, as_link);
+                    true
+                }
+                _ => true,
+            },
+        };
         // One that the source cannot read fails.
-        if !same && source.flatten().is_some() {
-            self.plan_to_write(&item, Some(&there));
+        if !same && content.source.flatten().is_some() {
+            let mut content = content;
+            if let Some(next) = content.further.pop_front() {
+                (content.with, content.own) = (ComparedWith::Reference(next), None);
+                lock(&self.contents.known).insert(asked, content);
+                return self.driver.queue(&self.contents.waiting, asked);
+            }
+            self.plan_to_write(&content.item, content.there.as_ref());
         }
         self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, same));
     }
 
     /// What is the same gets the permissions and the time of its source, as far as it has others; `false` if it cannot.
     fn give_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
-        let Properties { permissions, times, .. } = self.properties;
-        let is_other_mode = permissions && (item.mode ^ there.mode) & 0o777 != 0;
-        let sets_time = times.is_some() && !self.driver.options.no_times;
-        let is_other_time = sets_time && !rules.is_one_time(item.mtime, there.state.mtime);
+        let (is_other_mode, is_other_time) = self.other_attributes(rules, item, there);
         let tell = || self.changes.iter().for_each(|changes| changes.attributes_set(item, there));
         if (!is_other_mode && !is_other_time) || self.driver.options.plan_only {
             tell();
@@ -284,10 +385,6 @@ impl ReceiveRun {
             is_open.into()
         })
     }
-}
-
-fn state_of(item: &AskedItem) -> State {
-    State { kind: item.kind, size: item.size, mtime: item.mtime }
 }
 
 impl SourceNow for ReceiveRun {

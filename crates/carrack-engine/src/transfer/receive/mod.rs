@@ -6,6 +6,7 @@ mod changes;
 mod commit;
 mod comparing;
 mod pump;
+mod referring;
 mod sharing;
 mod slow;
 mod stream;
@@ -42,6 +43,7 @@ use self::at_work::AtWork;
 use self::bundle::WaitingItem;
 use self::changes::{BundledChanges, Changes};
 use self::comparing::{Contents, UserAnswer};
+use self::referring::Referring;
 use self::sharing::Sharing;
 use self::slow::Workers;
 use self::stream::{ReceiveStream, StreamError};
@@ -53,6 +55,7 @@ use super::{SourcesHere, Voice, content_readers, stream_failure, write_options};
 use crate::data::stream::{Connection, InStream};
 use crate::error::protocol_failure;
 use crate::storage::descriptors::open_parts_max;
+use crate::storage::posix::references::References;
 use crate::storage::properties::{Properties, WriteOptions};
 use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::{Destination, Entry, NewFile, Part, StandingItem};
@@ -65,6 +68,8 @@ pub struct ReceiveChoice {
     pub expected: Expected,
     /// What only the destination has is deleted.
     pub sweep: Option<SweepOrder>,
+    /// Directories at the destination that may have a file already.
+    pub references: Option<References>,
     /// The destination as it was before it was opened, where that is known.
     pub top: Option<Option<StandingItem>>,
     /// The sender, where it is in this process.
@@ -94,6 +99,8 @@ pub struct ReceiveRun {
     attributes_set: AtomicU64,
     /// Files whose content is being compared.
     contents: Contents,
+    /// Reference directories, where there are any.
+    referring: Option<Referring>,
     /// Items of kinds that the store does not have.
     left_out: Mutex<Option<UnkeptAttributes>>,
     /// Open part files by item: several streams write blocks of one.
@@ -144,7 +151,7 @@ impl ReceiveRun {
     pub fn start(
         options: TransferOptions,
         destination: Box<dyn Destination>,
-        ReceiveChoice { expected, sweep, top, sources }: ReceiveChoice,
+        ReceiveChoice { expected, sweep, references, top, sources }: ReceiveChoice,
         voice: Voice,
         tuning: Arc<Tuning>,
     ) -> Result<Arc<Self>, Failure> {
@@ -158,7 +165,10 @@ impl ReceiveRun {
         let changes = options.item_changes.then(|| {
             let top = top.unwrap_or_else(|| destination.standing(&[b""], None).pop()?.ok()?);
             let command = Arc::clone(&voice.command);
-            Arc::new(Changes::new(&options, &properties, top, Box::new(move |tell| command(tell))))
+            // Of a destination that is yet to be made nobody can say what it keeps.
+            let is_there = properties.keeps || !options.plan_only;
+            let told = if is_there { properties } else { Properties::FILES };
+            Arc::new(Changes::new(&options, &told, top, Box::new(move |tell| command(tell))))
         });
         let sweep = sweep.map(|order| Sweep::new(order, tell, changes.clone()));
         let run = Arc::new(Self {
@@ -174,6 +184,7 @@ impl ReceiveRun {
             comparing: MetadataWorkers::new(&tuning, tuning.scan_threads(cpu_count())),
             attributes_set: AtomicU64::new(0),
             contents: Contents::default(),
+            referring: references.filter(|references| !references.is_empty()).map(Referring::new),
             left_out: Mutex::default(),
             parts: Mutex::default(),
             taking_over: TakingOver::new(options.delta),
@@ -195,6 +206,7 @@ impl ReceiveRun {
         if options.compare == Compare::Content {
             (0..content_readers()).for_each(|_| run.spawn("reading to compare", Self::read_contents));
         }
+        run.start_referring();
         let pumped = Arc::clone(&run);
         let started =
             Workers::start(&run).and_then(|workers| run.driver.try_spawn("the pump", move || pumped.pump(workers)));

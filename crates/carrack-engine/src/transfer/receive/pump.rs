@@ -18,6 +18,7 @@ use carrack_core::wire::peer::Offer;
 use super::super::driver::Pump;
 use super::commit::Commit;
 use super::comparing::ReceivedQuestion;
+use super::referring::MadeItems;
 use super::slow::{Checkpoint, Look, Workers};
 use super::sweep::Sweep;
 use super::{ReceiveRun, new_file};
@@ -39,6 +40,7 @@ impl Pump<Receiver> for ReceivePump<'_> {
     fn prepare(&mut self) {
         // Each time round, because any action may have closed a part file and made room.
         self.run.open_waiting(&mut self.offers);
+        self.run.take_made().into_iter().for_each(|made| self.run.commit_later(Commit::Referred(made), self.workers));
         self.run.tell_stalled();
         let patience = self.run.driver.tuning.progress_interval;
         self.run.changes.iter().for_each(|changes| changes.tell_due(patience));
@@ -167,6 +169,10 @@ impl ReceiveRun {
             ReceiverAction::ApplyDirectories(list) => Commit::Directories(list),
             ReceiverAction::Sync => Commit::Sync,
         };
+        self.commit_later(commit, workers);
+    }
+
+    fn commit_later(&self, commit: Commit, workers: &Workers) {
         // Waits when many commits wait: what is written must not run ahead of what is synced without bound.
         self.commits_waiting.fetch_add(1, Ordering::Relaxed);
         let _ = workers.commits.send(commit);
@@ -198,6 +204,7 @@ impl ReceiveRun {
             self.at_work.wait_for_all();
         }
         // The transfer was ended early: what nobody will commit goes.
+        self.take_made().into_iter().for_each(MadeItems::remove);
         for (_, staged) in lock(&self.staged).drain() {
             staged.entries.iter().for_each(|(_, entry)| entry.remove());
         }
@@ -228,7 +235,7 @@ impl ReceiveRun {
                 streams_altered: self.streams_altered.load(Ordering::Relaxed),
                 ..Faults::default()
             },
-            at_destination: DestinationCounts {
+            at_destination: self.counted_as_referred(DestinationCounts {
                 parts_reread: self.reread.0.load(Ordering::Relaxed),
                 bytes_reread: self.reread.1.load(Ordering::Relaxed),
                 files_not_read_back: in_memory,
@@ -238,7 +245,8 @@ impl ReceiveRun {
                 bytes_only_there: swept.stays.bytes,
                 files_replaced_same: self.destination.replaced_same(),
                 attributes_set: self.attributes_set.load(Ordering::Relaxed),
-            },
+                ..DestinationCounts::default()
+            }),
             undeleted: swept.why,
             unsynced: self.destination.unsynced(),
             unfinished: if outcome.is_ok() { self.destination.unfinished() } else { Unfinished::default() },

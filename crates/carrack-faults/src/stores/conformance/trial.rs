@@ -65,7 +65,16 @@ impl<'a> Trial<'a> {
     pub fn session_with(&self, options: WriteOptions) -> Result<Box<dyn Destination>, Broken> {
         let marker = Some(MarkerRequest { key: KEY, anew: false, partial: false });
         let tuning = &Arc::default();
-        let wanted = Wanted { path: TOP, is_copied: false, marker, options, backup: None, keeps_links: false, tuning };
+        let wanted = Wanted {
+            path: TOP,
+            is_copied: false,
+            marker,
+            options,
+            backup: None,
+            keeps_links: false,
+            keeps_shared: false,
+            tuning,
+        };
         Ok(self.store.destination(&wanted)?)
     }
 

@@ -295,6 +295,7 @@ impl Destination for MemoryDestination {
             mode: node.attributes.mode,
             file: None,
             folds: false,
+            is_shared: false,
         };
         paths.iter().map(|path| Ok(state.nodes.get(&self.0.full(path)).map(standing))).collect()
     }

@@ -47,6 +47,9 @@ pub fn check_removal(sources: &[Location], destination: &Location, options: &Cop
     if options.delete.is_some() {
         return refuse("to be the only deletion: what was moved would be taken for what only the destination has");
     }
+    if options.references.is_some() {
+        return refuse("all that is copied to be at DST: not with --link-dest, --copy-dest or --compare-dest");
+    }
     if options.filters.links.follows() {
         return refuse("links to be copied as links: what they lead to is not below the source");
     }

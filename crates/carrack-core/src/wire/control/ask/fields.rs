@@ -12,6 +12,7 @@ use crate::filter::{FileBounds, RuleForm, SourceLinks};
 use crate::ids::StreamId;
 use crate::limits;
 use crate::path::{PathError, check_relative};
+use crate::reference::{ReferenceDirectories, ReferenceUse};
 use crate::request::{Confinement, DeleteOrder};
 use crate::wire::control::options::{TransferOptions, Travels, checked};
 use crate::wire::control::raw;
@@ -96,6 +97,7 @@ impl Ask {
                 Self::Read(ReadFile { path: bounded(path)?, offset, length, identity: checked_identity(identity)? })
             }
             raw::Ask::MayDelete(raw::MayDelete { may }) => Self::MayDelete(may),
+            raw::Ask::Refer(references) => Self::Refer(references.try_into()?),
         })
     }
 }
@@ -153,6 +155,9 @@ impl From<Ask> for raw::Ask {
                 Self::Read(raw::Read { path, offset, length, identity })
             }
             Ask::MayDelete(may) => Self::MayDelete(raw::MayDelete { may }),
+            Ask::Refer(references) => {
+                Self::Refer(raw::References { used: references.used().number(), paths: references.paths().to_vec() })
+            }
         }
     }
 }
@@ -402,6 +407,16 @@ fn backup(raw: raw::RawBackup) -> Result<Backup, ProtocolError> {
     let directory = Some(raw.directory).filter(|directory| !directory.is_empty());
     let refused = |why| ProtocolError::violation(format!("the peer keeps what it replaces where it may not: {why}"));
     Backup::new(directory, Some(raw.suffix)).map_err(refused)
+}
+
+impl TryFrom<raw::References> for ReferenceDirectories {
+    type Error = ProtocolError;
+
+    fn try_from(raw::References { used, paths }: raw::References) -> Result<Self, ProtocolError> {
+        let refused = |why: String| ProtocolError::violation(format!("the peer named reference directories: {why}"));
+        let used = ReferenceUse::from_number(used).ok_or_else(|| refused("for a use that is unknown".to_owned()))?;
+        Self::new(used, paths).map_err(refused)
+    }
 }
 
 impl SourceSpec {

@@ -83,6 +83,17 @@ pub struct ReceiveRole {
     pub backup: Option<RawBackup>,
 }
 
+/// See [`crate::reference::ReferenceDirectories`].
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct References {
+    /// What becomes of a file that one of them has: 0 a hard link to it, 1 a copy of it, 2 nothing.
+    #[prost(uint32, tag = "1")]
+    pub used: u32,
+    /// Their paths as typed.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub paths: Vec<Vec<u8>>,
+}
+
 /// See [`crate::backup::Backup`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct RawBackup {

@@ -8,8 +8,10 @@ use crate::wire::ProtocolError;
 use crate::wire::control::raw;
 
 const DELETED: u32 = 1;
+const LINKED: u32 = 2;
 const REPLACED: u32 = 32;
 const SET: u32 = 64;
+const COPIED: u32 = 128;
 
 impl From<ItemChange> for raw::Change {
     fn from(change: ItemChange) -> Self {
@@ -25,8 +27,10 @@ impl From<ItemChange> for raw::Change {
             done: match done {
                 Done::Created => 0,
                 Done::Deleted => DELETED,
+                Done::Linked => LINKED,
                 Done::Replaced(differs) => REPLACED | bits(differs),
                 Done::Set(differs) => SET | bits(differs),
+                Done::Copied(differs) => COPIED | bits(differs),
             },
         }
     }
@@ -66,8 +70,10 @@ fn done(number: u32) -> Option<Done> {
     match number {
         0 => Some(Done::Created),
         DELETED => Some(Done::Deleted),
+        LINKED => Some(Done::Linked),
         _ if number & !31 == REPLACED => Some(Done::Replaced(differs)),
         _ if number & !31 == SET => Some(Done::Set(differs)),
+        _ if number & !31 == COPIED => Some(Done::Copied(differs)),
         _ => None,
     }
 }
@@ -84,9 +90,9 @@ mod tests {
             Tell::decode(&raw::FromAgent { request: 0, tell: Some(changes) }.to_bytes()).map(|(_, tell)| tell)
         };
         let file = raw::Change { path: b"f".to_vec(), kind: ItemKind::File.number(), ..raw::Change::default() };
-        for number in (0..128).chain([u32::MAX, 256 | SET]) {
+        for number in (0..256).chain([u32::MAX, 256 | SET]) {
             let Ok(tell) = told(raw::Change { done: number, ..file.clone() }) else {
-                assert!(matches!(number, 2..=31 | 96..), "{number}");
+                assert!(matches!(number, 3..=31 | 96..=127 | 160..), "{number}");
                 continue;
             };
             let Tell::Changes(changes) = tell.clone() else { panic!("{tell:?}") };

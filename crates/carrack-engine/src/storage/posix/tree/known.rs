@@ -138,7 +138,7 @@ impl Tree {
 }
 
 /// The digests of a file as it can be read; `None` when it cannot be, or nobody wants to know any more.
-fn read_digests(
+pub(super) fn read_digests(
     opened: &File,
     size: u64,
     wanted: Digests,

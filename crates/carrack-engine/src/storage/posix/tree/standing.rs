@@ -35,7 +35,8 @@ type LateDir = OnceLock<Option<Arc<OpenDir>>>;
 pub fn standing_item(stat: &Stat) -> StandingItem {
     let size = if stat.kind == Kind::File { stat.size } else { 0 };
     let state = State { kind: kind_of(stat.kind), size, mtime: Some(time_of(stat.mtime)) };
-    StandingItem { state, mode: stat.mode, file: Some((stat.device, stat.inode)), folds: false }
+    let is_shared = stat.kind == Kind::File && stat.links > 1;
+    StandingItem { state, mode: stat.mode, file: Some((stat.device, stat.inode)), folds: false, is_shared }
 }
 
 impl Tree {
@@ -90,13 +91,7 @@ impl Tree {
     ) -> Result<Option<[u8; 32]>, Failure> {
         let fail = |error: io::Error| io_failure(Side::Destination, "read to compare", &error).at_path(path);
         let Some(opened) = self.open_standing(path).map_err(fail)? else { return Ok(None) };
-        let size = stat_file(&opened).map_err(fail)?.size;
-        let read = |offset: u64, out: &mut [u8]| match file::read_full_at(&opened, out, offset) {
-            Ok(read) if read == out.len() => Ok(()),
-            Ok(_) => Err(fail(io::ErrorKind::UnexpectedEof.into())),
-            Err(error) => Err(fail(error)),
-        };
-        content_digest(size, threads, &read, stop)
+        content_of(&opened, threads, stop, &fail)
     }
 
     /// Gives what stands there permissions and a time.
@@ -109,6 +104,9 @@ impl Tree {
         let set = |directory: &OpenDir| {
             let before = directory.dir.stat_at(name)?;
             let is_link = before.kind == Kind::Symlink;
+            if self.keeps_shared && before.kind == Kind::File && before.links > 1 {
+                return Err(io::Error::other("the file has further names, of which nothing may change"));
+            }
             if !is_link && before.mode & MODE_MASK != mode {
                 if_it_can(directory.dir.set_mode(name, before.mode & !MODE_MASK | mode))?;
             }
@@ -255,6 +253,25 @@ impl Tree {
         let made = root.create_new(&name.name).and_then(|file| root.unlink(&name.name).map(|()| file));
         made.map_err(|error| io_failure(Side::Destination, "make room for the list of what is deleted", &error))
     }
+}
+
+/// The BLAKE3 of an open file; `None` once told to stop.
+///
+/// # Errors
+/// When it cannot be read, as `fail` tells it.
+pub fn content_of(
+    opened: &File,
+    threads: usize,
+    stop: &(dyn Fn() -> bool + Sync),
+    fail: &(dyn Fn(io::Error) -> Failure + Sync),
+) -> Result<Option<[u8; 32]>, Failure> {
+    let size = stat_file(opened).map_err(fail)?.size;
+    let read = |offset: u64, out: &mut [u8]| match file::read_full_at(opened, out, offset) {
+        Ok(read) if read == out.len() => Ok(()),
+        Ok(_) => Err(fail(io::ErrorKind::UnexpectedEof.into())),
+        Err(error) => Err(fail(error)),
+    };
+    content_digest(size, threads, &read, stop)
 }
 
 /// All of a file, which must not be longer.

@@ -6,6 +6,7 @@ mod known;
 mod markers;
 mod names;
 mod parts;
+mod referred;
 mod stale;
 
 use std::os::unix::fs::MetadataExt;

@@ -1,0 +1,331 @@
+//! Files of the source that a reference directory at the destination has: they get their names as hard links, or are
+//! copied here, and nothing of them is sent.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use carrack_core::attributes::Attributes;
+use carrack_core::ids::BundleId;
+use carrack_core::judgment::{Judgment, LeftBecause};
+use carrack_core::path::split_name;
+use carrack_core::plan::compare::{CompareRules, State};
+use carrack_core::reference::ReferenceUse;
+use carrack_core::report::{DestinationCounts, Failure, ItemChange, ItemKind};
+use carrack_core::request::Existing;
+use carrack_core::timeline::Work;
+use carrack_core::transfer::machine::Machine;
+use carrack_core::wire::peer::{AskedIndex, AskedItem};
+
+use super::ReceiveRun;
+use crate::storage::posix::references::{FoundReference, References};
+use crate::storage::properties::Properties;
+use crate::storage::write::{Entry, Referred, StandingItem, Stored};
+use crate::sync::lock;
+
+/// Threads that make what reference directories have.
+const MAKERS: usize = 2;
+
+/// Reference directories, what waits to be made of them, and what has been.
+pub(super) struct Referring {
+    pub references: References,
+    waiting: Mutex<VecDeque<ReferredItems>>,
+    made: Mutex<VecDeque<MadeItems>>,
+    linked: MadeTally,
+    copied: MadeTally,
+}
+
+#[derive(Default)]
+struct MadeTally {
+    files: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// A file of the source that a reference directory has.
+pub(super) struct ReferredItem {
+    /// Its place in what was asked.
+    pub index: u32,
+    pub item: AskedItem,
+    pub found: FoundReference,
+    /// It gets a hard link; else it is copied.
+    pub as_link: bool,
+}
+
+/// What is answered when files have been made.
+pub(super) enum PendingAnswer {
+    /// To a question: what becomes of each file, where none of them can be made.
+    Question(BundleId, Vec<Judgment>),
+    /// To what the source has told of one file's content.
+    Content(AskedIndex),
+}
+
+/// Files that are to be made, and the answer that waits for them.
+struct ReferredItems {
+    items: Vec<ReferredItem>,
+    answer: PendingAnswer,
+}
+
+/// Files that wait for their names, and the answer that waits for them.
+pub(super) struct MadeItems {
+    items: Vec<MadeItem>,
+    answer: PendingAnswer,
+}
+
+struct MadeItem {
+    index: u32,
+    /// `None`: what stands there is to be kept.
+    entry: Option<Box<dyn Entry>>,
+    size: u64,
+    is_linked: bool,
+    change: Option<ItemChange>,
+}
+
+/// How a file is referred to.
+pub(super) enum ReferredAs {
+    /// Nothing is made of it.
+    Left,
+    /// It is made so.
+    Made(FoundReference, bool),
+    /// These are of its size: only the content tells.
+    Undecided(Vec<FoundReference>),
+}
+
+/// An item of the source, as it is compared.
+pub(super) fn state_of(item: &AskedItem) -> State {
+    State { kind: item.kind, size: item.size, mtime: item.mtime }
+}
+
+impl Referring {
+    pub fn new(references: References) -> Self {
+        let (linked, copied) = (MadeTally::default(), MadeTally::default());
+        Self { references, waiting: Mutex::default(), made: Mutex::default(), linked, copied }
+    }
+
+    fn count(&self, is_linked: bool, size: u64) {
+        let tally = if is_linked { &self.linked } else { &self.copied };
+        tally.files.fetch_add(1, Ordering::Relaxed);
+        tally.bytes.fetch_add(size, Ordering::Relaxed);
+    }
+
+    /// With what has been made.
+    pub fn counted(&self, counts: DestinationCounts) -> DestinationCounts {
+        let of = |tally: &MadeTally| (tally.files.load(Ordering::Relaxed), tally.bytes.load(Ordering::Relaxed));
+        let ((files_linked, bytes_linked), (files_copied_there, bytes_copied_there)) =
+            (of(&self.linked), of(&self.copied));
+        DestinationCounts { files_linked, bytes_linked, files_copied_there, bytes_copied_there, ..counts }
+    }
+}
+
+impl MadeItems {
+    /// Whether something of it has to be synced first.
+    pub fn await_sync(&self) -> bool {
+        self.items.iter().flat_map(|made| &made.entry).any(|entry| entry.awaits_sync())
+    }
+
+    /// Removes what will get no names.
+    pub fn remove(self) {
+        self.items.iter().flat_map(|made| &made.entry).for_each(|entry| entry.remove());
+    }
+}
+
+impl ReceiveRun {
+    /// Starts those who make what reference directories have.
+    pub(super) fn start_referring(self: &std::sync::Arc<Self>) {
+        if self.referring.is_some() && !self.driver.options.plan_only {
+            (0..MAKERS).for_each(|_| self.spawn("making what reference directories have", Self::make_referred));
+        }
+    }
+
+    /// Whether a file of another name may not get other attributes, because it shares them with other names.
+    pub(super) fn shares_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
+        let links = self.referring.as_ref().is_some_and(|referring| referring.references.used == ReferenceUse::Link);
+        links && there.is_shared && !self.has_attributes(rules, item, there)
+    }
+
+    /// Whether a file has the attributes of its source, as far as any are set.
+    pub(super) fn has_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
+        let (is_other_mode, is_other_time) = self.other_attributes(rules, item, there);
+        !is_other_mode && !is_other_time
+    }
+
+    /// What reference directories have of a file that is not there so: the first that has it with its attributes
+    /// counts, or the first that has it.
+    pub(super) fn refer(
+        &self,
+        rules: &CompareRules,
+        item: &AskedItem,
+        there: Option<&StandingItem>,
+    ) -> Option<ReferredAs> {
+        let referring = self.referring.as_ref().filter(|_| item.kind == ItemKind::File)?;
+        let used = referring.references.used;
+        let is_free = match there.map(|there| there.state.kind) {
+            None => true,
+            // To have nothing made there, what stands there would have to go.
+            Some(ItemKind::File | ItemKind::Symlink) => used != ReferenceUse::Compare,
+            Some(_) => false,
+        };
+        if !is_free {
+            return None;
+        }
+        let rules = CompareRules { existing: Existing::Replace, ..*rules };
+        let (mut same, mut undecided) = (Vec::new(), Vec::new());
+        for found in referring.references.find(&item.path) {
+            match rules.judge(&state_of(item), Some(&found.item().state)) {
+                Judgment::Same => same.push(found),
+                Judgment::Undecided => undecided.push(found),
+                _ => {}
+            }
+        }
+        let is_as_wanted = |found: &FoundReference| self.is_as_wanted(&rules, item, found);
+        if !undecided.is_empty() {
+            undecided.sort_by_key(|found| !is_as_wanted(found));
+            return Some(ReferredAs::Undecided(undecided));
+        }
+        let found = *same.iter().find(|found| is_as_wanted(found)).or(same.first())?;
+        Some(self.referred_as(&rules, item, found))
+    }
+
+    /// How a file is referred to that a reference directory has.
+    pub(super) fn referred_as(&self, rules: &CompareRules, item: &AskedItem, found: FoundReference) -> ReferredAs {
+        let is_as_wanted = self.is_as_wanted(rules, item, &found);
+        match self.referring.as_ref().map(|referring| referring.references.used) {
+            Some(ReferenceUse::Link) => ReferredAs::Made(found, is_as_wanted),
+            Some(ReferenceUse::Compare) if is_as_wanted => ReferredAs::Left,
+            _ => ReferredAs::Made(found, false),
+        }
+    }
+
+    /// Whether a file of a reference directory has what the item is to have, and nothing that is never given.
+    fn is_as_wanted(&self, rules: &CompareRules, item: &AskedItem, found: &FoundReference) -> bool {
+        found.stat.mode & 0o7000 == 0 && self.has_attributes(rules, item, &found.item())
+    }
+
+    /// In a dry run nothing is made, and all of it told.
+    pub(super) fn plan_referred(&self, item: &AskedItem, found: &FoundReference, is_linked: bool) {
+        let Some(referring) = &self.referring else { return };
+        referring.count(is_linked, item.size);
+        self.changes.iter().for_each(|changes| changes.push(changes.referred(item, &found.item(), is_linked)));
+    }
+
+    /// Has files made; the answer waits for them.
+    pub(super) fn make_later(&self, items: Vec<ReferredItem>, answer: PendingAnswer) {
+        if let Some(referring) = &self.referring {
+            self.driver.queue(&referring.waiting, ReferredItems { items, answer });
+        }
+    }
+
+    /// Makes files under hidden names, until the transfer has ended.
+    fn make_referred(&self) {
+        let Some(referring) = &self.referring else { return };
+        let _caller = self.creating.enter();
+        while let Some(ReferredItems { items, answer }) = self.driver.next_of(&referring.waiting) {
+            let make = |one: &ReferredItem| self.creating.call(|_| self.make_one(referring, one));
+            let made: Vec<Option<MadeItem>> = self.driver.stages.aside(Work::Create, || {
+                if self.creating.are_several() {
+                    self.creating.each(&items, make)
+                } else {
+                    items.iter().map(make).collect()
+                }
+            });
+            let made = MadeItems { items: made.into_iter().flatten().collect(), answer };
+            let left = self.driver.tell(|machine| {
+                if machine.outcome().is_some() {
+                    return Some(made);
+                }
+                lock(&referring.made).push_back(made);
+                None
+            });
+            left.into_iter().for_each(MadeItems::remove);
+        }
+    }
+
+    /// What cannot be linked is copied; what cannot be copied is sent.
+    fn make_one(&self, referring: &Referring, one: &ReferredItem) -> Option<MadeItem> {
+        let ReferredItem { index, item, found, as_link } = one;
+        let over = || self.driver.is_over();
+        let directory = referring.references.directory_of(found, &item.path).ok()?;
+        self.changes.iter().for_each(|changes| changes.note_directory(&*self.destination, split_name(&item.path).0));
+        let attributes = Attributes { mode: item.mode, mtime: self.time_to_set(item.mtime), ..Attributes::default() };
+        let write = |as_link| {
+            let attributes = attributes.clone();
+            let (path, found_at, directory, found) = (&item.path[..], &item.path[..], &*directory, &found.stat);
+            let referred = Referred { path, attributes, found_at, directory, found, as_link };
+            self.destination.write_referred(&referred, &self.writing, &over)
+        };
+        let linked = if *as_link { write(true).ok() } else { None };
+        let is_linked = linked.is_some();
+        let stored = linked.map_or_else(|| write(false).ok(), Some)?;
+        let change = |changes: &super::Changes| changes.referred(item, &found.item(), is_linked);
+        let entry = match stored {
+            Stored::Hidden(entry) => Some(entry),
+            _ => None,
+        };
+        let change = self.changes.as_deref().map(change);
+        Some(MadeItem { index: *index, entry, size: item.size, is_linked, change })
+    }
+
+    /// With what was made of reference directories.
+    pub(super) fn counted_as_referred(&self, counts: DestinationCounts) -> DestinationCounts {
+        self.referring.as_ref().map_or(counts, |referring| referring.counted(counts))
+    }
+
+    /// What waits for its names.
+    pub(super) fn take_made(&self) -> Vec<MadeItems> {
+        self.referring.as_ref().map(|referring| lock(&referring.made).drain(..).collect()).unwrap_or_default()
+    }
+
+    /// Gives files that were made their names, and answers. What gets none is sent.
+    pub(super) fn commit_made(&self, made: MadeItems, synced: &Result<(), Failure>) {
+        let Some(referring) = &self.referring else { return made.remove() };
+        let MadeItems { items, mut answer } = made;
+        let publish = |entry: &dyn Entry| self.publishing.call(|job| job.measure(|_| entry.publish()));
+        let publish = |entry: &dyn Entry| self.driver.stages.aside_briefly(Work::Publish, || publish(entry));
+        let mut is_same = false;
+        for MadeItem { index, entry, size, is_linked, change } in items {
+            let named = entry.map(|entry| {
+                let checked = synced.clone().and_then(|()| entry.verify()).inspect_err(|_| entry.remove());
+                let named = checked.and_then(|()| publish(&*entry));
+                if is_linked {
+                    // Of two names of one file a rename takes none away.
+                    entry.remove();
+                }
+                named
+            });
+            let judged = match named {
+                Some(Err(_)) => continue,
+                None | Some(Ok(false)) => Judgment::Left(LeftBecause::Exists),
+                Some(Ok(true)) => {
+                    referring.count(is_linked, size);
+                    self.count_published();
+                    change.into_iter().for_each(|change| self.changes.iter().for_each(|all| all.push(change.clone())));
+                    is_same = true;
+                    Judgment::Same
+                }
+            };
+            if let PendingAnswer::Question(_, judgments) = &mut answer
+                && let Some(one) = judgments.get_mut(index as usize)
+            {
+                *one = judged;
+            }
+        }
+        self.driver.tell(|machine| match answer {
+            PendingAnswer::Question(number, judgments) => machine.handle_compared(Instant::now(), number, judgments),
+            PendingAnswer::Content(asked) => machine.handle_content_compared(Instant::now(), asked, is_same),
+        });
+    }
+
+    /// Whether permissions, and the time, are others than those to be set.
+    pub(super) fn other_attributes(
+        &self,
+        rules: &CompareRules,
+        item: &AskedItem,
+        there: &StandingItem,
+    ) -> (bool, bool) {
+        // In a dry run nothing may be there that could be asked.
+        let properties = if self.properties.keeps { self.properties } else { Properties::FILES };
+        let is_other_mode = properties.permissions && (item.mode ^ there.mode) & 0o777 != 0;
+        let sets_time = properties.times.is_some() && !self.driver.options.no_times;
+        (is_other_mode, sets_time && !rules.is_one_time(item.mtime, there.state.mtime))
+    }
+}
