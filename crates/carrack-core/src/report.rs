@@ -15,6 +15,7 @@ use crate::groups::counters;
 use crate::judgment::Judgment;
 use crate::limits;
 use crate::pace::limit::Limit;
+use crate::pace::packing::Compressible;
 use crate::pace::streams::Change;
 use crate::request::{Durability, Encrypt, Existing, LinkKind, MainDigest, Verify};
 use crate::timeline::{Fact, Point, StepTaken, Timeline};
@@ -402,6 +403,12 @@ counters! {
         links_skipped,
         /// Bytes of changed files that were taken over from what stood at their names: they were not sent.
         bytes_taken_over,
+        /// Bytes that travelled compressed, as they were before,
+        bytes_compressed,
+        /// and as they travelled.
+        bytes_compressed_to,
+        /// Bytes that were to be compressed and did not shrink: they travelled as they are.
+        bytes_not_shrunk,
     }
 }
 
@@ -484,6 +491,8 @@ pub struct Report {
     pub verify: Option<Verify>,
     /// and by which digest.
     pub digest: Option<MainDigest>,
+    /// Whether what travels could be compressed; `None` where nobody asked for it.
+    pub compress: Option<Compressible>,
     /// Whether data was encrypted.
     pub encrypt: Option<Encrypt>,
     /// Blocks and bundles sent more than once, streams lost: what was recovered without a user.

@@ -79,6 +79,8 @@ pub struct CopyOptions {
     pub durability: Durability,
     /// Whether of a file that the destination has in another state only the blocks that differ are sent.
     pub delta: Delta,
+    /// What travels over data streams is compressed where that makes it quicker.
+    pub compress: bool,
     /// A source may grow while it is copied: what it had when it was listed is copied.
     pub allow_growing: bool,
     /// Have both ends find the way that packets take to the other.
@@ -136,6 +138,7 @@ impl Default for CopyOptions {
             keep_directory_links: false,
             durability: Durability::Group,
             delta: Delta::Auto,
+            compress: false,
             allow_growing: false,
             trace: false,
             retries: tuning::RETRIES,

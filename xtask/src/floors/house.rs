@@ -30,7 +30,7 @@ pub(super) const HOUSE: &[Folder] = &[
         floors: &[
             &["control", "peer"],
             &["values"],
-            &["attributes", "codec", "expected", "frame", "mux"],
+            &["attributes", "codec", "expected", "frame", "mux", "piece"],
             &["fields"],
             &["error", "version"],
         ],
@@ -78,6 +78,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["prepared"],
             &["hello"],
             &["content", "stream"],
+            &["pieces"],
             &["crew", "hasher", "mac", "measurements", "meter", "path_watch", "stages", "traffic"],
         ],
     },

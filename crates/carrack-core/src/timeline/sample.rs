@@ -38,6 +38,10 @@ words! {
         13 Sync "sync" "bring files to stable storage"
         /// At the destination, in one thread.
         14 Publish "publish" "give files their names"
+        /// At the source, in the threads of the streams.
+        15 Compress "compress" "compress"
+        /// At the destination, in the threads of the streams.
+        16 Unpack "unpack" "unpack what came compressed"
     }
 }
 

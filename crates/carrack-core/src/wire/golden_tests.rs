@@ -321,8 +321,10 @@ fn welcomes() -> Vec<Line> {
         system: String::new(),
         clock_us: Some(9),
         root: None,
+        compresses: false,
     };
-    let known = Welcome { machine: Some(counting(60)), system: "Linux 6.8.0".into(), ..welcome.clone() };
+    let known =
+        Welcome { compresses: true, machine: Some(counting(60)), system: "Linux 6.8.0".into(), ..welcome.clone() };
     let kept = Welcome { root: Some((9, 1 << 40)), ..known.clone() };
     vec![
         tell("tell Welcome", Tell::Welcome(welcome)),

@@ -6,6 +6,7 @@ use std::fmt;
 use carrack_core::attributes::{AttributeKind, Time};
 use carrack_core::judgment::Judgment;
 use carrack_core::pace::limit::{Limit, Stage};
+use carrack_core::pace::packing::Compressible;
 use carrack_core::pace::streams::Change;
 use carrack_core::path::display_bytes;
 use carrack_core::report::{
@@ -174,6 +175,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         lines.extend(report.limit.map(|limit| limited(limit, report)));
         lines.extend(resumed(report));
         lines.extend(taken_over(report));
+        lines.extend(report.compress.map(|can| compressed(can, report)));
         lines.extend(unkept(report));
         lines.extend(report.unkept_attributes.as_ref().map(unkept_attributes));
         lines.extend(reread(report));
@@ -258,6 +260,12 @@ fn rate(report: &Report) -> Option<String> {
         false if report.counts.files > 1 => Some(format!("{} files/s, {bytes}", files_rate(files))),
         false => (sent > 0).then_some(bytes),
     }
+}
+
+/// Bytes that were sent, as far as is known.
+fn sent(report: &Report) -> u64 {
+    let Counts { bytes, bytes_resumed, bytes_taken_over, .. } = report.counts;
+    bytes.saturating_sub(bytes_resumed).saturating_sub(bytes_taken_over)
 }
 
 /// How much of its time a copy moved data, where its rate would else look wrong: by more than a twentieth.
@@ -372,6 +380,24 @@ fn taken_over(report: &Report) -> Option<String> {
     let bytes = report.counts.bytes_taken_over;
     let size = format::size_exact(bytes);
     (bytes > 0).then(|| format!("delta: {size} of changed files were there already, and were not sent"))
+}
+
+/// What has travelled compressed, and why the rest has not.
+fn compressed(can: Compressible, report: &Report) -> String {
+    let Counts { bytes_compressed, bytes_compressed_to, bytes_not_shrunk, .. } = report.counts;
+    let [from, to, not] = [bytes_compressed, bytes_compressed_to, bytes_not_shrunk].map(format::size);
+    let rest = sent(report).saturating_sub(bytes_compressed).saturating_sub(bytes_not_shrunk);
+    let why = match (rest > sent(report) / 20, bytes_not_shrunk > 0) {
+        _ if can != Compressible::Yes => can.meaning().to_owned(),
+        (true, _) => "the path is quicker than this work".to_owned(),
+        (false, true) => format!("{not} did not shrink"),
+        (false, false) if bytes_compressed > 0 => return format!("compressed: {from} travelled as {to}"),
+        (false, false) => "there was next to nothing to send".to_owned(),
+    };
+    match bytes_compressed {
+        0 => format!("compressed: nothing: {why}"),
+        _ => format!("compressed: {from} travelled as {to}, the rest as it is: {why}"),
+    }
 }
 
 /// What the destination did not keep of permissions and times, with the first of each.

@@ -84,6 +84,8 @@ options! {
     keeps_links: bool = bool "20",
     /// Whether of a file that the receiver has in another state only the blocks that differ are sent.
     delta: Delta = uint32 "21",
+    /// Data streams are cut into pieces ([`crate::wire::piece`]), which may be compressed.
+    compress: bool = bool "30",
 }
 
 impl TransferOptions {
@@ -111,6 +113,7 @@ impl TransferOptions {
             no_times: options.no_times,
             keeps_links: options.keep_directory_links,
             delta: options.delta,
+            compress: options.compress,
         }
     }
 
@@ -277,6 +280,7 @@ mod tests {
             no_times: true,
             keeps_links: true,
             delta: Delta::Never,
+            compress: true,
         };
         let message = RawOptions::from(good);
         assert_eq!(TransferOptions::try_from(message.clone()), Ok(good));

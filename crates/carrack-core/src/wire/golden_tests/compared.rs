@@ -46,6 +46,7 @@ pub fn lines() -> Vec<Line> {
         no_times: true,
         keeps_links: true,
         delta: crate::request::Delta::Always,
+        compress: true,
         ..options()
     };
     let backup = Backup::new(Some(b"old".to_vec()), Some(b"~".to_vec())).ok();
