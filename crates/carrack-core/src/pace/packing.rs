@@ -31,7 +31,8 @@ pub struct SentPiece {
     pub compressing: Option<Duration>,
     /// How long the connection, or a rate limit, was waited for.
     pub waited: Duration,
-    /// Since the piece before was sent.
+    /// How long compressing, encrypting and sending it took, with all waiting: reading and digesting it takes as long
+    /// whether or not it is compressed.
     pub elapsed: Duration,
 }
 

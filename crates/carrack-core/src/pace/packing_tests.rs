@@ -34,8 +34,8 @@ impl Path {
 
     fn send(&mut self, packing: &mut Packing, pieces: usize) {
         for _ in 0..pieces {
-            let began = self.now;
             self.pass(SLICE as f64 / self.thread);
+            let began = self.now;
             let tries = packing.tries(SLICE as usize);
             let compressing = tries.then(|| Duration::from_secs_f64(SLICE as f64 / self.packer));
             self.pass(compressing.unwrap_or_default().as_secs_f64());

@@ -42,14 +42,19 @@ pub struct Packer {
     /// Pieces that have not been sent, as they travel.
     ready: Vec<u8>,
     sent: SentPiece,
-    last: Instant,
+    began: Instant,
 }
 
 impl Packer {
     /// Counts what it packs in `counts`.
     pub fn new(counts: Arc<PackedBytes>) -> Self {
         let (packing, sent, ready) = (Packing::new(), SentPiece::default(), Vec::new());
-        Self { packing, counts, context: None, ready, sent, last: Instant::now() }
+        Self { packing, counts, context: None, ready, sent, began: Instant::now() }
+    }
+
+    /// Something is about to be sent. What the thread did until now is the same whether or not it is compressed.
+    pub fn begin(&mut self) {
+        self.began = Instant::now();
     }
 
     /// Another content begins: whether it shrinks is not known.
@@ -140,16 +145,21 @@ impl Packer {
         self.waited(waited);
     }
 
-    /// The connection or a rate limit was waited for.
+    /// The connection was waited for.
     pub fn waited(&mut self, time: Duration) {
         self.sent.waited += time;
     }
 
+    /// A rate limit was waited for, after something had been sent.
+    pub fn paced(&mut self, time: Duration) {
+        self.sent.waited += time;
+        self.sent.elapsed += time;
+    }
+
     /// All that was added has been sent. Says how many bytes have travelled.
     pub fn sent(&mut self) -> usize {
-        let now = Instant::now();
-        let elapsed = now.saturating_duration_since(std::mem::replace(&mut self.last, now));
-        let sent = SentPiece { elapsed, ..std::mem::take(&mut self.sent) };
+        let mut sent = std::mem::take(&mut self.sent);
+        sent.elapsed += self.began.elapsed();
         self.packing.handle_sent(&sent);
         sent.travelled as usize
     }
@@ -237,6 +247,7 @@ mod tests {
         let counts = Arc::new(PackedBytes::default());
         let mut packer = Packer::new(Arc::clone(&counts));
         assert!(packer.add(plain, &Stages::default()));
+        assert_eq!(packer.sent(), packer.ready().len() - PIECE_HEADER_BYTES, "what travels");
         assert_eq!(counts.plain.load(Ordering::Relaxed), plain.len() as u64);
         let header = packer.ready()[..PIECE_HEADER_BYTES].try_into().unwrap();
         let header = PieceHeader::decode(header).unwrap();

@@ -75,7 +75,7 @@ impl OutStream {
 
     /// A rate limit was waited for.
     pub fn paced(&mut self, time: Duration) {
-        self.packer.iter_mut().for_each(|packer| packer.waited(time));
+        self.packer.iter_mut().for_each(|packer| packer.paced(time));
     }
 
     /// Cuts the connection from outside.
@@ -169,6 +169,7 @@ impl OutStream {
     /// Sends what waits and, behind it, these bytes, in pieces. Nothing else may be sent while the packer is away.
     fn send_pieces(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(mut packer) = self.packer.take() else { return Ok(()) };
+        packer.begin();
         let staged = std::mem::take(&mut self.staged);
         let pieces = staged.chunks(PIECE_BYTES).chain(bytes.chunks(PIECE_BYTES));
         let result = self.send_each(&mut packer, pieces);
