@@ -5,8 +5,8 @@
     python3 bench/compress.py target/release/carrack --rates 100mbit --runs 5
 
 Each program goes over ssh to the far end of a link of 20 ms that is made for it, or over loopback; both trees are in
-memory. Before each run the destination is removed. `text` are files of /usr/share and the sources of crates, `binary`
-those of /usr/lib, `random` is one file. MB are those of the link's near end, in both directions; CPU seconds those of both sides.
+memory. Before each run the destination is removed. `text` is from /usr/share and the sources of crates, `binary` from
+/usr/lib, both joined to files of 1 MiB; `random` is one file. MB are those of the link's near end, in both directions; CPU seconds those of both sides.
 The links need `cargo build --release -p carrack-faults`.
 """
 import argparse
@@ -29,20 +29,19 @@ PACKED = (".gz", ".xz", ".zst", ".crate", ".png", ".woff2", ".zip")
 
 
 def gather(roots, top, size, is_wanted):
-    """Copies files below these roots until there are so many bytes."""
-    left, number = size, 0
-    for root in roots:
-        for path in sync.all_files(root):
-            if os.path.islink(path) or not os.path.isfile(path) or not is_wanted(path):
-                continue
-            length = min(os.path.getsize(path), left)
-            directory = os.path.join(top, f"d{number // 200}")
-            os.makedirs(directory, exist_ok=True)
-            with open(path, "rb") as file, open(os.path.join(directory, f"{number}"), "wb") as copy:
-                copy.write(file.read(length))
-            number, left = number + 1, left - length
-            if left <= 0:
-                return
+    """Files of 1 MiB, joined of those below these roots, until there are so many bytes: scp waits for a round trip or more for each file."""
+    os.makedirs(top)
+    number, left, out = 0, size, None
+    for path in (path for root in roots for path in sync.all_files(root)):
+        if os.path.islink(path) or not os.path.isfile(path) or not is_wanted(path):
+            continue
+        if out is None or out.tell() >= 1 << 20:
+            out = open(os.path.join(top, f"{number}"), "wb")
+            number += 1
+        with open(path, "rb") as file:
+            left -= out.write(file.read(left))
+        if left <= 0:
+            return out.close()
     sys.exit(f"{roots} have {size - left} bytes of {size}")
 
 
@@ -50,7 +49,7 @@ def make(top, what, size):
     if what == "text":
         gather(TEXT, top, size, lambda path: not path.endswith(PACKED))
     elif what == "binary":
-        gather(BINARY, top, size, lambda path: os.path.getsize(path) > 20_000 and not path.endswith(PACKED))
+        gather(BINARY, top, size, lambda path: ".so" in path)
     else:
         os.makedirs(top)
         with open(os.path.join(top, "noise"), "wb") as file:
