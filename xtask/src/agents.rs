@@ -29,8 +29,8 @@ const ZIG: &str = "target/zig";
 const BUILD: &[&str] = &["--profile", "slim", "--no-default-features", "--locked", "-p", "carrack"];
 /// What AWS-LC leaves out of an agent.
 const AWS_LC: &str = "xtask/aws-lc-small.h";
-/// What zstd leaves out of one: the ways to compress of levels that no copy uses (the engine's `pieces` has 1 and 3), and
-/// words for errors that nobody is shown.
+/// What zstd leaves out of one: the ways to compress of levels that no copy uses (the engine's `pieces` has 1 and 3),
+/// and words for errors that nobody is shown.
 const ZSTD: &str = "-DZSTD_EXCLUDE_GREEDY_BLOCK_COMPRESSOR=1 -DZSTD_EXCLUDE_LAZY_BLOCK_COMPRESSOR=1 \
                     -DZSTD_EXCLUDE_LAZY2_BLOCK_COMPRESSOR=1 -DZSTD_EXCLUDE_BTLAZY2_BLOCK_COMPRESSOR=1 \
                     -DZSTD_EXCLUDE_BTOPT_BLOCK_COMPRESSOR=1 -DZSTD_EXCLUDE_BTULTRA_BLOCK_COMPRESSOR=1 \

@@ -2,9 +2,9 @@
 //!
 //! A stream's thread reads, digests, compresses and sends in turn. Compressing gains time where the thread would else
 //! wait for the connection for longer than it takes to compress. Both ways are tried, over some bytes at a time, and
-//! their rates compared; the one that is not in use is tried again more and more rarely. Where the thread waits for more
-//! than half of its time although it compresses, the path is far slower than the processor: nothing else is tried, and
-//! it compresses harder. What does not shrink is left alone for longer and longer.
+//! their rates compared; the one that is not in use is tried again more and more rarely. Where the thread waits for
+//! more than half of its time although it compresses, the path is far slower than the processor: nothing else is tried,
+//! and it compresses harder. What does not shrink is left alone for longer and longer.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub enum Effort {
 pub struct Packing {
     packs: bool,
     effort: Effort,
-    window: Window,
+    window: SentSpan,
     /// The newest rate of each way, as seconds a byte.
     packed: Option<f64>,
     plain: Option<f64>,
@@ -64,7 +64,7 @@ pub struct Packing {
 
 /// What has been sent since the last decision.
 #[derive(Clone, Copy, Debug, Default)]
-struct Window {
+struct SentSpan {
     plain: u64,
     travelled: u64,
     tried: u64,
@@ -105,7 +105,7 @@ impl Packing {
         Self {
             packs: true,
             effort: Effort::Quick,
-            window: Window::default(),
+            window: SentSpan::default(),
             packed: None,
             plain: None,
             cost: 0.0,
@@ -163,7 +163,7 @@ impl Packing {
         }
     }
 
-    fn decide(&mut self, window: &Window) {
+    fn decide(&mut self, window: &SentSpan) {
         let bytes = window.plain.max(1) as f64;
         let took = window.elapsed.as_secs_f64() / bytes;
         let waited = window.waited.as_secs_f64() / bytes;
@@ -204,7 +204,7 @@ impl Default for Packing {
     }
 }
 
-impl Window {
+impl SentSpan {
     fn add(&mut self, piece: &SentPiece) {
         self.plain += piece.plain;
         self.travelled += piece.travelled;

@@ -1,3 +1,5 @@
+//! A host and a path that are made up, and what is decided between them.
+
 use std::time::Duration;
 
 use super::*;

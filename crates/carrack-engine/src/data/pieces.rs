@@ -34,7 +34,7 @@ pub struct PackedBytes {
 }
 
 /// Makes pieces of what one stream sends.
-pub struct Packer {
+pub struct PiecePacker {
     packing: Packing,
     counts: Arc<PackedBytes>,
     /// The tables of zstd, as long as anything is compressed.
@@ -45,7 +45,7 @@ pub struct Packer {
     began: Instant,
 }
 
-impl Packer {
+impl PiecePacker {
     /// Counts what it packs in `counts`.
     pub fn new(counts: Arc<PackedBytes>) -> Self {
         let (packing, sent, ready) = (Packing::new(), SentPiece::default(), Vec::new());
@@ -167,7 +167,7 @@ impl Packer {
 
 /// The piece that a stream is receiving.
 #[derive(Default)]
-pub struct Unpacker {
+pub struct PieceUnpacker {
     context: Option<DCtx<'static>>,
     /// Bytes of the piece that have not been handed out: if it came compressed, of `plain` from `at` on.
     plain: Vec<u8>,
@@ -176,7 +176,7 @@ pub struct Unpacker {
     left: usize,
 }
 
-impl Unpacker {
+impl PieceUnpacker {
     /// Bytes of the piece that are here and have not been handed out.
     pub fn unpacked(&self) -> &[u8] {
         &self.plain[self.at..]
@@ -238,14 +238,14 @@ mod tests {
     use super::*;
 
     fn unpack(packed: &[u8], plain: u32) -> Result<Vec<u8>, ProtocolError> {
-        let mut unpacker = Unpacker::default();
+        let mut unpacker = PieceUnpacker::default();
         unpacker.unpack(packed, plain, &Stages::default())?;
         Ok(unpacker.unpacked().to_vec())
     }
 
     fn packed(plain: &[u8]) -> Vec<u8> {
         let counts = Arc::new(PackedBytes::default());
-        let mut packer = Packer::new(Arc::clone(&counts));
+        let mut packer = PiecePacker::new(Arc::clone(&counts));
         assert!(packer.add(plain, &Stages::default()));
         assert_eq!(packer.sent(), packer.ready().len() - PIECE_HEADER_BYTES, "what travels");
         assert_eq!(counts.plain.load(Ordering::Relaxed), plain.len() as u64);
@@ -291,7 +291,7 @@ mod tests {
         };
         let noise: Vec<u8> = (0..PIECE_BYTES).map(|_| next()).collect();
         let counts = Arc::new(PackedBytes::default());
-        let mut packer = Packer::new(Arc::clone(&counts));
+        let mut packer = PiecePacker::new(Arc::clone(&counts));
         assert!(!packer.add(&noise, &Stages::default()));
         assert_eq!(packer.ready().len(), PIECE_HEADER_BYTES);
         assert_eq!(packer.sent(), noise.len());

@@ -16,7 +16,7 @@ use carrack_core::wire::piece::{PIECE_HEADER_BYTES, PieceHeader};
 use carrack_sys::bulk::{self, Pipe};
 
 use super::mac::Mac;
-use super::pieces::{Unpacker, as_io};
+use super::pieces::{PieceUnpacker, as_io};
 use super::stages::Stages;
 use crate::net::socket::Socket;
 use crate::net::tls::{RECORD_BYTES_MAX, ReadState, Tls};
@@ -79,7 +79,7 @@ pub struct InStream {
     large: Option<LargeBuffers>,
     stages: Arc<Stages>,
     /// Where it is cut into pieces: the one that is being taken.
-    piece: Option<Unpacker>,
+    piece: Option<PieceUnpacker>,
 }
 
 impl InStream {
@@ -101,7 +101,7 @@ impl InStream {
 
     /// From now on it is cut into pieces.
     pub fn cut_into_pieces(&mut self) {
-        self.piece = Some(Unpacker::default());
+        self.piece = Some(PieceUnpacker::default());
     }
 
     /// Cuts the connection from outside.
@@ -220,8 +220,8 @@ impl InStream {
         self.piece.iter_mut().for_each(|piece| piece.hand_out(bytes, keeps));
     }
 
-    /// What nobody on the path can alter, the peer has sent. In the clear that is not known: the stream ends as one whose
-    /// metadata has another MAC.
+    /// What nobody on the path can alter, the peer has sent. In the clear that is not known: the stream ends as one
+    /// whose metadata has another MAC.
     fn altered(&self, error: ProtocolError) -> io::Error {
         match self.protection {
             Protection::Mac(_) => io::Error::new(

@@ -11,7 +11,7 @@ use carrack_sys::bulk;
 use carrack_sys::file::read_full_at;
 
 use super::{Connection, Protection};
-use crate::data::pieces::{PIECE_BYTES, Packer};
+use crate::data::pieces::{PIECE_BYTES, PiecePacker};
 use crate::data::stages::Stages;
 use crate::net::socket::Socket;
 
@@ -26,7 +26,7 @@ pub struct OutStream {
     /// For so many slices that the kernel sends by itself it is asked whether storage has to be waited for.
     watched: u32,
     /// Where it is cut into pieces.
-    packer: Option<Packer>,
+    packer: Option<PiecePacker>,
     /// Content that has travelled since somebody asked, in bytes.
     travelled: usize,
 }
@@ -54,7 +54,7 @@ impl OutStream {
     }
 
     /// From now on it is cut into pieces, which are compressed where that makes it quicker.
-    pub fn cut_into_pieces(&mut self, packer: Packer) {
+    pub fn cut_into_pieces(&mut self, packer: PiecePacker) {
         self.packer = Some(packer);
     }
 
@@ -65,7 +65,7 @@ impl OutStream {
 
     /// Another content begins: whether it shrinks is not known.
     pub fn begin_content(&mut self) {
-        self.packer.iter_mut().for_each(Packer::begin_content);
+        self.packer.iter_mut().for_each(PiecePacker::begin_content);
     }
 
     /// Bytes that have travelled in pieces since this was asked last.
@@ -180,7 +180,7 @@ impl OutStream {
         result
     }
 
-    fn send_each<'p>(&mut self, packer: &mut Packer, pieces: impl Iterator<Item = &'p [u8]>) -> io::Result<()> {
+    fn send_each<'p>(&mut self, packer: &mut PiecePacker, pieces: impl Iterator<Item = &'p [u8]>) -> io::Result<()> {
         let stages = Arc::clone(&self.stages);
         for piece in pieces {
             let is_whole = packer.add(piece, &stages);

@@ -37,7 +37,7 @@ use self::stream::SendStream;
 use super::driver::Driver;
 use super::measure::all_streams;
 use super::{Voice, content_readers, stream_failure};
-use crate::data::pieces::{PackedBytes, Packer};
+use crate::data::pieces::{PackedBytes, PiecePacker};
 use crate::data::stream::{Connection, OutStream, Protection};
 use crate::error::{describe, failure};
 use crate::net::socket::Socket;
@@ -197,7 +197,7 @@ impl SendRun {
             let _caller = run.finding.enter();
             let mut out = OutStream::new(connection, Arc::clone(&run.driver.stages), &run.driver.tuning);
             if run.driver.options.compress {
-                out.cut_into_pieces(Packer::new(Arc::clone(&run.packed)));
+                out.cut_into_pieces(PiecePacker::new(Arc::clone(&run.packed)));
             }
             let mut stream = SendStream::new(run, number, out);
             let worked = stream.work();
