@@ -433,7 +433,7 @@ mod tests {
         for (words, name) in [
             (&["--link-dest=../x", "a", "b"][..], "--link-dest"),
             (&["-dbg", "a", "b"], "-dbg"),
-            (&["-avz", "a", "b"], "-z"),
+            (&["-avA", "a", "b"], "-A"),
             (&["-a", "--delete", "a", "b"], "--delete"),
             (&["-r", "-tcp-bs=4M", "a", "b"], "-tcp-bs"),
             (

@@ -207,7 +207,7 @@ fn sync_compresses_as_a_copy_does() {
     content[MIB] ^= 1;
     scene.sandbox.write("tree/d/large", &content);
     fs::remove_file(scene.sandbox.path("tree/holes")).unwrap();
-    let planned = scene.sandbox.ok(words(&["-n", "--itemize"]));
+    let planned = scene.sandbox.ok(words(&["-n", "--itemize-changes"]));
     assert_eq!(count(&planned, "bytes_compressed"), 0);
     let second = scene.sandbox.ok(words(&[]));
     assert!(count(&second, "bytes_taken_over") > 2 * MIB as u64, "{}", second.stdout);
