@@ -23,6 +23,7 @@ use carrack_core::wire::frame::{
 };
 use carrack_core::wire::mux;
 use carrack_core::wire::peer::{AskedItem, ItemResult, PeerMessage};
+use carrack_core::wire::piece::{PIECE_HEADER_BYTES, PieceHeader};
 use carrack_core::wire::{self, Version};
 
 /// A target's name, and what it does with bytes.
@@ -97,6 +98,13 @@ pub fn frame(data: &[u8]) {
         let bytes: &[u8; HEADER_BYTES] = bytes.try_into().expect("chunks have this size");
         if let Ok(header) = Header::decode(bytes, block_bytes) {
             assert_eq!(Header::decode(&header.encode(), block_bytes), Ok(header));
+        }
+    }
+    for bytes in data.chunks_exact(PIECE_HEADER_BYTES) {
+        let bytes: &[u8; PIECE_HEADER_BYTES] = bytes.try_into().expect("chunks have this size");
+        if let Ok(piece) = PieceHeader::decode(bytes) {
+            assert_eq!(piece.encode(), *bytes);
+            assert!(piece.plain <= carrack_core::limits::PIECE_BYTES && piece.packed.is_none_or(|to| to < piece.plain));
         }
     }
     for bytes in data.chunks_exact(TRAILER_BYTES) {

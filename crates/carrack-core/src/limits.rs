@@ -52,6 +52,8 @@ pub const NOTES_WAITING: usize = 64;
 /// Smallest block, in bytes: BLAKE3 hashes several kilobytes at once, and a block's bookkeeping must
 /// stay far below its bytes.
 pub const BLOCK_BYTES_MIN: u32 = 64 << 10;
+/// A piece of what a data stream carries, compressed or not, in bytes: what it unpacks to is held in memory.
+pub const PIECE_BYTES: u32 = 256 << 10;
 /// Largest block, in bytes: one per stream may have to be sent again.
 pub const BLOCK_BYTES_MAX: u32 = 64 << 20;
 /// Data connections of one transfer.

@@ -1,20 +1,21 @@
 //! What a transfer tells while it runs, and when it has ended. The engine fills these; the command line prints them.
 
 mod change;
+mod unkept;
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::change::{Differences, Done, ItemChange};
-use crate::attributes::{AttributeKind, Time};
+pub use self::unkept::{UnkeptAttributes, UnkeptDirectories};
+use crate::attributes::Time;
 pub use crate::digest::FileDigests;
 pub use crate::failure::{At, ErrorCode, Failure, Reason, Side};
 use crate::groups::counters;
 use crate::judgment::Judgment;
-use crate::limits;
 use crate::pace::limit::Limit;
+use crate::pace::packing::Compressible;
 use crate::pace::streams::Change;
 use crate::reference::ReferenceDirectories;
 use crate::request::{Durability, Encrypt, Existing, LinkKind, MainDigest, Verify};
@@ -286,7 +287,7 @@ pub struct Unkept<T> {
 pub struct Unsynced {
     /// So many.
     pub count: u64,
-    /// Their paths below the destination, the first of them; [`limits::UNSYNCED_PATHS_BYTES`] together at most.
+    /// Their paths below the destination, the first of them; [`crate::limits::UNSYNCED_PATHS_BYTES`] together at most.
     pub paths: Vec<Vec<u8>>,
 }
 
@@ -295,76 +296,8 @@ pub struct Unsynced {
 pub struct Unfinished {
     /// So many.
     pub count: u64,
-    /// Their paths below the destination, the first [`limits::UNFINISHED_PATHS`] of them.
+    /// Their paths below the destination, the first [`crate::limits::UNFINISHED_PATHS`] of them.
     pub paths: Vec<Vec<u8>>,
-}
-
-/// Directories that have other permissions than those of their sources.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct UnkeptDirectories {
-    /// So many.
-    pub count: u64,
-    /// Their paths below the destination, the first of them; empty for that itself. At most
-    /// [`limits::UNKEPT_DIRECTORIES`], and [`limits::UNKEPT_DIRECTORIES_BYTES`] together.
-    pub paths: Vec<Vec<u8>>,
-}
-
-impl UnkeptDirectories {
-    /// Counts one more, and names it as long as there is room.
-    pub fn note(&mut self, path: &[u8]) {
-        self.count += 1;
-        let bytes: usize = if self.paths.len() < limits::UNKEPT_DIRECTORIES {
-            self.paths.iter().map(Vec::len).sum()
-        } else {
-            limits::UNKEPT_DIRECTORIES_BYTES
-        };
-        if bytes + path.len() < limits::UNKEPT_DIRECTORIES_BYTES {
-            self.paths.push(path.to_vec());
-        }
-    }
-}
-
-/// Attributes beside permissions and times that the destination did not keep: of kinds that are never kept, that it
-/// does not know, or that cannot be kept there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct UnkeptAttributes {
-    /// Of so many items.
-    pub count: u64,
-    /// The first of them, relative to the destination directory; empty for that itself.
-    pub path: Vec<u8>,
-    /// How many items did not keep each kind; the first [`limits::ATTRIBUTES`] kinds that were met. 0 where the end is
-    /// of a version that does not count each.
-    pub kinds: BTreeMap<AttributeKind, u64>,
-}
-
-impl UnkeptAttributes {
-    /// Counts an item of which attributes of these kinds were not kept; nothing where there are none.
-    pub fn note(
-        so_far: &mut Option<Self>,
-        path: impl FnOnce() -> Vec<u8>,
-        kinds: impl IntoIterator<Item = AttributeKind>,
-    ) {
-        let mut kinds = kinds.into_iter().peekable();
-        if kinds.peek().is_none() {
-            return;
-        }
-        let unkept = so_far.get_or_insert_with(|| Self { path: path(), ..Self::default() });
-        unkept.count += 1;
-        kinds.for_each(|kind| unkept.add_kind(kind, 1));
-    }
-
-    /// Adds what another end tells.
-    pub fn add(&mut self, told: Self) {
-        self.count = self.count.saturating_add(told.count);
-        told.kinds.into_iter().for_each(|(kind, items)| self.add_kind(kind, items));
-    }
-
-    fn add_kind(&mut self, kind: AttributeKind, items: u64) {
-        if self.kinds.len() < limits::ATTRIBUTES || self.kinds.contains_key(&kind) {
-            let sum = self.kinds.entry(kind).or_default();
-            *sum = sum.saturating_add(items);
-        }
-    }
 }
 
 counters! {
@@ -407,6 +340,12 @@ counters! {
         files_shared,
         /// Bytes of them.
         bytes_shared,
+        /// Bytes that travelled compressed, as they were before,
+        bytes_compressed,
+        /// and as they travelled.
+        bytes_compressed_to,
+        /// Bytes that were to be compressed and did not shrink: they travelled as they are.
+        bytes_not_shrunk,
     }
 }
 
@@ -497,6 +436,8 @@ pub struct Report {
     pub verify: Option<Verify>,
     /// and by which digest.
     pub digest: Option<MainDigest>,
+    /// Whether what travels could be compressed; `None` where nobody asked for it.
+    pub compress: Option<Compressible>,
     /// Whether data was encrypted.
     pub encrypt: Option<Encrypt>,
     /// Blocks and bundles sent more than once, streams lost: what was recovered without a user.

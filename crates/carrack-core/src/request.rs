@@ -82,6 +82,8 @@ pub struct CopyOptions {
     pub delta: Delta,
     /// Whether files that are copied within a file system share their blocks with their sources.
     pub reflink: Reflink,
+    /// What travels over data streams is compressed where that makes it quicker.
+    pub compress: bool,
     /// A source may grow while it is copied: what it had when it was listed is copied.
     pub allow_growing: bool,
     /// Have both ends find the way that packets take to the other.
@@ -142,6 +144,7 @@ impl Default for CopyOptions {
             durability: Durability::Group,
             delta: Delta::Auto,
             reflink: Reflink::Never,
+            compress: false,
             allow_growing: false,
             trace: false,
             retries: tuning::RETRIES,
@@ -287,9 +290,9 @@ words! {
 }
 
 words! {
-    /// Whether a file that is copied within a file system shares its blocks with its source, until either is written to.
+    /// Whether a file that is copied within a file system shares its blocks with its source, until one is written to.
     pub enum Reflink {
-        /// Not where digests are told, what is written or the source is to be read again, or sources are deleted.
+        /// Not where digests are told, files are read again, or sources are deleted.
         0 Auto "auto" "share the blocks of large files with the source, where the file system can"
         1 Never "never" "copy every byte"
     }

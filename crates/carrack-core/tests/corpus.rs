@@ -20,6 +20,7 @@ use carrack_core::wire::control::*;
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
 use carrack_core::wire::mux::{Channel, encode_header};
 use carrack_core::wire::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
+use carrack_core::wire::piece::PieceHeader;
 
 fn corpus(target: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
@@ -108,6 +109,8 @@ fn frame_seeds() {
         let entry = EntryHeader { kind, fingerprinted, attribute_bytes: 0, path_bytes: 3, mode: 0o644, size, mtime };
         keep("frame", name, &[&[4], &entry.encode()[..], b"a/b"].concat());
     }
+    let pieces = [(5, None), (256 << 10, Some(1000))].map(|(plain, packed)| PieceHeader { plain, packed }.encode());
+    keep("frame", "pieces", &[&[10], &pieces[0][..], &pieces[1][..]].concat());
     keep("frame", "trailer", &[&[10], &Trailer { whole: true, digest }.encode()[..]].concat());
 }
 

@@ -4,6 +4,33 @@ use super::{DIAL, DISK, ENGINE, HOSTILE, KNOWN_NODES, Mutation, mutation};
 
 pub const MUTATIONS: &[Mutation] = &[
     mutation(
+        "a compressed piece may unpack to less than it says",
+        "crates/carrack-engine/src/data/pieces.rs",
+        ["if unpacked == Ok(plain as usize) {", "if unpacked.is_ok() {"],
+        "-p carrack-engine --lib data::pieces::",
+    ),
+    mutation(
+        "a peer that knows nothing of pieces is sent some",
+        "crates/carrack-engine/src/copy/begin.rs",
+        ["} else if !ends.destination.welcome.compresses {", "} else if ends.destination.is_here() {"],
+        "-p carrack-engine --test hostile pieces::",
+    ),
+    mutation(
+        "what nobody asked for is compressed",
+        "crates/carrack-engine/src/copy/begin.rs",
+        [
+            "options.compress &= self.can_compress(ends) == Compressible::Yes;",
+            "options.compress = self.can_compress(ends) == Compressible::Yes;",
+        ],
+        "-p carrack --test system compress::",
+    ),
+    mutation(
+        "a rate limit counts what is compressed as it was",
+        "crates/carrack-engine/src/data/pieces.rs",
+        ["sent.travelled as usize", "sent.plain as usize"],
+        "-p carrack-engine --lib data::pieces::",
+    ),
+    mutation(
         "a damaged file of kept numbers stays where it is",
         "crates/carrack-engine/src/kept_tuning.rs",
         ["std::fs::rename(&self.path, &aside)", "std::io::Result::Ok(drop(aside.clone()))"],

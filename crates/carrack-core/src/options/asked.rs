@@ -142,6 +142,7 @@ asked! {
     congestion: Option<CongestionControl>,
     durable: Option<Durability>,
     delta: Option<Delta>,
+    compress: bool,
     allow_growing: bool,
 }
 
@@ -268,6 +269,7 @@ impl AskedOptions {
         options.congestion = self.congestion.or(options.congestion);
         options.durability = self.durable.unwrap_or(options.durability);
         options.delta = self.delta.unwrap_or(options.delta);
+        options.compress |= self.compress;
         options.allow_growing |= self.allow_growing;
         Ok(())
     }

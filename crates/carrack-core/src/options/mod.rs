@@ -368,6 +368,22 @@ pub const DELTA: Definition = Definition {
     examples: &[],
 };
 
+/// What travels, made smaller.
+pub const COMPRESS: Definition = Definition {
+    name: "compress",
+    group: FormGroup::How,
+    flag: Flag::Switch {
+        name: "compress",
+        letter: Some('z'),
+        help: "Compress what shrinks, while the path is slower than the processors",
+    },
+    title: "Compression",
+    help: "Compress what shrinks, while the path is slower than the processors.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
 /// Sources that grow while they are copied.
 pub const ALLOW_GROWING: Definition = Definition {
     name: "allow_growing",
@@ -480,6 +496,7 @@ pub const OF_A_COPY: &[Definition] = &[
     ENCRYPT,
     DURABLE,
     DELTA,
+    COMPRESS,
     ALLOW_GROWING,
 ];
 

@@ -1,6 +1,7 @@
 //! How fast, over how many streams, and what holds it back: controllers over (now, sample).
 
 pub mod limit;
+pub mod packing;
 pub mod streams;
 pub mod workers;
 

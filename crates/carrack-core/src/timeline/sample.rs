@@ -38,6 +38,10 @@ words! {
         13 Sync "sync" "bring files to stable storage"
         /// At the destination, in one thread.
         14 Publish "publish" "give files their names"
+        /// At the source, in the threads of the streams.
+        15 Compress "compress" "compress"
+        /// At the destination, in the threads of the streams.
+        16 Unpack "unpack" "unpack what came compressed"
     }
 }
 
@@ -311,7 +315,7 @@ mod tests {
             times.set(*work, StageTime { worked_us: work.number().into(), ..StageTime::default() });
         }
         assert_eq!(times.of(Work::Publish).worked_us, 14);
-        assert_eq!(times.iter().count(), 14);
+        assert_eq!(times.iter().count(), 16);
         assert_eq!(times.since(&times).iter().count(), 0);
     }
 

@@ -321,8 +321,10 @@ fn welcomes() -> Vec<Line> {
         system: String::new(),
         clock_us: Some(9),
         root: None,
+        compresses: false,
     };
-    let known = Welcome { machine: Some(counting(60)), system: "Linux 6.8.0".into(), ..welcome.clone() };
+    let known =
+        Welcome { compresses: true, machine: Some(counting(60)), system: "Linux 6.8.0".into(), ..welcome.clone() };
     let kept = Welcome { root: Some((9, 1 << 40)), ..known.clone() };
     vec![
         tell("tell Welcome", Tell::Welcome(welcome)),
@@ -522,7 +524,7 @@ fn peer_messages() -> Vec<Line> {
 
 fn offer() -> Offer {
     let attributes = Attributes::new(0o4640, Time::new(-5, 999_999_999));
-    Offer { item: ItemId(9), path: b"a/\xff".to_vec(), size: Some(1 << 40), attributes, ..no_offer() }
+    Offer { item: ItemId(9), path: b"a/\xff".to_vec(), size: Some(1 << 40), attributes, ..compared::no_offer() }
 }
 
 fn directory(path: &[u8]) -> DirectoryAttributes {
@@ -585,15 +587,4 @@ fn entries() -> Vec<Line> {
         line("entry file-attributes", full),
         ("attributes", block),
     ]
-}
-
-fn no_offer() -> Offer {
-    Offer {
-        item: ItemId(1),
-        path: Vec::new(),
-        size: None,
-        attributes: Attributes::default(),
-        sparse: false,
-        fingerprint: None,
-    }
 }

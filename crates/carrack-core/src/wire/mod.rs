@@ -18,6 +18,7 @@ pub mod frame;
 mod golden_tests;
 pub mod mux;
 pub mod peer;
+pub mod piece;
 mod values;
 mod version;
 

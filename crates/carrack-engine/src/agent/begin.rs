@@ -15,7 +15,9 @@ use carrack_core::reference::{ReferenceDirectories, ReferenceUse};
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::{Delta, Existing};
 use carrack_core::selection::Selection;
-use carrack_core::wire::control::{Begin, Filter, Origin, ReceiveRole, Role, Sink, SourceSpec, Tell, TransferOptions};
+use carrack_core::wire::control::{
+    Begin, Filter, Origin, ReceiveRole, Role, SendRole, Sink, SourceSpec, Tell, TransferOptions,
+};
 use carrack_core::wire::expected::Expected;
 use carrack_core::wire::mux::Channel;
 use carrack_sys::dir::{Kind, stat_file};
@@ -183,32 +185,7 @@ impl Agent {
         let tuning = Arc::clone(&self.environment.tuning);
         let mut known = 0;
         let running = match role {
-            Role::Send(role) => {
-                let mut roots = open_roots(&self.environment.place, &role.sources, self.environment.own.as_ref())?;
-                let links = self.lock().chosen.filters.links;
-                roots.iter_mut().for_each(|root| root.source.follow(links, &root.target));
-                if options.removes_sources {
-                    self.may_remove(&roots, &options)?;
-                }
-                if let Some(grant) = &self.environment.grant {
-                    let count = |root: Root| Root { source: grant.count_source(root.source), ..root };
-                    roots = roots.into_iter().map(count).collect();
-                }
-                let paths = role.sources.iter().filter_map(|source| match &source.origin {
-                    Origin::Path(path) => Some(path.clone()),
-                    _ => None,
-                });
-                let voice = self.voice(self.measured(paths));
-                // It may be large, and only this transfer's scan looks at it.
-                let Chosen { selection, expected, filters, backup, references: _ } =
-                    std::mem::take(&mut self.lock().chosen);
-                let expected = ExpectedDigests::new(expected.digests);
-                let chosen = SendChoice { selection, filters, backup, expected };
-                let run = SendRun::start(options, roots, chosen, role.known, voice, tuning)?;
-                let sender = Arc::downgrade(&run);
-                self.environment.sources.iter().for_each(|sources| sources.begin(sender.clone()));
-                Running::Send(run)
-            }
+            Role::Send(role) => Running::Send(self.begin_sending(options, role)?),
             Role::Receive(role) => {
                 let top = if options.item_changes { self.top_before(&role) } else { None };
                 let (destination, references) = self.may_receive(&role, &options)?;
@@ -252,6 +229,33 @@ impl Agent {
             running.add_stream(connection);
         }
         Ok(known)
+    }
+
+    /// Opens the sources, and starts to send.
+    fn begin_sending(self: &Arc<Self>, options: TransferOptions, role: SendRole) -> Result<Arc<SendRun>, Failure> {
+        let mut roots = open_roots(&self.environment.place, &role.sources, self.environment.own.as_ref())?;
+        let links = self.lock().chosen.filters.links;
+        roots.iter_mut().for_each(|root| root.source.follow(links, &root.target));
+        if options.removes_sources {
+            self.may_remove(&roots, &options)?;
+        }
+        if let Some(grant) = &self.environment.grant {
+            let count = |root: Root| Root { source: grant.count_source(root.source), ..root };
+            roots = roots.into_iter().map(count).collect();
+        }
+        let paths = role.sources.iter().filter_map(|source| match &source.origin {
+            Origin::Path(path) => Some(path.clone()),
+            _ => None,
+        });
+        let voice = self.voice(self.measured(paths));
+        // It may be large, and only this transfer's scan looks at it.
+        let Chosen { selection, expected, filters, backup, references: _ } = std::mem::take(&mut self.lock().chosen);
+        let expected = ExpectedDigests::new(expected.digests);
+        let chosen = SendChoice { selection, filters, backup, expected };
+        let run = SendRun::start(options, roots, chosen, role.known, voice, Arc::clone(&self.environment.tuning))?;
+        let sender = Arc::downgrade(&run);
+        self.environment.sources.iter().for_each(|sources| sources.begin(sender.clone()));
+        Ok(run)
     }
 
     /// What is asked for, as far as a grant allows it without being asked. What stands here is told of by digests, only

@@ -67,6 +67,7 @@ pub fn greet(input: &mut impl Read, writer: &MuxWriter, environment: &Environmen
             clock_seconds: carrack_sys::host::clock_seconds(),
             congestion: carrack_sys::host::default_congestion_control(),
             root: greeted.place.as_ref().and_then(Place::root),
+            compresses: true,
             // Last: the command takes it for the moment at which the answer left.
             clock_us: Some(environment.clock_us()),
         }),

@@ -2,6 +2,7 @@
 
 use carrack_core::limits;
 use carrack_core::location::Location;
+use carrack_core::pace::packing::Compressible;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::{DeleteOrder, Delta, Reflink, Verify};
 use carrack_core::selection::Selection;
@@ -105,6 +106,13 @@ impl Copying<'_> {
         let options = &self.request.options;
         // Of the second reading of a source the receiver knows nothing.
         let verify = if options.verify == Verify::Source { Verify::Wire } else { options.verify };
+        if options.compress {
+            let can = self.can_compress(ends);
+            if can != Compressible::Yes && self.session == 0 {
+                (self.note)(format!("nothing is compressed: {}", can.meaning()));
+            }
+            self.report.compress = Some(can);
+        }
         let options_told = self.transfer_options(plan, ends, verify);
         let receive = ReceiveRole {
             sink: plan.sink,
@@ -165,8 +173,7 @@ impl Copying<'_> {
         let asked = &self.request.options;
         let mut options = TransferOptions::of(asked, verify, plan.block_bytes, ends.version());
         // Within one process nothing is quicker than to copy.
-        let is_here = !self.request.destination.is_remote() && !self.request.sources.iter().any(Location::is_remote);
-        if is_here && options.delta == Delta::Auto {
+        if self.is_here() && options.delta == Delta::Auto {
             options.delta = Delta::Never;
         }
         // Where bytes are to be read, or their digests told, nothing is shared.
@@ -175,7 +182,25 @@ impl Copying<'_> {
             || asked.digest.crc32c
             || !asked.expected.is_empty()
             || asked.remove_sources;
-        options.shares = is_here && asked.reflink == Reflink::Auto && !reads && !asked.allow_growing;
+        options.shares = self.is_here() && asked.reflink == Reflink::Auto && !reads && !asked.allow_growing;
+        options.compress &= self.can_compress(ends) == Compressible::Yes;
         options
+    }
+
+    fn is_here(&self) -> bool {
+        !self.request.destination.is_remote() && !self.request.sources.iter().any(Location::is_remote)
+    }
+
+    /// Whether both ends can have what travels compressed.
+    fn can_compress(&self, ends: &Ends) -> Compressible {
+        if self.is_here() {
+            Compressible::Local
+        } else if !ends.source.welcome.compresses {
+            Compressible::OldSource
+        } else if !ends.destination.welcome.compresses {
+            Compressible::OldDestination
+        } else {
+            Compressible::Yes
+        }
     }
 }

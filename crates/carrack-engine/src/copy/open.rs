@@ -25,10 +25,7 @@ impl Copying<'_> {
         let options = &self.request.options;
         let first =
             self.request.sources.first().ok_or_else(|| failure(ErrorCode::Usage, Side::Command, "nothing to copy"))?;
-        if let Some(other) = self.request.sources.iter().find(|location| !Location::is_beside(first, location)) {
-            let message = format!("{first} and {other} are on different hosts");
-            return Err(failure(ErrorCode::Usage, Side::Command, message).for_reason(Reason::SeveralHosts));
-        }
+        check_beside(first, &self.request.sources)?;
         // Each on a thread of its own, which nobody joins: a connection may hang for as long as it likes.
         let (sender, opened) = mpsc::channel();
         let opening = self.context.stop.child();
@@ -135,6 +132,13 @@ impl Copying<'_> {
         ends.prepared = connect::prepare(self.request, ends, self.context);
         Ok(())
     }
+}
+
+/// All sources are on one host.
+fn check_beside(first: &Location, sources: &[Location]) -> Result<(), Failure> {
+    let Some(other) = sources.iter().find(|location| !Location::is_beside(first, location)) else { return Ok(()) };
+    let message = format!("{first} and {other} are on different hosts");
+    Err(failure(ErrorCode::Usage, Side::Command, message).for_reason(Reason::SeveralHosts))
 }
 
 /// The place where an agent is needed for a location: synthetic ones are in this process.

@@ -11,6 +11,7 @@ pub mod mac;
 pub mod measurements;
 pub mod meter;
 pub mod path_watch;
+pub mod pieces;
 pub mod prepared;
 pub mod sessions;
 pub mod stages;

@@ -186,6 +186,11 @@ impl Stages {
 
     /// Does something in the thread of a stream that it may have to wait for.
     pub fn wait<T>(&self, work: Work, call: impl FnOnce() -> T) -> T {
+        self.wait_told(work, call).0
+    }
+
+    /// As [`Stages::wait`]; also says how long it was waited for.
+    pub fn wait_told<T>(&self, work: Work, call: impl FnOnce() -> T) -> (T, Duration) {
         self.time(work).count();
         self.measure(work, 1, true, call)
     }
@@ -226,12 +231,12 @@ impl Stages {
 
     fn measure_briefly<T>(&self, work: Work, in_stream: bool, call: impl FnOnce() -> T) -> T {
         match self.time(work).count_briefly() {
-            Some(weight) => self.measure(work, weight, in_stream, call),
+            Some(weight) => self.measure(work, weight, in_stream, call).0,
             None => call(),
         }
     }
 
-    fn measure<T>(&self, work: Work, weight: u32, in_stream: bool, call: impl FnOnce() -> T) -> T {
+    fn measure<T>(&self, work: Work, weight: u32, in_stream: bool, call: impl FnOnce() -> T) -> (T, Duration) {
         self.begins(work);
         let lap = if weight == 1 { Lap::next() } else { Lap::begin() };
         let result = call();
@@ -244,7 +249,7 @@ impl Stages {
         if let Some(total) = self.waited_for(work).filter(|_| in_stream) {
             add(total, waited);
         }
-        result
+        (result, waited)
     }
 
     fn time(&self, work: Work) -> &WorkTime {

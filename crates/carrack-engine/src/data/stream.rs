@@ -1,23 +1,26 @@
 //! A data stream: frames in one direction over one connection, encrypted by TLS or with MACs on their metadata.
 
-use std::fs::File;
+mod outgoing;
+
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use carrack_core::ids::StreamId;
 use carrack_core::limits;
 use carrack_core::timeline::Work;
-use carrack_core::tuning::{SLICE_BYTES, Tuning};
+use carrack_core::tuning::SLICE_BYTES;
+use carrack_core::wire::ProtocolError;
 use carrack_core::wire::frame::MAC_BYTES;
+use carrack_core::wire::piece::{PIECE_HEADER_BYTES, PieceHeader};
 use carrack_sys::bulk::{self, Pipe};
-use carrack_sys::file::read_full_at;
 
 use super::mac::Mac;
+use super::pieces::{PieceUnpacker, as_io};
 use super::stages::Stages;
 use crate::net::socket::Socket;
 use crate::net::tls::{RECORD_BYTES_MAX, ReadState, Tls};
+pub use outgoing::OutStream;
 
 /// How a stream's bytes are protected.
 pub enum Protection {
@@ -39,143 +42,6 @@ pub struct Connection {
     pub early: Vec<u8>,
     /// The stream's number in its session.
     pub number: StreamId,
-}
-
-/// The sending end of a data stream.
-pub struct OutStream {
-    socket: Arc<Socket>,
-    protection: Protection,
-    /// Metadata and small payload that wait to go together.
-    staged: Vec<u8>,
-    sealed: Vec<u8>,
-    stages: Arc<Stages>,
-    /// For so many slices that the kernel sends by itself it is asked whether storage has to be waited for.
-    watched: u32,
-}
-
-/// A slice that the kernel sends sooner waits for nothing that is worth asking about.
-const QUICK_SEND: Duration = Duration::from_micros(500);
-/// Slices after a slow one that are asked about: more than the system reads ahead, so that the next slow one is among
-/// them. Asking costs some microseconds a slice.
-const WATCHED: u32 = 64;
-
-impl OutStream {
-    /// Sends over this connection from now on, and counts the time that it waits.
-    pub fn new(connection: Connection, stages: Arc<Stages>, tuning: &Tuning) -> Self {
-        connection.socket.make_sending(tuning);
-        Self {
-            socket: connection.socket,
-            protection: connection.protection,
-            staged: Vec::with_capacity(2 * SLICE_BYTES),
-            sealed: Vec::new(),
-            stages,
-            watched: WATCHED,
-        }
-    }
-
-    /// Cuts the connection from outside.
-    pub fn socket(&self) -> Arc<Socket> {
-        Arc::clone(&self.socket)
-    }
-
-    /// Metadata: headers, paths, trailers. Each call is covered by one MAC.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    pub fn meta(&mut self, pieces: &[&[u8]]) -> io::Result<()> {
-        for piece in pieces {
-            self.staged.extend_from_slice(piece);
-        }
-        if let Protection::Mac(mac) = &mut self.protection {
-            let mac = mac.next(pieces);
-            self.staged.extend_from_slice(&mac);
-        }
-        if self.staged.len() >= SLICE_BYTES { self.flush() } else { Ok(()) }
-    }
-
-    /// Payload: content of files.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    pub fn payload(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stages.carried(bytes.len());
-        if bytes.len() < SLICE_BYTES / 4 {
-            self.staged.extend_from_slice(bytes);
-            return if self.staged.len() >= SLICE_BYTES { self.flush() } else { Ok(()) };
-        }
-        // Metadata goes into records of its own, so that large payload keeps its alignment in the receiver's records.
-        self.flush()?;
-        self.send(bytes)
-    }
-
-    /// Payload that nobody here looks at: bytes of a file, inside the kernel where that is possible. Says how many
-    /// went, which may be none; the rest is the caller's to read.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    pub fn file(&mut self, file: &File, offset: u64, length: usize) -> io::Result<usize> {
-        if matches!(self.protection, Protection::Tls(_)) {
-            return Ok(0);
-        }
-        self.flush()?;
-        let start = Instant::now();
-        if self.watched > 0 {
-            self.wait_for_storage(file, offset, length);
-        }
-        let sent = self.stages.wait(Work::Send, || self.socket.send_file(file, offset, length))?;
-        self.watched = if start.elapsed() > QUICK_SEND { WATCHED } else { self.watched.saturating_sub(1) };
-        self.stages.carried(sent);
-        Ok(sent)
-    }
-
-    /// Waits here for what is not in the page cache: a wait within `sendfile` would be counted as one for the network.
-    /// Whoever sends the bytes meets the same errors.
-    fn wait_for_storage(&self, file: &File, offset: u64, length: usize) {
-        let Some(last) = (length as u64).checked_sub(1).and_then(|more| offset.checked_add(more)) else { return };
-        // Storage fills the cache in the order that it is asked in: once the last byte is there, so is the rest. A file
-        // system without a page cache would read that byte for nothing.
-        let _ = bulk::fetch(file, offset, length as u64);
-        if bulk::read_if_cached(file, &mut [0], last).is_ok() {
-            let _ = self.stages.wait(Work::Read, || read_full_at(file, &mut [0], last));
-        }
-    }
-
-    /// Sends what waits.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    pub fn flush(&mut self) -> io::Result<()> {
-        if self.staged.is_empty() {
-            return Ok(());
-        }
-        let staged = std::mem::take(&mut self.staged);
-        let result = self.send(&staged);
-        self.staged = staged;
-        self.staged.clear();
-        result
-    }
-
-    /// Sends what waits, and says that nothing more comes.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    pub fn finish(&mut self) -> io::Result<()> {
-        self.flush()?;
-        let Protection::Tls(tls) = &mut self.protection else { return Ok(()) };
-        let mut closing = Vec::new();
-        tls.seal_close(&mut closing)?;
-        self.socket.send(&closing)
-    }
-
-    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.protection {
-            Protection::Tls(tls) => {
-                let sealed = self.stages.work(Work::Seal, bytes.len(), || tls.seal_to(bytes, &mut self.sealed))?;
-                self.stages.wait(Work::Send, || self.socket.send(&self.sealed[..sealed]))
-            }
-            Protection::Mac(_) | Protection::Memory => self.stages.wait(Work::Send, || self.socket.send(bytes)),
-        }
-    }
 }
 
 /// Buffers for whole slices that streams of this process have, in bytes.
@@ -212,6 +78,8 @@ pub struct InStream {
     /// Whether it handles whole slices at a time, or small ones.
     large: Option<LargeBuffers>,
     stages: Arc<Stages>,
+    /// Where it is cut into pieces: the one that is being taken.
+    piece: Option<PieceUnpacker>,
 }
 
 impl InStream {
@@ -228,7 +96,12 @@ impl InStream {
         let end = buffer.len();
         buffer.resize(Self::IDLE_BUFFER_BYTES.max(end), 0);
         let Connection { socket, protection, .. } = connection;
-        Self { socket, protection, buffer, start: 0, end, large: None, stages }
+        Self { socket, protection, buffer, start: 0, end, large: None, stages, piece: None }
+    }
+
+    /// From now on it is cut into pieces.
+    pub fn cut_into_pieces(&mut self) {
+        self.piece = Some(PieceUnpacker::default());
     }
 
     /// Cuts the connection from outside.
@@ -295,13 +168,68 @@ impl InStream {
         }
         while left > 0 {
             let slice = left.min(self.slice_bytes() as u64) as usize;
-            self.fill(slice)?;
+            let slice = self.here_of_piece(slice)?;
             self.stages.carried(slice);
-            sink(&self.buffer[self.start..self.start + slice])?;
-            self.start += slice;
+            match &self.piece {
+                Some(piece) if !piece.unpacked().is_empty() => sink(&piece.unpacked()[..slice])?,
+                _ => {
+                    self.fill(slice)?;
+                    sink(&self.buffer[self.start..self.start + slice])?;
+                    self.start += slice;
+                }
+            }
+            self.hand_out(slice);
             left -= slice as u64;
         }
         Ok(())
+    }
+
+    /// How many of the bytes that are wanted the piece has, of the next piece where this one has been handed out.
+    fn here_of_piece(&mut self, wanted: usize) -> io::Result<usize> {
+        if self.piece.as_ref().is_some_and(|piece| piece.unpacked().is_empty() && piece.coming() == 0) {
+            self.next_piece()?;
+        }
+        Ok(match &self.piece {
+            Some(piece) => wanted.min(piece.unpacked().len().max(piece.coming())),
+            None => wanted,
+        })
+    }
+
+    fn next_piece(&mut self) -> io::Result<()> {
+        let mut header = [0; PIECE_HEADER_BYTES];
+        self.take_raw(&mut header)?;
+        let PieceHeader { plain, packed } = PieceHeader::decode(&header).map_err(|error| self.altered(error))?;
+        let mut piece = self.piece.take().unwrap_or_default();
+        let result = match packed {
+            None => {
+                piece.expect(plain);
+                Ok(())
+            }
+            Some(bytes) => {
+                let mut packed = vec![0; bytes as usize];
+                self.take_raw(&mut packed)?;
+                piece.unpack(&packed, plain, &self.stages)
+            }
+        };
+        self.piece = Some(piece);
+        result.map_err(|error| self.altered(error))
+    }
+
+    fn hand_out(&mut self, bytes: usize) {
+        let keeps = self.large.is_some();
+        self.piece.iter_mut().for_each(|piece| piece.hand_out(bytes, keeps));
+    }
+
+    /// What nobody on the path can alter, the peer has sent. In the clear that is not known: the stream ends as one
+    /// whose metadata has another MAC.
+    fn altered(&self, error: ProtocolError) -> io::Error {
+        match self.protection {
+            Protection::Mac(_) => io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a compressed piece was altered on the way: it does not unpack",
+            ),
+            Protection::Tls(_) | Protection::Memory => as_io(error),
+        }
     }
 
     /// Payload that nobody here looks at, taken from the socket into `pipe` inside the kernel: at most `most`
@@ -346,7 +274,7 @@ impl InStream {
 
     /// Whether its payload travels as it is.
     pub fn is_clear(&self) -> bool {
-        !matches!(self.protection, Protection::Tls(_))
+        !matches!(self.protection, Protection::Tls(_)) && self.piece.is_none()
     }
 
     /// Bytes that have been received and not handed out.
@@ -355,6 +283,22 @@ impl InStream {
     }
 
     fn take(&mut self, out: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < out.len() {
+            let here = self.here_of_piece(out.len() - done)?;
+            let part = &mut out[done..done + here];
+            match &self.piece {
+                Some(piece) if !piece.unpacked().is_empty() => part.copy_from_slice(&piece.unpacked()[..here]),
+                _ => self.take_raw(part)?,
+            }
+            self.hand_out(here);
+            done += here;
+        }
+        Ok(())
+    }
+
+    /// Bytes as they travel.
+    fn take_raw(&mut self, out: &mut [u8]) -> io::Result<()> {
         for part in out.chunks_mut(Self::SMALL_SLICE_BYTES) {
             self.fill(part.len())?;
             part.copy_from_slice(&self.buffer[self.start..self.start + part.len()]);
@@ -457,6 +401,8 @@ fn read_retrying(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
 mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
+
+    use carrack_core::tuning::Tuning;
 
     use super::*;
 

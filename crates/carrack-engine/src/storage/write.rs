@@ -494,8 +494,9 @@ pub trait Part: Send + Sync {
         Vec::new()
     }
 
-    /// Of a new part that nothing has been reserved for ([`WriteOptions::shares`]): has it share all blocks of its source,
-    /// as that is at one moment; `false` where that cannot be, and blocks may come. For a thread of its own. Called once.
+    /// Of a new part that nothing has been reserved for ([`WriteOptions::shares`]): has it share all blocks of its
+    /// source, as that is at one moment; `false` where that cannot be, and blocks may come. For a thread of its own.
+    /// Called once.
     ///
     /// # Errors
     /// Those of [`Destination::begin`].

@@ -71,7 +71,7 @@ fn offer_with(number: u64, path: &[u8], attributes: &OtherAttributes) -> PeerMes
 
 /// A newer sender: a small file, a link, a large file and a directory with attributes of kinds that nobody
 /// knows, and some without any.
-fn send_unknown(node: &mut Conversation) {
+pub fn send_unknown(node: &mut Conversation) {
     let mut stream = node.begin();
     bundle(&mut stream, 1, &[Entry::Directory(b"d"), Entry::File(b"d/plain", CONTENT)]);
     assert_eq!(node.heard(), Some(PeerMessage::BundleDone { bundle: BundleId(1), exceptions: Vec::new() }));
@@ -121,7 +121,7 @@ fn attributes_of_kinds_that_nobody_knows_are_told_as_not_kept() {
 }
 
 /// A receiver of any version: takes one small file, and tells its header, its block of attributes and its content.
-fn receive_file(node: &mut Conversation) -> (EntryHeader, Vec<u8>, Vec<u8>) {
+pub fn receive_file(node: &mut Conversation) -> (EntryHeader, Vec<u8>, Vec<u8>) {
     let mut stream = InStream::new(node.begun(), Arc::default());
     let mut header = [0; HEADER_BYTES];
     stream.meta(&mut header).unwrap();

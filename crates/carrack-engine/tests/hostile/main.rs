@@ -7,8 +7,9 @@
 //! [`attributes`] sends attributes of files that nobody knows, or that are none; [`refusing`] are nodes that do not
 //! serve at first; [`greeting`] are peers of other versions; in [`grants`] a client shows a grant and asks for more;
 //! [`measuring`] measures the path to a node; in [`reading`] files are read over the control connection; [`parked`]
-//! cuts streams off that wait to be needed again; in [`short`] nobody is hostile. After each: nothing outside the root
-//! was touched, no thread of the product panicked, the peer was told what it did, and the next one is served.
+//! cuts streams off that wait to be needed again; [`pieces`] sends what does not unpack; in [`short`] nobody is
+//! hostile. After each: nothing outside the root was touched, no thread of the product panicked, the peer was told what
+//! it did, and the next one is served.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // No product.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -30,6 +31,7 @@ mod measuring;
 mod names;
 mod order;
 mod parked;
+mod pieces;
 mod reading;
 mod refusing;
 mod sandbox;

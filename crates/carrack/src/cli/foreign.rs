@@ -141,13 +141,15 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "a copy deletes nothing at its destination",
         "carrack sync --delete",
     ),
-    refused(
-        &["-z", "--compress", "--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"],
-        "rsync, scp",
-        "data is not compressed",
+    ours(
+        &["--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"],
+        "rsync",
+        "zstd compresses, as hard as the path leaves time for",
+        "--compress",
     ),
-    refused(&["--skip-compress"], "rsync", "data is not compressed"),
-    refused(&["-C", "--cvs-exclude"], "rsync and scp", "data is not compressed, and only rules leave names out"),
+    ours(&["--skip-compress"], "rsync", "what does not shrink is found out, and left alone", "--compress"),
+    ours(&["-C"], "rsync and scp", "only rules leave names out", "-z, as with scp"),
+    refused(&["--cvs-exclude"], "rsync", "only rules leave names out"),
     refused(&["-H", "--hard-links"], "rsync", "hard links become files of their own, and the report counts them"),
     refused(&["-A", "--acls"], "rsync", "ACLs are not kept, and the report counts them"),
     refused(&["-X", "--xattrs"], "rsync", "extended attributes are not kept, and the report counts them"),
@@ -427,7 +429,7 @@ mod tests {
         for (words, name) in [
             (&["--temp-dir=../x", "a", "b"][..], "--temp-dir"),
             (&["-dbg", "a", "b"], "-dbg"),
-            (&["-avz", "a", "b"], "-z"),
+            (&["-avA", "a", "b"], "-A"),
             (&["-a", "--delete", "a", "b"], "--delete"),
             (&["-r", "-tcp-bs=4M", "a", "b"], "-tcp-bs"),
             (

@@ -19,7 +19,7 @@ use data_encoding::HEXLOWER;
 use super::format::{self, count, counted};
 use super::hints;
 use super::options::CopyTarget;
-use super::synced;
+use super::{synced, unsent};
 use crate::error::CommandError;
 
 /// The lines that an event is worth; `verbose` is how often `-v` was given.
@@ -172,9 +172,10 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         };
         lines.extend(report.link.as_ref().map(|report| link(report, clear)));
         lines.extend(report.limit.map(|limit| limited(limit, report)));
-        lines.extend(resumed(report));
-        lines.extend(taken_over(report));
-        lines.extend(shared(report));
+        lines.extend(unsent::resumed(report));
+        lines.extend(unsent::taken_over(report));
+        lines.extend(unsent::shared(report));
+        lines.extend(report.compress.map(|can| unsent::compressed(can, report)));
         lines.extend(unkept(report));
         lines.extend(report.unkept_attributes.as_ref().map(unkept_attributes));
         lines.extend(reread(report));
@@ -365,26 +366,6 @@ fn limited(limit: Limit, report: &Report) -> String {
 fn named(stage: Stage) -> &'static str {
     // Known to the user by its flag.
     if stage == Stage::RateLimit { "--bwlimit" } else { stage.meaning() }
-}
-
-fn resumed(report: &Report) -> Option<String> {
-    let (files, bytes) = (report.counts.files_resumed, report.counts.bytes_resumed);
-    let there = format!("{}, {}", counted(files, "file", "files"), format::size_exact(bytes));
-    (files > 0 || bytes > 0).then(|| format!("resumed: {there} were there from an earlier attempt"))
-}
-
-fn taken_over(report: &Report) -> Option<String> {
-    let bytes = report.counts.bytes_taken_over;
-    let size = format::size_exact(bytes);
-    (bytes > 0).then(|| format!("delta: {size} of changed files were there already, and were not sent"))
-}
-
-fn shared(report: &Report) -> Option<String> {
-    let (files, bytes) = (report.counts.files_shared, report.counts.bytes_shared);
-    let which = format!("{}, {}", counted(files, "file", "files"), format::size_exact(bytes));
-    (files > 0).then(|| {
-        format!("shared with the source: {which}, block by block until either is changed; not read, not verified")
-    })
 }
 
 /// What the destination did not keep of permissions and times, with the first of each.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use carrack_core::attributes::Time;
 use carrack_core::limits;
+use carrack_core::pace::packing::Compressible;
 use carrack_core::pace::streams::Reason;
 use carrack_core::report::{Counts, ErrorCode, Faults, FileDigests, ItemFailure, ItemKind, StreamsFrom};
 
@@ -49,6 +50,29 @@ fn summary_of_a_good_copy() {
         ]
     );
     assert!(failures(&finished()).is_empty());
+}
+
+#[test]
+fn compression_is_told_where_it_was_asked_for() {
+    let line = |compress, bytes_compressed, bytes_compressed_to, bytes_not_shrunk| {
+        let counts = Counts { bytes_compressed, bytes_compressed_to, bytes_not_shrunk, ..finished().counts };
+        let lines = report(&Report { compress, counts, ..finished() }, false);
+        lines.into_iter().find(|line| line.starts_with("compressed")).unwrap_or_default()
+    };
+    let (yes, all) = (Some(Compressible::Yes), finished().counts.bytes);
+    assert_eq!(line(None, 0, 0, 0), "");
+    assert_eq!(line(yes, all, 20 << 20, 0), "compressed: 78.1 MiB travelled as 20.0 MiB");
+    let part = "compressed: 40.0 MiB travelled as 10.0 MiB, the rest as it is";
+    assert_eq!(line(yes, 40 << 20, 10 << 20, all - (40 << 20)), format!("{part}: 38.1 MiB did not shrink"));
+    assert_eq!(line(yes, 40 << 20, 10 << 20, 0), format!("{part}: the path is quicker than this work"));
+    assert_eq!(line(yes, 0, 0, 0), "compressed: nothing: the path is quicker than this work");
+    assert_eq!(line(yes, 0, 0, all), "compressed: nothing: 78.1 MiB did not shrink");
+    assert_eq!(line(Some(Compressible::Local), 0, 0, 0), "compressed: nothing: nothing travels within one host");
+    let old = "compressed: nothing: the destination's side runs a carrack that cannot unpack";
+    assert_eq!(line(Some(Compressible::OldDestination), 0, 0, 0), old);
+    let nothing = Report { compress: yes, counts: Counts::default(), ..finished() };
+    let said = "compressed: nothing: there was next to nothing to send";
+    assert!(report(&nothing, false).iter().any(|line| line == said));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use carrack_core::attributes::AttributeKind;
 use carrack_core::judgment::{ItemDifference, Judgment, LeftBecause};
 use carrack_core::pace::limit::Limit;
+use carrack_core::pace::packing::Compressible;
 use carrack_core::pace::streams::Change;
 use carrack_core::report::{
     Differences, Done, EndFacts, Event, Failure, FileDigests, Hop, ItemChange, ItemKind, ItemReport, LinkReport,
@@ -132,6 +133,7 @@ pub fn summary(report: &Report, dry_run: bool, exit_code: u8, time: SystemTime) 
         "verify": report.verify.map(Verify::name),
         "digest": report.digest.map(MainDigest::name),
         "encrypt": report.encrypt.map(Encrypt::name),
+        "compress": report.compress.map(Compressible::name),
         "faults": numbers(report.faults.named()),
         "limited_by": report.limit.map(|limit| limited_by(limit, report)),
         "unkept": {

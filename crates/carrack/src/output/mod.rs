@@ -28,6 +28,7 @@ mod screen;
 pub mod stream;
 mod synced;
 pub mod timeline;
+mod unsent;
 
 use carrack_sys::sync::lock;
 use std::sync::{Mutex, MutexGuard};

@@ -10,6 +10,7 @@ mod bench_faults;
 mod bind;
 mod changed;
 mod cli;
+mod compress;
 mod crash;
 mod deaf;
 mod delta;

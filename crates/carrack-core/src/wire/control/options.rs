@@ -86,6 +86,8 @@ options! {
     delta: Delta = uint32 "21",
     /// Both ends are in one process: the receiver may make a part file that shares its blocks with the source.
     shares: bool = bool "22",
+    /// Data streams are cut into pieces ([`crate::wire::piece`]), which may be compressed.
+    compress: bool = bool "30",
 }
 
 impl TransferOptions {
@@ -114,6 +116,7 @@ impl TransferOptions {
             keeps_links: options.keep_directory_links,
             delta: options.delta,
             shares: false,
+            compress: options.compress,
         }
     }
 
@@ -281,6 +284,7 @@ mod tests {
             keeps_links: true,
             delta: Delta::Never,
             shares: true,
+            compress: true,
         };
         let message = RawOptions::from(good);
         assert_eq!(TransferOptions::try_from(message.clone()), Ok(good));

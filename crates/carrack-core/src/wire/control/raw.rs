@@ -317,6 +317,9 @@ pub struct Welcome {
     /// The directory that it keeps to, because the greeting names one.
     #[prost(message, optional, tag = "15")]
     pub root: Option<Root>,
+    /// It takes data streams that are cut into pieces, and sends such.
+    #[prost(bool, tag = "30")]
+    pub compresses: bool,
 }
 
 /// A directory by its numbers.

@@ -106,6 +106,8 @@ pub struct Welcome {
     pub clock_us: Option<u64>,
     /// The directory that it keeps to for the whole session, by device and inode: the greeting names one.
     pub root: Option<(u64, u64)>,
+    /// It takes data streams that are cut into pieces, and sends such: an earlier build does not.
+    pub compresses: bool,
 }
 
 /// What a file is that is about to be read.

@@ -12,6 +12,23 @@ use crate::request::{Compare, DeleteOrder, DeletionExtent};
 use crate::wire::control::Filter;
 use crate::wire::peer::{AskedIndex, AskedItem, Question};
 
+fn compared() -> TransferOptions {
+    TransferOptions {
+        compare: Compare::SizeAndTime,
+        window_ns: 2_000_000_000,
+        plan_only: true,
+        tells_names: true,
+        folds_case: true,
+        item_changes: true,
+        no_times: true,
+        keeps_links: true,
+        delta: crate::request::Delta::Always,
+        shares: true,
+        compress: true,
+        ..options()
+    }
+}
+
 pub fn lines() -> Vec<Line> {
     let rules = vec![
         (RuleForm::Rule, b"P own".to_vec()),
@@ -37,23 +54,10 @@ pub fn lines() -> Vec<Line> {
         delete: Some(order),
         backup: None,
     };
-    let compared = TransferOptions {
-        compare: Compare::SizeAndTime,
-        window_ns: 2_000_000_000,
-        plan_only: true,
-        tells_names: true,
-        folds_case: true,
-        item_changes: true,
-        no_times: true,
-        keeps_links: true,
-        delta: crate::request::Delta::Always,
-        shares: true,
-        ..options()
-    };
     let backup = Backup::new(Some(b"old".to_vec()), Some(b"~".to_vec())).ok();
     let kept = ReceiveRole { backup: backup.clone(), ..into.clone() };
-    let kept = Begin { options: compared, role: Role::Receive(kept) };
-    let begin = Begin { options: compared, role: Role::Receive(into) };
+    let kept = Begin { options: compared(), role: Role::Receive(kept) };
+    let begin = Begin { options: compared(), role: Role::Receive(into) };
     let question = question();
     let asked = AskedIndex { number, index: 2 };
     let undeleted = Ended { at_destination: at_destination(), undeleted: Some(no_space()), ..Ended::default() };
@@ -181,4 +185,15 @@ fn compared_items() -> Vec<ItemReport> {
     };
     let ended = |outcome| item(b"d/f", ItemKind::File, FileDigests::default(), outcome);
     vec![judged, ended(Outcome::Same), ended(Outcome::Deleted), ended(Outcome::ToDelete)]
+}
+
+pub fn no_offer() -> Offer {
+    Offer {
+        item: ItemId(1),
+        path: Vec::new(),
+        size: None,
+        attributes: Attributes::default(),
+        sparse: false,
+        fingerprint: None,
+    }
 }

@@ -286,18 +286,7 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             fingerprint: offer.fingerprint.map(|fingerprint| fingerprint.to_vec()),
             attributes: others_to_raw(&offer.attributes.others),
         }),
-        PeerMessage::Answer { item, answer } => Body::Answer(raw::ItemResult {
-            item: item.0,
-            kind: match answer {
-                Answer::Accept => raw::ACCEPTED,
-                Answer::Keep => raw::KEPT,
-                Answer::Refuse(_) => raw::FAILED,
-                Answer::Present(_) => raw::PRESENT,
-                Answer::Shared => raw::SHARED,
-            },
-            digests: if let Answer::Present(digests) = answer { Some(digests.into()) } else { None },
-            failure: if let Answer::Refuse(failure) = answer { Some(failure.into()) } else { None },
-        }),
+        PeerMessage::Answer { item, answer } => Body::Answer(answer_to_raw(item.0, answer)),
         PeerMessage::Landed { blocks, bundles } => {
             let (items, offsets) = blocks.into_iter().map(|(item, offset)| (item.0, offset)).unzip();
             let bundles = bundles.into_iter().map(|bundle| bundle.0).collect();
@@ -376,6 +365,23 @@ fn result_to_raw(item: u64, result: ItemResult) -> raw::ItemResult {
         _ => None,
     };
     raw::ItemResult { item, kind, failure, digests: None }
+}
+
+fn answer_to_raw(item: u64, answer: Answer) -> raw::ItemResult {
+    let kind = match answer {
+        Answer::Accept => raw::ACCEPTED,
+        Answer::Keep => raw::KEPT,
+        Answer::Refuse(_) => raw::FAILED,
+        Answer::Present(_) => raw::PRESENT,
+        Answer::Shared => raw::SHARED,
+    };
+    let (mut failure, mut digests) = (None, None);
+    match answer {
+        Answer::Refuse(why) => failure = Some(why.into()),
+        Answer::Present(found) => digests = Some(found.into()),
+        Answer::Accept | Answer::Keep | Answer::Shared => {}
+    }
+    raw::ItemResult { item, kind, failure, digests }
 }
 
 fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {

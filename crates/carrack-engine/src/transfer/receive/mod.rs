@@ -313,7 +313,10 @@ impl ReceiveRun {
         let started = self.try_spawn("a data stream", move |run| {
             let _counted = run.driver.crew.enter(number);
             let _caller = run.creating.enter();
-            let input = InStream::new(connection, Arc::clone(&run.driver.stages));
+            let mut input = InStream::new(connection, Arc::clone(&run.driver.stages));
+            if run.driver.options.compress {
+                input.cut_into_pieces();
+            }
             // Only where nobody looks at the bytes they can go from the socket to the file inside the kernel.
             let pipe = if run.driver.options.digests.any() || !input.is_clear() { None } else { Pipe::new().ok() };
             let mut stream = ReceiveStream { run, number, input, scratch: Vec::new(), pipe };

@@ -26,9 +26,14 @@ pub(super) enum StreamError {
     Protocol(ProtocolError),
 }
 
+/// What nobody but the peer can have done is its violation.
 impl From<io::Error> for StreamError {
     fn from(error: io::Error) -> Self {
-        Self::Connection(error)
+        let violation = error.get_ref().and_then(|inner| inner.downcast_ref::<ProtocolError>());
+        match violation {
+            Some(violation) => Self::Protocol(violation.clone()),
+            None => Self::Connection(error),
+        }
     }
 }
 

@@ -160,6 +160,7 @@ impl SendStream<'_> {
     pub(super) fn send_bundle(&mut self, bundle: &Bundle) -> io::Result<()> {
         let header = Header::Bundle { bundle: bundle.id, entries: bundle.items.len() as u32 };
         self.out.meta(&[&header.encode()])?;
+        self.begin_content(None);
         let mut sent = Vec::with_capacity(bundle.items.len());
         let mut ahead = Vec::new().into_iter();
         for (index, item) in bundle.items.iter().enumerate() {
@@ -190,7 +191,6 @@ impl SendStream<'_> {
         } else {
             self.run.read_file(self.number, item, &mut self.content)
         };
-        self.run.pace(self.content.len());
         let mut hasher = BlockHasher::new(self.run.driver.options.digests, 0);
         self.run.driver.stages.work(Work::Hash, self.content.len(), || hasher.update(&self.content));
         let digest = hasher.finish(true);
@@ -200,7 +200,9 @@ impl SendStream<'_> {
         let header = self.run.entry(EntryKind::File, &described, target, self.content.len());
         let attributes = attributes_of(&header, &described);
         self.out.meta(&[&header.encode(), fingerprint_of(&header, &described), &attributes, target])?;
-        self.out.payload(&self.content)?;
+        let content = std::mem::take(&mut self.content);
+        self.send_content(&content)?;
+        self.content = content;
         self.out.meta(&[&Trailer { whole: read.is_ok(), digest }.encode()])?;
         Ok(SentItem { size: self.content.len() as u64, digest, failure: read.err() })
     }

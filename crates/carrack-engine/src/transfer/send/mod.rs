@@ -37,6 +37,7 @@ use self::stream::SendStream;
 use super::driver::Driver;
 use super::measure::all_streams;
 use super::{Voice, content_readers, stream_failure};
+use crate::data::pieces::{PackedBytes, PiecePacker};
 use crate::data::stream::{Connection, OutStream, Protection};
 use crate::error::{describe, failure};
 use crate::net::socket::Socket;
@@ -94,6 +95,8 @@ pub struct SendRun {
     own: AtomicU64,
     /// What has been copied, and is to be deleted at the end.
     copied: Mutex<Copied>,
+    /// What has been compressed.
+    packed: Arc<PackedBytes>,
 }
 
 impl SendRun {
@@ -136,6 +139,7 @@ impl SendRun {
             doubts: Mutex::default(),
             own: AtomicU64::new(0),
             copied: Mutex::default(),
+            packed: Arc::default(),
         });
         let measured = Arc::clone(&run);
         run.driver.start_sampling(move |sample| measured.describe(sample));
@@ -191,11 +195,11 @@ impl SendRun {
             let run = &*run;
             let _counted = run.driver.crew.enter(number);
             let _caller = run.finding.enter();
-            let mut stream = SendStream::new(
-                run,
-                number,
-                OutStream::new(connection, Arc::clone(&run.driver.stages), &run.driver.tuning),
-            );
+            let mut out = OutStream::new(connection, Arc::clone(&run.driver.stages), &run.driver.tuning);
+            if run.driver.options.compress {
+                out.cut_into_pieces(PiecePacker::new(Arc::clone(&run.packed)));
+            }
+            let mut stream = SendStream::new(run, number, out);
             let worked = stream.work();
             // What the connection has carried goes on counting after its socket has gone.
             run.driver.traffic.leave(&mut lock(&run.driver.sockets), number);

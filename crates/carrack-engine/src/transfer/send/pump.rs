@@ -151,6 +151,14 @@ impl SendRun {
         }
     }
 
+    /// With what is counted beside the machine.
+    fn counted(&self, counts: Counts) -> Counts {
+        let [leftovers_skipped, bytes_compressed, bytes_compressed_to, bytes_not_shrunk] =
+            [&self.own, &self.packed.plain, &self.packed.packed, &self.packed.not_shrunk]
+                .map(|count| count.load(Ordering::Relaxed));
+        Counts { leftovers_skipped, bytes_compressed, bytes_compressed_to, bytes_not_shrunk, ..counts }
+    }
+
     pub(super) fn end(&self, outcome: Result<(), Failure>, totals: SenderTotals) {
         // Streams that hang in a write to a peer that takes nothing would not hear that it is over.
         if outcome.is_err() {
@@ -158,7 +166,7 @@ impl SendRun {
         }
         self.driver.wake();
         (self.driver.voice.command)(Tell::Ended(Box::new(Ended {
-            counts: Counts { leftovers_skipped: self.own.load(Ordering::Relaxed), ..totals.counts },
+            counts: self.counted(totals.counts),
             faults: totals.faults.told_by(Side::Source),
             durable: totals.durable,
             undeleted: self.why_sources_stay(&outcome, totals.durable),

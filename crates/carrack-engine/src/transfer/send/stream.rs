@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::digest::BlockDigest;
-use carrack_core::ids::StreamId;
+use carrack_core::ids::{ItemId, StreamId};
 use carrack_core::report::Failure;
 use carrack_core::timeline::Work;
 use carrack_core::transfer::sender::{BlockJob, Job, Next};
@@ -29,11 +29,13 @@ pub(super) struct SendStream<'a> {
     pub(super) content: Vec<u8>,
     /// When it was last seen that the connection is still there.
     pub(super) looked: Instant,
+    /// Whose content it has sent last.
+    of: Option<ItemId>,
 }
 
 impl<'a> SendStream<'a> {
     pub(super) fn new(run: &'a SendRun, number: StreamId, out: OutStream) -> Self {
-        Self { run, number, out, slice: vec![0; SLICE_BYTES], content: Vec::new(), looked: Instant::now() }
+        Self { run, number, out, slice: vec![0; SLICE_BYTES], content: Vec::new(), looked: Instant::now(), of: None }
     }
 
     pub(super) fn work(&mut self) -> io::Result<()> {
@@ -89,7 +91,29 @@ impl<'a> SendStream<'a> {
         Ok(())
     }
 
+    /// Sends content at the rate that was asked for: that of the bytes that travel.
+    pub(super) fn send_content(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.out.is_cut() {
+            self.run.pace(bytes.len());
+            return self.out.payload(bytes);
+        }
+        self.out.payload(bytes)?;
+        let began = Instant::now();
+        self.run.pace(self.out.take_travelled());
+        self.out.paced(began.elapsed());
+        Ok(())
+    }
+
+    /// The next content is of another item, or of many.
+    pub(super) fn begin_content(&mut self, of: Option<ItemId>) {
+        if self.of != of || of.is_none() {
+            self.of = of;
+            self.out.begin_content();
+        }
+    }
+
     fn send_block(&mut self, job: BlockJob) -> io::Result<()> {
+        self.begin_content(Some(job.item));
         // A source that fails is the item's failure, not the stream's: the others go on over it.
         let source = match self.run.source_of(job.item, self.number) {
             Ok(source) => source,
@@ -123,8 +147,10 @@ impl<'a> SendStream<'a> {
             self.run.driver.stages.work(Work::Hash, slice.len(), || hasher.update(slice));
             let length = slice.len();
             if !hole {
-                self.run.pace(length);
-                self.out.payload(&self.slice[..length])?;
+                let slice = std::mem::take(&mut self.slice);
+                let sent = self.send_content(&slice[..length]);
+                self.slice = slice;
+                sent?;
             }
             sent += length;
         }
@@ -182,11 +208,12 @@ impl<'a> SendStream<'a> {
         let header = Header::Block { item: job.item, offset: job.offset, length: length as u32, hole: false, whole };
         self.out.meta(&[&header.encode()])?;
         let mut hasher = BlockHasher::new(self.run.driver.options.digests, job.offset);
-        for slice in self.content[..length].chunks(SLICE_BYTES) {
+        let content = std::mem::take(&mut self.content);
+        for slice in content[..length].chunks(SLICE_BYTES) {
             self.run.driver.stages.work(Work::Hash, slice.len(), || hasher.update(slice));
-            self.run.pace(slice.len());
-            self.out.payload(slice)?;
+            self.send_content(slice)?;
         }
+        self.content = content;
         let digest = hasher.finish(whole);
         self.out.meta(&[&Trailer { whole: true, digest }.encode()])?;
         self.out.flush()?;

@@ -20,6 +20,7 @@ const SOURCE: &[Kind] = &[
     ("work on reading", Tone::Second, false, &[Work::Find, Work::Read]),
     ("wait for storage", Tone::Second, true, &[Work::Find, Work::Read]),
     ("compute digests", Tone::Third, false, &[Work::Hash]),
+    ("compress", Tone::Rest, false, &[Work::Compress]),
     ("encrypt", Tone::Fourth, false, &[Work::Seal]),
     ("work on sending", Tone::First, false, &[Work::Send]),
     ("wait for the connection", Tone::First, true, &[Work::Send]),
@@ -30,6 +31,7 @@ const DESTINATION: &[Kind] = &[
     ("wait for the connection", Tone::First, true, &[Work::Receive]),
     ("work on receiving", Tone::First, false, &[Work::Receive]),
     ("decrypt", Tone::Fourth, false, &[Work::Open]),
+    ("unpack", Tone::Rest, false, &[Work::Unpack]),
     ("compute digests", Tone::Third, false, &[Work::Hash]),
     ("work on writing", Tone::Second, false, &[Work::Create, Work::Write]),
     ("wait for storage", Tone::Second, true, &[Work::Create, Work::Write]),
@@ -146,7 +148,9 @@ fn stages(end: &EndView<'_>, kinds: &[Kind]) -> Panel {
     panel.at_least = 1.0;
     let part = |time: StageTime, waits: bool| if waits { time.waited_us } else { time.worked_us };
     // What has no waiting of its own takes all of its time.
-    let whole = |kind: &Kind| matches!(kind.3, [Work::Hash | Work::Seal | Work::Open | Work::Pace]);
+    let whole = |kind: &Kind| {
+        matches!(kind.3, [Work::Hash | Work::Compress | Work::Seal | Work::Open | Work::Unpack | Work::Pace])
+    };
     // A peer may tell any number: as fractions, none is too large to be added.
     let of = |step: &Step, kind: &Kind| -> f64 {
         let times = kind.3.iter().map(|work| step.sample.stages.of(*work));

@@ -49,6 +49,7 @@ pub fn asked(request: &CopyRequest) -> Value {
         "block_bytes": options.block_bytes,
         "rate_limit": options.rate_limit,
         "congestion": options.congestion.map(|congestion| congestion.name().to_owned()),
+        "compress": options.compress,
         "encrypt": options.encrypt.name(),
         "verify": options.verify.name(),
         "digest": options.digest.main.map(carrack_core::request::MainDigest::name),

@@ -166,6 +166,7 @@ impl TryFrom<raw::Welcome> for Welcome {
             system: peer_text(&welcome.system),
             clock_us: welcome.clock_us,
             root: welcome.root.map(|raw::Root { device, inode }| (device, inode)),
+            compresses: welcome.compresses,
         })
     }
 }
@@ -185,6 +186,7 @@ impl From<Welcome> for raw::Welcome {
             system: welcome.system,
             clock_us: welcome.clock_us,
             root: welcome.root.map(|(device, inode)| raw::Root { device, inode }),
+            compresses: welcome.compresses,
         }
     }
 }
