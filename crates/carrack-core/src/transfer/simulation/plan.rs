@@ -306,6 +306,7 @@ impl Plan {
     /// Sources are read twice, and change without a trace.
     pub fn read_twice(&mut self) {
         (self.options.verify, self.rot) = (Verify::Source, 0);
+        self.options.shares = false;
     }
 
     /// A run with nothing else wrong, and files large enough to have blocks to swap.

@@ -70,10 +70,11 @@ impl World {
 
     /// Makes a part file of the source's blocks, where that still is what was listed; whether it was.
     fn share(&mut self, file: u64, offer: &Offer) -> bool {
-        let Some(size) = offer.size.filter(|_| self.rng.chance(self.plan.sharing)) else { return false };
-        let (item, version) = self.opened_as[&offer.item];
-        let source = &self.source.items[item];
-        if source.gone || source.version != version {
+        let Some(size) = offer.size.filter(|_| self.plan.options.shares && self.rng.chance(self.plan.sharing)) else {
+            return false;
+        };
+        let (item, _) = self.opened_as[&offer.item];
+        if self.source.items[item].gone || !self.open_source(offer.item) {
             return false;
         }
         for index in 0..block_count(size, self.plan.options.block_bytes) {
@@ -304,7 +305,9 @@ impl World {
     }
 
     fn write_down(&mut self, path: Vec<u8>, kind: ItemKind, source: Option<Fingerprint>, digests: FileDigests) {
-        if let Some(source) = source {
+        // What was not digested is not known later.
+        let is_known = kind != ItemKind::File || digests.main().is_some();
+        if let Some(source) = source.filter(|_| is_known) {
             // A rename that a power cut undoes leaves another file there, which may be of the same size and time.
             let standing = self.store.standing(&path).expect("it has been published");
             let had = self.source.had(self.source.find(&path), source, standing.size, standing.blake3);
