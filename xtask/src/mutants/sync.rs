@@ -164,7 +164,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "what was taken over is digested as it was in the old file",
         "crates/carrack-engine/src/storage/posix/part.rs",
-        ["copy(&standing.file, &self.file, start, length).ok()?;", "let _ = copy;"],
+        ["copy(&standing, &self.file, start, length).ok()?;", "let _ = copy;"],
         "-p carrack-engine --test stores",
     ),
     mutation(

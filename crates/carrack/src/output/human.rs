@@ -250,8 +250,8 @@ fn rate(report: &Report) -> Option<String> {
     let resumed =
         (report.counts.files_resumed > 0 || report.counts.bytes_resumed > 0) && report.faults.sessions_lost == 0;
     let Counts { bytes, bytes_resumed, bytes_taken_over, bytes_shared, .. } = report.counts;
-    let found = bytes_taken_over + bytes_shared;
-    let sent = bytes.saturating_sub(if resumed { bytes_resumed } else { 0 } + found);
+    let found = bytes_taken_over.saturating_add(bytes_shared);
+    let sent = bytes.saturating_sub(if resumed { bytes_resumed } else { 0 }).saturating_sub(found);
     let resumed = resumed || found > 0 && report.faults.sessions_lost == 0;
     let files = format::per_second(report.counts.files, report.moving)?;
     let bytes = format::rate(format::per_second(sent, report.moving)?);

@@ -49,5 +49,5 @@ pub fn compressed(can: Compressible, report: &Report) -> String {
 /// Bytes that were sent, as far as is known.
 fn sent(report: &Report) -> u64 {
     let Counts { bytes, bytes_resumed, bytes_taken_over, bytes_shared, .. } = report.counts;
-    bytes.saturating_sub(bytes_resumed + bytes_taken_over + bytes_shared)
+    bytes.saturating_sub(bytes_resumed).saturating_sub(bytes_taken_over).saturating_sub(bytes_shared)
 }

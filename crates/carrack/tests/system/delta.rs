@@ -288,6 +288,9 @@ fn deltas_are_whole_with_every_other_option_and_after_every_kill() {
         }
         for (name, old, new) in &files {
             scene.old(name, old);
+            let there = File::options().write(true).open(scene.sandbox.path(format!("root/to/{name}"))).unwrap();
+            // Not in the same tick of the clock as its source.
+            there.set_modified(std::time::UNIX_EPOCH).unwrap();
             scene.new_file(name, new);
         }
         let source = File::create(scene.sandbox.path("tree/holes")).unwrap();
@@ -329,8 +332,7 @@ fn deltas_are_whole_with_every_other_option_and_after_every_kill() {
         scene.check("twin", &files[0].2);
         scene.check("other.keep", &files[5].1);
         scene.check("left.out", b"old");
-        let compares = !shown.contains("--verify=none");
-        assert!(seed % 2 == 1 || (taken_over(&ran) > 0) == compares, "{shown}: {}", taken_over(&ran));
+        assert!(seed % 2 == 1 || taken_over(&ran) > 0, "{shown}");
         let holes = fs::metadata(scene.sandbox.path("root/to/holes")).unwrap();
         assert!(holes.blocks() * 512 < 3 * MIB as u64, "{shown}: holes were filled");
     }

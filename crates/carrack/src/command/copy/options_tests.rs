@@ -39,7 +39,8 @@ fn defaults_are_what_nothing_typed_means() {
     assert!(request.destination.is_remote());
     let reach = Reach { push: crate::agents::push(), ..Reach::default() };
     let end = EndOptions { reach, credential: tokens::search(false), ..EndOptions::default() };
-    let expected = CopyOptions { source: end.clone(), destination: end, ..CopyOptions::default() };
+    let own = CopyOptions { reflink: Reflink::Auto, ..CopyOptions::default() };
+    let expected = CopyOptions { source: end.clone(), destination: end, ..own };
     assert_eq!(format!("{:?}", request.options), format!("{expected:?}"));
     assert_eq!(output.stats, Duration::from_secs(5));
     assert_eq!(output.bar, BarChoice::Terminal);
