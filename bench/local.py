@@ -6,9 +6,15 @@
 
 Trees: `file` (one large file), `many` (50 files), `small` (50,000 files of 2 KiB), `replacing` (the same over a tree that
 is there). Each stands in three rows. `content`: nothing is compared or synced, beside `cp -a` and `rsync -a`.
-`compared`: beside `cp -a` and `cmp` of each file. `durable`: Carrack as it comes, beside `cp -a` and `sync -f`, which
+`compared`: beside `cp -a` and `diff -r`. `durable`: Carrack as it comes, beside `cp -a` and `sync -f`, which
 compares nothing. The order changes from run to run, and a first round does not count. Figures are medians of seconds.
 The file systems are images in memory. `--no-share` measures Carrack with `--reflink never`, and cp, too.
+
+    python3 bench/local.py target/release/carrack --only parallel --what many --programs target/release
+
+`parallel` is a directory seen through FUSE in which each call that reads or writes takes 4 ms more, as on storage that is
+slow for one and quick for many: who has several files under way at once is quicker. It needs `carrack-slow`
+(`cargo build --release -p carrack-faults`).
 """
 import argparse
 import os
@@ -23,21 +29,28 @@ import time
 KIB, MIB = 1 << 10, 1 << 20
 MAKE = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f", "-m", "reflink=1"], "btrfs": ["mkfs.btrfs", "-q", "-f"]}
 PLACES = {"tmpfs": ("tmpfs", "tmpfs"), "ext4": ("ext4", "ext4"), "xfs": ("xfs", "xfs"), "btrfs": ("btrfs", "btrfs"),
-          "tmpfs to ext4": ("tmpfs", "ext4")}
+          "tmpfs to ext4": ("tmpfs", "ext4"), "parallel": ("parallel", "parallel")}
 
 
 class Images:
     """File systems in images in memory, each made when it is first asked for."""
 
-    def __init__(self, work, size):
-        self.work, self.size, self.mounted = pathlib.Path(work), size, []
+    def __init__(self, work, size, programs):
+        self.work, self.size, self.programs, self.mounted, self.slow = pathlib.Path(work), size, programs, [], []
 
     def place(self, kind):
         point = self.work / kind
         if point.is_dir():
             return point
         point.mkdir()
-        if kind != "tmpfs":
+        if kind == "parallel":
+            backing = self.work / "backing"
+            backing.mkdir()
+            line = [os.path.join(self.programs, "carrack-slow"), "--read", "4", "--write", "4", str(backing), str(point)]
+            self.slow.append(subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            if self.slow[-1].stdout.readline().strip() != "mounted":
+                sys.exit("nothing could be mounted")
+        elif kind != "tmpfs":
             image = self.work / f"{kind}.image"
             with open(image, "wb") as file:
                 file.truncate(self.size)
@@ -47,6 +60,10 @@ class Images:
         return point
 
     def close(self):
+        for process in self.slow:
+            process.stdin.close()
+            process.wait()
+        self.slow.clear()
         for point in self.mounted:
             subprocess.run(["umount", str(point)], check=True)
         self.mounted.clear()
@@ -69,8 +86,7 @@ def commands(carrack, source, target, share):
     ours = [carrack, "copy", "-q", "--no-resume", *([] if share else ["--reflink", "never"]), f"{source}/", str(target)]
     cp = ["cp", "-a", *([] if share else ["--reflink=never"]), f"{source}/.", str(target)]
     rsync = ["rsync", "-a", "--whole-file", "--ignore-times", f"{source}/", str(target)]
-    compare = ["sh", "-c", 'cd "$1" && find . -type f -print0 | xargs -0 -I{} cmp {} "$2"/{}' if False else
-               'diff -rq "$1" "$2"', "sh", str(source), str(target)]
+    compare = ["diff", "-rq", str(source), str(target)]
     return {
         "content": {"carrack": [[*ours, "--verify", "none", "--digest", "none", "--durable", "none"]], "cp": [cp], "rsync": [rsync]},
         "compared": {"carrack": [[*ours, "--durable", "none"]], "cp": [cp, compare]},
@@ -127,11 +143,12 @@ def main():
     parser.add_argument("--files", type=int, default=50_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--no-share", action="store_true")
+    parser.add_argument("--programs", default="target/release", help="where carrack-slow is")
     given = parser.parse_args()
     work = tempfile.mkdtemp(dir="/dev/shm", prefix="carrack-local-")
     print("| | | | carrack, s | cp | rsync | carrack by the best other |\n|---|---|---|--:|--:|--:|--:|", flush=True)
-    for place in [given.only] if given.only else PLACES:
-        images = Images(work, 3 * given.size)
+    for place in [given.only] if given.only else [place for place in PLACES if place != "parallel"]:
+        images = Images(work, 3 * given.size, given.programs)
         try:
             for what in [given.what] if given.what else ["file", "many", "small", "replacing"]:
                 measure(given, images, place, what)

@@ -11,7 +11,7 @@ use carrack_core::expected::ExpectedDigests;
 use carrack_core::filter::{AddedRule, Filters};
 use carrack_core::grant::Right;
 use carrack_core::limits;
-use carrack_core::reference::{ReferenceDirectories, ReferenceUse};
+use carrack_core::reference::ReferenceDirectories;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::{Delta, Existing};
 use carrack_core::selection::Selection;
@@ -322,7 +322,7 @@ impl Agent {
             return Err(failure(ErrorCode::Unsupported, Side::Destination, why).at_path(&role.directory[..]));
         }
         let references = self.references(role)?;
-        let keeps_shared = references.as_ref().is_some_and(|references| references.used == ReferenceUse::Link);
+        let keeps_shared = references.is_some();
         let destination = self.destination(role, options, keeps_shared)?;
         // One that is yet to be made has nothing to be deleted or kept.
         let Properties { keeps, deletes, .. } = destination.properties();

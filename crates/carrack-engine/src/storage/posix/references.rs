@@ -78,6 +78,10 @@ impl References {
                     let why = "lies in the destination and would be deleted there: name a directory beside it";
                     return refuse(ErrorCode::Usage, why);
                 }
+                _ if deletes && place_below(place, &path, destination).is_some() => {
+                    let why = "holds the destination, where it would be deleted: name a directory beside it";
+                    return refuse(ErrorCode::Usage, why);
+                }
                 _ => directories.push((dir, LastDirectory::default())),
             }
         }
@@ -238,6 +242,9 @@ mod tests {
             assert!(open(&anywhere, &at("new"), same, false).is_err(), "{same}");
         }
         assert!(open(&anywhere, &at("new"), "below", true).is_err());
+        let holds = open(&anywhere, &at("new"), "..", true).err().unwrap();
+        assert!(holds.to_string().contains("holds the destination"), "{holds}");
+        assert!(open(&anywhere, &at("new"), "..", false).is_ok());
         assert!(open(&anywhere, &at("new"), "below", false).is_ok());
         // A destination that is yet to be made, and one that a link leads to.
         let (references, told) = open(&anywhere, &at("more/new"), "../../old", true).unwrap();

@@ -139,8 +139,7 @@ impl ReceiveRun {
 
     /// Whether a file of another name may not get other attributes, because it shares them with other names.
     pub(super) fn shares_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
-        let links = self.referring.as_ref().is_some_and(|referring| referring.references.used == ReferenceUse::Link);
-        links && there.is_shared && !self.has_attributes(rules, item, there)
+        self.referring.is_some() && there.is_shared && !self.has_attributes(rules, item, there)
     }
 
     /// Whether a file has the attributes of its source, as far as any are set.

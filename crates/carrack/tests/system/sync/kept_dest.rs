@@ -110,6 +110,15 @@ fn reference_directories_never_change() {
     same_tree(&sandbox.path("src"), &sandbox.path("backup/tuesday"));
     assert_eq!(linked(&sandbox.path("backup/tuesday"), &sandbox.path("backup/monday")), ["large"]);
     assert_eq!(mode(&sandbox.path("backup/tuesday/d/b")), 0o600);
+    // Nor by the other kinds, of a directory that has links.
+    fs::set_permissions(sandbox.path("src/large"), Permissions::from_mode(0o604)).unwrap();
+    for kind in ["--copy-dest", "--compare-dest"] {
+        fs::remove_file(sandbox.path("backup/tuesday/large")).unwrap();
+        fs::hard_link(sandbox.path("backup/monday/large"), sandbox.path("backup/tuesday/large")).unwrap();
+        sandbox.ok(["sync", "--json", kind, "../monday", "src/", "backup/tuesday"]);
+        assert_eq!(files(&sandbox.path("backup/monday")), before, "{kind}");
+        assert_eq!(mode(&sandbox.path("backup/tuesday/large")), 0o604, "{kind}");
+    }
     // Where nothing is shared, attributes are set in place.
     fs::set_permissions(sandbox.path("src/a"), Permissions::from_mode(0o640)).unwrap();
     let inode = fs::metadata(sandbox.path("backup/tuesday/a")).unwrap().ino();
