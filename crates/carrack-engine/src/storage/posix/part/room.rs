@@ -18,8 +18,11 @@ impl PartFile {
     /// Those of the system; [`ErrorCode::NoSpace`].
     pub fn reserve(&self, filled: u64) -> Result<(), Failure> {
         let (size, shared) = (self.entry.source.size, &self.entry.shared);
-        if !self.keeps_holes {
-            check_space(&shared.directories.get(&self.entry.parent)?.dir, size)?;
+        // A directory that cannot be opened once more, for want of descriptors, tells nothing of its room.
+        if !self.keeps_holes
+            && let Ok(directory) = shared.directories.get(&self.entry.parent)
+        {
+            check_space(&directory.dir, size)?;
         }
         let reserves = !self.keeps_holes && size > filled;
         // In memory it would take time before the first byte, and there is no order on a disk to win, only the time of
