@@ -32,7 +32,7 @@ pub const COPY_DEST: Definition = Definition {
         value_name: "DIR",
         help: "Where DIR, relative to DST, has a file that is the same, copy that at the destination and send nothing",
     },
-    title: "Copy what is the same from",
+    title: "Copy what is the same in",
     help: "Directories at the destination, relative to it, one a line. A file that one of them has is copied from there, \
            and not sent.",
     kind: Takes::Lines { characters_max: CHARACTERS_MAX },
