@@ -13,7 +13,6 @@ import argparse
 import os
 import pathlib
 import shutil
-import statistics
 import sys
 import tempfile
 
@@ -89,13 +88,7 @@ def measure(given, work, rate, what):
         for name, command in commands(scene, source, target).items():
             if name.split()[0] in given.without.split(","):
                 continue
-            told = []
-            for _ in range(given.runs):
-                shutil.rmtree(target, ignore_errors=True)
-                told.append(scene.run(command))
-                if scene.differs(source, target):
-                    sys.exit(f"{name}: the copy is another")
-            cpu, seconds, wire = (statistics.median(column) for column in zip(*told))
+            cpu, seconds, wire = scene.medians(name, command, (source, target), given.runs, lambda: shutil.rmtree(target, ignore_errors=True))
             print(f"| {rate} | {what}, {size / 1e6:.0f} MB | {name} | {seconds:.2f} | {wire / 1e6:.1f} | {cpu:.2f} |", flush=True)
     finally:
         scene.close()

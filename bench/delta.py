@@ -10,11 +10,10 @@ run the old file is put back. Rows: the rate of the link. MB are those of the li
 Needs `cargo build --release -p carrack-faults`.
 """
 import argparse
+import functools
 import os
 import pathlib
 import shutil
-import statistics
-import sys
 import tempfile
 import types
 
@@ -71,14 +70,9 @@ def measure(given, work, rate, what):
         for name, program in programs:
             if name == "never" and what == "inserted":
                 continue
-            told = []
-            for _ in range(given.runs):
-                shutil.copy(kept, os.path.join(target, "file"))
-                command = scene.commands(source, target)[program]
-                told.append(scene.run([*command, *([f"--delta={name}"] if program == "carrack" else ["--no-whole-file"])]))
-                if scene.differs(source, target):
-                    sys.exit(f"{name}: the copy is another")
-            cpu, seconds, wire = (statistics.median(column) for column in zip(*told))
+            command = [*scene.commands(source, target)[program], *([f"--delta={name}"] if program == "carrack" else ["--no-whole-file"])]
+            put_back = functools.partial(shutil.copy, kept, os.path.join(target, "file"))
+            cpu, seconds, wire = scene.medians(name, command, (source, target), given.runs, put_back)
             cells.append(f"{name}: {seconds:.2f} s, {wire / 1e6:.1f} MB, {cpu:.2f} CPU s")
         print(f"| {rate}, {what} | {' | '.join(cells)} |", flush=True)
     finally:

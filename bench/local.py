@@ -59,6 +59,10 @@ class Images:
             self.mounted.append(point)
         return point
 
+    def beneath(self, kind):
+        """Where the files of a place lie, which there is no need to wait for."""
+        return self.work / "backing" if kind == "parallel" else self.place(kind)
+
     def close(self):
         for process in self.slow:
             process.stdin.close()
@@ -106,31 +110,33 @@ def run(lines, environment):
 def measure(given, images, place, what):
     (of, to), replacing = PLACES[place], what == "replacing"
     files, size = {"file": (1, given.size), "many": (50, given.size // 50)}.get(what, (given.files, 2 * KIB))
-    source, target, kept = images.place(of) / "from", images.place(to) / "to", images.place(to) / "kept"
-    for old in (source, target, kept):
-        shutil.rmtree(old, ignore_errors=True)
-    make(source, files, size)
+    source, target = images.place(of) / "from", images.place(to) / "to"
+    really = [images.beneath(of) / "from", images.beneath(to) / "to"]
+    make(really[0], files, size)
     environment = {**os.environ, "XDG_STATE_HOME": str(images.work / "state")}
-    for row, programs in commands(given.carrack, source, target, not given.no_share).items():
+    rows = commands(given.carrack, source, target, not given.no_share)
+    # diff reads 4 KiB at a time, which would be all that is measured.
+    for row in ["content"] if place == "parallel" else rows:
+        programs = rows[row]
         told = {program: [] for program in programs}
         for number in range(given.runs + 1):
             order = list(programs)[::1 if number % 2 else -1]
             for program in order:
-                shutil.rmtree(target, ignore_errors=True)
-                target.mkdir()
+                shutil.rmtree(really[1], ignore_errors=True)
+                really[1].mkdir()
                 if replacing:
-                    subprocess.run(["cp", "-a", f"{source}/.", str(target)], check=True)
+                    subprocess.run(["cp", "-a", f"{really[0]}/.", str(really[1])], check=True)
                 subprocess.run(["sync"], check=True)
                 seconds = run(programs[program], environment)
                 if number:
                     told[program].append(seconds)
-                elif subprocess.run(["diff", "-rq", str(source), str(target)], stdout=subprocess.DEVNULL).returncode:
+                elif subprocess.run(["diff", "-rq", *map(str, really)], stdout=subprocess.DEVNULL).returncode:
                     sys.exit(f"{program}: the copy is another")
         cells = {program: statistics.median(runs) for program, runs in told.items()}
         best = min(seconds for program, seconds in cells.items() if program != "carrack")
         rest = f"{cells['rsync']:.2f}" if "rsync" in cells else ""
         print(f"| {place} | {what} | {row} | {cells['carrack']:.2f} | {cells['cp']:.2f} | {rest} | {cells['carrack'] / best:.2f} |", flush=True)
-    for old in (source, target, kept):
+    for old in really:
         shutil.rmtree(old, ignore_errors=True)
 
 

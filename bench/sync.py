@@ -111,6 +111,16 @@ class Scene:
         rsync = ["rsync", "-a", "--delete", "-e", ssh, source + "/", far]
         return {"carrack": carrack, "rsync": rsync}
 
+    def medians(self, name, command, between, runs, prepare):
+        """CPU seconds, seconds and bytes of a command that copies one directory of `between` to the other."""
+        told = []
+        for _ in range(runs):
+            prepare()
+            told.append(self.run(command))
+            if self.differs(*between):
+                sys.exit(f"{name}: the copy is another")
+        return [statistics.median(column) for column in zip(*told)]
+
     def run(self, command):
         wire, before, start = wire_bytes(self.near), sum(self.group.cpu()), time.monotonic()
         self.said = ended = subprocess.run([*within(self.near), *command], env=self.bench.environment, capture_output=True, text=True, preexec_fn=self.group.join)

@@ -171,7 +171,10 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "skipped items stand in the report as verified",
         "crates/carrack/src/output/human.rs",
-        ["_ if report.counts.files_kept > 0 => {", "_ if report.counts.files_kept == u64::MAX => {"],
+        [
+            "_ if report.counts.files_kept > 0 || report.counts.files_shared > 0 => {",
+            "_ if report.counts.files_kept == u64::MAX => {",
+        ],
         "-p carrack --bin carrack output::human",
     ),
     mutation(

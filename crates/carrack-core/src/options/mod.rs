@@ -592,6 +592,8 @@ mod tests {
         assert_eq!(VERIFY.default, Some(default.verify.name()));
         assert_eq!(ENCRYPT.default, Some(default.encrypt.name()));
         assert_eq!(DELTA.default, Some(default.delta.name()));
+        // What says of its files that they are verified reads them.
+        assert_eq!(default.reflink, crate::request::Reflink::Never);
         assert_eq!(DURABLE.default, Some(default.durability.name()));
         assert_eq!(DIGEST.default.map(str::to_owned), Some(default.digest.text()));
     }

@@ -270,20 +270,25 @@ mod tests {
         serde_json::from_value(task).is_ok_and(|task| check_form(&task).is_ok())
     }
 
+    /// A user with a token of this scope.
+    fn ann(scope: Scope) -> Caller {
+        Caller {
+            user: "ann".into(),
+            role: Role::Admin,
+            scope: Some(scope),
+            via: KnownBy::Token,
+            token: None,
+            expires: None,
+            runs_service: true,
+        }
+    }
+
     /// A task that deletes at its destination needs the right to, has one pair, and is a copy.
     #[test]
     fn deletion_at_the_destination_is_asked_for_and_allowed_as_such() {
         let verdict = |verbs: &[Verb], kind: &str, pairs: usize, options: Value| {
             let scope = Scope { verbs: verbs.to_vec(), ..Scope::default() };
-            let caller = Caller {
-                user: "ann".into(),
-                role: Role::Admin,
-                scope: Some(scope),
-                via: KnownBy::Token,
-                token: None,
-                expires: None,
-                runs_service: true,
-            };
+            let caller = ann(scope);
             let pair = json!({"source": "/a/", "destination": "/b/"});
             let task = json!({"kind": kind, "pairs": vec![pair; pairs], "options": options});
             let task: NewTask = serde_json::from_value(task).map_err(|error| error.to_string())?;
@@ -381,15 +386,7 @@ mod tests {
             let endpoints = vec!["lab".to_owned()];
             let verbs = Verb::ALL.to_vec();
             let scope = Scope { endpoints, path: Some("/mine".to_owned()), verbs, ..Scope::default() };
-            let caller = Caller {
-                user: "ann".into(),
-                role: Role::Admin,
-                scope: Some(scope),
-                via: KnownBy::Token,
-                token: None,
-                expires: None,
-                runs_service: true,
-            };
+            let caller = ann(scope);
             let lab = Endpoint {
                 name: "lab".into(),
                 owner: "ann".into(),

@@ -276,17 +276,16 @@ fn files_rate(files_per_second: f64) -> String {
     if files_per_second < 10.0 { format!("{files_per_second:.1}") } else { count(files_per_second as u64) }
 }
 
-/// How files were proved. Where some were skipped, how many were proved.
+/// How files were proved. Where some were not, how many were.
 fn verified(verify: Verify, report: &Report) -> String {
     let how = proof(verify, report);
+    let proved = report.counts.files.saturating_sub(report.counts.files_shared);
     match verify {
         Verify::None => format!("verified: no, {how}"),
         _ if report.counts.files == 0 => "verified: nothing, because no file was copied".to_owned(),
-        _ if report.counts.files == report.counts.files_shared => {
-            "verified: nothing, because nothing was read".to_owned()
-        }
-        _ if report.counts.files_kept > 0 => {
-            format!("verified: {}, {how}", counted(report.counts.files, "file", "files"))
+        _ if proved == 0 => "verified: nothing, because nothing was read".to_owned(),
+        _ if report.counts.files_kept > 0 || report.counts.files_shared > 0 => {
+            format!("verified: {}, {how}", counted(proved, "file", "files"))
         }
         _ => format!("verified: {how}"),
     }

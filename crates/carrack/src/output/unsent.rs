@@ -23,9 +23,7 @@ pub fn taken_over(report: &Report) -> Option<String> {
 pub fn shared(report: &Report) -> Option<String> {
     let (files, bytes) = (report.counts.files_shared, report.counts.bytes_shared);
     let which = format!("{}, {}", counted(files, "file", "files"), format::size_exact(bytes));
-    (files > 0).then(|| {
-        format!("shared with the source: {which}, block by block until either is changed; not read, not verified")
-    })
+    (files > 0).then(|| format!("shared with the source: {which}, without a second copy of their blocks; nothing of them was read or verified"))
 }
 
 /// What has travelled compressed, and why the rest has not.

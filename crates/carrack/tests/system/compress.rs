@@ -5,8 +5,9 @@
 use std::fs;
 use std::process::Stdio;
 
-use carrack_faults::proxy::{Flip, Proxy, Way};
+use carrack_faults::proxy::{Flip, Way};
 
+use crate::support::counted::CountedNode;
 use crate::support::node::Node;
 use crate::support::process::signal;
 use crate::support::running::Running;
@@ -15,39 +16,13 @@ use crate::support::{Ran, Sandbox, same_tree, tree, wait_until};
 
 const MIB: usize = 1 << 20;
 
-/// A node behind a proxy, which counts.
-struct Scene {
-    sandbox: Sandbox,
-    node: Node,
-    proxy: Proxy,
+fn scene() -> CountedNode {
+    CountedNode::start(&["-z"])
 }
 
-impl Scene {
-    fn new() -> Self {
-        let sandbox = Sandbox::in_memory();
-        let node = Node::start(&sandbox, "root", &[]);
-        let proxy = Proxy::start(node.address.parse().unwrap());
-        Self { sandbox, node, proxy }
-    }
-
-    fn there(&self, path: &str) -> String {
-        self.node.at(path).replace(&self.node.address, &self.proxy.address().to_string())
-    }
-
-    fn words(&self, more: &[&str]) -> Vec<String> {
-        let own = ["copy", "--json", "-z", "tree/", &self.there("to"), &self.node.token()];
-        own.iter().chain(more).map(ToString::to_string).collect()
-    }
-
-    /// Copies `tree/` to the node, and tells how many bytes went there.
-    fn copy(&self, more: &[&str]) -> (Ran, u64) {
-        let before = self.proxy.carried().up;
-        let ran = self.sandbox.ok(self.words(more));
-        (ran, self.proxy.carried().up - before)
-    }
-
+impl CountedNode {
     #[track_caller]
-    fn check(&self) {
+    fn check_all(&self) {
         same_tree(&self.sandbox.path("tree"), &self.sandbox.path("root/to"));
         let left: Vec<_> = self.sandbox.parts("root/to");
         assert!(left.is_empty(), "{left:?}");
@@ -70,7 +45,7 @@ fn count(ran: &Ran, name: &str) -> u64 {
 
 #[test]
 fn text_travels_compressed_and_arrives_as_it_was() {
-    let scene = Scene::new();
+    let scene = scene();
     for number in 0..200 {
         scene.sandbox.write(format!("tree/small/{number}"), text(5000, number));
     }
@@ -94,7 +69,7 @@ fn text_travels_compressed_and_arrives_as_it_was() {
         assert!(from > plain * 9 / 10 && to < from * 2 / 3, "{more:?}: {from} to {to} of {plain}");
         assert!(sent < plain * 2 / 3, "{more:?}: {sent} of {plain}");
         assert!(sent > to, "{more:?}: what is said to have travelled: {sent}, {to}");
-        scene.check();
+        scene.check_all();
         scene.anew();
     }
 }
@@ -102,7 +77,7 @@ fn text_travels_compressed_and_arrives_as_it_was() {
 /// Nobody asked: nothing is compressed, whatever the path.
 #[test]
 fn nothing_is_compressed_unasked() {
-    let scene = Scene::new();
+    let scene = scene();
     scene.sandbox.write("tree/large", text(2 * MIB, 1));
     let words: Vec<String> = scene.words(&["--bwlimit=4M"]).into_iter().filter(|word| word != "-z").collect();
     let before = scene.proxy.carried().up;
@@ -117,25 +92,25 @@ fn nothing_is_compressed_unasked() {
 /// Without any limit but a relay that is slow: the rate is measured.
 #[test]
 fn slow_path_is_found_out() {
-    let scene = Scene::new();
+    let scene = scene();
     scene.sandbox.write("tree/large", text(16 * MIB, 1));
     scene.proxy.rate(Some(3_000_000));
     let (ran, sent) = scene.copy(&["--streams=2"]);
     let from = count(&ran, "bytes_compressed");
     assert!(from > 8 * MIB as u64, "{from}: {}", ran.stdout);
     assert!(sent < 13 * MIB as u64, "{sent}");
-    scene.check();
+    scene.check_all();
 }
 
 #[test]
 fn random_data_travels_as_it_is() {
-    let scene = Scene::new();
+    let scene = scene();
     scene.sandbox.write("tree/noise", tree::bytes(6 * MIB, 1));
     let (ran, sent) = scene.copy(&["--bwlimit=8M"]);
     assert_eq!(count(&ran, "bytes_compressed"), 0);
     assert!(count(&ran, "bytes_not_shrunk") > 5 * MIB as u64, "{}", ran.stdout);
     assert!(sent < 6 * MIB as u64 + 100_000, "{sent}");
-    scene.check();
+    scene.check_all();
     scene.anew();
     let said = scene.sandbox.ok(scene.words(&["--bwlimit=8M"]).into_iter().filter(|word| word != "--json"));
     assert!(said.stderr.contains("compressed: nothing: 6.0 MiB did not shrink"), "{}", said.stderr);
@@ -146,7 +121,7 @@ fn random_data_travels_as_it_is() {
 #[test]
 fn altered_pieces_are_sent_again() {
     for (encrypt, digest) in [("none", "blake3"), ("tls", "blake3"), ("none", "xxh128")] {
-        let scene = Scene::new();
+        let scene = scene();
         scene.sandbox.write("tree/large", text(24 * MIB, 1));
         // Far enough in that the control connection never comes to it.
         scene.proxy.flip(Way::Up, Flip::Every(1 << 20), 5);
@@ -157,14 +132,14 @@ fn altered_pieces_are_sent_again() {
         assert!(altered.as_u64().unwrap() + blocks.as_u64().unwrap() > 0, "{encrypt} {digest}: {faults}");
         assert_eq!(faults["sessions_lost"], 0, "{encrypt} {digest}: {faults}");
         assert!(count(&ran, "bytes_compressed") > 20 * MIB as u64, "{}", ran.stdout);
-        scene.check();
+        scene.check_all();
     }
 }
 
 /// A copy that is cut off is taken up, and one that loses its streams goes on: resuming knows nothing of pieces.
 #[test]
 fn compressed_copy_that_is_cut_off_is_taken_up() {
-    let scene = Scene::new();
+    let scene = scene();
     scene.sandbox.write("tree/large", text(24 * MIB, 1));
     for end in ["TERM", "KILL"] {
         let before = scene.proxy.carried().up;
@@ -177,7 +152,7 @@ fn compressed_copy_that_is_cut_off_is_taken_up() {
         copying.end();
         let (ran, _) = scene.copy(&["--bwlimit=20M"]);
         assert!(count(&ran, "bytes_resumed") > 2 * MIB as u64, "{end}: {}", ran.stdout);
-        scene.check();
+        scene.check_all();
         scene.anew();
     }
     scene.proxy.reset_after(Some(5 * MIB as u64));
@@ -186,13 +161,13 @@ fn compressed_copy_that_is_cut_off_is_taken_up() {
     scene.proxy.reset_after(None);
     let ran = running.end();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    scene.check();
+    scene.check_all();
 }
 
 /// A file with holes, one that has changed in part, what is deleted, and a dry run.
 #[test]
 fn sync_compresses_as_a_copy_does() {
-    let scene = Scene::new();
+    let scene = scene();
     let mut content = text(4 * MIB, 1);
     scene.sandbox.write("tree/d/large", &content);
     let holes = fs::File::create(scene.sandbox.path("tree/holes")).unwrap();
@@ -203,7 +178,7 @@ fn sync_compresses_as_a_copy_does() {
     };
     let first = scene.sandbox.ok(words(&[]));
     assert!(count(&first, "bytes_compressed") > 3 * MIB as u64, "{}", first.stdout);
-    scene.check();
+    scene.check_all();
     content[MIB] ^= 1;
     scene.sandbox.write("tree/d/large", &content);
     fs::remove_file(scene.sandbox.path("tree/holes")).unwrap();
@@ -213,7 +188,7 @@ fn sync_compresses_as_a_copy_does() {
     assert!(count(&second, "bytes_taken_over") > 2 * MIB as u64, "{}", second.stdout);
     let from = count(&second, "bytes_compressed");
     assert!((1..2 * MIB as u64).contains(&from), "only what differs: {from}");
-    scene.check();
+    scene.check_all();
 }
 
 #[test]

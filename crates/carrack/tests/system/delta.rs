@@ -5,45 +5,20 @@ use std::fs::{self, File, hard_link};
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use carrack_faults::proxy::Proxy;
-
-use crate::support::node::Node;
+use crate::support::counted::CountedNode;
 use crate::support::process::signal;
 use crate::support::running::Running;
-use crate::support::{Ran, Sandbox, tree, wait_until};
+use crate::support::{Ran, tree, wait_until};
 
 const MIB: usize = 1 << 20;
 const LARGE: usize = 24 * MIB + 17;
 const BLOCK: usize = 256 << 10;
 
-/// A node behind a proxy, which counts.
-struct Scene {
-    sandbox: Sandbox,
-    node: Node,
-    proxy: Proxy,
+fn scene() -> CountedNode {
+    CountedNode::start(&["--block=256K", "--streams=2"])
 }
 
-impl Scene {
-    fn new() -> Self {
-        let sandbox = Sandbox::in_memory();
-        let node = Node::start(&sandbox, "root", &[]);
-        let proxy = Proxy::start(node.address.parse().unwrap());
-        Self { sandbox, node, proxy }
-    }
-
-    fn words(&self, more: &[&str]) -> Vec<String> {
-        let to = self.node.at("to").replace(&self.node.address, &self.proxy.address().to_string());
-        let own = ["copy", "--json", "--block=256K", "--streams=2", "tree/", &to, &self.node.token()];
-        own.iter().chain(more).map(ToString::to_string).collect()
-    }
-
-    /// Copies `tree/` to the node, and tells how many bytes went there.
-    fn copy(&self, more: &[&str]) -> (Ran, u64) {
-        let before = self.proxy.carried().up;
-        let ran = self.sandbox.ok(self.words(more));
-        (ran, self.proxy.carried().up - before)
-    }
-
+impl CountedNode {
     fn old(&self, name: &str, content: &[u8]) {
         self.sandbox.write(format!("root/to/{name}"), content);
     }
@@ -73,7 +48,7 @@ fn changed(content: &[u8], blocks: &[usize]) -> Vec<u8> {
 
 #[test]
 fn blocks_that_differ_are_all_that_is_sent() {
-    let scene = Scene::new();
+    let scene = scene();
     let old = tree::bytes(LARGE, 1);
     for verify in ["wire", "disk", "source"] {
         for digest in ["blake3", "xxh128", "blake3,crc32c"] {
@@ -101,7 +76,7 @@ fn blocks_that_differ_are_all_that_is_sent() {
 
 #[test]
 fn old_files_of_any_kind_and_size_are_replaced() {
-    let scene = Scene::new();
+    let scene = scene();
     let new = tree::bytes(LARGE, 1);
     scene.new_file("large", &new);
     let longer = [&new[..], &[7; 3 * MIB]].concat();
@@ -162,7 +137,7 @@ impl Drop for Over<'_> {
 /// What the old file holds says nothing of what is right: it is compared block by block, whatever its time says.
 #[test]
 fn old_file_that_rots_or_is_altered_meanwhile_is_never_part_of_the_new_one() {
-    let scene = Scene::new();
+    let scene = scene();
     let new = tree::bytes(LARGE, 1);
     scene.new_file("large", &new);
     let there = scene.sandbox.path("root/to/large");
@@ -194,7 +169,7 @@ fn old_file_that_rots_or_is_altered_meanwhile_is_never_part_of_the_new_one() {
 /// A copy that is cut off loses neither what it had sent, nor what it had taken over.
 #[test]
 fn delta_that_is_cut_off_is_taken_up() {
-    let scene = Scene::new();
+    let scene = scene();
     let old = tree::bytes(LARGE, 1);
     let half: Vec<usize> = (0..48).collect();
     let new = changed(&old, &half);
@@ -226,7 +201,7 @@ fn delta_that_is_cut_off_is_taken_up() {
 /// Beside what stands there, a file that is the same already is not touched, and one that is new is sent.
 #[test]
 fn sync_sends_of_each_file_what_differs() {
-    let scene = Scene::new();
+    let scene = scene();
     let contents: Vec<Vec<u8>> = (0..4).map(|number| tree::bytes(4 * MIB + number, number as u64)).collect();
     for (number, content) in contents.iter().enumerate() {
         scene.new_file(&format!("d/f{number}"), content);
@@ -280,7 +255,7 @@ fn crossed_files(seed: u64) -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
 /// other names; half of the copies are killed, and done once more.
 #[test]
 fn deltas_are_whole_with_every_other_option_and_after_every_kill() {
-    let scene = Scene::new();
+    let scene = scene();
     for seed in 0..16_u64 {
         let files = crossed_files(seed);
         for place in ["tree", "root/to"] {

@@ -90,6 +90,7 @@ fn large_files_share_their_blocks_with_their_sources() {
         let ran = scene.copy("sync", &["--delete"]);
         assert_eq!((shared(&ran), &ran.summary()["files"]), ((0, 0), &0.into()));
         let said = scene.sandbox.ok(["copy", &format!("{}/", from.display()), scene.at("again").to_str().unwrap()]);
+        assert!(said.stderr.contains("verified: 1 file, BLAKE3"), "{}", said.stderr);
         assert!(said.stderr.contains("shared with the source: 2 files, "), "{}{}", said.stdout, said.stderr);
     }
 }

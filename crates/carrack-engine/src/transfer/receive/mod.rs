@@ -184,7 +184,7 @@ impl ReceiveRun {
             comparing: MetadataWorkers::new(&tuning, tuning.scan_threads(cpu_count())),
             attributes_set: AtomicU64::new(0),
             contents: Contents::default(),
-            referring: references.filter(|references| !references.is_empty()).map(Referring::new),
+            referring: references.map(Referring::new),
             left_out: Mutex::default(),
             parts: Mutex::default(),
             taking_over: TakingOver::new(options.delta),

@@ -22,7 +22,11 @@ use crate::sync::lock;
 
 impl OpensSources for SendRun {
     fn open_source(&self, item: ItemId) -> Option<Arc<dyn Reader>> {
-        self.open_here(item)
+        let scanned = self.driver.lock().scanned(item).cloned()?;
+        let opened = self.open_and(&scanned, &mut |time| !self.driver.over.wait(time)).ok()?;
+        opened.check_listed(&scanned).ok()?;
+        // Its sender looks at the same open file afterwards, whether it has changed.
+        Some(Arc::clone(lock(&self.sources).entry(item).or_insert_with(|| Arc::from(opened))))
     }
 }
 
@@ -40,14 +44,6 @@ impl SendRun {
         let mut sources = lock(&self.sources);
         // Another stream may have been quicker: all must read the same open file.
         Ok(Arc::clone(sources.entry(item).or_insert_with(|| Arc::from(opened))))
-    }
-
-    /// Opens a source of which the same process takes what it needs.
-    fn open_here(&self, item: ItemId) -> Option<Arc<dyn Reader>> {
-        let scanned = self.driver.lock().scanned(item).cloned()?;
-        let opened = self.open_and(&scanned, &mut |time| !self.driver.over.wait(time)).ok()?;
-        opened.check_listed(&scanned).ok()?;
-        Some(Arc::clone(lock(&self.sources).entry(item).or_insert_with(|| Arc::from(opened))))
     }
 
     /// Opens a source, which may have to `rest`.

@@ -1,6 +1,7 @@
 //! What the tests stand on: a directory of their own, the program with nothing of the user's around it, nodes, trees.
 
 pub mod browser;
+pub mod counted;
 pub mod golden;
 pub mod json_schema;
 pub mod log;

@@ -119,6 +119,13 @@ fn reference_directories_never_change() {
         assert_eq!(files(&sandbox.path("backup/monday")), before, "{kind}");
         assert_eq!(mode(&sandbox.path("backup/tuesday/large")), 0o604, "{kind}");
     }
+    // Nor where the directory has another name by now.
+    fs::set_permissions(sandbox.path("src/large"), Permissions::from_mode(0o640)).unwrap();
+    fs::remove_file(sandbox.path("backup/tuesday/large")).unwrap();
+    fs::hard_link(sandbox.path("backup/monday/large"), sandbox.path("backup/tuesday/large")).unwrap();
+    let ran = sandbox.ok(["sync", "--json", "--link-dest", "../none", "src/", "backup/tuesday"]);
+    assert_eq!(numbers(&ran, &["files", "attributes_set", "files_failed"]), [1, 0, 0]);
+    assert_eq!(files(&sandbox.path("backup/monday")), before);
     // Where nothing is shared, attributes are set in place.
     fs::set_permissions(sandbox.path("src/a"), Permissions::from_mode(0o640)).unwrap();
     let inode = fs::metadata(sandbox.path("backup/tuesday/a")).unwrap().ino();

@@ -1,7 +1,6 @@
 //! The room that a part file takes: reserved before its blocks come, or shared with another file.
 
 use std::fs::File;
-use std::io;
 
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_sys::dir::{Dir, stat_file};
@@ -44,11 +43,9 @@ impl PartFile {
     /// Those of [`Self::reserve`].
     pub fn share(&self, source: Option<&File>) -> Result<bool, Failure> {
         let _entered = self.entry.shared.watch.enter("share blocks", &self.path);
-        let is_whole = |shared: io::Result<()>| {
-            shared.is_ok() && stat_file(&self.file).is_ok_and(|stat| stat.size == self.entry.source.size)
-        };
         if let Some(source) = source {
-            if is_whole(file::share_blocks(source, &self.file)) {
+            let shared = file::share_blocks(source, &self.file).and_then(|()| stat_file(&self.file));
+            if shared.is_ok_and(|stat| stat.size == self.entry.source.size) {
                 self.cache.bypassed();
                 return Ok(true);
             }
