@@ -11,6 +11,8 @@ pub enum Judgment {
     Same,
     /// Of one size: only the content tells.
     Undecided,
+    /// Of one size and time with a file of another name: samples of it tell.
+    Sampled,
     /// What stands there, or that nothing does, is left as it is.
     Left(LeftBecause),
 }
@@ -38,6 +40,11 @@ pub enum LeftBecause {
 }
 
 impl Judgment {
+    /// Whether both sides read of it before anything is decided.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Undecided | Self::Sampled)
+    }
+
     const DIFFERS: u8 = 16;
 
     /// The number in messages.
@@ -49,6 +56,7 @@ impl Judgment {
             Self::Left(LeftBecause::Exists) => 3,
             Self::Left(LeftBecause::Absent) => 4,
             Self::Left(LeftBecause::Newer) => 5,
+            Self::Sampled => 6,
             Self::Differs(ItemDifference { kind, size, time }) => {
                 Self::DIFFERS | u8::from(kind) | u8::from(size) << 1 | u8::from(time) << 2
             }
@@ -65,6 +73,7 @@ impl Judgment {
             3 => Self::Left(LeftBecause::Exists),
             4 => Self::Left(LeftBecause::Absent),
             5 => Self::Left(LeftBecause::Newer),
+            6 => Self::Sampled,
             _ if number & !7 == Self::DIFFERS => {
                 Self::Differs(ItemDifference { kind: has(1), size: has(2), time: has(4) })
             }

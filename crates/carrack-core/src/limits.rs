@@ -169,6 +169,9 @@ pub const CLIENT_HELLO_BYTES: usize = 16 << 10;
 /// Control sessions of a node at once. While so many are there, more may prove who they are, as many as
 /// [`UNAUTHENTICATED`], and are told.
 pub const SESSIONS: usize = 1024;
+/// Files that only a destination has and that are compared with what the source has under other names. Those beyond are
+/// deleted, and sent under their new names: each takes about 300 bytes of memory.
+pub const RENAMED_FILES: usize = 1 << 20;
 /// Blocks whose digests fit into one message about what is held.
 pub const HELD_BLOCKS: usize = 16_384;
 /// Held blocks that are told and not yet confirmed or sent, in one transfer: what is told of them is kept until then.

@@ -394,6 +394,15 @@ counters! {
         files_copied_there,
         /// Bytes of them.
         bytes_copied_there,
+        /// Files that only the destination had, and that got the names that the source has given them: both sides had
+        /// read all of them, and nothing was sent.
+        files_renamed,
+        /// Bytes of them.
+        bytes_renamed,
+        /// Files that got their new names by size, time and samples alone.
+        files_renamed_unread,
+        /// Bytes of them.
+        bytes_renamed_unread,
     }
 }
 

@@ -106,6 +106,9 @@ pub struct CopyOptions {
     pub delete: Option<DeleteOrder>,
     /// It is deleted before anything is sent, and not when all has been copied.
     pub delete_first: bool,
+    /// What of what only the destination has is taken for a file that the source has under another name. Only where that
+    /// is deleted, and not before anything is sent.
+    pub renames: Renames,
     /// What is replaced or deleted is kept.
     pub backup: Option<Backup>,
     /// Directories at the destination that may have a file already.
@@ -155,6 +158,7 @@ impl Default for CopyOptions {
             filters: Filters::default(),
             delete: None,
             delete_first: false,
+            renames: Renames::Never,
             backup: None,
             references: None,
             remove_sources: false,
@@ -286,6 +290,20 @@ words! {
         0 Auto "auto" "send the blocks that differ where reading both files is faster than sending, else the whole file"
         1 Always "always" "send the blocks that differ"
         2 Never "never" "send the whole file"
+    }
+}
+
+words! {
+    /// Which file of the destination is believed to be one that the source has renamed.
+    #[derive(Default)]
+    pub enum Renames {
+        /// Each is sent under its new name, and deleted under its old one.
+        #[default]
+        0 Never "never" "send each file under its new name"
+        /// Both sides read it.
+        1 Content "content" "rename where the digests of both whole files agree; nothing is sent of them"
+        /// Size, time in nanoseconds and samples agree, and no other file has that size and time.
+        2 Quick "quick" "rename where size, time in nanoseconds and three samples agree; the rest is not compared"
     }
 }
 

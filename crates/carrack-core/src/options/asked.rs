@@ -12,7 +12,8 @@ use crate::backup::Backup;
 use crate::filter::{FileBounds, Filters, SourceLinks};
 use crate::reference::{ReferenceDirectories, ReferenceUse};
 use crate::request::{
-    Compare, CongestionControl, CopyOptions, DeleteOrder, Delta, Digests, Durability, Encrypt, Existing, Verify,
+    Compare, CongestionControl, CopyOptions, DeleteOrder, Delta, Digests, Durability, Encrypt, Existing, Renames,
+    Verify,
 };
 
 /// An option as it was asked for, or left out.
@@ -132,6 +133,7 @@ asked! {
     allow_empty: bool,
     ignore_errors: bool,
     delete_before: bool,
+    detect_renames: Option<Renames>,
     verify: Option<Verify>,
     encrypt: Option<Encrypt>,
     digest: Option<Digests>,
@@ -218,6 +220,20 @@ impl AskedOptions {
         }
     }
 
+    /// Which files are believed to be renamed: none where nothing is deleted.
+    ///
+    /// # Errors
+    /// The sentence that refuses to delete them before anything is sent.
+    pub fn renames(&self) -> Result<Renames, &'static str> {
+        match self.detect_renames.filter(|_| self.deletes()).unwrap_or_default() {
+            Renames::Never => Ok(Renames::Never),
+            _ if self.delete_before => {
+                Err("delete-before and detect-renames exclude each other: what is deleted first cannot be renamed")
+            }
+            renames => Ok(renames),
+        }
+    }
+
     /// Which files are taken; ages are counted from `now`.
     fn files(&self, now: Time) -> FileBounds {
         let since = |age: &Option<Age>| age.as_ref().map(|age| now.before(age.time()));
@@ -244,6 +260,7 @@ impl AskedOptions {
         options.digest = self.digests()?;
         options.delete = self.deletion();
         options.delete_first = self.delete_before;
+        options.renames = self.renames()?;
         options.backup = self.backup().map_err(|_| "what is kept has no such name")?;
         if let Some(lines) = &self.filters {
             options.filters = lines.filters(self.delete_excluded).map_err(|_| "the rules cannot be read")?;

@@ -3,6 +3,7 @@
 use super::{Definition, Flag, FormGroup, Takes, WordFlag, choices};
 use crate::filter::SourceLinks;
 use crate::limits;
+use crate::request::Renames;
 
 /// What is left out.
 pub const FILTERS: Definition = Definition {
@@ -244,6 +245,23 @@ pub const DELETE_BEFORE: Definition = Definition {
            sent later does not stop it.",
     kind: Takes::Switch,
     default: Some("false"),
+    examples: &[],
+};
+
+/// What only the destination has, and is a file that the source has renamed.
+pub const DETECT_RENAMES: Definition = Definition {
+    name: "detect_renames",
+    group: FormGroup::Deletion,
+    flag: Flag::Value {
+        name: "detect-renames",
+        value_name: "HOW",
+        help: "With --delete, rename at DST what SRC has renamed, instead of sending it again [default: never]",
+    },
+    title: "Renamed files",
+    help: "Whether a file that only the destination has is renamed where the source has it under another name. Needs \
+           deletion.",
+    kind: Takes::Words(choices::<Renames>),
+    default: Some(Renames::Never.name()),
     examples: &[],
 };
 

@@ -12,7 +12,7 @@ use super::values::{
     RateBound, Streams, WindowSeconds, parse_priority,
 };
 use crate::filter::SourceLinks;
-use crate::request::{Compare, CongestionControl, Delta, Digests, Durability, Encrypt, Existing, Verify};
+use crate::request::{Compare, CongestionControl, Delta, Digests, Durability, Encrypt, Existing, Renames, Verify};
 use crate::words::quoted;
 
 macro_rules! as_text {
@@ -50,7 +50,7 @@ macro_rules! as_number {
     )+ };
 }
 
-as_text!(Existing Compare SourceLinks Verify Encrypt Durability Delta Digests CongestionControl);
+as_text!(Existing Compare SourceLinks Verify Encrypt Durability Delta Renames Digests CongestionControl);
 as_text!(FilterLines DeleteLimit Age BackupDirectory BackupSuffix DirectoryLines);
 as_number!(BlockSize FileSize RateBound Streams WindowSeconds);
 

@@ -14,7 +14,7 @@ pub struct ItemChange {
     pub size: u64,
     /// Modification time of its source; `None` where that has none, and of what was deleted.
     pub mtime: Option<Time>,
-    /// What a link says.
+    /// What a link says; the old name of what was renamed.
     pub leads_to: Vec<u8>,
     /// Digests of the whole file, as the receiver computed them.
     pub digests: FileDigests,
@@ -33,6 +33,8 @@ pub enum Done {
     Linked,
     /// It was copied at the destination, from a reference directory whose file differs in this.
     Copied(Differences),
+    /// Only the destination had it, under the name that `leads_to` says: it was renamed.
+    Renamed,
     /// Its attributes alone were set, which differed in this.
     Set(Differences),
     /// Only the destination had it: it is gone.

@@ -108,12 +108,14 @@ pub enum SenderAction {
     /// Cut this stream off: it is too slow, and what it carries goes elsewhere.
     AbortStream(StreamId),
     /// Read all of this file, of which the destination has one of the same size, and say its BLAKE3 by
-    /// [`Sender::handle_content_read`].
+    /// [`Sender::handle_content_read`]; or that of [its samples](crate::digest::sample_digest).
     ReadContent {
         /// Which file.
         asked: AskedIndex,
         /// As it was found.
         scanned: ScannedItem,
+        /// Only samples are read.
+        samples: bool,
     },
     /// See what the sources have by now at these paths of the destination that no rule leaves out, and say so by
     /// [`Sender::handle_looked_up`]. What cannot be looked at counts as there.

@@ -13,7 +13,7 @@ use carrack_core::grant::Right;
 use carrack_core::limits;
 use carrack_core::reference::ReferenceDirectories;
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::request::{Delta, Existing};
+use carrack_core::request::{Delta, Existing, Renames};
 use carrack_core::selection::Selection;
 use carrack_core::wire::control::{
     Begin, Filter, Origin, ReceiveRole, Role, SendRole, Sink, SourceSpec, Tell, TransferOptions,
@@ -151,7 +151,17 @@ impl Agent {
     }
 
     /// Opens the reference directories of a transfer.
-    fn references(&self, role: &ReceiveRole) -> Result<Option<References>, Failure> {
+    fn references(&self, role: &ReceiveRole, options: &TransferOptions) -> Result<Option<References>, Failure> {
+        let place = &self.environment.place;
+        let is_file_system = role.sink == Sink::Files && !matches!(place, Place::Stored(..));
+        let opened = self.reference_directories(role)?;
+        if options.renames == Renames::Never || role.delete.is_none() || !is_file_system {
+            return Ok(opened);
+        }
+        opened.unwrap_or_else(References::none).with_own(place, &role.directory).map(Some)
+    }
+
+    fn reference_directories(&self, role: &ReceiveRole) -> Result<Option<References>, Failure> {
         let Some(wanted) = self.lock().chosen.references.take() else { return Ok(None) };
         let refuse = |why| Err(failure(ErrorCode::Unsupported, Side::Destination, why));
         if role.sink != Sink::Files || matches!(self.environment.place, Place::Stored(..)) {
@@ -196,8 +206,9 @@ impl Agent {
                 let directory = (role.sink == Sink::Files).then(|| role.directory.clone());
                 let voice = self.voice(self.measured(directory));
                 let filters = std::mem::take(&mut self.lock().chosen.filters);
-                let delete =
-                    role.delete.map(|order| SweepOrder { order, filters, backup: role.backup, brought: known });
+                let names_first = options.names_first();
+                let sweep = |order| SweepOrder { order, filters, backup: role.backup, brought: known, names_first };
+                let delete = role.delete.map(sweep);
                 let chosen = ReceiveChoice {
                     expected: Expected::new(role.targets),
                     sweep: delete,
@@ -321,8 +332,8 @@ impl Agent {
                 "a directory that only a link leads to would be deleted: do not have links written through as well";
             return Err(failure(ErrorCode::Unsupported, Side::Destination, why).at_path(&role.directory[..]));
         }
-        let references = self.references(role)?;
-        let keeps_shared = references.is_some();
+        let references = self.references(role, options)?;
+        let keeps_shared = references.as_ref().is_some_and(References::are_some);
         let destination = self.destination(role, options, keeps_shared)?;
         // One that is yet to be made has nothing to be deleted or kept.
         let Properties { keeps, deletes, .. } = destination.properties();

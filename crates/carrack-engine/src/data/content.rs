@@ -23,6 +23,25 @@ const SHARED_ABOVE: u64 = 64 << 20;
 /// When it cannot be read.
 pub type ReadAt<'a> = dyn Fn(u64, &mut [u8]) -> Result<(), Failure> + Sync + 'a;
 
+/// Bytes of a sample.
+const SAMPLE_BYTES: u64 = 16 << 10;
+
+/// The BLAKE3 of samples of a file of `size` bytes: of its beginning, its middle and its end. It is that of no file.
+///
+/// # Errors
+/// The first of `read`.
+pub fn sample_digest(size: u64, read: &ReadAt<'_>) -> Result<[u8; 32], Failure> {
+    let mut hasher = blake3::Hasher::new_derive_key("carrack samples of a file");
+    hasher.update(&size.to_le_bytes());
+    let length = SAMPLE_BYTES.min(size);
+    let mut sample = vec![0; length as usize];
+    for at in [0, (size - length) / 2, size - length] {
+        read(at, &mut sample)?;
+        hasher.update(&sample);
+    }
+    Ok(*hasher.finalize().as_bytes())
+}
+
 /// Digests a file of `size` bytes, which `read` gives from an offset on; `None` when `stop` says that nobody wants to
 /// know any more. `threads` at most read it at once.
 ///

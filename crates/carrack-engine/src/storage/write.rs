@@ -292,6 +292,15 @@ pub trait Destination: Send + Sync {
         Err(failure(ErrorCode::Unsupported, Side::Destination, "the store deletes nothing"))
     }
 
+    /// Takes away one name of a file that has another, if it is this `file` (device and inode), whatever is kept of what
+    /// is deleted; `false` if another one stands there. May be repeated: then nothing stands there.
+    ///
+    /// # Errors
+    /// Why it stays.
+    fn forget_name(&self, _path: &[u8], _file: (u64, u64)) -> Result<bool, Failure> {
+        Err(failure(ErrorCode::Unsupported, Side::Destination, "the store deletes nothing"))
+    }
+
     /// The content of a file with rules, of at most so many bytes; `None` where there is none. May be repeated.
     ///
     /// # Errors

@@ -120,6 +120,7 @@ impl TaskOptions {
     pub fn check(&self, kind: TaskKind) -> Result<(), &'static str> {
         self.digests()?;
         self.references()?;
+        self.renames()?;
         if self.deletes() {
             if kind != TaskKind::Copy {
                 return Err("only a task that copies can make its destination like its source");

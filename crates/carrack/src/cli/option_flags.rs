@@ -4,6 +4,7 @@ use carrack_core::options::{
     AskedOptions, COMPARE_DEST, COPY_DEST, Definition, Flag, FormGroup, LINK_DEST, OF_A_COPY, OF_FILES, RATE_LIMIT,
     Takes, WordFlag,
 };
+use carrack_core::request::Renames;
 use clap::{Arg, ArgAction};
 
 use super::flag::{Switch, with_words};
@@ -25,6 +26,9 @@ pub fn of_files() -> impl Iterator<Item = Arg> {
 pub fn deletion() -> impl Iterator<Item = Arg> {
     let alias = |arg: Arg| match arg.get_long() {
         Some("delete") => arg.visible_aliases(["delete-after", "delete-delay"]),
+        Some("detect-renames") => {
+            arg.num_args(0..=1).require_equals(true).default_missing_value(Renames::Content.name())
+        }
         Some("delete-before") => arg.visible_aliases(["delete-during", "del"]),
         _ => arg,
     };
@@ -76,9 +80,10 @@ pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
     let asked = read(flags, OF_A_COPY.iter().filter(has))?;
     asked.digests().map_err(refused_digests)?;
     asked.references().map_err(CommandError::usage)?;
+    asked.renames().map_err(CommandError::usage)?;
     let is_more = asked.max_delete.is_some() || asked.allow_empty || asked.ignore_errors;
-    if is_more && !asked.deletes() {
-        say("note: --max-delete, --allow-empty and --ignore-errors mean nothing without --delete");
+    if (is_more || asked.detect_renames.is_some()) && !asked.deletes() {
+        say("note: --max-delete, --allow-empty, --ignore-errors and --detect-renames mean nothing without --delete");
     }
     Ok(asked)
 }

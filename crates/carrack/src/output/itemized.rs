@@ -140,7 +140,7 @@ fn letters(change: &ItemChange, direction: ContentWay) -> String {
     let first = match change.done {
         Done::Deleted => return "*deleting  ".to_owned(),
         Done::Set(_) => '.',
-        Done::Linked => 'h',
+        Done::Linked | Done::Renamed => 'h',
         Done::Copied(_) => 'c',
         Done::Created | Done::Replaced(_) if !is_file => 'c',
         Done::Created | Done::Replaced(_) if direction == ContentWay::Push => '<',
@@ -156,7 +156,7 @@ fn letters(change: &ItemChange, direction: ContentWay) -> String {
         Done::Created => "+++++++++".to_owned(),
         Done::Replaced(differs) => attributes(differs),
         Done::Set(differs) | Done::Copied(differs) => attributes(differs),
-        Done::Linked => attributes(Differences::default()),
+        Done::Linked | Done::Renamed => attributes(Differences::default()),
         Done::Deleted => String::new(),
     };
     // What was made anew and is the same.
@@ -185,7 +185,13 @@ fn name(change: &ItemChange) -> String {
 
 fn target(change: &ItemChange) -> String {
     let says = change.kind == ItemKind::Symlink && change.done != Done::Deleted;
-    if says { format!(" -> {}", display_bytes(&change.leads_to)) } else { String::new() }
+    if change.done == Done::Renamed {
+        format!(" <= {}", display_bytes(&change.leads_to))
+    } else if says {
+        format!(" -> {}", display_bytes(&change.leads_to))
+    } else {
+        String::new()
+    }
 }
 
 fn has_content(change: &ItemChange) -> bool {

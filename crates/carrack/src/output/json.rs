@@ -399,6 +399,7 @@ fn change(change: &ItemChange) -> Value {
         Done::Set(differs) => ("attributes-set", Some(differs)),
         Done::Deleted => ("deleted", None),
         Done::Linked => ("linked", None),
+        Done::Renamed => ("renamed", None),
         Done::Copied(differs) => ("copied-there", Some(differs)),
     };
     let mut fields = json!({ "kind": change.kind.name(), "size": change.size, "change": word });
@@ -409,6 +410,12 @@ fn change(change: &ItemChange) -> Value {
     if change.kind == ItemKind::Symlink && change.done != Done::Deleted {
         fields = with_link_target(fields, &change.leads_to);
     }
+    if change.done == Done::Renamed {
+        match std::str::from_utf8(&change.leads_to) {
+            Ok(old) => fields["renamed_from"] = json!(old),
+            Err(_) => fields["renamed_from_b64"] = json!(BASE64.encode(&change.leads_to)),
+        }
+    }
     with_digests(with_path(fields, &change.path), &change.digests)
 }
 
@@ -417,7 +424,7 @@ fn compared(judgment: Judgment) -> Vec<&'static str> {
     match judgment {
         Judgment::New => vec!["new"],
         Judgment::Same => vec!["same"],
-        Judgment::Undecided => vec!["content"],
+        Judgment::Undecided | Judgment::Sampled => vec!["content"],
         Judgment::Left(LeftBecause::Exists) => vec!["exists"],
         Judgment::Left(LeftBecause::Absent) => vec!["absent"],
         Judgment::Left(LeftBecause::Newer) => vec!["newer"],

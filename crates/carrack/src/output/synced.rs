@@ -8,7 +8,8 @@ use super::format::{self, count, counted};
 
 /// The lines; `undeleted` says why something was not deleted.
 pub fn lines(report: &Report, dry_run: bool, undeleted: Option<String>) -> Vec<String> {
-    let mut lines: Vec<String> = same(report).into_iter().chain(referred(report, dry_run)).collect();
+    let mut lines: Vec<String> =
+        same(report).into_iter().chain(referred(report, dry_run)).chain(renamed(report, dry_run)).collect();
     lines.extend(links_skipped(report));
     lines.extend(replaced_same(report).filter(|_| !dry_run));
     lines.extend(deleted(report, dry_run, undeleted));
@@ -43,6 +44,24 @@ fn referred(report: &Report, dry_run: bool) -> Vec<String> {
         format!("{done}: {}, {}{from}", counted(files, "file", "files"), format::size_exact(bytes))
     };
     made.map(line).collect()
+}
+
+/// What got the names that the source has given it.
+fn renamed(report: &Report, dry_run: bool) -> Vec<String> {
+    let there = &report.at_destination;
+    let done = if dry_run { "would rename" } else { "renamed" };
+    let ways = [
+        (there.files_renamed, there.bytes_renamed, "the same at both sides, as read there"),
+        (
+            there.files_renamed_unread,
+            there.bytes_renamed_unread,
+            "of one size and time, three samples read; not verified",
+        ),
+    ];
+    let line = |(files, bytes, why)| {
+        format!("{done}: {}, {}, {why}", counted(files, "file", "files"), format::size_exact(bytes))
+    };
+    ways.into_iter().filter(|(files, ..)| *files > 0).map(line).collect()
 }
 
 fn links_skipped(report: &Report) -> Option<String> {

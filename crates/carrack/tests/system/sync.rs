@@ -15,6 +15,7 @@ mod places;
 mod races;
 mod relative;
 mod removal;
+mod renames;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};

@@ -252,7 +252,7 @@ fn deletion_comes_first_where_that_is_asked_for() {
     is_violation(new().handle_message(start(), PeerMessage::Deleted));
     sender.handle_message(start(), PeerMessage::Compared { number: *number, judgments: Vec::new() }).unwrap();
     assert_eq!(told(&mut sender).0, [PeerMessage::Delete { failed: 1 }]);
-    assert!(!sender.has_deleted());
+    assert!(!sender.is_past_names());
     let ask = |number| PeerMessage::AskStillThere { number: BundleId(number), paths: vec![b"only".to_vec()] };
     sender.handle_message(start(), ask(1)).unwrap();
     is_violation(sender.handle_message(start(), PeerMessage::Deleted));
@@ -263,7 +263,7 @@ fn deletion_comes_first_where_that_is_asked_for() {
     sender.handle_looked_up(start(), *number, vec![false]);
     sender.handle_message(start(), PeerMessage::Deleted).unwrap();
     is_violation(sender.handle_message(start(), ask(2)));
-    assert!(sender.has_deleted());
+    assert!(sender.is_past_names());
     is_violation(sender.handle_message(start(), PeerMessage::Deleted));
     sender.handle_item(start(), one);
     sender.handle_listed(start(), 0, b"", true);

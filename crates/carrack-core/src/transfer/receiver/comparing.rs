@@ -59,8 +59,8 @@ impl Receiver {
         let asked = self.comparisons.remove(&number).filter(|_| !self.has_ended());
         let Some(asked) = asked else { return };
         assert_eq!(asked, judgments.len(), "every file that was asked about is answered for");
-        let undecided = (0..).zip(&judgments).filter(|(_, judgment)| **judgment == Judgment::Undecided);
-        self.contents.extend(undecided.map(|(index, _)| AskedIndex { number, index }));
+        let open = (0..).zip(&judgments).filter(|(_, judgment)| judgment.is_open());
+        self.contents.extend(open.map(|(index, _)| AskedIndex { number, index }));
         self.send(PeerMessage::Compared { number, judgments });
     }
 

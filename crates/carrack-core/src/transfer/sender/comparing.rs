@@ -119,9 +119,9 @@ impl Sender {
         self.compare_more();
     }
 
-    /// Whether the receiver wants to know names: until it deletes.
+    /// Whether the receiver wants to know names: until all have been told, or it deletes.
     fn tells_names(&self) -> bool {
-        self.config.options.tells_names && !self.delete_told
+        self.config.options.tells_names && !self.first.named && !self.delete_told
     }
 
     /// Tells the receiver that the source has this name, where it wants to know. Files that are compared are told of by
@@ -164,20 +164,22 @@ impl Sender {
         self.delete_first();
     }
 
-    /// Whether the receiver has deleted what it was to delete before anything is sent.
-    pub fn has_deleted(&self) -> bool {
-        self.first.ended
+    /// Whether the receiver knows every name, and has deleted what it was to delete before anything is sent.
+    pub fn is_past_names(&self) -> bool {
+        let deletes_first = self.config.options.deletes_first;
+        if deletes_first { self.first.ended } else { self.first.named && self.comparing.is_empty() }
     }
 
     fn delete_first(&mut self) {
-        if self.first.named && !self.delete_told && self.comparing.is_empty() && !self.has_ended() {
+        let is_due = self.config.options.deletes_first && self.first.named && !self.delete_told;
+        if is_due && self.comparing.is_empty() && !self.has_ended() {
             self.delete_told = true;
             self.actions.push_back(SenderAction::Send(PeerMessage::Delete { failed: self.first.failed }));
         }
     }
 
     pub(super) fn handle_deleted(&mut self) -> Result<(), ProtocolError> {
-        let asks = self.doubt.is_some();
+        let asks = self.doubt.is_some() || !self.config.options.deletes_first;
         if !self.first.named || !self.delete_told || asks || std::mem::replace(&mut self.first.ended, true) {
             return Err(ProtocolError::violation("the receiver says that it has deleted what it was not told to"));
         }
@@ -226,9 +228,10 @@ impl Sender {
             ProtocolError::violation(format!("the receiver answered question {number}, which was not asked so"))
         })?;
         for ((index, item), judgment) in (0..).zip(items).zip(judgments) {
-            if *judgment == Judgment::Undecided {
+            if judgment.is_open() {
                 let asked = AskedIndex { number, index };
-                self.actions.push_back(SenderAction::ReadContent { asked, scanned: item.clone() });
+                let samples = *judgment == Judgment::Sampled;
+                self.actions.push_back(SenderAction::ReadContent { asked, scanned: item.clone(), samples });
                 self.comparing.contents.insert(asked, (item, None));
             } else {
                 self.end_compared(now, item, *judgment);
@@ -248,7 +251,9 @@ impl Sender {
             Judgment::Same => Outcome::Same,
             Judgment::Left(_) => Outcome::Kept,
             _ if self.config.options.plan_only => Outcome::Planned,
-            Judgment::New | Judgment::Differs(_) | Judgment::Undecided => return self.admit(now, item),
+            Judgment::New | Judgment::Differs(_) | Judgment::Undecided | Judgment::Sampled => {
+                return self.admit(now, item);
+            }
         };
         let size = item.size.unwrap_or(0);
         self.end_item(&item, size, FileDigests::default(), outcome);
@@ -264,7 +269,7 @@ impl Sender {
         self.delete_first();
     }
 
-    /// The answer to [`SenderAction::ReadContent`]: the BLAKE3 of the file.
+    /// The answer to [`SenderAction::ReadContent`]: the BLAKE3 of the file, or of its samples.
     pub fn handle_content_read(&mut self, _now: Instant, asked: AskedIndex, read: Result<[u8; 32], Failure>) {
         let ended = self.has_ended();
         let Some((_, failure)) = self.comparing.contents.get_mut(&asked).filter(|_| !ended) else { return };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 pub use crate::chance::mixed as mix;
-use crate::request::{Compare, Digests, Durability, Existing, MainDigest, Verify};
+use crate::request::{Compare, Digests, Durability, Existing, MainDigest, Renames, Verify};
 use crate::tuning::Tuning;
 use crate::wire::Version;
 use crate::wire::control::TransferOptions;
@@ -334,5 +334,7 @@ fn compared(seed: u64, options: TransferOptions) -> TransferOptions {
     };
     let (tells_names, removes_sources) = (rng.chance(200), rng.chance(200));
     let deletes_first = tells_names && rng.chance(300);
-    TransferOptions { compare, tells_names, removes_sources, deletes_first, ..options }
+    // No file of the model has another name: all names come first, and nothing is deleted before the end.
+    let renames = if tells_names && rng.chance(200) { Renames::Content } else { Renames::Never };
+    TransferOptions { compare, tells_names, removes_sources, deletes_first, renames, ..options }
 }

@@ -4,7 +4,7 @@
 use crate::limits;
 use crate::plan::compare::CompareRules;
 use crate::request::{
-    Compare, CongestionControl, CopyOptions, Delta, Digests, Durability, Existing, MainDigest, Verify,
+    Compare, CongestionControl, CopyOptions, Delta, Digests, Durability, Existing, MainDigest, Renames, Verify,
 };
 use crate::wire::{ProtocolError, Version};
 
@@ -86,6 +86,8 @@ options! {
     delta: Delta = uint32 "21",
     /// Both ends are in one process: the receiver may make a part file that shares its blocks with the source.
     shares: bool = bool "22",
+    /// Which files that only the receiver has are believed to be renamed: it is told every name before anything is sent.
+    renames: Renames = uint32 "31",
     /// Data streams are cut into pieces ([`crate::wire::piece`]), which may be compressed.
     compress: bool = bool "30",
 }
@@ -116,6 +118,7 @@ impl TransferOptions {
             keeps_links: options.keep_directory_links,
             delta: options.delta,
             shares: false,
+            renames: if options.delete.is_some() { options.renames } else { Renames::Never },
             compress: options.compress,
         }
     }
@@ -123,7 +126,18 @@ impl TransferOptions {
     /// By what the receiver compares, if it is asked what it has before anything is sent.
     pub fn rules(&self) -> Option<CompareRules> {
         let Self { compare, existing, window_ns, .. } = *self;
-        (self.skips() || self.plan_only).then_some(CompareRules { compare, existing, window_ns })
+        let finds_renames = self.renames != Renames::Never;
+        (self.skips() || finds_renames || self.plan_only).then_some(CompareRules { compare, existing, window_ns })
+    }
+
+    /// Whether the receiver is told every name before anything is sent.
+    pub fn names_first(&self) -> bool {
+        self.tells_names && (self.deletes_first || self.renames != Renames::Never)
+    }
+
+    /// Whether files may be read at both sides to be compared.
+    pub fn reads_to_compare(&self) -> bool {
+        self.compare == Compare::Content || self.renames != Renames::Never
     }
 
     /// Whether what the destination has may keep an item from being sent.
@@ -205,7 +219,7 @@ macro_rules! numbered {
 }
 
 plain!(bool, u32, u64);
-numbered!(Compare, Delta, Verify, Existing, Version, Durability);
+numbered!(Compare, Delta, Renames, Verify, Existing, Version, Durability);
 
 impl Travels for Option<u64> {
     type Raw = u64;
@@ -284,6 +298,7 @@ mod tests {
             keeps_links: true,
             delta: Delta::Never,
             shares: true,
+            renames: Renames::Quick,
             compress: true,
         };
         let message = RawOptions::from(good);
@@ -301,6 +316,7 @@ mod tests {
             assert!(TransferOptions::try_from(RawOptions { version, ..message.clone() }).is_err());
         }
         assert!(TransferOptions::try_from(RawOptions { delta: 3, ..message.clone() }).is_err());
+        assert!(TransferOptions::try_from(RawOptions { renames: 3, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { existing: 4, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { compare: 4, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { digests: 3, ..message.clone() }).is_err(), "two to verify by");

@@ -142,6 +142,14 @@ impl Destination for OverDestination {
         }
     }
 
+    fn forget_name(&self, path: &[u8], file: (u64, u64)) -> Result<bool, Failure> {
+        match self.hook.before(Call::Delete, 0) {
+            Act::Go => self.inner.forget_name(path, file),
+            Act::Fail(why) => Err(why),
+            _ => Ok(true),
+        }
+    }
+
     fn read_rules(&self, path: &[u8], most: usize) -> Result<Option<Vec<u8>>, Failure> {
         self.inner.read_rules(path, most)
     }

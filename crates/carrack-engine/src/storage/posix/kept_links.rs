@@ -248,6 +248,10 @@ impl<D: Destination> Destination for KeptLinks<D> {
         self.inner.delete(&self.item(path)?, kind)
     }
 
+    fn forget_name(&self, path: &[u8], file: (u64, u64)) -> Result<bool, Failure> {
+        self.inner.forget_name(&self.item(path)?, file)
+    }
+
     fn read_rules(&self, path: &[u8], most: usize) -> Result<Option<Vec<u8>>, Failure> {
         self.inner.read_rules(&self.item(path)?, most)
     }

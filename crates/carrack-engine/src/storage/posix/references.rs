@@ -1,4 +1,5 @@
 //! Reference directories: where a destination's host may have a file of the source already. They are only looked into.
+//! So is the destination itself, where a file may have another name.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -7,12 +8,14 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::path::{bare, display_bytes, join, split_name, within};
 use carrack_core::reference::{ReferenceDirectories, ReferenceUse, below_root};
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
+use carrack_sys::file;
 
 use super::descriptors::patiently;
 use super::found::open_found;
 use super::part::stat_entry;
 use super::place::Place;
 use super::tree::{content_of, standing_item};
+use crate::data::content::sample_digest;
 use crate::error::{failure, io_failure, system_failure};
 use crate::storage::write::StandingItem;
 use crate::sync::lock;
@@ -25,12 +28,15 @@ pub struct References {
     /// What becomes of a file that one of them has.
     pub used: ReferenceUse,
     directories: Vec<(Dir, LastDirectory)>,
+    /// The destination itself, where files may be renamed.
+    own: Option<(Dir, LastDirectory)>,
 }
 
-/// A regular file in a reference directory.
+/// A regular file in a reference directory, or in the destination.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundReference {
-    directory: usize,
+    /// `None`: the destination.
+    directory: Option<usize>,
     /// What it was when it was found.
     pub stat: Stat,
 }
@@ -85,16 +91,47 @@ impl References {
                 _ => directories.push((dir, LastDirectory::default())),
             }
         }
-        Ok(Self { used: wanted.used(), directories })
+        Ok(Self { used: wanted.used(), directories, own: None })
+    }
+
+    /// No reference directory.
+    pub fn none() -> Self {
+        Self { used: ReferenceUse::Link, directories: Vec::new(), own: None }
+    }
+
+    /// Whether there is a reference directory.
+    pub fn are_some(&self) -> bool {
+        !self.directories.is_empty()
+    }
+
+    /// Files of the destination may be found, too.
+    ///
+    /// # Errors
+    /// When it cannot be opened; one that is yet to be made has none.
+    pub fn with_own(mut self, place: &Place, destination: &[u8]) -> Result<Self, Failure> {
+        match place.dir(destination) {
+            Ok(dir) => self.own = Some((dir, LastDirectory::default())),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(system_failure(Side::Destination, &error).at_path(destination)),
+        }
+        Ok(self)
     }
 
     /// The regular files at a path, in the order of the directories.
     pub fn find<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = FoundReference> + 'a {
         let (parent, name) = split_name(path);
-        (0..self.directories.len()).filter_map(move |directory| {
-            let stat = stat_entry(&*self.directory(directory, parent).ok()??, name).ok()??;
-            (stat.kind == Kind::File).then_some(FoundReference { directory, stat })
-        })
+        (0..self.directories.len()).filter_map(move |directory| self.find_in(Some(directory), parent, name))
+    }
+
+    /// The regular file at a path of the destination.
+    pub fn find_own(&self, path: &[u8]) -> Option<FoundReference> {
+        let (parent, name) = split_name(path);
+        self.find_in(None, parent, name)
+    }
+
+    fn find_in(&self, directory: Option<usize>, parent: &[u8], name: &[u8]) -> Option<FoundReference> {
+        let stat = stat_entry(&*self.directory(directory, parent).ok()??, name).ok()??;
+        (stat.kind == Kind::File).then_some(FoundReference { directory, stat })
     }
 
     /// The directory that a file at a path was found in.
@@ -122,9 +159,29 @@ impl References {
         content_of(&opened, threads, stop, &|error| failed(&error, path))
     }
 
+    /// The BLAKE3 of samples of a file that was found at a path.
+    ///
+    /// # Errors
+    /// As [`Self::content`].
+    pub fn samples(&self, found: &FoundReference, path: &[u8]) -> Result<[u8; 32], Failure> {
+        let fail = |error: io::Error| failed(&error, path);
+        let directory = self.directory_of(found, path)?;
+        let opened = open_found(&directory, split_name(path).1, &found.stat).map_err(fail)?;
+        let read = |offset: u64, out: &mut [u8]| match file::read_full_at(&opened, out, offset) {
+            Ok(read) if read == out.len() => Ok(()),
+            Ok(_) => Err(fail(io::ErrorKind::UnexpectedEof.into())),
+            Err(error) => Err(fail(error)),
+        };
+        sample_digest(found.stat.size, &read)
+    }
+
     /// No link is followed on the way.
-    fn directory(&self, number: usize, parent: &[u8]) -> io::Result<Option<Arc<Dir>>> {
-        let (top, last) = &self.directories[number];
+    fn directory(&self, number: Option<usize>, parent: &[u8]) -> io::Result<Option<Arc<Dir>>> {
+        let opened = match number {
+            Some(number) => self.directories.get(number),
+            None => self.own.as_ref(),
+        };
+        let Some((top, last)) = opened else { return Ok(None) };
         if let Some((_, dir)) = lock(last).as_ref().filter(|(path, _)| path == parent) {
             return Ok(dir.clone());
         }

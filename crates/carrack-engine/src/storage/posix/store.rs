@@ -169,6 +169,10 @@ impl Destination for Tree {
         Tree::delete(self, path, kind)
     }
 
+    fn forget_name(&self, path: &[u8], file: (u64, u64)) -> Result<bool, Failure> {
+        Tree::forget_name(self, path, file)
+    }
+
     fn read_rules(&self, path: &[u8], most: usize) -> Result<Option<Vec<u8>>, Failure> {
         Tree::read_rules(self, path, most)
     }

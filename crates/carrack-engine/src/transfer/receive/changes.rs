@@ -173,7 +173,17 @@ impl Changes {
     }
 
     /// What making an item of a reference directory's file changes: told by how it differs from that.
-    pub fn referred(&self, item: &AskedItem, found: &StandingItem, is_linked: bool) -> ItemChange {
+    /// A link in the place of an `old_name` is a new name.
+    pub fn referred(
+        &self,
+        item: &AskedItem,
+        found: &StandingItem,
+        is_linked: bool,
+        old_name: Option<&[u8]>,
+    ) -> ItemChange {
+        if let Some(old_name) = old_name {
+            return ItemChange { leads_to: old_name.to_vec(), ..change(item, Done::Renamed) };
+        }
         let differs = match self.rules.written(&state_of(item), Some(&item_state(found)), false) {
             Done::Replaced(differs) => differs,
             _ => Differences::default(),

@@ -135,6 +135,14 @@ impl ReceiveRun {
                 self.driver.tell(|machine| machine.handle_directories_applied(Instant::now(), failures));
             }
             Commit::Delete { failed } => {
+                // A new name is there for good before the old one goes.
+                let is_renamed = self.renaming.as_ref().is_some_and(|renaming| renaming.renamed().items > 0);
+                if is_renamed && !self.driver.options.plan_only {
+                    let synced = self.driver.stages.aside(Work::Sync, || self.destination.sync_all());
+                    if let Err(why) = synced {
+                        return self.driver.tell(|machine| machine.fail(why));
+                    }
+                }
                 self.delete(failed);
                 self.driver.tell(|machine| machine.handle_deleted());
             }

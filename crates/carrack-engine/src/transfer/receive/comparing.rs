@@ -18,6 +18,7 @@ use carrack_core::wire::peer::{AskedIndex, AskedItem, Question};
 
 use super::ReceiveRun;
 use super::referring::{PendingAnswer, ReferredAs, ReferredItem, state_of};
+use super::renaming::{NextOld, OldName, TakenName};
 use super::sweep::SourceNow;
 use crate::storage::posix::references::FoundReference;
 use crate::storage::properties::Properties;
@@ -43,7 +44,7 @@ pub(super) struct ReceivedQuestion {
 /// Files whose content is being compared: what waits to be read, and of each file what is known.
 #[derive(Default)]
 pub(super) struct Contents {
-    waiting: Mutex<VecDeque<AskedIndex>>,
+    waiting: Mutex<VecDeque<ReadNext>>,
     known: Mutex<HashMap<AskedIndex, ComparedContent>>,
 }
 
@@ -55,6 +56,8 @@ struct ComparedContent {
     /// What it is compared with after that.
     further: VecDeque<FoundReference>,
     source: Option<Option<[u8; 32]>>,
+    /// That of the source is of samples.
+    by_samples: bool,
     own: Option<Option<[u8; 32]>>,
 }
 
@@ -65,6 +68,17 @@ enum ComparedWith {
     Own,
     /// What a reference directory has.
     Reference(FoundReference),
+    /// What the destination has under other names.
+    OldNames,
+}
+
+/// What a thread reads next.
+#[derive(Clone, Copy)]
+pub(super) enum ReadNext {
+    /// What a file is compared with.
+    Of(AskedIndex),
+    /// A file that may have been renamed, before it is known whether any is.
+    Ahead(OldName),
 }
 
 impl ReceiveRun {
@@ -78,11 +92,13 @@ impl ReceiveRun {
         if let Some(sweep) = &self.sweep {
             // Of what is not compared nobody knows whether this run has brought it.
             let is_new = |index: u32| match judgments.get(index as usize) {
-                Some(Judgment::Undecided) => self.is_absent(AskedIndex { number, index }),
+                Some(judgment) if judgment.is_open() => self.is_absent(AskedIndex { number, index }),
                 judged => judged.is_none_or(|judgment| *judgment == Judgment::New),
             };
             let items = (0..).zip(&question.items).map(|(index, item)| (&item.path[..], is_new(index)));
-            let names = question.names.iter().map(|name| (name.as_slice(), true));
+            // Where they come first, nothing has been brought yet.
+            let may_be_new = !self.driver.options.names_first();
+            let names = question.names.iter().map(|name| (name.as_slice(), may_be_new));
             // The destination itself is no name.
             sweep.has(&*self.destination, items.chain(names).filter(|(path, _)| !path.is_empty()));
             sweep.listed(&*self.destination, &question.listed, Some(&self.comparing));
@@ -126,6 +142,8 @@ impl ReceiveRun {
     ) -> Judgment {
         // What cannot be looked at is sent, and writing it tells why it cannot be written.
         let Ok(there) = there else { return Judgment::New };
+        let is_renamed = self.renaming.as_ref().is_some_and(|renaming| renaming.is_told(&item.path));
+        let there = there.filter(|_| !is_renamed);
         let judged = match item.kind {
             ItemKind::Directory => return self.judge_directory(item, there.as_ref()),
             ItemKind::Symlink => self.judge_link(rules, item, there.as_ref()),
@@ -139,15 +157,19 @@ impl ReceiveRun {
         if matches!(judged, Judgment::New | Judgment::Differs(_)) {
             match self.refer(rules, item, there.as_ref()) {
                 Some(ReferredAs::Left) => return Judgment::Same,
-                Some(ReferredAs::Made(found, as_link)) if self.driver.options.plan_only => {
-                    self.plan_referred(item, &found, as_link);
-                    return Judgment::Same;
-                }
                 Some(ReferredAs::Made(found, as_link)) => {
-                    referred.push(ReferredItem { index: asked.index, item: item.clone(), found, as_link });
+                    let one = ReferredItem { index: asked.index, item: item.clone(), found, as_link, renamed: None };
+                    if self.driver.options.plan_only {
+                        self.plan_referred(&one);
+                        return Judgment::Same;
+                    }
+                    referred.push(one);
                     return judged;
                 }
                 Some(ReferredAs::Undecided(found)) => return self.compare_content(asked, item, there, found.into()),
+                None if judged == Judgment::New && self.may_be_renamed(item) => {
+                    return self.compare_with_old_names(asked, item);
+                }
                 None => self.plan_to_write(item, there.as_ref()),
             }
         }
@@ -184,10 +206,31 @@ impl ReceiveRun {
             }
             None => ComparedWith::Own,
         };
-        let content = ComparedContent { item: item.clone(), there, with, further, source: None, own: None };
+        let (source, by_samples, own) = (None, false, None);
+        let content = ComparedContent { item: item.clone(), there, with, further, source, by_samples, own };
         lock(&self.contents.known).insert(asked, content);
-        self.driver.queue(&self.contents.waiting, asked);
+        self.driver.queue(&self.contents.waiting, ReadNext::Of(asked));
         Judgment::Undecided
+    }
+
+    /// Whether only the destination may have a file, under another name.
+    fn may_be_renamed(&self, item: &AskedItem) -> bool {
+        let renaming = self.renaming.as_ref().filter(|_| item.kind == ItemKind::File);
+        renaming.is_some_and(|renaming| renaming.may_be(item))
+    }
+
+    /// Has the content of a file compared with what only the destination has: the source tells first.
+    fn compare_with_old_names(&self, asked: AskedIndex, item: &AskedItem) -> Judgment {
+        let Some(renaming) = &self.renaming else { return Judgment::New };
+        let by_samples = renaming.by_samples();
+        let (with, further) = (ComparedWith::OldNames, VecDeque::new());
+        let content =
+            ComparedContent { item: item.clone(), there: None, with, further, source: None, by_samples, own: None };
+        lock(&self.contents.known).insert(asked, content);
+        if !by_samples && let Some(old) = renaming.ahead(item) {
+            self.driver.queue(&self.contents.waiting, ReadNext::Ahead(old));
+        }
+        if by_samples { Judgment::Sampled } else { Judgment::Undecided }
     }
 
     /// Whether what stands at a path is no other name's of this copy. A dry run, which cannot find out which names are
@@ -262,10 +305,21 @@ impl ReceiveRun {
     /// Reads files whose content is to be compared, until the transfer has ended.
     pub(super) fn read_contents(&self) {
         let over = || self.driver.is_over();
-        while let Some(asked) = self.driver.next_of(&self.contents.waiting) {
+        while let Some(next) = self.driver.next_of(&self.contents.waiting) {
+            let asked = match next {
+                ReadNext::Of(asked) => asked,
+                ReadNext::Ahead(old) => {
+                    self.read_old(old, false);
+                    continue;
+                }
+            };
             let what = lock(&self.contents.known).get(&asked).map(|one| (one.item.path.clone(), one.with));
             let Some((path, with)) = what else { continue };
             let own = match (with, &self.referring) {
+                (ComparedWith::OldNames, _) => {
+                    self.find_old_name(asked);
+                    continue;
+                }
                 (ComparedWith::Reference(found), Some(referring)) => {
                     referring.references.content(&found, &path, content_readers(), &over)
                 }
@@ -277,8 +331,63 @@ impl ReceiveRun {
         }
     }
 
+    /// Reads what only the destination has.
+    fn read_old(&self, old: OldName, by_samples: bool) {
+        let (Some(renaming), Some(referring)) = (&self.renaming, &self.referring) else { return };
+        let path = renaming.path(old);
+        let read = referring.references.find_own(&path).and_then(|found| {
+            let over = || self.driver.is_over();
+            let digest = match by_samples {
+                true => referring.references.samples(&found, &path).map(Some),
+                false => referring.references.content(&found, &path, content_readers(), &over),
+            };
+            Some((found, digest.ok().flatten()?))
+        });
+        renaming.has_read(old, read);
+    }
+
+    /// Decides about a file that only the destination may have, under another name; the source has told what it holds.
+    fn find_old_name(&self, asked: AskedIndex) {
+        let Some(ComparedContent { item, source, by_samples, .. }) = lock(&self.contents.known).remove(&asked) else {
+            return;
+        };
+        let (Some(renaming), Some(rules)) = (&self.renaming, self.driver.options.rules()) else { return };
+        let is_over = || self.driver.is_over();
+        let taken = source.flatten().and_then(|digest| {
+            loop {
+                match renaming.next(&item, digest, &is_over) {
+                    NextOld::Is(old) => return Some(old),
+                    NextOld::Read(old) => self.read_old(old, by_samples),
+                    NextOld::None => return None,
+                }
+            }
+        });
+        if let Some((old, found)) = taken.and_then(|old| Some((old, renaming.found(old)?))) {
+            let as_link = self.is_as_wanted(&rules, &item, &found);
+            let renamed = Some(TakenName { old, by_samples });
+            let one = ReferredItem { index: asked.index, item, found, as_link, renamed };
+            if !self.driver.options.plan_only {
+                return self.make_later(vec![one], PendingAnswer::Content(asked));
+            }
+            self.plan_referred(&one);
+            return self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, true));
+        }
+        if source.flatten().is_some() {
+            self.plan_to_write(&item, None);
+        }
+        self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, false));
+    }
+
     /// The sender has told what its file holds.
     pub(super) fn content_told(&self, asked: AskedIndex, digest: Option<[u8; 32]>) {
+        let waits = {
+            let mut known = lock(&self.contents.known);
+            let content = known.get_mut(&asked).filter(|one| matches!(one.with, ComparedWith::OldNames));
+            content.map(|content| content.source = Some(digest)).is_some()
+        };
+        if waits {
+            return self.driver.queue(&self.contents.waiting, ReadNext::Of(asked));
+        }
         self.content_known(asked, |content| content.source = Some(digest));
     }
 
@@ -300,16 +409,18 @@ impl ReceiveRun {
                 may_stay && self.give_attributes(&rules, item, there)
             }),
             (true, ComparedWith::Reference(found)) => match self.referred_as(&rules, item, *found) {
-                ReferredAs::Made(found, as_link) if !self.driver.options.plan_only => {
-                    let one = ReferredItem { index: asked.index, item: item.clone(), found, as_link };
-                    return self.make_later(vec![one], PendingAnswer::Content(asked));
-                }
                 ReferredAs::Made(found, as_link) => {
-                    self.plan_referred(item, &found, as_link);
+                    let one = ReferredItem { index: asked.index, item: item.clone(), found, as_link, renamed: None };
+                    if !self.driver.options.plan_only {
+                        return self.make_later(vec![one], PendingAnswer::Content(asked));
+                    }
+                    self.plan_referred(&one);
                     true
                 }
                 _ => true,
             },
+            // Decided where it is found.
+            (true, ComparedWith::OldNames) => false,
         };
         // One that the source cannot read fails.
         if !same && content.source.flatten().is_some() {
@@ -317,7 +428,12 @@ impl ReceiveRun {
             if let Some(next) = content.further.pop_front() {
                 (content.with, content.own) = (ComparedWith::Reference(next), None);
                 lock(&self.contents.known).insert(asked, content);
-                return self.driver.queue(&self.contents.waiting, asked);
+                return self.driver.queue(&self.contents.waiting, ReadNext::Of(asked));
+            }
+            if content.there.is_none() && self.may_be_renamed(&content.item) {
+                content.with = ComparedWith::OldNames;
+                lock(&self.contents.known).insert(asked, content);
+                return self.driver.queue(&self.contents.waiting, ReadNext::Of(asked));
             }
             self.plan_to_write(&content.item, content.there.as_ref());
         }
@@ -345,6 +461,11 @@ impl ReceiveRun {
     /// Deletes what only the destination has, if nothing speaks against it.
     pub(super) fn delete(&self, failed: u64) {
         let Some(sweep) = &self.sweep else { return };
+        let left_out = self.renaming.as_ref().map_or(0, |renaming| renaming.left_out());
+        if left_out > 0 {
+            let why = "only the destination has them, and it has too many for all to be compared";
+            (self.driver.voice.command)(Tell::Note(format!("{left_out} files were not taken for renamed: {why}")));
+        }
         let plan_only = self.driver.options.plan_only;
         let question = sweep.question(failed, plan_only);
         let Some(may) = question.map_or(Some(true), |extent| self.ask(extent)) else { return };

@@ -7,6 +7,7 @@ mod commit;
 mod comparing;
 mod pump;
 mod referring;
+mod renaming;
 mod sharing;
 mod slow;
 mod stream;
@@ -27,7 +28,7 @@ use carrack_core::attributes::{Attributes, Time};
 use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::limits;
 use carrack_core::report::{Failure, Side, UnkeptAttributes};
-use carrack_core::request::{Compare, Verify};
+use carrack_core::request::{Renames, Verify};
 use carrack_core::timeline::{Queue, QueueFill, Sample, StartStep};
 use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::receiver::{Receiver, ReceiverConfig};
@@ -44,6 +45,7 @@ use self::bundle::WaitingItem;
 use self::changes::{BundledChanges, Changes};
 use self::comparing::{Contents, UserAnswer};
 use self::referring::Referring;
+use self::renaming::Renaming;
 use self::sharing::Sharing;
 use self::slow::Workers;
 use self::stream::{ReceiveStream, StreamError};
@@ -99,8 +101,10 @@ pub struct ReceiveRun {
     attributes_set: AtomicU64,
     /// Files whose content is being compared.
     contents: Contents,
-    /// Reference directories, where there are any.
+    /// Reference directories and the destination itself, where it is looked into.
     referring: Option<Referring>,
+    /// What only the destination has, where the source may have renamed it.
+    renaming: Option<Arc<Renaming>>,
     /// Items of kinds that the store does not have.
     left_out: Mutex<Option<UnkeptAttributes>>,
     /// Open part files by item: several streams write blocks of one.
@@ -170,7 +174,9 @@ impl ReceiveRun {
             let told = if is_there { properties } else { Properties::FILES };
             Arc::new(Changes::new(&options, &told, top, Box::new(move |tell| command(tell))))
         });
-        let sweep = sweep.map(|order| Sweep::new(order, tell, changes.clone()));
+        let finds_renames = options.renames != Renames::Never && sweep.is_some() && references.is_some();
+        let renaming = finds_renames.then(|| Arc::new(Renaming::new(options.renames)));
+        let sweep = sweep.map(|order| Sweep::new(order, tell, changes.clone(), renaming.clone()));
         let run = Arc::new(Self {
             driver: Driver::new(Receiver::new(config), options, voice, Arc::clone(&tuning)),
             destination,
@@ -185,6 +191,7 @@ impl ReceiveRun {
             attributes_set: AtomicU64::new(0),
             contents: Contents::default(),
             referring: references.map(Referring::new),
+            renaming,
             left_out: Mutex::default(),
             parts: Mutex::default(),
             taking_over: TakingOver::new(options.delta),
@@ -203,7 +210,7 @@ impl ReceiveRun {
         });
         let measured = Arc::clone(&run);
         run.driver.start_sampling(move |sample| measured.describe(sample));
-        if options.compare == Compare::Content {
+        if options.reads_to_compare() {
             (0..content_readers()).for_each(|_| run.spawn("reading to compare", Self::read_contents));
         }
         run.start_referring();

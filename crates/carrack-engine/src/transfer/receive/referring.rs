@@ -19,6 +19,7 @@ use carrack_core::transfer::machine::Machine;
 use carrack_core::wire::peer::{AskedIndex, AskedItem};
 
 use super::ReceiveRun;
+use super::renaming::TakenName;
 use crate::storage::posix::references::{FoundReference, References};
 use crate::storage::properties::Properties;
 use crate::storage::write::{Entry, Referred, StandingItem, Stored};
@@ -50,6 +51,8 @@ pub(super) struct ReferredItem {
     pub found: FoundReference,
     /// It gets a hard link; else it is copied.
     pub as_link: bool,
+    /// What is found is this one of the destination, which it takes the name from.
+    pub renamed: Option<TakenName>,
 }
 
 /// What is answered when files have been made.
@@ -79,6 +82,7 @@ struct MadeItem {
     size: u64,
     is_linked: bool,
     change: Option<ItemChange>,
+    renamed: Option<TakenName>,
 }
 
 /// How a file is referred to.
@@ -139,7 +143,8 @@ impl ReceiveRun {
 
     /// Whether a file of another name may not get other attributes, because it shares them with other names.
     pub(super) fn shares_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
-        self.referring.is_some() && there.is_shared && !self.has_attributes(rules, item, there)
+        let refers = self.referring.as_ref().is_some_and(|referring| referring.references.are_some());
+        refers && there.is_shared && !self.has_attributes(rules, item, there)
     }
 
     /// Whether a file has the attributes of its source, as far as any are set.
@@ -196,15 +201,24 @@ impl ReceiveRun {
     }
 
     /// Whether a file of a reference directory has what the item is to have, and nothing that is never given.
-    fn is_as_wanted(&self, rules: &CompareRules, item: &AskedItem, found: &FoundReference) -> bool {
+    pub(super) fn is_as_wanted(&self, rules: &CompareRules, item: &AskedItem, found: &FoundReference) -> bool {
         found.stat.mode & 0o7000 == 0 && self.has_attributes(rules, item, &found.item())
     }
 
     /// In a dry run nothing is made, and all of it told.
-    pub(super) fn plan_referred(&self, item: &AskedItem, found: &FoundReference, is_linked: bool) {
+    pub(super) fn plan_referred(&self, one: &ReferredItem) {
+        let ReferredItem { item, found, as_link, renamed, .. } = one;
         let Some(referring) = &self.referring else { return };
-        referring.count(is_linked, item.size);
-        self.changes.iter().for_each(|changes| changes.push(changes.referred(item, &found.item(), is_linked)));
+        let old_path = renamed.zip(self.renaming.as_ref()).map(|(taken, renaming)| {
+            self.end_renaming(taken, *as_link);
+            renaming.path(taken.old)
+        });
+        let old_name = old_path.as_deref().filter(|_| *as_link);
+        if old_name.is_none() {
+            referring.count(*as_link, item.size);
+        }
+        let change = |changes: &super::Changes| changes.referred(item, &found.item(), *as_link, old_name);
+        self.changes.iter().for_each(|changes| changes.push(change(changes)));
     }
 
     /// Has files made; the answer waits for them.
@@ -241,32 +255,44 @@ impl ReceiveRun {
 
     /// What cannot be linked is copied; what cannot be copied is sent.
     fn make_one(&self, referring: &Referring, one: &ReferredItem) -> Option<MadeItem> {
-        let ReferredItem { index, item, found, as_link } = one;
+        let made = self.try_to_make(referring, one);
+        if let (None, Some(TakenName { old, .. }), Some(renaming)) = (&made, one.renamed, &self.renaming) {
+            renaming.stays(old);
+        }
+        made
+    }
+
+    fn try_to_make(&self, referring: &Referring, one: &ReferredItem) -> Option<MadeItem> {
+        let ReferredItem { index, item, found, as_link, renamed } = one;
         let over = || self.driver.is_over();
-        let directory = referring.references.directory_of(found, &item.path).ok()?;
+        let old_path = renamed.zip(self.renaming.as_ref()).map(|(taken, renaming)| renaming.path(taken.old));
+        let found_at = old_path.as_deref().unwrap_or(&item.path);
+        let directory = referring.references.directory_of(found, found_at).ok()?;
         self.changes.iter().for_each(|changes| changes.note_directory(&*self.destination, split_name(&item.path).0));
         let attributes = Attributes { mode: item.mode, mtime: self.time_to_set(item.mtime), ..Attributes::default() };
         let write = |as_link| {
             let attributes = attributes.clone();
-            let (path, found_at, directory, found) = (&item.path[..], &item.path[..], &*directory, &found.stat);
+            let (path, directory, found) = (&item.path[..], &*directory, &found.stat);
             let referred = Referred { path, attributes, found_at, directory, found, as_link };
             self.destination.write_referred(&referred, &self.writing, &over)
         };
         let linked = if *as_link { write(true).ok() } else { None };
         let is_linked = linked.is_some();
         let stored = linked.map_or_else(|| write(false).ok(), Some)?;
-        let change = |changes: &super::Changes| changes.referred(item, &found.item(), is_linked);
+        let old_name = old_path.as_deref().filter(|_| is_linked);
+        let change = |changes: &super::Changes| changes.referred(item, &found.item(), is_linked, old_name);
         let entry = match stored {
             Stored::Hidden(entry) => Some(entry),
             _ => None,
         };
         let change = self.changes.as_deref().map(change);
-        Some(MadeItem { index: *index, entry, size: item.size, is_linked, change })
+        Some(MadeItem { index: *index, entry, size: item.size, is_linked, change, renamed: *renamed })
     }
 
     /// With what was made of reference directories.
     pub(super) fn counted_as_referred(&self, counts: DestinationCounts) -> DestinationCounts {
-        self.referring.as_ref().map_or(counts, |referring| referring.counted(counts))
+        let counts = self.referring.as_ref().map_or(counts, |referring| referring.counted(counts));
+        self.renaming.as_ref().map_or(counts, |renaming| renaming.counted(counts))
     }
 
     /// What waits for its names.
@@ -281,7 +307,7 @@ impl ReceiveRun {
         let publish = |entry: &dyn Entry| self.publishing.call(|job| job.measure(|_| entry.publish()));
         let publish = |entry: &dyn Entry| self.driver.stages.aside_briefly(Work::Publish, || publish(entry));
         let mut is_same = false;
-        for MadeItem { index, entry, size, is_linked, change } in items {
+        for MadeItem { index, entry, size, is_linked, change, renamed } in items {
             let named = entry.map(|entry| {
                 let checked = synced.clone().and_then(|()| entry.verify()).inspect_err(|_| entry.remove());
                 let named = checked.and_then(|()| publish(&*entry));
@@ -291,11 +317,15 @@ impl ReceiveRun {
                 }
                 named
             });
+            let has_name = matches!(named, Some(Ok(true)));
+            let is_renamed = renamed.is_some_and(|taken| self.end_renaming(taken, has_name && is_linked));
             let judged = match named {
                 Some(Err(_)) => continue,
                 None | Some(Ok(false)) => Judgment::Left(LeftBecause::Exists),
                 Some(Ok(true)) => {
-                    referring.count(is_linked, size);
+                    if !is_renamed {
+                        referring.count(is_linked, size);
+                    }
                     self.count_published();
                     change.into_iter().for_each(|change| self.changes.iter().for_each(|all| all.push(change.clone())));
                     is_same = true;
@@ -312,6 +342,17 @@ impl ReceiveRun {
             PendingAnswer::Question(number, judgments) => machine.handle_compared(Instant::now(), number, judgments),
             PendingAnswer::Content(asked) => machine.handle_content_compared(Instant::now(), asked, is_same),
         });
+    }
+
+    /// A file of the destination has a further name, or not; what was copied has none.
+    fn end_renaming(&self, taken: TakenName, is_linked: bool) -> bool {
+        let Some(renaming) = &self.renaming else { return false };
+        if is_linked {
+            renaming.has_new_name(taken);
+        } else {
+            renaming.stays(taken.old);
+        }
+        is_linked
     }
 
     /// Whether permissions, and the time, are others than those to be set.

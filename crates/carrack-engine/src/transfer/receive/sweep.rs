@@ -4,6 +4,7 @@
 //! What may be deleted follows from the command's order alone: a name that the source did not tell, in a directory of
 //! which it has told all names, that no rule protects, on the file system of that directory.
 
+mod deleting;
 mod list;
 
 use std::collections::{HashMap, HashSet};
@@ -13,21 +14,17 @@ use carrack_core::backup::Backup;
 use carrack_core::filter::{FilterSide, Filters, Scope};
 use carrack_core::limits;
 use carrack_core::path::{above, join, split_name};
-use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Reason, Side};
+use carrack_core::report::{ErrorCode, Failure, ItemKind, ItemReport, Reason, Side};
 use carrack_core::request::{DeleteOrder, DeletionExtent};
 
+use self::deleting::Deleting;
 use self::list::DeletionList;
 use super::changes::{Changes, short_digest};
+use super::renaming::Renaming;
 use crate::error::{failure, io_failure};
 use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::Destination;
 use crate::sync::lock;
-
-/// Items told to the command at once.
-const TOLD_AT_ONCE: usize = 256;
-/// Paths that the source is asked about at once, and their bytes: far from the bounds of a message.
-const ASKED_AT_ONCE: usize = 1024;
-const ASKED_BYTES: usize = 128 << 10;
 
 /// Tells the command of items.
 pub type TellItems = Box<dyn Fn(Vec<ItemReport>) + Send + Sync>;
@@ -52,6 +49,8 @@ pub struct SweepOrder {
     pub backup: Option<Backup>,
     /// Items that earlier sessions of the same run have brought: they were not there before it.
     pub brought: u64,
+    /// All names come before anything else, and some of them once more.
+    pub names_first: bool,
 }
 
 impl SweepOrder {
@@ -73,6 +72,8 @@ pub struct Sweep {
     tell: Option<TellItems>,
     /// Tells of what is deleted, or would be.
     changes: Option<Arc<Changes>>,
+    /// What of it the source may have renamed.
+    renaming: Option<Arc<Renaming>>,
     state: Mutex<Swept>,
 }
 
@@ -80,6 +81,8 @@ pub struct Sweep {
 struct Swept {
     /// Names that the source has, by directory, until it has told all of them.
     names: HashMap<Vec<u8>, ToldNames>,
+    /// Digests of the directories of which it has: their names may come once more, and are not kept.
+    told: HashSet<u64>,
     /// Of the directory that names were told of last: whether two names may be one there.
     folds: Option<(Vec<u8>, bool)>,
     /// The source has told of some name.
@@ -143,7 +146,7 @@ pub struct OnlyThere {
 }
 
 impl OnlyThere {
-    fn add(&mut self, size: u64) {
+    pub(super) fn add(&mut self, size: u64) {
         self.items += 1;
         self.bytes = self.bytes.saturating_add(size);
     }
@@ -164,9 +167,14 @@ pub struct SweepEnd {
 
 impl Sweep {
     /// Nothing found yet.
-    pub fn new(may: SweepOrder, tell: Option<TellItems>, changes: Option<Arc<Changes>>) -> Self {
+    pub fn new(
+        may: SweepOrder,
+        tell: Option<TellItems>,
+        changes: Option<Arc<Changes>>,
+        renaming: Option<Arc<Renaming>>,
+    ) -> Self {
         let state = Mutex::new(Swept { brought: may.brought, ..Swept::default() });
-        Self { may, tell, changes, state }
+        Self { may, tell, changes, renaming, state }
     }
 
     /// The source has these names; with `true` the destination has nothing there. Those of a directory mostly come
@@ -179,6 +187,10 @@ impl Sweep {
         let mut paths = paths.map(|(path, new)| (split_name(path), new && counts)).peekable();
         while let Some(((directory, name), new)) = paths.next() {
             state.has_names = true;
+            if state.told.contains(&short_digest(directory)) {
+                while paths.next_if(|((other, _), _)| *other == directory).is_some() {}
+                continue;
+            }
             let folds = state.folds(destination, directory);
             if !state.names.contains_key(directory) {
                 state.names.insert(directory.to_vec(), ToldNames::default());
@@ -211,6 +223,9 @@ impl Sweep {
             let state = &mut *lock(&self.state);
             for (directory, complete) in directories {
                 let names = state.names.remove(directory).unwrap_or_default();
+                if self.may.names_first {
+                    state.told.insert(short_digest(directory));
+                }
                 if *complete {
                     told.push((&directory[..], Mutex::new(names)));
                 } else {
@@ -265,7 +280,8 @@ impl Sweep {
         let brought = shared.min(state.brought);
         (state.shared, state.brought) = (state.shared + shared - brought, state.brought - brought);
         let Swept { list, found, .. } = state;
-        let mut finding = Finding { may: &self.may, destination, scope, device, list, found };
+        let renaming = self.renaming.as_deref();
+        let mut finding = Finding { may: &self.may, destination, scope, device, list, found, renaming };
         paths.iter().try_for_each(|path| finding.one(path, false).map(drop))
     }
 
@@ -287,7 +303,7 @@ impl Sweep {
         if !self.may.order.asks || plan_only || self.why_not(state, failed).is_some() {
             return None;
         }
-        let OnlyThere { items, bytes } = state.found;
+        let OnlyThere { items, bytes } = self.to_delete(state);
         let most = self.most(state).unwrap_or(u64::MAX);
         let bytes = (items <= most).then_some(bytes);
         Some(DeletionExtent { items: items.min(most), of: state.there(), bytes }).filter(DeletionExtent::is_large)
@@ -304,7 +320,7 @@ impl Sweep {
         source: &dyn SourceNow,
     ) {
         let state = &mut *lock(&self.state);
-        let refused = self.why_not(state, failed).or_else(|| (!may).then(|| declined(state.found.items)));
+        let refused = self.why_not(state, failed).or_else(|| (!may).then(|| declined(self.to_delete(state).items)));
         let would = if refused.is_some() { 0 } else { self.most(state).unwrap_or(u64::MAX) };
         let most = if plan_only { 0 } else { would };
         // What stays anyway is not asked about.
@@ -320,6 +336,7 @@ impl Sweep {
             would: would - most,
             ended,
             next: Vec::new(),
+            plan_only,
             bytes: 0,
             told: Vec::new(),
         };
@@ -353,7 +370,7 @@ impl Sweep {
     }
 
     fn too_many(&self, state: &Swept) -> Failure {
-        let (found, DeleteOrder { most, share, .. }) = (state.found.items, self.may.order);
+        let (found, DeleteOrder { most, share, .. }) = (self.to_delete(state).items, self.may.order);
         let is_over = |bound: Option<u64>| bound.is_some_and(|bound| found > bound);
         let why = match share.filter(|_| is_over(self.most_of_share(state))) {
             Some(share) => {
@@ -373,7 +390,8 @@ impl Sweep {
                     .for_reason(reason),
             )
         };
-        if state.found.items == 0 {
+        let found = self.to_delete(state).items;
+        if found == 0 {
             return None;
         }
         if failed > 0 && !self.may.order.ignore_errors {
@@ -387,9 +405,15 @@ impl Sweep {
             return nothing("the source is empty".to_owned(), Reason::EmptySource);
         }
         match self.most(state) {
-            Some(most) if state.found.items > most && !self.may.order.partial => Some(self.too_many(state)),
+            Some(most) if found > most && !self.may.order.partial => Some(self.too_many(state)),
             _ => None,
         }
+    }
+
+    /// What was found, without what has another name by now.
+    fn to_delete(&self, state: &Swept) -> OnlyThere {
+        let OnlyThere { items, bytes } = self.renaming.as_ref().map(|renaming| renaming.renamed()).unwrap_or_default();
+        OnlyThere { items: state.found.items.saturating_sub(items), bytes: state.found.bytes.saturating_sub(bytes) }
     }
 
     /// How it ended; before that, what was found.
@@ -469,6 +493,7 @@ struct Finding<'a> {
     device: Option<u64>,
     list: &'a mut DeletionList,
     found: &'a mut OnlyThere,
+    renaming: Option<&'a Renaming>,
 }
 
 impl Finding<'_> {
@@ -488,6 +513,9 @@ impl Finding<'_> {
         }
         self.list.push(self.destination, path, state.kind, state.size)?;
         self.found.add(state.size);
+        if let (ItemKind::File, Some(renaming)) = (state.kind, self.renaming) {
+            renaming.note(path, state.size, state.mtime);
+        }
         // The directory goes, unless this stays in it under another name.
         Ok(is_directory || !self.may.keeps_beside())
     }
@@ -504,82 +532,6 @@ impl Finding<'_> {
             goes &= self.one(&join(directory, &name), true)?;
         }
         Ok(goes)
-    }
-}
-
-/// Deletes what is on the list, so many at once as the source is asked about.
-struct Deleting<'a> {
-    sweep: &'a Sweep,
-    destination: &'a dyn Destination,
-    source: &'a dyn SourceNow,
-    /// The source is asked: something may be deleted.
-    asks: bool,
-    /// So many items are deleted.
-    most: u64,
-    /// So many would be, in a dry run.
-    would: u64,
-    ended: SweepEnd,
-    next: Vec<(Vec<u8>, ItemKind, u64)>,
-    /// Of the paths in `next`.
-    bytes: usize,
-    told: Vec<ItemReport>,
-}
-
-impl Deleting<'_> {
-    /// The next of the list; `false` when the transfer has ended.
-    fn take(&mut self, path: &[u8], kind: ItemKind, size: u64) -> bool {
-        self.next.push((path.to_vec(), kind, size));
-        self.bytes += path.len();
-        let is_full = self.next.len() >= ASKED_AT_ONCE || self.bytes >= ASKED_BYTES;
-        !is_full || self.go_on()
-    }
-
-    /// Deletes those that were taken; `false` when the transfer has ended.
-    fn go_on(&mut self) -> bool {
-        self.bytes = 0;
-        let next = std::mem::take(&mut self.next);
-        if next.is_empty() {
-            return true;
-        }
-        let paths = || next.iter().map(|(path, ..)| path.clone()).collect();
-        let there = if self.asks { self.source.still_there(paths()) } else { Some(vec![false; next.len()]) };
-        let Some(there) = there else { return false };
-        for ((path, kind, size), is_there) in next.into_iter().zip(there) {
-            if self.source.is_over() {
-                return false;
-            }
-            match is_there {
-                true => self.ended.appeared += 1,
-                false => self.one(path, kind, size),
-            }
-        }
-        true
-    }
-
-    fn one(&mut self, path: Vec<u8>, kind: ItemKind, size: u64) {
-        let may = self.ended.deleted.items < self.most;
-        let outcome = match may.then(|| self.destination.delete(&path, kind)) {
-            Some(Ok(())) => Outcome::Deleted,
-            // What came to stand in a directory since keeps it.
-            Some(Err(why)) => {
-                self.ended.why.get_or_insert(why);
-                Outcome::ToDelete
-            }
-            None => Outcome::ToDelete,
-        };
-        let is_deleted = outcome == Outcome::Deleted;
-        let would_be = self.ended.stays.items < self.would;
-        if let Some(changes) = self.sweep.changes.as_ref().filter(|_| is_deleted || would_be) {
-            changes.deleted(&path, kind, size);
-        }
-        (if is_deleted { &mut self.ended.deleted } else { &mut self.ended.stays }).add(size);
-        if self.sweep.tell.is_some() {
-            let digests = FileDigests::default();
-            self.told.push(ItemReport { path, kind, size, digests, judgment: None, outcome });
-            if self.told.len() >= TOLD_AT_ONCE {
-                self.sweep.tell_items(&mut self.told);
-            }
-        }
     }
 }
 

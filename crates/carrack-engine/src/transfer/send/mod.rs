@@ -22,7 +22,7 @@ use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::limits;
 use carrack_core::pace::RateLimit;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
-use carrack_core::request::{Compare, Verify};
+use carrack_core::request::Verify;
 use carrack_core::selection::Selection;
 use carrack_core::timeline::{Queue, QueueFill, Sample, StartStep};
 use carrack_core::transfer::ScannedItem;
@@ -88,7 +88,7 @@ pub struct SendRun {
     /// Sources to be read once more, where that was asked for.
     again: Mutex<VecDeque<ItemId>>,
     /// Files to be read and compared with those of the destination.
-    contents: Mutex<VecDeque<(AskedIndex, ScannedItem)>>,
+    contents: Mutex<VecDeque<(AskedIndex, ScannedItem, bool)>>,
     /// What the destination is about to delete: number of the question, and paths.
     doubts: Mutex<VecDeque<(BundleId, Vec<Vec<u8>>)>>,
     /// Markers and part files of Carrack's own that the scan has left out.
@@ -152,7 +152,7 @@ impl SendRun {
             // Threads of their own: a stream that reads sources again would send nothing meanwhile.
             (0..SECOND_READERS).for_each(|_| run.spawn("reading sources once more", Self::read_once_more));
         }
-        if options.compare == Compare::Content {
+        if options.reads_to_compare() {
             (0..content_readers()).for_each(|_| run.spawn("reading to compare", Self::read_contents));
         }
         Ok(run)

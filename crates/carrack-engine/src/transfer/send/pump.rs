@@ -141,7 +141,9 @@ impl SendRun {
             SenderAction::Report(report) => items.push(*report),
             SenderAction::Copied(item) => self.note_copied(&item),
             SenderAction::RemoveSources => self.spawn("deleting sources", Self::remove_sources),
-            SenderAction::ReadContent { asked, scanned } => self.driver.queue(&self.contents, (asked, scanned)),
+            SenderAction::ReadContent { asked, scanned, samples } => {
+                self.driver.queue(&self.contents, (asked, scanned, samples));
+            }
             SenderAction::LookUp { number, paths } => self.driver.queue(&self.doubts, (number, paths)),
             // The file is listed anew: what it was before would fail the same check again.
             SenderAction::Rescan { scanned, attempt } => {

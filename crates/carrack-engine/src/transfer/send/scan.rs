@@ -29,7 +29,7 @@ impl SendRun {
     pub(super) fn scan(&self) {
         let selection = lock(&self.selection).take();
         let _caller = self.listing.enter();
-        if self.driver.options.deletes_first && !self.delete_first() {
+        if self.driver.options.names_first() && !self.tell_all_names() {
             return;
         }
         let mut ahead = 0;
@@ -97,16 +97,16 @@ impl SendRun {
         true
     }
 
-    /// Tells all names, and waits until the destination has deleted what only it has; `false` when the transfer has
-    /// ended.
-    fn delete_first(&self) -> bool {
+    /// Tells all names, and waits until the destination knows what only it has, and has deleted that where that comes
+    /// first; `false` when the transfer has ended.
+    fn tell_all_names(&self) -> bool {
         let named = self.walk_all(None, &mut |batch| self.tell_names(batch));
         if !named {
             return false;
         }
         self.driver.tell(|machine| machine.handle_names_complete(Instant::now()));
         let mut machine = self.driver.lock();
-        while machine.outcome().is_none() && !machine.has_deleted() {
+        while machine.outcome().is_none() && !machine.is_past_names() {
             // It may be asked meanwhile what the sources have by now.
             // Its lock is given back at once: whoever puts one there holds the machine's.
             let doubt = lock(&self.doubts).pop_front();

@@ -14,7 +14,7 @@ use carrack_core::tuning::SLICE_BYTES;
 
 use super::super::{OpensSources, content_readers};
 use super::SendRun;
-use crate::data::content::content_digest;
+use crate::data::content::{content_digest, sample_digest};
 use crate::data::hasher::BlockHasher;
 use crate::error::failure;
 use crate::storage::read::{OpenOptions, Reader, Reading, Root};
@@ -126,16 +126,16 @@ impl SendRun {
 
     /// Reads files that the destination has in the same size, until the transfer has ended.
     pub(super) fn read_contents(&self) {
-        while let Some((asked, item)) = self.driver.next_of(&self.contents) {
-            let read = self.content_of(&item);
+        while let Some((asked, item, samples)) = self.driver.next_of(&self.contents) {
+            let read = self.content_of(&item, samples);
             if let Some(read) = read.transpose() {
                 self.driver.tell(|machine| machine.handle_content_read(Instant::now(), asked, read));
             }
         }
     }
 
-    /// The BLAKE3 of a source, as it is now; `None` when the transfer has ended meanwhile.
-    fn content_of(&self, item: &ScannedItem) -> Result<Option<[u8; 32]>, Failure> {
+    /// The BLAKE3 of a source or of its samples, as it is now; `None` when the transfer has ended meanwhile.
+    fn content_of(&self, item: &ScannedItem, samples: bool) -> Result<Option<[u8; 32]>, Failure> {
         let over = || self.driver.is_over();
         let source = self.open_and(item, &mut |time| !self.driver.over.wait(time))?;
         source.check_listed(item)?;
@@ -143,7 +143,11 @@ impl SendRun {
             let _reading = Reading::begin(&*source, offset, out.len() as u64);
             source.read_at(offset, out)
         };
-        let digest = content_digest(item.size.unwrap_or(0), content_readers(), &read, &over)?;
+        let size = item.size.unwrap_or(0);
+        let digest = match samples {
+            true => Some(sample_digest(size, &read)?),
+            false => content_digest(size, content_readers(), &read, &over)?,
+        };
         source.check_unchanged()?;
         Ok(digest)
     }

@@ -33,7 +33,7 @@ impl World {
         if self.sender.outcome().is_some() {
             return;
         }
-        if self.plan.options.deletes_first && !self.sender.has_deleted() {
+        if self.plan.options.names_first() && !self.sender.is_past_names() {
             return self.tell_names();
         }
         if std::mem::take(&mut self.named) {

@@ -9,6 +9,7 @@ use crate::wire::control::raw;
 
 const DELETED: u32 = 1;
 const LINKED: u32 = 2;
+const RENAMED: u32 = 3;
 const REPLACED: u32 = 32;
 const SET: u32 = 64;
 const COPIED: u32 = 128;
@@ -28,6 +29,7 @@ impl From<ItemChange> for raw::Change {
                 Done::Created => 0,
                 Done::Deleted => DELETED,
                 Done::Linked => LINKED,
+                Done::Renamed => RENAMED,
                 Done::Replaced(differs) => REPLACED | bits(differs),
                 Done::Set(differs) => SET | bits(differs),
                 Done::Copied(differs) => COPIED | bits(differs),
@@ -71,6 +73,7 @@ fn done(number: u32) -> Option<Done> {
         0 => Some(Done::Created),
         DELETED => Some(Done::Deleted),
         LINKED => Some(Done::Linked),
+        RENAMED => Some(Done::Renamed),
         _ if number & !31 == REPLACED => Some(Done::Replaced(differs)),
         _ if number & !31 == SET => Some(Done::Set(differs)),
         _ if number & !31 == COPIED => Some(Done::Copied(differs)),

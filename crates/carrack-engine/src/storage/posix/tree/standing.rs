@@ -233,6 +233,21 @@ impl Tree {
         }
     }
 
+    /// Takes away one name of a file that has another, if it is this one (device and inode).
+    ///
+    /// # Errors
+    /// Why it stays.
+    pub fn forget_name(&self, path: &[u8], file: (u64, u64)) -> Result<bool, Failure> {
+        let (parent, name) = split_name(path);
+        let fail = |error: io::Error| io_failure(Side::Destination, "rename", &error).at_path(path);
+        let directory = self.open_below(parent).map_err(fail)?;
+        let is_it = stat_entry(&directory, name).map_err(fail)?.is_some_and(|it| (it.device, it.inode) == file);
+        if is_it {
+            directory.unlink(name).map_err(|error| fail(why_refused(&directory, name, error)))?;
+        }
+        Ok(is_it)
+    }
+
     /// The content of a small file that may be there.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ fn deletion_ends_with_its_transfer() {
     let place = tempfile::tempdir().unwrap();
     let root = Dir::open_ambient(place.path()).unwrap();
     let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
-    let sweep = Sweep::new(SweepOrder::default(), None, None);
+    let sweep = Sweep::new(SweepOrder::default(), None, None, None);
     sweep.has(&tree, [(&b"told"[..], false)].into_iter());
     (0..9).for_each(|number| std::fs::write(place.path().join(format!("f{number}")), "x").unwrap());
     sweep.listed(&tree, &[(b"".to_vec(), true)], None);
@@ -61,7 +61,7 @@ fn rules_below_what_goes_do_not_hold_beside_it() {
     let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
     let mut filters = Filters::new(false);
     filters.add(RuleForm::Rule, b":- .rules").unwrap();
-    let sweep = Sweep::new(SweepOrder { filters, ..SweepOrder::default() }, None, None);
+    let sweep = Sweep::new(SweepOrder { filters, ..SweepOrder::default() }, None, None, None);
     sweep.has(&tree, [(&b"told"[..], false)].into_iter());
     for number in 0..8 {
         std::fs::create_dir(place.path().join(format!("d{number}"))).unwrap();
@@ -81,7 +81,7 @@ fn what_the_transfer_makes_meanwhile_is_not_deleted() {
     let place = tempfile::tempdir().unwrap();
     let root = Dir::open_ambient(place.path()).unwrap();
     let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
-    let sweep = Sweep::new(SweepOrder::default(), None, None);
+    let sweep = Sweep::new(SweepOrder::default(), None, None, None);
     let told: [&[u8]; 3] = ["D".as_bytes(), "D/README".as_bytes(), "D/caf\u{e9}".as_bytes()];
     sweep.has(&tree, told.iter().map(|path| (*path, false)));
     for name in ["README", "caf\u{e9}", "Only", "readme"] {
@@ -118,7 +118,7 @@ fn large_deletion_is_asked_about_and_declined() {
         std::fs::write(place.path().join(name), "123").unwrap();
     }
     let swept = |order: DeleteOrder, told: &[&[u8]]| {
-        let sweep = Sweep::new(SweepOrder { order, ..SweepOrder::default() }, None, None);
+        let sweep = Sweep::new(SweepOrder { order, ..SweepOrder::default() }, None, None, None);
         sweep.has(&tree, told.iter().map(|name| (&name[..], false)));
         sweep.listed(&tree, &[(b"".to_vec(), true)], None);
         sweep
@@ -150,7 +150,7 @@ fn share_that_may_go_is_one_of_what_was_there() {
         let root = Dir::open_ambient(place.path()).unwrap();
         let tree = Tree::new(root, false, None, Durability::None, &Arc::default()).unwrap();
         let order = DeleteOrder { share: Some(share), ..DeleteOrder::default() };
-        let sweep = Sweep::new(SweepOrder { order, ..SweepOrder::default() }, None, None);
+        let sweep = Sweep::new(SweepOrder { order, ..SweepOrder::default() }, None, None, None);
         for name in ["a", "b", "only", "only too"] {
             std::fs::write(place.path().join(name), "x").unwrap();
         }

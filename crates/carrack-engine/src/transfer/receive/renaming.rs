@@ -1,0 +1,304 @@
+//! Files that the source has renamed: what only the destination has of such a file gets its new name there, and nothing
+//! of it is sent.
+//!
+//! All names are told before anything is sent, so what only the destination has is known by then. A file of the source
+//! that is new is compared with those of its size. Each of them is read at most once, whatever it is compared with.
+
+use std::collections::HashMap;
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use carrack_core::attributes::Time;
+use carrack_core::limits;
+use carrack_core::path::split_name;
+use carrack_core::report::DestinationCounts;
+use carrack_core::request::Renames;
+use carrack_core::wire::peer::AskedItem;
+
+use super::changes::short_digest;
+use super::sweep::OnlyThere;
+use crate::storage::posix::references::FoundReference;
+use crate::sync::{lock, wait_timeout};
+
+/// How often who waits for another reader looks whether all is over.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The number of a file that only the destination has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OldName(u32);
+
+/// A file that is getting the name of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TakenName {
+    pub old: OldName,
+    /// Only samples of it have been read.
+    pub by_samples: bool,
+}
+
+/// Files that only the destination has, and what the source has made of them.
+pub struct Renaming {
+    how: Renames,
+    files: Mutex<OldFiles>,
+    /// One of them has been read.
+    read: Condvar,
+}
+
+/// What files have in common that may be one.
+type OldKey = (u64, Option<Time>);
+
+#[derive(Default)]
+struct OldFiles {
+    files: Vec<OldFile>,
+    /// Those that were not noted, because there are too many.
+    left_out: u64,
+    alike: HashMap<OldKey, AlikeFiles>,
+    /// By size and the digest of the last name: the one to read first.
+    by_name: HashMap<(u64, u64), u32>,
+    by_content: HashMap<[u8; 32], Vec<u32>>,
+    /// By the digest of the path.
+    by_path: HashMap<u64, u32>,
+    renamed: RenamedFiles,
+}
+
+/// Files that may be one.
+#[derive(Default)]
+struct AlikeFiles {
+    count: usize,
+    /// Those that nobody has begun to read.
+    unread: Vec<u32>,
+    being_read: usize,
+}
+
+struct OldFile {
+    path: Box<[u8]>,
+    key: OldKey,
+    state: OldState,
+    /// What stood there when it was read.
+    found: Option<FoundReference>,
+    is_begun: bool,
+    /// The source has the old name, too.
+    is_told: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OldState {
+    Free,
+    /// It is getting another name.
+    Taken,
+    /// It has another name beside the old one, which goes at the end.
+    Renamed,
+    /// It stays under its name, or is deleted.
+    Out,
+}
+
+#[derive(Clone, Copy, Default)]
+struct RenamedFiles {
+    read: OnlyThere,
+    by_samples: OnlyThere,
+}
+
+/// What becomes of a file of the source.
+pub(super) enum NextOld {
+    /// It is this one.
+    Is(OldName),
+    /// It may be this one, which the caller reads.
+    Read(OldName),
+    /// It is none of them, or the transfer is over.
+    None,
+}
+
+impl Renaming {
+    pub(super) fn new(how: Renames) -> Self {
+        Self { how, files: Mutex::default(), read: Condvar::new() }
+    }
+
+    fn key(&self, size: u64, mtime: Option<Time>) -> Option<OldKey> {
+        match self.how {
+            Renames::Never => None,
+            Renames::Content => Some((size, None)),
+            // A time in whole seconds may be that of many.
+            Renames::Quick => mtime.filter(|mtime| mtime.nanos != 0).map(|mtime| (size, Some(mtime))),
+        }
+        .filter(|_| size > 0)
+    }
+
+    /// Only samples are read of what is compared.
+    pub(super) fn by_samples(&self) -> bool {
+        self.how == Renames::Quick
+    }
+
+    /// A file that only the destination has.
+    pub(super) fn note(&self, path: &[u8], size: u64, mtime: Option<Time>) {
+        let Some(key) = self.key(size, mtime) else { return };
+        let files = &mut *lock(&self.files);
+        if files.files.len() >= limits::RENAMED_FILES {
+            files.left_out += 1;
+            return;
+        }
+        let number = files.files.len() as u32;
+        let (state, found) = (OldState::Free, None);
+        files.files.push(OldFile { path: path.into(), key, state, found, is_begun: false, is_told: false });
+        files.by_path.insert(short_digest(path), number);
+        files.by_name.insert((size, short_digest(split_name(path).1)), number);
+        let alike = files.alike.entry(key).or_default();
+        alike.count += 1;
+        alike.unread.push(number);
+    }
+
+    /// How many files were not noted.
+    pub(super) fn left_out(&self) -> u64 {
+        lock(&self.files).left_out
+    }
+
+    /// The source has this path, so what stands there is not renamed; `true` if it is already.
+    pub(super) fn is_told(&self, path: &[u8]) -> bool {
+        let files = &mut *lock(&self.files);
+        let number = files.by_path.get(&short_digest(path)).copied();
+        let Some(file) = number.and_then(|number| files.files.get_mut(number as usize)) else { return false };
+        file.is_told = true;
+        let has_other = matches!(file.state, OldState::Taken | OldState::Renamed);
+        if !has_other {
+            file.state = OldState::Out;
+        }
+        has_other
+    }
+
+    /// Whether a file of the source may be one of them.
+    pub(super) fn may_be(&self, item: &AskedItem) -> bool {
+        let Some(key) = self.key(item.size, item.mtime) else { return false };
+        let files = lock(&self.files);
+        // Of several, samples do not tell which one it is.
+        files.alike.get(&key).is_some_and(|alike| !self.by_samples() || alike.count == 1)
+    }
+
+    /// What is worth reading before the source has told what its file holds: what has the same last name.
+    pub(super) fn ahead(&self, item: &AskedItem) -> Option<OldName> {
+        let files = &mut *lock(&self.files);
+        let number = files.by_name.get(&(item.size, short_digest(split_name(&item.path).1))).copied()?;
+        files.begin(number).then_some(OldName(number))
+    }
+
+    /// Which of them a file is, of which the source has told the digest; it is taken then. Waits while others read what
+    /// it may be.
+    pub(super) fn next(&self, item: &AskedItem, content: [u8; 32], is_over: &dyn Fn() -> bool) -> NextOld {
+        let Some(key) = self.key(item.size, item.mtime) else { return NextOld::None };
+        let mut files = lock(&self.files);
+        loop {
+            if let Some(number) = files.take(content) {
+                return NextOld::Is(OldName(number));
+            }
+            if let Some(number) = files.begin_one(key) {
+                return NextOld::Read(OldName(number));
+            }
+            let is_being_read = files.alike.get(&key).is_some_and(|alike| alike.being_read > 0);
+            if !is_being_read || is_over() {
+                return NextOld::None;
+            }
+            files = wait_timeout(&self.read, files, LOOK_INTERVAL);
+        }
+    }
+
+    /// What stood there, and its digest: it has been read, or could not be.
+    pub(super) fn has_read(&self, old: OldName, read: Option<(FoundReference, [u8; 32])>) {
+        let files = &mut *lock(&self.files);
+        let Some(file) = files.files.get_mut(old.0 as usize) else { return };
+        if let Some(alike) = files.alike.get_mut(&file.key) {
+            alike.being_read = alike.being_read.saturating_sub(1);
+        }
+        if let Some((found, digest)) = read {
+            file.found = Some(found);
+            files.by_content.entry(digest).or_default().push(old.0);
+        }
+        self.read.notify_all();
+    }
+
+    /// Where it stands.
+    pub(super) fn path(&self, old: OldName) -> Vec<u8> {
+        lock(&self.files).files.get(old.0 as usize).map(|file| file.path.to_vec()).unwrap_or_default()
+    }
+
+    /// What stood there when it was read.
+    pub(super) fn found(&self, old: OldName) -> Option<FoundReference> {
+        lock(&self.files).files.get(old.0 as usize)?.found
+    }
+
+    /// The file has its new name.
+    pub(super) fn has_new_name(&self, taken: TakenName) {
+        let files = &mut *lock(&self.files);
+        let Some(file) = files.files.get_mut(taken.old.0 as usize) else { return };
+        file.state = OldState::Renamed;
+        let RenamedFiles { read, by_samples } = &mut files.renamed;
+        (if taken.by_samples { by_samples } else { read }).add(file.key.0);
+    }
+
+    /// The file did not get its new name.
+    pub(super) fn stays(&self, old: OldName) {
+        if let Some(file) = lock(&self.files).files.get_mut(old.0 as usize) {
+            file.state = OldState::Out;
+        }
+    }
+
+    /// What stands at a path and has another name now; device and inode.
+    pub(super) fn renamed_at(&self, path: &[u8]) -> Option<(u64, u64)> {
+        let files = lock(&self.files);
+        let number = files.by_path.get(&short_digest(path)).copied()?;
+        let file = files.files.get(number as usize).filter(|file| *file.path == *path && !file.is_told)?;
+        let found = file.found.filter(|_| file.state == OldState::Renamed)?;
+        Some((found.stat.device, found.stat.inode))
+    }
+
+    /// All that have another name now.
+    pub(super) fn renamed(&self) -> OnlyThere {
+        let RenamedFiles { read, by_samples } = lock(&self.files).renamed;
+        OnlyThere { items: read.items + by_samples.items, bytes: read.bytes + by_samples.bytes }
+    }
+
+    /// With what was renamed.
+    pub(super) fn counted(&self, counts: DestinationCounts) -> DestinationCounts {
+        let RenamedFiles { read, by_samples } = lock(&self.files).renamed;
+        DestinationCounts {
+            files_renamed: read.items,
+            bytes_renamed: read.bytes,
+            files_renamed_unread: by_samples.items,
+            bytes_renamed_unread: by_samples.bytes,
+            ..counts
+        }
+    }
+}
+
+impl OldFiles {
+    /// Takes one that holds this.
+    fn take(&mut self, content: [u8; 32]) -> Option<u32> {
+        let Self { files, by_content, .. } = self;
+        let numbers = by_content.get_mut(&content)?;
+        while let Some(number) = numbers.pop() {
+            if let Some(file) = files.get_mut(number as usize).filter(|file| file.state == OldState::Free) {
+                file.state = OldState::Taken;
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// One that nobody has read; the caller does.
+    fn begin_one(&mut self, key: OldKey) -> Option<u32> {
+        loop {
+            let number = self.alike.get_mut(&key)?.unread.pop()?;
+            if self.begin(number) {
+                return Some(number);
+            }
+        }
+    }
+
+    /// Whether somebody has to read a file; the caller does so then.
+    fn begin(&mut self, number: u32) -> bool {
+        let Some(file) = self.files.get_mut(number as usize) else { return false };
+        if file.state != OldState::Free || std::mem::replace(&mut file.is_begun, true) {
+            return false;
+        }
+        if let Some(alike) = self.alike.get_mut(&file.key) {
+            alike.being_read += 1;
+        }
+        true
+    }
+}
