@@ -252,6 +252,7 @@ fn scanned(name: &str, kind: ItemKind, size: Option<u64>) -> ScannedItem {
         fingerprint: None,
         judgment: None,
         leads_to: Vec::new(),
+        followed: false,
     }
 }
 
@@ -269,7 +270,8 @@ impl Both {
             item_events: true,
             version: Version::NEWEST,
             durability: Durability::Group,
-            allow_growing: false,
+            growing: carrack_core::growing::GrowingSources::Refuse,
+            growing_idle_ms: 5000,
             ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
         };
         let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: true, tuning: Tuning::DEFAULT });
@@ -477,6 +479,7 @@ impl Both {
         while let Some(action) = self.sender.poll_action() {
             match action {
                 SenderAction::CheckSource(item) => self.sender.handle_source_checked(self.now, item, Ok(None)),
+                SenderAction::Follow(item) => self.sender.handle_followed(self.now, item, 5000, None),
                 SenderAction::AbortStream(stream) => self.loses(stream),
                 SenderAction::Rescan { scanned, attempt } => {
                     self.sender.handle_rescanned(self.now, &scanned, attempt, Ok(scanned.clone()));

@@ -346,6 +346,8 @@ counters! {
         bytes_compressed_to,
         /// Bytes that were to be compressed and did not shrink: they travelled as they are.
         bytes_not_shrunk,
+        /// Files that grew while they were copied, and were copied on until they had rested.
+        files_followed,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::backup::Backup;
 use crate::credential::Credential;
 use crate::expected::ExpectedDigests;
 use crate::filter::Filters;
+use crate::growing::{GrowingIdle, GrowingSources};
 use crate::limits;
 use crate::location::{Location, NodeAddress};
 use crate::reference::ReferenceDirectories;
@@ -84,8 +85,10 @@ pub struct CopyOptions {
     pub reflink: Reflink,
     /// What travels over data streams is compressed where that makes it quicker.
     pub compress: bool,
-    /// A source may grow while it is copied: what it had when it was listed is copied.
-    pub allow_growing: bool,
+    /// What becomes of a source that grows while it is copied.
+    pub growing: GrowingSources,
+    /// A file that is followed is whole when it has not grown for so long.
+    pub growing_idle: Duration,
     /// Have both ends find the way that packets take to the other.
     pub trace: bool,
     /// Attempts in a row that may get nowhere.
@@ -145,7 +148,8 @@ impl Default for CopyOptions {
             delta: Delta::Auto,
             reflink: Reflink::Never,
             compress: false,
-            allow_growing: false,
+            growing: GrowingSources::Refuse,
+            growing_idle: GrowingIdle::DEFAULT,
             trace: false,
             retries: tuning::RETRIES,
             deadline: None,

@@ -137,7 +137,8 @@ fn control_seeds() {
         item_events: false,
         version: Version::NEWEST,
         durability: Durability::Group,
-        allow_growing: false,
+        growing: carrack_core::growing::GrowingSources::Refuse,
+        growing_idle_ms: 5000,
         ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
     };
     let source = SourceSpec { target: b"run".to_vec(), ..SourceSpec::at(b"/data/run") };
@@ -256,7 +257,7 @@ fn resumed_seeds() {
         happens(0, 0x10, 0),
         happens(3, 0, 0),
         confirm(3, 1),
-        PeerMessage::Complete { item: ItemId(1), size: 5 * block, digest: Some([0; 32]) }.encode(),
+        PeerMessage::Complete { item: ItemId(1), size: 5 * block, digest: Some([0; 32]), modified: None }.encode(),
         happens(10, 0, 0),
         happens(7, 0, 200),
         named_offer(3, b"abcd", Some(block)).encode(),
@@ -300,7 +301,7 @@ fn peer_seeds() {
             PeerMessage::Landed { blocks: vec![(ItemId(2), 0), (ItemId(2), 65536)], bundles: vec![BundleId(1)] },
         ),
         ("again", PeerMessage::SendAgain { item: ItemId(2), offset: 65536 }),
-        ("complete", PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3 }),
+        ("complete", PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3, modified: None }),
         ("done", PeerMessage::Done { item: ItemId(2), result: ItemResult::Published }),
         ("bundle", PeerMessage::BundleDone { bundle: BundleId(1), exceptions }),
         ("directories", PeerMessage::Directories(vec![directory])),
@@ -322,7 +323,7 @@ fn peer_seeds() {
         offer(1, Some(5)).encode(),
         happens(1, 0x10, 1),
         happens(3, 0, 0),
-        PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3 }.encode(),
+        PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3, modified: None }.encode(),
         happens(2, 1, 9),
         happens(3, 1, 0),
         PeerMessage::Finish.encode(),

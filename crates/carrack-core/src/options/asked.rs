@@ -10,6 +10,7 @@ use super::{
 use crate::attributes::Time;
 use crate::backup::Backup;
 use crate::filter::{FileBounds, Filters, SourceLinks};
+use crate::growing::{GrowingIdle, GrowingSources};
 use crate::reference::{ReferenceDirectories, ReferenceUse};
 use crate::request::{
     Compare, CongestionControl, CopyOptions, DeleteOrder, Delta, Digests, Durability, Encrypt, Existing, Verify,
@@ -143,7 +144,8 @@ asked! {
     durable: Option<Durability>,
     delta: Option<Delta>,
     compress: bool,
-    allow_growing: bool,
+    growing: Option<GrowingSources>,
+    growing_idle: Option<GrowingIdle>,
 }
 
 impl AskedOptions {
@@ -270,7 +272,8 @@ impl AskedOptions {
         options.durability = self.durable.unwrap_or(options.durability);
         options.delta = self.delta.unwrap_or(options.delta);
         options.compress |= self.compress;
-        options.allow_growing |= self.allow_growing;
+        options.growing = self.growing.unwrap_or(options.growing);
+        options.growing_idle = self.growing_idle.as_ref().map_or(options.growing_idle, GrowingIdle::time);
         Ok(())
     }
 }
@@ -319,11 +322,14 @@ mod tests {
         let numbers = AskedOptions {
             streams: Some(Streams::Fixed(3)),
             rate_limit: Some(RateBound::new(7)),
-            allow_growing: true,
+            growing: Some(GrowingSources::Snapshot),
             ..AskedOptions::default()
         };
         let numbers = applied(numbers).unwrap();
-        assert_eq!((numbers.streams, numbers.rate_limit, numbers.allow_growing), (Some(3), Some(7), true));
+        assert_eq!(
+            (numbers.streams, numbers.rate_limit, numbers.growing),
+            (Some(3), Some(7), GrowingSources::Snapshot)
+        );
         let none = AskedOptions {
             streams: Some(Streams::Auto),
             rate_limit: Some(RateBound::new(0)),

@@ -12,6 +12,7 @@ use super::values::{
     RateBound, Streams, WindowSeconds, parse_priority,
 };
 use crate::filter::SourceLinks;
+use crate::growing::{GrowingIdle, GrowingSources};
 use crate::request::{Compare, CongestionControl, Delta, Digests, Durability, Encrypt, Existing, Verify};
 use crate::words::quoted;
 
@@ -51,7 +52,7 @@ macro_rules! as_number {
 }
 
 as_text!(Existing Compare SourceLinks Verify Encrypt Durability Delta Digests CongestionControl);
-as_text!(FilterLines DeleteLimit Age BackupDirectory BackupSuffix DirectoryLines);
+as_text!(FilterLines DeleteLimit Age BackupDirectory BackupSuffix DirectoryLines GrowingSources GrowingIdle);
 as_number!(BlockSize FileSize RateBound Streams WindowSeconds);
 
 /// Reads the priority of a task, where there is one.

@@ -34,7 +34,8 @@ pub(super) fn options(block_bytes: u32) -> TransferOptions {
         item_events: true,
         version: Version::NEWEST,
         durability: Durability::Group,
-        allow_growing: false,
+        growing: crate::growing::GrowingSources::Refuse,
+        growing_idle_ms: 5000,
         ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
     }
 }
@@ -193,7 +194,7 @@ impl Case {
             self.act();
         }
         assert_eq!(self.published, None, "nobody has said that the file is complete");
-        let complete = PeerMessage::Complete { item: ItemId(1), size, digest: Some(self.whole()) };
+        let complete = PeerMessage::Complete { item: ItemId(1), size, digest: Some(self.whole()), modified: None };
         self.receiver.handle_message(Instant::now(), complete).expect("every block has been sent");
         self.act();
     }

@@ -15,6 +15,7 @@ use crate::attributes::{Attribute, AttributeKind, Attributes, OtherAttributes, T
 use crate::digest::{BlockDigest, FileDigests};
 use crate::evidence::EvidenceText;
 use crate::failure::{ErrorCode, Failure, Reason, Side};
+use crate::growing::GrowingSources;
 use crate::ids::{BundleId, ItemId, StreamId};
 use crate::pace::limit::StageTimes;
 use crate::report::{
@@ -191,7 +192,8 @@ fn options() -> TransferOptions {
         item_events: false,
         version: Version::NEWEST,
         durability: Durability::Group,
-        allow_growing: false,
+        growing: GrowingSources::Refuse,
+        growing_idle_ms: 5000,
         ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
     }
 }
@@ -205,7 +207,8 @@ fn begins() -> Vec<Line> {
         digests: Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 },
         rate_limit: Some(5_000_000),
         item_events: true,
-        allow_growing: true,
+        growing: GrowingSources::Follow,
+        growing_idle_ms: 2500,
         congestion: CongestionControl::new("bbr"),
         ..options()
     };
@@ -492,8 +495,18 @@ fn peer_messages() -> Vec<Line> {
             },
         ),
         peer("peer SendAgain", PeerMessage::SendAgain { item: ItemId(9), offset: 1 << 20 }),
-        peer("peer Complete", PeerMessage::Complete { item: ItemId(9), size: 5000, digest: Some([10; 32]) }),
-        peer("peer Complete-unverified", PeerMessage::Complete { item: ItemId(9), size: 5000, digest: None }),
+        peer(
+            "peer Complete",
+            PeerMessage::Complete { item: ItemId(9), size: 5000, digest: Some([10; 32]), modified: None },
+        ),
+        peer(
+            "peer Complete-unverified",
+            PeerMessage::Complete { item: ItemId(9), size: 5000, digest: None, modified: None },
+        ),
+        peer(
+            "peer Complete-followed",
+            PeerMessage::Complete { item: ItemId(9), size: 5000, digest: None, modified: Some(Time::new(7, 8)) },
+        ),
         peer("peer Abandon", PeerMessage::Abandon { item: ItemId(9) }),
         peer("peer Done", done(ItemResult::Published)),
         peer("peer Done-kept", done(ItemResult::Kept)),

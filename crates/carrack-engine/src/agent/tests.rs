@@ -168,7 +168,8 @@ fn measure() -> Ask {
         item_events: false,
         version: Version::NEWEST,
         durability: Durability::Group,
-        allow_growing: false,
+        growing: carrack_core::growing::GrowingSources::Refuse,
+        growing_idle_ms: 5000,
         ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
     };
     let source = SourceSpec { origin: Origin::Zeros(1 << 40), target: b"t".to_vec() };

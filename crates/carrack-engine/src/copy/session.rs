@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use carrack_core::growing::GrowingSources;
 use carrack_core::report::{Counts, ErrorCode, Event, Failure, LinkReport, Side};
 use carrack_core::request::{CopyRequest, Encrypt, LinkKind, LinkSet, MainDigest, Verify};
 use carrack_core::timeline::StartStep;
@@ -123,7 +124,10 @@ impl Copying<'_> {
             self.begin_sending(&plan, selection.as_ref(), (!ahead).then_some(begun), ends)?;
         }
         let link = self.finish_link(link, ahead.then_some(begun), ends)?;
-        if self.request.options.allow_growing && self.request.options.verify != Verify::Source && self.session == 0 {
+        if self.request.options.growing != GrowingSources::Refuse
+            && self.request.options.verify != Verify::Source
+            && self.session == 0
+        {
             self.events.tell(Event::Note(GROWING.to_owned()));
         }
         self.report.link = Some(link.report.clone());

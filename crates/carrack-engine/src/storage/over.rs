@@ -15,7 +15,7 @@ use carrack_core::transfer::{Fingerprint, ScannedItem};
 
 use self::destination::OverDestination;
 use super::properties::Properties;
-use super::read::{Found, OpenOptions, Reader, Source, There, Walk};
+use super::read::{Found, GrownState, OpenOptions, Reader, Source, There, Walk};
 use super::store::{Facts, Store, Wanted};
 use super::write::Destination;
 
@@ -370,6 +370,11 @@ impl Reader for OverReader {
 
     fn check_unchanged(&self) -> Result<(), Failure> {
         self.check(Call::CheckUnchanged, || self.inner.check_unchanged())
+    }
+
+    fn look(&self) -> Result<GrownState, Failure> {
+        self.check(Call::CheckUnchanged, || Ok(()))?;
+        self.inner.look()
     }
 
     /// None: all content passes through this process, where it is counted.

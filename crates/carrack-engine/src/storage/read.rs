@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::time::Duration;
 
-use carrack_core::attributes::Attributes;
+use carrack_core::attributes::{Attributes, Time};
 use carrack_core::backup::Backup;
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::filter::{FilterSide, Filters, SourceLinks, leads_out};
@@ -205,6 +205,7 @@ impl Walk<'_> {
             fingerprint: None,
             judgment: None,
             leads_to: Vec::new(),
+            followed: false,
         }
     }
 }
@@ -410,6 +411,15 @@ pub struct OpenOptions<'a> {
     pub rest: &'a mut dyn FnMut(Duration) -> bool,
 }
 
+/// What an open item is at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrownState {
+    /// Bytes that it has.
+    pub size: u64,
+    /// When its content was written to last.
+    pub modified: Time,
+}
+
 /// An item, opened for reading. Several threads may read different blocks at once.
 pub trait Reader: Send + Sync {
     /// Bytes that it had when it was opened; `None` where there is nothing to ask, and the same bytes come again or
@@ -453,6 +463,15 @@ pub trait Reader: Send + Sync {
     /// With [`ErrorCode::SourceChanged`] when not.
     fn check_unchanged(&self) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// What it is by now, past any cache. Only of what is opened so that [it may grow](OpenOptions::may_grow). May be
+    /// repeated.
+    ///
+    /// # Errors
+    /// Those of looking; that items of this source do not grow.
+    fn look(&self) -> Result<GrownState, Failure> {
+        Err(failure(ErrorCode::Unsupported, Side::Source, "items of this store do not grow"))
     }
 
     /// The file itself, where the kernel may send it without this process: the fast path of copies without digests.

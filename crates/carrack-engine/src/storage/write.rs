@@ -507,6 +507,10 @@ pub trait Part: Send + Sync {
     /// Nothing more is taken over: what stands at the name is let go of. May be repeated.
     fn end_taking_over(&self) {}
 
+    /// It has another modification time than was said at its beginning. Before [`Part::finish`], which sets it; a store
+    /// that keeps no times, or takes them only at the beginning, leaves it out.
+    fn set_modified(&self, _at: Time) {}
+
     /// All blocks are there: cuts it to its size and sets its attributes; then everything written is on stable storage,
     /// as far as was asked for. May be repeated.
     ///

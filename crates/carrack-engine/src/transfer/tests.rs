@@ -93,7 +93,8 @@ pub(super) fn options() -> TransferOptions {
         item_events: true,
         version: Version::NEWEST,
         durability: Durability::None,
-        allow_growing: false,
+        growing: carrack_core::growing::GrowingSources::Refuse,
+        growing_idle_ms: 5000,
         ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
     }
 }

@@ -48,7 +48,7 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::RemovalCutShort => "run the same command with -c: it deletes there what is the same at the destination",
         Reason::SourceBusy => "run the same command again when nothing writes to it",
         Reason::SourceGrew => {
-            "run the same command again, or with --allow-growing to copy what it has when it is listed"
+            "run the same command again; --growing snapshot copies what it has when it is listed, --growing follow all until it rests"
         }
         Reason::SizeUnknown => "copy it as a pipe: carrack - DST <FILE",
         Reason::SelectedAbsent => {

@@ -29,6 +29,7 @@ mod fast;
 mod faults;
 mod firewall;
 mod golden;
+mod growing;
 mod growth;
 mod held_back;
 mod hints;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 pub use crate::chance::mixed as mix;
+use crate::growing::GrowingSources;
 use crate::request::{Compare, Digests, Durability, Existing, MainDigest, Verify};
 use crate::tuning::Tuning;
 use crate::wire::Version;
@@ -193,7 +194,12 @@ impl Plan {
             item_events: true,
             version: Version::NEWEST,
             durability: Durability::Group,
-            allow_growing: false,
+            growing: if Rng::new(seed ^ 0xf011_0000).chance(250) {
+                GrowingSources::Follow
+            } else {
+                GrowingSources::Refuse
+            },
+            growing_idle_ms: 5000,
             ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
         };
         let options = compared(seed, options);
@@ -315,6 +321,7 @@ impl Plan {
         plan.options.digests.main = Some(MainDigest::Blake3);
         plan.options.verify = if mutant == Mutant::SwappedOnDisk { Verify::Disk } else { Verify::Wire };
         plan.options.shares = false;
+        plan.options.growing = GrowingSources::Refuse;
         plan.options.block_bytes = 64 << 10;
         plan.large_files = 1 + seed % 3;
         plan.small_items = plan.small_items.min(20);

@@ -1,6 +1,9 @@
 //! What both ends of a transfer must agree on, in types that cannot be wrong. Each option stands here once: what it is,
 //! its number in the message, and what it travels as.
 
+use std::time::Duration;
+
+use crate::growing::{GrowingIdle, GrowingSources};
 use crate::limits;
 use crate::plan::compare::CompareRules;
 use crate::request::{
@@ -59,8 +62,8 @@ options! {
     version: Version = uint32 "8",
     /// What has reached stable storage, and when.
     durability: Durability = uint32 "9",
-    /// A source may grow while it is copied: what it had at first is copied.
-    allow_growing: bool = bool "10",
+    /// What becomes of a source that grows while it is copied.
+    growing: GrowingSources = uint32 "10",
     /// What makes two files the same.
     compare: Compare = uint32 "11",
     /// Modification times that differ by no more, in nanoseconds, are one time.
@@ -88,6 +91,8 @@ options! {
     shares: bool = bool "22",
     /// Data streams are cut into pieces ([`crate::wire::piece`]), which may be compressed.
     compress: bool = bool "30",
+    /// A file that is followed is whole when it has not grown for so long, in milliseconds.
+    growing_idle_ms: u64 = uint64 "32",
 }
 
 impl TransferOptions {
@@ -103,7 +108,8 @@ impl TransferOptions {
             item_events: options.item_events,
             version,
             durability: options.durability,
-            allow_growing: options.allow_growing,
+            growing: options.growing,
+            growing_idle_ms: options.growing_idle.as_millis() as u64,
             compare: options.compare,
             window_ns: u64::try_from(options.modify_window.as_nanos()).unwrap_or(u64::MAX),
             plan_only: options.plans(),
@@ -126,6 +132,11 @@ impl TransferOptions {
         (self.skips() || self.plan_only).then_some(CompareRules { compare, existing, window_ns })
     }
 
+    /// Whether files that grow are copied on as they grow.
+    pub fn follows(&self) -> bool {
+        self.growing == GrowingSources::Follow
+    }
+
     /// Whether what the destination has may keep an item from being sent.
     pub fn skips(&self) -> bool {
         self.compare != Compare::Nothing || self.existing != Existing::Replace
@@ -135,6 +146,10 @@ impl TransferOptions {
         let block = self.block_bytes;
         if !block.is_power_of_two() || !(limits::BLOCK_BYTES_MIN..=limits::BLOCK_BYTES_MAX).contains(&block) {
             return Err(ProtocolError::violation(format!("the peer asked for blocks of {block} bytes")));
+        }
+        let idle = Duration::from_millis(self.growing_idle_ms);
+        if self.growing == GrowingSources::Follow && !(GrowingIdle::SHORTEST..=GrowingIdle::LONGEST).contains(&idle) {
+            return Err(ProtocolError::violation(format!("the peer asked to follow files for {idle:?}")));
         }
         Ok(self)
     }
@@ -205,7 +220,7 @@ macro_rules! numbered {
 }
 
 plain!(bool, u32, u64);
-numbered!(Compare, Delta, Verify, Existing, Version, Durability);
+numbered!(Compare, Delta, GrowingSources, Verify, Existing, Version, Durability);
 
 impl Travels for Option<u64> {
     type Raw = u64;
@@ -271,7 +286,8 @@ mod tests {
             item_events: true,
             version: Version::NEWEST,
             durability: Durability::Each,
-            allow_growing: true,
+            growing: GrowingSources::Follow,
+            growing_idle_ms: 5000,
             compare: Compare::SizeAndTime,
             window_ns: 7,
             plan_only: true,
@@ -301,6 +317,10 @@ mod tests {
             assert!(TransferOptions::try_from(RawOptions { version, ..message.clone() }).is_err());
         }
         assert!(TransferOptions::try_from(RawOptions { delta: 3, ..message.clone() }).is_err());
+        for growing_idle_ms in [0, 99, 86_400_001, u64::MAX] {
+            assert!(TransferOptions::try_from(RawOptions { growing_idle_ms, ..message.clone() }).is_err());
+        }
+        assert!(TransferOptions::try_from(RawOptions { growing: 3, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { existing: 4, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { compare: 4, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { digests: 3, ..message.clone() }).is_err(), "two to verify by");

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::Attributes;
+use carrack_core::attributes::Time;
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::Failure;
 use carrack_core::report::{ItemKind, Unfinished, Unsynced};
@@ -383,6 +384,10 @@ impl Part for OverPart {
 
     fn end_taking_over(&self) {
         self.inner.end_taking_over();
+    }
+
+    fn set_modified(&self, at: Time) {
+        self.inner.set_modified(at);
     }
 
     fn finish(&self, size: u64) -> Result<(), Failure> {

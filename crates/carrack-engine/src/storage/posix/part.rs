@@ -118,6 +118,8 @@ pub struct PartFile {
     pub(super) turns: Turns,
     /// What stands at the name, where something of it is to be taken over.
     pub(super) standing: Mutex<Option<Arc<File>>>,
+    /// Its modification time, where that is another than was offered.
+    pub(super) modified: OnceLock<Time>,
 }
 
 /// Which blocks of a part file may hold something else than zeros.
@@ -379,6 +381,11 @@ impl PartFile {
         }
     }
 
+    /// It has another modification time than was offered.
+    pub fn set_modified(&self, at: Time) {
+        let _ = self.modified.set(at);
+    }
+
     /// Cuts it to its size and sets its attributes; then everything written is on stable storage, or with
     /// [`Durability::None`] with the system.
     ///
@@ -389,7 +396,8 @@ impl PartFile {
         if dir::stat_file(&self.file).map_err(&fail)?.size != size {
             self.file.set_len(size).map_err(&fail)?;
         }
-        finish_attributes(&self.file, self.mode, self.entry.source.mtime).map_err(&fail)?;
+        let mtime = self.modified.get().copied().or(self.entry.source.mtime);
+        finish_attributes(&self.file, self.mode, mtime).map_err(&fail)?;
         if self.entry.shared.durability != Durability::None {
             self.sync()?;
             self.cache.synced(&self.file, 0, 0);

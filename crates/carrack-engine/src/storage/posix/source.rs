@@ -23,7 +23,7 @@ use super::settle::{SourceClocks, settle};
 use super::times::time_of;
 use super::uncarried::Uncarried;
 use crate::error::{failure, io_failure, system_failure};
-use crate::storage::read::{Reader, grew_to};
+use crate::storage::read::{GrownState, Reader, grew_to};
 
 /// A source on a file system, opened.
 pub struct PosixSource {
@@ -239,6 +239,11 @@ impl Reader for OpenSource {
             None => (now.size, now.mtime, now.ctime) == (before.size, before.mtime, before.ctime),
         };
         if is_same { Ok(()) } else { Err(changed("while it was read", before.size, now.size)) }
+    }
+
+    fn look(&self) -> Result<GrownState, Failure> {
+        let now = dir::stat_file_uncached(&self.file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
+        Ok(GrownState { size: now.size, modified: time_of(now.mtime) })
     }
 
     /// What the file says of its end while the kernel sends it is all that is known of it.

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::Attributes;
+use carrack_core::attributes::{Attributes, Time};
 use carrack_core::backup::Backup;
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{Failure, Side};
@@ -325,6 +325,10 @@ impl Part for PartFile {
 
     fn end_taking_over(&self) {
         PartFile::end_taking_over(self);
+    }
+
+    fn set_modified(&self, at: Time) {
+        PartFile::set_modified(self, at);
     }
 
     fn finish(&self, size: u64) -> Result<(), Failure> {

@@ -370,6 +370,7 @@ impl Tree {
             touched,
             turns: Turns::new(self.ground(split_name(offer.path).0).is_some_and(|ground| ground.is_in_memory())),
             standing: Mutex::default(),
+            modified: OnceLock::new(),
         }
     }
 

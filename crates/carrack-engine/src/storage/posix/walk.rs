@@ -268,7 +268,8 @@ fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -
     let lasts = matches!(kind, ItemKind::File | ItemKind::Symlink);
     let fingerprint = followed.or(ground).filter(|_| lasts).and_then(|ground| ground.fingerprint(&stat, now));
     let leads_to = Vec::new();
-    ScannedItem { root, path, kind, size, attributes, sparse, changed, file, fingerprint, judgment: None, leads_to }
+    let (judgment, followed) = (None, false);
+    ScannedItem { root, path, kind, size, attributes, sparse, changed, file, fingerprint, judgment, leads_to, followed }
 }
 
 fn stat_failure(error: &io::Error) -> Failure {

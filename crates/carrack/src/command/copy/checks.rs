@@ -1,5 +1,6 @@
 //! What of the flags and locations of a copy may not go together.
 
+use carrack_core::growing::GrowingSources;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::request::{CopyOptions, Durability, Verify};
@@ -49,6 +50,9 @@ pub fn check_removal(sources: &[Location], destination: &Location, options: &Cop
     }
     if options.references.is_some() {
         return refuse("all that is copied to be at DST: not with --link-dest, --copy-dest or --compare-dest");
+    }
+    if options.growing == GrowingSources::Follow {
+        return refuse("sources at rest: what is deleted must be what was listed, not with --growing follow");
     }
     if options.filters.links.follows() {
         return refuse("links to be copied as links: what they lead to is not below the source");
