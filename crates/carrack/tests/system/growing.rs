@@ -156,7 +156,8 @@ fn growing_log_is_followed_with_other_options() {
     ];
     for flags in ways {
         fs::create_dir_all(sandbox.path("root")).unwrap();
-        let words = [&["src/log", &node.at("log"), &node.token()], flags].concat();
+        let (at, token) = (node.at("log"), node.token());
+        let words = [&["src/log", &at, &token], flags].concat();
         if flags.contains(&"-u") {
             sandbox.write("root/log", "old");
             long_ago(&sandbox.path("root/log"));

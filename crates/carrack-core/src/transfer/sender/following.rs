@@ -65,7 +65,8 @@ impl Sender {
     /// A file that has changed while it was read may go on growing: it is followed from then on, where any is.
     pub(super) fn followed_from_now(&self, found: ScannedItem) -> ScannedItem {
         let followed = self.config.options.follows() && found.kind == ItemKind::File && found.size.is_some();
-        ScannedItem { followed, ..found }
+        let sparse = found.sparse && !followed;
+        ScannedItem { followed, sparse, ..found }
     }
 
     /// Counts a file that grew while it was followed.

@@ -106,6 +106,8 @@ pub struct PartFile {
     pub(super) mode: u32,
     pub(super) path: Arc<[u8]>,
     pub(super) block_bytes: u32,
+    /// Its size was known from the beginning.
+    pub(super) has_size: bool,
     /// It has holes worth keeping.
     pub(super) keeps_holes: bool,
     pub(super) wanted: Digests,
@@ -237,7 +239,7 @@ impl PartFile {
         let mut rotten = Vec::new();
         if read_back {
             for (index, digest) in blocks {
-                if self.stored(*index, true)? != *digest {
+                if !self.is_stored(*index, *digest)? {
                     rotten.push(*index);
                 }
             }
@@ -317,11 +319,27 @@ impl PartFile {
         (index * u64::from(self.block_bytes), block_length(index, self.entry.source.size, self.block_bytes))
     }
 
+    /// Whether storage has a block with this digest.
+    fn is_stored(&self, index: u64, digest: BlockDigest) -> Result<bool, Failure> {
+        if self.has_size {
+            return Ok(self.stored(index, true)? == digest);
+        }
+        // All blocks but the last are full, and of the first only the sender knows whether it is the last.
+        let size = dir::stat_file(&self.file).map_err(Self::fail("read back"))?.size;
+        let found = |whole| self.stored_of((index, size), whole, true);
+        Ok(found(false)? == digest || index == 0 && found(true)? == digest)
+    }
+
     /// The digest of a block as it is stored.
     fn stored(&self, index: u64, past_cache: bool) -> Result<BlockDigest, Failure> {
-        let _entered = self.entry.shared.watch.enter("read", &self.path);
         let size = self.entry.source.size;
-        let (start, length) = self.place_of(index);
+        self.stored_of((index, size), block_count(size, self.block_bytes) == 1, past_cache)
+    }
+
+    /// The same, of a file of this size; `whole`: the block is all of it.
+    fn stored_of(&self, (index, size): (u64, u64), whole: bool, past_cache: bool) -> Result<BlockDigest, Failure> {
+        let _entered = self.entry.shared.watch.enter("read", &self.path);
+        let (start, length) = (index * u64::from(self.block_bytes), block_length(index, size, self.block_bytes));
         let fail = Self::fail("read back");
         if past_cache {
             file::drop_cache(&self.file, start, length).map_err(&fail)?;
@@ -338,7 +356,7 @@ impl PartFile {
             hasher.update(&slice[..want]);
             done += want as u64;
         }
-        Ok(hasher.finish(block_count(size, self.block_bytes) == 1))
+        Ok(hasher.finish(whole))
     }
 
     /// Stays for the next session, if that can use anything of it; else it is removed. Nobody may write to it any more.

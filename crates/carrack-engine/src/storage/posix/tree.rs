@@ -362,6 +362,7 @@ impl Tree {
             mode: offer.attributes.mode & MODE_MASK,
             path: Arc::from(offer.path),
             block_bytes: options.block_bytes,
+            has_size: offer.size.is_some(),
             keeps_holes: offer.sparse,
             wanted: options.digests,
             claimed: AtomicU64::new(0),

@@ -87,7 +87,9 @@ impl SendRun {
     pub(super) fn followed_if_recent(&self, item: ScannedItem) -> ScannedItem {
         let options = &self.driver.options;
         let followed = options.follows() && item.has_just_changed(clock(), self.follow_idle());
-        ScannedItem { followed, ..item }
+        // Where it will end is not known, so nothing is left out of it.
+        let sparse = item.sparse && !followed;
+        ScannedItem { followed, sparse, ..item }
     }
 
     fn follow_idle(&self) -> Duration {
