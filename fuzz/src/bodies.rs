@@ -10,7 +10,7 @@ use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::judgment::Judgment;
 use carrack_core::path::{check_relative, display_bytes, drives_terminal, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
-use carrack_core::request::{Digests, Durability, Existing, Verify};
+use carrack_core::request::{Digests, Verify};
 use carrack_core::transfer::ScannedItem;
 use carrack_core::transfer::machine::Machine;
 use carrack_core::transfer::marker::{Chain, PartRecord, replay};
@@ -252,25 +252,18 @@ fn scanned(name: &str, kind: ItemKind, size: Option<u64>) -> ScannedItem {
         fingerprint: None,
         judgment: None,
         leads_to: Vec::new(),
+        followed: false,
     }
 }
 
 impl Both {
     fn new() -> Self {
         let digests = Digests { crc32c: true, ..Digests::BLAKE3 };
-        let (verify, existing) = (Verify::Disk, Existing::Replace);
+        let verify = Verify::Disk;
         let options = TransferOptions {
-            block_bytes: BLOCK,
             digests,
-            verify,
-            existing,
-            rate_limit: None,
-            congestion: None,
             item_events: true,
-            version: Version::NEWEST,
-            durability: Durability::Group,
-            allow_growing: false,
-            ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
+            ..TransferOptions::of(&Default::default(), verify, BLOCK, Version::NEWEST)
         };
         let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: true, tuning: Tuning::DEFAULT });
         let mut sender =
@@ -477,6 +470,7 @@ impl Both {
         while let Some(action) = self.sender.poll_action() {
             match action {
                 SenderAction::CheckSource(item) => self.sender.handle_source_checked(self.now, item, Ok(None)),
+                SenderAction::Follow(item) => self.sender.handle_followed(self.now, item, 5000, None),
                 SenderAction::AbortStream(stream) => self.loses(stream),
                 SenderAction::Rescan { scanned, attempt } => {
                     self.sender.handle_rescanned(self.now, &scanned, attempt, Ok(scanned.clone()));

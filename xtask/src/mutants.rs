@@ -5,6 +5,7 @@
 mod borders;
 mod core;
 mod engine;
+mod exceptions;
 mod grants;
 mod measure;
 mod options;
@@ -74,6 +75,7 @@ const MUTATIONS: &[&[Mutation]] = &[
     grants::MUTATIONS,
     storage::MUTATIONS,
     sync::MUTATIONS,
+    exceptions::MUTATIONS,
     options::MUTATIONS,
     program::MUTATIONS,
     service::MUTATIONS,

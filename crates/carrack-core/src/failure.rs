@@ -251,6 +251,8 @@ words! {
         52 DeletionDeclined "deletion-declined" "whoever was asked about a large deletion did not say yes"
         53 NotMounted "not-mounted" "no file system is mounted at a source, and one was required to be"
         54 RemovalCutShort "removal-cut-short" "all has been copied, and deleting at the source was cut short"
+        55 OtherNames "other-names" "a file that is to be written in place has other names"
+        56 WrittenByOther "written-by-other" "another program writes the file in place"
     }
 }
 

@@ -23,6 +23,7 @@ pub mod filter;
 pub mod fingerprint;
 pub mod grant;
 mod groups;
+pub mod growing;
 pub mod ids;
 pub mod judgment;
 pub mod limits;

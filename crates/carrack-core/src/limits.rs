@@ -77,6 +77,8 @@ pub const FILE_BYTES: u64 = i64::MAX as u64;
 pub const OPEN_ITEMS: usize = 64;
 /// Files offered and not yet answered or waiting for their turn.
 pub const OFFERED_ITEMS: usize = 256;
+/// Followed files among them, which may grow for ever: others go past them, at both ends.
+pub const FOLLOWED_ITEMS: usize = OPEN_ITEMS / 2;
 /// Bundles sent and not yet acknowledged.
 pub const UNACKNOWLEDGED_BUNDLES: usize = 128;
 /// Bundles filled by the scan and not yet taken by a stream.

@@ -346,6 +346,8 @@ counters! {
         bytes_compressed_to,
         /// Bytes that were to be compressed and did not shrink: they travelled as they are.
         bytes_not_shrunk,
+        /// Files that grew while they were copied, and were copied on until they had rested.
+        files_followed,
     }
 }
 
@@ -403,6 +405,8 @@ counters! {
         files_renamed_unread,
         /// Bytes of them.
         bytes_renamed_unread,
+        /// Files that were written over where they stood.
+        files_in_place,
     }
 }
 

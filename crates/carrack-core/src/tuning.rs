@@ -56,6 +56,11 @@ pub const WRITE_TAKES: Duration = Duration::from_millis(500);
 pub const WRITE_TAKES_MAX: Duration = Duration::from_secs(45);
 /// How often a file is looked at that somebody has open for writing and changed a short while ago.
 pub const WRITER_LOOK: Duration = Duration::from_millis(50);
+/// How often a file that is followed is looked at, at the most, and at the least; in between, four times in the time
+/// that it has to rest.
+pub const FOLLOW_LOOK_MIN: Duration = Duration::from_millis(20);
+/// See [`FOLLOW_LOOK_MIN`].
+pub const FOLLOW_LOOK_MAX: Duration = Duration::from_millis(250);
 /// How often a file that changes again while its last change becomes old is looked at; where that takes
 /// [`WHOLE_SECONDS`], once.
 pub const RESTS_MAX: u32 = 5;

@@ -14,7 +14,7 @@ use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::ids::{BundleId, ItemId, StreamId};
 use carrack_core::limits;
 use carrack_core::report::{Counts, ErrorCode, Failure, ItemKind, ItemReport, Outcome, Side};
-use carrack_core::request::{Digests, Durability, Encrypt, Existing, Verify};
+use carrack_core::request::{Digests, Encrypt, Verify};
 use carrack_core::wire::Version;
 use carrack_core::wire::control::*;
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
@@ -127,19 +127,7 @@ fn attributes_seeds() {
 
 fn control_seeds() {
     let session = SessionKey { id: [1; 16], secret: [2; 32], encrypt: Encrypt::Tls };
-    let options = TransferOptions {
-        block_bytes: 4 << 20,
-        digests: Digests::BLAKE3,
-        verify: Verify::Wire,
-        existing: Existing::Replace,
-        rate_limit: None,
-        congestion: None,
-        item_events: false,
-        version: Version::NEWEST,
-        durability: Durability::Group,
-        allow_growing: false,
-        ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
-    };
+    let options = TransferOptions::of(&Default::default(), Verify::Wire, 4 << 20, Version::NEWEST);
     let source = SourceSpec { target: b"run".to_vec(), ..SourceSpec::at(b"/data/run") };
     let receive = ReceiveRole {
         sink: Sink::Files,
@@ -256,7 +244,7 @@ fn resumed_seeds() {
         happens(0, 0x10, 0),
         happens(3, 0, 0),
         confirm(3, 1),
-        PeerMessage::Complete { item: ItemId(1), size: 5 * block, digest: Some([0; 32]) }.encode(),
+        PeerMessage::Complete { item: ItemId(1), size: 5 * block, digest: Some([0; 32]), modified: None }.encode(),
         happens(10, 0, 0),
         happens(7, 0, 200),
         named_offer(3, b"abcd", Some(block)).encode(),
@@ -300,7 +288,7 @@ fn peer_seeds() {
             PeerMessage::Landed { blocks: vec![(ItemId(2), 0), (ItemId(2), 65536)], bundles: vec![BundleId(1)] },
         ),
         ("again", PeerMessage::SendAgain { item: ItemId(2), offset: 65536 }),
-        ("complete", PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3 }),
+        ("complete", PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3, modified: None }),
         ("done", PeerMessage::Done { item: ItemId(2), result: ItemResult::Published }),
         ("bundle", PeerMessage::BundleDone { bundle: BundleId(1), exceptions }),
         ("directories", PeerMessage::Directories(vec![directory])),
@@ -322,7 +310,7 @@ fn peer_seeds() {
         offer(1, Some(5)).encode(),
         happens(1, 0x10, 1),
         happens(3, 0, 0),
-        PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3 }.encode(),
+        PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3, modified: None }.encode(),
         happens(2, 1, 9),
         happens(3, 1, 0),
         PeerMessage::Finish.encode(),

@@ -20,6 +20,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["failure"],
             &["agents", "attributes", "path", "tuning"],
             &["evidence"],
+            &["growing"],
             &["chance", "duration", "fingerprint", "ids", "judgment", "limits", "pin", "size", "unicode"],
             &["groups", "words"],
         ],

@@ -5,6 +5,7 @@ use super::{Mutation, mutation};
 const SYNC: &str = "-p carrack --test system sync::";
 const DELTA: &str = "-p carrack --test system delta::";
 const REFLINK: &str = "-p carrack --test system reflink::";
+const RENAMES: &str = "-p carrack --test system sync::renames::";
 const SWEEP: &str = "-p carrack-engine --lib transfer::receive::sweep::";
 const WORKER: &str = "-p carrack --test system worker::deletion::";
 const REQUEST: &str = "-p carrack-service --lib identity::request::";
@@ -55,14 +56,47 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "what the source has by now is deleted",
-        "crates/carrack-engine/src/transfer/receive/sweep.rs",
-        ["true => self.ended.appeared += 1,", "true => self.one(path, kind, size),"],
+        "crates/carrack-engine/src/transfer/receive/sweep/deleting.rs",
+        ["(true, _) => self.ended.appeared += 1,", "(true, _) => self.one(item.path, item.kind, item.size),"],
         SWEEP,
     ),
     mutation(
+        "an old name goes although the source has it again",
+        "crates/carrack-engine/src/transfer/receive/sweep/deleting.rs",
+        [
+            "(true, _) => self.ended.appeared",
+            "(_, Some(file)) => self.forget(&item.path, file),\n(true, None) => self.ended.appeared",
+        ],
+        RENAMES,
+    ),
+    mutation(
+        "an old name goes whatever stands there by now",
+        "crates/carrack-engine/src/storage/posix/tree/standing.rs",
+        ["(it.device, it.inode) == file", "it.device == file.0"],
+        REFERRED,
+    ),
+    mutation(
+        "a file that only samples tell counts as verified",
+        "crates/carrack-engine/src/transfer/receive/renaming.rs",
+        ["(if taken.by_samples { by_samples } else { read })", "(if taken.by_samples { read } else { by_samples })"],
+        RENAMES,
+    ),
+    mutation(
+        "samples tell which of several files it is",
+        "crates/carrack-engine/src/transfer/receive/renaming.rs",
+        ["!self.by_samples() || alike.count == 1", "!self.by_samples() || alike.count >= 1"],
+        RENAMES,
+    ),
+    mutation(
+        "a time in whole seconds tells which file it is",
+        "crates/carrack-engine/src/transfer/receive/renaming.rs",
+        ["mtime.filter(|mtime| mtime.nanos != 0)", "mtime.filter(|mtime| mtime.nanos < u32::MAX)"],
+        RENAMES,
+    ),
+    mutation(
         "a deletion goes on when its transfer has ended",
-        "crates/carrack-engine/src/transfer/receive/sweep.rs",
-        ["if self.source.is_over() {", "if self.source.is_over() && path.is_empty() {"],
+        "crates/carrack-engine/src/transfer/receive/sweep/deleting.rs",
+        ["if self.source.is_over() {", "if self.source.is_over() && item.path.is_empty() {"],
         SWEEP,
     ),
     mutation(
@@ -86,7 +120,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "more is deleted than may be",
         "crates/carrack-engine/src/transfer/receive/sweep.rs",
-        ["Some(most) if state.found.items > most && !self.may.order.partial", "Some(most) if most == u64::MAX"],
+        ["Some(most) if found > most && !self.may.order.partial", "Some(most) if most == u64::MAX"],
         SYNC,
     ),
     mutation(

@@ -10,10 +10,11 @@ use super::{
 use crate::attributes::Time;
 use crate::backup::Backup;
 use crate::filter::{FileBounds, Filters, SourceLinks};
+use crate::growing::{GrowingIdle, GrowingLock, GrowingSources};
 use crate::reference::{ReferenceDirectories, ReferenceUse};
 use crate::request::{
-    Compare, CongestionControl, CopyOptions, DeleteOrder, Delta, Digests, Durability, Encrypt, Existing, Renames,
-    Verify,
+    Compare, CongestionControl, CopyOptions, DeleteOrder, Delta, Digests, Durability, Encrypt, Existing, InPlace,
+    Renames, Verify,
 };
 
 /// An option as it was asked for, or left out.
@@ -144,8 +145,12 @@ asked! {
     congestion: Option<CongestionControl>,
     durable: Option<Durability>,
     delta: Option<Delta>,
+    inplace: bool,
+    append: bool,
     compress: bool,
-    allow_growing: bool,
+    growing: Option<GrowingSources>,
+    growing_idle: Option<GrowingIdle>,
+    growing_lock: Option<GrowingLock>,
 }
 
 impl AskedOptions {
@@ -234,6 +239,28 @@ impl AskedOptions {
         }
     }
 
+    /// Which files are written over where they stand.
+    ///
+    /// # Errors
+    /// The sentence that refuses what needs the old file to stay as it is.
+    pub fn in_place(&self) -> Result<InPlace, &'static str> {
+        let in_place = match (self.inplace, self.append) {
+            (true, _) => InPlace::Always,
+            (false, true) => InPlace::Append,
+            (false, false) => return Ok(InPlace::Never),
+        };
+        if self.keeps() {
+            return Err("what is written in place is not kept: copy without inplace and append, or without backup");
+        }
+        if self.references()?.is_some() {
+            return Err(
+                "what is linked must not change: copy without inplace and append, or without link-dest, copy-dest \
+                        and compare-dest",
+            );
+        }
+        Ok(in_place)
+    }
+
     /// Which files are taken; ages are counted from `now`.
     fn files(&self, now: Time) -> FileBounds {
         let since = |age: &Option<Age>| age.as_ref().map(|age| now.before(age.time()));
@@ -286,8 +313,11 @@ impl AskedOptions {
         options.congestion = self.congestion.or(options.congestion);
         options.durability = self.durable.unwrap_or(options.durability);
         options.delta = self.delta.unwrap_or(options.delta);
+        options.in_place = self.in_place()?;
         options.compress |= self.compress;
-        options.allow_growing |= self.allow_growing;
+        options.growing = self.growing.unwrap_or(options.growing);
+        options.growing_idle = self.growing_idle.as_ref().map_or(options.growing_idle, GrowingIdle::time);
+        options.growing_lock = self.growing_lock.or(options.growing_lock);
         Ok(())
     }
 }
@@ -336,11 +366,14 @@ mod tests {
         let numbers = AskedOptions {
             streams: Some(Streams::Fixed(3)),
             rate_limit: Some(RateBound::new(7)),
-            allow_growing: true,
+            growing: Some(GrowingSources::Snapshot),
             ..AskedOptions::default()
         };
         let numbers = applied(numbers).unwrap();
-        assert_eq!((numbers.streams, numbers.rate_limit, numbers.allow_growing), (Some(3), Some(7), true));
+        assert_eq!(
+            (numbers.streams, numbers.rate_limit, numbers.growing),
+            (Some(3), Some(7), GrowingSources::Snapshot)
+        );
         let none = AskedOptions {
             streams: Some(Streams::Auto),
             rate_limit: Some(RateBound::new(0)),

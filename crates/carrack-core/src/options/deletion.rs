@@ -255,7 +255,7 @@ pub const DETECT_RENAMES: Definition = Definition {
     flag: Flag::Value {
         name: "detect-renames",
         value_name: "HOW",
-        help: "With --delete, rename at DST what SRC has renamed, instead of sending it again [default: never]",
+        help: "Where something is deleted, rename at DST what SRC has renamed instead of sending it [default: never]",
     },
     title: "Renamed files",
     help: "Whether a file that only the destination has is renamed where the source has it under another name. Needs \

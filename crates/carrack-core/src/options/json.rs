@@ -12,6 +12,7 @@ use super::values::{
     RateBound, Streams, WindowSeconds, parse_priority,
 };
 use crate::filter::SourceLinks;
+use crate::growing::{GrowingIdle, GrowingLock, GrowingSources};
 use crate::request::{Compare, CongestionControl, Delta, Digests, Durability, Encrypt, Existing, Renames, Verify};
 use crate::words::quoted;
 
@@ -52,6 +53,7 @@ macro_rules! as_number {
 
 as_text!(Existing Compare SourceLinks Verify Encrypt Durability Delta Renames Digests CongestionControl);
 as_text!(FilterLines DeleteLimit Age BackupDirectory BackupSuffix DirectoryLines);
+as_text!(GrowingSources GrowingIdle GrowingLock);
 as_number!(BlockSize FileSize RateBound Streams WindowSeconds);
 
 /// Reads the priority of a task, where there is one.

@@ -7,6 +7,8 @@
 mod asked;
 mod compared;
 mod deletion;
+mod growing;
+mod in_place;
 #[cfg(feature = "serde")]
 pub mod json;
 mod references;
@@ -18,6 +20,8 @@ pub use deletion::{
     ALLOW_EMPTY, BACKUP, BACKUP_DIR, BACKUP_SUFFIX, DELETE, DELETE_BEFORE, DELETE_EXCLUDED, DETECT_RENAMES, FILTERS,
     IGNORE_ERRORS, LINKS, MAX_AGE, MAX_DELETE, MAX_SIZE, MIN_AGE, MIN_SIZE, ONE_FILE_SYSTEM, REQUIRE_MOUNT,
 };
+pub use growing::{GROWING, GROWING_IDLE, GROWING_LOCK};
+pub use in_place::{APPEND, INPLACE};
 pub use references::{COMPARE_DEST, COPY_DEST, LINK_DEST};
 pub use values::{
     Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, DirectoryLines, FileSize, FilterLines, OptionValue,
@@ -384,22 +388,6 @@ pub const COMPRESS: Definition = Definition {
     examples: &[],
 };
 
-/// Sources that grow while they are copied.
-pub const ALLOW_GROWING: Definition = Definition {
-    name: "allow_growing",
-    group: FormGroup::Faults,
-    flag: Flag::Switch {
-        name: "allow-growing",
-        letter: None,
-        help: "Accept sources that grow: copy what they had when they were listed",
-    },
-    title: "Growing files",
-    help: "Accept sources that grow: copy what they had when they were listed.",
-    kind: Takes::Switch,
-    default: Some("false"),
-    examples: &[],
-};
-
 /// The owner's name of a task.
 pub const LABEL: Definition = Definition {
     name: "label",
@@ -497,8 +485,12 @@ pub const OF_A_COPY: &[Definition] = &[
     ENCRYPT,
     DURABLE,
     DELTA,
+    INPLACE,
+    APPEND,
     COMPRESS,
-    ALLOW_GROWING,
+    GROWING,
+    GROWING_IDLE,
+    GROWING_LOCK,
 ];
 
 /// Those of them that choose files: verbs that list or count have them, too.
@@ -510,6 +502,7 @@ pub const OF_A_TASK: &[Definition] = &[LABEL, PRIORITY, SKIP_SOURCE_ERRORS, FAIL
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::growing::GrowingIdle;
 
     /// The canonical form of a text that an option takes; the sentence that refuses the text.
     fn canonical(option: &Definition, text: &str) -> Result<String, String> {
@@ -593,6 +586,8 @@ mod tests {
         assert_eq!(VERIFY.default, Some(default.verify.name()));
         assert_eq!(ENCRYPT.default, Some(default.encrypt.name()));
         assert_eq!(DELTA.default, Some(default.delta.name()));
+        assert_eq!(GROWING.default, Some(default.growing.name()));
+        assert_eq!(GROWING_IDLE.default.map(GrowingIdle::parse).unwrap().unwrap().time(), default.growing_idle);
         // What says of its files that they are verified reads them.
         assert_eq!(default.reflink, crate::request::Reflink::Never);
         assert_eq!(DURABLE.default, Some(default.durability.name()));

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::backup::Backup;
 use crate::duration::parse_duration;
 use crate::filter::{AddedRule, Filters, RuleForm, lines_of};
+use crate::growing::{GrowingIdle, GrowingLock};
 use crate::limits;
 use crate::path::display_bytes;
 use crate::reference::{ReferenceDirectories, ReferenceUse};
@@ -241,6 +242,26 @@ impl OptionValue for Age {
 
     fn text(&self) -> String {
         self.text.clone()
+    }
+}
+
+impl OptionValue for GrowingIdle {
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text)
+    }
+
+    fn text(&self) -> String {
+        self.text().to_owned()
+    }
+}
+
+impl OptionValue for GrowingLock {
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text)
+    }
+
+    fn text(&self) -> String {
+        self.text().to_owned()
     }
 }
 

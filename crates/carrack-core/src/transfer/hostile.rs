@@ -6,6 +6,7 @@ mod comparing;
 mod directories;
 mod earlier_receiver;
 mod earlier_sender;
+mod following;
 mod last_word;
 mod read_twice;
 mod receiver;
@@ -97,6 +98,7 @@ fn any_message(rng: &mut Rng) -> PeerMessage {
             item: ItemId(item),
             size: rng.below(8000),
             digest: (!rng.chance(100)).then_some([7; 32]),
+            modified: None,
         },
         5 => PeerMessage::Abandon { item: ItemId(item) },
         6 => PeerMessage::Done { item: ItemId(item), result: result(rng) },

@@ -34,6 +34,11 @@
 //! at once: those whose source has the same
 //! **fingerprint** as then, and whose file at the destination is the one that got the name then, untouched.
 //!
+//! # What grows
+//!
+//! A file that just changed may be *followed*: it is offered without a size, its blocks are sent as they come to be
+//! there, and *complete* names the size and the time that it had when it had rested for long enough.
+//!
 //! # What is lost
 //!
 //! A block that storage gives back otherwise than it was written is taken back and sent again; it must come as it was.
@@ -51,6 +56,8 @@ pub mod sender;
 mod hostile;
 mod orders;
 mod simulation;
+
+use std::time::Duration;
 
 use crate::attributes::{Attributes, Time};
 pub use crate::fingerprint::Fingerprint;
@@ -87,6 +94,19 @@ pub struct ScannedItem {
     pub judgment: Option<Judgment>,
     /// What a link says, where it is compared before it is sent; else empty.
     pub leads_to: Vec<u8>,
+    /// A file that has just changed, and is copied on as it grows.
+    pub followed: bool,
+}
+
+impl ScannedItem {
+    /// Whether it is a file whose content may have changed within so long before `now`, which its clock shows. What
+    /// changes sets both times, so an old one of either says that it has not.
+    pub fn has_just_changed(&self, now: Time, within: Duration) -> bool {
+        let since = now.before(within);
+        let is_recent = |time: Option<Time>| time.is_some_and(|time| time > since);
+        let is_file = self.kind == ItemKind::File && self.size.is_some();
+        is_file && is_recent(self.changed) && is_recent(self.attributes.mtime)
+    }
 }
 
 /// Identifies a unit of sending and acknowledging.

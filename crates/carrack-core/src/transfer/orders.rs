@@ -14,7 +14,7 @@ use crate::attributes::Attributes;
 use crate::digest::{BlockDigest, FileDigests, block_count, block_length, from_xxh128};
 use crate::failure::ErrorCode;
 use crate::ids::{ItemId, StreamId};
-use crate::request::{Digests, Durability, Existing, MainDigest, Verify};
+use crate::request::{Digests, MainDigest, Verify};
 use crate::transfer::machine::Machine;
 use crate::transfer::receiver::ArrivedBlock;
 use crate::tuning::Tuning;
@@ -25,17 +25,9 @@ use crate::wire::peer::{ItemResult, Offer, PeerMessage};
 
 pub(super) fn options(block_bytes: u32) -> TransferOptions {
     TransferOptions {
-        block_bytes,
         digests: Digests { crc32c: true, ..Digests::BLAKE3 },
-        verify: Verify::Wire,
-        existing: Existing::Replace,
-        rate_limit: None,
-        congestion: None,
         item_events: true,
-        version: Version::NEWEST,
-        durability: Durability::Group,
-        allow_growing: false,
-        ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
+        ..TransferOptions::of(&Default::default(), Verify::Wire, block_bytes, Version::NEWEST)
     }
 }
 
@@ -193,7 +185,7 @@ impl Case {
             self.act();
         }
         assert_eq!(self.published, None, "nobody has said that the file is complete");
-        let complete = PeerMessage::Complete { item: ItemId(1), size, digest: Some(self.whole()) };
+        let complete = PeerMessage::Complete { item: ItemId(1), size, digest: Some(self.whole()), modified: None };
         self.receiver.handle_message(Instant::now(), complete).expect("every block has been sent");
         self.act();
     }

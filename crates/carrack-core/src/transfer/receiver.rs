@@ -27,6 +27,7 @@ use std::time::Instant;
 use self::answers::shorten_failures;
 use self::incoming::{IncomingItem, ItemState};
 use super::Unit;
+use crate::attributes::Time;
 use crate::digest::{BlockDigest, FileDigests, is_main_of};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::ids::{BundleId, ItemId, StreamId};
@@ -54,6 +55,8 @@ pub enum ReceiverAction {
         digests: FileDigests,
         /// Its size in bytes.
         size: u64,
+        /// Its modification time, where that is another than was offered.
+        modified: Option<Time>,
     },
     /// Remove the part file.
     Discard(ItemId),
@@ -403,7 +406,12 @@ impl Receiver {
         self.open_more();
     }
 
-    fn handle_complete(&mut self, id: ItemId, size: u64, digest: Option<[u8; 32]>) -> Result<(), ProtocolError> {
+    fn handle_complete(
+        &mut self,
+        id: ItemId,
+        (size, digest): (u64, Option<[u8; 32]>),
+        modified: Option<Time>,
+    ) -> Result<(), ProtocolError> {
         let wrong = |what: &str| Err(ProtocolError::violation(format!("the sender completed item {id}, {what}")));
         if id > self.last_offer || self.waiting.iter().any(|offer| offer.item == id) {
             return wrong("whose offer has not been answered");
@@ -420,6 +428,7 @@ impl Receiver {
         if !item.complete(size, digest) {
             return wrong("which was not open, twice, or with a size that its offer or its blocks do not allow");
         }
+        item.modified = modified;
         self.publish_if_whole(id);
         Ok(())
     }
@@ -440,7 +449,8 @@ impl Receiver {
                 self.unsaved_bytes -= item.unsaved_bytes();
                 item.unsaved.clear();
                 item.state = ItemState::Publishing;
-                self.actions.push_back(ReceiverAction::Publish { item: id, digests, size });
+                let modified = item.modified;
+                self.actions.push_back(ReceiverAction::Publish { item: id, digests, size, modified });
             }
             Some((_, None)) => {
                 let message = "what was written is not what was read, though every block of it was".to_string();

@@ -16,6 +16,7 @@ mod again;
 mod bundles;
 mod comparing;
 mod ends;
+mod following;
 mod machine;
 mod messages;
 mod offered;
@@ -103,6 +104,10 @@ pub enum SenderAction {
     /// See whether the item's source is still what it was when it was opened, with [`crate::request::Verify::Source`]
     /// by reading it a second time, and say so by [`Sender::handle_source_checked`].
     CheckSource(ItemId),
+    /// Look at the item's source now and then, say by [`Sender::handle_grown`] how much there is, and by
+    /// [`Sender::handle_followed`] that it is whole, or by [`Sender::handle_follow_failed`] why not; until it is
+    /// [not followed](Sender::is_followed) any more.
+    Follow(ItemId),
     /// The item's source is not needed any more.
     CloseSource(ItemId),
     /// Cut this stream off: it is too slow, and what it carries goes elsewhere.
@@ -275,7 +280,7 @@ impl Sender {
     /// Whether an item travels in a bundle: small files, links and directories do.
     fn is_bundled(&self, item: &ScannedItem) -> bool {
         let most = self.config.tuning.bundled_file_bytes_max;
-        item.kind != ItemKind::File || item.size.is_some_and(|size| size <= most)
+        item.kind != ItemKind::File || !item.followed && item.size.is_some_and(|size| size <= most)
     }
 
     /// Where an item goes, relative to the destination.
@@ -434,14 +439,14 @@ impl Sender {
 
     fn make_offers(&mut self) {
         while self.items.len() < limits::OFFERED_ITEMS {
-            let Some((scanned, attempt)) = self.offers_waiting.pop_front() else {
+            let Some((scanned, attempt)) = self.next_offer() else {
                 return;
             };
             let id = ItemId(self.number());
             self.actions.push_back(SenderAction::Send(PeerMessage::Offer(Offer {
                 item: id,
                 path: self.target(&scanned),
-                size: scanned.size,
+                size: scanned.size.filter(|_| !scanned.followed),
                 attributes: scanned.attributes.clone(),
                 sparse: scanned.sparse,
                 fingerprint: self.fingerprint(&scanned),
@@ -475,7 +480,7 @@ impl Sender {
                 }
                 let Some(item) = self.active(id) else { return };
                 (item.completed, item.digests) = (true, digests);
-                let message = PeerMessage::Complete { item: id, size, digest: digests.main() };
+                let message = PeerMessage::Complete { item: id, size, digest: digests.main(), modified: item.modified };
                 self.actions.push_back(SenderAction::Send(message));
                 self.advance();
             }

@@ -15,13 +15,14 @@ use crate::attributes::{Attribute, AttributeKind, Attributes, OtherAttributes, T
 use crate::digest::{BlockDigest, FileDigests};
 use crate::evidence::EvidenceText;
 use crate::failure::{ErrorCode, Failure, Reason, Side};
+use crate::growing::{GrowingLock, GrowingSources};
 use crate::ids::{BundleId, ItemId, StreamId};
 use crate::pace::limit::StageTimes;
 use crate::report::{
     Counts, DestinationCounts, Faults, Hop, ItemKind, ItemReport, Outcome, PathTrace, Progress, Unfinished, Unkept,
     UnkeptAttributes, UnkeptDirectories, Unsynced,
 };
-use crate::request::{Confinement, CongestionControl, Digests, Durability, Encrypt, Existing, Verify};
+use crate::request::{Confinement, CongestionControl, Digests, Durability, Encrypt, Existing, InPlace, Verify};
 use crate::timeline::{
     self, DeviceCounts, DeviceSample, InterfaceCounts, InterfaceSample, Pressure, ProcessorState, ProcessorTime, Queue,
     QueueFill, Sample, StageTime, StartStep, StepTime, StreamSample, TcpCounts, TcpState, ThreadTime, Throttled, Work,
@@ -182,16 +183,7 @@ fn asks() -> Vec<Line> {
 
 fn options() -> TransferOptions {
     TransferOptions {
-        block_bytes: 1 << 20,
         digests: Digests::NONE,
-        verify: Verify::Wire,
-        existing: Existing::Replace,
-        rate_limit: None,
-        congestion: None,
-        item_events: false,
-        version: Version::NEWEST,
-        durability: Durability::Group,
-        allow_growing: false,
         ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
     }
 }
@@ -205,7 +197,10 @@ fn begins() -> Vec<Line> {
         digests: Digests { adler32: true, crc32c: true, ..Digests::BLAKE3 },
         rate_limit: Some(5_000_000),
         item_events: true,
-        allow_growing: true,
+        growing: GrowingSources::Follow,
+        growing_idle_ms: 2500,
+        growing_lock: GrowingLock::parse(".*.lock").ok(),
+        in_place: InPlace::Append,
         congestion: CongestionControl::new("bbr"),
         ..options()
     };
@@ -492,8 +487,18 @@ fn peer_messages() -> Vec<Line> {
             },
         ),
         peer("peer SendAgain", PeerMessage::SendAgain { item: ItemId(9), offset: 1 << 20 }),
-        peer("peer Complete", PeerMessage::Complete { item: ItemId(9), size: 5000, digest: Some([10; 32]) }),
-        peer("peer Complete-unverified", PeerMessage::Complete { item: ItemId(9), size: 5000, digest: None }),
+        peer(
+            "peer Complete",
+            PeerMessage::Complete { item: ItemId(9), size: 5000, digest: Some([10; 32]), modified: None },
+        ),
+        peer(
+            "peer Complete-unverified",
+            PeerMessage::Complete { item: ItemId(9), size: 5000, digest: None, modified: None },
+        ),
+        peer(
+            "peer Complete-followed",
+            PeerMessage::Complete { item: ItemId(9), size: 5000, digest: None, modified: Some(Time::new(7, 8)) },
+        ),
         peer("peer Abandon", PeerMessage::Abandon { item: ItemId(9) }),
         peer("peer Done", done(ItemResult::Published)),
         peer("peer Done-kept", done(ItemResult::Kept)),

@@ -13,7 +13,7 @@ use carrack_core::grant::Right;
 use carrack_core::limits;
 use carrack_core::reference::ReferenceDirectories;
 use carrack_core::report::{ErrorCode, Failure, Side};
-use carrack_core::request::{Delta, Existing, Renames};
+use carrack_core::request::{Delta, Existing, InPlace, Renames};
 use carrack_core::selection::Selection;
 use carrack_core::wire::control::{
     Begin, Filter, Origin, ReceiveRole, Role, SendRole, Sink, SourceSpec, Tell, TransferOptions,
@@ -274,7 +274,9 @@ impl Agent {
     fn within_grant(&self, options: TransferOptions) -> TransferOptions {
         match &self.environment.grant {
             Some(grant) if grant.check_right(Right::Read).is_err() || grant.counts_bytes() => {
-                TransferOptions { delta: Delta::Never, ..options }
+                // What is written on is compared, too.
+                let in_place = if options.in_place == InPlace::Append { InPlace::Never } else { options.in_place };
+                TransferOptions { delta: Delta::Never, in_place, ..options }
             }
             _ => options,
         }
@@ -333,7 +335,7 @@ impl Agent {
             return Err(failure(ErrorCode::Unsupported, Side::Destination, why).at_path(&role.directory[..]));
         }
         let references = self.references(role, options)?;
-        let keeps_shared = references.as_ref().is_some_and(References::are_some);
+        let keeps_shared = references.as_ref().is_some_and(References::are_named);
         let destination = self.destination(role, options, keeps_shared)?;
         // One that is yet to be made has nothing to be deleted or kept.
         let Properties { keeps, deletes, .. } = destination.properties();

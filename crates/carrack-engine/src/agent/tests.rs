@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use carrack_core::request::{Digests, Durability, Existing, Verify};
+use carrack_core::request::Verify;
 use carrack_core::wire::Version;
 use carrack_core::wire::control::{Begin, List, MakeDirectory, Origin, Role, SendRole, SourceSpec, TransferOptions};
 use carrack_sys::dir::Dir;
@@ -158,19 +158,7 @@ fn list() -> Ask {
 
 /// Bytes that are made up, without end.
 fn measure() -> Ask {
-    let options = TransferOptions {
-        block_bytes: limits::BLOCK_BYTES_MIN,
-        digests: Digests::BLAKE3,
-        verify: Verify::Wire,
-        existing: Existing::Replace,
-        rate_limit: None,
-        congestion: None,
-        item_events: false,
-        version: Version::NEWEST,
-        durability: Durability::Group,
-        allow_growing: false,
-        ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
-    };
+    let options = TransferOptions::of(&Default::default(), Verify::Wire, limits::BLOCK_BYTES_MIN, Version::NEWEST);
     let source = SourceSpec { origin: Origin::Zeros(1 << 40), target: b"t".to_vec() };
     Ask::Begin(Begin { options, role: Role::Send(SendRole { sources: vec![source], known: false }) })
 }

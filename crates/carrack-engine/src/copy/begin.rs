@@ -1,5 +1,6 @@
 //! The transfer's beginning: what is selected, and what each side is told.
 
+use carrack_core::growing::GrowingSources;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::pace::packing::Compressible;
@@ -182,7 +183,8 @@ impl Copying<'_> {
             || asked.digest.crc32c
             || !asked.expected.is_empty()
             || asked.remove_sources;
-        options.shares = self.is_here() && asked.reflink == Reflink::Auto && !reads && !asked.allow_growing;
+        options.shares =
+            self.is_here() && asked.reflink == Reflink::Auto && !reads && asked.growing == GrowingSources::Refuse;
         options.compress &= self.can_compress(ends) == Compressible::Yes;
         options
     }

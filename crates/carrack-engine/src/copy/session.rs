@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use carrack_core::growing::GrowingSources;
 use carrack_core::report::{Counts, ErrorCode, Event, Failure, LinkReport, Side};
-use carrack_core::request::{CopyRequest, Encrypt, LinkKind, LinkSet, MainDigest, Verify};
+use carrack_core::request::{CopyRequest, Encrypt, InPlace, LinkKind, LinkSet, MainDigest, Verify};
 use carrack_core::timeline::StartStep;
 use carrack_core::wire::control::{Ask, Sink, Tell};
 use carrack_core::wire::expected::Expected;
@@ -19,6 +20,10 @@ use super::streams::Streams;
 use super::tune::Tune;
 use crate::end::{End, EndId, Inbox};
 use crate::storage::place::Place;
+
+/// What is said before the first byte where files are written over.
+const IN_PLACE: &str = "files are written over where they stand: until one is whole, its name holds a mixture of old and new, \
+                        and its time is 0; run the same command again if this one does not end";
 
 /// What is said where a source may grow, unless it is read twice.
 const GROWING: &str = "a source that is overwritten in place, not appended to, is not noticed where sources may grow; to verify by \
@@ -101,7 +106,9 @@ impl Copying<'_> {
             return self.count(&plan, &mut ends.source);
         }
         let told = forgeable(self.request).filter(|_| self.session == 0 && !ends.are_here());
-        told.into_iter().for_each(|note| self.events.tell(Event::Note(note)));
+        let in_place = self.session == 0 && self.request.options.in_place != InPlace::Never;
+        let told = told.into_iter().chain(in_place.then(|| IN_PLACE.to_owned()));
+        told.for_each(|note| self.events.tell(Event::Note(note)));
         self.report.durable = (plan.sink == Sink::Files).then_some(false);
         self.report.unfinished_in = plan.directory.clone();
         ends.source.introduce(&ends.destination);
@@ -123,7 +130,10 @@ impl Copying<'_> {
             self.begin_sending(&plan, selection.as_ref(), (!ahead).then_some(begun), ends)?;
         }
         let link = self.finish_link(link, ahead.then_some(begun), ends)?;
-        if self.request.options.allow_growing && self.request.options.verify != Verify::Source && self.session == 0 {
+        if self.request.options.growing != GrowingSources::Refuse
+            && self.request.options.verify != Verify::Source
+            && self.session == 0
+        {
             self.events.tell(Event::Note(GROWING.to_owned()));
         }
         self.report.link = Some(link.report.clone());

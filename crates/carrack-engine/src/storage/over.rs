@@ -11,11 +11,12 @@ use std::{fmt, io};
 use carrack_core::attributes::Attributes;
 use carrack_core::failure::Failure;
 use carrack_core::filter::SourceLinks;
+use carrack_core::growing::GrowingLock;
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 
 use self::destination::OverDestination;
 use super::properties::Properties;
-use super::read::{Found, OpenOptions, Reader, Source, There, Walk};
+use super::read::{Found, GrownState, OpenOptions, Reader, Source, There, Walk};
 use super::store::{Facts, Store, Wanted};
 use super::write::Destination;
 
@@ -245,6 +246,10 @@ impl Source for OverSource {
         }
     }
 
+    fn is_locked(&self, item: &ScannedItem, lock: GrowingLock) -> io::Result<bool> {
+        self.inner.is_locked(item, lock)
+    }
+
     fn look_again(&self, item: &ScannedItem) -> Result<ScannedItem, Failure> {
         match self.hook.before(Call::LookAgain, 0) {
             Act::Go => self.inner.look_again(item),
@@ -370,6 +375,11 @@ impl Reader for OverReader {
 
     fn check_unchanged(&self) -> Result<(), Failure> {
         self.check(Call::CheckUnchanged, || self.inner.check_unchanged())
+    }
+
+    fn look(&self) -> Result<GrownState, Failure> {
+        self.check(Call::CheckUnchanged, || Ok(()))?;
+        self.inner.look()
     }
 
     /// None: all content passes through this process, where it is counted.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::limits;
-use carrack_core::request::{Digests, Durability, Existing, Verify};
+use carrack_core::request::{Digests, Durability, Existing, InPlace, Verify};
 
 use crate::error::failure;
 
@@ -171,10 +171,31 @@ pub struct WriteOptions {
     pub compares: bool,
     /// Of a file that stands at its name in another state, what may still be the same is taken over.
     pub takes_over: bool,
+    /// Which files are written over where they stand.
+    pub in_place: InPlace,
     /// Who writes has a new part share the blocks of its source, by `Part::share`: nothing is reserved for it before.
     pub shares: bool,
     /// Nothing is written.
     pub plan_only: bool,
+}
+
+impl WriteOptions {
+    /// What nobody has asked for otherwise, in blocks of so many bytes.
+    pub const fn in_blocks(block_bytes: u32) -> Self {
+        Self {
+            block_bytes,
+            digests: Digests::BLAKE3,
+            verify: Verify::Wire,
+            existing: Existing::Replace,
+            durability: Durability::Group,
+            window_ns: 0,
+            compares: false,
+            takes_over: false,
+            in_place: InPlace::Never,
+            shares: false,
+            plan_only: false,
+        }
+    }
 }
 
 #[cfg(test)]

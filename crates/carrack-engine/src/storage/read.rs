@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io;
 use std::time::Duration;
 
-use carrack_core::attributes::Attributes;
+use carrack_core::attributes::{Attributes, Time};
 use carrack_core::backup::Backup;
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::filter::{FilterSide, Filters, SourceLinks, leads_out};
-use carrack_core::path::{above, within};
+use carrack_core::growing::GrowingLock;
+use carrack_core::path::{above, join, split_name, within};
 use carrack_core::report::ItemKind;
 use carrack_core::selection::{Selected, Selection, place};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
@@ -205,6 +206,7 @@ impl Walk<'_> {
             fingerprint: None,
             judgment: None,
             leads_to: Vec::new(),
+            followed: false,
         }
     }
 }
@@ -326,6 +328,16 @@ pub trait Source: Send + Sync {
         now
     }
 
+    /// Whether the lock file of an item stands beside it. May be repeated. As [`Source::look_again`], it walks unless
+    /// the source has a way of its own.
+    ///
+    /// # Errors
+    /// When it cannot be told.
+    fn is_locked(&self, item: &ScannedItem, lock: GrowingLock) -> io::Result<bool> {
+        let (parent, name) = split_name(&item.path);
+        Ok(!name.is_empty() && !matches!(self.find(&join(parent, &lock.of(name)))?, There::Nothing))
+    }
+
     /// What there is under a path. May be repeated. As [`Source::look_again`], it walks unless the source has a way of
     /// its own.
     ///
@@ -410,6 +422,15 @@ pub struct OpenOptions<'a> {
     pub rest: &'a mut dyn FnMut(Duration) -> bool,
 }
 
+/// What an open item is at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrownState {
+    /// Bytes that it has.
+    pub size: u64,
+    /// When its content was written to last.
+    pub modified: Time,
+}
+
 /// An item, opened for reading. Several threads may read different blocks at once.
 pub trait Reader: Send + Sync {
     /// Bytes that it had when it was opened; `None` where there is nothing to ask, and the same bytes come again or
@@ -453,6 +474,15 @@ pub trait Reader: Send + Sync {
     /// With [`ErrorCode::SourceChanged`] when not.
     fn check_unchanged(&self) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// What it is by now, past any cache. Only of what is opened so that [it may grow](OpenOptions::may_grow). May be
+    /// repeated.
+    ///
+    /// # Errors
+    /// Those of looking; that items of this source do not grow.
+    fn look(&self) -> Result<GrownState, Failure> {
+        Err(failure(ErrorCode::Unsupported, Side::Source, "items of this store do not grow"))
     }
 
     /// The file itself, where the kernel may send it without this process: the fast path of copies without digests.

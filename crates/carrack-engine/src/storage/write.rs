@@ -24,7 +24,7 @@ use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::plan::compare::State;
-use carrack_core::report::{ItemKind, Unfinished, Unsynced};
+use carrack_core::report::{DestinationCounts, ItemKind, Unfinished, Unsynced};
 use carrack_core::request::Digests;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::SLICE_BYTES;
@@ -114,6 +114,8 @@ pub struct StandingItem {
     pub folds: bool,
     /// A file with further names: what is set of one is set of all.
     pub is_shared: bool,
+    /// It was being written in place when an earlier session ended, and may be a mixture.
+    pub is_mixture: bool,
 }
 
 impl StandingItem {
@@ -292,8 +294,8 @@ pub trait Destination: Send + Sync {
         Err(failure(ErrorCode::Unsupported, Side::Destination, "the store deletes nothing"))
     }
 
-    /// Takes away one name of a file that has another, if it is this `file` (device and inode), whatever is kept of what
-    /// is deleted; `false` if another one stands there. May be repeated: then nothing stands there.
+    /// Takes away one name of a file that has another, if it is this `file` (device and inode), whatever is kept of
+    /// what is deleted; `false` if another one stands there. May be repeated: then nothing stands there.
     ///
     /// # Errors
     /// Why it stays.
@@ -416,15 +418,14 @@ pub trait Destination: Send + Sync {
     /// hangs may return when the next session has long given a newer file that name.
     fn close_in(&self, _patience: Duration) {}
 
-    /// What was not kept so far of what was to be set. Attributes of a kind that the store does not know are not kept:
-    /// they fail nothing.
+    /// What was not kept so far of what was to be set. Attributes of unknown kinds are not kept: they fail nothing.
     fn unkept(&self) -> UnkeptSoFar {
         UnkeptSoFar::default()
     }
 
-    /// Files that were written although one of the same size and modification time stood at their names.
-    fn replaced_same(&self) -> u64 {
-        0
+    /// What it counts.
+    fn counted(&self) -> DestinationCounts {
+        DestinationCounts::default()
     }
 
     /// Files that have got their names, or kept them, where nothing can be read back past a cache.
@@ -515,6 +516,10 @@ pub trait Part: Send + Sync {
 
     /// Nothing more is taken over: what stands at the name is let go of. May be repeated.
     fn end_taking_over(&self) {}
+
+    /// It has another modification time than was said at its beginning. Before [`Part::finish`], which sets it; a store
+    /// that keeps no times, or takes them only at the beginning, leaves it out.
+    fn set_modified(&self, _at: Time) {}
 
     /// All blocks are there: cuts it to its size and sets its attributes; then everything written is on stable storage,
     /// as far as was asked for. May be repeated.

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use carrack_core::ids::StreamId;
-use carrack_core::request::{Digests, Durability, Existing, Verify};
+use carrack_core::request::{Durability, Verify};
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::Version;
 use carrack_core::wire::control::Ended;
@@ -84,16 +84,8 @@ impl Write for Sink {
 
 pub(super) fn options() -> TransferOptions {
     TransferOptions {
-        block_bytes: 1 << 20,
-        digests: Digests::BLAKE3,
-        verify: Verify::Wire,
-        existing: Existing::Replace,
-        rate_limit: None,
-        congestion: None,
         item_events: true,
-        version: Version::NEWEST,
         durability: Durability::None,
-        allow_growing: false,
         ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
     }
 }

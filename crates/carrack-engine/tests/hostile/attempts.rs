@@ -131,7 +131,7 @@ fn traps_in_place_of_the_marker() {
         block(&mut stream, 1, 0, b"bytes", true);
         bundle(&mut stream, 2, &[Entry::File(b"small", b"bytes")]);
         let blake3 = Some(*blake3::hash(b"bytes").as_bytes());
-        session.say(&PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3 });
+        session.say(&PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3, modified: None });
         let mut ends = [session.heard(), session.heard()];
         ends.sort_by_key(|end| matches!(end, PeerMessage::BundleDone { .. }));
         let bundled = PeerMessage::BundleDone { bundle: BundleId(2), exceptions: Vec::new() };

@@ -81,7 +81,7 @@ pub fn send_unknown(node: &mut Conversation) {
     assert_eq!(node.heard(), Some(PeerMessage::Answer { item: ItemId(3), answer: Answer::Accept }));
     block(&mut stream, 3, 0, CONTENT, true);
     let digest = Some(*blake3::hash(CONTENT).as_bytes());
-    node.say(&PeerMessage::Complete { item: ItemId(3), size: CONTENT.len() as u64, digest });
+    node.say(&PeerMessage::Complete { item: ItemId(3), size: CONTENT.len() as u64, digest, modified: None });
     assert_eq!(node.heard(), Some(PeerMessage::Done { item: ItemId(3), result: ItemResult::Published }));
     let PeerMessage::Directories(mut list) = directories(&[b"d"]) else { unreachable!() };
     list[0].attributes.others = others(&[u16::MAX]);

@@ -140,7 +140,7 @@ fn file_lengths() {
     let failure = refused(&sandbox, |session| session.say(&offer(1, b"f", Some(u64::MAX))));
     assert_violation(&failure, "the peer offered a file of Some(18446744073709551615) bytes");
     let failure = refused(&sandbox, |session| {
-        session.say(&PeerMessage::Complete { item: ItemId(1), size: u64::MAX, digest: None });
+        session.say(&PeerMessage::Complete { item: ItemId(1), size: u64::MAX, digest: None, modified: None });
     });
     assert_violation(&failure, "the peer sent a file of 18446744073709551615 bytes");
     // The largest that could be: there is no room for it, and that is said at once.

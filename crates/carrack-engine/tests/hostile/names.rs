@@ -155,7 +155,7 @@ fn link_put_there_meanwhile_is_not_followed() {
     std::os::unix::fs::symlink(sandbox.outside(), sandbox.root().join("d")).unwrap();
     block(&mut stream, 1, 0, b"bytes", true);
     let blake3 = Some(*blake3::hash(b"bytes").as_bytes());
-    session.say(&PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3 });
+    session.say(&PeerMessage::Complete { item: ItemId(1), size: 5, digest: blake3, modified: None });
     assert_eq!(session.heard(), PeerMessage::Done { item: ItemId(1), result: ItemResult::Published });
     session.leave().unwrap();
     sandbox.assert_untouched();
@@ -216,6 +216,7 @@ fn times_at_the_ends_of_what_can_be_counted() {
             item: ItemId(2),
             size: 5,
             digest: Some(*blake3::hash(b"bytes").as_bytes()),
+            modified: None,
         });
         let PeerMessage::Done { item: ItemId(2), result } = session.heard() else { panic!() };
         assert!(matches!(result, ItemResult::Published | ItemResult::Failed(_)), "{result:?}");

@@ -175,7 +175,7 @@ fn doubles_change_nothing() {
     assert_eq!(session.heard(), PeerMessage::BundleDone { bundle: BundleId(2), exceptions: Vec::new() });
     bundle(&mut stream, 2, &[Entry::File(b"small", b"second"), Entry::File(b"other", b"new")]);
     let blake3 = Some(*blake3::hash(&content).as_bytes());
-    session.say(&PeerMessage::Complete { item: ItemId(1), size: u64::from(BLOCK), digest: blake3 });
+    session.say(&PeerMessage::Complete { item: ItemId(1), size: u64::from(BLOCK), digest: blake3, modified: None });
     assert_eq!(session.heard(), PeerMessage::Done { item: ItemId(1), result: ItemResult::Published });
     bundle(&mut stream, 3, &[Entry::File(b"last", b"")]);
     assert_eq!(session.heard(), PeerMessage::BundleDone { bundle: BundleId(3), exceptions: Vec::new() });
@@ -206,7 +206,7 @@ fn wrong_digests_get_no_name() {
     stream.flush().unwrap();
     assert_eq!(session.heard(), PeerMessage::SendAgain { item: ItemId(1), offset: 0 });
     block(&mut stream, 1, 0, b"bytes", true);
-    session.say(&PeerMessage::Complete { item: ItemId(1), size: 5, digest: Some([9; 32]) });
+    session.say(&PeerMessage::Complete { item: ItemId(1), size: 5, digest: Some([9; 32]), modified: None });
     let PeerMessage::Done { item: ItemId(1), result: ItemResult::Again(why) } = session.heard() else { panic!() };
     assert_eq!(why.code, ErrorCode::DigestMismatch);
     stream.meta(&[&Header::Bundle { bundle: BundleId(2), entries: 1 }.encode()]).unwrap();

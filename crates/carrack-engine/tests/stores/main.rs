@@ -18,7 +18,7 @@ use carrack_core::failure::{ErrorCode, Failure, Reason};
 use carrack_core::filter::{Filters, RuleForm};
 use carrack_core::location::Location;
 use carrack_core::report::{Event, ItemKind, Report};
-use carrack_core::request::{CopyOptions, CopyRequest, Digests, Durability, EndOptions, Existing, Verify};
+use carrack_core::request::{CopyOptions, CopyRequest, Digests, EndOptions, Verify};
 use carrack_engine::files::{Files, ListEntry, ReadEvent, ReadRange, SumEntry, UsageEntry};
 use carrack_engine::stores::objects::{self, Bucket, Objects};
 use carrack_engine::stores::over::{Act, Call, Hook, Over};
@@ -163,18 +163,7 @@ fn object_store_starts_over_where_an_upload_is_gone() {
 }
 
 fn options() -> WriteOptions {
-    WriteOptions {
-        block_bytes: 128 << 10,
-        digests: Digests::BLAKE3,
-        verify: Verify::Wire,
-        existing: Existing::Replace,
-        durability: Durability::Group,
-        window_ns: 0,
-        compares: false,
-        takes_over: false,
-        shares: false,
-        plan_only: false,
-    }
+    WriteOptions::in_blocks(128 << 10)
 }
 
 /// A session that keeps a journal.

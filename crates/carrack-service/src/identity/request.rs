@@ -362,6 +362,9 @@ mod tests {
                 assert!(check(&follows, kind).is_err_and(|why| why.contains("follows links")), "{links}");
             }
         }
+        let follows = json!({"growing": "follow", "growing_idle": "1m", "growing_lock": "*.lock"});
+        assert_eq!(check(&follows, TaskKind::Copy), Ok(()));
+        assert!(check(&follows, TaskKind::Move).is_err_and(|why| why.contains("files that grow")));
     }
 
     #[test]

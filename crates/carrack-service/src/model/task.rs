@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
+use carrack_core::growing::GrowingSources;
 use carrack_core::options::AskedOptions;
-use carrack_core::request::Verify;
+use carrack_core::request::{InPlace, Verify};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -121,6 +122,10 @@ impl TaskOptions {
         self.digests()?;
         self.references()?;
         self.renames()?;
+        let in_place = self.in_place()? != InPlace::Never;
+        if in_place && (self.deletes() || kind != TaskKind::Copy) {
+            return Err("a task that deletes writes nothing in place: what it has not finished would be a mixture");
+        }
         if self.deletes() {
             if kind != TaskKind::Copy {
                 return Err("only a task that copies can make its destination like its source");
@@ -134,6 +139,9 @@ impl TaskOptions {
         }
         if kind != TaskKind::Copy && self.references()?.is_some() {
             return Err("only a task that copies looks into other directories: a move deletes what it has brought");
+        }
+        if kind != TaskKind::Copy && self.growing == Some(GrowingSources::Follow) {
+            return Err("only a task that copies follows files that grow: a move deletes what was listed");
         }
         if kind == TaskKind::Delete && (self.leaves_out() || self.keeps()) {
             return Err(

@@ -171,11 +171,8 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     ),
     refused(&["--no-implied-dirs"], "rsync", "directories above a source get its permissions and times"),
     refused(&["--fuzzy", "-y"], "rsync", "a file is compared with what has its name, and with no other"),
-    refused(
-        &["--inplace", "--append", "--append-verify", "--write-devices"],
-        "rsync",
-        "a file gets its name when it is whole",
-    ),
+    ours(&["--append-verify"], "rsync", "what a file has is always compared", "--append"),
+    refused(&["--write-devices"], "rsync", "a device takes one file, named as the destination"),
     refused(&["--delay-updates"], "rsync", "each file gets its name as soon as it is whole and verified"),
     refused(
         &["--partial-dir", "--temp-dir", "-T"],

@@ -47,9 +47,7 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::NotMounted => "is it mounted? without --require-mount it is copied all the same",
         Reason::RemovalCutShort => "run the same command with -c: it deletes there what is the same at the destination",
         Reason::SourceBusy => "run the same command again when nothing writes to it",
-        Reason::SourceGrew => {
-            "run the same command again, or with --allow-growing to copy what it has when it is listed"
-        }
+        Reason::SourceGrew => "run the same command again, or with --growing snapshot or follow",
         Reason::SizeUnknown => "copy it as a pipe: carrack - DST <FILE",
         Reason::SelectedAbsent => {
             "--files-from names it, or a source with --relative; a symbolic link on the way to it is followed with -k"
@@ -95,6 +93,8 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::OwnFileDamaged => "install this carrack again",
         Reason::LinkNotAllowed => "try --data-address, --ports, or another --link",
         Reason::NoAddress => "name one by --data-address ADDR",
+        Reason::OtherNames => "copy it without --inplace and --append: then its other names keep what they have",
+        Reason::WrittenByOther => "wait until the other copy has ended",
         Reason::InTheWay => "remove it first, or copy to another name",
         Reason::SeveralHosts => "copy from one host at a time",
         Reason::SourceTwice => "name it once",

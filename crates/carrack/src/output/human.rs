@@ -175,6 +175,7 @@ pub fn report(report: &Report, dry_run: bool) -> Vec<String> {
         lines.extend(unsent::resumed(report));
         lines.extend(unsent::taken_over(report));
         lines.extend(unsent::shared(report));
+        lines.extend(unsent::followed(report));
         lines.extend(report.compress.map(|can| unsent::compressed(can, report)));
         lines.extend(unkept(report));
         lines.extend(report.unkept_attributes.as_ref().map(unkept_attributes));

@@ -12,6 +12,7 @@ pub fn lines(report: &Report, dry_run: bool, undeleted: Option<String>) -> Vec<S
         same(report).into_iter().chain(referred(report, dry_run)).chain(renamed(report, dry_run)).collect();
     lines.extend(links_skipped(report));
     lines.extend(replaced_same(report).filter(|_| !dry_run));
+    lines.extend(in_place(report));
     lines.extend(deleted(report, dry_run, undeleted));
     lines.extend(removed(report));
     lines
@@ -74,6 +75,13 @@ fn replaced_same(report: &Report) -> Option<String> {
     let sent = report.at_destination.files_replaced_same;
     let files = counted(sent, "file", "files");
     (sent > 0).then(|| format!("sent again: {files} of the same size and time; `carrack sync` would have skipped them"))
+}
+
+/// What was not replaced once the new one was whole.
+fn in_place(report: &Report) -> Option<String> {
+    let written = report.at_destination.files_in_place;
+    let files = counted(written, "file", "files");
+    (written > 0).then(|| format!("written in place: {files}; whoever read one meanwhile may have seen a mixture"))
 }
 
 /// What has been copied and is gone from the source.

@@ -1,4 +1,5 @@
-//! What a copy had no need to send as it is, in words: it was there, is shared, or was compressed.
+//! What a copy had no need to send as it is, in words: it was there, is shared, or was compressed. And what it sent
+//! beyond what was listed.
 
 use carrack_core::pace::packing::Compressible;
 use carrack_core::report::{Counts, Report};
@@ -24,6 +25,13 @@ pub fn shared(report: &Report) -> Option<String> {
     let (files, bytes) = (report.counts.files_shared, report.counts.bytes_shared);
     let which = format!("{}, {}", counted(files, "file", "files"), format::size_exact(bytes));
     (files > 0).then(|| format!("shared with the source: {which}, without a second copy of their blocks; nothing of them was read or verified"))
+}
+
+/// What grew while it was copied.
+pub fn followed(report: &Report) -> Option<String> {
+    let files = report.counts.files_followed;
+    let which = counted(files, "file", "files");
+    (files > 0).then(|| format!("followed: {which} grew during the copy, until nothing more was appended"))
 }
 
 /// What has travelled compressed, and why the rest has not.

@@ -2,9 +2,9 @@
 //! under a final name is right, the same command run again completes, and nothing is left over after it.
 
 mod linked;
+mod renamed;
 mod syncs;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,7 +30,7 @@ const CALLS: [&str; 9] =
     ["write", "pwrite64", "fdatasync", "syncfs", "renameat", "renameat2", "unlinkat", "connect", "openat"];
 
 /// How thorough a sweep is: `CARRACK_SWEEP`, the number of points, `all` for each; a few without it.
-fn points(few: u64) -> u64 {
+pub fn points(few: u64) -> u64 {
     match std::env::var("CARRACK_SWEEP") {
         Ok(text) if text == "all" => u64::MAX,
         Ok(text) => text.parse().unwrap(),
@@ -39,7 +39,7 @@ fn points(few: u64) -> u64 {
 }
 
 /// So many of these, spread out, the last one among them.
-fn spread(all: u64, count: u64) -> Vec<u64> {
+pub fn spread(all: u64, count: u64) -> Vec<u64> {
     let count = count.min(all);
     (1..=count).map(|index| index * all / count).collect()
 }
@@ -69,7 +69,7 @@ fn allowed(from: &Path, old: &[(&str, &[u8])]) -> Allowed {
 /// The copy is complete. A part file may be left whose name no marker bears witness to, because the marker was cut off
 /// before that was on the disk; those are told, and `carrack gc` takes them when they are old enough.
 #[track_caller]
-fn assert_complete(from: &Path, to: &Path) {
+pub fn assert_complete(from: &Path, to: &Path) {
     for left in tree::walk(to).into_iter().filter(|path| watch::is_hidden(path)) {
         assert!(!left.to_string_lossy().ends_with(".marker"), "{left:?} is left");
         println!("left behind: {left:?}");
@@ -133,19 +133,6 @@ impl Scene {
         Watcher::start(&self.there, allowed(&self.sandbox.path("tree"), &[("large", b"old")]))
     }
 
-    /// How often each call is made, by the thread that makes it most often.
-    fn counts(&self) -> BTreeMap<String, u64> {
-        self.prepare().end();
-        let log = self.sandbox.path("strace.log");
-        let traced = Inject::new().watch(&CALLS).log(&log);
-        let done = ran(traced.around(&self.command()).output_in_time().unwrap());
-        assert_eq!(done.code, 0, "{}", done.stderr);
-        let mut found = counts(&log);
-        // Starting takes some of these, too: reading settings, libraries. They are killed at like all others.
-        found.retain(|call, _| CALLS.contains(&call.as_str()));
-        found
-    }
-
     /// Killed at the n-th of a call; then what is there is right, and the same again completes.
     fn strike(&self, call: &str, nth: u64) {
         let what = format!("{} to {}, killed at {call} {nth}", self.from, self.to);
@@ -165,11 +152,22 @@ impl Scene {
     }
 }
 
+/// Where a command can be killed: each call, and each time that the thread makes it that makes it most often.
+#[track_caller]
+pub fn places(sandbox: &Sandbox, command: &Command, calls: &[&str]) -> Vec<(String, u64)> {
+    let log = sandbox.path("strace.log");
+    let traced = Inject::new().watch(calls).log(&log);
+    let done = ran(traced.around(command).output_in_time().unwrap());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    // Starting takes some of these, too: reading settings, libraries. They are killed at like all others.
+    let found = counts(&log).into_iter().filter(|(call, _)| calls.contains(&call.as_str()));
+    found.flat_map(|(call, count)| (1..=count).map(move |nth| (call.clone(), nth))).collect()
+}
+
 fn sweep(victim: Victim, few: u64) {
     let scene = Scene::new(victim);
-    let counts = scene.counts();
-    let all: Vec<(String, u64)> =
-        counts.into_iter().flat_map(|(call, count)| (1..=count).map(move |nth| (call.clone(), nth))).collect();
+    scene.prepare().end();
+    let all = places(&scene.sandbox, &scene.command(), &CALLS);
     assert!(all.len() > 12, "{all:?}");
     let chosen = spread(all.len() as u64, points(few));
     println!("{victim:?}: {} of {} points", chosen.len(), all.len());

@@ -284,7 +284,7 @@ fn deltas_are_whole_with_every_other_option_and_after_every_kill() {
         words.push(pick(&["--verify=wire", "--verify=disk", "--verify=source", "--verify=none"], 2).into());
         words.push(pick(&["--digest=blake3", "--digest=xxh128", "--digest=blake3,crc32c"], 1).into());
         words.push(pick(&["--durable=group", "--durable=each", "--durable=none"], 3).into());
-        words.push(pick(&["--delete", "-c", "--allow-growing"], 1).into());
+        words.push(pick(&["--delete", "-c", "--growing=snapshot"], 1).into());
         let shown = words.join(" ");
         if seed % 2 == 1 {
             let before = scene.proxy.carried().up;

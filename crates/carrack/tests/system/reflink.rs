@@ -106,7 +106,7 @@ fn nothing_is_shared_where_bytes_are_to_be_read_or_their_digests_told() {
         &["--verify", "source"],
         &["--digest", "blake3,crc32c"],
         &["--manifest", &manifest],
-        &["--allow-growing"],
+        &["--growing=snapshot"],
     ] {
         let _ = fs::remove_dir_all(scene.at("to"));
         let ran = scene.copy("copy", more);

@@ -307,7 +307,7 @@ fn change_that_no_time_tells_is_found_by_reading_the_source_twice() {
     let features = Features { uncached: true, ..Features::default() };
     let disk = FaultFs::mount(&sandbox.path("backing"), &sandbox.path("src"), features).unwrap();
     let token = node.token();
-    let ways = [&[][..], &["--digest=xxh128"], &["--digest=blake3,adler32", "--allow-growing"], &["--encrypt=none"]];
+    let ways = [&[][..], &["--digest=xxh128"], &["--digest=blake3,adler32", "--growing=snapshot"], &["--encrypt=none"]];
     for (number, flags) in ways.into_iter().enumerate() {
         for (name, content) in &right {
             disk.clear();

@@ -59,6 +59,7 @@ fn told(count: usize) -> Sender {
             fingerprint: None,
             judgment: None,
             leads_to: Vec::new(),
+            followed: false,
         };
         sender.handle_item(now, item);
         work(&mut sender);

@@ -56,7 +56,9 @@ fn complete(receiver: &mut Receiver) {
         tree.insert(index, (SIZE - index * 1024).min(1024), digest(index as u8));
     }
     let blake3 = tree.finish(SIZE).unwrap().blake3;
-    receiver.handle_message(start(), PeerMessage::Complete { item: ItemId(1), size: SIZE, digest: blake3 }).unwrap();
+    receiver
+        .handle_message(start(), PeerMessage::Complete { item: ItemId(1), size: SIZE, digest: blake3, modified: None })
+        .unwrap();
 }
 
 fn publishes(actions: &[ReceiverAction]) -> bool {
@@ -122,7 +124,7 @@ fn held_and_sent_blocks_make_the_file() {
 #[test]
 fn file_that_is_not_what_it_must_be_comes_again() {
     let mut receiver = resumed(Verify::Wire, &[0, 1, 2, 3, 4]);
-    let wrong = PeerMessage::Complete { item: ItemId(1), size: SIZE, digest: Some([1; 32]) };
+    let wrong = PeerMessage::Complete { item: ItemId(1), size: SIZE, digest: Some([1; 32]), modified: None };
     receiver.handle_message(start(), wrong).unwrap();
     receiver.handle_message(start(), confirm(0, 5)).unwrap();
     let ended = actions(&mut receiver);

@@ -140,7 +140,9 @@ fn receiver() -> Receiver {
         let arrived = ArrivedBlock { item, offset: 0, length: SIZE };
         receiver.handle_block(now, StreamId(0), arrived, block(), &Trailer { whole: true, digest: block() });
         let size = SIZE.into();
-        receiver.handle_message(now, PeerMessage::Complete { item, size, digest: Some(block().main) }).unwrap();
+        receiver
+            .handle_message(now, PeerMessage::Complete { item, size, digest: Some(block().main), modified: None })
+            .unwrap();
     }
     receiver
 }

@@ -41,7 +41,7 @@ pub(super) fn recovering(verify: Verify) -> Receiver {
 }
 
 fn complete(size: u64) -> PeerMessage {
-    PeerMessage::Complete { item: ItemId(1), size, digest: Some([0; 32]) }
+    PeerMessage::Complete { item: ItemId(1), size, digest: Some([0; 32]), modified: None }
 }
 
 fn deliver(receiver: &mut Receiver, offset: u64, length: u32, whole: bool) {
@@ -152,10 +152,10 @@ fn blocks_come_only_where_they_belong() {
     let last = limits::OPEN_ITEMS as u64 + 1;
     (1..=last).for_each(|item| waiting.handle_message(start(), offer(ItemId(item), Some(5000))).unwrap());
     is_violation(waiting.begin_block(StreamId(0), ItemId(last), 0, BLOCK, false));
-    is_violation(
-        waiting
-            .handle_message(start(), PeerMessage::Complete { item: ItemId(last), size: 5000, digest: Some([0; 32]) }),
-    );
+    is_violation(waiting.handle_message(
+        start(),
+        PeerMessage::Complete { item: ItemId(last), size: 5000, digest: Some([0; 32]), modified: None },
+    ));
 
     let mut receiver = open(Some(5000));
     let wrong = [
@@ -229,7 +229,7 @@ fn xxh128_is_as_short_as_it_is() {
     assert!(deliver(0, BLOCK, short(2), short(1)), "a block that arrived altered");
     assert!(!deliver(0, BLOCK, short(1), short(1)));
     deliver(1024, 476, short(3), short(3));
-    let complete = |digest| PeerMessage::Complete { item: ItemId(1), size: 1500, digest };
+    let complete = |digest| PeerMessage::Complete { item: ItemId(1), size: 1500, digest, modified: None };
     is_violation(receiver.handle_message(start(), complete(Some([4; 32]))));
     is_violation(receiver.handle_message(start(), complete(None)));
     receiver.handle_message(start(), complete(Some(short(4).main))).unwrap();
@@ -244,10 +244,16 @@ fn xxh128_is_as_short_as_it_is() {
 fn completion_comes_once_and_as_agreed() {
     let mut receiver = open(Some(5000));
     is_violation(receiver.handle_message(start(), complete(5001)));
-    is_violation(receiver.handle_message(start(), PeerMessage::Complete { item: ItemId(1), size: 5000, digest: None }));
     is_violation(
-        receiver.handle_message(start(), PeerMessage::Complete { item: ItemId(2), size: 5000, digest: Some([0; 32]) }),
+        receiver.handle_message(
+            start(),
+            PeerMessage::Complete { item: ItemId(1), size: 5000, digest: None, modified: None },
+        ),
     );
+    is_violation(receiver.handle_message(
+        start(),
+        PeerMessage::Complete { item: ItemId(2), size: 5000, digest: Some([0; 32]), modified: None },
+    ));
     receiver.handle_message(start(), complete(5000)).unwrap();
     is_violation(receiver.handle_message(start(), complete(5000)));
     for index in 0..5 {

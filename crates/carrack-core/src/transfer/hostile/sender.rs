@@ -31,6 +31,7 @@ pub(super) fn file(name: &str, size: Option<u64>) -> ScannedItem {
         fingerprint: None,
         judgment: None,
         leads_to: Vec::new(),
+        followed: false,
     }
 }
 
@@ -218,7 +219,7 @@ fn messages_of_senders_are_refused_by_senders() {
     let mut sender = sender(now, None);
     let messages = [
         offer(ItemId(9), None),
-        PeerMessage::Complete { item: ItemId(1), size: 1, digest: None },
+        PeerMessage::Complete { item: ItemId(1), size: 1, digest: None, modified: None },
         PeerMessage::Abandon { item: ItemId(1) },
         PeerMessage::Directories(Vec::new()),
         PeerMessage::Finish,

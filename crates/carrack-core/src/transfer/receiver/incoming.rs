@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::attributes::Time;
 use crate::digest::{BlockDigest, FileDigests, FileTree, block_count, block_length};
 use crate::ids::ItemId;
 use crate::transfer::BLOCKS_AHEAD;
@@ -33,6 +34,8 @@ pub(super) struct IncomingItem {
     /// One more than the highest block that has begun.
     begun: u64,
     complete: Option<(u64, Option<[u8; 32]>)>,
+    /// Its modification time, where that is another than was offered.
+    pub modified: Option<Time>,
     /// Landed, and not checkpointed.
     pub unsaved: BTreeMap<u64, WrittenBlock>,
     /// Blocks of the checkpoint under way.
@@ -73,6 +76,7 @@ impl IncomingItem {
             shared: false,
             begun: 0,
             complete: None,
+            modified: None,
             unsaved: BTreeMap::new(),
             saving: None,
             rotten: BTreeMap::new(),

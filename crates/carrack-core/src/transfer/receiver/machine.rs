@@ -37,7 +37,9 @@ impl Machine for Receiver {
                 return Err(ProtocolError::violation("the sender went on after its last word"));
             }
             PeerMessage::Offer(offer) => self.handle_offer(offer)?,
-            PeerMessage::Complete { item, size, digest } => self.handle_complete(item, size, digest)?,
+            PeerMessage::Complete { item, size, digest, modified } => {
+                self.handle_complete(item, (size, digest), modified)?
+            }
             PeerMessage::Abandon { item } => self.handle_abandon(item)?,
             PeerMessage::StreamLost { stream } => self.handle_stream_lost(stream),
             PeerMessage::Directories(list) => {

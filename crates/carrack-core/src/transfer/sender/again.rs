@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::bundles::Filling;
+use super::offered::Offered;
 use super::{Sender, SenderAction};
 use crate::digest::FileDigests;
 use crate::failure::{ErrorCode, Failure, Side};
@@ -49,7 +50,10 @@ impl Sender {
 
     /// Sends an offered item anew, or ends it when that cannot help.
     pub(super) fn renew_offered(&mut self, id: ItemId, failure: Failure) {
-        let renewed = self.items.get(&id).is_some_and(|item| !item.is_single_use() && self.may_renew(item.attempt));
+        // What was followed and is not what it was has been asked for to its last byte, and that may be gone.
+        let ended = |scanned: &ScannedItem| scanned.followed && may_pass(&failure);
+        let may = |item: &Offered| !item.is_single_use() && !ended(&item.scanned) && self.may_renew(item.attempt);
+        let renewed = self.items.get(&id).is_some_and(may);
         if !renewed {
             return self.end_offered(id, Outcome::Failed(failure));
         }
@@ -76,7 +80,10 @@ impl Sender {
         }
         self.renewals.looking = self.renewals.looking.saturating_sub(1);
         match result {
-            Ok(found) if found.kind == before.kind => self.take_renewed(now, before, attempt, found),
+            Ok(found) if found.kind == before.kind => {
+                let found = self.followed_from_now(found);
+                self.take_renewed(now, before, attempt, found);
+            }
             Ok(_) => {
                 let message = "is something else than when it was listed".to_string();
                 self.fail_renewed(before, Failure::new(ErrorCode::SourceChanged, Side::Source, message));

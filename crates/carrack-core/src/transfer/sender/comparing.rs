@@ -45,6 +45,8 @@ pub(super) struct FirstDeletion {
     failed: u64,
     /// Every name has been told.
     named: bool,
+    /// The receiver has answered for all of them.
+    answered: bool,
     /// The receiver has deleted it, or not.
     ended: bool,
 }
@@ -161,18 +163,21 @@ impl Sender {
     pub fn handle_names_complete(&mut self, _now: Instant) {
         self.first.named = true;
         self.close_question();
-        self.delete_first();
+        self.end_names();
     }
 
     /// Whether the receiver knows every name, and has deleted what it was to delete before anything is sent.
     pub fn is_past_names(&self) -> bool {
-        let deletes_first = self.config.options.deletes_first;
-        if deletes_first { self.first.ended } else { self.first.named && self.comparing.is_empty() }
+        if self.config.options.deletes_first { self.first.ended } else { self.first.answered }
     }
 
-    fn delete_first(&mut self) {
-        let is_due = self.config.options.deletes_first && self.first.named && !self.delete_told;
-        if is_due && self.comparing.is_empty() && !self.has_ended() {
+    /// Whether the receiver has answered for all names; it deletes then, where that comes first.
+    fn end_names(&mut self) {
+        if !self.first.named || self.first.answered || !self.comparing.is_empty() || self.has_ended() {
+            return;
+        }
+        self.first.answered = true;
+        if self.config.options.deletes_first {
             self.delete_told = true;
             self.actions.push_back(SenderAction::Send(PeerMessage::Delete { failed: self.first.failed }));
         }
@@ -266,7 +271,7 @@ impl Sender {
             self.close_filling();
         }
         self.compare_more();
-        self.delete_first();
+        self.end_names();
     }
 
     /// The answer to [`SenderAction::ReadContent`]: the BLAKE3 of the file, or of its samples.

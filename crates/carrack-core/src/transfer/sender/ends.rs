@@ -21,6 +21,7 @@ impl Sender {
             self.totals.counts.files_shared += 1;
             self.totals.counts.bytes_shared += item.size.unwrap_or(0);
         }
+        self.count_followed(&item.scanned, item.size, &outcome);
         self.end_item(&item.scanned, item.size.unwrap_or(0), item.digests, outcome);
         self.make_offers();
     }

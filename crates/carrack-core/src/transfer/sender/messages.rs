@@ -32,10 +32,11 @@ impl Sender {
                 if item.abandoned.is_none() {
                     self.sendable.push_back(id);
                 }
+                self.follow(id);
             }
             Answer::Shared => {
                 let fits = self.config.options.shares && item.held_open() == 0;
-                let Some(size) = item.scanned.size.filter(|_| fits) else {
+                let Some(size) = item.size.filter(|_| fits) else {
                     return Err(ProtocolError::violation(format!("the receiver shares item {id}, which it cannot")));
                 };
                 (item.accepted, item.shared) = (true, true);
@@ -48,7 +49,7 @@ impl Sender {
             Answer::Present(digests) => {
                 let wanted = self.config.options.digests;
                 let digests = digests.covering(wanted).filter(|_| item.held_open() == 0);
-                let (Some(digests), Some(size)) = (digests, item.scanned.size) else {
+                let (Some(digests), Some(size)) = (digests, item.size) else {
                     return Err(ProtocolError::violation(format!("the receiver has item {id}, which it cannot")));
                 };
                 item.digests = digests;

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::BlockJob;
+use crate::attributes::Time;
 use crate::digest::{BlockDigest, FileDigests, FileTree, block_count, block_length};
 use crate::failure::Failure;
 use crate::ids::ItemId;
@@ -26,6 +27,10 @@ pub(super) struct Offered {
     pub abandoned: Option<Failure>,
     /// Known from the start, or since the source ended.
     pub size: Option<u64>,
+    /// While it is followed: bytes that it is known to have.
+    pub there: Option<u64>,
+    /// When it was written to last, of a file that was followed.
+    pub modified: Option<Time>,
     /// Before this, blocks have been taken, or are held.
     next_block: u64,
     /// Blocks to send again, or that turned out not to be held.
@@ -100,7 +105,9 @@ impl Offered {
             attempt,
             accepted: false,
             abandoned: None,
-            size: scanned.size,
+            size: scanned.size.filter(|_| !scanned.followed),
+            there: scanned.followed.then_some(0),
+            modified: None,
             scanned,
             next_block: 0,
             again: BTreeSet::new(),
@@ -208,7 +215,7 @@ impl Offered {
             }
             None => return None,
         };
-        self.reading = self.size.is_none();
+        self.reading = self.size.is_none() && self.is_single_use();
         Some((self.job(id, index), self.landed.contains(index)))
     }
 
@@ -219,7 +226,7 @@ impl Offered {
             // At most `block_bytes`, which is a `u32`.
             length: self.length(index) as u32,
             whole: self.blocks() == Some(1),
-            unsized_source: self.size.is_none(),
+            unsized_source: self.size.is_none() && self.is_single_use(),
             sparse: self.scanned.sparse,
         }
     }
@@ -228,7 +235,10 @@ impl Offered {
         self.pass_held();
         let all_taken = self.blocks().is_some_and(|blocks| self.next_block >= blocks);
         let ahead = self.next_block.saturating_sub(self.landed.count() + self.held_open() as u64);
-        !all_taken && !self.reading && ahead < BLOCKS_AHEAD
+        // Whether a block is all of the file is known once there is something behind it.
+        let end = (self.next_block + 1).saturating_mul(self.block_bytes.into());
+        let is_there = self.there.is_none_or(|bytes| bytes > end);
+        !all_taken && !self.reading && is_there && ahead < BLOCKS_AHEAD
     }
 
     /// The next held block to compare.
@@ -288,6 +298,11 @@ impl Offered {
             self.size = Some(offset + u64::from(length));
         }
         None
+    }
+
+    /// It was followed, and this is all.
+    pub fn end_at(&mut self, size: u64) {
+        (self.size, self.there) = (Some(size), None);
     }
 
     pub fn hash(&mut self, offset: u64, length: u32, digest: BlockDigest) {

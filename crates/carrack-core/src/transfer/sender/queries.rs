@@ -59,8 +59,9 @@ impl Sender {
     }
 
     /// What an item is known by. With `--verify source` none is believed: what its times do not tell is to be found.
+    /// What is followed is to become another.
     pub(super) fn fingerprint(&self, item: &ScannedItem) -> Option<Fingerprint> {
-        item.fingerprint.filter(|_| self.config.options.verify != Verify::Source)
+        item.fingerprint.filter(|_| self.config.options.verify != Verify::Source && !item.followed)
     }
 
     /// The answer: what is known has ended, the rest is sent.

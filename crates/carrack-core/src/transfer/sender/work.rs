@@ -163,7 +163,7 @@ impl Sender {
     /// Every block but the last is full. Whether a block is the last is known by looking at least one byte further
     /// before it is sent: only an empty source has an empty block.
     pub fn handle_read(&mut self, _now: Instant, id: ItemId, offset: u64, length: u32, end: bool) {
-        let Some(item) = self.items.get_mut(&id).filter(|item| item.size.is_none()) else {
+        let Some(item) = self.items.get_mut(&id).filter(|item| item.size.is_none() && item.is_single_use()) else {
             return;
         };
         if let Some(wrong) = item.read(offset, length, end) {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 pub use crate::chance::mixed as mix;
-use crate::request::{Compare, Digests, Durability, Existing, MainDigest, Renames, Verify};
+use crate::growing::GrowingSources;
+use crate::request::{Compare, Digests, Durability, MainDigest, Renames, Verify};
 use crate::tuning::Tuning;
 use crate::wire::Version;
 use crate::wire::control::TransferOptions;
@@ -179,22 +180,16 @@ impl Plan {
             0 => Verify::Disk,
             _ => Verify::Wire,
         };
+        let block_bytes = 64 << (10 + rng.below(5));
         let options = TransferOptions {
-            block_bytes: 64 << (10 + rng.below(5)),
             digests: Digests {
                 main: blake3.then_some(MainDigest::Blake3),
                 adler32: rng.chance(300),
                 crc32c: rng.chance(300),
             },
-            verify,
-            existing: Existing::Replace,
-            rate_limit: None,
-            congestion: None,
             item_events: true,
-            version: Version::NEWEST,
-            durability: Durability::Group,
-            allow_growing: false,
-            ..TransferOptions::of(&Default::default(), Verify::Wire, 1 << 20, Version::NEWEST)
+            growing: growing(seed),
+            ..TransferOptions::of(&Default::default(), verify, block_bytes, Version::NEWEST)
         };
         let options = compared(seed, options);
         let shares = verify != Verify::Disk && Rng::new(seed ^ 0x5a4e_d000).chance(250);
@@ -315,6 +310,7 @@ impl Plan {
         plan.options.digests.main = Some(MainDigest::Blake3);
         plan.options.verify = if mutant == Mutant::SwappedOnDisk { Verify::Disk } else { Verify::Wire };
         plan.options.shares = false;
+        plan.options.growing = GrowingSources::Refuse;
         plan.options.block_bytes = 64 << 10;
         plan.large_files = 1 + seed % 3;
         plan.small_items = plan.small_items.min(20);
@@ -322,6 +318,11 @@ impl Plan {
         (plan.source_change, plan.blackout, plan.abort) = (0, None, None);
         plan
     }
+}
+
+/// Some transfers follow what grows: by a seed of its own, too.
+fn growing(seed: u64) -> GrowingSources {
+    if Rng::new(seed ^ 0xf011_0000).chance(250) { GrowingSources::Follow } else { GrowingSources::Refuse }
 }
 
 /// Some transfers compare, and some tell names: by a seed of its own, so that what older seeds do stays what it was.

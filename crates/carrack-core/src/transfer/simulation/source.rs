@@ -165,6 +165,7 @@ impl Source {
             fingerprint,
             judgment: None,
             leads_to: Vec::new(),
+            followed: false,
         };
         self.last_inode += 1;
         let (inode, twin, gone) = (self.last_inode, false, false);
@@ -237,7 +238,7 @@ impl Source {
     pub fn had(&self, item: usize, fingerprint: Fingerprint, size: u64, blake3: [u8; 32]) -> bool {
         let states = self.items[item].states.iter().enumerate();
         let mut of_it = states.filter(|(_, state)| self.fingerprint_of(item, state.inode, state.stat) == fingerprint);
-        of_it.any(|(version, state)| state.size == size && self.blake3_of(item, version as u64, size) == blake3)
+        of_it.any(|(version, state)| state.size == size && self.is_content(item, version as u64, size, blake3))
     }
 
     /// Whether it would show if an item were changed at this second, or later.
@@ -337,7 +338,7 @@ impl Source {
     pub fn is_version(&self, item: usize, size: u64, blake3: [u8; 32]) -> bool {
         let states = self.items[item].states.iter().enumerate().rev();
         let mut of_this_size = states.filter(|(_, state)| state.size == size);
-        of_this_size.any(|(version, state)| self.blake3_of(item, version as u64, state.size) == blake3)
+        of_this_size.any(|(version, state)| self.is_content(item, version as u64, state.size, blake3))
     }
 
     /// Whether what the file system shows of the item now tells it from all that it was before.
@@ -350,17 +351,18 @@ impl Source {
     /// Whether this is what the item is now.
     pub fn is_now(&self, item: usize, size: u64, blake3: [u8; 32]) -> bool {
         let source = &self.items[item];
-        source.size == size && self.blake3_of(item, source.version, size) == blake3
+        source.size == size && self.is_content(item, source.version, size, blake3)
     }
 
-    fn blake3_of(&self, item: usize, version: u64, size: u64) -> [u8; 32] {
+    /// Whether a version of an item has this digest. A small file travels whole, or in blocks where it is followed.
+    fn is_content(&self, item: usize, version: u64, size: u64, blake3: [u8; 32]) -> bool {
         let scanned = &self.items[item].scanned;
-        let bundled = scanned.size.is_some() && size <= self.bundled_max;
-        if scanned.kind != ItemKind::File || bundled {
-            return digest_of(content_at(item, version)).main;
+        let is_small = scanned.kind != ItemKind::File || scanned.size.is_some() && size <= self.bundled_max;
+        if is_small && digest_of(content_at(item, version)).main == blake3 {
+            return true;
         }
         let blocks = (0..block_count(size, self.block_bytes)).map(|index| self.block_of(item, version, index));
-        whole_blake3(&blocks.collect::<Vec<u64>>(), size, self.block_bytes)
+        whole_blake3(&blocks.collect::<Vec<u64>>(), size, self.block_bytes) == blake3
     }
 
     pub fn block_length(&self, item: usize, index: u64) -> u32 {

@@ -62,6 +62,7 @@ pub struct Verdict {
     pub removed: u64,
     pub taken_over: u64,
     pub shared: u64,
+    pub followed: u64,
 }
 
 impl Verdict {
@@ -115,11 +116,12 @@ impl Verdict {
             removed: self.removed + other.removed,
             taken_over: self.taken_over + other.taken_over,
             shared: self.shared + other.shared,
+            followed: self.followed + other.followed,
         }
     }
 
     /// What some thousand runs must have seen.
-    pub fn named(&self) -> [(&'static str, u64); 17] {
+    pub fn named(&self) -> [(&'static str, u64); 18] {
         [
             ("a transfer that failed", self.transfers_failed),
             ("an abort", self.aborted),
@@ -138,6 +140,7 @@ impl Verdict {
             ("a source that was deleted", self.removed),
             ("a block that was taken over", self.taken_over),
             ("a file that shares its blocks", self.shared),
+            ("a file that was followed to its end", self.followed),
         ]
     }
 

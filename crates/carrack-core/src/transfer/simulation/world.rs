@@ -57,6 +57,8 @@ pub enum Event {
     /// So many more streams, or fewer.
     Streams(i16),
     Rescanned(Box<ScannedItem>, u32),
+    /// A followed source is looked at, after so many times.
+    Followed(ItemId, u64),
     Checkpointed(ItemId, Vec<(u64, BlockDigest)>),
     Looked(BundleId, Vec<QueryItem>),
     Compared(BundleId, Question),
@@ -320,6 +322,7 @@ impl World {
             Event::Streams(more) if more > 0 => self.want_more(more.unsigned_abs()),
             Event::Streams(fewer) => self.retire(fewer.unsigned_abs()),
             Event::Rescanned(scanned, attempt) => self.rescan(&scanned, attempt),
+            Event::Followed(number, looks) => self.follow(number, looks),
             Event::Checkpointed(item, blocks) => self.checkpoint(item, blocks),
             Event::Looked(bundle, items) => self.look(bundle, items),
             Event::Compared(number, question) => self.compare(number, question),
@@ -405,6 +408,7 @@ impl World {
                 let twice = self.plan.options.verify == Verify::Source;
                 self.after(delay, if twice { Event::ReadAgain(number, Vec::new()) } else { Event::Checked(number) });
             }
+            SenderAction::Follow(number) => self.look_at_followed(number, 0),
             SenderAction::CloseSource(number) => {
                 assert!(self.sources_closed.insert(number), "the source of item {number} is closed twice");
             }
@@ -535,7 +539,7 @@ impl World {
                 assert!(self.disk.opening.insert(offer.item));
                 self.after(delay, Event::Opened(offer));
             }
-            ReceiverAction::Publish { item, digests, size } => {
+            ReceiverAction::Publish { item, digests, size, .. } => {
                 let part = self.disk.parts.get_mut(&item).expect("what is published was opened");
                 assert!(!std::mem::replace(&mut part.publishing, true), "item {item} is published twice");
                 assert!(!part.checkpointing, "item {item} is published while it is checkpointed");

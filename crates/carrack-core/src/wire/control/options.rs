@@ -1,10 +1,13 @@
 //! What both ends of a transfer must agree on, in types that cannot be wrong. Each option stands here once: what it is,
 //! its number in the message, and what it travels as.
 
+use std::time::Duration;
+
+use crate::growing::{GrowingIdle, GrowingLock, GrowingSources};
 use crate::limits;
 use crate::plan::compare::CompareRules;
 use crate::request::{
-    Compare, CongestionControl, CopyOptions, Delta, Digests, Durability, Existing, MainDigest, Renames, Verify,
+    Compare, CongestionControl, CopyOptions, Delta, Digests, Durability, Existing, InPlace, MainDigest, Renames, Verify,
 };
 use crate::wire::{ProtocolError, Version};
 
@@ -59,8 +62,8 @@ options! {
     version: Version = uint32 "8",
     /// What has reached stable storage, and when.
     durability: Durability = uint32 "9",
-    /// A source may grow while it is copied: what it had at first is copied.
-    allow_growing: bool = bool "10",
+    /// What becomes of a source that grows while it is copied.
+    growing: GrowingSources = uint32 "10",
     /// What makes two files the same.
     compare: Compare = uint32 "11",
     /// Modification times that differ by no more, in nanoseconds, are one time.
@@ -86,10 +89,16 @@ options! {
     delta: Delta = uint32 "21",
     /// Both ends are in one process: the receiver may make a part file that shares its blocks with the source.
     shares: bool = bool "22",
-    /// Which files that only the receiver has are believed to be renamed: it is told every name before anything is sent.
+    /// Which files that only the receiver has are believed to be renamed; it is told all names before anything is sent.
     renames: Renames = uint32 "31",
     /// Data streams are cut into pieces ([`crate::wire::piece`]), which may be compressed.
     compress: bool = bool "30",
+    /// A file that is followed is whole when it has not grown for so long, in milliseconds.
+    growing_idle_ms: u64 = uint64 "32",
+    /// It is whole when the file with this name beside it goes; none travels as an empty one.
+    growing_lock: Option<GrowingLock> = string "33",
+    /// Which files are written over where they stand.
+    in_place: InPlace = uint32 "34",
 }
 
 impl TransferOptions {
@@ -105,7 +114,9 @@ impl TransferOptions {
             item_events: options.item_events,
             version,
             durability: options.durability,
-            allow_growing: options.allow_growing,
+            growing: options.growing,
+            growing_idle_ms: options.growing_idle.as_millis() as u64,
+            growing_lock: options.growing_lock,
             compare: options.compare,
             window_ns: u64::try_from(options.modify_window.as_nanos()).unwrap_or(u64::MAX),
             plan_only: options.plans(),
@@ -119,6 +130,7 @@ impl TransferOptions {
             delta: options.delta,
             shares: false,
             renames: if options.delete.is_some() { options.renames } else { Renames::Never },
+            in_place: options.in_place,
             compress: options.compress,
         }
     }
@@ -140,6 +152,11 @@ impl TransferOptions {
         self.compare == Compare::Content || self.renames != Renames::Never
     }
 
+    /// Whether files that grow are copied on as they grow.
+    pub fn follows(&self) -> bool {
+        self.growing == GrowingSources::Follow
+    }
+
     /// Whether what the destination has may keep an item from being sent.
     pub fn skips(&self) -> bool {
         self.compare != Compare::Nothing || self.existing != Existing::Replace
@@ -149,6 +166,10 @@ impl TransferOptions {
         let block = self.block_bytes;
         if !block.is_power_of_two() || !(limits::BLOCK_BYTES_MIN..=limits::BLOCK_BYTES_MAX).contains(&block) {
             return Err(ProtocolError::violation(format!("the peer asked for blocks of {block} bytes")));
+        }
+        let idle = Duration::from_millis(self.growing_idle_ms);
+        if self.growing == GrowingSources::Follow && !(GrowingIdle::SHORTEST..=GrowingIdle::LONGEST).contains(&idle) {
+            return Err(ProtocolError::violation(format!("the peer asked to follow files for {idle:?}")));
         }
         Ok(self)
     }
@@ -219,7 +240,7 @@ macro_rules! numbered {
 }
 
 plain!(bool, u32, u64);
-numbered!(Compare, Delta, Renames, Verify, Existing, Version, Durability);
+numbered!(Compare, Delta, GrowingSources, InPlace, Renames, Verify, Existing, Version, Durability);
 
 impl Travels for Option<u64> {
     type Raw = u64;
@@ -242,6 +263,18 @@ impl Travels for Option<CongestionControl> {
 
     fn checked(raw: String) -> Option<Self> {
         if raw.is_empty() { Some(None) } else { CongestionControl::new(&raw).map(Some) }
+    }
+}
+
+impl Travels for Option<GrowingLock> {
+    type Raw = String;
+
+    fn raw(self) -> String {
+        self.map(|lock| lock.text().to_owned()).unwrap_or_default()
+    }
+
+    fn checked(raw: String) -> Option<Self> {
+        if raw.is_empty() { Some(None) } else { GrowingLock::parse(&raw).ok().map(Some) }
     }
 }
 
@@ -285,7 +318,9 @@ mod tests {
             item_events: true,
             version: Version::NEWEST,
             durability: Durability::Each,
-            allow_growing: true,
+            growing: GrowingSources::Follow,
+            growing_idle_ms: 5000,
+            growing_lock: GrowingLock::parse(".*.lock").ok(),
             compare: Compare::SizeAndTime,
             window_ns: 7,
             plan_only: true,
@@ -299,6 +334,7 @@ mod tests {
             delta: Delta::Never,
             shares: true,
             renames: Renames::Quick,
+            in_place: InPlace::Append,
             compress: true,
         };
         let message = RawOptions::from(good);
@@ -316,7 +352,14 @@ mod tests {
             assert!(TransferOptions::try_from(RawOptions { version, ..message.clone() }).is_err());
         }
         assert!(TransferOptions::try_from(RawOptions { delta: 3, ..message.clone() }).is_err());
+        assert!(TransferOptions::try_from(RawOptions { in_place: 3, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { renames: 3, ..message.clone() }).is_err());
+        for growing_idle_ms in [0, 99, 86_400_001, u64::MAX] {
+            assert!(TransferOptions::try_from(RawOptions { growing_idle_ms, ..message.clone() }).is_err());
+        }
+        let growing_lock = "../lock".to_owned();
+        assert!(TransferOptions::try_from(RawOptions { growing_lock, ..message.clone() }).is_err());
+        assert!(TransferOptions::try_from(RawOptions { growing: 3, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { existing: 4, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { compare: 4, ..message.clone() }).is_err());
         assert!(TransferOptions::try_from(RawOptions { digests: 3, ..message.clone() }).is_err(), "two to verify by");

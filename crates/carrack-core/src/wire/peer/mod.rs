@@ -56,6 +56,8 @@ pub enum PeerMessage {
         size: u64,
         /// The BLAKE3 of the file, or the sum of its blocks' XXH3-128, where digests are on.
         digest: Option<[u8; 32]>,
+        /// Its modification time, where it was offered with another.
+        modified: Option<Time>,
     },
     /// Sender: the source failed; forget the item.
     Abandon {
@@ -293,9 +295,13 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
             Body::Landed(raw::Landed { items, offsets, bundles })
         }
         PeerMessage::SendAgain { item, offset } => Body::SendAgain(raw::SendAgain { item: item.0, offset }),
-        PeerMessage::Complete { item, size, digest } => {
-            Body::Complete(raw::Complete { item: item.0, size, digest: digest.map(|digest| digest.to_vec()) })
-        }
+        PeerMessage::Complete { item, size, digest, modified } => Body::Complete(raw::Complete {
+            item: item.0,
+            size,
+            digest: digest.map(|digest| digest.to_vec()),
+            mtime_seconds: modified.map(|time| time.seconds),
+            mtime_nanos: modified.map_or(0, |time| time.nanos),
+        }),
         PeerMessage::Abandon { item } => Body::Abandon(raw::Abandon { item: item.0 }),
         PeerMessage::Done { item, result } => Body::Done(result_to_raw(item.0, result)),
         PeerMessage::BundleDone { bundle, exceptions } => Body::BundleDone(raw::BundleDone {
@@ -464,7 +470,11 @@ fn complete_from_raw(complete: raw::Complete) -> Result<PeerMessage, ProtocolErr
     if complete.size > limits::FILE_BYTES {
         return Err(ProtocolError::violation(format!("the peer sent a file of {} bytes", complete.size)));
     }
-    Ok(PeerMessage::Complete { item: ItemId(complete.item), size: complete.size, digest })
+    if !Time::new(0, complete.mtime_nanos).is_valid() {
+        return Err(ProtocolError::violation("the peer sent a time with a second of nanoseconds"));
+    }
+    let modified = complete.mtime_seconds.map(|seconds| Time::new(seconds, complete.mtime_nanos));
+    Ok(PeerMessage::Complete { item: ItemId(complete.item), size: complete.size, digest, modified })
 }
 
 fn offer_from_raw(offer: raw::Offer) -> Result<Offer, ProtocolError> {

@@ -363,6 +363,6 @@ mod tests {
     #[test]
     fn unknown_judgment_is_refused() {
         assert!(judgments(&Compared { number: 1, judgments: vec![1, 0] }).is_ok());
-        assert!(judgments(&Compared { number: 1, judgments: vec![1, 6] }).is_err());
+        assert!(judgments(&Compared { number: 1, judgments: vec![1, 7] }).is_err());
     }
 }

@@ -139,6 +139,10 @@ pub struct Complete {
     pub size: u64,
     #[prost(bytes = "vec", optional, tag = "3")]
     pub digest: Option<Vec<u8>>,
+    #[prost(sint64, optional, tag = "4")]
+    pub mtime_seconds: Option<i64>,
+    #[prost(uint32, tag = "5")]
+    pub mtime_nanos: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -38,7 +38,8 @@ fn messages_come_back() {
             bundles: vec![BundleId(1), BundleId(2)],
         },
         PeerMessage::SendAgain { item: ItemId(7), offset: 4096 },
-        PeerMessage::Complete { item: ItemId(7), size: 5000, digest: Some([9; 32]) },
+        PeerMessage::Complete { item: ItemId(7), size: 5000, digest: Some([9; 32]), modified: None },
+        PeerMessage::Complete { item: ItemId(7), size: 0, digest: None, modified: Some(Time::new(-1, 2)) },
         PeerMessage::Abandon { item: ItemId(7) },
         PeerMessage::Done { item: ItemId(u64::MAX), result: ItemResult::Mismatch },
         PeerMessage::BundleDone {

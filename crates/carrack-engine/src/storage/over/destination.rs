@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::Attributes;
+use carrack_core::attributes::Time;
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::Failure;
-use carrack_core::report::{ItemKind, Unfinished, Unsynced};
+use carrack_core::report::{DestinationCounts, ItemKind, Unfinished, Unsynced};
 use carrack_core::request::Digests;
 use carrack_sys::bulk::Pipe;
 
@@ -291,8 +292,8 @@ impl Destination for OverDestination {
         self.inner.unfinished()
     }
 
-    fn replaced_same(&self) -> u64 {
-        self.inner.replaced_same()
+    fn counted(&self) -> DestinationCounts {
+        self.inner.counted()
     }
 
     fn files_in_memory(&self) -> u64 {
@@ -391,6 +392,10 @@ impl Part for OverPart {
 
     fn end_taking_over(&self) {
         self.inner.end_taking_over();
+    }
+
+    fn set_modified(&self, at: Time) {
+        self.inner.set_modified(at);
     }
 
     fn finish(&self, size: u64) -> Result<(), Failure> {

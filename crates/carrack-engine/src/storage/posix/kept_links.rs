@@ -15,7 +15,7 @@ use carrack_core::backup::Backup;
 use carrack_core::digest::FileDigests;
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::path::{above, display_bytes, join, split_name, within};
-use carrack_core::report::{ItemKind, Unfinished, Unsynced};
+use carrack_core::report::{DestinationCounts, ItemKind, Unfinished, Unsynced};
 use carrack_core::request::Digests;
 use carrack_sys::dir::{Dir, Kind, Links};
 
@@ -342,8 +342,8 @@ impl<D: Destination> Destination for KeptLinks<D> {
         unkept
     }
 
-    fn replaced_same(&self) -> u64 {
-        self.inner.replaced_same()
+    fn counted(&self) -> DestinationCounts {
+        self.inner.counted()
     }
 
     fn files_in_memory(&self) -> u64 {

@@ -67,6 +67,8 @@ struct JournalState {
     end: u64,
     last_part: u64,
     left: HashMap<Vec<u8>, Vec<Left>>,
+    /// Files that are written in place: their paths, and the numbers of their records.
+    mixtures: HashMap<Vec<u8>, Vec<u64>>,
     /// See [`Journal::retaken`]: by the new number, the old one and what is to be written with the first claim.
     retaken: HashMap<u64, (u64, PartRecord)>,
     pending: Vec<Published>,
@@ -157,6 +159,11 @@ fn replay(marker: &File) -> io::Result<Option<Replayed>> {
     }
 }
 
+/// Whether a record is that of a file that is written in place.
+fn is_in_place(part: &PartRecord) -> bool {
+    part.part_name == split_name(&part.path).1
+}
+
 /// Removes the part files that a marker tells of.
 fn remove_parts<'a>(root: &Dir, tag: Tag, parts: impl Iterator<Item = &'a PartRecord>) -> u64 {
     let removed = parts.filter(|part| {
@@ -231,7 +238,12 @@ impl Journal {
             file::sync_data(&file)?;
         }
         let mut left: HashMap<Vec<u8>, Vec<Left>> = HashMap::new();
-        for (_, one) in found.as_mut().map(|found| std::mem::take(&mut found.parts)).unwrap_or_default() {
+        let mut mixtures: HashMap<Vec<u8>, Vec<u64>> = HashMap::new();
+        for (number, one) in found.as_mut().map(|found| std::mem::take(&mut found.parts)).unwrap_or_default() {
+            if is_in_place(&one.part) {
+                mixtures.entry(one.part.path).or_default().push(number);
+                continue;
+            }
             left.entry(one.part.path.clone()).or_default().push(one);
         }
         let claims = found.as_ref().is_some_and(|found| found.known_count() > 0);
@@ -244,6 +256,7 @@ impl Journal {
             end,
             last_part,
             left,
+            mixtures,
             retaken,
             pending,
             claims,
@@ -368,6 +381,33 @@ impl Journal {
     /// Writes down a part file that has been made. If it cannot be, nothing may be claimed of it.
     pub fn part(&self, part: PartRecord) -> bool {
         self.append(&mut self.lock(), &[Record::Part(part)])
+    }
+
+    /// Writes down a file that is about to be written in place, and waits until that is on stable storage. Its record
+    /// names the file itself as its part, so nobody takes it for one that may be removed.
+    pub fn mixture(&self, file: PartRecord) {
+        {
+            let mut state = self.lock();
+            state.mixtures.entry(file.path.clone()).or_default().push(file.number);
+            self.append(&mut state, &[Record::Part(file)]);
+        }
+        self.sync();
+    }
+
+    /// Whether a file was being written in place when it was last told of.
+    pub fn is_mixture(&self, path: &[u8]) -> bool {
+        self.lock().mixtures.contains_key(path)
+    }
+
+    /// Something whole has the name: writes down that what was written in place there is no mixture any more.
+    pub fn is_whole(&self, path: impl FnOnce() -> Vec<u8>) {
+        let mut state = self.lock();
+        if state.mixtures.is_empty() {
+            return;
+        }
+        let numbers = state.mixtures.remove(&path()).unwrap_or_default();
+        let records: Vec<_> = numbers.into_iter().map(|part| Record::Dropped { part }).collect();
+        self.append(&mut state, &records);
     }
 
     /// A part file that was another one's until now, of which blocks were digested otherwise: one part has claims of
@@ -505,7 +545,13 @@ impl Journal {
         let whole = whole && self.unfinished().count == 0;
         let mut state = self.lock();
         self.write_pending(&mut state);
-        let claimed = state.claims || state.kept || state.left.values().flatten().any(Left::has_claims);
+        // What is gone by now needs nobody to name it.
+        state.mixtures.retain(|path, _| self.root.stat(path, Links::Refuse).is_ok());
+        let whole = whole && state.mixtures.is_empty();
+        let claimed = state.claims
+            || state.kept
+            || !state.mixtures.is_empty()
+            || state.left.values().flatten().any(Left::has_claims);
         // One that was killed may have left small part files, which are known by the marker's tag alone.
         let of_use = claimed || self.found.is_some();
         if of_use && !whole {

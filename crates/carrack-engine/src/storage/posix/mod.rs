@@ -11,6 +11,7 @@ pub mod identity;
 mod kept_links;
 pub mod kinds;
 mod links;
+mod locked;
 pub mod marker;
 pub(crate) mod names;
 pub mod part;

@@ -23,6 +23,7 @@ use carrack_sys::{dir, file};
 
 pub use self::entry::PartEntry;
 pub(super) use self::entry::{EntrySource, check_twin, may_replace, stat_entry};
+pub(super) use self::room::check_space;
 use super::directories::{Directories, Names};
 use super::identity::Ground;
 use super::marker::SharedJournal;
@@ -42,6 +43,9 @@ use crate::sync::lock;
 /// What a part file that is left bears: long ago, so that whoever writes to it gives it another, and even, for file
 /// systems that keep no odd seconds.
 const SEALED: dir::FileTime = dir::FileTime { seconds: 1_000_000_000, nanos: 0 };
+
+/// What a file bears while it is written in place: older than any, so that it is compared as different.
+const MIXTURE: dir::FileTime = dir::FileTime { seconds: 0, nanos: 0 };
 
 /// What everything of one session that is being written shares.
 pub(super) struct Shared {
@@ -65,6 +69,8 @@ pub(super) struct Shared {
     pub names: Arc<PartNames>,
     /// Files that are to take the place of one of the same size and time.
     pub replaced_same: AtomicU64,
+    /// Files that are written over where they stand.
+    pub in_place: AtomicU64,
     pub closing: Closing,
 }
 
@@ -106,6 +112,8 @@ pub struct PartFile {
     pub(super) mode: u32,
     pub(super) path: Arc<[u8]>,
     pub(super) block_bytes: u32,
+    /// Its size was known from the beginning.
+    pub(super) has_size: bool,
     /// It has holes worth keeping.
     pub(super) keeps_holes: bool,
     pub(super) wanted: Digests,
@@ -118,6 +126,8 @@ pub struct PartFile {
     pub(super) turns: Turns,
     /// What stands at the name, where something of it is to be taken over.
     pub(super) standing: Mutex<Option<Arc<File>>>,
+    /// Its modification time, where that is another than was offered.
+    pub(super) modified: OnceLock<Time>,
 }
 
 /// Which blocks of a part file may hold something else than zeros.
@@ -197,6 +207,15 @@ impl PartFile {
     /// A range has been written whole.
     pub fn written(&self, offset: u64, length: u64) {
         self.cache.written(&self.file, offset, length);
+        let _ = self.mark_mixture();
+    }
+
+    /// A file that is written in place bears no time of its own until it is whole: each write gives it another.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn mark_mixture(&self) -> io::Result<()> {
+        if self.entry.in_place { file::set_times(&self.file, MIXTURE) } else { Ok(()) }
     }
 
     /// Waits until what has been written is on stable storage. After an error it never asks again: the system would say
@@ -235,7 +254,7 @@ impl PartFile {
         let mut rotten = Vec::new();
         if read_back {
             for (index, digest) in blocks {
-                if self.stored(*index, true)? != *digest {
+                if !self.is_stored(*index, *digest)? {
                     rotten.push(*index);
                 }
             }
@@ -281,6 +300,10 @@ impl PartFile {
     /// come to be here; those that cannot be copied are left out. Nothing of it is claimed: it may not be what is
     /// wanted.
     pub fn take_over(&self, indexes: &[u64]) -> Vec<(u64, BlockDigest)> {
+        if self.entry.in_place {
+            // It is here already.
+            return indexes.iter().filter_map(|&index| Some((index, self.stored(index, false).ok()?))).collect();
+        }
         let standing = lock(&self.standing).clone();
         let Some(standing) = standing else { return Vec::new() };
         let take = |&index: &u64| {
@@ -315,11 +338,28 @@ impl PartFile {
         (index * u64::from(self.block_bytes), block_length(index, self.entry.source.size, self.block_bytes))
     }
 
+    /// Whether storage has a block with this digest.
+    fn is_stored(&self, index: u64, digest: BlockDigest) -> Result<bool, Failure> {
+        if self.has_size {
+            return Ok(self.stored(index, true)? == digest);
+        }
+        // All blocks but the last are full, and of the first only the sender knows whether it is the last.
+        let size = dir::stat_file(&self.file).map_err(Self::fail("read back"))?.size;
+        let found = |whole| self.stored_of((index, size), whole, true);
+        let has_some = index * u64::from(self.block_bytes) < size;
+        Ok(has_some && found(false)? == digest || index == 0 && found(true)? == digest)
+    }
+
     /// The digest of a block as it is stored.
     fn stored(&self, index: u64, past_cache: bool) -> Result<BlockDigest, Failure> {
-        let _entered = self.entry.shared.watch.enter("read", &self.path);
         let size = self.entry.source.size;
-        let (start, length) = self.place_of(index);
+        self.stored_of((index, size), block_count(size, self.block_bytes) == 1, past_cache)
+    }
+
+    /// The same, of a file of this size; `whole`: the block is all of it.
+    fn stored_of(&self, (index, size): (u64, u64), whole: bool, past_cache: bool) -> Result<BlockDigest, Failure> {
+        let _entered = self.entry.shared.watch.enter("read", &self.path);
+        let (start, length) = (index * u64::from(self.block_bytes), block_length(index, size, self.block_bytes));
         let fail = Self::fail("read back");
         if past_cache {
             file::drop_cache(&self.file, start, length).map_err(&fail)?;
@@ -336,11 +376,12 @@ impl PartFile {
             hasher.update(&slice[..want]);
             done += want as u64;
         }
-        Ok(hasher.finish(block_count(size, self.block_bytes) == 1))
+        Ok(hasher.finish(whole))
     }
 
     /// Stays for the next session, if that can use anything of it; else it is removed. Nobody may write to it any more.
     pub fn leave(&self) {
+        let _ = self.mark_mixture();
         match &self.entry.shared.journal {
             Some(journal) if self.claimed.load(Ordering::Relaxed) > 0 && !self.void.load(Ordering::Acquire) => {
                 if let (Some(number), Some(identity)) = (self.number, self.seal()) {
@@ -367,8 +408,14 @@ impl PartFile {
             .filter(|_| stat.mtime == SEALED && directory.file_system.ground.proves_content(&stat))
     }
 
-    /// Removes the part file.
+    /// Removes the part file. What is written in place stays as it is, and is marked.
     pub fn remove(&self) {
+        if self.entry.in_place {
+            let _ = self.mark_mixture();
+            // As in `leave`.
+            let _ = file::unlock(&self.file);
+            return;
+        }
         self.entry.remove();
         self.dropped();
     }
@@ -377,6 +424,11 @@ impl PartFile {
         if let (Some(journal), Some(number)) = (&self.entry.shared.journal, self.number) {
             journal.dropped(number);
         }
+    }
+
+    /// It has another modification time than was offered.
+    pub fn set_modified(&self, at: Time) {
+        let _ = self.modified.set(at);
     }
 
     /// Cuts it to its size and sets its attributes; then everything written is on stable storage, or with
@@ -389,7 +441,8 @@ impl PartFile {
         if dir::stat_file(&self.file).map_err(&fail)?.size != size {
             self.file.set_len(size).map_err(&fail)?;
         }
-        finish_attributes(&self.file, self.mode, self.entry.source.mtime).map_err(&fail)?;
+        let mtime = self.modified.get().copied().or(self.entry.source.mtime);
+        finish_attributes(&self.file, self.mode, mtime).map_err(&fail)?;
         if self.entry.shared.durability != Durability::None {
             self.sync()?;
             self.cache.synced(&self.file, 0, 0);

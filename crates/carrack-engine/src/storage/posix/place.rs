@@ -141,6 +141,11 @@ impl Place {
         }
     }
 
+    /// Whether a path is all that was granted.
+    pub(crate) fn is_granted_alone(&self, path: &[u8]) -> bool {
+        matches!(self, Self::Granted(_, prefix) if rest_of(prefix, &self.normal(path)).is_ok_and(<[u8]>::is_empty))
+    }
+
     /// How far links below a directory may lead.
     ///
     /// # Errors

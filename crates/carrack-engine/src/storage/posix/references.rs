@@ -27,6 +27,7 @@ type LastDirectory = Mutex<Option<(Vec<u8>, Option<Arc<Dir>>)>>;
 pub struct References {
     /// What becomes of a file that one of them has.
     pub used: ReferenceUse,
+    are_named: bool,
     directories: Vec<(Dir, LastDirectory)>,
     /// The destination itself, where files may be renamed.
     own: Option<(Dir, LastDirectory)>,
@@ -42,6 +43,12 @@ pub struct FoundReference {
 }
 
 impl FoundReference {
+    /// Something of the destination.
+    #[cfg(test)]
+    pub fn of_destination(stat: Stat) -> Self {
+        Self { directory: None, stat }
+    }
+
     /// As it is compared.
     pub fn item(&self) -> StandingItem {
         standing_item(&self.stat)
@@ -91,17 +98,17 @@ impl References {
                 _ => directories.push((dir, LastDirectory::default())),
             }
         }
-        Ok(Self { used: wanted.used(), directories, own: None })
+        Ok(Self { used: wanted.used(), are_named: true, directories, own: None })
     }
 
     /// No reference directory.
     pub fn none() -> Self {
-        Self { used: ReferenceUse::Link, directories: Vec::new(), own: None }
+        Self { used: ReferenceUse::Link, are_named: false, directories: Vec::new(), own: None }
     }
 
-    /// Whether there is a reference directory.
-    pub fn are_some(&self) -> bool {
-        !self.directories.is_empty()
+    /// Whether any was named, be it there or not: then files of the destination may be those of other directories.
+    pub fn are_named(&self) -> bool {
+        self.are_named
     }
 
     /// Files of the destination may be found, too.

@@ -23,7 +23,7 @@ use super::settle::{SourceClocks, settle};
 use super::times::time_of;
 use super::uncarried::Uncarried;
 use crate::error::{failure, io_failure, system_failure};
-use crate::storage::read::{Reader, grew_to};
+use crate::storage::read::{GrownState, Reader, grew_to};
 
 /// A source on a file system, opened.
 pub struct PosixSource {
@@ -41,6 +41,8 @@ pub struct PosixSource {
     pub names_deleted: Mutex<HashSet<(u64, u64)>>,
     /// What becomes of its links.
     pub links: Following,
+    /// A file whose neighbours are nobody's business: it alone was granted.
+    pub is_alone: bool,
 }
 
 /// What a source is.
@@ -61,6 +63,7 @@ impl From<RootKind> for PosixSource {
             ways: PassedWays::default(),
             names_deleted: Mutex::default(),
             links: Following::default(),
+            is_alone: false,
         }
     }
 }
@@ -74,7 +77,8 @@ impl PosixSource {
         let named = |error: io::Error| system_failure(Side::Source, &error).at_path(path);
         let stat = place.stat(path).map_err(named)?;
         if stat.kind != Kind::Dir {
-            return Ok(Self::from(Self::entry(place, path).map_err(named)?));
+            let entry = Self::from(Self::entry(place, path).map_err(named)?);
+            return Ok(Self { is_alone: place.is_granted_alone(path), ..entry });
         }
         let kind = RootKind::Directory(Arc::new(place.dir(path).map_err(named)?));
         let links = place.link_bounds(path).map_err(named)?.into();
@@ -144,6 +148,11 @@ pub struct OpenSource {
 }
 
 impl OpenSource {
+    /// What it is, past the caches of NFS, SMB and FUSE, which may still hold what was said when it was opened.
+    fn now(&self) -> Result<dir::Stat, Failure> {
+        dir::stat_file_uncached(&self.file).map_err(|error| io_failure(Side::Source, "stat", &error))
+    }
+
     /// Looks at it until a change that comes while it is read cannot go unseen. `rest` lets so much time pass,
     /// and says whether to go on.
     ///
@@ -230,15 +239,19 @@ impl Reader for OpenSource {
 
     fn check_unchanged(&self) -> Result<(), Failure> {
         let before = &self.stat;
-        // Past the caches of NFS, SMB and FUSE, which may still hold what was said when it was opened. What was looked
-        // at before may come from there: were it too old, this would differ from it.
-        let now = dir::stat_file_uncached(&self.file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
+        // What was looked at before may come from a cache: were it too old, this would differ from it.
+        let now = self.now()?;
         let is_same = match self.prefix {
             Some(size) => now.size >= size,
             // The change time shows what a modification time that was set back hides.
             None => (now.size, now.mtime, now.ctime) == (before.size, before.mtime, before.ctime),
         };
         if is_same { Ok(()) } else { Err(changed("while it was read", before.size, now.size)) }
+    }
+
+    fn look(&self) -> Result<GrownState, Failure> {
+        let now = self.now()?;
+        Ok(GrownState { size: now.size, modified: time_of(now.mtime) })
     }
 
     /// What the file says of its end while the kernel sends it is all that is known of it.

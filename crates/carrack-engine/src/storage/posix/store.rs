@@ -8,11 +8,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::Attributes;
+use carrack_core::attributes::{Attributes, Time};
 use carrack_core::backup::Backup;
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{Failure, Side};
-use carrack_core::report::{ItemKind, Unfinished, Unsynced};
+use carrack_core::report::{DestinationCounts, ItemKind, Unfinished, Unsynced};
 use carrack_core::request::{Digests, Durability, Existing};
 use carrack_sys::bulk::Pipe;
 use carrack_sys::dir::Dir;
@@ -268,8 +268,8 @@ impl Destination for Tree {
         Tree::unkept(self)
     }
 
-    fn replaced_same(&self) -> u64 {
-        Tree::replaced_same(self)
+    fn counted(&self) -> DestinationCounts {
+        Tree::counted(self)
     }
 
     fn files_in_memory(&self) -> u64 {
@@ -329,6 +329,10 @@ impl Part for PartFile {
 
     fn end_taking_over(&self) {
         PartFile::end_taking_over(self);
+    }
+
+    fn set_modified(&self, at: Time) {
+        PartFile::set_modified(self, at);
     }
 
     fn finish(&self, size: u64) -> Result<(), Failure> {

@@ -9,6 +9,7 @@
 //! open gets [`PartFile::leave`], and then [`Tree::finish`] says whether all is done.
 
 mod growing;
+mod in_place;
 mod known;
 mod referred;
 mod resume;
@@ -26,7 +27,7 @@ use carrack_core::attributes::Time;
 use carrack_core::backup::Backup;
 use carrack_core::digest::BlockDigest;
 use carrack_core::path::split_name;
-use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side, Unfinished, Unsynced};
+use carrack_core::report::{DestinationCounts, ErrorCode, Failure, FileDigests, ItemKind, Side, Unfinished, Unsynced};
 use carrack_core::request::{Durability, Existing};
 use carrack_core::transfer::marker;
 use carrack_core::tuning::Tuning;
@@ -161,6 +162,7 @@ impl Tree {
                 published,
                 in_memory: AtomicU64::new(0),
                 replaced_same: AtomicU64::new(0),
+                in_place: AtomicU64::new(0),
                 window_ns: AtomicU64::new(0),
                 backup: OnceLock::new(),
                 names: Arc::clone(&names),
@@ -246,6 +248,7 @@ impl Tree {
         if there.is_some_and(is_same) {
             self.shared.replaced_same.fetch_add(1, Ordering::Relaxed);
         }
+        let existing = self.existing_at(path, existing);
         may_replace(there, mtime, (existing, self.shared.window_ns.load(Ordering::Relaxed)))
     }
 
@@ -271,7 +274,8 @@ impl Tree {
             digests: FileDigests::default(),
             read_back: false,
             awaits_sync: !self.syncs_each(),
-            existing,
+            existing: self.existing_at(path, existing),
+            in_place: false,
         }
     }
 
@@ -289,6 +293,9 @@ impl Tree {
         }
         if !self.may_write(offer.path, (offer.size, offer.attributes.mtime), options.existing)? {
             return Ok(OpenedPart::Keep);
+        }
+        if let Some(opened) = self.open_in_place(offer, options)? {
+            return Ok(opened);
         }
         if let Some(journal) = &self.shared.journal
             && let Some(left) = journal.take_left(offer.path)
@@ -362,6 +369,7 @@ impl Tree {
             mode: offer.attributes.mode & MODE_MASK,
             path: Arc::from(offer.path),
             block_bytes: options.block_bytes,
+            has_size: offer.size.is_some(),
             keeps_holes: offer.sparse,
             wanted: options.digests,
             claimed: AtomicU64::new(0),
@@ -370,6 +378,7 @@ impl Tree {
             touched,
             turns: Turns::new(self.ground(split_name(offer.path).0).is_some_and(|ground| ground.is_in_memory())),
             standing: Mutex::default(),
+            modified: OnceLock::new(),
         }
     }
 
@@ -520,9 +529,12 @@ impl Tree {
         self.shared.in_memory.load(Ordering::Relaxed)
     }
 
-    /// Files that are to take the place of one of the same size and modification time.
-    pub fn replaced_same(&self) -> u64 {
-        self.shared.replaced_same.load(Ordering::Relaxed)
+    /// What was counted of what was written.
+    pub fn counted(&self) -> DestinationCounts {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Shared { replaced_same, in_place, .. } = &*self.shared;
+        let (files_replaced_same, files_in_place) = (count(replaced_same), count(in_place));
+        DestinationCounts { files_replaced_same, files_in_place, ..DestinationCounts::default() }
     }
 
     /// To be called when a group has got its names: the marker then tells of them.

@@ -11,6 +11,7 @@ use std::io;
 
 use carrack_core::attributes::{Attributes, OtherAttributes};
 use carrack_core::filter::{FilterSide, Scope, SourceLinks};
+use carrack_core::growing::GrowingLock;
 use carrack_core::limits;
 use carrack_core::path::{above, join, split_name};
 use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
@@ -25,6 +26,7 @@ use super::descriptors::patiently;
 use super::entering::{Trail, enter_source, hides};
 use super::identity::Ground;
 use super::links::{SeenEntry, Unseen, leads_round};
+use super::locked::is_locked;
 use super::names::is_own;
 use super::source::{PosixSource, RootKind};
 use super::times::time_of;
@@ -82,6 +84,10 @@ impl Source for PosixSource {
 
     fn look_again(&self, item: &ScannedItem) -> Result<ScannedItem, Failure> {
         look_again(self, item)
+    }
+
+    fn is_locked(&self, item: &ScannedItem, lock: GrowingLock) -> io::Result<bool> {
+        is_locked(self, item, lock)
     }
 
     fn find(&self, path: &[u8]) -> io::Result<There> {
@@ -268,7 +274,8 @@ fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -
     let lasts = matches!(kind, ItemKind::File | ItemKind::Symlink);
     let fingerprint = followed.or(ground).filter(|_| lasts).and_then(|ground| ground.fingerprint(&stat, now));
     let leads_to = Vec::new();
-    ScannedItem { root, path, kind, size, attributes, sparse, changed, file, fingerprint, judgment: None, leads_to }
+    let (judgment, followed) = (None, false);
+    ScannedItem { root, path, kind, size, attributes, sparse, changed, file, fingerprint, judgment, leads_to, followed }
 }
 
 fn stat_failure(error: &io::Error) -> Failure {

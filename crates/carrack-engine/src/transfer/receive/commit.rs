@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::Instant;
 
-use carrack_core::attributes::AttributeKind;
+use carrack_core::attributes::{AttributeKind, Time};
 use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::report::{ErrorCode, Failure, FileDigests};
 use carrack_core::timeline::Work;
@@ -24,6 +24,8 @@ pub(super) enum Commit {
         item: ItemId,
         digests: FileDigests,
         size: u64,
+        /// Where it is another time than was offered.
+        modified: Option<Time>,
     },
     Bundle(BundleId),
     /// What was made of reference directories.
@@ -104,8 +106,11 @@ impl ReceiveRun {
         match commit {
             Commit::Bundle(bundle) => self.commit_bundles(&[bundle], synced),
             Commit::Referred(made) => self.commit_made(made, synced),
-            Commit::Publish { item, digests, size } => {
+            Commit::Publish { item, digests, size, modified } => {
                 let part = lock(&self.parts).remove(&item);
+                if let (Some(part), Some(modified)) = (&part, modified) {
+                    part.set_modified(modified);
+                }
                 let published = part.map_or(Ok(true), |part| self.publish(&*part, digests, size));
                 self.offer_ended(item, Some((size, digests)).filter(|_| published == Ok(true)));
                 let result = match published {

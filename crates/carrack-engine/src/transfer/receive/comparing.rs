@@ -151,6 +151,10 @@ impl ReceiveRun {
                 (Judgment::Same, Some(there)) if self.shares_attributes(rules, item, there) => {
                     Judgment::Differs(ItemDifference::default())
                 }
+                // Whatever is compared, and whatever may stay.
+                (_, Some(there)) if there.is_mixture => {
+                    Judgment::Differs(ItemDifference { time: true, ..ItemDifference::default() })
+                }
                 (judged, _) => judged,
             },
         };

@@ -5,6 +5,7 @@ mod bundle;
 mod changes;
 mod commit;
 mod comparing;
+mod only_there;
 mod pump;
 mod referring;
 mod renaming;

@@ -164,7 +164,10 @@ impl ReceiveRun {
             }
             ReceiverAction::CompareContent { asked, digest } => return self.content_told(asked, digest),
             ReceiverAction::Delete { failed } => Commit::Delete { failed },
-            ReceiverAction::Publish { item, digests, size } => Commit::Publish { item, digests, size },
+            ReceiverAction::Publish { item, digests, size, modified } => {
+                let modified = self.time_to_set(modified);
+                Commit::Publish { item, digests, size, modified }
+            }
             ReceiverAction::Commit(bundle) => Commit::Bundle(bundle),
             ReceiverAction::ApplyDirectories(list) => Commit::Directories(list),
             ReceiverAction::Sync => Commit::Sync,
@@ -243,9 +246,8 @@ impl ReceiveRun {
                 bytes_deleted: swept.deleted.bytes,
                 items_only_there: swept.stays.items,
                 bytes_only_there: swept.stays.bytes,
-                files_replaced_same: self.destination.replaced_same(),
                 attributes_set: self.attributes_set.load(Ordering::Relaxed),
-                ..DestinationCounts::default()
+                ..self.destination.counted()
             }),
             undeleted: swept.why,
             unsynced: self.destination.unsynced(),

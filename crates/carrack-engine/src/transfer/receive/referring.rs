@@ -143,7 +143,7 @@ impl ReceiveRun {
 
     /// Whether a file of another name may not get other attributes, because it shares them with other names.
     pub(super) fn shares_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
-        let refers = self.referring.as_ref().is_some_and(|referring| referring.references.are_some());
+        let refers = self.referring.as_ref().is_some_and(|referring| referring.references.are_named());
         refers && there.is_shared && !self.has_attributes(rules, item, there)
     }
 

@@ -16,7 +16,7 @@ use carrack_core::request::Renames;
 use carrack_core::wire::peer::AskedItem;
 
 use super::changes::short_digest;
-use super::sweep::OnlyThere;
+use super::only_there::OnlyThere;
 use crate::storage::posix::references::FoundReference;
 use crate::sync::{lock, wait_timeout};
 
@@ -300,5 +300,113 @@ impl OldFiles {
             alike.being_read += 1;
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carrack_core::report::ItemKind;
+    use carrack_sys::dir::Dir;
+
+    use super::*;
+
+    fn item(path: &str, size: u64) -> AskedItem {
+        let (path, mtime) = (path.into(), Some(Time::new(1, 1)));
+        AskedItem { path, kind: ItemKind::File, size, mtime, mode: 0o644, leads_to: Vec::new() }
+    }
+
+    fn found() -> FoundReference {
+        FoundReference::of_destination(Dir::open_ambient(std::path::Path::new("/")).unwrap().stat_self().unwrap())
+    }
+
+    /// Reads what is asked for, as one of these contents; which of them the item is.
+    fn told(renaming: &Renaming, item: &AskedItem, content: u8, held: &dyn Fn(&[u8]) -> Option<u8>) -> Option<Vec<u8>> {
+        loop {
+            match renaming.next(item, [content; 32], &|| false) {
+                NextOld::Is(old) => return Some(renaming.path(old)),
+                NextOld::None => return None,
+                NextOld::Read(old) => {
+                    let read = held(&renaming.path(old)).map(|content| (found(), [content; 32]));
+                    renaming.has_read(old, read);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_file_is_read_once_and_taken_once() {
+        let renaming = Renaming::new(Renames::Content);
+        for name in ["a", "b", "c", "unreadable"] {
+            renaming.note(name.as_bytes(), 5, None);
+        }
+        renaming.note(b"empty", 0, None);
+        let reads = Mutex::new(Vec::new());
+        let held = |path: &[u8]| {
+            lock(&reads).push(path.to_vec());
+            (path.len() == 1).then_some(if path == b"c" { 2 } else { 1 })
+        };
+        assert!(
+            renaming.may_be(&item("new", 5)) && !renaming.may_be(&item("new", 6)) && !renaming.may_be(&item("e", 0))
+        );
+        // That with the same last name comes first, and is read ahead by one alone.
+        let ahead = renaming.ahead(&item("d/b", 5)).unwrap();
+        assert_eq!((renaming.path(ahead), renaming.ahead(&item("e/b", 5))), (b"b".to_vec(), None));
+        renaming.has_read(ahead, Some((found(), [1; 32])));
+        let firsts = [told(&renaming, &item("1", 5), 1, &held), told(&renaming, &item("2", 5), 1, &held)];
+        assert_eq!(firsts, [Some(b"b".to_vec()), Some(b"a".to_vec())]);
+        assert_eq!(told(&renaming, &item("3", 5), 1, &held), None, "nothing else holds this");
+        assert_eq!(told(&renaming, &item("4", 5), 2, &held), Some(b"c".to_vec()));
+        assert_eq!(told(&renaming, &item("5", 6), 2, &held), None);
+        let mut reads = lock(&reads).clone();
+        reads.sort();
+        assert_eq!(reads, [&b"a"[..], b"c", b"unreadable"]);
+    }
+
+    #[test]
+    fn name_that_the_source_has_is_neither_taken_nor_forgotten() {
+        let renaming = Renaming::new(Renames::Content);
+        for name in ["a", "b"] {
+            renaming.note(name.as_bytes(), 5, None);
+        }
+        assert!(!renaming.is_told(b"a"));
+        assert_eq!(told(&renaming, &item("new", 5), 1, &|_| Some(1)), Some(b"b".to_vec()));
+        assert_eq!(told(&renaming, &item("newer", 5), 1, &|_| Some(1)), None, "a stays");
+        let renamed = TakenName { old: OldName(1), by_samples: false };
+        renaming.has_new_name(renamed);
+        assert_eq!(renaming.renamed(), OnlyThere { items: 1, bytes: 5 });
+        let stat = found().stat;
+        assert_eq!((renaming.renamed_at(b"a"), renaming.renamed_at(b"b")), (None, Some((stat.device, stat.inode))));
+        assert!(renaming.is_told(b"b"), "it has another name already");
+        assert_eq!(renaming.renamed_at(b"b"), None);
+    }
+
+    #[test]
+    fn samples_tell_nothing_of_whole_seconds_and_of_several() {
+        let renaming = Renaming::new(Renames::Quick);
+        renaming.note(b"a", 5, Some(Time::new(1, 1)));
+        renaming.note(b"whole second", 6, Some(Time::new(1, 0)));
+        renaming.note(b"no time", 6, None);
+        for name in ["c", "d"] {
+            renaming.note(name.as_bytes(), 7, Some(Time::new(1, 1)));
+        }
+        assert!(renaming.may_be(&item("new", 5)));
+        for (size, time) in [(5, Time::new(1, 2)), (6, Time::new(1, 0)), (7, Time::new(1, 1))] {
+            assert!(!renaming.may_be(&AskedItem { mtime: Some(time), ..item("new", size) }), "{size}");
+        }
+        assert!(!renaming.may_be(&AskedItem { mtime: None, ..item("new", 6) }));
+    }
+
+    /// Who needs what another is reading waits for it, and not longer than the transfer lasts.
+    #[test]
+    fn what_another_reads_is_waited_for() {
+        let renaming = Renaming::new(Renames::Content);
+        renaming.note(b"a", 5, None);
+        let ahead = renaming.ahead(&item("a", 5)).unwrap();
+        assert!(matches!(renaming.next(&item("new", 5), [1; 32], &|| true), NextOld::None), "all is over");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| told(&renaming, &item("new", 5), 1, &|_| None));
+            renaming.has_read(ahead, Some((found(), [1; 32])));
+            assert_eq!(waits.join().unwrap(), Some(b"a".to_vec()));
+        });
     }
 }

@@ -20,6 +20,7 @@ use carrack_core::request::{DeleteOrder, DeletionExtent};
 use self::deleting::Deleting;
 use self::list::DeletionList;
 use super::changes::{Changes, short_digest};
+use super::only_there::OnlyThere;
 use super::renaming::Renaming;
 use crate::error::{failure, io_failure};
 use crate::storage::workers::MetadataWorkers;
@@ -134,22 +135,6 @@ struct ExtraNames<'a> {
     shared: u64,
     scope: Scope<'a>,
     device: Option<u64>,
-}
-
-/// Counts of items that only the destination has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OnlyThere {
-    /// Files, links and directories.
-    pub items: u64,
-    /// Bytes of the files.
-    pub bytes: u64,
-}
-
-impl OnlyThere {
-    pub(super) fn add(&mut self, size: u64) {
-        self.items += 1;
-        self.bytes = self.bytes.saturating_add(size);
-    }
 }
 
 /// How it ended.

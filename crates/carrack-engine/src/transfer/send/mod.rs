@@ -1,6 +1,7 @@
 //! The sending end: scan, streams, pump.
 
 mod bundle;
+mod following;
 mod pump;
 mod removal;
 mod scan;
@@ -32,6 +33,7 @@ use carrack_core::wire::control::{StreamLost, Tell, TransferOptions};
 use carrack_core::wire::peer::AskedIndex;
 use carrack_sys::host::cpu_count;
 
+use self::following::FollowedSources;
 use self::removal::Copied;
 use self::stream::SendStream;
 use super::driver::Driver;
@@ -87,6 +89,8 @@ pub struct SendRun {
     finding: MetadataWorkers,
     /// Sources to be read once more, where that was asked for.
     again: Mutex<VecDeque<ItemId>>,
+    /// Sources that are looked at while they grow.
+    followed: FollowedSources,
     /// Files to be read and compared with those of the destination.
     contents: Mutex<VecDeque<(AskedIndex, ScannedItem, bool)>>,
     /// What the destination is about to delete: number of the question, and paths.
@@ -135,6 +139,7 @@ impl SendRun {
             listing: MetadataWorkers::new(&tuning, tuning.scan_threads(cpu_count())),
             finding: MetadataWorkers::new(&tuning, 1),
             again: Mutex::default(),
+            followed: FollowedSources::default(),
             contents: Mutex::default(),
             doubts: Mutex::default(),
             own: AtomicU64::new(0),
@@ -151,6 +156,9 @@ impl SendRun {
         if options.verify == Verify::Source {
             // Threads of their own: a stream that reads sources again would send nothing meanwhile.
             (0..SECOND_READERS).for_each(|_| run.spawn("reading sources once more", Self::read_once_more));
+        }
+        if options.follows() {
+            run.spawn("following sources", Self::follow_sources);
         }
         if options.reads_to_compare() {
             (0..content_readers()).for_each(|_| run.spawn("reading to compare", Self::read_contents));

@@ -125,14 +125,17 @@ impl SendRun {
             SenderAction::CheckSource(item) if self.driver.options.verify == Verify::Source => {
                 self.driver.queue(&self.again, item);
             }
+            SenderAction::Follow(item) => self.driver.queue(&self.followed.begun, item),
             SenderAction::CheckSource(item) => {
                 let source = lock(&self.sources).get(&item).cloned();
                 // Size and times as they were when it was opened: a file that changed while it was sent is a mixture.
-                let result = source.map_or(Ok(()), |source| source.check_unchanged()).map(|()| None);
+                let result = source.map_or(Ok(()), |source| source.check_unchanged());
+                let result = result.and_then(|()| self.check_followed(item)).map(|()| None);
                 self.driver.tell(|machine| machine.handle_source_checked(Instant::now(), item, result));
             }
             SenderAction::CloseSource(item) => {
                 lock(&self.sources).remove(&item);
+                self.forget_followed(item);
             }
             SenderAction::AbortStream(number) => {
                 lock(&self.cut).insert(number);

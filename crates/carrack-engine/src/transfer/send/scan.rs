@@ -195,7 +195,7 @@ impl SendRun {
         let now = Instant::now();
         for found in batch.drain(..) {
             match found {
-                Found::Item(item) => machine.handle_item(now, item),
+                Found::Item(item) => machine.handle_item(now, self.followed_if_recent(item)),
                 Found::Failure(item, why) => machine.handle_scan_failure(now, &item, why),
                 Found::LeftOut(item) => machine.handle_left_out(now, &item),
                 Found::Listed { root, path, complete } => machine.handle_listed(now, root, &path, complete),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::digest::{BlockDigest, FileTree, block_count, block_length};
+use carrack_core::growing::GrowingSources;
 use carrack_core::ids::{ItemId, StreamId};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, Side};
 use carrack_core::timeline::Work;
@@ -47,10 +48,18 @@ impl SendRun {
     }
 
     /// Opens a source, which may have to `rest`.
-    fn open_and(&self, item: &ScannedItem, rest: &mut dyn FnMut(Duration) -> bool) -> Result<Box<dyn Reader>, Failure> {
-        let may_grow = self.driver.options.allow_growing;
-        let mut options = OpenOptions { tuning: &self.driver.tuning, may_grow, rest };
+    pub(super) fn open_and(
+        &self,
+        item: &ScannedItem,
+        rest: &mut dyn FnMut(Duration) -> bool,
+    ) -> Result<Box<dyn Reader>, Failure> {
+        let mut options = OpenOptions { tuning: &self.driver.tuning, may_grow: self.may_grow(item), rest };
         self.root(item)?.source.open(item, &mut options)
+    }
+
+    /// Whether a source may be longer by now than it was when it was listed.
+    fn may_grow(&self, item: &ScannedItem) -> bool {
+        self.driver.options.growing == GrowingSources::Snapshot || item.followed
     }
 
     /// Opens a source. `rested` is told of time that is let pass.
@@ -66,7 +75,7 @@ impl SendRun {
         };
         let opened = self.open_and(item, &mut rest)?;
         // A file that may grow is never refused for its size, so nothing else would notice another one under its name.
-        if self.driver.options.allow_growing {
+        if self.may_grow(item) {
             opened.check_listed(item)?;
         }
         Ok(opened)
@@ -137,6 +146,8 @@ impl SendRun {
     /// The BLAKE3 of a source or of its samples, as it is now; `None` when the transfer has ended meanwhile.
     fn content_of(&self, item: &ScannedItem, samples: bool) -> Result<Option<[u8; 32]>, Failure> {
         let over = || self.driver.is_over();
+        // What has grown meanwhile is not the same, whatever it had before.
+        let item = &ScannedItem { followed: false, ..item.clone() };
         let source = self.open_and(item, &mut |time| !self.driver.over.wait(time))?;
         source.check_listed(item)?;
         let read = |offset: u64, out: &mut [u8]| {

@@ -7,7 +7,7 @@ use carrack_core::attributes::{Attributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests, FileTree, block_count, block_length};
 use carrack_core::failure::Failure;
 use carrack_core::limits;
-use carrack_core::request::{Digests, Durability, Existing, Verify};
+use carrack_core::request::Digests;
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
 
@@ -44,18 +44,7 @@ impl<'a> Trial<'a> {
     }
 
     pub fn options(&self) -> WriteOptions {
-        WriteOptions {
-            block_bytes: self.block,
-            digests: Digests::BLAKE3,
-            verify: Verify::Wire,
-            existing: Existing::Replace,
-            durability: Durability::Group,
-            window_ns: 0,
-            compares: false,
-            shares: false,
-            takes_over: false,
-            plan_only: false,
-        }
+        WriteOptions::in_blocks(self.block)
     }
 
     pub fn session(&self) -> Result<Box<dyn Destination>, Broken> {

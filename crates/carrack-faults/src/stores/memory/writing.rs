@@ -291,6 +291,7 @@ impl Destination for MemoryDestination {
     ) -> Vec<Result<Option<StandingItem>, Failure>> {
         let state = self.0.store.lock();
         let standing = |node: &StoredItem| StandingItem {
+            is_mixture: false,
             state: item_state(node),
             mode: node.attributes.mode,
             file: None,

@@ -1,8 +1,9 @@
 //! What of the flags and locations of a copy may not go together.
 
+use carrack_core::growing::GrowingSources;
 use carrack_core::limits;
 use carrack_core::location::Location;
-use carrack_core::request::{CopyOptions, Durability, Verify};
+use carrack_core::request::{CopyOptions, Durability, InPlace, Verify};
 
 use crate::error::CommandError;
 use crate::output::OutputOptions;
@@ -49,6 +50,12 @@ pub fn check_removal(sources: &[Location], destination: &Location, options: &Cop
     }
     if options.references.is_some() {
         return refuse("all that is copied to be at DST: not with --link-dest, --copy-dest or --compare-dest");
+    }
+    if options.growing == GrowingSources::Follow {
+        return refuse("sources at rest: what is deleted must be what was listed, not with --growing follow");
+    }
+    if options.in_place != InPlace::Never {
+        return refuse("what is copied to be whole or not there: not with --inplace or --append");
     }
     if options.filters.links.follows() {
         return refuse("links to be copied as links: what they lead to is not below the source");

@@ -84,7 +84,7 @@ fn growing_file_is_copied_as_a_prefix() {
                 }
             });
             let arguments =
-                ["src/log", "other", &node.at("dst/"), &node.token(), "--allow-growing", "--json", "--bwlimit=4M"];
+                ["src/log", "other", &node.at("dst/"), &node.token(), "--growing=snapshot", "--json", "--bwlimit=4M"];
             let ran = sandbox.run(arguments);
             ended.store(true, Ordering::Relaxed);
             ran

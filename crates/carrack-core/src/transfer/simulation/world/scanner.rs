@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Event, World, failure};
+use crate::attributes::Time;
 use crate::digest::{BlockDigest, FileDigests, FileTree, block_count, block_length};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::ids::ItemId;
@@ -64,7 +65,10 @@ impl World {
                 self.sender.handle_scan_failure(self.now(), &item.scanned, vanished);
             } else {
                 let found = self.source.scanned(self.scanned - 1, self.second());
-                self.sender.handle_item(now, found);
+                // Every second file has just been written to, where any is followed.
+                let is_followed = self.plan.options.follows() && self.scanned.is_multiple_of(2);
+                let followed = is_followed && found.kind == ItemKind::File && found.size.is_some();
+                self.sender.handle_item(now, ScannedItem { followed, ..found });
             }
         }
         let most = if self.rng.chance(50) { 30 } else { 1 };
@@ -97,6 +101,27 @@ impl World {
         let found = if item.gone { Err(vanished) } else { Ok(self.source.scanned(number, self.second())) };
         let now = self.now();
         self.sender.handle_rescanned(now, before, attempt, found);
+    }
+
+    /// A followed source is looked at after a while, `looks` looks after the first.
+    pub(super) fn look_at_followed(&mut self, number: ItemId, looks: u64) {
+        let delay = self.disk_delay();
+        self.after(delay, Event::Followed(number, looks));
+    }
+
+    /// A followed source has grown some more, and in the end it has rested: then it has the size that it was found to
+    /// have.
+    pub(super) fn follow(&mut self, number: ItemId, looks: u64) {
+        const LOOKS: u64 = 4;
+        let size = self.sender.scanned(number).and_then(|scanned| scanned.size);
+        let Some(size) = size.filter(|_| self.sender.is_followed(number)) else { return };
+        let now = self.now();
+        if looks == LOOKS {
+            self.verdict.followed += 1;
+            return self.sender.handle_followed(now, number, size, Some(Time::new(1, 2)));
+        }
+        self.sender.handle_grown(now, number, size / LOOKS * looks);
+        self.look_at_followed(number, looks + 1);
     }
 
     /// One block more of a second reading; at the end its digests are handed over, as the engine does.

@@ -42,6 +42,8 @@ pub struct PartEntry {
     pub(in crate::storage::posix) awaits_sync: bool,
     /// What is to become of an item that stands there when it gets its name.
     pub(in crate::storage::posix) existing: Existing,
+    /// It has its name already, and is written over where it stands.
+    pub(in crate::storage::posix) in_place: bool,
 }
 
 /// What the source of an item is.
@@ -125,6 +127,7 @@ impl PartEntry {
             let EntrySource { mode, mtime, others, .. } = &self.source;
             self.shared.unkept.look(|| self.path(), &ToKeep { mode: *mode, mtime: *mtime, others }, stored);
         }
+        self.shared.journal.iter().for_each(|journal| journal.is_whole(|| self.path()));
         if let Some(directory) = self.shared.directories.find(&self.parent) {
             self.shared.count_in_memory(self.source.kind, &directory.file_system.ground);
             self.write_down(&directory, stored, digests);
@@ -181,9 +184,13 @@ impl PartEntry {
                 shared.directories.within(&self.parent, "stat", |directory| stat_entry(&directory.dir, &self.name))?;
             check_twin(published, &self.path(), there)?;
         }
-        let is_named = shared.directories.within(&self.parent, RENAME, |directory| {
-            rename_if_free(&directory.dir, &self.part.name, &self.name, self.existing)
-        })?;
+        if self.in_place {
+            self.check_place(stored)?;
+        }
+        let is_named = self.in_place
+            || shared.directories.within(&self.parent, RENAME, |directory| {
+                rename_if_free(&directory.dir, &self.part.name, &self.name, self.existing)
+            })?;
         if !is_named && !self.replace()? {
             return Ok(false);
         }
@@ -191,6 +198,18 @@ impl PartEntry {
             published.insert((stored.device, stored.inode), self.path());
         }
         Ok(true)
+    }
+
+    /// Whether the name is still that of the file that was written over.
+    fn check_place(&self, written: Option<&dir::Stat>) -> Result<(), Failure> {
+        let directories = &self.shared.directories;
+        let there = directories.within(&self.parent, "stat", |directory| stat_entry(&directory.dir, &self.name))?;
+        let file = |stat: &dir::Stat| (stat.device, stat.inode);
+        if there.as_ref().map(file) == written.map(file) {
+            return Ok(());
+        }
+        let why = "somebody has put another file in its place while it was written";
+        Err(failure(ErrorCode::InputOutput, Side::Destination, why))
     }
 
     /// Takes the place of what stands at the name, where that was asked for.
@@ -224,6 +243,9 @@ impl PartEntry {
 
     /// Removes what was written.
     pub fn remove(&self) {
+        if self.in_place {
+            return;
+        }
         // It may be gone already; there is nothing else to do about it.
         let _ = self.shared.directories.find(&self.parent).map(|directory| directory.dir.unlink(&self.part.name));
     }

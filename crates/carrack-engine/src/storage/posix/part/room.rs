@@ -56,7 +56,11 @@ impl PartFile {
     }
 }
 
-fn check_space(dir: &Dir, size: u64) -> Result<(), Failure> {
+/// Whether there is room for so many bytes.
+///
+/// # Errors
+/// [`ErrorCode::NoSpace`].
+pub(in crate::storage::posix) fn check_space(dir: &Dir, size: u64) -> Result<(), Failure> {
     // A file system that cannot say how much is free gets the benefit of the doubt: writing will tell.
     let Ok(space) = dir.free_space() else {
         return Ok(());

@@ -85,7 +85,7 @@ const PART_LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Takes the lock of a part file that was left; `false` if somebody else has it and keeps it. Where there are no locks,
 /// whoever owns the marker is alone.
-fn lock_patiently(part: &std::fs::File) -> bool {
+pub(super) fn lock_patiently(part: &std::fs::File) -> bool {
     let deadline = Instant::now() + PART_LOCK_PATIENCE;
     while matches!(file::try_lock(part), Ok(false)) {
         if Instant::now() >= deadline {

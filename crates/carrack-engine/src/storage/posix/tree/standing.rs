@@ -36,7 +36,14 @@ pub fn standing_item(stat: &Stat) -> StandingItem {
     let size = if stat.kind == Kind::File { stat.size } else { 0 };
     let state = State { kind: kind_of(stat.kind), size, mtime: Some(time_of(stat.mtime)) };
     let is_shared = stat.kind == Kind::File && stat.links > 1;
-    StandingItem { state, mode: stat.mode, file: Some((stat.device, stat.inode)), folds: false, is_shared }
+    StandingItem {
+        state,
+        mode: stat.mode,
+        file: Some((stat.device, stat.inode)),
+        folds: false,
+        is_shared,
+        is_mixture: false,
+    }
 }
 
 impl Tree {
@@ -65,7 +72,8 @@ impl Tree {
             let Some((parent, late)) = directories.get(*directory) else { return Ok(None) };
             let Some(open) = late.get_or_init(|| self.shared.directories.find(parent)) else { return Ok(None) };
             let stat = stat_entry(&open.dir, name).map_err(|error| fail(path, error))?;
-            Ok(stat.as_ref().map(|stat| StandingItem { folds: open.folds(), ..standing_item(stat) }))
+            let (folds, is_mixture) = (open.folds(), self.is_mixture(path));
+            Ok(stat.as_ref().map(|stat| StandingItem { folds, is_mixture, ..standing_item(stat) }))
         };
         match workers {
             Some(workers) if workers.are_several() => {

@@ -15,14 +15,20 @@ impl Tree {
     /// The file that stands at the name of an offered one, where something of it is to be taken over, and the indexes
     /// of the blocks that it has.
     pub(super) fn standing_file(&self, offer: &NewFile<'_>, options: &WriteOptions) -> Option<(Arc<File>, Range<u64>)> {
-        // Without digests nothing can be compared.
-        let size = offer.size.filter(|_| options.takes_over && options.digests.main.is_some())?;
+        let size = offer.size.filter(|_| options.takes_over)?;
         let file = self.open_standing(offer.path).ok()??;
         let stat = stat_file(&file).ok().filter(|stat| stat.kind == Kind::File)?;
-        let whole = stat.size / u64::from(options.block_bytes);
-        let all = block_count(size, options.block_bytes);
-        // The last one may be shorter.
-        let standing = 0..if stat.size >= size { all } else { whole.min(all) };
-        (!standing.is_empty() && stat.size > 0).then(|| (Arc::new(file), standing))
+        let standing = standing_blocks(stat.size, size, options);
+        (!standing.is_empty()).then(|| (Arc::new(file), standing))
     }
+}
+
+/// The blocks of a file of `size` bytes that one of `there` bytes may have; none where nothing can be compared.
+pub(super) fn standing_blocks(there: u64, size: u64, options: &WriteOptions) -> Range<u64> {
+    if there == 0 || options.digests.main.is_none() {
+        return 0..0;
+    }
+    let all = block_count(size, options.block_bytes);
+    // The last one may be shorter.
+    0..if there >= size { all } else { (there / u64::from(options.block_bytes)).min(all) }
 }

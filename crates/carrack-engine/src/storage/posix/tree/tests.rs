@@ -25,18 +25,7 @@ const BLOCK: usize = BLOCK_BYTES_MIN as usize;
 const BLAKE3: Digests = Digests::BLAKE3;
 
 fn options() -> WriteOptions {
-    WriteOptions {
-        block_bytes: BLOCK_BYTES_MIN,
-        digests: BLAKE3,
-        verify: Verify::Wire,
-        existing: Existing::Replace,
-        durability: Durability::Group,
-        window_ns: 0,
-        compares: false,
-        takes_over: false,
-        shares: false,
-        plan_only: false,
-    }
+    WriteOptions::in_blocks(BLOCK_BYTES_MIN)
 }
 
 fn request() -> MarkerRequest {

@@ -3,6 +3,31 @@
 use super::*;
 
 /// A run that goes on with another digest trusts nothing that it cannot compare.
+/// What a pipe brings, and what grows, is read back block by block as it comes: where it ends is not known then.
+#[test]
+fn blocks_of_a_file_without_a_size_are_read_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = begin(directory.path());
+    let piped = NewFile { size: None, ..offer("f") };
+    let part = fresh(&tree, &piped);
+    for last in 0..3 {
+        part.write(last * BLOCK as u64, &block(last)).unwrap();
+        let blocks: Vec<_> = (0..=last).map(|index| (index, digest(index, false))).collect();
+        assert_eq!(part.checkpoint(&blocks, true).unwrap(), Vec::<u64>::new());
+    }
+    assert_eq!(part.checkpoint(&[(1, digest(2, false))], true).unwrap(), [1]);
+    part.remove();
+    // The only block of a file, full or short, has the digest of the file.
+    for length in [0, 1, BLOCK] {
+        let part = fresh(&tree, &piped);
+        part.write(0, &block(0)[..length]).unwrap();
+        let mut hasher = BlockHasher::new(BLAKE3, 0);
+        hasher.update(&block(0)[..length]);
+        assert_eq!(part.checkpoint(&[(0, hasher.finish(true))], true).unwrap(), Vec::<u64>::new(), "{length}");
+        part.remove();
+    }
+}
+
 #[test]
 fn digest_of_another_kind_has_blocks_read_again_or_come_again() {
     let xxh128 = WriteOptions { digests: Digests::XXH128, ..options() };

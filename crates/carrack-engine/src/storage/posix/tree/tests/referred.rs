@@ -47,6 +47,22 @@ impl Scene {
     }
 }
 
+/// Somebody else's file that has come to an old name keeps it.
+#[test]
+fn name_is_forgotten_only_while_it_is_of_that_file() {
+    let scene = Scene::new();
+    for name in ["new/d/old name", "new/d/other"] {
+        fs::create_dir_all(scene.place.path().join("new/d")).unwrap();
+        fs::write(scene.place.path().join(name), "content").unwrap();
+    }
+    let file = |path: &str| (scene.metadata(path).dev(), scene.metadata(path).ino());
+    let other = file("new/d/other");
+    assert_eq!(scene.tree.forget_name(b"d/old name", other).ok(), Some(false));
+    assert_eq!(scene.tree.forget_name(b"d/old name", file("new/d/old name")).ok(), Some(true));
+    assert_eq!(scene.tree.forget_name(b"d/old name", other).ok(), Some(false), "it is gone");
+    assert_eq!(file("new/d/other"), other);
+}
+
 #[test]
 fn file_is_linked_or_copied_and_stays_what_it_was() {
     for verify in [Verify::Wire, Verify::Disk, Verify::None] {

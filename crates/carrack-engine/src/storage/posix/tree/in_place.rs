@@ -1,0 +1,107 @@
+//! Files that are written over where they stand: the one exception to *whole or old*. Until such a file is whole, its
+//! modification time is 0, and the marker names it; both are on stable storage before the first byte.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::Ordering;
+
+use carrack_core::path::split_name;
+use carrack_core::report::{ErrorCode, Failure, Reason, Side};
+use carrack_core::request::{Durability, Existing, InPlace};
+use carrack_core::transfer::marker::PartRecord;
+use carrack_sys::dir::{Kind, stat_file};
+
+use super::resume::lock_patiently;
+use super::taking_over::standing_blocks;
+use super::{OpenedPart, Tree};
+use crate::error::{failure, io_failure};
+use crate::storage::posix::descriptors::patiently;
+use crate::storage::posix::names::PartName;
+use crate::storage::posix::part::{PartEntry, PartFile, Touched, check_space, stat_entry};
+use crate::storage::properties::WriteOptions;
+use crate::storage::write::NewFile;
+
+impl Tree {
+    /// The file that stands at the name of an offered one, to be written over, and the blocks that it has; `None` where
+    /// the offered one is to replace it, or nothing stands there.
+    ///
+    /// # Errors
+    /// Why it cannot be written over; nothing has happened to it.
+    pub(super) fn open_in_place(
+        &self,
+        offer: &NewFile<'_>,
+        options: &WriteOptions,
+    ) -> Result<Option<OpenedPart>, Failure> {
+        let (Some(size), true) = (offer.size, options.in_place != InPlace::Never) else { return Ok(None) };
+        let Some(file) = self.open_to_write_over(offer.path)? else { return Ok(None) };
+        let stat = stat_file(&file).map_err(|error| failed(&error))?;
+        let is_shorter = stat.size < size || self.is_mixture(offer.path);
+        if stat.kind != Kind::File || options.in_place == InPlace::Append && !is_shorter {
+            return Ok(None);
+        }
+        let refused = |reason, why: &str| failure(ErrorCode::Unsupported, Side::Destination, why).for_reason(reason);
+        if stat.links > 1 {
+            return Err(refused(Reason::OtherNames, "has other names, which would change with it"));
+        }
+        if !lock_patiently(&file) {
+            return Err(refused(Reason::WrittenByOther, "another program writes it in place"));
+        }
+        let (parent, name) = split_name(offer.path);
+        check_space(&self.shared.directories.get(parent)?.dir, size.saturating_sub(stat.size))?;
+        // Behind what is written on, everything is looked at, whatever is quicker.
+        let compares = options.takes_over || options.in_place == InPlace::Append;
+        let standing = if compares { standing_blocks(stat.size, size, options) } else { 0..0 };
+        let name = PartName::taken_up(name.to_vec());
+        let part = self.part_file(file, name, (offer, size), options, Touched::Any);
+        let part = PartFile { entry: PartEntry { in_place: true, ..part.entry }, ..part };
+        self.begin_mixture(&part, options).map_err(|error| failed(&error))?;
+        Ok(Some(OpenedPart::Resumed { part, held: Vec::new(), doubtful: Vec::new(), standing }))
+    }
+
+    /// What stands at a name, opened for writing; `None` where that is nothing, or a link.
+    fn open_to_write_over(&self, path: &[u8]) -> Result<Option<File>, Failure> {
+        let (parent, name) = split_name(path);
+        let Some(directory) = self.shared.directories.find(parent) else { return Ok(None) };
+        let Some(there) = stat_entry(&directory.dir, name).map_err(|error| failed(&error))? else { return Ok(None) };
+        if there.kind != Kind::File {
+            return Ok(None);
+        }
+        match patiently(|| directory.dir.open_existing(name)) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// Has the marker name it, and takes its time away, before anything is written.
+    fn begin_mixture(&self, part: &PartFile, options: &WriteOptions) -> io::Result<()> {
+        if let Some(journal) = &self.shared.journal {
+            journal.mixture(PartRecord {
+                number: journal.next_part(),
+                path: part.path.to_vec(),
+                part_name: part.entry.name.clone(),
+                size: part.entry.source.size,
+                block_bytes: options.block_bytes,
+                digests: options.digests,
+            });
+        }
+        part.mark_mixture()?;
+        self.shared.in_place.fetch_add(1, Ordering::Relaxed);
+        // All of the inode: a sync of data alone may leave the old time on the disk.
+        if options.durability == Durability::None { Ok(()) } else { part.file.sync_all() }
+    }
+
+    /// Whether a file was being written in place when an earlier session ended, and has not been replaced since.
+    pub(super) fn is_mixture(&self, path: &[u8]) -> bool {
+        self.shared.journal.as_ref().is_some_and(|journal| journal.is_mixture(path))
+    }
+
+    /// What becomes of what stands there: a mixture does not stay, whatever else may.
+    pub(super) fn existing_at(&self, path: &[u8], existing: Existing) -> Existing {
+        if existing != Existing::Replace && self.is_mixture(path) { Existing::Replace } else { existing }
+    }
+}
+
+fn failed(error: &io::Error) -> Failure {
+    io_failure(Side::Destination, "open to write in place", error)
+}
