@@ -3,13 +3,16 @@
 
     python3 bench/delta.py target/release/carrack --programs target/release     1 GiB; 20 Mbit/s to 10 Gbit/s; as root
     python3 bench/delta.py target/release/carrack --size 4294967296 --rates 1gbit --runs 3
+    python3 bench/delta.py target/release/carrack --size 268435456 --rates 20mbit,1gbit,10gbit --disks 0,1,4 --runs 3 --only auto,always,never
 
 Each program goes over ssh to the far end of a link of 20 ms that is made for it; both files are in memory. Before each
 run the old file is put back. Rows: the rate of the link. MB are those of the link's near end, in both directions.
-`inserted` puts one byte before everything else: nothing is where it was, and only rsync finds it.
+With `--disks` both sides see their files through FUSE, where each call that reads or writes takes so many milliseconds
+more (0: in memory as it is). `inserted` puts one byte before everything else: nothing is where it was, and only rsync finds it.
 Needs `cargo build --release -p carrack-faults`.
 """
 import argparse
+import contextlib
 import functools
 import os
 import pathlib
@@ -48,17 +51,22 @@ def insert(path, old):
         shutil.copyfileobj(before, file, BLOCK)
 
 
-def measure(given, work, rate, what):
+def measure(given, work, rate, what, disk="0"):
     link = Link(os.path.join(given.programs, "carrack-link"), pathlib.Path(work, "link.log"), RTT_MS)
     link.process.stdin.write(f"rate {rate}\n")
     link.process.stdin.flush()
     place = tempfile.mkdtemp(dir=work)
     os.chmod(place, 0o755)
     scene = sync.Scene(given, place, link)
+    stack = contextlib.ExitStack()
     try:
         source, target, kept = (os.path.join(place, name) for name in ("from", "to", "kept"))
         for directory in (source, target):
             os.mkdir(directory)
+            if disk != "0":
+                backing = f"{directory}-backing"
+                os.mkdir(backing)
+                sync.mounted(stack, given.programs, "carrack-slow", backing, directory, "--read", disk, "--write", disk)
         write(kept, given.size, 0)
         shutil.copy(kept, os.path.join(source, "file"))
         if what == "inserted":
@@ -68,16 +76,19 @@ def measure(given, work, rate, what):
         cells = []
         programs = [("auto", "carrack"), ("always", "carrack"), ("never", "carrack"), ("rsync", "rsync")]
         for name, program in programs:
+            if name not in given.only.split(","):
+                continue
             if name == "never" and what == "inserted":
                 continue
             command = [*scene.commands(source, target)[program], *([f"--delta={name}"] if program == "carrack" else ["--no-whole-file"])]
             put_back = functools.partial(shutil.copy, kept, os.path.join(target, "file"))
             cpu, seconds, wire = scene.medians(name, command, (source, target), given.runs, put_back)
             cells.append(f"{name}: {seconds:.2f} s, {wire / 1e6:.1f} MB, {cpu:.2f} CPU s")
-        print(f"| {rate}, {what} | {' | '.join(cells)} |", flush=True)
+        print(f"| {rate}, {what}{f', {disk} ms a call' if disk != '0' else ''} | {' | '.join(cells)} |", flush=True)
     finally:
         scene.close()
         link.close()
+        stack.close()
         shutil.rmtree(place, ignore_errors=True)
 
 
@@ -87,6 +98,8 @@ def main():
     parser.add_argument("--programs", default="target/release", help="where carrack-link is")
     parser.add_argument("--size", type=int, default=1 << 30)
     parser.add_argument("--rates", default="20mbit,100mbit,1gbit,10gbit")
+    parser.add_argument("--disks", default="0", help="milliseconds a call")
+    parser.add_argument("--only", default="auto,always,never,rsync")
     parser.add_argument("--runs", type=int, default=1)
     given = parser.parse_args()
     given.size -= given.size % BLOCK
@@ -94,7 +107,8 @@ def main():
     os.chmod(work, 0o755)
     try:
         for rate in given.rates.split(","):
-            measure(given, work, rate, "1 % changed")
+            for disk in given.disks.split(","):
+                measure(given, work, rate, "1 % changed", disk)
         measure(types.SimpleNamespace(**{**vars(given), "size": min(given.size, 64 << 20)}), work, given.rates.split(",")[-1], "inserted")
     finally:
         shutil.rmtree(work, ignore_errors=True)

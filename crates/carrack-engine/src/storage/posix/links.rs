@@ -452,7 +452,8 @@ mod tests {
                 }
             });
             let (mut inside, mut refused) = (0, 0);
-            for _ in 0..2000 {
+            // The other thread may have to wait for a processor while the link leads out.
+            while inside + refused < 2000 || inside == 0 && refused < 1_000_000 {
                 let item = Walk::plain(0).item(b"to-directory/g", ItemKind::File);
                 match source.look_again(&item).and_then(|item| read(&source, &item)) {
                     Ok(content) if content == b"deep" => inside += 1,
@@ -464,7 +465,7 @@ mod tests {
                 }
             }
             over.store(true, Ordering::Relaxed);
-            assert!(inside + refused == 2000 && inside > 0);
+            assert!(inside > 0, "{refused} were refused");
         });
     }
 
