@@ -7,7 +7,6 @@
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,14 +21,13 @@ use carrack_core::wire::mux::Channel;
 use carrack_core::{limits, pace};
 
 use super::ends::{Ends, other};
+use super::here::connect_here;
 use super::known::Known;
 use super::resolve::Plan;
 use crate::context::Context;
 use crate::data::prepared::{Prepared, PreparedWay};
-use crate::data::stream::{Connection, Protection};
 use crate::end::{End, EndId, Inbox, Incoming, Note, Reached};
-use crate::error::{describe, failure};
-use crate::net::socket::Socket;
+use crate::error::failure;
 
 /// Data connections of a reverse link are numbered from here, so that a direct one of the same session
 /// never has the number of one.
@@ -46,6 +44,8 @@ pub struct Link {
     pub key: SessionKey,
     /// Who makes further connections, and where to.
     pub more: Option<MoreConnections>,
+    /// Both ends are here: the numbers of further connections.
+    pub here: Option<RangeInclusive<u16>>,
     /// Requests for connections beside the first that are under way.
     pub dials: Vec<u64>,
     /// The same of the ways that were not chosen.
@@ -54,6 +54,14 @@ pub struct Link {
     pub round_trip: Duration,
     /// The number of streams is one that an earlier copy has found.
     pub kept: Option<KeptStart>,
+}
+
+impl Link {
+    /// One whose connections have all been made.
+    fn fixed(report: LinkReport, key: SessionKey) -> Self {
+        let (dials, late) = (Vec::new(), Vec::new());
+        Self { report, key, more: None, here: None, dials, late, round_trip: Duration::ZERO, kept: None }
+    }
 }
 
 /// How further connections are made.
@@ -233,7 +241,7 @@ impl<'a> Connecting<'a> {
     pub fn finish(mut self, ends: &mut Ends, inbox: &mut Inbox) -> Result<Link, Failure> {
         let (request, plan) = (self.request, self.plan);
         if ends.are_here() {
-            return connect_here(request, plan, ends);
+            return connect_ends(request, plan, ends);
         }
         if let Some(link) = self.connect(ends, inbox)? {
             self.tell_unused_address(&link.offer, ends);
@@ -402,30 +410,15 @@ impl<'a> Connecting<'a> {
     }
 }
 
-fn connect_here(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link, Failure> {
-    let (Reached::Here(source, _), Reached::Here(destination, _)) = (&ends.source.reached, &ends.destination.reached)
-    else {
-        return Err(failure(ErrorCode::Internal, Side::Command, "two ends here that are not"));
-    };
+/// Connects two ends that are both here.
+fn connect_ends(request: &CopyRequest, plan: &Plan, ends: &Ends) -> Result<Link, Failure> {
     let streams = stream_count(request, plan, Duration::ZERO, ends);
-    for number in 0..streams {
-        let (out, input) = UnixStream::pair().map_err(|error| {
-            failure(ErrorCode::ResourceLimit, Side::Command, describe(&error)).during("a socket pair")
-        })?;
-        let connection = |socket| Connection {
-            socket: Arc::new(Socket::Unix(socket)),
-            protection: Protection::Memory,
-            early: Vec::new(),
-            number: StreamId(number),
-        };
-        source.handle_connection(connection(out));
-        destination.handle_connection(connection(input));
-    }
+    (0..streams).try_for_each(|number| connect_here(ends, number))?;
     let streams_from = Known::default().origin(request, LinkKind::Memory);
     let (kind, address) = (LinkKind::Memory, String::new());
     let report = LinkReport { kind, address, from: None, streams, streams_from, cipher: "memory".into() };
-    let key = session_key(Encrypt::None)?;
-    Ok(Link { report, key, more: None, dials: Vec::new(), late: Vec::new(), round_trip: Duration::ZERO, kept: None })
+    let link = Link::fixed(report, session_key(Encrypt::None)?);
+    Ok(Link { here: (!plan.one_stream).then_some(streams..=REVERSE_FIRST - 1), ..link })
 }
 
 fn stream_count(request: &CopyRequest, plan: &Plan, round_trip: Duration, ends: &Ends) -> u16 {
@@ -479,6 +472,7 @@ impl UncountedLink {
                 numbers: self.offer.numbers,
                 at_once,
             }),
+            here: None,
             dials: self.offer.requests,
             late: self.late,
             round_trip,
@@ -572,7 +566,7 @@ fn tunnel(id: [u8; 16], ends: &mut Ends, inbox: &mut Inbox, note: &Note) -> Resu
     let cipher = format!("inside {}", carrier.into_iter().flatten().collect::<Vec<_>>().join(" and "));
     let (kind, address, streams_from) = (LinkKind::Tunnel, String::new(), StreamsFrom::Path);
     let report = LinkReport { kind, address, from: None, streams: 1, streams_from, cipher };
-    Ok(Link { report, key, more: None, dials: Vec::new(), late: Vec::new(), round_trip: Duration::ZERO, kept: None })
+    Ok(Link::fixed(report, key))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod events;
 mod fit;
 mod handle;
 mod held_back;
+mod here;
 mod known;
 mod measured;
 mod open;

@@ -3,6 +3,7 @@
 //! ends, or is lost while it ends, is not made anew. Those that were asked to end are parked for a
 //! while, and where more are wanted then, parked ones go on before others are dialled.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use carrack_core::wire::control::{Ask, Dial, SessionKey, StreamLost, Tell};
 use super::attempts::{jittered, longest_pause};
 use super::connect::{Link, MoreConnections};
 use super::ends::Ends;
+use super::here::connect_here;
 use crate::end::{EndId, Incoming, Note};
 use crate::error::failure;
 
@@ -26,6 +28,8 @@ const SEGMENTS: [u32; 2] = [1200, 536];
 pub struct Streams {
     /// Who makes more of them, and where to; `None` where no more can be made.
     more: Option<MoreConnections>,
+    /// Both ends are here: the numbers of further connections.
+    here: Option<RangeInclusive<u16>>,
     key: SessionKey,
     wanted: u16,
     alive: u16,
@@ -71,6 +75,7 @@ impl Streams {
         let others = if link.more.is_some() { wanted.saturating_sub(1) } else { 0 };
         Self {
             more: link.more,
+            here: link.here,
             key: link.key,
             wanted,
             alive: wanted - others,
@@ -119,7 +124,7 @@ impl Streams {
 
     /// When [`Streams::work`] next has something to do.
     pub fn due(&self) -> Option<Instant> {
-        let room = self.more.as_ref().is_some_and(|more| self.dials.len() < more.at_once);
+        let room = self.here.is_some() || self.more.as_ref().is_some_and(|more| self.dials.len() < more.at_once);
         let dial = (self.missing > 0 && room).then_some(self.due);
         [dial, self.given_up_at()].into_iter().flatten().min()
     }
@@ -143,6 +148,7 @@ impl Streams {
             return Err(self.given_up("data connections are lost before anything gets through"));
         }
         self.wake_parked(ends)?;
+        self.add_here(ends)?;
         while self.missing > 0 && now >= self.due {
             let Some(more) = self.more.as_mut().filter(|more| self.dials.len() < more.at_once) else { return Ok(()) };
             let Some(first) = more.numbers.next() else {
@@ -163,6 +169,24 @@ impl Streams {
             self.missing -= 1;
         }
         self.end_surplus(ends)
+    }
+
+    /// Makes what is missing between two ends that are here.
+    fn add_here(&mut self, ends: &Ends) -> Result<(), Failure> {
+        let Some(numbers) = &mut self.here else { return Ok(()) };
+        while self.missing > 0 {
+            let Some(number) = numbers.next() else { return Ok(()) };
+            if let Err(why) = connect_here(ends, number) {
+                // Those that are there are as many as the system can carry.
+                self.last = Some(why);
+                self.want(self.staying());
+                return Ok(());
+            }
+            self.missing -= 1;
+            self.alive += 1;
+            self.none_since = None;
+        }
+        Ok(())
     }
 
     /// Has parked streams go on in the place of those that are missing.

@@ -17,19 +17,22 @@ pub struct Tune {
     control: StreamControl,
     progress: Progress,
     destination: StageTimes,
+    /// Both ends are here: no kernel counts what their connections have delivered.
+    is_here: bool,
 }
 
 impl Tune {
-    /// `None` where the number stays: it was asked for, or the link has no second connection to give (within a process,
-    /// a tunnel, bytes that go in order).
+    /// `None` where the number stays: it was asked for, or the link has no second connection to give (a tunnel, bytes
+    /// that go in order).
     pub fn new(request: &CopyRequest, one_stream: bool, link: &Link, ends: &Ends) -> Option<Self> {
-        let fixed = request.options.streams.is_some() || one_stream || link.more.is_none();
+        let fixed = request.options.streams.is_some() || one_stream || link.more.is_none() && link.here.is_none();
         if fixed {
             return None;
         }
         let control = StreamControl::new(&ends.tuning, link.report.streams, ends.processors(), request.options.polite);
         let control = if let Some(kept) = link.kept { control.kept(kept) } else { control };
-        Some(Self { control, progress: Progress::default(), destination: StageTimes::default() })
+        let (progress, destination) = (Progress::default(), StageTimes::default());
+        Some(Self { control, progress, destination, is_here: link.here.is_some() })
     }
 
     /// How far the copy has come.
@@ -57,7 +60,7 @@ impl Tune {
         let left = progress.bytes_found.saturating_sub(progress.bytes_done);
         let change = self.control.handle_sample(Sample {
             at: stages.at,
-            delivered: stages.delivered,
+            delivered: if self.is_here { progress.bytes_done } else { stages.delivered },
             segments: stages.segments,
             repeated: stages.repeated,
             alive: streams.alive(),

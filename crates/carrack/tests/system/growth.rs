@@ -8,6 +8,7 @@ use std::time::Duration;
 use carrack_core::pace::initial_streams;
 use carrack_core::pace::streams::Reason;
 use carrack_core::tuning::Tuning;
+use carrack_faults::fuse::{Call, FaultFs, Features, Load};
 use carrack_faults::link::{ADDRESSES, Host, Link, Setup};
 use serde_json::Value;
 
@@ -225,4 +226,30 @@ fn connections_to_a_far_node_are_made_at_once() {
     let few = usize::from(Tuning::DEFAULT.streams_far_bbr);
     assert!(at_once >= few, "{at_once} were asked for before one was made");
     same_tree(&sandbox.path("tree"), &sandbox.path("root/there"));
+}
+
+/// Within a host, too, where a store is slow for one and quick for many. There is as much as two streams would take 20
+/// seconds for: near its end nothing is tried.
+#[test]
+fn copy_within_a_host_gets_more_streams_where_its_storage_waits() {
+    if !carrack_faults::can_mount("a FUSE file system") {
+        return;
+    }
+    let sandbox = Sandbox::in_memory();
+    for name in ["backing", "at"] {
+        std::fs::create_dir(sandbox.path(name)).unwrap();
+    }
+    let features = Features { many_at_once: true, uncached: true, ..Features::default() };
+    let slow = FaultFs::mount(&sandbox.path("backing"), &sandbox.path("at"), features).unwrap();
+    for number in 0..30 {
+        sandbox.write(format!("backing/tree/f{number}"), tree::bytes(6 * MIB, number));
+    }
+    slow.load(Load { calls: vec![Call::Read, Call::Write], each: Duration::from_millis(32), knee: 256 });
+    let mut command = sandbox.carrack();
+    command.args(["copy", "--json", "--durable=none", "at/tree/", "at/to"]);
+    let ran = Running::start(&mut command).end();
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    same_tree(&sandbox.path("backing/tree"), &sandbox.path("backing/to"));
+    let (two, changed) = (u64::from(Tuning::DEFAULT.streams_near), changes(&ran));
+    assert!(changed.first().is_some_and(|&(before, after)| before >= two && after > before), "{}", ran.stdout);
 }
