@@ -113,7 +113,7 @@ pub enum SenderAction {
     /// Cut this stream off: it is too slow, and what it carries goes elsewhere.
     AbortStream(StreamId),
     /// Read all of this file, of which the destination has one of the same size, and say its BLAKE3 by
-    /// [`Sender::handle_content_read`]; or that of [its samples](crate::digest::sample_digest).
+    /// [`Sender::handle_content_read`]; or that of samples of it.
     ReadContent {
         /// Which file.
         asked: AskedIndex,
