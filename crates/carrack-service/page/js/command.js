@@ -43,8 +43,8 @@ function flagsOf(option, value) {
   if (option.flag && option.kind === "lines") return String(value).split("\n").filter((line) => line && !/^[#;]/.test(line)).flatMap((line) => [`--${option.flag}`, quote(line)]);
   // The command line takes no rate without its unit.
   const word = quote(option.kind === "bytes" ? `${value}B` : String(value));
-  // What begins with a dash would be taken for a flag.
-  if (option.flag) return word.startsWith("-") ? [`--${option.flag}=${word}`] : [`--${option.flag}`, word];
+  // What begins with a dash would be taken for a flag, and a flag that says something alone takes its word so only.
+  if (option.flag) return word.startsWith("-") || option.kind === "choice" ? [`--${option.flag}=${word}`] : [`--${option.flag}`, word];
   const flag = option.choices?.find((choice) => choice.value === value)?.flag;
   return flag ? [`--${flag}`] : [];
 }
