@@ -34,9 +34,9 @@ fn interrupt(command: &mut Command, how: &str, what: &str, so: impl FnMut() -> b
     assert_ne!(running.end().code, 0, "it was done before it was to be stopped");
 }
 
-/// What is still on its way when the rest has come.
+/// What is still on its way when the rest has come, and has its name; a disk that has much else to sync takes seconds.
 fn tail(sandbox: &Sandbox, tree: &str) {
-    sandbox.write(format!("{tree}/b/tail"), tree::bytes(40 * MIB, 3));
+    sandbox.write(format!("{tree}/b/tail"), tree::bytes(120 * MIB, 3));
 }
 
 /// A small and a large file, and another directory with other content of the same sizes and times.
