@@ -16,8 +16,8 @@ use crate::support::running::{InTime, Running};
 use crate::support::{PORTABLE, Sandbox, is_root, ran, same_tree, tool, tree, wait_until};
 
 const MIB: usize = 1 << 20;
-/// Slow enough to be stopped in its midst.
-const SLOW: [&str; 3] = ["--bwlimit=12M", "--streams=2", "--retries=0"];
+/// Slow enough to be stopped in its midst. Of several streams one may wait long for its share of the rate.
+const SLOW: [&str; 3] = ["--bwlimit=12M", "--streams=1", "--retries=0"];
 const BLOCK: &str = "--block=256K";
 
 /// Waits until a file's change time is so old that a session that begins now takes it for settled.
@@ -34,9 +34,9 @@ fn interrupt(command: &mut Command, how: &str, what: &str, so: impl FnMut() -> b
     assert_ne!(running.end().code, 0, "it was done before it was to be stopped");
 }
 
-/// What is still on its way when the rest has come, and has its name; a disk that has much else to sync takes seconds.
+/// What is still on its way when the rest has come.
 fn tail(sandbox: &Sandbox, tree: &str) {
-    sandbox.write(format!("{tree}/b/tail"), tree::bytes(120 * MIB, 3));
+    sandbox.write(format!("{tree}/b/tail"), tree::bytes(40 * MIB, 3));
 }
 
 /// A small and a large file, and another directory with other content of the same sizes and times.
