@@ -16,8 +16,8 @@ use crate::support::running::{InTime, Running};
 use crate::support::{PORTABLE, Sandbox, is_root, ran, same_tree, tool, tree, wait_until};
 
 const MIB: usize = 1 << 20;
-/// Slow enough to be stopped in its midst. Of several streams one may wait long for its share of the rate.
-const SLOW: [&str; 3] = ["--bwlimit=12M", "--streams=1", "--retries=0"];
+/// Slow enough to be stopped in its midst. Where blocks may be shared, offers are answered in any order, and so sent.
+const SLOW: [&str; 4] = ["--bwlimit=12M", "--streams=1", "--retries=0", "--reflink=never"];
 const BLOCK: &str = "--block=256K";
 
 /// Waits until a file's change time is so old that a session that begins now takes it for settled.
