@@ -17,7 +17,7 @@ use crate::support::{PORTABLE, Sandbox, is_root, ran, same_tree, tool, tree, wai
 
 const MIB: usize = 1 << 20;
 /// Slow enough to be stopped in its midst. Where blocks may be shared, offers are answered in any order, and so sent.
-const SLOW: [&str; 4] = ["--bwlimit=12M", "--streams=1", "--retries=0", "--reflink=never"];
+const SLOW: [&str; 4] = ["--bwlimit=12M", "--streams=2", "--retries=0", "--reflink=never"];
 const BLOCK: &str = "--block=256K";
 
 /// Waits until a file's change time is so old that a session that begins now takes it for settled.
