@@ -124,7 +124,9 @@ impl TaskOptions {
         self.renames()?;
         let in_place = self.in_place()? != InPlace::Never;
         if in_place && (self.deletes() || kind != TaskKind::Copy) {
-            return Err("a task that deletes writes nothing in place: what it has not finished would be a mixture");
+            return Err(
+                "a task that deletes or moves writes nothing in place: while a file is written over, no side has it whole",
+            );
         }
         if self.deletes() {
             if kind != TaskKind::Copy {

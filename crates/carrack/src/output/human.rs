@@ -297,25 +297,27 @@ fn proof(verify: Verify, report: &Report) -> String {
         Some(MainDigest::Xxh128) => ("xxh128 of each block", "; it finds accidents, not forgery"),
         _ => ("BLAKE3", ""),
     };
+    let named = match report.at_destination.files_in_place {
+        0 => "before each name appeared",
+        _ => "before each name appeared, but for what was written in place",
+    };
     match verify {
         // What is not kept gets no name, and cannot be read back.
         Verify::Wire | Verify::Disk if report.durable.is_none() => {
             format!("{what} of what the receiver got{but}")
         }
-        Verify::Wire => format!("{what} of what the receiver wrote, before each name appeared{but}"),
+        Verify::Wire => format!("{what} of what the receiver wrote, {named}{but}"),
         Verify::Source if report.durable.is_none() => {
             format!("{what} of what the receiver got, and of the source read once more{but}")
         }
-        Verify::Source => format!(
-            "{what} of what the receiver wrote, and of the source read once more, before each name appeared{but}"
-        ),
+        Verify::Source => format!("{what} of what the receiver wrote, and of the source read once more, {named}{but}"),
         // Storage is not said to have given back what it was not asked for.
         Verify::Disk if report.at_destination.files_not_read_back > 0 => format!(
-            "{what} of what the receiver wrote, before each name appeared{but}; storage gave it back but for {}, which {}",
+            "{what} of what the receiver wrote, {named}{but}; storage gave it back but for {}, which {}",
             counted(report.at_destination.files_not_read_back, "file", "files"),
             "could not be read past the cache, or had been published by an earlier attempt and was not read again"
         ),
-        Verify::Disk => format!("{what} of what storage gave back, before each name appeared{but}"),
+        Verify::Disk => format!("{what} of what storage gave back, {named}{but}"),
         Verify::None => "as asked (--verify none)".to_owned(),
     }
 }

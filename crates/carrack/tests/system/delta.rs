@@ -39,20 +39,13 @@ fn taken_over(ran: &Ran) -> u64 {
     ran.summary()["bytes_taken_over"].as_u64().unwrap()
 }
 
-/// Another byte in each of these blocks.
-fn changed(content: &[u8], blocks: &[usize]) -> Vec<u8> {
-    let mut content = content.to_vec();
-    blocks.iter().for_each(|block| content[block * BLOCK + 10] ^= 1);
-    content
-}
-
 #[test]
 fn blocks_that_differ_are_all_that_is_sent() {
     let scene = scene();
     let old = tree::bytes(LARGE, 1);
     for verify in ["wire", "disk", "source"] {
         for digest in ["blake3", "xxh128", "blake3,crc32c"] {
-            let new = changed(&old, &[0, 40, 41, 96]);
+            let new = tree::changed(&old, BLOCK, &[0, 40, 41, 96]);
             scene.old("large", &old);
             scene.new_file("large", &new);
             let (ran, sent) = scene.copy(&["--verify", verify, "--digest", digest]);
@@ -116,7 +109,7 @@ fn old_files_of_any_kind_and_size_are_replaced() {
     let (ran, _) = scene.copy(&["--no-resume"]);
     assert_eq!(taken_over(&ran), 0);
     scene.check("large", &new);
-    let old = changed(&new, &[5]);
+    let old = tree::changed(&new, BLOCK, &[5]);
     scene.old("large", &old);
     hard_link(&there, scene.sandbox.path("root/to/other")).unwrap();
     let (ran, _) = scene.copy(&["--no-resume"]);
@@ -142,7 +135,7 @@ fn old_file_that_rots_or_is_altered_meanwhile_is_never_part_of_the_new_one() {
     scene.new_file("large", &new);
     let there = scene.sandbox.path("root/to/large");
     for round in 0..6_u64 {
-        scene.old("large", &changed(&new, &[2, 60]));
+        scene.old("large", &tree::changed(&new, BLOCK, &[2, 60]));
         let altered = File::options().write(true).open(&there).unwrap();
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -172,7 +165,7 @@ fn delta_that_is_cut_off_is_taken_up() {
     let scene = scene();
     let old = tree::bytes(LARGE, 1);
     let half: Vec<usize> = (0..48).collect();
-    let new = changed(&old, &half);
+    let new = tree::changed(&old, BLOCK, &half);
     scene.old("large", &old);
     scene.new_file("large", &new);
     for (end, first) in [("TERM", "--delta=auto"), ("KILL", "--delta=auto"), ("TERM", "--delta=never")] {
@@ -207,7 +200,7 @@ fn sync_sends_of_each_file_what_differs() {
         scene.new_file(&format!("d/f{number}"), content);
     }
     scene.copy(&[]);
-    let new = changed(&contents[1], &[3]);
+    let new = tree::changed(&contents[1], BLOCK, &[3]);
     scene.new_file("d/f1", &new);
     scene.new_file("d/f4", &contents[0]);
     let words = |more: &[&str]| {
@@ -224,7 +217,7 @@ fn sync_sends_of_each_file_what_differs() {
     scene.check("d/f1~", &contents[1]);
     scene.check("d/f4", &contents[0]);
     // Without a size of its own, a block of a sync is small enough.
-    let new = changed(&contents[2], &[3]);
+    let new = tree::changed(&contents[2], BLOCK, &[3]);
     scene.new_file("d/f2", &new);
     let own: Vec<String> = words(&[]).into_iter().filter(|word| !word.starts_with("--block")).collect();
     let before = scene.proxy.carried().up;
@@ -237,16 +230,16 @@ fn sync_sends_of_each_file_what_differs() {
 /// What a crossed case copies: name, what the destination has, what the source has.
 fn crossed_files(seed: u64) -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
     let old = |number: u64| tree::bytes(3 * MIB + 11, seed * 16 + number);
-    let mut holes = changed(&old(3), &[0, 11]);
+    let mut holes = tree::changed(&old(3), BLOCK, &[0, 11]);
     holes[MIB..2 * MIB].fill(0);
     let some = [seed as usize % 12, (seed as usize * 5 + 3) % 12];
     vec![
-        ("plain", old(0), changed(&old(0), &some)),
+        ("plain", old(0), tree::changed(&old(0), BLOCK, &some)),
         ("grown", old(1), [&old(1)[..], &[9; MIB / 2]].concat()),
         ("cut", old(2), old(2)[..2 * MIB + 5].to_vec()),
         ("holes", old(3), holes.clone()),
-        ("filled", holes, changed(&old(3), &some)),
-        ("linked", old(4), changed(&old(4), &some)),
+        ("filled", holes, tree::changed(&old(3), BLOCK, &some)),
+        ("linked", old(4), tree::changed(&old(4), BLOCK, &some)),
         ("same", old(5), old(5)),
     ]
 }

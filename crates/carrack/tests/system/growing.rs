@@ -61,10 +61,6 @@ fn long_ago(path: &Path) {
     File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-fn modified(path: &Path) -> SystemTime {
-    fs::metadata(path).unwrap().modified().unwrap()
-}
-
 fn begun(sandbox: &Sandbox, below: &str, running: &mut Running) {
     wait_until("the copy has begun", || !sandbox.parts(below).is_empty() || !running.is_running());
 }
@@ -112,7 +108,7 @@ fn growing_log_is_followed_until_it_rests() {
     let (source, copy) = (sandbox.path("src/log"), sandbox.path("root/log"));
     assert_eq!(item["size"], fs::metadata(&copy).unwrap().len());
     assert_eq!(item["blake3"], b3sum(&copy));
-    assert_eq!(modified(&source), modified(&copy));
+    assert_eq!(sandbox.modified(&source), sandbox.modified(&copy));
     let again = sandbox.ok(["sync", "src/", &node.at(""), &node.token(), "--json"]);
     assert_eq!((count(&again, "files"), count(&again, "files_same")), (0, 1));
     // Between two nodes, from one, and within this host.
@@ -165,7 +161,7 @@ fn growing_log_is_followed_with_other_options() {
         let ran = follow(&sandbox, "root/log", &words);
         assert_eq!(count(&ran, "files_followed"), 1, "{flags:?}");
         let kept = flags.contains(&"--no-times");
-        assert_eq!(modified(&sandbox.path("src/log")) == modified(&sandbox.path("root/log")), !kept, "{flags:?}");
+        assert_eq!(sandbox.modified("src/log") == sandbox.modified("root/log"), !kept, "{flags:?}");
     }
 }
 
@@ -403,6 +399,7 @@ fn growing_log_is_followed_until_its_lock_file_goes() {
     let sandbox = Sandbox::in_memory();
     let node = Node::start(&sandbox, "root", &[]);
     long_ago(&sandbox.write("src/done", "whole"));
+    sandbox.write("src/free", "has just been written");
     let (at, token) = (node.at("dst"), node.token());
     let locks = ["--growing=follow", "--growing-lock=.*.lock", "--exclude=.*.lock", "--json"];
     for (words, idle, copy) in [
@@ -415,12 +412,11 @@ fn growing_log_is_followed_until_its_lock_file_goes() {
         let directory = Path::new(copy).parent().unwrap().to_str().unwrap();
         let mut running = Running::start(sandbox.carrack().args(locks).arg(idle).args(&words));
         begun(&sandbox, directory, &mut running);
-        // Several times as long as it must rest otherwise; the first is what a test of this kind has to wait for.
-        for number in 0..3 {
-            std::thread::sleep(Duration::from_millis(400));
-            assert!(running.is_running() && !sandbox.path(copy).exists(), "{words:?}");
-            OpenOptions::new().append(true).open(&log).unwrap().write_all(&tree::bytes(70_000, number)).unwrap();
-        }
+        // One that has no lock file has rested for long enough, where that is not a day.
+        wait_until("the other has its name", || idle.ends_with('d') || sandbox.path("root/dst/free").exists());
+        let mut appended = OpenOptions::new().append(true).open(&log).unwrap();
+        appended.write_all(&tree::bytes(70_000, 2)).unwrap();
+        assert!(running.is_running() && !sandbox.path(copy).exists(), "{words:?}");
         fs::remove_file(lock).unwrap();
         let ran = running.end();
         assert_eq!((ran.code, count(&ran, "files_followed")), (0, 1), "{words:?}: {}{}", ran.stdout, ran.stderr);

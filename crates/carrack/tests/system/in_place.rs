@@ -2,7 +2,7 @@
 //! was not finished.
 
 use std::fs::{self, File, OpenOptions, hard_link};
-use std::os::unix::fs::{FileExt, MetadataExt, symlink};
+use std::os::unix::fs::{FileExt, symlink};
 use std::time::{Duration, SystemTime};
 
 use carrack_faults::strace::Inject;
@@ -13,7 +13,7 @@ use crate::support::node::Node;
 use crate::support::process::signal;
 use crate::support::running::{InTime, Running};
 #[cfg(feature = "service")]
-use crate::support::service::Service;
+use crate::support::service::{Service, add_endpoints};
 use crate::support::{Ran, Sandbox, ran, tree, wait_until};
 
 const MIB: usize = 1 << 20;
@@ -29,21 +29,6 @@ fn numbers(ran: &Ran) -> (u64, u64) {
     (summary["files_in_place"].as_u64().unwrap(), summary["bytes_taken_over"].as_u64().unwrap())
 }
 
-/// Another byte in each of these blocks.
-fn changed(content: &[u8], blocks: &[usize]) -> Vec<u8> {
-    let mut content = content.to_vec();
-    blocks.iter().for_each(|block| content[block * BLOCK + 10] ^= 1);
-    content
-}
-
-fn inode(sandbox: &Sandbox, name: &str) -> u64 {
-    fs::symlink_metadata(sandbox.path(name)).unwrap().ino()
-}
-
-fn modified(sandbox: &Sandbox, name: &str) -> SystemTime {
-    fs::metadata(sandbox.path(name)).unwrap().modified().unwrap()
-}
-
 /// A file whose time is not that of its source.
 fn old(sandbox: &Sandbox, name: &str, content: &[u8]) {
     let path = sandbox.write(name, content);
@@ -55,7 +40,7 @@ fn old(sandbox: &Sandbox, name: &str, content: &[u8]) {
 #[track_caller]
 fn check(sandbox: &Sandbox, from: &str, to: &str) {
     assert!(fs::read(sandbox.path(from)).unwrap() == fs::read(sandbox.path(to)).unwrap(), "{to} is another");
-    assert_eq!(modified(sandbox, from), modified(sandbox, to));
+    assert_eq!(sandbox.modified(from), sandbox.modified(to));
     let directory = sandbox.path(to).parent().unwrap().to_owned();
     assert!(sandbox.parts(&directory).is_empty() && sandbox.markers(&directory).is_empty());
 }
@@ -66,9 +51,9 @@ fn file_stays_where_it_is_and_only_its_blocks_that_differ_are_written() {
     let sandbox = &scene.sandbox;
     let new = tree::bytes(LARGE, 1);
     sandbox.write("tree/large", &new);
-    let longer = [&changed(&new, &[7])[..], &[7; 3 * MIB]].concat();
+    let longer = [&tree::changed(&new, BLOCK, &[7])[..], &[7; 3 * MIB]].concat();
     let cases: [(&[u8], usize); 5] = [
-        (&changed(&new, &[0, 40, 41]), LARGE - 3 * BLOCK),
+        (&tree::changed(&new, BLOCK, &[0, 40, 41]), LARGE - 3 * BLOCK),
         (&longer, LARGE - BLOCK),
         (&new[..10 * BLOCK + 5], 10 * BLOCK),
         (b"", 0),
@@ -78,20 +63,20 @@ fn file_stays_where_it_is_and_only_its_blocks_that_differ_are_written() {
         for flags in [&["--verify=wire"][..], &["--verify=disk", "--durable=each"], &["--verify=source", "-z"]] {
             let flags = &[&["--delta=always"], flags].concat()[..];
             old(sandbox, "root/to/large", before);
-            let at = inode(sandbox, "root/to/large");
+            let at = sandbox.inode("root/to/large");
             let (ran, sent) = scene.copy(&[&["--inplace"], flags].concat());
             assert_eq!(numbers(&ran), (1, taken_over as u64), "{} bytes, {flags:?}", before.len());
             assert!(sent < (LARGE - taken_over + MIB) as u64, "{} bytes: {sent}", before.len());
-            assert_eq!(inode(sandbox, "root/to/large"), at);
+            assert_eq!(sandbox.inode("root/to/large"), at);
             check(sandbox, "tree/large", "root/to/large");
         }
     }
     // What cannot be compared is sent, and so is what need not be.
     for flags in [&["--verify=none", "--digest=none"][..], &["--delta=never"], &["--digest=xxh128", "--encrypt=none"]] {
-        old(sandbox, "root/to/large", &changed(&new, &[5]));
-        let at = inode(sandbox, "root/to/large");
+        old(sandbox, "root/to/large", &tree::changed(&new, BLOCK, &[5]));
+        let at = sandbox.inode("root/to/large");
         assert_eq!(numbers(&scene.copy(&[&["--inplace"], flags].concat()).0).0, 1, "{flags:?}");
-        assert_eq!(inode(sandbox, "root/to/large"), at);
+        assert_eq!(sandbox.inode("root/to/large"), at);
         check(sandbox, "tree/large", "root/to/large");
     }
     // Nothing stands there, a link does, or the file is small: it is replaced, or made, as ever.
@@ -116,9 +101,9 @@ fn holes_take_the_place_of_content() {
     file.write_all_at(&tree::bytes(MIB, 2), 20 * MIB as u64).unwrap();
     for flags in ["--delta=always", "--delta=never", "--verify=disk"] {
         old(&sandbox, "to/large", &tree::bytes(LARGE + 5, 3));
-        let at = inode(&sandbox, "to/large");
+        let at = sandbox.inode("to/large");
         sandbox.ok(["copy", "--inplace", "--block=256K", flags, "tree/", "to"]);
-        assert_eq!(inode(&sandbox, "to/large"), at);
+        assert_eq!(sandbox.inode("to/large"), at);
         check(&sandbox, "tree/large", "to/large");
     }
 }
@@ -129,8 +114,8 @@ fn file_is_written_on_where_it_is_shorter_and_what_it_has_is_compared() {
     let sandbox = &scene.sandbox;
     let new = tree::bytes(LARGE, 1);
     sandbox.write("tree/large", &new);
-    let wrong = changed(&new[..10 * BLOCK], &[3]);
-    let same_size = changed(&new, &[3]);
+    let wrong = tree::changed(&new[..10 * BLOCK], BLOCK, &[3]);
+    let same_size = tree::changed(&new, BLOCK, &[3]);
     let cases: [(&[u8], bool, usize); 4] = [
         (&new[..10 * BLOCK + 5], true, 10 * BLOCK),
         // Its beginning is another: that is sent again, whatever the size says.
@@ -141,11 +126,11 @@ fn file_is_written_on_where_it_is_shorter_and_what_it_has_is_compared() {
     ];
     for (before, in_place, taken_over) in cases {
         old(sandbox, "root/to/large", before);
-        let at = inode(sandbox, "root/to/large");
+        let at = sandbox.inode("root/to/large");
         // The flag of a delta says nothing of it.
         let (ran, _) = scene.copy(&["--append", "--delta=never"]);
         assert_eq!(numbers(&ran), (u64::from(in_place), taken_over as u64), "{} bytes", before.len());
-        assert_eq!(inode(sandbox, "root/to/large") == at, in_place);
+        assert_eq!(sandbox.inode("root/to/large") == at, in_place);
         check(sandbox, "tree/large", "root/to/large");
     }
 }
@@ -156,7 +141,7 @@ fn mixture_is_told_before_the_first_byte_and_in_the_report() {
     let sandbox = Sandbox::in_memory();
     let new = tree::bytes(LARGE, 1);
     sandbox.write("tree/large", &new);
-    old(&sandbox, "to/large", &changed(&new, &[3]));
+    old(&sandbox, "to/large", &tree::changed(&new, BLOCK, &[3]));
     let ran = sandbox.ok(["copy", "--inplace", "tree/", "to"]);
     let (told, done) = (ran.stderr.find("holds a mixture"), ran.stderr.find("written in place: 1 file"));
     assert!(told.is_some() && told < done, "{}", ran.stderr);
@@ -172,7 +157,7 @@ fn files_with_other_names_and_what_must_stay_whole_are_refused() {
     let other = tree::bytes(2 * MIB, 2);
     old(&sandbox, "to/large", &other);
     hard_link(sandbox.path("to/large"), sandbox.path("snapshot")).unwrap();
-    let before = modified(&sandbox, "snapshot");
+    let before = sandbox.modified("snapshot");
     for flag in ["--inplace", "--append"] {
         if flag == "--append" {
             OpenOptions::new().write(true).open(sandbox.path("snapshot")).unwrap().set_len(MIB as u64).unwrap();
@@ -181,7 +166,7 @@ fn files_with_other_names_and_what_must_stay_whole_are_refused() {
         let ran = sandbox.run(["copy", flag, "tree/", "to"]);
         ran.failed_with(23, &["large", "has other names", "without --inplace"]);
         assert!(other.starts_with(&fs::read(sandbox.path("snapshot")).unwrap()));
-        assert_eq!(modified(&sandbox, "to/large"), before);
+        assert_eq!(sandbox.modified("to/large"), before);
         assert!(sandbox.markers("to").is_empty());
     }
     for (flags, why) in [
@@ -214,7 +199,7 @@ fn mixture_that_is_left_is_repaired_by_the_next_run() {
         let running = Running::start(sandbox.carrack().args(begin));
         let there = sandbox.path("root/to/large");
         let is_mixture = || fs::read(&there).unwrap().iter().zip(&new).take(20 * BLOCK).any(|(a, b)| a == b);
-        wait_until("some has been written", || modified(&sandbox, "root/to/large") != old_time() && is_mixture());
+        wait_until("some has been written", || sandbox.modified("root/to/large") != old_time() && is_mixture());
         // At once, or in good order.
         signal(running.id(), if number % 2 == 0 { "KILL" } else { "TERM" });
         assert_ne!(running.end().code, 0);
@@ -265,7 +250,7 @@ fn kill_sweep_of_a_copy_in_place() {
         prepare();
         ran(Inject::new().kill(call, *nth).around(&command(&[])).output_in_time().unwrap());
         let content = fs::read(&there).unwrap();
-        if content == before && modified(&sandbox, "to/large") == old_time() || content == new {
+        if content == before && sandbox.modified("to/large") == old_time() || content == new {
             of_old_or_new += 1;
         } else {
             mixtures += 1;
@@ -286,13 +271,13 @@ fn lost_session_goes_on_in_place() {
     let new = tree::bytes(LARGE, 1);
     sandbox.write("tree/large", &new);
     old(sandbox, "root/to/large", &tree::bytes(LARGE + MIB, 2));
-    let at = inode(sandbox, "root/to/large");
+    let at = sandbox.inode("root/to/large");
     let words = scene.words(&["--inplace", "--bwlimit=20M"]);
     let mut running = Running::start(sandbox.carrack().args(words));
     wait_until("some has come", || scene.proxy.carried().up > 5 * MIB as u64 || !running.is_running());
     scene.proxy.reset_all();
     let ran = running.end();
-    assert_eq!((ran.code, inode(sandbox, "root/to/large")), (0, at), "{}{}", ran.stdout, ran.stderr);
+    assert_eq!((ran.code, sandbox.inode("root/to/large")), (0, at), "{}{}", ran.stdout, ran.stderr);
     check(sandbox, "tree/large", "root/to/large");
 }
 
@@ -305,7 +290,7 @@ fn file_that_another_writes_in_place_is_refused() {
     sandbox.write("other/large", tree::bytes(LARGE, 3));
     old(&sandbox, "to/large", &tree::bytes(LARGE, 2));
     let mut first = Running::start(sandbox.carrack().args(["copy", "--inplace", "--bwlimit=10M", "tree/", "to"]));
-    wait_until("the first has begun", || modified(&sandbox, "to/large") != old_time());
+    wait_until("the first has begun", || sandbox.modified("to/large") != old_time());
     let second = sandbox.run(["copy", "--inplace", "other/", "to"]);
     second.failed_with(23, &["large", "another program writes it in place"]);
     assert!(first.is_running());
@@ -319,15 +304,13 @@ fn task_writes_in_place_unless_it_deletes() {
     let sandbox = Sandbox::in_memory();
     let new = tree::bytes(LARGE, 1);
     sandbox.write("src/large", &new);
-    old(&sandbox, "dst/large", &changed(&new, &[3]));
-    let at = inode(&sandbox, "dst/large");
+    old(&sandbox, "dst/large", &tree::changed(&new, BLOCK, &[3]));
+    let at = sandbox.inode("dst/large");
     let _service = Service::start(&sandbox, &[]);
-    for (name, path) in [("lab", "src"), ("archive", "dst")] {
-        sandbox.ok(["endpoint", "add", name, sandbox.path(path).to_str().unwrap()]);
-    }
+    add_endpoints(&sandbox, &[("lab", "src"), ("archive", "dst")]);
     let submit = ["task", "submit", "--wait", "--timeout=120s", "--inplace", "@lab:/", "@archive:/"];
     sandbox.run([&submit[..5], &["--delete"], &submit[5..]].concat()).failed_with(2, &["writes nothing in place"]);
     sandbox.ok(submit);
-    assert_eq!(inode(&sandbox, "dst/large"), at);
+    assert_eq!(sandbox.inode("dst/large"), at);
     check(&sandbox, "src/large", "dst/large");
 }

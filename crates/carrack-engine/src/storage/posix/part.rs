@@ -69,7 +69,7 @@ pub(super) struct Shared {
     pub names: Arc<PartNames>,
     /// Files that are to take the place of one of the same size and time.
     pub replaced_same: AtomicU64,
-    /// Files that are written over where they stand.
+    /// Files that have been written over where they stand, and are whole.
     pub in_place: AtomicU64,
     pub closing: Closing,
 }

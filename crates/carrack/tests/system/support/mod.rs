@@ -19,11 +19,11 @@ pub mod tasks;
 pub mod tree;
 
 use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use carrack_core::transfer::marker::{Replayed, replay};
 use json_schema::Schema;
@@ -88,6 +88,16 @@ impl Sandbox {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, content).unwrap();
         path
+    }
+
+    /// The inode of what stands there, be it a link.
+    pub fn inode(&self, name: impl AsRef<Path>) -> u64 {
+        std::fs::symlink_metadata(self.path(name)).unwrap().ino()
+    }
+
+    /// When what stands there, or a link leads to, was last modified.
+    pub fn modified(&self, name: impl AsRef<Path>) -> SystemTime {
+        std::fs::metadata(self.path(name)).unwrap().modified().unwrap()
     }
 
     /// The program, not started: in the sandbox's directory, with an empty home and no settings.

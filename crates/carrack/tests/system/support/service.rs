@@ -94,6 +94,14 @@ impl Drop for Service {
     }
 }
 
+/// Names directories of a sandbox as endpoints.
+#[track_caller]
+pub fn add_endpoints(sandbox: &Sandbox, endpoints: &[(&str, &str)]) {
+    for (name, path) in endpoints {
+        sandbox.ok(["endpoint", "add", name, sandbox.path(path).to_str().unwrap()]);
+    }
+}
+
 /// Runs a verb that prints one document of the service, and reads it.
 #[track_caller]
 pub fn object(sandbox: &Sandbox, words: &[&str]) -> serde_json::Value {

@@ -29,6 +29,13 @@ pub fn bytes(length: usize, seed: u64) -> Vec<u8> {
     out
 }
 
+/// The same with another byte in each of these blocks.
+pub fn changed(content: &[u8], block_bytes: usize, blocks: &[usize]) -> Vec<u8> {
+    let mut content = content.to_vec();
+    blocks.iter().for_each(|block| content[block * block_bytes + 10] ^= 1);
+    content
+}
+
 /// `count` files of `size` bytes, 100 to a directory.
 pub fn many(directory: &Path, count: usize, size: usize) {
     for index in 0..count {

@@ -10,7 +10,7 @@ use super::{numbers, set_mtime};
 use crate::support::node::Node;
 use crate::support::running::InTime;
 #[cfg(feature = "service")]
-use crate::support::service::Service;
+use crate::support::service::{Service, add_endpoints};
 use crate::support::{Ran, Sandbox, mode, same_tree, tool, tree};
 
 const MADE: [&str; 6] =
@@ -325,9 +325,7 @@ fn tasks_make_snapshots_within_an_endpoint() {
     let sandbox = Sandbox::new();
     scene(&sandbox);
     let _service = Service::start(&sandbox, &[]);
-    for (name, path) in [("lab", "src"), ("archive", "backup")] {
-        sandbox.ok(["endpoint", "add", name, sandbox.path(path).to_str().unwrap()]);
-    }
+    add_endpoints(&sandbox, &[("lab", "src"), ("archive", "backup")]);
     let submit = |directory: &str, to: &str| {
         let words = ["task", "submit", "--wait", "--timeout=120s", "--delete", "--link-dest", directory, "@lab:/", to];
         sandbox.run(words)

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use super::{numbers, set_mtime};
 use crate::support::node::Node;
 #[cfg(feature = "service")]
-use crate::support::service::Service;
+use crate::support::service::{Service, add_endpoints};
 use crate::support::{Ran, Sandbox, same_tree, tree};
 
 /// What was sent, what was renamed as read by both sides, and what by samples.
@@ -34,16 +34,8 @@ fn modify(path: &Path, time: SystemTime) {
     fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-fn modified(sandbox: &Sandbox, name: &str) -> SystemTime {
-    fs::metadata(sandbox.path(name)).unwrap().modified().unwrap()
-}
-
 fn told(ran: &Ran) -> Vec<u64> {
     numbers(ran, &TOLD)
-}
-
-fn inode(sandbox: &Sandbox, name: &str) -> u64 {
-    fs::symlink_metadata(sandbox.path(name)).unwrap().ino()
 }
 
 fn rename(sandbox: &Sandbox, from: &str, to: &str) {
@@ -57,7 +49,7 @@ fn renamed_directory_is_renamed_and_nothing_of_it_is_sent() {
     for how in ["--detect-renames", "--detect-renames=quick"] {
         let sandbox = Sandbox::new();
         scene(&sandbox);
-        let (large, c) = (inode(&sandbox, "dst/d/large"), inode(&sandbox, "dst/d/e/c"));
+        let (large, c) = (sandbox.inode("dst/d/large"), sandbox.inode("dst/d/e/c"));
         rename(&sandbox, "src/d", "src/new/d");
         rename(&sandbox, "src/new/d/e/c", "src/c of another name");
         let planned = sandbox.ok(["sync", "-n", "--json", "--delete", how, "src/", "dst"]);
@@ -69,8 +61,8 @@ fn renamed_directory_is_renamed_and_nothing_of_it_is_sent() {
         assert_eq!(told(&planned)[..4], told(&ran)[..4], "{how}");
         assert_eq!(numbers(&planned, &["items_only_there"]), [2], "{how}");
         same_tree(&sandbox.path("src"), &sandbox.path("dst"));
-        assert_eq!(inode(&sandbox, "dst/new/d/large"), large);
-        assert_eq!(inode(&sandbox, "dst/c of another name"), c);
+        assert_eq!(sandbox.inode("dst/new/d/large"), large);
+        assert_eq!(sandbox.inode("dst/c of another name"), c);
         assert_eq!(fs::metadata(sandbox.path("dst/new/d/large")).unwrap().nlink(), 1);
         assert_eq!(told(&sandbox.ok(["sync", "--json", "--delete", how, "src/", "dst"])), [0; 5], "{how}");
     }
@@ -85,7 +77,7 @@ fn only_quick_is_fooled_by_samples_and_says_that_nothing_is_verified() {
         let mut content = fs::read(sandbox.path("src/d/large")).unwrap();
         content[1 << 20] ^= 1;
         fs::remove_file(sandbox.path("src/d/large")).unwrap();
-        modify(&sandbox.write("src/other", &content), modified(&sandbox, "dst/d/large"));
+        modify(&sandbox.write("src/other", &content), sandbox.modified("dst/d/large"));
         let ran = sandbox.ok(["sync", "--json", "--delete", how, "src/", "dst"]);
         let is_fooled = fs::read(sandbox.path("dst/other")).unwrap() != content;
         assert_eq!(is_fooled, how.ends_with("quick"), "{how}");
@@ -109,7 +101,7 @@ fn quick_believes_no_whole_second_no_empty_file_and_not_one_of_several() {
     let sandbox = Sandbox::new();
     scene(&sandbox);
     set_mtime(&sandbox.path("src/a"), 1_600_000_000);
-    modify(&sandbox.write("src/d/b2", "owt"), modified(&sandbox, "src/d/b"));
+    modify(&sandbox.write("src/d/b2", "owt"), sandbox.modified("src/d/b"));
     sandbox.ok(["sync", "src/", "dst"]);
     for (from, to) in [("a", "A"), ("d/b", "B"), ("d/b2", "B2"), ("empty", "EMPTY")] {
         rename(&sandbox, &format!("src/{from}"), &format!("src/{to}"));
@@ -138,7 +130,7 @@ fn many_of_one_size_are_each_read_once_and_each_finds_its_own() {
     }
     // Two of the source that one of the destination could be; one gets it.
     let twin = fs::read(sandbox.path("src/new/of 0")).unwrap();
-    modify(&sandbox.write("src/new/twin", twin), modified(&sandbox, "src/new/of 0"));
+    modify(&sandbox.write("src/new/twin", twin), sandbox.modified("src/new/of 0"));
     let ran = sandbox.ok(["sync", "--json", "--delete", "--detect-renames", "src/", "dst"]);
     assert_eq!(told(&ran), [1, 300, 300 * 12, 0, 0]);
     same_tree(&sandbox.path("src"), &sandbox.path("dst"));
@@ -273,13 +265,11 @@ fn task_renames_and_says_so() {
     let sandbox = Sandbox::new();
     scene(&sandbox);
     let _service = Service::start(&sandbox, &[]);
-    for (name, path) in [("lab", "src"), ("archive", "dst")] {
-        sandbox.ok(["endpoint", "add", name, sandbox.path(path).to_str().unwrap()]);
-    }
-    let large = inode(&sandbox, "dst/d/large");
+    add_endpoints(&sandbox, &[("lab", "src"), ("archive", "dst")]);
+    let large = sandbox.inode("dst/d/large");
     rename(&sandbox, "src/d", "src/new");
     let words = ["task", "submit", "--wait", "--timeout=120s", "--delete", "--detect-renames", "@lab:/", "@archive:/"];
     let ran = sandbox.ok(words);
     same_tree(&sandbox.path("src"), &sandbox.path("dst"));
-    assert_eq!(inode(&sandbox, "dst/new/large"), large, "{}", ran.stderr);
+    assert_eq!(sandbox.inode("dst/new/large"), large, "{}", ran.stderr);
 }

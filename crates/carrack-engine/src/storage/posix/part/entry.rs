@@ -127,6 +127,7 @@ impl PartEntry {
             let EntrySource { mode, mtime, others, .. } = &self.source;
             self.shared.unkept.look(|| self.path(), &ToKeep { mode: *mode, mtime: *mtime, others }, stored);
         }
+        self.shared.in_place.fetch_add(self.in_place.into(), Ordering::Relaxed);
         self.shared.journal.iter().for_each(|journal| journal.is_whole(|| self.path()));
         if let Some(directory) = self.shared.directories.find(&self.parent) {
             self.shared.count_in_memory(self.source.kind, &directory.file_system.ground);

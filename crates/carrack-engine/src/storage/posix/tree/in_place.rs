@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::atomic::Ordering;
 
 use carrack_core::path::split_name;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
@@ -86,7 +85,6 @@ impl Tree {
             });
         }
         part.mark_mixture()?;
-        self.shared.in_place.fetch_add(1, Ordering::Relaxed);
         // All of the inode: a sync of data alone may leave the old time on the disk.
         if options.durability == Durability::None { Ok(()) } else { part.file.sync_all() }
     }
