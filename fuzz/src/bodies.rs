@@ -22,6 +22,7 @@ use carrack_core::wire::frame::{
     ENTRY_HEADER_BYTES, EntryHeader, HEADER_BYTES, Header, TRAILER_BYTES, Trailer, check_entry_path,
 };
 use carrack_core::wire::mux;
+use carrack_core::wire::patch::Patch;
 use carrack_core::wire::peer::{AskedItem, ItemResult, PeerMessage};
 use carrack_core::wire::piece::{PIECE_HEADER_BYTES, PieceHeader};
 use carrack_core::wire::{self, Version};
@@ -106,6 +107,9 @@ pub fn frame(data: &[u8]) {
             assert_eq!(piece.encode(), *bytes);
             assert!(piece.plain <= carrack_core::limits::PIECE_BYTES && piece.packed.is_none_or(|to| to < piece.plain));
         }
+    }
+    if let Ok(patch) = Patch::decode(data) {
+        assert!(patch.apply(data).is_none_or(|made| made.len() == patch.size as usize));
     }
     for bytes in data.chunks_exact(TRAILER_BYTES) {
         let bytes: &[u8; TRAILER_BYTES] = bytes.try_into().expect("chunks have this size");
@@ -240,20 +244,7 @@ fn failure() -> Failure {
 
 fn scanned(name: &str, kind: ItemKind, size: Option<u64>) -> ScannedItem {
     let path = name.as_bytes().to_vec();
-    ScannedItem {
-        root: 0,
-        path,
-        kind,
-        size,
-        attributes: Attributes::new(0o600, Time::default()),
-        sparse: false,
-        changed: None,
-        file: None,
-        fingerprint: None,
-        judgment: None,
-        leads_to: Vec::new(),
-        followed: false,
-    }
+    ScannedItem { size, attributes: Attributes::new(0o600, Time::default()), ..ScannedItem::new(0, path, kind) }
 }
 
 impl Both {
@@ -379,7 +370,12 @@ impl Both {
                 }
             }
             Some(Job::Bundle(bundle)) => {
-                let sent = SentItem { size: 5, digest: BlockDigest::default(), failure: (how & 1 == 1).then(failure) };
+                let sent = SentItem {
+                    size: 5,
+                    taken_over: u64::from(how & 4),
+                    digest: BlockDigest::default(),
+                    failure: (how & 1 == 1).then(failure),
+                };
                 self.sender.handle_bundle_sent(self.now, bundle.id, vec![sent; bundle.items.len()]);
             }
             Some(Job::Check(block)) => {
@@ -462,7 +458,7 @@ impl Both {
                     self.receiver.handle_compared(self.now, number, judgments);
                 }
                 ReceiverAction::CompareContent { asked, digest } => {
-                    self.receiver.handle_content_compared(self.now, asked, digest.is_some());
+                    self.receiver.handle_content_compared(self.now, asked, digest.is_some(), Vec::new());
                 }
                 ReceiverAction::Send(_) | ReceiverAction::Discard(_) | ReceiverAction::Delete { .. } => {}
             }

@@ -13,6 +13,8 @@ pub enum Judgment {
     Undecided,
     /// Of one size and time with a file of another name: samples of it tell.
     Sampled,
+    /// Something else stands there, whose chunks are told: what differs of it is sent.
+    Chunked(ItemDifference),
     /// What stands there, or that nothing does, is left as it is.
     Left(LeftBecause),
 }
@@ -40,12 +42,18 @@ pub enum LeftBecause {
 }
 
 impl Judgment {
-    /// Whether both sides read of it before anything is decided.
+    /// Whether the receiver reads of it before anything becomes of it, and tells what came of that.
     pub fn is_open(self) -> bool {
+        self.is_read() || matches!(self, Self::Chunked(_))
+    }
+
+    /// Whether the sender reads of it, too, and tells what it holds.
+    pub fn is_read(self) -> bool {
         matches!(self, Self::Undecided | Self::Sampled)
     }
 
     const DIFFERS: u8 = 16;
+    const CHUNKED: u8 = 24;
 
     /// The number in messages.
     pub fn number(self) -> u8 {
@@ -57,15 +65,13 @@ impl Judgment {
             Self::Left(LeftBecause::Absent) => 4,
             Self::Left(LeftBecause::Newer) => 5,
             Self::Sampled => 6,
-            Self::Differs(ItemDifference { kind, size, time }) => {
-                Self::DIFFERS | u8::from(kind) | u8::from(size) << 1 | u8::from(time) << 2
-            }
+            Self::Differs(difference) => Self::DIFFERS | difference.bits(),
+            Self::Chunked(difference) => Self::CHUNKED | difference.bits(),
         }
     }
 
     /// The judgment of a number; `None` where there is none.
     pub fn from_number(number: u8) -> Option<Self> {
-        let has = |bit: u8| number & bit != 0;
         Some(match number {
             0 => Self::New,
             1 => Self::Same,
@@ -74,10 +80,21 @@ impl Judgment {
             4 => Self::Left(LeftBecause::Absent),
             5 => Self::Left(LeftBecause::Newer),
             6 => Self::Sampled,
-            _ if number & !7 == Self::DIFFERS => {
-                Self::Differs(ItemDifference { kind: has(1), size: has(2), time: has(4) })
-            }
+            _ if number & !7 == Self::DIFFERS => Self::Differs(ItemDifference::from_bits(number)),
+            _ if number & !7 == Self::CHUNKED => Self::Chunked(ItemDifference::from_bits(number)),
             _ => return None,
         })
+    }
+}
+
+impl ItemDifference {
+    fn bits(self) -> u8 {
+        u8::from(self.kind) | u8::from(self.size) << 1 | u8::from(self.time) << 2
+    }
+
+    /// Of the three lowest bits.
+    fn from_bits(bits: u8) -> Self {
+        let has = |bit: u8| bits & bit != 0;
+        Self { kind: has(1), size: has(2), time: has(4) }
     }
 }

@@ -71,6 +71,10 @@ pub const LARGE_BUFFER_BYTES: usize = 128 << 20;
 pub const BUNDLE_ITEMS: u32 = 4096;
 /// Content of one bundle, in bytes: a full one may take one more of the largest bundled file.
 pub const BUNDLE_BYTES: u64 = 16 << 20;
+/// Chunks of a small file that is compared chunk by chunk: as many digests travel, and are kept until it is sent.
+pub const FILE_CHUNKS: usize = 256;
+/// Such a file: it is in memory as it was, as it is, and as the patch between them.
+pub const PATCHED_BYTES: u64 = 1 << 20;
 /// A file: `off_t`.
 pub const FILE_BYTES: u64 = i64::MAX as u64;
 /// Files that a receiver has open at once. Blocks are only sent for open files, so this bounds descriptors and ledgers.

@@ -105,8 +105,9 @@ fn frame_seeds() {
         [("file", EntryKind::File, 5), ("link", EntryKind::Symlink, 6), ("directory", EntryKind::Directory, 0)]
     {
         let mtime = Time::new(-5, 7);
-        let fingerprinted = kind == EntryKind::Symlink;
-        let entry = EntryHeader { kind, fingerprinted, attribute_bytes: 0, path_bytes: 3, mode: 0o644, size, mtime };
+        let (fingerprinted, patched) = (kind == EntryKind::Symlink, kind == EntryKind::File);
+        let entry =
+            EntryHeader { kind, fingerprinted, patched, attribute_bytes: 0, path_bytes: 3, mode: 0o644, size, mtime };
         keep("frame", name, &[&[4], &entry.encode()[..], b"a/b"].concat());
     }
     let pieces = [(5, None), (256 << 10, Some(1000))].map(|(plain, packed)| PieceHeader { plain, packed }.encode());

@@ -31,7 +31,7 @@ pub(super) const HOUSE: &[Folder] = &[
         floors: &[
             &["control", "peer"],
             &["values"],
-            &["attributes", "codec", "expected", "frame", "mux", "piece"],
+            &["attributes", "codec", "expected", "frame", "mux", "patch", "piece"],
             &["fields"],
             &["error", "version"],
         ],

@@ -37,6 +37,24 @@ pub const MUTATIONS: &[Mutation] = &[
         REFLINK,
     ),
     mutation(
+        "a patch is believed to make the file",
+        "crates/carrack-engine/src/transfer/receive/patching.rs",
+        ["if !trailer.whole || ours.main != trailer.digest.main {", "if !trailer.whole {"],
+        DELTA,
+    ),
+    mutation(
+        "a small file that could not be patched comes as a patch again",
+        "crates/carrack-core/src/transfer/sender/ends.rs",
+        ["ScannedItem { chunks: None, ..item.clone() }", "item.clone()"],
+        DELTA,
+    ),
+    mutation(
+        "a patch is taken of what nobody may read",
+        "crates/carrack-engine/src/transfer/receive/patching.rs",
+        ["if !options.patches() {", "if options.digests.main.is_none() {"],
+        "-p carrack-engine --test hostile comparing::",
+    ),
+    mutation(
         "a link is followed out of the root of a node",
         "crates/carrack-engine/src/storage/posix/links.rs",
         ["open(outer, &join(way, path), Links::Beneath)", "open(outer, &join(way, path), Links::Anywhere)"],

@@ -177,7 +177,8 @@ fn any_comparison(rng: &mut Rng, number: BundleId) -> PeerMessage {
         3 if rng.chance(100) => PeerMessage::Delete { failed: rng.below(2) },
         _ => {
             let asked = AskedIndex { number, index: rng.below(3) as u32 };
-            PeerMessage::ContentCompared { asked, same: rng.chance(500) }
+            let same = rng.chance(500);
+            PeerMessage::ContentCompared { asked, same, chunks: vec![7; rng.below(2) as usize] }
         }
     }
 }

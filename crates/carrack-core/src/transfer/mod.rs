@@ -57,6 +57,7 @@ mod hostile;
 mod orders;
 mod simulation;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::attributes::{Attributes, Time};
@@ -96,9 +97,30 @@ pub struct ScannedItem {
     pub leads_to: Vec<u8>,
     /// A file that has just changed, and is copied on as it grows.
     pub followed: bool,
+    /// Digests of the [chunks](crate::wire::patch) of what the destination has in its place, where they are known.
+    pub chunks: Option<Arc<[u32]>>,
 }
 
 impl ScannedItem {
+    /// An item of which nothing is known but its path and kind.
+    pub fn new(root: u32, path: Vec<u8>, kind: ItemKind) -> Self {
+        Self {
+            root,
+            path,
+            kind,
+            size: None,
+            attributes: Attributes::default(),
+            sparse: false,
+            changed: None,
+            file: None,
+            fingerprint: None,
+            judgment: None,
+            leads_to: Vec::new(),
+            followed: false,
+            chunks: None,
+        }
+    }
+
     /// Whether it is a file whose content may have changed within so long before `now`, which its clock shows. What
     /// changes sets both times, so an old one of either says that it has not.
     pub fn has_just_changed(&self, now: Time, within: Duration) -> bool {

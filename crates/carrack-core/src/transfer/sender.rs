@@ -88,8 +88,10 @@ pub enum Next {
 /// What became of one item of a bundle while it was read and sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentItem {
-    /// Bytes that were sent.
+    /// Bytes of it.
     pub size: u64,
+    /// Those of them that the receiver has already, and that were not sent.
+    pub taken_over: u64,
     /// Digest of those bytes.
     pub digest: BlockDigest,
     /// Why it could not be read: the receiver was told to drop it.
@@ -592,9 +594,4 @@ fn bytes_of(report: &ItemReport) -> usize {
 pub fn changed_unseen() -> Failure {
     let why = "changed while it was copied, and its times do not show it, as when a program writes to it through a mapping (mmap)";
     Failure::new(ErrorCode::SourceChanged, Side::Source, why).for_reason(Reason::SourceBusy)
-}
-
-fn mismatch() -> Failure {
-    let message = "what was written is not what was read; the file was not given its name";
-    Failure::new(ErrorCode::DigestMismatch, Side::Link, message)
 }

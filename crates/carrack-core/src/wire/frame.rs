@@ -5,7 +5,8 @@
 //!   no bytes: all are zero.
 //! - a **bundle**: `length` entries; each an [`EntryHeader`] of 24 bytes, with [`FLAG_FINGERPRINT`] its source's
 //!   fingerprint of 16 bytes, with [`FLAG_ATTRIBUTES`] a block of attributes, its path, for a symbolic
-//!   link its target; for a file its content and a trailer.
+//!   link its target; for a file its content and a trailer. With [`FLAG_PATCH`] a [patch](super::patch) is in the
+//!   place of the content.
 //! - the **end**: nothing more on this stream.
 //!
 //! Integers are big-endian. On a stream without TLS a MAC of 16 bytes ([`MAC_BYTES`]) follows each header, each entry's
@@ -38,6 +39,8 @@ pub const FLAG_WHOLE: u8 = 2;
 pub const FLAG_FINGERPRINT: u8 = 1;
 /// A bundle's entry: a block of attributes precedes the path.
 pub const FLAG_ATTRIBUTES: u8 = 2;
+/// A bundle's entry, a file: its content is made of what stands there, by a patch. The trailer is that of the content.
+pub const FLAG_PATCH: u8 = 4;
 /// Bytes of a fingerprint.
 pub const FINGERPRINT_BYTES: usize = size_of::<Fingerprint>();
 
@@ -144,6 +147,8 @@ pub struct EntryHeader {
     pub kind: EntryKind,
     /// The source's fingerprint follows, before the path. Never for a directory.
     pub fingerprinted: bool,
+    /// A patch comes in the place of the content. Only of a file.
+    pub patched: bool,
     /// Bytes of the block of attributes ([`super::attributes`]) that follows, before the path. Never
     /// for a directory, whose attributes come at the end of the transfer.
     pub attribute_bytes: u16,
@@ -151,7 +156,7 @@ pub struct EntryHeader {
     pub path_bytes: u16,
     /// Permission bits (07777).
     pub mode: u32,
-    /// Bytes of content, or of the target.
+    /// Bytes of content, of the patch, or of the target.
     pub size: u32,
     /// When the content was last modified.
     pub mtime: Time,
@@ -166,7 +171,9 @@ impl EntryHeader {
             EntryKind::Directory => 2,
             EntryKind::Symlink => 3,
         };
-        bytes[1] = flag(self.fingerprinted, FLAG_FINGERPRINT) | flag(self.attribute_bytes > 0, FLAG_ATTRIBUTES);
+        bytes[1] = flag(self.fingerprinted, FLAG_FINGERPRINT)
+            | flag(self.attribute_bytes > 0, FLAG_ATTRIBUTES)
+            | flag(self.patched, FLAG_PATCH);
         bytes[2..4].copy_from_slice(&self.path_bytes.to_be_bytes());
         bytes[4..6].copy_from_slice(&self.attribute_bytes.to_be_bytes());
         bytes[6..8].copy_from_slice(&((self.mode & 0o7777) as u16).to_be_bytes());
@@ -183,6 +190,7 @@ impl EntryHeader {
     pub fn decode(bytes: &[u8; ENTRY_HEADER_BYTES]) -> Result<Self, ProtocolError> {
         let size = be_u32(&bytes[8..12]);
         let (kind, most) = match bytes[0] {
+            1 if bytes[1] & FLAG_PATCH != 0 => (EntryKind::File, limits::PATCHED_BYTES),
             1 => (EntryKind::File, limits::BUNDLE_BYTES),
             2 => (EntryKind::Directory, 0),
             3 => (EntryKind::Symlink, limits::LINK_TARGET_BYTES as u64),
@@ -191,7 +199,11 @@ impl EntryHeader {
             }
         };
         let mtime = Time::new(be_u64(&bytes[12..20]) as i64, be_u32(&bytes[20..24]));
-        let flags = if kind == EntryKind::Directory { 0 } else { FLAG_FINGERPRINT | FLAG_ATTRIBUTES };
+        let flags = match kind {
+            EntryKind::File => FLAG_FINGERPRINT | FLAG_ATTRIBUTES | FLAG_PATCH,
+            EntryKind::Symlink => FLAG_FINGERPRINT | FLAG_ATTRIBUTES,
+            EntryKind::Directory => 0,
+        };
         // Without the flag nobody looks at these bytes.
         let announced = bytes[1] & FLAG_ATTRIBUTES != 0;
         let attribute_bytes = if announced { u16::from_be_bytes([bytes[4], bytes[5]]) } else { 0 };
@@ -207,6 +219,7 @@ impl EntryHeader {
         Ok(Self {
             kind,
             fingerprinted: bytes[1] & FLAG_FINGERPRINT != 0,
+            patched: bytes[1] & FLAG_PATCH != 0,
             attribute_bytes,
             path_bytes: u16::from_be_bytes([bytes[2], bytes[3]]),
             mode: be_u32(&bytes[6..8]) & 0o7777,
@@ -296,12 +309,13 @@ mod tests {
         }
 
         #[test]
-        fn entries_come_back(kind in 1u8..4, fingerprinted: bool, attribute_bytes: u16, path_bytes: u16, mode in 0u32..0o10000, size in 0u32..4096, mtime_seconds: i64, mtime_nanos in 0u32..1_000_000_000) {
+        fn entries_come_back(kind in 1u8..4, fingerprinted: bool, patched: bool, attribute_bytes: u16, path_bytes: u16, mode in 0u32..0o10000, size in 0u32..4096, mtime_seconds: i64, mtime_nanos in 0u32..1_000_000_000) {
             let kind = [EntryKind::File, EntryKind::Directory, EntryKind::Symlink][usize::from(kind) - 1];
             let size = if kind == EntryKind::Directory { 0 } else { size };
             let fingerprinted = fingerprinted && kind != EntryKind::Directory;
             let attribute_bytes = if kind == EntryKind::Directory { 0 } else { attribute_bytes };
-            let header = EntryHeader { kind, fingerprinted, attribute_bytes, path_bytes, mode, size, mtime: Time::new(mtime_seconds, mtime_nanos) };
+            let patched = patched && kind == EntryKind::File;
+            let header = EntryHeader { kind, fingerprinted, patched, attribute_bytes, path_bytes, mode, size, mtime: Time::new(mtime_seconds, mtime_nanos) };
             prop_assert_eq!(EntryHeader::decode(&header.encode()), Ok(header));
         }
 
@@ -348,7 +362,7 @@ mod tests {
         assert!(Header::decode(&[9; HEADER_BYTES], BLOCK).is_err());
         assert!(EntryHeader::decode(&[0xff; ENTRY_HEADER_BYTES]).is_err());
         // Flags that there are not, those of no directory, and a block of attributes without any.
-        for (kind, flags) in [(1, 4), (2, 1), (2, 2), (3, 0x81), (1, 2)] {
+        for (kind, flags) in [(1, 8), (2, 1), (2, 2), (2, 4), (3, 0x81), (3, 4), (1, 2)] {
             let mut entry = [0; ENTRY_HEADER_BYTES];
             (entry[0], entry[1]) = (kind, flags);
             assert!(EntryHeader::decode(&entry).is_err(), "{kind} {flags}");
@@ -361,6 +375,7 @@ mod tests {
         let header = EntryHeader {
             kind: EntryKind::File,
             fingerprinted: true,
+            patched: false,
             attribute_bytes: 0x1234,
             path_bytes: 3,
             mode: 0o4755,

@@ -570,6 +570,7 @@ fn entries() -> Vec<Line> {
     let plain = EntryHeader {
         kind: EntryKind::File,
         fingerprinted: false,
+        patched: false,
         attribute_bytes: 0,
         path_bytes: 3,
         mode: 0o4640,
@@ -577,6 +578,7 @@ fn entries() -> Vec<Line> {
         mtime: Time::new(-5, 999_999_999),
     };
     let printed = EntryHeader { fingerprinted: true, ..plain };
+    let patched = EntryHeader { patched: true, ..plain };
     let full = EntryHeader { attribute_bytes: block.len() as u16, ..printed };
     let directory = EntryHeader { kind: EntryKind::Directory, size: 0, ..plain };
     let link = EntryHeader { kind: EntryKind::Symlink, size: 6, ..plain };
@@ -589,6 +591,7 @@ fn entries() -> Vec<Line> {
         line("entry directory", directory),
         line("entry link", link),
         line("entry file-fingerprint", printed),
+        line("entry file-patch", patched),
         line("entry file-attributes", full),
         ("attributes", block),
     ]

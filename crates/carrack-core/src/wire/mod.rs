@@ -17,6 +17,7 @@ pub mod frame;
 #[cfg(test)]
 mod golden_tests;
 pub mod mux;
+pub mod patch;
 pub mod peer;
 pub mod piece;
 mod values;

@@ -68,6 +68,7 @@ calls! {
     KnownCount "Destination::known_count"
     Known "Destination::known"
     Standing "Destination::standing"
+    FirstBytes "Destination::first_bytes"
     Content "Destination::content"
     SetAttributes "Destination::set_attributes"
     List "Destination::list"

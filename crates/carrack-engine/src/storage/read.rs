@@ -194,20 +194,7 @@ impl Walk<'_> {
 
     /// An item of which nothing is known but its path and kind.
     pub fn item(&self, path: &[u8], kind: ItemKind) -> ScannedItem {
-        ScannedItem {
-            root: self.number,
-            path: path.to_vec(),
-            kind,
-            size: None,
-            attributes: Attributes::default(),
-            sparse: false,
-            changed: None,
-            file: None,
-            fingerprint: None,
-            judgment: None,
-            leads_to: Vec::new(),
-            followed: false,
-        }
+        ScannedItem::new(self.number, path.to_vec(), kind)
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod closing;
 mod content;
+mod small;
 mod unkept;
 
 use std::fs::File;
@@ -33,6 +34,7 @@ use carrack_sys::dir::{Dir, Stat};
 
 pub use self::closing::Closing;
 pub use self::content::{block_digest, compare, compare_pieces};
+pub use self::small::{Entry, Growing};
 pub use self::unkept::UnkeptSoFar;
 use super::properties::{Properties, WriteOptions};
 use super::workers::MetadataWorkers;
@@ -234,6 +236,14 @@ pub trait Destination: Send + Sync {
     /// Why it cannot be told.
     fn standing_directory(&self, path: &[u8]) -> Result<Option<StandingItem>, Failure> {
         self.standing(&[path], None).pop().unwrap_or(Ok(None))
+    }
+
+    /// The first bytes of a file at a path, at most so many; `None` where none is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn first_bytes(&self, _path: &[u8], _most: u64) -> Result<Option<Vec<u8>>, Failure> {
+        Ok(None)
     }
 
     /// The BLAKE3 of a file at a path, by so many threads at most; `None` where none is, or once told to stop.
@@ -552,49 +562,4 @@ pub trait Part: Send + Sync {
     fn leave(&self) {
         self.remove();
     }
-}
-
-/// A small item that is whole and waits for its name.
-pub trait Entry: Send {
-    /// Whether its group has to be synced before it may get its name.
-    fn awaits_sync(&self) -> bool {
-        false
-    }
-
-    /// Where it gets its name: those of one directory are named one after the other. A store without directories says
-    /// nothing.
-    fn directory(&self) -> &[u8] {
-        b""
-    }
-
-    /// Reads back what storage holds of a small file, past any cache, and compares, where that was asked for. May be
-    /// repeated.
-    ///
-    /// # Errors
-    /// With [`ErrorCode::DigestMismatch`] when storage gives back something else.
-    fn verify(&self) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// Gives it its name; `false` when what has come to stand there is to be kept. When this returns the name shows all
-    /// of it. Once; without its name the entry is gone.
-    ///
-    /// # Errors
-    /// Those of [`Part::publish`].
-    fn publish(&self) -> Result<bool, Failure>;
-
-    /// Removes it: its item will not come. May be repeated.
-    fn remove(&self);
-}
-
-/// A small file that is written in pieces under its hidden name. Dropped before it is finished, it is removed.
-pub trait Growing: Send {
-    /// Writes what comes next. An error is told by [`Growing::finish`].
-    fn write(&mut self, bytes: &[u8]);
-
-    /// What was written is all of it.
-    ///
-    /// # Errors
-    /// Those of the store, of the writes before as well; nothing is left behind.
-    fn finish(self: Box<Self>, small: &SmallFile<'_>) -> Result<Stored, Failure>;
 }

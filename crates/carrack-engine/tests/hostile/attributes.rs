@@ -38,6 +38,7 @@ fn others(kinds: &[u16]) -> OtherAttributes {
 fn header(kind: EntryKind, path: &[u8], size: usize, block: &[u8]) -> EntryHeader {
     let (path_bytes, attribute_bytes) = (path.len() as u16, block.len() as u16);
     EntryHeader {
+        patched: false,
         kind,
         fingerprinted: false,
         attribute_bytes,

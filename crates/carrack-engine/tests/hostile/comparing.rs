@@ -9,11 +9,13 @@ use carrack_core::judgment::Judgment;
 use carrack_core::report::{ErrorCode, Failure, ItemKind};
 use carrack_core::request::Compare;
 use carrack_core::wire::control::raw::*;
-use carrack_core::wire::peer::{AskedIndex, AskedItem, PeerMessage, Question};
+use carrack_core::wire::patch;
+use carrack_core::wire::peer::{AskedIndex, AskedItem, ItemResult, PeerMessage, Question};
 
 use crate::sandbox::{Sandbox, hostile_paths};
 use crate::session::{Session, options};
 use crate::watch::Watch;
+use crate::wire::{Entry, bundle};
 
 fn asked(path: &[u8]) -> AskedItem {
     let (mtime, leads_to) = (Some(Time::new(1, 0)), Vec::new());
@@ -117,6 +119,48 @@ fn comparison_follows_no_link() {
     assert!(matches!(judgments[1], Judgment::Differs(difference) if difference.kind), "{judgments:?}");
     session.leave().unwrap();
     sandbox.assert_untouched();
+}
+
+/// A patch is taken only where chunks are told, makes a file of what stands at its own name or none, and tells nothing
+/// of what a link leads to.
+#[test]
+fn patches_are_of_what_stands_there() {
+    let _watch = Watch::memory();
+    let sandbox = Sandbox::new();
+    let (mine, new) = (vec![7; 20_000], [vec![7; 19_000], vec![8; 1000]].concat());
+    let (patch, _) = patch::patch(&new, 20_000, &patch::digests(&mine, 20_000)).unwrap();
+    std::fs::write(sandbox.root().join("mine"), &mine).unwrap();
+    let canary = std::fs::read(sandbox.outside().join("canary")).unwrap();
+    symlink(sandbox.outside().join("canary"), sandbox.root().join("link")).unwrap();
+    symlink(sandbox.outside(), sandbox.root().join("out")).unwrap();
+    let sends = |session: &mut Session, entry: Entry<'_>| bundle(&mut session.stream(0), 1, &[entry]);
+    for (compares, sent, why) in [
+        (Compare::Nothing, &patch[..], "nobody told of any chunks"),
+        (Compare::Size, &patch[..20], "makes no file"),
+        (Compare::Size, b"", "makes no file"),
+    ] {
+        let mut session = begin(&sandbox, compares, None);
+        sends(&mut session, Entry::Patch(b"mine", sent, &new));
+        let failure = session.ended().expect_err("the receiver took it");
+        assert!(failure.code == ErrorCode::ProtocolViolation && failure.message().contains(why), "{failure:?}");
+        session.leave().unwrap();
+    }
+    // All of it is taken from what stands there; and it is said to be what the canary is.
+    let length = (canary.len() as u32).to_be_bytes();
+    let all = [&length[..], &1024_u32.to_be_bytes(), &vec![0; canary.len().div_ceil(1024).div_ceil(8)]].concat();
+    for path in [&b"link"[..], b"out/canary", b"absent"] {
+        let mut session = begin(&sandbox, Compare::Size, None);
+        sends(&mut session, Entry::Patch(path, &all, &canary));
+        // That it has landed may have been said, or not yet.
+        let heard = [session.heard()].into_iter().find(|heard| !matches!(heard, PeerMessage::Landed { .. }));
+        let exceptions = vec![(0, ItemResult::Dropped)];
+        let done = heard.unwrap_or_else(|| session.heard());
+        assert_eq!(done, PeerMessage::BundleDone { bundle: BundleId(1), exceptions });
+        session.leave().unwrap();
+        sandbox.assert_untouched();
+    }
+    assert_eq!(std::fs::read(sandbox.root().join("mine")).unwrap(), mine);
+    assert_eq!(sandbox.names(), ["link", "mine", "out"]);
 }
 
 /// Whatever it claims to have or to have listed, only names of directories that it told of go, nothing outside, nothing

@@ -58,6 +58,7 @@ fn entry_and_trailer_lengths() {
     let bundle = Header::Bundle { bundle: BundleId(1), entries: 1 }.encode();
     let entry = |kind| {
         EntryHeader {
+            patched: false,
             kind,
             fingerprinted: false,
             attribute_bytes: 0,
@@ -116,6 +117,7 @@ fn path_length_without_its_path() {
     stream.meta(&[&Header::Bundle { bundle: BundleId(1), entries: 1 }.encode()]).unwrap();
     let (kind, path_bytes) = (EntryKind::Symlink, u16::MAX);
     let entry = EntryHeader {
+        patched: false,
         kind,
         fingerprinted: false,
         attribute_bytes: 0,

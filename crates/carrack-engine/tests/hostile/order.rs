@@ -212,6 +212,7 @@ fn wrong_digests_get_no_name() {
     stream.meta(&[&Header::Bundle { bundle: BundleId(2), entries: 1 }.encode()]).unwrap();
     let (kind, path_bytes) = (EntryKind::File, 1);
     let entry = EntryHeader {
+        patched: false,
         kind,
         fingerprinted: false,
         attribute_bytes: 0,

@@ -10,6 +10,8 @@ use carrack_engine::testing::data::stream::OutStream;
 /// One entry of a hostile bundle.
 pub enum Entry<'a> {
     File(&'a [u8], &'a [u8]),
+    /// Its path, a patch, and the content that is said to come of it.
+    Patch(&'a [u8], &'a [u8], &'a [u8]),
     Directory(&'a [u8]),
     Link(&'a [u8], &'a [u8]),
 }
@@ -18,7 +20,16 @@ fn header(kind: EntryKind, path: &[u8], size: usize, mtime: Time) -> EntryHeader
     let path_bytes = u16::try_from(path.len()).unwrap();
     // All the bits that give rights, too.
     let fingerprinted = false;
-    EntryHeader { kind, fingerprinted, attribute_bytes: 0, path_bytes, mode: 0o7777, size: size as u32, mtime }
+    EntryHeader {
+        kind,
+        fingerprinted,
+        patched: false,
+        attribute_bytes: 0,
+        path_bytes,
+        mode: 0o7777,
+        size: size as u32,
+        mtime,
+    }
 }
 
 pub fn trailer_of(content: &[u8]) -> Trailer {
@@ -43,6 +54,12 @@ fn try_bundle(stream: &mut OutStream, number: u64, entries: &[Entry<'_>], mtime:
             Entry::File(path, content) => {
                 stream.meta(&[&header(EntryKind::File, path, content.len(), mtime).encode(), path])?;
                 stream.payload(content)?;
+                stream.meta(&[&trailer_of(content).encode()])?;
+            }
+            Entry::Patch(path, patch, content) => {
+                let header = EntryHeader { patched: true, ..header(EntryKind::File, path, patch.len(), mtime) };
+                stream.meta(&[&header.encode(), path])?;
+                stream.payload(patch)?;
                 stream.meta(&[&trailer_of(content).encode()])?;
             }
             Entry::Directory(path) => stream.meta(&[&header(EntryKind::Directory, path, 0, mtime).encode(), path])?,

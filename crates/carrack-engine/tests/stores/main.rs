@@ -570,6 +570,7 @@ fn object_store_that_lies_in_any_method_of_its_own_is_found() {
         Call::WasRead,
         Call::BeginSmall,
         Call::Standing,
+        Call::FirstBytes,
         Call::Content,
         Call::SetAttributes,
         Call::List,

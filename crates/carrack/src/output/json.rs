@@ -428,7 +428,8 @@ fn compared(judgment: Judgment) -> Vec<&'static str> {
         Judgment::Left(LeftBecause::Exists) => vec!["exists"],
         Judgment::Left(LeftBecause::Absent) => vec!["absent"],
         Judgment::Left(LeftBecause::Newer) => vec!["newer"],
-        Judgment::Differs(ItemDifference { kind, size, time }) => {
+        Judgment::Differs(difference) | Judgment::Chunked(difference) => {
+            let ItemDifference { kind, size, time } = difference;
             let parts = [(kind, "kind"), (size, "size"), (time, "time")];
             parts.into_iter().filter(|part| part.0).map(|part| part.1).collect()
         }

@@ -227,9 +227,101 @@ fn sync_sends_of_each_file_what_differs() {
     scene.check("d/f2", &new);
 }
 
+impl CountedNode {
+    /// Syncs `tree/` to the node, and tells how many bytes went there.
+    fn sync(&self, more: &[&str]) -> (Ran, u64) {
+        let before = self.proxy.carried().up;
+        let words = self.words(more);
+        let ran = self.sandbox.ok([&["sync".to_owned()], &words[1..]].concat());
+        (ran, self.proxy.carried().up - before)
+    }
+}
+
+const CHUNK: usize = 1 << 10;
+
+/// A file of a bundle is sent as a patch of what stands there, whichever is longer, and wherever they differ.
+#[test]
+fn small_files_are_sent_as_patches() {
+    let scene = scene();
+    let old = tree::bytes(145_000, 1);
+    let shifted = [&[1], &old[..144_999]].concat();
+    let cases: [(&str, Vec<u8>, usize); 7] = [
+        ("one", tree::changed(&old, CHUNK, &[70]), 145_000 - CHUNK),
+        ("ends", tree::changed(&old, CHUNK, &[0, 141]), 140 * CHUNK),
+        ("cut", old[..100_000].to_vec(), 100_000),
+        ("grown", [&old[..], &[7; 50_000]].concat(), 145_000 - 145_000 % CHUNK),
+        ("shifted", shifted, 0),
+        ("tiny", old[..9_000].to_vec(), 0),
+        ("most", [&old[..], &tree::bytes(MIB - 145_000, 9)].concat(), 145_000 - 145_000 % (4 * CHUNK)),
+    ];
+    for digest in ["blake3", "xxh128", "blake3,crc32c"] {
+        for (name, new, there) in &cases {
+            scene.old(name, &old);
+            scene.new_file(name, new);
+            let (ran, sent) = scene.sync(&["--digest", digest, "--checksum"]);
+            assert_eq!(taken_over(&ran), *there as u64, "{name} {digest}");
+            assert!(sent < (new.len() - there + 8_000) as u64, "{name} {digest}: {sent} bytes");
+            scene.check(name, new);
+            let (again, _) = scene.sync(&["--digest", digest, "--checksum"]);
+            assert_eq!(super::sync::numbers(&again, &["files"]), [0]);
+            scene.old(name, &old);
+            let (ran, sent) = scene.sync(&["--digest", digest, "--checksum", "--delta=never"]);
+            assert!(taken_over(&ran) == 0 && sent > new.len() as u64, "{name} {digest}: {sent} bytes");
+            scene.check(name, new);
+            std::fs::remove_file(scene.sandbox.path(format!("tree/{name}"))).unwrap();
+        }
+    }
+    // Without a digest nobody would see that what stands there has become another.
+    scene.old("one", &old);
+    scene.new_file("one", &cases[0].1);
+    let (ran, sent) = scene.sync(&["--verify=none", "--delta=always"]);
+    assert!(taken_over(&ran) == 0 && sent > old.len() as u64, "{sent}");
+    // What is told of a change is the file's size, not the patch's.
+    scene.old("one", &old);
+    let (ran, _) = scene.sync(&["--itemize-changes"]);
+    assert!(ran.stdout.contains("\"size\":145000"), "{}", ran.stdout);
+}
+
+/// What stands there is altered after its chunks were told: the file comes again, whole.
+#[test]
+fn small_file_that_is_altered_meanwhile_is_never_part_of_the_new_one() {
+    let scene = scene();
+    let names: Vec<String> = (0..200).map(|number| format!("f{number:03}")).collect();
+    let old = |number: usize| tree::bytes(100_000, number as u64);
+    let new = |number: usize| tree::changed(&old(number), CHUNK, &(0..40).collect::<Vec<_>>());
+    for (number, name) in names.iter().enumerate() {
+        scene.old(name, &old(number));
+        scene.new_file(name, &new(number));
+    }
+    let words = scene.words(&["--bwlimit=4M", "--checksum"]);
+    let words = [&["sync".to_owned()], &words[1..]].concat();
+    let copying = Running::start(scene.sandbox.carrack().args(&words));
+    let there = |name: &str| scene.sandbox.path(format!("root/to/{name}"));
+    wait_until("the first file", || fs::read(there(&names[0])).unwrap() == new(0));
+    let mut altered = 0;
+    for (number, name) in names.iter().enumerate().rev().take(50) {
+        let file = File::options().write(true).open(there(name)).unwrap();
+        altered += u64::from(fs::read(there(name)).unwrap() == old(number));
+        // Of chunks that are the same in both.
+        file.write_all_at(&[0x55; 4 * CHUNK], 80_000).unwrap();
+        if number % 2 == 0 {
+            file.set_len(60_000).unwrap();
+        }
+    }
+    let ran = copying.end();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for (number, name) in names.iter().enumerate() {
+        scene.check(name, &new(number));
+    }
+    let (told, all) = (taken_over(&ran), 200 * (100_000 - 40 * CHUNK as u64));
+    assert!(altered > 10 && told > 0 && told < all, "{told} of {all} bytes, {altered} altered");
+    assert_eq!(ran.summary()["faults"]["digest_mismatches"], 0, "nothing was altered on the way");
+}
+
 /// What a crossed case copies: name, what the destination has, what the source has.
 fn crossed_files(seed: u64) -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
     let old = |number: u64| tree::bytes(3 * MIB + 11, seed * 16 + number);
+    let small = |number: u64| tree::bytes(100_003, seed * 16 + number);
     let mut holes = tree::changed(&old(3), BLOCK, &[0, 11]);
     holes[MIB..2 * MIB].fill(0);
     let some = [seed as usize % 12, (seed as usize * 5 + 3) % 12];
@@ -241,6 +333,9 @@ fn crossed_files(seed: u64) -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
         ("filled", holes, tree::changed(&old(3), BLOCK, &some)),
         ("linked", old(4), tree::changed(&old(4), BLOCK, &some)),
         ("same", old(5), old(5)),
+        ("small", small(6), tree::changed(&small(6), 1 << 10, &[seed as usize % 90])),
+        ("small-cut", small(7), small(7)[..70_001].to_vec()),
+        ("small-grown", small(8)[..70_001].to_vec(), small(8)),
     ]
 }
 

@@ -13,7 +13,7 @@ use crate::transfer::ScannedItem;
 use crate::transfer::machine::Machine;
 use crate::transfer::orders::options;
 use crate::transfer::receiver::{Receiver, ReceiverConfig};
-use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig};
+use crate::transfer::sender::{Job, Next, Sender, SenderAction, SenderConfig, SentItem};
 use crate::tuning::Tuning;
 use crate::wire::control::TransferOptions;
 use crate::wire::peer::{AskedIndex, AskedItem, Question};
@@ -150,6 +150,37 @@ fn slow_scan_keeps_no_question_back() {
     assert_eq!(sender.next_deadline(), None);
 }
 
+/// Of a file whose chunks are told nothing is read to compare, and nothing sent before they are known. One that could
+/// not be made of them goes again whole.
+#[test]
+fn small_file_waits_for_its_chunks_and_goes_again_without_them() {
+    let mut sender = comparing(Compare::Size, false);
+    sender.handle_item(start(), file("f", Some(20_000)));
+    sender.handle_scan_complete(start());
+    let number = questions(&told(&mut sender).0)[0].0;
+    let difference = ItemDifference { size: true, ..ItemDifference::default() };
+    answer(&mut sender, number, vec![Judgment::Chunked(difference)]).unwrap();
+    assert!(sender.poll_action().is_none());
+    assert_eq!(sender.next_job(start(), STREAM), Next::Wait(None));
+    let asked = AskedIndex { number, index: 0 };
+    let chunked = PeerMessage::ContentCompared { asked, same: false, chunks: vec![1, 2] };
+    sender.handle_message(start(), chunked.clone()).unwrap();
+    let mut sent = |chunks: Option<&[u32]>| {
+        let Next::Job(Job::Bundle(bundle)) = sender.next_job(start(), STREAM) else { panic!("nothing is sent") };
+        assert_eq!(bundle.items[0].chunks.as_deref(), chunks);
+        assert_eq!(bundle.items[0].judgment, Some(Judgment::Differs(difference)));
+        let item = SentItem { size: 20_000, taken_over: 7, digest: BlockDigest::default(), failure: None };
+        sender.handle_bundle_sent(start(), bundle.id, vec![item]);
+        let exceptions = if chunks.is_some() { vec![(0, ItemResult::Dropped)] } else { vec![] };
+        sender.handle_message(start(), PeerMessage::BundleDone { bundle: bundle.id, exceptions }).unwrap();
+    };
+    sent(Some(&[1, 2]));
+    sent(None);
+    let ended: Vec<Outcome> = told(&mut sender).1.into_iter().map(|(_, outcome)| outcome).collect();
+    assert_eq!(ended, [Outcome::Published]);
+    is_violation(sender.handle_message(start(), chunked));
+}
+
 #[test]
 fn content_of_one_size_is_read_at_both_sides() {
     for (same, read, outcome) in [
@@ -168,12 +199,12 @@ fn content_of_one_size_is_read_at_both_sides() {
         let digest = read.clone().ok();
         sender.handle_content_read(start(), asked, read);
         assert_eq!(told(&mut sender).0, [PeerMessage::Content { asked, digest }]);
-        sender.handle_message(start(), PeerMessage::ContentCompared { asked, same }).unwrap();
+        sender.handle_message(start(), PeerMessage::ContentCompared { asked, same, chunks: vec![] }).unwrap();
         let ended: Vec<Outcome> = told(&mut sender).1.into_iter().map(|(_, outcome)| outcome).collect();
         assert_eq!(ended, outcome.clone().into_iter().collect::<Vec<_>>());
         let sends = matches!(sender.next_job(start(), STREAM), Next::Job(Job::Bundle(_)));
         assert_eq!(sends, outcome.is_none());
-        is_violation(sender.handle_message(start(), PeerMessage::ContentCompared { asked, same }));
+        is_violation(sender.handle_message(start(), PeerMessage::ContentCompared { asked, same, chunks: vec![] }));
     }
 }
 

@@ -47,20 +47,8 @@ fn told(count: usize) -> Sender {
     };
     for number in 0..count {
         let (path, kind) = (number.to_string().into_bytes(), ItemKind::Directory);
-        let item = ScannedItem {
-            root: 0,
-            path,
-            kind,
-            size: None,
-            attributes: Attributes::new(0o755, Time::default()),
-            sparse: false,
-            changed: None,
-            file: None,
-            fingerprint: None,
-            judgment: None,
-            leads_to: Vec::new(),
-            followed: false,
-        };
+        let item =
+            ScannedItem { attributes: Attributes::new(0o755, Time::default()), ..ScannedItem::new(0, path, kind) };
         sender.handle_item(now, item);
         work(&mut sender);
     }

@@ -116,8 +116,11 @@ fn last_word_waits_for_the_items_where_directories_follow() {
     let now = Instant::now();
     let mut sender = sender_of(1, true);
     let Next::Job(Job::Bundle(bundle)) = sender.next_job(now, StreamId(0)) else { panic!() };
-    let sent =
-        bundle.items.iter().map(|_| SentItem { size: 0, digest: BlockDigest::default(), failure: None }).collect();
+    let sent = bundle
+        .items
+        .iter()
+        .map(|_| SentItem { size: 0, taken_over: 0, digest: BlockDigest::default(), failure: None })
+        .collect();
     sender.handle_bundle_sent(now, bundle.id, sent);
     let bundle_done = PeerMessage::BundleDone { bundle: bundle.id, exceptions: Vec::new() };
     sender.handle_message(now, bundle_done).unwrap();

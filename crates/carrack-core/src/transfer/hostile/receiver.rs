@@ -434,7 +434,9 @@ fn drive(receiver: &mut Receiver, rng: &mut Rng, writing: &mut [Option<(ItemId, 
                 let judgments = question.items.iter().map(|_| Judgment::New).collect();
                 receiver.handle_compared(start(), number, judgments);
             }
-            ReceiverAction::CompareContent { asked, .. } => receiver.handle_content_compared(start(), asked, false),
+            ReceiverAction::CompareContent { asked, .. } => {
+                receiver.handle_content_compared(start(), asked, false, Vec::new());
+            }
             ReceiverAction::Delete { .. } => receiver.ask_still_there(vec![b"only".to_vec()]),
             ReceiverAction::ApplyDirectories(_) => receiver.handle_directories_applied(start(), Vec::new()),
             ReceiverAction::Sync => receiver.handle_synced(start(), true),

@@ -20,18 +20,9 @@ pub(super) const LARGE: u64 = 2 << 20;
 pub(super) fn file(name: &str, size: Option<u64>) -> ScannedItem {
     let path = name.as_bytes().to_vec();
     ScannedItem {
-        root: 0,
-        path,
-        kind: ItemKind::File,
         size,
         attributes: Attributes::new(0o600, Time::default()),
-        sparse: false,
-        changed: None,
-        file: None,
-        fingerprint: None,
-        judgment: None,
-        leads_to: Vec::new(),
-        followed: false,
+        ..ScannedItem::new(0, path, ItemKind::File)
     }
 }
 
@@ -89,7 +80,7 @@ pub(super) fn bundle_done(bundle: BundleId, exceptions: Vec<(u32, ItemResult)>) 
 }
 
 pub(super) fn sent() -> Vec<SentItem> {
-    vec![SentItem { size: 1, digest: BlockDigest::default(), failure: None }; 2]
+    vec![SentItem { size: 1, taken_over: 0, digest: BlockDigest::default(), failure: None }; 2]
 }
 
 pub(super) fn next_block(sender: &mut Sender, now: Instant, stream: StreamId) -> u64 {
@@ -439,7 +430,7 @@ pub(super) fn finish(sender: &mut Sender, stream: StreamId, job: &Job) {
             sender.handle_block_checked(Instant::now(), stream, block.item, block.offset, Ok(BlockDigest::default()));
         }
         Job::Bundle(bundle) => {
-            let sent = SentItem { size: 1, digest: BlockDigest::default(), failure: None };
+            let sent = SentItem { size: 1, taken_over: 0, digest: BlockDigest::default(), failure: None };
             sender.handle_bundle_sent(Instant::now(), bundle.id, vec![sent; bundle.items.len()]);
         }
         Job::Block(block) => {

@@ -59,8 +59,13 @@ impl Receiver {
         let asked = self.comparisons.remove(&number).filter(|_| !self.has_ended());
         let Some(asked) = asked else { return };
         assert_eq!(asked, judgments.len(), "every file that was asked about is answered for");
-        let open = (0..).zip(&judgments).filter(|(_, judgment)| judgment.is_open());
-        self.contents.extend(open.map(|(index, _)| AskedIndex { number, index }));
+        for (index, judgment) in (0..).zip(&judgments).filter(|(_, judgment)| judgment.is_open()) {
+            let asked = AskedIndex { number, index };
+            self.contents.insert(asked);
+            if !judgment.is_read() {
+                self.contents_told.insert(asked);
+            }
+        }
         self.send(PeerMessage::Compared { number, judgments });
     }
 
@@ -75,12 +80,13 @@ impl Receiver {
         Ok(())
     }
 
-    /// The answer to [`ReceiverAction::CompareContent`].
-    pub fn handle_content_compared(&mut self, now: Instant, asked: AskedIndex, same: bool) {
+    /// The answer to [`ReceiverAction::CompareContent`]; and without one, of each file of which
+    /// [`Receiver::handle_compared`] was told [`Judgment::Chunked`], the digests of its [chunks](crate::wire::patch).
+    pub fn handle_content_compared(&mut self, now: Instant, asked: AskedIndex, same: bool, chunks: Vec<u32>) {
         self.note_time(now);
         let is_open = self.contents.remove(&asked) && self.contents_told.remove(&asked);
         if is_open && !self.has_ended() {
-            self.send(PeerMessage::ContentCompared { asked, same });
+            self.send(PeerMessage::ContentCompared { asked, same, chunks });
         }
     }
 

@@ -5,6 +5,7 @@
 //! nobody: those that are to be sent are bundled and offered as if the scan had found them only then.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Sender, SenderAction};
@@ -28,8 +29,17 @@ pub(super) struct Comparing {
     waiting: VecDeque<FilledQuestion>,
     /// Files that wait for an answer, by the question's number.
     asked: BTreeMap<BundleId, Vec<ScannedItem>>,
-    /// Files that are being read at both sides, to be compared; and why one cannot be read here.
-    contents: BTreeMap<AskedIndex, (ScannedItem, Option<Failure>)>,
+    /// Files that are being read to be compared.
+    contents: BTreeMap<AskedIndex, OpenItem>,
+}
+
+/// A file of which the receiver has yet to say what becomes of it.
+#[derive(Debug)]
+struct OpenItem {
+    scanned: ScannedItem,
+    judgment: Judgment,
+    /// Why it cannot be read here.
+    failure: Option<Failure>,
 }
 
 #[derive(Debug, Default)]
@@ -236,8 +246,11 @@ impl Sender {
             if judgment.is_open() {
                 let asked = AskedIndex { number, index };
                 let samples = *judgment == Judgment::Sampled;
-                self.actions.push_back(SenderAction::ReadContent { asked, scanned: item.clone(), samples });
-                self.comparing.contents.insert(asked, (item, None));
+                if judgment.is_read() {
+                    self.actions.push_back(SenderAction::ReadContent { asked, scanned: item.clone(), samples });
+                }
+                let open = OpenItem { scanned: item, judgment: *judgment, failure: None };
+                self.comparing.contents.insert(asked, open);
             } else {
                 self.end_compared(now, item, *judgment);
             }
@@ -256,9 +269,7 @@ impl Sender {
             Judgment::Same => Outcome::Same,
             Judgment::Left(_) => Outcome::Kept,
             _ if self.config.options.plan_only => Outcome::Planned,
-            Judgment::New | Judgment::Differs(_) | Judgment::Undecided | Judgment::Sampled => {
-                return self.admit(now, item);
-            }
+            _ => return self.admit(now, item),
         };
         let size = item.size.unwrap_or(0);
         self.end_item(&item, size, FileDigests::default(), outcome);
@@ -277,8 +288,8 @@ impl Sender {
     /// The answer to [`SenderAction::ReadContent`]: the BLAKE3 of the file, or of its samples.
     pub fn handle_content_read(&mut self, _now: Instant, asked: AskedIndex, read: Result<[u8; 32], Failure>) {
         let ended = self.has_ended();
-        let Some((_, failure)) = self.comparing.contents.get_mut(&asked).filter(|_| !ended) else { return };
-        let digest = read.map_err(|why| *failure = Some(why)).ok();
+        let Some(open) = self.comparing.contents.get_mut(&asked).filter(|_| !ended) else { return };
+        let digest = read.map_err(|why| open.failure = Some(why)).ok();
         self.actions.push_back(SenderAction::Send(PeerMessage::Content { asked, digest }));
     }
 
@@ -306,20 +317,23 @@ impl Sender {
         self.actions.push_back(SenderAction::Send(PeerMessage::StillThere { number, there }));
     }
 
-    /// The receiver has read the same file.
+    /// The receiver has read the same file, or tells the chunks of what it has.
     pub(super) fn handle_content_compared(
         &mut self,
         now: Instant,
         asked: AskedIndex,
         same: bool,
+        chunks: Vec<u32>,
     ) -> Result<(), ProtocolError> {
-        let (item, failure) = self.comparing.contents.remove(&asked).ok_or_else(|| {
+        let OpenItem { mut scanned, judgment, failure } = self.comparing.contents.remove(&asked).ok_or_else(|| {
             ProtocolError::violation("the receiver compared the content of a file that it was not asked about")
         })?;
-        match failure {
-            Some(why) => self.end_item(&item, 0, FileDigests::default(), Outcome::Failed(why)),
-            None if same => self.end_compared(now, item, Judgment::Same),
-            None => self.end_compared(now, item, Judgment::Differs(ItemDifference::default())),
+        scanned.chunks = Some(chunks).filter(|chunks| !chunks.is_empty()).map(Arc::from);
+        match (failure, judgment) {
+            (Some(why), _) => self.end_item(&scanned, 0, FileDigests::default(), Outcome::Failed(why)),
+            (None, Judgment::Chunked(difference)) => self.end_compared(now, scanned, Judgment::Differs(difference)),
+            (None, _) if same => self.end_compared(now, scanned, Judgment::Same),
+            (None, _) => self.end_compared(now, scanned, Judgment::Differs(ItemDifference::default())),
         }
         self.go_on_comparing();
         Ok(())

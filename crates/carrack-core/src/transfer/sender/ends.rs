@@ -1,9 +1,9 @@
 //! How items end: what was sent and what the receiver made of it, together.
 
 use super::bundles::BundleOut;
-use super::{Sender, SenderAction, SenderPhase, SentItem, again, mismatch};
+use super::{Sender, SenderAction, SenderPhase, SentItem, again};
 use crate::digest::FileDigests;
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, Side};
 use crate::ids::{BundleId, ItemId};
 use crate::limits;
 use crate::report::{ItemKind, ItemReport, Outcome};
@@ -46,7 +46,8 @@ impl Sender {
             let outcome = match bundled_end(&sent.failure, result, doubtful.contains(&index)) {
                 BundledEnd::Ended(outcome) => outcome,
                 BundledEnd::Again if bundle.attempt + 1 < limits::SENDS_PER_BLOCK => {
-                    again.push(item.clone());
+                    // Whole: what stood there may have become another.
+                    again.push(ScannedItem { chunks: None, ..item.clone() });
                     continue;
                 }
                 BundledEnd::Again => Outcome::Failed(mismatch()),
@@ -71,6 +72,7 @@ impl Sender {
             // What is sent may be longer than what was found: then that has been found.
             self.progress.bytes_found += sent.size.saturating_sub(item.size.unwrap_or(0));
             self.progress.bytes_done += sent.size;
+            self.totals.counts.bytes_taken_over += sent.taken_over;
         }
         if !matches!(outcome, Outcome::Published | Outcome::Same) && item.kind == ItemKind::Directory {
             self.directories_failed.insert(self.target(item));
@@ -169,4 +171,9 @@ fn bundled_end(unread: &Option<Failure>, result: ItemResult, doubtful: bool) -> 
         (ItemResult::Published, None) => BundledEnd::Ended(Outcome::Published),
         (ItemResult::Mismatch | ItemResult::Dropped, None) => BundledEnd::Again,
     }
+}
+
+pub(super) fn mismatch() -> Failure {
+    let message = "what was written is not what was read; the file was not given its name";
+    Failure::new(ErrorCode::DigestMismatch, Side::Link, message)
 }

@@ -47,7 +47,9 @@ impl Machine for Sender {
                 self.handle_held(item, first, &digests, taken_over)?;
             }
             PeerMessage::Known { bundle, items } => self.handle_known(bundle, items)?,
-            PeerMessage::ContentCompared { asked, same } => self.handle_content_compared(now, asked, same)?,
+            PeerMessage::ContentCompared { asked, same, chunks } => {
+                self.handle_content_compared(now, asked, same, chunks)?;
+            }
             PeerMessage::Deleted => self.handle_deleted()?,
             PeerMessage::AskStillThere { number, paths } => self.handle_ask_still_there(number, paths)?,
             PeerMessage::Compared { number, judgments } => self.handle_compared(now, number, &judgments)?,

@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use super::ends::mismatch;
 use super::offered::Offered;
-use super::{Sender, SenderAction, SenderPhase, again, mismatch};
+use super::{Sender, SenderAction, SenderPhase, again};
 use crate::digest::{BlockDigest, FileDigests, is_main_of};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::ids::ItemId;

@@ -51,6 +51,8 @@ pub struct Entry {
     /// It could not be read because it was being changed.
     pub changing: bool,
     pub altered: bool,
+    /// Sent as a patch of what stood there.
+    pub patched: bool,
 }
 
 impl DiskPart {

@@ -372,6 +372,7 @@ impl World {
             content,
             changing: changing && !gone,
             altered: false,
+            patched: item.chunks.is_some(),
         }
     }
 
@@ -417,6 +418,7 @@ impl World {
             (Job::Bundle(bundle), Content::Bundle { entries, .. }) => {
                 let sent = |entry: &Entry| SentItem {
                     size: entry.size,
+                    taken_over: if entry.patched { entry.size / 2 } else { 0 },
                     digest: entry.content.map_or(BlockDigest::default(), digest_of),
                     failure: entry.content.is_none().then(if entry.changing { changing } else { unread }),
                 };

@@ -152,20 +152,11 @@ impl Source {
 
     fn add(&mut self, path: Vec<u8>, kind: ItemKind, size: u64) {
         let size_told = (kind == ItemKind::File).then_some(size);
-        let (changed, fingerprint) = (LONG_AGO, None);
         let scanned = ScannedItem {
-            root: 0,
-            path,
-            kind,
             size: size_told,
             attributes: Attributes { others: others_of(self.items.len()), ..Attributes::new(0o644, Time::new(1, 2)) },
-            sparse: false,
-            changed,
-            file: None,
-            fingerprint,
-            judgment: None,
-            leads_to: Vec::new(),
-            followed: false,
+            changed: LONG_AGO,
+            ..ScannedItem::new(0, path, kind)
         };
         self.last_inode += 1;
         let (inode, twin, gone) = (self.last_inode, false, false);

@@ -2,12 +2,13 @@
 //! which it may be stopped.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::disk::{DiskPart, Entry};
 use super::plan::Mutant;
 use super::source::digest_of;
 use super::store::{Record, Standing};
-use super::world::{World, failure};
+use super::world::{Event, World, failure};
 use crate::digest::{BlockDigest, FileDigests, block_count};
 use crate::failure::ErrorCode;
 use crate::ids::{BundleId, ItemId};
@@ -171,13 +172,26 @@ impl World {
                 judgment => judgment,
             }
         };
-        let judgments: Vec<_> = question.items.iter().map(judgment).collect();
-        for ((index, item), judgment) in (0..).zip(&question.items).zip(&judgments) {
-            if *judgment == Judgment::Undecided {
-                self.undecided.insert(AskedIndex { number, index }, item.path.clone());
+        let mut judgments: Vec<_> = question.items.iter().map(judgment).collect();
+        let mut chunked = Vec::new();
+        for ((index, item), judgment) in (0..).zip(&question.items).zip(&mut judgments) {
+            let asked = AskedIndex { number, index };
+            match *judgment {
+                Judgment::Undecided => {
+                    self.undecided.insert(asked, item.path.clone());
+                }
+                Judgment::Differs(difference) if item.kind == ItemKind::File && self.rng.chance(500) => {
+                    *judgment = Judgment::Chunked(difference);
+                    chunked.push(asked);
+                }
+                _ => {}
             }
         }
         self.receiver.handle_compared(self.now(), number, judgments);
+        for asked in chunked {
+            let delay = self.rng.up_to(Duration::from_millis(50));
+            self.after(delay, Event::Chunked(asked));
+        }
     }
 
     pub fn checkpoint(&mut self, number: ItemId, blocks: Vec<(u64, BlockDigest)>) {

@@ -63,6 +63,7 @@ pub struct Verdict {
     pub taken_over: u64,
     pub shared: u64,
     pub followed: u64,
+    pub patched_in_vain: u64,
 }
 
 impl Verdict {
@@ -117,6 +118,7 @@ impl Verdict {
             taken_over: self.taken_over + other.taken_over,
             shared: self.shared + other.shared,
             followed: self.followed + other.followed,
+            patched_in_vain: self.patched_in_vain + other.patched_in_vain,
         }
     }
 
@@ -145,7 +147,7 @@ impl Verdict {
     }
 
     /// What some thousand rows of sessions must have seen.
-    pub fn named_in_rows(&self) -> [(&'static str, u64); 27] {
+    pub fn named_in_rows(&self) -> [(&'static str, u64); 28] {
         [
             ("a crash of the receiver", self.crashes),
             ("a power cut", self.power_cuts),
@@ -174,6 +176,7 @@ impl Verdict {
             ("a second source of the same name", self.twins),
             ("a source that was read twice", self.read_twice),
             ("a file that was the same", self.same),
+            ("a file that came again whole, since another had been patched", self.patched_in_vain),
         ]
     }
 }

@@ -64,6 +64,7 @@ pub enum Event {
     Compared(BundleId, Question),
     ContentRead(AskedIndex),
     ContentCompared(AskedIndex),
+    Chunked(AskedIndex),
     SourcesRemoved,
     Deleted,
     LookedUp(BundleId, usize),
@@ -331,7 +332,11 @@ impl World {
             Event::ContentCompared(asked) => {
                 let path = self.undecided.remove(&asked).expect("it was asked about");
                 let same = self.holds_what_is_now(&path);
-                self.receiver.handle_content_compared(self.now(), asked, same);
+                self.receiver.handle_content_compared(self.now(), asked, same, Vec::new());
+            }
+            Event::Chunked(asked) => {
+                let chunks = vec![7; self.rng.below(2) as usize];
+                self.receiver.handle_content_compared(self.now(), asked, false, chunks);
             }
             Event::SourcesRemoved => self.remove_sources(),
             // It waits for the source's answer.

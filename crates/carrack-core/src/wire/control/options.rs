@@ -152,6 +152,12 @@ impl TransferOptions {
         self.compare == Compare::Content || self.renames != Renames::Never
     }
 
+    /// Whether small files that have changed may be sent as [patches](crate::wire::patch) of what stands there: only
+    /// where the whole is verified.
+    pub fn patches(&self) -> bool {
+        self.delta != Delta::Never && self.digests.main.is_some() && self.rules().is_some() && !self.plan_only
+    }
+
     /// Whether files that grow are copied on as they grow.
     pub fn follows(&self) -> bool {
         self.growing == GrowingSources::Follow

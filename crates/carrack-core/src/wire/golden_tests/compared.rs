@@ -60,6 +60,7 @@ pub fn lines() -> Vec<Line> {
     let begin = Begin { options: compared(), role: Role::Receive(into) };
     let question = question();
     let asked = AskedIndex { number, index: 2 };
+    let chunked = PeerMessage::ContentCompared { asked, same: false, chunks: vec![1, 0xdead_beef] };
     let undeleted = Ended { at_destination: at_destination(), undeleted: Some(no_space()), ..Ended::default() };
     vec![
         ask("ask Begin-receive-compared", Ask::Begin(begin)),
@@ -81,7 +82,8 @@ pub fn lines() -> Vec<Line> {
         peer("peer Compared", PeerMessage::Compared { number, judgments: judgments() }),
         peer("peer Content", PeerMessage::Content { asked, digest: Some([13; 32]) }),
         peer("peer Content-unread", PeerMessage::Content { asked, digest: None }),
-        peer("peer ContentCompared", PeerMessage::ContentCompared { asked, same: true }),
+        peer("peer ContentCompared", PeerMessage::ContentCompared { asked, same: true, chunks: vec![] }),
+        peer("peer ContentCompared-chunks", chunked),
         peer("peer Delete", PeerMessage::Delete { failed: 300 }),
         peer("peer AskStillThere", PeerMessage::AskStillThere { number, paths: paths(&[b"d/f1", b"d/f2"]) }),
         peer("peer Deleted", PeerMessage::Deleted),
@@ -118,6 +120,7 @@ fn judgments() -> Vec<Judgment> {
         Judgment::New,
         Judgment::Same,
         Judgment::Undecided,
+        Judgment::Chunked(ItemDifference { size: true, ..ItemDifference::default() }),
         Judgment::Left(LeftBecause::Newer),
         Judgment::Differs(ItemDifference { kind: false, size: true, time: true }),
     ]

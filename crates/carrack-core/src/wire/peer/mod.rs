@@ -163,12 +163,15 @@ pub enum PeerMessage {
         /// The BLAKE3 of all of it; `None` where it cannot be read.
         digest: Option<[u8; 32]>,
     },
-    /// Receiver: whether what stands there holds the same.
+    /// Receiver: whether what stands there holds the same; and of a file that is [`Judgment::Chunked`] what it holds.
     ContentCompared {
         /// Which file.
         asked: AskedIndex,
         /// It does.
         same: bool,
+        /// The digest of each of its [chunks](super::patch), at most [`limits::FILE_CHUNKS`]; none where all of the
+        /// file is to be sent.
+        chunks: Vec<u32>,
     },
     /// Sender: every item has ended, or none has been sent yet, and every name has been told. Now what only the
     /// destination has may be deleted, as the command has ordered.
@@ -333,7 +336,9 @@ fn to_raw(message: &PeerMessage) -> raw::Body {
         PeerMessage::Compare { number, question } => Body::Compare(question::to_raw(number, question)),
         PeerMessage::Compared { number, judgments } => Body::Compared(question::answer(number, &judgments)),
         PeerMessage::Content { asked, digest } => Body::Content(question::content(asked, digest)),
-        PeerMessage::ContentCompared { asked, same } => Body::ContentCompared(question::content_compared(asked, same)),
+        PeerMessage::ContentCompared { asked, same, chunks } => {
+            Body::ContentCompared(question::content_compared(asked, same, chunks))
+        }
         PeerMessage::Delete { failed } => Body::Delete(raw::Delete { failed }),
         PeerMessage::Deleted => Body::Deleted(raw::Deleted {}),
         PeerMessage::AskStillThere { number, paths } => Body::AskStillThere(question::ask_still_there(number, &paths)),
@@ -453,7 +458,7 @@ fn from_raw(body: raw::Body) -> Result<PeerMessage, ProtocolError> {
         Body::Compare(raw) => question::asked(raw)?,
         Body::Compared(raw) => question::answered(&raw)?,
         Body::Content(raw) => question::read_content(raw)?,
-        Body::ContentCompared(raw) => question::read_content_compared(&raw),
+        Body::ContentCompared(raw) => question::read_content_compared(raw)?,
         Body::Delete(raw::Delete { failed }) => PeerMessage::Delete { failed },
         Body::Deleted(raw::Deleted {}) => PeerMessage::Deleted,
         Body::AskStillThere(raw) => question::read_ask_still_there(&raw)?,

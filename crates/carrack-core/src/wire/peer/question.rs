@@ -60,8 +60,8 @@ pub(super) fn content(asked: AskedIndex, digest: Option<[u8; 32]>) -> Content {
 }
 
 /// The answer to that, as a message.
-pub(super) fn content_compared(asked: AskedIndex, same: bool) -> ContentCompared {
-    ContentCompared { number: asked.number.0, index: asked.index, same }
+pub(super) fn content_compared(asked: AskedIndex, same: bool, chunks: Vec<u32>) -> ContentCompared {
+    ContentCompared { number: asked.number.0, index: asked.index, same, chunks }
 }
 
 /// The message that says what a file holds.
@@ -73,9 +73,13 @@ pub(super) fn read_content(raw: Content) -> Result<PeerMessage, ProtocolError> {
 }
 
 /// The message that answers that.
-pub(super) fn read_content_compared(raw: &ContentCompared) -> PeerMessage {
-    let asked = AskedIndex { number: BundleId(raw.number), index: raw.index };
-    PeerMessage::ContentCompared { asked, same: raw.same }
+pub(super) fn read_content_compared(raw: ContentCompared) -> Result<PeerMessage, ProtocolError> {
+    let ContentCompared { number, index, same, chunks } = raw;
+    if chunks.len() > limits::FILE_CHUNKS || (same && !chunks.is_empty()) {
+        return Err(ProtocolError::violation("the peer told of chunks that no file has"));
+    }
+    let asked = AskedIndex { number: BundleId(number), index };
+    Ok(PeerMessage::ContentCompared { asked, same, chunks })
 }
 
 /// Bits of an item's first byte.
@@ -358,6 +362,14 @@ mod tests {
         }
         let out = Compare { listed: vec![Listed { path: b"../x".to_vec(), complete: true }], ..Compare::default() };
         assert!(from_raw(out).is_err());
+    }
+
+    #[test]
+    fn chunks_are_few_and_of_what_differs() {
+        let told = |same, chunks: usize| ContentCompared { number: 1, index: 2, same, chunks: vec![7; chunks] };
+        let taken = |same, chunks| read_content_compared(told(same, chunks)).is_ok();
+        assert!(taken(true, 0) && taken(false, 0) && taken(false, limits::FILE_CHUNKS));
+        assert!(!taken(false, limits::FILE_CHUNKS + 1) && !taken(true, 1));
     }
 
     #[test]

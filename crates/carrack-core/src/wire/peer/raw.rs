@@ -359,4 +359,7 @@ pub struct ContentCompared {
     pub index: u32,
     #[prost(bool, tag = "3")]
     pub same: bool,
+    /// CRC-32C of each chunk of what stands there.
+    #[prost(fixed32, repeated, tag = "4")]
+    pub chunks: Vec<u32>,
 }

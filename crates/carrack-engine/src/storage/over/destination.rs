@@ -90,6 +90,14 @@ impl Destination for OverDestination {
         }
     }
 
+    fn first_bytes(&self, path: &[u8], most: u64) -> Result<Option<Vec<u8>>, Failure> {
+        match self.hook.before(Call::FirstBytes, 0) {
+            Act::Go => self.inner.first_bytes(path, most),
+            Act::Fail(why) => Err(why),
+            _ => Ok(None),
+        }
+    }
+
     fn content(
         &self,
         path: &[u8],

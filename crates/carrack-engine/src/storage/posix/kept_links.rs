@@ -211,6 +211,10 @@ impl<D: Destination> Destination for KeptLinks<D> {
         self.inner.standing_directory(&self.directory(path)?)
     }
 
+    fn first_bytes(&self, path: &[u8], most: u64) -> Result<Option<Vec<u8>>, Failure> {
+        self.inner.first_bytes(&self.item(path)?, most)
+    }
+
     fn content(
         &self,
         path: &[u8],

@@ -132,6 +132,10 @@ impl Destination for Tree {
         Tree::standing(self, paths, workers)
     }
 
+    fn first_bytes(&self, path: &[u8], most: u64) -> Result<Option<Vec<u8>>, Failure> {
+        Tree::first_bytes(self, path, most)
+    }
+
     fn content(
         &self,
         path: &[u8],

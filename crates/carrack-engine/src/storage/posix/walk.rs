@@ -273,9 +273,7 @@ fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -
     let file = Some((stat.device, stat.inode));
     let lasts = matches!(kind, ItemKind::File | ItemKind::Symlink);
     let fingerprint = followed.or(ground).filter(|_| lasts).and_then(|ground| ground.fingerprint(&stat, now));
-    let leads_to = Vec::new();
-    let (judgment, followed) = (None, false);
-    ScannedItem { root, path, kind, size, attributes, sparse, changed, file, fingerprint, judgment, leads_to, followed }
+    ScannedItem { size, attributes, sparse, changed, file, fingerprint, ..ScannedItem::new(root, path, kind) }
 }
 
 fn stat_failure(error: &io::Error) -> Failure {

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use carrack_core::attributes::{AttributeKind, Attributes, OtherAttributes, Time};
+use carrack_core::digest::BlockDigest;
 use carrack_core::ids::BundleId;
 use carrack_core::limits;
 use carrack_core::report::{Failure, FileDigests, ItemKind, UnkeptAttributes};
@@ -16,6 +17,7 @@ use carrack_core::wire::attributes;
 use carrack_core::wire::frame::{
     self, ENTRY_HEADER_BYTES, EntryHeader, EntryKind, FINGERPRINT_BYTES, TRAILER_BYTES, Trailer,
 };
+use carrack_core::wire::patch;
 use carrack_core::wire::peer::{AskedItem, ItemResult};
 
 use super::stream::{ReceiveStream, StreamError};
@@ -61,10 +63,7 @@ impl ReceiveStream<'_> {
         let entry = EntryHeader::decode(&header)?;
         *bytes += if entry.kind == EntryKind::File { entry.size.into() } else { 0 };
         staged.attribute_bytes += u64::from(entry.attribute_bytes);
-        if *bytes + staged.attribute_bytes > limits::BUNDLE_BYTES {
-            let message = "the sender sent a bundle of more bytes than the protocol allows";
-            return Err(ProtocolError::violation(message).into());
-        }
+        check_bundle(*bytes + staged.attribute_bytes)?;
         let target_bytes = if entry.kind == EntryKind::Symlink { entry.size as usize } else { 0 };
         let fingerprint_bytes = if entry.fingerprinted { FINGERPRINT_BYTES } else { 0 };
         let (attribute_bytes, path_bytes) = (usize::from(entry.attribute_bytes), usize::from(entry.path_bytes));
@@ -84,7 +83,10 @@ impl ReceiveStream<'_> {
         let stages = &self.run.driver.stages;
         let written = match entry.kind {
             EntryKind::File => {
-                return self.small_file(index, &entry, small, keep, staged);
+                return match entry.patched {
+                    true => self.patched_file(index, &entry, small, keep, (bytes, staged)),
+                    false => self.small_file(index, &entry, small, keep, staged),
+                };
             }
             EntryKind::Directory => {
                 // Counted also where it is not made: the attributes come for each that was sent.
@@ -119,7 +121,7 @@ impl ReceiveStream<'_> {
         &mut self,
         index: u32,
         entry: &EntryHeader,
-        mut small: SmallFile<'_>,
+        small: SmallFile<'_>,
         keep: bool,
         staged: &mut Staged,
     ) -> Result<(), StreamError> {
@@ -138,17 +140,24 @@ impl ReceiveStream<'_> {
         let mut hasher = BlockHasher::new(run.driver.options.digests, 0);
         let content = &mut self.scratch;
         content.clear();
-        self.input.payload(u64::from(size), &mut |slice| {
-            if keep {
-                run.driver.stages.work(Work::Hash, slice.len(), || hasher.update(slice));
-            }
-            if let Ok(Begun::Growing(growing)) = &mut begun {
-                run.driver.stages.wait(Work::Write, || growing.write(slice));
-            } else if in_memory {
-                content.extend_from_slice(slice);
-            }
-            Ok::<(), StreamError>(())
-        })?;
+        let is_measured = patch::chunk_bytes(size.into()).is_some();
+        let mut receive = || {
+            self.input.payload(u64::from(size), &mut |slice| {
+                if keep {
+                    run.driver.stages.work(Work::Hash, slice.len(), || hasher.update(slice));
+                }
+                if let Ok(Begun::Growing(growing)) = &mut begun {
+                    run.driver.stages.wait(Work::Write, || growing.write(slice));
+                } else if in_memory {
+                    content.extend_from_slice(slice);
+                }
+                Ok::<(), StreamError>(())
+            })
+        };
+        match is_measured {
+            true => run.taking_over.arriving.measure(size.into(), receive)?,
+            false => receive()?,
+        }
         let mut trailer = [0; TRAILER_BYTES];
         self.input.meta(&mut trailer)?;
         let trailer = Trailer::decode(&trailer, run.driver.options.digests)?;
@@ -165,12 +174,30 @@ impl ReceiveStream<'_> {
             staged.exceptions.push((index, ItemResult::Mismatch));
             return Ok(());
         }
+        let content = &mut self.scratch;
+        run.take_small(index, small, ours, begun, content, staged);
+        Ok(())
+    }
+}
+
+impl ReceiveRun {
+    /// A small file has come whole: it is written, or waits to be written with others.
+    pub(super) fn take_small(
+        &self,
+        index: u32,
+        mut small: SmallFile<'_>,
+        ours: BlockDigest,
+        begun: Result<Begun, Failure>,
+        content: &mut Vec<u8>,
+        staged: &mut Staged,
+    ) {
+        let (run, keeps) = (self, self.properties.keeps);
         small.digests = ours.as_file(run.driver.options.digests);
         staged.changes.entry(index).and_modify(|change| change.digests = small.digests);
         small.read_back = run.driver.options.verify == Verify::Disk;
         if matches!(begun, Ok(Begun::AtOnce)) && keeps && run.waits(staged) {
             staged.waiting.push(WaitingItem::new(index, &small, ItemContent::Bytes(std::mem::take(content))));
-            return Ok(());
+            return;
         }
         let written = begun.and_then(|begun| match begun {
             Begun::Kept => Ok(Stored::Kept),
@@ -179,7 +206,6 @@ impl ReceiveStream<'_> {
             Begun::AtOnce => run.driver.stages.wait_briefly(Work::Create, || run.write_small(&small, content)),
         });
         note_written(index, written, staged);
-        Ok(())
     }
 }
 
@@ -218,12 +244,24 @@ impl WaitingItem {
     }
 }
 
+pub(super) fn check_bundle(bytes: u64) -> Result<(), ProtocolError> {
+    let message = "the sender sent a bundle of more bytes than the protocol allows";
+    if bytes > limits::BUNDLE_BYTES { Err(ProtocolError::violation(message)) } else { Ok(()) }
+}
+
 /// The time of a larger file is that of its bytes.
 const MEASURED_BYTES: usize = 64 << 10;
 
 impl ReceiveRun {
     /// Looks at what an item of a bundle will change, before anything of it is written.
-    fn note_change(&self, index: u32, entry: &EntryHeader, path: &[u8], leads_to: &[u8], staged: &mut Staged) {
+    pub(super) fn note_change(
+        &self,
+        index: u32,
+        entry: &EntryHeader,
+        path: &[u8],
+        leads_to: &[u8],
+        staged: &mut Staged,
+    ) {
         let Some(changes) = &self.changes else { return };
         let is_file = entry.kind == EntryKind::File;
         let item = AskedItem {

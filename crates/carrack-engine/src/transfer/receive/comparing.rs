@@ -46,6 +46,8 @@ pub(super) struct ReceivedQuestion {
 pub(super) struct Contents {
     waiting: Mutex<VecDeque<ReadNext>>,
     known: Mutex<HashMap<AskedIndex, ComparedContent>>,
+    /// Path and size of those of which chunks are told.
+    pub(super) chunked: Mutex<HashMap<AskedIndex, (Vec<u8>, u64)>>,
 }
 
 /// A file, and what it holds at either side, as soon as that is known.
@@ -79,6 +81,8 @@ pub(super) enum ReadNext {
     Of(AskedIndex),
     /// A file that may have been renamed, before it is known whether any is.
     Ahead(OldName),
+    /// What stands at the name of a small file that has changed.
+    Chunks(AskedIndex),
 }
 
 impl ReceiveRun {
@@ -106,7 +110,18 @@ impl ReceiveRun {
         if !referred.is_empty() {
             return self.make_later(referred, PendingAnswer::Question(number, judgments));
         }
-        self.driver.tell(|machine| machine.handle_compared(Instant::now(), number, judgments));
+        self.answer(number, judgments);
+    }
+
+    /// Answers a question; of files that are sent as patches, chunks are read then.
+    pub(super) fn answer(&self, number: BundleId, judgments: Vec<Judgment>) {
+        let is_chunked = |judgment: &Judgment| matches!(judgment, Judgment::Chunked(_));
+        let chunked = (0..).zip(&judgments).filter(|(_, judgment)| is_chunked(judgment));
+        let chunked: Vec<_> = chunked.map(|(index, _)| ReadNext::Chunks(AskedIndex { number, index })).collect();
+        self.driver.tell(|machine| {
+            machine.handle_compared(Instant::now(), number, judgments);
+            lock(&self.contents.waiting).extend(chunked);
+        });
     }
 
     /// Whether nothing stands at the name of a file whose content is being compared.
@@ -188,6 +203,10 @@ impl ReceiveRun {
                     _ => VecDeque::new(),
                 };
                 self.compare_content(asked, item, Some(there), further)
+            }
+            (Judgment::Differs(difference), Some(there)) if self.may_be_patched(item, &there) => {
+                self.chunk_later(asked, item);
+                Judgment::Chunked(difference)
             }
             (judgment, _) => judgment,
         }
@@ -316,6 +335,10 @@ impl ReceiveRun {
                     self.read_old(old, false);
                     continue;
                 }
+                ReadNext::Chunks(asked) => {
+                    self.read_chunks(asked);
+                    continue;
+                }
             };
             let what = lock(&self.contents.known).get(&asked).map(|one| (one.item.path.clone(), one.with));
             let Some((path, with)) = what else { continue };
@@ -374,12 +397,14 @@ impl ReceiveRun {
                 return self.make_later(vec![one], PendingAnswer::Content(asked));
             }
             self.plan_referred(&one);
-            return self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, true));
+            return self
+                .driver
+                .tell(|machine| machine.handle_content_compared(Instant::now(), asked, true, Vec::new()));
         }
         if source.flatten().is_some() {
             self.plan_to_write(&item, None);
         }
-        self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, false));
+        self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, false, Vec::new()));
     }
 
     /// The sender has told what its file holds.
@@ -440,8 +465,12 @@ impl ReceiveRun {
                 return self.driver.queue(&self.contents.waiting, ReadNext::Of(asked));
             }
             self.plan_to_write(&content.item, content.there.as_ref());
+            if content.there.is_some_and(|there| self.may_be_patched(&content.item, &there)) {
+                self.chunk_later(asked, &content.item);
+                return self.driver.queue(&self.contents.waiting, ReadNext::Chunks(asked));
+            }
         }
-        self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, same));
+        self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, same, Vec::new()));
     }
 
     /// What is the same gets the permissions and the time of its source, as far as it has others; `false` if it cannot.

@@ -6,6 +6,7 @@ mod changes;
 mod commit;
 mod comparing;
 mod only_there;
+mod patching;
 mod pump;
 mod referring;
 mod renaming;
@@ -211,7 +212,7 @@ impl ReceiveRun {
         });
         let measured = Arc::clone(&run);
         run.driver.start_sampling(move |sample| measured.describe(sample));
-        if options.reads_to_compare() {
+        if options.reads_to_compare() || options.patches() {
             (0..content_readers()).for_each(|_| run.spawn("reading to compare", Self::read_contents));
         }
         run.start_referring();

@@ -338,10 +338,12 @@ impl ReceiveRun {
                 *one = judged;
             }
         }
-        self.driver.tell(|machine| match answer {
-            PendingAnswer::Question(number, judgments) => machine.handle_compared(Instant::now(), number, judgments),
-            PendingAnswer::Content(asked) => machine.handle_content_compared(Instant::now(), asked, is_same),
-        });
+        match answer {
+            PendingAnswer::Question(number, judgments) => self.answer(number, judgments),
+            PendingAnswer::Content(asked) => {
+                self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, is_same, Vec::new()))
+            }
+        }
     }
 
     /// A file of the destination has a further name, or not; what was copied has none.

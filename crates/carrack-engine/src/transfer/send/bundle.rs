@@ -14,6 +14,7 @@ use carrack_core::transfer::sender::{Bundle, SentItem, changed_unseen};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::wire::attributes;
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
+use carrack_core::wire::patch;
 use carrack_sys::host::clock_seconds;
 
 use super::SendRun;
@@ -23,6 +24,7 @@ use crate::storage::read::Reader;
 use crate::storage::workers::MeasuredCall;
 
 impl SendRun {
+    /// What announces an item; `size` are the bytes of content, of its patch, or of what a link says.
     pub(super) fn entry(&self, kind: EntryKind, item: &ScannedItem, target: &[u8], size: usize) -> EntryHeader {
         // Of a directory they come at the end.
         let is_directory = kind == EntryKind::Directory;
@@ -30,6 +32,7 @@ impl SendRun {
         EntryHeader {
             kind,
             fingerprinted: !is_directory && item.fingerprint.is_some(),
+            patched: false,
             attribute_bytes: others.map_or(0, |others| others.encoded_bytes() as u16),
             path_bytes: target.len() as u16,
             mode: item.attributes.mode,
@@ -175,7 +178,7 @@ impl SendStream<'_> {
                 ItemKind::Symlink => self.send_link(item, &target, ahead)?,
                 ItemKind::Directory | ItemKind::Special => {
                     self.out.meta(&[&self.run.entry(EntryKind::Directory, item, &target, 0).encode(), &target])?;
-                    SentItem { size: 0, digest: BlockDigest::default(), failure: None }
+                    SentItem { size: 0, taken_over: 0, digest: BlockDigest::default(), failure: None }
                 }
             });
         }
@@ -197,14 +200,18 @@ impl SendStream<'_> {
         let digests = digest.as_file(self.run.driver.options.digests);
         // The receiver drops what is not whole.
         let read = read.and_then(|()| self.run.expected.check(|| target.to_vec(), digests.blake3));
-        let header = self.run.entry(EntryKind::File, &described, target, self.content.len());
+        let content = std::mem::take(&mut self.content);
+        let (size, patched) = (item.size.unwrap_or(0), item.chunks.as_deref());
+        let patched = patched.filter(|_| read.is_ok()).and_then(|chunks| patch::patch(&content, size, chunks));
+        let (sent, taken_over) = patched.as_ref().map_or((&content, 0), |(patch, taken_over)| (patch, *taken_over));
+        let header = self.run.entry(EntryKind::File, &described, target, sent.len());
+        let header = EntryHeader { patched: patched.is_some(), ..header };
         let attributes = attributes_of(&header, &described);
         self.out.meta(&[&header.encode(), fingerprint_of(&header, &described), &attributes, target])?;
-        let content = std::mem::take(&mut self.content);
-        self.send_content(&content)?;
-        self.content = content;
+        self.send_content(sent)?;
         self.out.meta(&[&Trailer { whole: read.is_ok(), digest }.encode()])?;
-        Ok(SentItem { size: self.content.len() as u64, digest, failure: read.err() })
+        self.content = content;
+        Ok(SentItem { size: self.content.len() as u64, taken_over, digest, failure: read.err() })
     }
 
     fn send_link(&mut self, item: &ScannedItem, target: &[u8], ahead: Ahead) -> io::Result<SentItem> {
@@ -221,7 +228,7 @@ impl SendStream<'_> {
                 let attributes = attributes_of(&header, &described);
                 let fingerprint = fingerprint_of(&header, &described);
                 self.out.meta(&[&header.encode(), fingerprint, &attributes, target, &leads_to])?;
-                Ok(SentItem { size: 0, digest: BlockDigest::default(), failure: None })
+                Ok(SentItem { size: 0, taken_over: 0, digest: BlockDigest::default(), failure: None })
             }
             Err(why) => {
                 // Only a file has a trailer that can say so.
@@ -229,7 +236,7 @@ impl SendStream<'_> {
                 described.attributes.others = OtherAttributes::default();
                 self.out.meta(&[&self.run.entry(EntryKind::File, &described, target, 0).encode(), target])?;
                 self.out.meta(&[&Trailer { whole: false, digest: BlockDigest::default() }.encode()])?;
-                Ok(SentItem { size: 0, digest: BlockDigest::default(), failure: Some(why) })
+                Ok(SentItem { size: 0, taken_over: 0, digest: BlockDigest::default(), failure: Some(why) })
             }
         }
     }

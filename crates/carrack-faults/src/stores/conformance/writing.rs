@@ -226,6 +226,11 @@ fn standing(trial: &Trial<'_>) -> Verdict {
     let digest = small_file("d/f", b"seven b").digests.blake3;
     ensure(to.content(b"d/f", 1, &|| false)? == digest, || "the content of a file has another digest".into())?;
     ensure(to.content(b"d/none", 1, &|| false)?.is_none(), || "nothing has content".into())?;
+    for (most, wanted) in [(100, &b"seven b"[..]), (5, b"seven"), (0, b"")] {
+        let found = to.first_bytes(b"d/f", most)?;
+        ensure(found.as_deref() == Some(wanted), || format!("the first {most} bytes of a file are others"))?;
+    }
+    ensure(to.first_bytes(b"d/none", 9)?.is_none(), || "nothing has first bytes".into())?;
     let later = Attributes::new(0o600, Time::new(MTIME.seconds + 1000, 0));
     to.set_attributes(b"d/f", &later)?;
     let after = told("afterwards")?[0].map(|item| (item.mode & 0o777, item.state.mtime));

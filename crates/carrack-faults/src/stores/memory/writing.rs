@@ -301,6 +301,12 @@ impl Destination for MemoryDestination {
         paths.iter().map(|path| Ok(state.nodes.get(&self.0.full(path)).map(standing))).collect()
     }
 
+    fn first_bytes(&self, path: &[u8], most: u64) -> Result<Option<Vec<u8>>, Failure> {
+        let state = self.0.store.lock();
+        let node = state.nodes.get(&self.0.full(path)).filter(|node| node.kind == ItemKind::File);
+        Ok(node.map(|node| node.content[..node.content.len().min(most as usize)].to_vec()))
+    }
+
     fn content(
         &self,
         path: &[u8],

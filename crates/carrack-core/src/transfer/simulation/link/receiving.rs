@@ -206,6 +206,11 @@ impl World {
         match entry.content {
             None => ItemResult::Dropped,
             Some(_) if entry.altered => ItemResult::Mismatch,
+            // What stood there has become another meanwhile.
+            Some(_) if entry.patched && self.rng.chance(300) => {
+                self.verdict.patched_in_vain += 1;
+                ItemResult::Dropped
+            }
             Some(_) if self.rng.chance(self.plan.commit_failure) => ItemResult::Failed(failure),
             Some(_) if self.rng.chance(self.plan.keep) => ItemResult::Kept,
             Some(_) => ItemResult::Published,

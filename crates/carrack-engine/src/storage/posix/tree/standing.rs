@@ -87,6 +87,18 @@ impl Tree {
         }
     }
 
+    /// The first bytes of a file that stands there, at most so many.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn first_bytes(&self, path: &[u8], most: u64) -> Result<Option<Vec<u8>>, Failure> {
+        let fail = |error: io::Error| io_failure(Side::Destination, "read to compare", &error).at_path(path);
+        let Some(opened) = self.open_standing(path).map_err(fail)? else { return Ok(None) };
+        let mut content = Vec::new();
+        (&opened).take(most).read_to_end(&mut content).map_err(fail)?;
+        Ok(Some(content))
+    }
+
     /// The BLAKE3 of a file that stands there.
     ///
     /// # Errors
