@@ -2,6 +2,7 @@
 //! and a quick test that is named beside it must then fail. A mutation whose text is no longer found is an error, so
 //! that the list cannot rot.
 
+mod attributes;
 mod borders;
 mod core;
 mod engine;
@@ -75,6 +76,7 @@ const MUTATIONS: &[&[Mutation]] = &[
     grants::MUTATIONS,
     storage::MUTATIONS,
     sync::MUTATIONS,
+    attributes::MUTATIONS,
     exceptions::MUTATIONS,
     options::MUTATIONS,
     program::MUTATIONS,

@@ -2,13 +2,16 @@
 //!
 //! Permissions and the modification time are fields of their own: every item has them, and every version of the
 //! protocol carries them. All else, such as an owner, extended attributes or access control lists, is an [`Attribute`]:
-//! a kind with a number, and a value in the form that this kind prescribes. This version knows some kinds and keeps
-//! none of them. A source tells which of them an item has; the destination looks at what the copy has got and reports
-//! what was not kept.
+//! a kind with a number, and a value in the form that this kind prescribes. Of those that this version knows it keeps
+//! some, where that is asked for ([`KeptAttributes`]). A source tells which of them an item has; the destination looks
+//! at what the copy has got and reports what was not kept.
+
+mod kept;
 
 use std::fmt;
 use std::time::Duration;
 
+pub use self::kept::{KeptAttributes, OwnersTold};
 use crate::limits;
 
 /// A moment by the clock of the host that names it, counted from the beginning of 1970 in UTC.
@@ -72,11 +75,11 @@ impl Attributes {
 pub struct AttributeKind(pub u16);
 
 impl AttributeKind {
-    /// The owner: its number, 4 bytes, the highest first.
+    /// The owner: its number, 4 bytes, the highest first; then its name, where that is told.
     pub const OWNER: Self = Self(1);
     /// The group: its number, as for the owner.
     pub const GROUP: Self = Self(2);
-    /// Set-user-id, set-group-id and sticky bits: one byte, of the values 4, 2 and 1.
+    /// Set-user-id, set-group-id and sticky bits, which the mode has as well: one byte, of the values 4, 2 and 1.
     pub const SPECIAL_BITS: Self = Self(3);
     /// A file has more names than this one. No bytes.
     pub const HARD_LINK: Self = Self(4);
@@ -152,6 +155,18 @@ impl Attribute {
         Self { kind, value: Box::new(number.to_be_bytes()) }
     }
 
+    /// The same with a name, of at most so many bytes that any host has.
+    pub fn named(kind: AttributeKind, number: u32, name: &[u8]) -> Self {
+        Self { kind, value: [&number.to_be_bytes()[..], name].concat().into() }
+    }
+
+    /// The number and the name of an owner or a group, if it is one; without a name, an empty one.
+    pub fn as_account(&self) -> Option<(u32, &[u8])> {
+        let (number, name) = self.value.split_first_chunk()?;
+        let is_account = matches!(self.kind, AttributeKind::OWNER | AttributeKind::GROUP);
+        is_account.then_some((u32::from_be_bytes(*number), name))
+    }
+
     /// The set-user-id, set-group-id and sticky bits of a mode.
     pub fn special_bits(mode: u32) -> Self {
         Self { kind: AttributeKind::SPECIAL_BITS, value: Box::new([(mode >> 9 & 0o7) as u8]) }
@@ -219,6 +234,32 @@ impl OtherAttributes {
     /// In the order of their kinds.
     pub fn iter(&self) -> impl Iterator<Item = &Attribute> {
         self.0.iter()
+    }
+
+    /// The number of the owner or of the group, where it is told.
+    pub fn number(&self, kind: AttributeKind) -> Option<u32> {
+        self.iter().find(|attribute| attribute.kind == kind)?.as_account().map(|(number, _)| number)
+    }
+
+    /// Those of the kinds that are kept, and what it takes to keep them.
+    #[must_use]
+    pub fn kept(&self, kept: KeptAttributes) -> Self {
+        let kinds = [AttributeKind::OWNER, AttributeKind::GROUP];
+        let is_kept = |attribute: &&Attribute| kept.are_any() && kinds.contains(&attribute.kind);
+        Self(self.iter().filter(is_kept).cloned().collect())
+    }
+
+    /// The same, with another number in the place of each owner and group.
+    #[must_use]
+    pub fn with_numbers(self, number: impl Fn(AttributeKind, u32, &[u8]) -> u32) -> Self {
+        if self.0.iter().all(|attribute| attribute.value.len() <= size_of::<u32>()) {
+            return self;
+        }
+        let one = |attribute: &Attribute| match attribute.as_account() {
+            Some((id, name)) => Attribute::number(attribute.kind, number(attribute.kind, id, name)),
+            None => attribute.clone(),
+        };
+        Self(self.0.iter().map(one).collect())
     }
 
     /// Those that the other item does not have with the same value.
@@ -312,6 +353,27 @@ mod tests {
         let most = limits::ATTRIBUTE_BYTES - OtherAttributes::HEAD_BYTES;
         assert_eq!(OtherAttributes::new(long(most)).map(|fits| fits.encoded_bytes()), Ok(limits::ATTRIBUTE_BYTES));
         assert_eq!(OtherAttributes::new(long(most + 1)), Err(AttributesError::TooLong));
+    }
+
+    #[test]
+    fn owners_are_told_by_number_and_name() {
+        let told = |attribute: Attribute| OtherAttributes::new(vec![attribute]).unwrap();
+        let named = told(Attribute::named(AttributeKind::OWNER, 1000, b"ann"));
+        assert_eq!((named.number(AttributeKind::OWNER), named.number(AttributeKind::GROUP)), (Some(1000), None));
+        let here = named.clone().with_numbers(|kind, id, name| {
+            assert_eq!((kind, id, name), (AttributeKind::OWNER, 1000, &b"ann"[..]));
+            7
+        });
+        assert_eq!(here, told(Attribute::number(AttributeKind::OWNER, 7)));
+        // A number alone is that number at any host, and what is no owner stays as it is.
+        assert_eq!(here.clone().with_numbers(|_, _, _| panic!("it has no name")), here);
+        let short = told(Attribute { kind: AttributeKind::OWNER, value: Box::from(&b"abc"[..]) });
+        assert_eq!((short.number(AttributeKind::OWNER), short.clone().with_numbers(|_, _, _| 1)), (None, short));
+        let strange = told(Attribute { kind: AttributeKind(99), value: Box::from(&b"longer"[..]) });
+        assert_eq!(strange.clone().with_numbers(|_, _, _| 1), strange);
+        let kept = KeptAttributes { owner: true, ..KeptAttributes::default() };
+        assert_eq!((named.kept(kept), strange.kept(kept)), (named.clone(), OtherAttributes::default()));
+        assert!(named.kept(KeptAttributes::default()).is_empty());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::agents::AgentProgram;
+use crate::attributes::KeptAttributes;
 use crate::backup::Backup;
 use crate::credential::Credential;
 use crate::expected::ExpectedDigests;
@@ -78,6 +79,10 @@ pub struct CopyOptions {
     pub item_changes: bool,
     /// Modification times are not set at the destination: an item has the time at which it was written.
     pub no_times: bool,
+    /// What is kept beside permissions and times.
+    pub kept: KeptAttributes,
+    /// Owners and groups are kept by their numbers, and not by their names.
+    pub numeric_ids: bool,
     /// Links at the destination that lead to directories below it are kept, and written through.
     pub keep_directory_links: bool,
     /// What has to have reached stable storage, and when.
@@ -153,6 +158,8 @@ impl Default for CopyOptions {
             item_events: false,
             item_changes: false,
             no_times: false,
+            kept: KeptAttributes::default(),
+            numeric_ids: false,
             keep_directory_links: false,
             durability: Durability::Group,
             delta: Delta::Auto,

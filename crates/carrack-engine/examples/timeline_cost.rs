@@ -110,6 +110,7 @@ impl Side {
             listener: None,
             access: Access::Anonymous,
             read_only: false,
+            allows_ownership: false,
             measure: Measure::Nobody,
             dial_to: Vec::new(),
             key_file: directory.join(format!("{name}.key")),

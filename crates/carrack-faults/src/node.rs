@@ -14,6 +14,7 @@ pub fn node_config(root: NodeRoot, own: &Path) -> NodeConfig {
         listener: None,
         access: Access::Anonymous,
         read_only: false,
+        allows_ownership: false,
         measure: Measure::Token,
         dial_to: Vec::new(),
         key_file: own.join("node.key"),

@@ -15,6 +15,7 @@
 // What clippy.toml forbids the product.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod accounts;
 pub mod bulk;
 pub mod dir;
 pub mod facts;

@@ -38,6 +38,7 @@ impl Site {
             listener: None,
             access: Access::TokenFile(token_file),
             read_only: false,
+            allows_ownership: false,
             revoked: RevokedGrants::default(),
             host_grants: None,
             measure: Measure::Token,

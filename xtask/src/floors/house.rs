@@ -365,7 +365,7 @@ pub(super) const HOUSE: &[Folder] = &[
         floors: &[
             &["bulk", "facts", "standard"],
             &["file", "gauge", "host", "probe"],
-            &["dir", "inherited", "measure", "signal", "socket", "sync", "threads", "tun"],
+            &["accounts", "dir", "inherited", "measure", "signal", "socket", "sync", "threads", "tun"],
             &[OWN],
             &["errno"],
         ],

@@ -367,7 +367,10 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "attributes of a bundle are not bounded together",
         "crates/carrack-engine/src/transfer/receive/bundle.rs",
-        ["if *bytes + staged.attribute_bytes > limits::BUNDLE_BYTES {", "if *bytes > limits::BUNDLE_BYTES {"],
+        [
+            "check_bundle(*bytes + staged.attribute_bytes)?;\n        let target_bytes",
+            "check_bundle(*bytes)?;\n        let target_bytes",
+        ],
         "-p carrack-engine --test hostile attributes::",
     ),
     mutation(

@@ -114,6 +114,10 @@ asked! {
     compare: Option<Compare>,
     modify_window: Option<WindowSeconds>,
     no_times: bool,
+    owner: bool,
+    group: bool,
+    special_bits: bool,
+    numeric_ids: bool,
     filters: Option<FilterLines>,
     min_size: Option<FileSize>,
     max_size: Option<FileSize>,
@@ -304,6 +308,10 @@ impl AskedOptions {
         options.compare = self.compare.unwrap_or(default);
         options.modify_window = self.modify_window.map_or(options.modify_window, WindowSeconds::time);
         options.no_times |= self.no_times;
+        options.kept.owner |= self.owner;
+        options.kept.group |= self.group;
+        options.kept.special_bits |= self.special_bits;
+        options.numeric_ids |= self.numeric_ids;
         options.verify = self.verify.unwrap_or(options.verify);
         options.encrypt = self.encrypt.unwrap_or(options.encrypt);
         options.streams = self.streams.map_or(options.streams, Streams::fixed);

@@ -5,6 +5,7 @@
 //! with the same sentence. With the feature `serde` the types are read from JSON by that parser.
 
 mod asked;
+mod attributes;
 mod compared;
 mod deletion;
 mod growing;
@@ -12,9 +13,11 @@ mod in_place;
 #[cfg(feature = "serde")]
 pub mod json;
 mod references;
+mod task;
 mod values;
 
 pub use asked::AskedOptions;
+pub use attributes::{GROUP, NUMERIC_IDS, OWNER, SPECIAL_BITS};
 pub use compared::{COMPARE, EXISTING, MODIFY_WINDOW, NO_TIMES};
 pub use deletion::{
     ALLOW_EMPTY, BACKUP, BACKUP_DIR, BACKUP_SUFFIX, DELETE, DELETE_BEFORE, DELETE_EXCLUDED, DETECT_RENAMES, FILTERS,
@@ -23,12 +26,13 @@ pub use deletion::{
 pub use growing::{GROWING, GROWING_IDLE, GROWING_LOCK};
 pub use in_place::{APPEND, INPLACE};
 pub use references::{COMPARE_DEST, COPY_DEST, LINK_DEST};
+pub use task::{LABEL, PRIORITY};
 pub use values::{
     Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, DirectoryLines, FileSize, FilterLines, OptionValue,
     RateBound, Streams, WINDOW_SECONDS_MAX, WindowSeconds, check_label, parse_priority,
 };
 
-use crate::limits::{self, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, LABEL_CHARACTERS_MAX, PRIORITY_MAX};
+use crate::limits::{self, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN};
 use crate::request::{CongestionControl, Delta, Durability, Encrypt, Verify};
 use crate::words::Word;
 
@@ -388,34 +392,6 @@ pub const COMPRESS: Definition = Definition {
     examples: &[],
 };
 
-/// The owner's name of a task.
-pub const LABEL: Definition = Definition {
-    name: "label",
-    group: FormGroup::Task,
-    flag: Flag::Value { name: "label", value_name: "TEXT", help: "What you call it" },
-    title: "Label",
-    help: "What you call the task.",
-    kind: Takes::Text { characters_max: LABEL_CHARACTERS_MAX as u64 },
-    default: None,
-    examples: &["nightly", "läuft – 走る"],
-};
-
-/// The place of a task among those of its owner.
-pub const PRIORITY: Definition = Definition {
-    name: "priority",
-    group: FormGroup::Task,
-    flag: Flag::Value {
-        name: "priority",
-        value_name: "0-9",
-        help: "Of your own tasks, higher ones go first [default: 4]",
-    },
-    title: "Priority",
-    help: "Of your own tasks, those with a higher number go first.",
-    kind: Takes::Number { min: 0, max: PRIORITY_MAX as u64, words: &[] },
-    default: Some("4"),
-    examples: &["7"],
-};
-
 /// Sources that a task may miss.
 pub const SKIP_SOURCE_ERRORS: Definition = Definition {
     name: "skip_source_errors",
@@ -454,6 +430,10 @@ pub const OF_A_COPY: &[Definition] = &[
     COMPARE,
     MODIFY_WINDOW,
     NO_TIMES,
+    OWNER,
+    GROUP,
+    SPECIAL_BITS,
+    NUMERIC_IDS,
     FILTERS,
     MIN_SIZE,
     MAX_SIZE,

@@ -1,6 +1,7 @@
 //! What is done to an item, from what stands at its name and what it is to be.
 
 use super::compare::{State, is_one_time};
+use crate::attributes::CopyFacts;
 use crate::report::{Differences, Done, ItemKind};
 use crate::request::Compare;
 
@@ -22,8 +23,8 @@ pub struct ChangeRules {
 pub struct ChangeState {
     /// What it is, its size and time.
     pub state: State,
-    /// Permission bits.
-    pub mode: u32,
+    /// Owner, group and permission bits: those that it has, or is to have in the place of the other.
+    pub facts: CopyFacts,
 }
 
 impl ChangeRules {
@@ -49,7 +50,9 @@ impl ChangeRules {
         let permissions = self.permissions && item.state.kind != ItemKind::Symlink;
         Differences {
             time: self.times && !is_one_time(item.state.mtime, there.state.mtime, self.window_ns),
-            permissions: permissions && (item.mode ^ there.mode) & 0o777 != 0,
+            permissions: permissions && (item.facts.mode ^ there.facts.mode) & 0o7777 != 0,
+            owner: item.facts.owner != there.facts.owner,
+            group: item.facts.group != there.facts.group,
             ..Differences::default()
         }
     }
@@ -64,7 +67,8 @@ mod tests {
         ChangeRules { compare: Compare::SizeAndTime, times: true, permissions: true, window_ns: 0 };
 
     fn item(kind: ItemKind, size: u64, seconds: i64, mode: u32) -> ChangeState {
-        ChangeState { state: State { kind, size, mtime: Some(Time::new(seconds, 5)) }, mode }
+        let facts = CopyFacts { owner: 1, group: 2, mode };
+        ChangeState { state: State { kind, size, mtime: Some(Time::new(seconds, 5)) }, facts }
     }
 
     fn file(size: u64, seconds: i64, mode: u32) -> ChangeState {
@@ -92,6 +96,10 @@ mod tests {
         assert_eq!(ChangeRules { window_ns: u64::MAX, ..RULES }.set(&wanted, &file(7, 101, 0o644)), None);
         assert_eq!(RULES.set(&wanted, &file(7, 101, 0o600)), Some(Done::Set(both)));
         assert_eq!(RULES.set(&wanted, &wanted), None);
+        let mut others = wanted;
+        (others.facts.owner, others.facts.mode) = (9, 0o4644);
+        let owner = Differences { owner: true, permissions: true, ..Differences::default() };
+        assert_eq!(RULES.set(&wanted, &others), Some(Done::Set(owner)));
     }
 
     #[test]

@@ -61,11 +61,15 @@ pub struct Differences {
     pub permissions: bool,
     /// The time was not set: it is that of writing it.
     pub time_is_of_writing: bool,
+    /// Its owner, which was set.
+    pub owner: bool,
+    /// Its group, which was set.
+    pub group: bool,
 }
 
 impl Differences {
     /// Whether attributes differed that were set.
     pub fn any_attribute(self) -> bool {
-        self.time || self.permissions
+        self.time || self.permissions || self.owner || self.group
     }
 }

@@ -156,6 +156,7 @@ fn any_comparison(rng: &mut Rng, number: BundleId) -> PeerMessage {
                 size: 5,
                 mtime,
                 mode: 0o600,
+                others: OtherAttributes::default(),
                 leads_to: Vec::new(),
             };
             let items = (0..rng.below(3) as u32).map(of).collect();

@@ -6,6 +6,7 @@ use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 
+use carrack_core::attributes::KeptAttributes;
 use carrack_core::backup::Backup;
 use carrack_core::expected::ExpectedDigests;
 use carrack_core::filter::{AddedRule, Filters};
@@ -197,6 +198,7 @@ impl Agent {
         let running = match role {
             Role::Send(role) => Running::Send(self.begin_sending(options, role)?),
             Role::Receive(role) => {
+                let options = self.within_rights(options);
                 let top = if options.item_changes { self.top_before(&role) } else { None };
                 let (destination, references) = self.may_receive(&role, &options)?;
                 known = destination.known_count(options.digests);
@@ -246,7 +248,10 @@ impl Agent {
     fn begin_sending(self: &Arc<Self>, options: TransferOptions, role: SendRole) -> Result<Arc<SendRun>, Failure> {
         let mut roots = open_roots(&self.environment.place, &role.sources, self.environment.own.as_ref())?;
         let links = self.lock().chosen.filters.links;
-        roots.iter_mut().for_each(|root| root.source.follow(links, &root.target));
+        for root in &mut roots {
+            root.source.follow(links, &root.target);
+            root.source.tell_owners(options.owners_told());
+        }
         if options.removes_sources {
             self.may_remove(&roots, &options)?;
         }
@@ -280,6 +285,13 @@ impl Agent {
             }
             _ => options,
         }
+    }
+
+    /// What is asked for, as far as this end gives it: a node gives owners and special bits only where who runs it has
+    /// said so. What is not given is counted as not kept.
+    fn within_rights(&self, options: TransferOptions) -> TransferOptions {
+        let gives = self.environment.gives_ownership && self.environment.grant.is_none();
+        TransferOptions { kept: if gives { options.kept } else { KeptAttributes::default() }, ..options }
     }
 
     /// Whether what is copied may be deleted here, and can be.

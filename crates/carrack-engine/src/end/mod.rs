@@ -201,6 +201,7 @@ impl End {
         let environment = Environment {
             place,
             read_only: false,
+            gives_ownership: true,
             own: Some(context.standard.clone()),
             sources,
             token: None,

@@ -64,6 +64,8 @@ pub struct NodeConfig {
     pub access: Access,
     /// Nothing may be changed.
     pub read_only: bool,
+    /// Owners, groups and special bits of sources are given to what is written, where a client asks for that.
+    pub allows_ownership: bool,
     /// Who may measure the path to it.
     pub measure: Measure,
     /// Networks that it may dial whatever else holds.
@@ -226,6 +228,7 @@ fn directory_now(path: &Path, open: &Mutex<Arc<Dir>>) -> Arc<Dir> {
 pub struct Node {
     root: ServedRoot,
     read_only: bool,
+    allows_ownership: bool,
     token: Option<Arc<NodeToken>>,
     sessions: Arc<NodeSessions>,
     controls: AtomicUsize,
@@ -279,6 +282,7 @@ impl Node {
         let node = Arc::new(Self {
             root,
             read_only: config.read_only,
+            allows_ownership: config.allows_ownership,
             token: token.map(Arc::new),
             sessions: Arc::new(sessions),
             controls: AtomicUsize::new(0),
@@ -381,6 +385,7 @@ impl Node {
         Environment {
             place: self.root.place(),
             read_only: self.read_only,
+            gives_ownership: self.allows_ownership,
             own: None,
             sources: None,
             token: self.token.clone(),

@@ -8,6 +8,7 @@
 //! [`over`] is a store over another one that asks a hook before each call: for what may not be done there, and for
 //! tests.
 
+pub mod giving;
 pub mod null;
 pub mod objects;
 pub mod over;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::{fmt, io};
 
-use carrack_core::attributes::Attributes;
+use carrack_core::attributes::{Attributes, OwnersTold};
 use carrack_core::failure::Failure;
 use carrack_core::filter::SourceLinks;
 use carrack_core::growing::GrowingLock;
@@ -211,6 +211,10 @@ struct OverSource {
 }
 
 impl Source for OverSource {
+    fn tell_owners(&mut self, told: OwnersTold) {
+        self.inner.tell_owners(told);
+    }
+
     fn is_directory(&self) -> bool {
         let is_directory = self.inner.is_directory();
         if let Act::Go | Act::Fail(_) = self.hook.before(Call::IsDirectory, 0) { is_directory } else { !is_directory }

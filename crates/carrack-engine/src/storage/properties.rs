@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carrack_core::attributes::KeptAttributes;
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::limits;
 use carrack_core::request::{Digests, Durability, Existing, InPlace, Verify};
@@ -177,6 +178,8 @@ pub struct WriteOptions {
     pub shares: bool,
     /// Nothing is written.
     pub plan_only: bool,
+    /// What items get of the owners, groups and special bits of their sources.
+    pub kept: KeptAttributes,
 }
 
 impl WriteOptions {
@@ -194,6 +197,7 @@ impl WriteOptions {
             in_place: InPlace::Never,
             shares: false,
             plan_only: false,
+            kept: KeptAttributes { owner: false, group: false, special_bits: false },
         }
     }
 }

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::{Attributes, OtherAttributes, Time};
+use carrack_core::attributes::{Attributes, CopyFacts, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::plan::compare::State;
@@ -108,8 +108,8 @@ pub struct EarlierItem<'a> {
 pub struct StandingItem {
     /// What it is, its size and time.
     pub state: State,
-    /// Permission bits.
-    pub mode: u32,
+    /// Its owner, group and permission bits.
+    pub facts: CopyFacts,
     /// Device and inode, where they tell it from others.
     pub file: Option<(u64, u64)>,
     /// Two names may be one where it stands: whether it is this name's, [`Destination::claim`] says.

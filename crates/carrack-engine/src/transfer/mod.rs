@@ -40,7 +40,7 @@ pub fn content_readers() -> usize {
 /// What a store is told of a transfer's options.
 pub fn write_options(options: &TransferOptions) -> WriteOptions {
     let TransferOptions { block_bytes, digests, verify, existing, durability, in_place, .. } = *options;
-    let TransferOptions { plan_only, window_ns, .. } = *options;
+    let TransferOptions { plan_only, window_ns, kept, .. } = *options;
     let compares = options.rules().is_some();
     // The receiver decides about each file.
     let (takes_over, shares) = (false, false);
@@ -56,6 +56,7 @@ pub fn write_options(options: &TransferOptions) -> WriteOptions {
         in_place,
         shares,
         plan_only,
+        kept,
     }
 }
 

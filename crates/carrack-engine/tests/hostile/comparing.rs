@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::symlink;
 
-use carrack_core::attributes::Time;
+use carrack_core::attributes::{OtherAttributes, Time};
 use carrack_core::ids::BundleId;
 use carrack_core::judgment::Judgment;
 use carrack_core::report::{ErrorCode, Failure, ItemKind};
@@ -19,7 +19,8 @@ use crate::wire::{Entry, bundle};
 
 fn asked(path: &[u8]) -> AskedItem {
     let (mtime, leads_to) = (Some(Time::new(1, 0)), Vec::new());
-    AskedItem { path: path.to_vec(), kind: ItemKind::File, size: 5, mtime, mode: 0o644, leads_to }
+    let (path, others) = (path.to_vec(), OtherAttributes::default());
+    AskedItem { path, kind: ItemKind::File, size: 5, mtime, mode: 0o644, others, leads_to }
 }
 
 fn compare(number: u64, question: Question) -> PeerMessage {

@@ -171,6 +171,7 @@ impl Session {
         let mut environment = Environment {
             place: Place::Beneath(Arc::new(Dir::open_ambient(root).unwrap())),
             read_only: false,
+            gives_ownership: true,
             own: None,
             sources: None,
             token,

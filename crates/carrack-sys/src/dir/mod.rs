@@ -1,18 +1,18 @@
 //! A directory held open, and everything a copy does below it.
 //!
-//! Two kinds of argument. `rel` is a path below the directory, of any length: `.` and empty
-//! components mean nothing (so `""` is the directory itself, and a trailing `/` is ignored), `..`
-//! and a leading `/` are refused. `name` is one component. Both are raw bytes, and a NUL byte is
-//! refused; every refusal is [`io::ErrorKind::InvalidInput`].
+//! Two kinds of argument. `rel` is a path below the directory, of any length: `.` and empty components mean nothing (so
+//! `""` is the directory itself, and a trailing `/` is ignored), `..` and a leading `/` are refused. `name` is one
+//! component. Both are raw bytes, and a NUL byte is refused; every refusal is [`io::ErrorKind::InvalidInput`].
 //!
-//! Invariants: no method leaves the directory, whatever links are in the tree and whoever changes
-//! it meanwhile, but one that is told [`Links::Anywhere`]; methods that take a `name` never follow a link.
+//! Invariants: no method leaves the directory, whatever links are in the tree and whoever changes it meanwhile, but one
+//! that is told [`Links::Anywhere`]; methods that take a `name` never follow a link.
 
 mod beneath;
 mod entries;
 mod file_system;
 mod mounts;
 mod name;
+mod owner;
 mod passed;
 mod stat;
 #[cfg(test)]
@@ -22,6 +22,7 @@ mod xattrs;
 pub use entries::{DirEntry, Entries};
 pub use file_system::{ChangeTimes, FileSystem, file_system};
 pub use mounts::{Mounts, PlaceWithin};
+pub use owner::set_owner;
 pub use passed::PassedWays;
 pub(crate) use stat::only_mtime;
 pub use stat::{FileTime, Kind, Stat, stat_file, stat_file_uncached, stat_path};
@@ -43,8 +44,7 @@ use std::path::Path;
 pub enum Links {
     /// A link is an error (`ELOOP`).
     Refuse,
-    /// A link is followed if it stays beneath the directory; one that leads out, or is absolute,
-    /// is an error (`EXDEV`).
+    /// A link is followed if it stays beneath the directory; one that leads out, or is absolute, is an error (`EXDEV`).
     Beneath,
     /// A link is followed wherever it leads, as the system does for its user. Only for looking and reading, and only
     /// for who may read everything that this process may.

@@ -12,9 +12,18 @@ use super::flags::Flags;
 use crate::error::CommandError;
 use crate::output::say;
 
+/// Stands for the flags of what else is kept.
+const ARCHIVE: Switch = Switch::short(
+    'a',
+    "archive",
+    "Keep owners, groups, set-user-id, set-group-id and sticky bits: -ogp. Directories, links, permissions and times are \
+     kept without it",
+);
+
 /// The flags of the options of a copy that stand in a group, in the order of their definitions.
 pub fn args(group: FormGroup) -> impl Iterator<Item = Arg> {
-    OF_A_COPY.iter().filter(move |option| option.group == group).flat_map(args_of)
+    let archive = (group == FormGroup::What).then(|| ARCHIVE.arg());
+    archive.into_iter().chain(OF_A_COPY.iter().filter(move |option| option.group == group).flat_map(args_of))
 }
 
 /// The flags that choose files, for verbs that copy nothing.
@@ -77,7 +86,10 @@ fn word_arg(flag: &WordFlag, flags: &'static [WordFlag]) -> Arg {
 pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
     // No plain copy deletes anything.
     let has = |option: &&Definition| option.group != FormGroup::Deletion || flags.knows(option.flag.name());
-    let asked = read(flags, OF_A_COPY.iter().filter(has))?;
+    let mut asked = read(flags, OF_A_COPY.iter().filter(has))?;
+    if flags.has(&ARCHIVE) {
+        (asked.owner, asked.group, asked.special_bits) = (true, true, true);
+    }
     asked.digests().map_err(refused_digests)?;
     asked.references().map_err(CommandError::usage)?;
     asked.renames().map_err(CommandError::usage)?;

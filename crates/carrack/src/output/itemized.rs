@@ -164,13 +164,15 @@ fn letters(change: &ItemChange, direction: ContentWay) -> String {
     format!("{first}{kind}{}", if is_blank { " ".repeat(rest.len()) } else { rest })
 }
 
-/// What has changed. Owner, group, times of access and making, ACLs and extended attributes are never set.
+/// What has changed. Times of access and making, ACLs and extended attributes are never set.
 fn attributes(differs: Differences) -> String {
     let letter = |is: bool, letter: char| if is { letter } else { '.' };
-    let Differences { content, size, time, permissions, time_is_of_writing } = differs;
+    let Differences { content, size, time, permissions, time_is_of_writing, owner, group } = differs;
     let time = if time_is_of_writing { 'T' } else { letter(time, 't') };
     let (content, size) = (letter(content, 'c'), letter(size, 's'));
-    format!("{content}{size}{time}{}.....", letter(permissions, 'p'))
+    let attributes: String =
+        [(permissions, 'p'), (owner, 'o'), (group, 'g')].map(|(is, name)| letter(is, name)).iter().collect();
+    format!("{content}{size}{time}{attributes}...")
 }
 
 fn path(change: &ItemChange) -> String {
@@ -245,11 +247,19 @@ mod tests {
     fn letters_are_those_of_rsync() {
         use ItemKind::{Directory, File, Symlink};
         let none = Differences::default();
-        let all = Differences { content: true, size: true, time: true, permissions: true, time_is_of_writing: false };
+        let all = Differences {
+            content: true,
+            size: true,
+            time: true,
+            permissions: true,
+            time_is_of_writing: false,
+            owner: false,
+            group: true,
+        };
         let attributes = Differences { time: true, permissions: true, ..none };
         let cases = [
             ("f", File, Done::Created, ">f+++++++++ f"),
-            ("f", File, Done::Replaced(all), ">fcstp..... f"),
+            ("f", File, Done::Replaced(all), ">fcstp.g... f"),
             ("f", File, Done::Replaced(none), ">f......... f"),
             ("f", File, Done::Replaced(Differences { time_is_of_writing: true, ..none }), ">f..T...... f"),
             ("f", File, Done::Set(attributes), ".f..tp..... f"),

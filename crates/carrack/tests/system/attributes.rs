@@ -55,6 +55,7 @@ fn serve(listener: &TcpListener, key: &Key, store: Memory) {
     let environment = Environment {
         place: Place::Stored("memory".into(), Arc::new(store)),
         read_only: true,
+        gives_ownership: false,
         own: None,
         sources: None,
         token: None,
@@ -190,7 +191,7 @@ fn what_root_does_not_keep_is_counted_by_kind_over_every_link() {
     let far = Sshd::start(&sandbox);
     let at_far = format!("far:{}/", sandbox.path("ssh").display());
     let ways: [(&str, &[&str]); 5] = [
-        ("local", &["-a", "in/", "local"]),
+        ("local", &["in/", "local"]),
         ("to a node", &["in/", &there.at("pushed/"), &there.token()]),
         ("from a node", &[&here.at(""), "pulled", &here.token()]),
         (

@@ -49,6 +49,7 @@ mod network;
 mod node;
 mod onto_itself;
 mod output;
+mod ownership;
 mod peers;
 mod pscheduler;
 mod push;

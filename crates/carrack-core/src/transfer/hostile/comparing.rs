@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::sender::{LARGE, file};
 use super::*;
+use crate::attributes::OtherAttributes;
 use crate::ids::StreamId;
 use crate::judgment::{ItemDifference, Judgment, LeftBecause};
 use crate::report::Outcome;
@@ -361,7 +362,8 @@ fn links_and_directories_are_asked_about_in_dry_runs_alone() {
         let options = TransferOptions { compare: Compare::Size, plan_only, item_changes, ..options(BLOCK) };
         let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false, tuning: Tuning::DEFAULT });
         let (path, leads_to) = (b"a".to_vec(), Vec::new());
-        let items = vec![AskedItem { path, kind, size: 0, mtime: None, mode: 0o755, leads_to }];
+        let others = OtherAttributes::default();
+        let items = vec![AskedItem { path, kind, size: 0, mtime: None, mode: 0o755, others, leads_to }];
         let question = Question { items, ..Question::default() };
         receiver.handle_message(start(), PeerMessage::Compare { number: BundleId(1), question }).is_err()
     };

@@ -124,7 +124,9 @@ impl Sender {
         let leads_to = item.leads_to.clone();
         let bytes = path.len() + leads_to.len();
         let (size, mode) = (item.size.unwrap_or(0), item.attributes.mode);
-        let asked = AskedItem { path, kind: item.kind, size, mtime: item.attributes.mtime, mode, leads_to };
+        let others = item.attributes.others.kept(self.config.options.kept);
+        let mtime = item.attributes.mtime;
+        let asked = AskedItem { path, kind: item.kind, size, mtime, mode, others, leads_to };
         self.comparing.filling.question.items.push(asked);
         self.comparing.filling.items.push(item);
         self.comparing.has_grown(now, bytes);

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::attributes::{KeptAttributes, OwnersTold};
 use crate::growing::{GrowingIdle, GrowingLock, GrowingSources};
 use crate::limits;
 use crate::plan::compare::CompareRules;
@@ -99,6 +100,10 @@ options! {
     growing_lock: Option<GrowingLock> = string "33",
     /// Which files are written over where they stand.
     in_place: InPlace = uint32 "34",
+    /// What is kept beside permissions and times.
+    kept: KeptAttributes = uint32 "35",
+    /// Owners and groups are told and kept by their numbers, and not by their names.
+    numeric_ids: bool = bool "36",
 }
 
 impl TransferOptions {
@@ -126,6 +131,8 @@ impl TransferOptions {
             folds_case: false,
             item_changes: options.item_changes,
             no_times: options.no_times,
+            kept: options.kept,
+            numeric_ids: options.numeric_ids,
             keeps_links: options.keep_directory_links,
             delta: options.delta,
             shares: false,
@@ -156,6 +163,15 @@ impl TransferOptions {
     /// where the whole is verified.
     pub fn patches(&self) -> bool {
         self.delta != Delta::Never && self.digests.main.is_some() && self.rules().is_some() && !self.plan_only
+    }
+
+    /// How the source tells owners and groups.
+    pub fn owners_told(&self) -> OwnersTold {
+        match (self.kept.are_any(), self.numeric_ids) {
+            (false, _) => OwnersTold::Others,
+            (true, true) => OwnersTold::Numbers,
+            (true, false) => OwnersTold::Names,
+        }
     }
 
     /// Whether files that grow are copied on as they grow.
@@ -226,6 +242,18 @@ macro_rules! plain {
             }
         }
     )+};
+}
+
+impl Travels for KeptAttributes {
+    type Raw = u32;
+
+    fn raw(self) -> u32 {
+        self.bits()
+    }
+
+    fn checked(raw: u32) -> Option<Self> {
+        Self::from_bits(raw)
+    }
 }
 
 /// What travels as its number.
@@ -336,6 +364,8 @@ mod tests {
             folds_case: true,
             item_changes: true,
             no_times: true,
+            kept: KeptAttributes { owner: true, group: true, special_bits: true },
+            numeric_ids: true,
             keeps_links: true,
             delta: Delta::Never,
             shares: true,

@@ -1,7 +1,7 @@
 //! Lines of what compares both sides, leaves out and deletes.
 
 use super::*;
-use crate::attributes::Time;
+use crate::attributes::{Attribute, AttributeKind, OtherAttributes, Time};
 use crate::backup::Backup;
 use crate::filter::{FileBounds, RuleForm, SourceLinks};
 use crate::judgment::{ItemDifference, Judgment, LeftBecause};
@@ -103,13 +103,16 @@ fn question() -> Question {
         size,
         mtime: Some(Time::new(6, 7)),
         mode: 0o644,
+        others: OtherAttributes::default(),
         leads_to: Vec::new(),
     };
     let link = AskedItem { kind: ItemKind::Symlink, mtime: None, mode: 0o777, ..file(b"d/l", 0) };
     let link = AskedItem { leads_to: b"f1".to_vec(), ..link };
     let directory = AskedItem { kind: ItemKind::Directory, mode: 0o755, ..file(b"d", 0) };
+    let owner = vec![Attribute::named(AttributeKind::OWNER, 1000, b"ann")];
+    let owned = AskedItem { others: OtherAttributes::new(owner).unwrap(), ..file(b"d/f3", 1) };
     Question {
-        items: vec![file(b"d/f1", 300), file(b"d/f2", 0), link, directory],
+        items: vec![file(b"d/f1", 300), file(b"d/f2", 0), link, directory, owned],
         names: paths(&[b"d", b"d/g"]),
         listed: vec![(b"d".to_vec(), true), (Vec::new(), false)],
     }

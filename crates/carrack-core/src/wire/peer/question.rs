@@ -6,14 +6,14 @@
 
 use super::PeerMessage;
 use super::raw::{AskStillThere, Compare, Compared, Content, ContentCompared, Listed, StillThere};
-use crate::attributes::Time;
+use crate::attributes::{OtherAttributes, Time};
 use crate::ids::BundleId;
 use crate::judgment::Judgment;
 use crate::limits;
 use crate::path;
 use crate::report::ItemKind;
-use crate::wire::ProtocolError;
 use crate::wire::fields::varint;
+use crate::wire::{ProtocolError, attributes};
 
 /// What a sender has: files to be compared, and names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct AskedItem {
     pub mtime: Option<Time>,
     /// Permission bits that it is to have.
     pub mode: u32,
+    /// Attributes of further kinds, where they are compared.
+    pub others: OtherAttributes,
     /// What a link says; else empty.
     pub leads_to: Vec<u8>,
 }
@@ -88,6 +90,8 @@ const HAS_NANOS: u8 = 2;
 const HAS_MODE: u8 = 4;
 const IS_LINK: u8 = 8;
 const IS_DIRECTORY: u8 = 16;
+/// Its attributes of further kinds are others than those of the item before.
+const HAS_OTHERS: u8 = 32;
 
 /// A question, as a message.
 pub(super) fn to_raw(number: BundleId, question: Question) -> Compare {
@@ -195,16 +199,18 @@ struct Packer {
     bytes: Vec<u8>,
     last_path: Vec<u8>,
     last_seconds: i64,
+    last_others: OtherAttributes,
 }
 
 impl Packer {
     fn item(&mut self, item: &AskedItem) {
-        let AskedItem { path, kind, size, mtime, mode, leads_to } = item;
+        let AskedItem { path, kind, size, mtime, mode, others, leads_to } = item;
         let has = |has, bit| if has { bit } else { 0 };
         let nanos = mtime.map_or(0, |time| time.nanos);
         let kinds = has(*kind == ItemKind::Symlink, IS_LINK) | has(*kind == ItemKind::Directory, IS_DIRECTORY);
         let time = has(mtime.is_some(), HAS_TIME) | has(nanos != 0, HAS_NANOS);
-        self.bytes.push(kinds | time | has(*mode != 0o644, HAS_MODE));
+        let has_others = *others != self.last_others;
+        self.bytes.push(kinds | time | has(*mode != 0o644, HAS_MODE) | has(has_others, HAS_OTHERS));
         self.path(path);
         self.number(*size);
         if let Some(time) = mtime {
@@ -217,6 +223,12 @@ impl Packer {
         }
         if *mode != 0o644 {
             self.number((*mode).into());
+        }
+        if has_others {
+            let block = attributes::encode(others);
+            self.number(block.len() as u64);
+            self.bytes.extend_from_slice(&block);
+            self.last_others = others.clone();
         }
         if *kind == ItemKind::Symlink {
             self.number(leads_to.len() as u64);
@@ -246,11 +258,12 @@ struct Unpacker<'a> {
     rest: &'a [u8],
     last_path: Vec<u8>,
     last_seconds: i64,
+    last_others: OtherAttributes,
 }
 
 impl<'a> Unpacker<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, last_path: Vec::new(), last_seconds: 0 }
+        Self { rest: bytes, last_path: Vec::new(), last_seconds: 0, last_others: OtherAttributes::default() }
     }
 
     fn is_at_end(&self) -> bool {
@@ -266,7 +279,7 @@ impl<'a> Unpacker<'a> {
             IS_DIRECTORY => ItemKind::Directory,
             _ => return None,
         };
-        if flags & !(HAS_TIME | HAS_NANOS | HAS_MODE | IS_LINK | IS_DIRECTORY) != 0 {
+        if flags & !(HAS_TIME | HAS_NANOS | HAS_MODE | HAS_OTHERS | IS_LINK | IS_DIRECTORY) != 0 {
             return None;
         }
         let path = self.path()?;
@@ -282,15 +295,22 @@ impl<'a> Unpacker<'a> {
             mtime.as_mut()?.nanos = u32::try_from(varint(&mut self.rest)?).ok()?;
         }
         let mode = if flags & HAS_MODE != 0 { u32::try_from(varint(&mut self.rest)?).ok()? } else { 0o644 };
-        let leads_to = if kind == ItemKind::Symlink { self.leads_to()? } else { Vec::new() };
-        Some(AskedItem { path, kind, size, mtime, mode, leads_to })
+        if flags & HAS_OTHERS != 0 {
+            let block = self.counted(limits::ATTRIBUTE_BYTES)?;
+            let is_none = block.is_empty();
+            self.last_others = if is_none { OtherAttributes::default() } else { attributes::decode(block).ok()? };
+        }
+        let others = self.last_others.clone();
+        let leads_to = if kind == ItemKind::Symlink { self.counted(limits::PATH_BYTES)?.to_vec() } else { Vec::new() };
+        Some(AskedItem { path, kind, size, mtime, mode, others, leads_to })
     }
 
-    fn leads_to(&mut self) -> Option<Vec<u8>> {
-        let bytes = usize::try_from(varint(&mut self.rest)?).ok().filter(|bytes| *bytes <= limits::PATH_BYTES)?;
-        let (leads_to, rest) = self.rest.split_at_checked(bytes)?;
+    /// Bytes with their number before them.
+    fn counted(&mut self, most: usize) -> Option<&'a [u8]> {
+        let bytes = usize::try_from(varint(&mut self.rest)?).ok().filter(|bytes| *bytes <= most)?;
+        let (counted, rest) = self.rest.split_at_checked(bytes)?;
         self.rest = rest;
-        Some(leads_to.to_vec())
+        Some(counted)
     }
 
     fn path(&mut self) -> Option<Vec<u8>> {
@@ -307,14 +327,17 @@ impl<'a> Unpacker<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attributes::{Attribute, AttributeKind};
 
     fn item(path: &str, size: u64, mtime: Option<Time>, mode: u32) -> AskedItem {
-        AskedItem { path: path.as_bytes().to_vec(), kind: ItemKind::File, size, mtime, mode, leads_to: Vec::new() }
+        let (path, others) = (path.as_bytes().to_vec(), OtherAttributes::default());
+        AskedItem { path, kind: ItemKind::File, size, mtime, mode, others, leads_to: Vec::new() }
     }
 
     #[test]
     fn questions_come_back_and_are_short() {
         let time = |seconds, nanos| Some(Time::new(seconds, nanos));
+        let owned = |id| OtherAttributes::new(vec![Attribute::number(AttributeKind::OWNER, id)]).unwrap();
         let question = Question {
             items: vec![
                 item("a/b/file1", 5, time(1_700_000_000, 123_456_789), 0o644),
@@ -322,6 +345,8 @@ mod tests {
                 AskedItem { kind: ItemKind::Symlink, leads_to: b"../x".to_vec(), ..item("a/b", 0, None, 0) },
                 AskedItem { kind: ItemKind::Directory, ..item("", 0, time(5, 0), 0o755) },
                 AskedItem { kind: ItemKind::Directory, ..item("d", 0, time(5, 0), 0o700) },
+                AskedItem { others: owned(1000), ..item("y", 1, time(5, 0), 0o644) },
+                AskedItem { others: owned(1000), ..item("ya", 1, time(5, 0), 0o644) },
                 item("z", 1, time(i64::MIN, 1), 0o7777),
                 item("za", 1, time(i64::MAX, 999_999_999), 0o644),
             ],
@@ -348,7 +373,9 @@ mod tests {
         // Flags that nobody knows, two kinds, a link that says more than there is, a path that shares more than there
         // is, one too long, a number too long, nanoseconds without a time, a path that leads out, a file without one.
         for items in [
-            &[32, 0, 1, b'a', 0][..],
+            &[64, 0, 1, b'a', 0][..],
+            &[32, 0, 1, b'a', 0],
+            &[32, 0, 1, b'a', 0, 5, 0, 1, 0, 2, 9],
             &[24, 0, 1, b'a', 0, 0],
             &[8, 0, 1, b'a', 0, 2, b'x'],
             &[0, 1, 1, b'a', 0],

@@ -10,6 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use carrack_core::attributes::Attributes;
 use carrack_core::path::{display_bytes, split_name};
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_sys::dir::{Dir, Kind, Links, Stat};
@@ -17,12 +18,14 @@ use carrack_sys::errno::{EROFS, ESTALE};
 use carrack_sys::host;
 
 use super::descriptors::{open_directories_max, patiently};
+use super::giving::Getting;
 use super::identity::Ground;
 use super::names::FileSystemTraits;
 use super::syncs::Syncs;
 use super::times::system_time;
-use super::unkept::{Keeps, MODE_MASK, ToKeep, UnkeptTally, if_it_can};
+use super::unkept::{Keeps, ToKeep, UnkeptTally, if_it_can};
 use crate::error::{failure, io_failure};
+use crate::storage::giving::Giving;
 use crate::storage::write::NewDirectory;
 use crate::sync::lock;
 
@@ -441,7 +444,7 @@ impl Directories {
     ///
     /// # Errors
     /// When another one bears its name, and those of the file system.
-    pub fn set_attributes(&self, wanted: &NewDirectory, unkept: &UnkeptTally) -> Result<(), Failure> {
+    pub fn set_attributes(&self, wanted: &NewDirectory, giving: &Giving, unkept: &UnkeptTally) -> Result<(), Failure> {
         let path = &wanted.path[..];
         let fail = |error: io::Error| io_failure(Side::Destination, "set permissions and times", &error);
         if !lock(&self.known).contains_key(&key(path)) {
@@ -461,15 +464,12 @@ impl Directories {
         }
         let before = found.dir.stat_self().map_err(fail)?;
         let had = lock(&self.opened_up).get(path).map_or(before.mode, |had| had.0);
-        let mode = wanted.attributes.mode & MODE_MASK | had & !MODE_MASK;
-        if mode != before.mode {
-            if_it_can(found.dir.set_own_mode(mode)).map_err(fail)?;
-        }
-        let mtime = wanted.attributes.mtime;
+        let Attributes { mode, mtime, others } = &wanted.attributes;
+        giving.give(Getting::Directory(&found.dir), Some(*mode), others, had & 0o7777).map_err(fail)?;
+        let mtime = *mtime;
         mtime.map_or(Ok(true), |mtime| if_it_can(found.dir.set_own_times(system_time(mtime)))).map_err(fail)?;
         let now = found.dir.stat_self().map_err(fail)?;
-        let others = &wanted.attributes.others;
-        unkept.look(|| path.to_vec(), &ToKeep { mode: Some(wanted.attributes.mode), mtime, others }, &now);
+        unkept.look(|| path.to_vec(), &ToKeep { mode: Some(*mode), mtime, others }, &now);
         lock(&self.opened_up).remove(path);
         if self.sync_names || found.file_system.syncs_alone() {
             self.sync_names(&found.dir)?;

@@ -7,6 +7,7 @@ pub mod descriptors;
 mod directories;
 pub mod entering;
 mod found;
+pub mod giving;
 pub mod identity;
 mod kept_links;
 pub mod kinds;

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use carrack_core::attributes::Time;
+use carrack_core::attributes::{KeptAttributes, OtherAttributes, Time};
 use carrack_core::backup::Backup;
 use carrack_core::digest::{BlockDigest, block_count, block_length};
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side};
@@ -25,6 +25,7 @@ pub use self::entry::PartEntry;
 pub(super) use self::entry::{EntrySource, check_twin, may_replace, stat_entry};
 pub(super) use self::room::check_space;
 use super::directories::{Directories, Names};
+use super::giving::Getting;
 use super::identity::Ground;
 use super::marker::SharedJournal;
 use super::names::PartNames;
@@ -37,6 +38,7 @@ use super::watch::Watch;
 
 use crate::data::hasher::BlockHasher;
 use crate::error::{failure, io_failure};
+use crate::storage::giving::Giving;
 use crate::storage::write::Closing;
 use crate::sync::lock;
 
@@ -67,6 +69,8 @@ pub(super) struct Shared {
     /// What is replaced or deleted is kept.
     pub backup: OnceLock<Backup>,
     pub names: Arc<PartNames>,
+    /// What items get of the owners, groups and special bits of their sources; nothing, unless that is set.
+    pub giving: OnceLock<Giving>,
     /// Files that are to take the place of one of the same size and time.
     pub replaced_same: AtomicU64,
     /// Files that have been written over where they stand, and are whole.
@@ -75,6 +79,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// What items get of the owners, groups and special bits of their sources.
+    pub fn giving(&self) -> &Giving {
+        self.giving.get_or_init(|| Giving::new(KeptAttributes::default()))
+    }
+
     /// A file, or a link, has got its name on this file system, or keeps it.
     pub fn count_in_memory(&self, kind: ItemKind, ground: &Ground) {
         if kind == ItemKind::File && ground.is_in_memory() {
@@ -442,7 +451,8 @@ impl PartFile {
             self.file.set_len(size).map_err(&fail)?;
         }
         let mtime = self.modified.get().copied().or(self.entry.source.mtime);
-        finish_attributes(&self.file, self.mode, mtime).map_err(&fail)?;
+        let giving = self.entry.shared.giving();
+        finish_attributes(giving, &self.file, (self.mode, mtime), &self.entry.source.others).map_err(&fail)?;
         if self.entry.shared.durability != Durability::None {
             self.sync()?;
             self.cache.synced(&self.file, 0, 0);
@@ -506,10 +516,25 @@ fn verify_stored(stored: &File, size: u64, expected: FileDigests) -> Result<(), 
     Err(failure(ErrorCode::DigestMismatch, Side::Destination, message))
 }
 
-/// Permissions and times, set last; whether the system let both be set.
-pub(super) fn finish_attributes(part: &File, mode: u32, mtime: Option<Time>) -> io::Result<bool> {
+/// What a new file has been given.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GivenAttributes {
+    /// The system let its permissions and its time be set.
+    pub mode_and_time: bool,
+    /// It has all else that it is to have.
+    pub others: bool,
+}
+
+/// Owner, permissions and times, set last. The owner comes before the permissions: it takes bits of them away.
+pub(super) fn finish_attributes(
+    giving: &Giving,
+    part: &File,
+    (mode, mtime): (u32, Option<Time>),
+    others: &OtherAttributes,
+) -> io::Result<GivenAttributes> {
+    let has_others = giving.give_owners(Getting::File(part), others)?;
     // Always: a part file is made 0600, but for what the umask takes away.
-    let has_mode = if_it_can(file::set_mode(part, mode))?;
+    let has_mode = giving.give_new_mode(Getting::File(part), mode, others)?;
     let has_time = mtime.map_or(Ok(true), |mtime| if_it_can(file::set_times(part, system_time(mtime))))?;
-    Ok(has_mode && has_time)
+    Ok(GivenAttributes { mode_and_time: has_mode && has_time, others: has_others })
 }

@@ -345,6 +345,16 @@ fn changed(when: &str, before: u64, now: u64) -> Failure {
     }
 }
 
+/// Why an item could not be looked at.
+pub(super) fn stat_failure(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            failure(ErrorCode::SourceVanished, Side::Source, "vanished while its directory was listed")
+        }
+        _ => io_failure(Side::Source, "stat", error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;

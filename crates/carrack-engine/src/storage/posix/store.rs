@@ -99,6 +99,7 @@ impl Store for Posix {
         let tree = Tree::new(directory, *is_copied, *marker, durability, tuning).map_err(named)?;
         let (place, path) = (self.place.clone(), path.to_vec());
         let tree = tree.with_window(options.window_ns).keeping(backup.cloned()).keeping_shared(*keeps_shared);
+        let tree = tree.giving(options.kept);
         Ok(writing_through(tree.found_by(move || place.stat(&path)), through, *backup))
     }
 }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::Time;
+use carrack_core::attributes::{KeptAttributes, Time};
 use carrack_core::backup::Backup;
 use carrack_core::digest::BlockDigest;
 use carrack_core::path::split_name;
@@ -36,6 +36,7 @@ use carrack_sys::file;
 
 use super::descriptors::patiently;
 use super::directories::{AskShown, Clean, Directories, OpenDir, let_owner_write};
+use super::giving::Getting;
 use super::identity::Ground;
 use super::marker::Journal;
 use super::names::{FileSystemTraits, PartName, PartNames, check_names_change, new_tag};
@@ -47,9 +48,10 @@ use super::stale::Stale;
 use super::syncs::{Doubt, Syncs};
 use super::times::{system_time, time_of};
 use super::turns::Turns;
-use super::unkept::{MODE_MASK, UnkeptTally};
+use super::unkept::UnkeptTally;
 use super::watch::Watch;
 use crate::error::failure;
+use crate::storage::giving::{Giving, MODE_MASK};
 use crate::storage::properties::{MarkerRequest, WriteOptions};
 use crate::storage::write::{Closing, NewDirectory, NewFile, SmallFile, UnkeptSoFar};
 use crate::sync::lock;
@@ -166,6 +168,7 @@ impl Tree {
                 window_ns: AtomicU64::new(0),
                 backup: OnceLock::new(),
                 names: Arc::clone(&names),
+                giving: OnceLock::new(),
                 replaced: Replaced::default(),
                 closing: Closing::default(),
             }),
@@ -194,6 +197,13 @@ impl Tree {
     #[must_use]
     pub fn keeping_shared(self, keeps_shared: bool) -> Self {
         Self { keeps_shared, ..self }
+    }
+
+    /// The same, where items get these attributes of their sources.
+    #[must_use]
+    pub fn giving(self, kept: KeptAttributes) -> Self {
+        let _ = self.shared.giving.set(Giving::new(kept));
+        self
     }
 
     /// The same, where what is replaced or deleted is kept.
@@ -366,7 +376,7 @@ impl Tree {
             file,
             entry: self.entry(offer.path, name, EntrySource::of_large(offer, size), options.existing),
             number: None,
-            mode: offer.attributes.mode & MODE_MASK,
+            mode: offer.attributes.mode,
             path: Arc::from(offer.path),
             block_bytes: options.block_bytes,
             has_size: offer.size.is_some(),
@@ -458,6 +468,8 @@ impl Tree {
             PartNames::make(&directory.dir, &part, |name| directory.dir.symlink(target, name))?;
             // A link's own time is a nicety that some file systems do not have.
             let _ = small.attributes.mtime.map(|mtime| directory.dir.set_times(&part.name, system_time(mtime)));
+            let link = Getting::Entry(&directory.dir, &part.name);
+            self.shared.giving().give_owners(link, &small.attributes.others)?;
             directory.dir.stat_at(&part.name)
         })?;
         let (mtime, mode, others) = (small.attributes.mtime, None, small.attributes.others.clone());
@@ -568,7 +580,8 @@ impl Tree {
     /// Sets permissions and times, in this order, and tells what failed.
     pub fn apply_directories(&self, list: &[NewDirectory]) -> Vec<(Vec<u8>, Failure)> {
         let Shared { directories, unkept, .. } = &*self.shared;
-        let set = |one: &NewDirectory| directories.set_attributes(one, unkept).err();
+        let giving = self.shared.giving();
+        let set = |one: &NewDirectory| directories.set_attributes(one, giving, unkept).err();
         list.iter().filter_map(|one| Some((one.path.clone(), set(one)?))).collect()
     }
 }

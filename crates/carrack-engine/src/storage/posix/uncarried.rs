@@ -7,12 +7,19 @@
 //! systems and security modules keep for themselves (Lustre's layout, SELinux labels, NFS access control lists, which
 //! every file has) are left out.
 
+use std::collections::HashMap;
 use std::io;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use carrack_core::attributes::{Attribute, AttributeKind, OtherAttributes};
+use carrack_core::attributes::{Attribute, AttributeKind, OtherAttributes, OwnersTold};
 use carrack_sys::dir::{self, Dir, Kind, Stat};
-use carrack_sys::host;
+use carrack_sys::{accounts, host};
+
+use crate::sync::lock;
+
+/// Bytes of a name that is told: the longest that Linux's own tools take are 32.
+const NAME_BYTES_MAX: usize = 255;
 
 /// Extended attributes that file systems and services keep for themselves: nobody has given them to the file.
 const INTERNAL: [&[u8]; 17] = [
@@ -39,6 +46,9 @@ const INTERNAL: [&[u8]; 17] = [
 pub struct Uncarried {
     user: u32,
     groups: Vec<u32>,
+    /// Of whom it tells.
+    told: OwnersTold,
+    names: AccountNames,
     /// A device whose file system has said that it keeps no extended attributes; no device's number to begin with.
     without: AtomicU64,
 }
@@ -48,19 +58,62 @@ impl Default for Uncarried {
         let (user, mut groups) = (host::user_id(), host::group_ids());
         // Root may give any group, and is in some by accident.
         groups.truncate(if user == 0 { 1 } else { groups.len() });
-        Self { user, groups, without: AtomicU64::new(u64::MAX) }
+        let (told, names) = (OwnersTold::default(), AccountNames::default());
+        Self { user, groups, told, names, without: AtomicU64::new(u64::MAX) }
     }
 }
 
+/// Names of users and groups, by their numbers.
+#[derive(Default)]
+struct AccountNames {
+    users: Mutex<HashMap<u32, Vec<u8>>>,
+    groups: Mutex<HashMap<u32, Vec<u8>>>,
+}
+
+/// The name of a number, asked for once. A host may have a million users.
+fn name_of(known: &Mutex<HashMap<u32, Vec<u8>>>, id: u32, ask: fn(u32) -> Option<Vec<u8>>) -> Vec<u8> {
+    if let Some(name) = lock(known).get(&id) {
+        return name.clone();
+    }
+    let name = ask(id).filter(|name| name.len() <= NAME_BYTES_MAX).unwrap_or_default();
+    lock(known).insert(id, name.clone());
+    name
+}
+
 impl Uncarried {
+    /// Tells of owners and groups so from now on.
+    pub fn tell_owners(&mut self, told: OwnersTold) {
+        self.told = told;
+    }
+
+    fn owner(&self, told: OwnersTold, id: u32) -> Attribute {
+        match told {
+            OwnersTold::Names if id != 0 => {
+                Attribute::named(AttributeKind::OWNER, id, &name_of(&self.names.users, id, accounts::user_name))
+            }
+            _ => Attribute::number(AttributeKind::OWNER, id),
+        }
+    }
+
+    fn group(&self, told: OwnersTold, id: u32) -> Attribute {
+        match told {
+            OwnersTold::Names if id != 0 => {
+                Attribute::named(AttributeKind::GROUP, id, &name_of(&self.names.groups, id, accounts::group_name))
+            }
+            _ => Attribute::number(AttributeKind::GROUP, id),
+        }
+    }
+
     /// What stat shows.
     pub fn of_stat(&self, stat: &Stat) -> OtherAttributes {
         let mut list = Vec::new();
-        if stat.uid != self.user {
-            list.push(Attribute::number(AttributeKind::OWNER, stat.uid));
+        let told = self.told;
+        let tells_all = told != OwnersTold::Others;
+        if tells_all || stat.uid != self.user {
+            list.push(self.owner(told, stat.uid));
         }
-        if !self.groups.contains(&stat.gid) {
-            list.push(Attribute::number(AttributeKind::GROUP, stat.gid));
+        if tells_all || !self.groups.contains(&stat.gid) {
+            list.push(self.group(told, stat.gid));
         }
         if stat.kind != Kind::Symlink && stat.mode & 0o7000 != 0 {
             list.push(Attribute::special_bits(stat.mode));
@@ -170,11 +223,20 @@ mod tests {
         std::fs::write(&path, b"").unwrap();
         // Of a user who is not root, whoever runs this.
         let own = Stat { mode: 0o644, uid: 4321, ..stat_path(&path, true).unwrap() };
-        let someone = Uncarried { user: own.uid, groups: vec![7, own.gid], without: AtomicU64::new(u64::MAX) };
+        let mut someone = Uncarried { user: own.uid, groups: vec![7, own.gid], ..Uncarried::default() };
         assert!(someone.of_stat(&own).is_empty(), "one's own file has nothing that is lost");
         let others = Stat { uid: own.uid + 1, gid: own.gid + 1, mode: 0o6644, links: 2, ..own };
         assert_eq!(kinds(&someone.of_stat(&others)), [1, 2, 3, 4]);
         assert_eq!(kinds(&someone.of_stat(&Stat { gid: 7, ..others })), [1, 3, 4]);
+        someone.tell_owners(OwnersTold::Numbers);
+        assert_eq!(kinds(&someone.of_stat(&own)), [1, 2], "where they are kept, all are told");
+        let root = Stat { uid: 0, gid: 0, ..own };
+        someone.tell_owners(OwnersTold::Names);
+        let daemon = accounts::user_of(b"daemon").unwrap();
+        let named = someone.of_stat(&Stat { uid: daemon, ..root });
+        assert_eq!(named.iter().next().and_then(Attribute::as_account), Some((daemon, &b"daemon"[..])));
+        assert_eq!(someone.of_stat(&root).iter().next().and_then(Attribute::as_account), Some((0, &b""[..])));
+        someone.tell_owners(OwnersTold::Others);
         // A directory has as many names as it has directories below it.
         assert_eq!(kinds(&someone.of_stat(&Stat { kind: Kind::Dir, ..others })), [1, 2, 3]);
         assert_eq!(kinds(&someone.of_stat(&Stat { kind: Kind::Symlink, mode: 0o7777, ..others })), [1, 2]);

@@ -1,5 +1,5 @@
 //! What a copy does not keep. File systems refuse or round permissions and times: FAT and SMB know no permissions, ext4
-//! no year 2500. Owners, groups and whatever else an item has beside its content are never set; a copy may have them by
+//! no year 2500. What else an item has beside its content is set where that was asked for, and a copy may have it by
 //! chance. All of it is looked at after the item was made, counted, and told at the end; it fails nothing.
 
 use std::io;
@@ -12,11 +12,9 @@ use carrack_sys::dir::{Kind, Stat};
 
 use super::identity::Ground;
 use super::times::time_of;
+use crate::storage::giving::MODE_MASK;
 use crate::storage::write::UnkeptSoFar;
 use crate::sync::lock;
-
-/// Set-user-id, set-group-id and sticky bits are not a peer's to give, nor to take.
-pub const MODE_MASK: u32 = 0o777;
 
 /// What an item is to have.
 pub struct ToKeep<'a> {
@@ -42,7 +40,7 @@ fn note<T>(so_far: &Mutex<Option<report::Unkept<T>>>, path: Vec<u8>, wanted: T, 
 }
 
 impl UnkeptTally {
-    /// Compares what was set with what is there. Attributes of further kinds are never set.
+    /// Compares what was to be set with what is there.
     pub fn look(&self, path: impl Fn() -> Vec<u8>, wanted: &ToKeep<'_>, found: &Stat) {
         let ToKeep { mode, mtime, others } = *wanted;
         let kept = time_of(found.mtime);

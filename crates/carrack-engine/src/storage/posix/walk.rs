@@ -8,8 +8,9 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
-use carrack_core::attributes::{Attributes, OtherAttributes};
+use carrack_core::attributes::{Attributes, OtherAttributes, OwnersTold};
 use carrack_core::filter::{FilterSide, Scope, SourceLinks};
 use carrack_core::growing::GrowingLock;
 use carrack_core::limits;
@@ -28,7 +29,7 @@ use super::identity::Ground;
 use super::links::{SeenEntry, Unseen, leads_round};
 use super::locked::is_locked;
 use super::names::is_own;
-use super::source::{PosixSource, RootKind};
+use super::source::{PosixSource, RootKind, stat_failure};
 use super::times::time_of;
 use crate::error::{code_of, failure, io_failure};
 use crate::storage::read::{Found, Freshness, OpenOptions, Reader, Source, There, Walk};
@@ -48,6 +49,11 @@ const DIRECTORIES_AHEAD: usize = 16;
 impl Source for PosixSource {
     fn is_directory(&self) -> bool {
         matches!(self.kind, RootKind::Directory(_))
+    }
+
+    fn tell_owners(&mut self, told: OwnersTold) {
+        // Before anything is asked nobody else has it.
+        Arc::get_mut(&mut self.uncarried).into_iter().for_each(|uncarried| uncarried.tell_owners(told));
     }
 
     fn follow(&mut self, links: SourceLinks, target: &[u8]) {
@@ -274,15 +280,6 @@ fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -
     let lasts = matches!(kind, ItemKind::File | ItemKind::Symlink);
     let fingerprint = followed.or(ground).filter(|_| lasts).and_then(|ground| ground.fingerprint(&stat, now));
     ScannedItem { size, attributes, sparse, changed, file, fingerprint, ..ScannedItem::new(root, path, kind) }
-}
-
-fn stat_failure(error: &io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::NotFound => {
-            failure(ErrorCode::SourceVanished, Side::Source, "vanished while its directory was listed")
-        }
-        _ => io_failure(Side::Source, "stat", error),
-    }
 }
 
 fn look_at(source: &PosixSource, walk: Looking<'_>, at: SourceDir<'_>, name: &[u8]) -> Result<LookedAt, Unseen> {

@@ -76,6 +76,7 @@ impl ReceiveStream<'_> {
         frame::check_entry_path(path)?;
         self.run.expected.check(path)?;
         let others = if block.is_empty() { OtherAttributes::default() } else { attributes::decode(block)? };
+        let others = self.run.owners.here(others);
         let attributes = Attributes { mode: entry.mode, mtime: self.run.time_to_set(Some(entry.mtime)), others };
         let fingerprint = fingerprint.try_into().ok();
         let digests = FileDigests::default();
@@ -102,7 +103,7 @@ impl ReceiveStream<'_> {
                 Ok(Stored::Kept)
             }
             EntryKind::Symlink if keep => {
-                self.run.note_change(index, &entry, path, target, staged);
+                self.run.note_change(index, &entry, &small, target, staged);
                 if self.run.waits(staged) {
                     staged.waiting.push(WaitingItem::new(index, &small, ItemContent::Target(target.to_vec())));
                     return Ok(());
@@ -127,7 +128,7 @@ impl ReceiveStream<'_> {
     ) -> Result<(), StreamError> {
         let (run, size) = (self.run, entry.size);
         if keep {
-            run.note_change(index, entry, small.path, b"", staged);
+            run.note_change(index, entry, &small, b"", staged);
         }
         // Of a store that keeps nothing no byte is handed over.
         let keeps = keep && run.properties.keeps;
@@ -258,18 +259,19 @@ impl ReceiveRun {
         &self,
         index: u32,
         entry: &EntryHeader,
-        path: &[u8],
+        small: &SmallFile<'_>,
         leads_to: &[u8],
         staged: &mut Staged,
     ) {
         let Some(changes) = &self.changes else { return };
         let is_file = entry.kind == EntryKind::File;
         let item = AskedItem {
-            path: path.to_vec(),
+            path: small.path.to_vec(),
             kind: if is_file { ItemKind::File } else { ItemKind::Symlink },
             size: if is_file { entry.size.into() } else { 0 },
             mtime: Some(entry.mtime),
             mode: entry.mode,
+            others: small.attributes.others.clone(),
             leads_to: leads_to.to_vec(),
         };
         staged.changes.insert(index, changes.of_written(&*self.destination, &item));

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::{Attributes, Time};
+use carrack_core::attributes::{Attributes, CopyFacts, Time};
 use carrack_core::ids::ItemId;
 use carrack_core::path::{above, split_name};
 use carrack_core::plan::change::{ChangeRules, ChangeState};
@@ -17,6 +17,7 @@ use carrack_core::wire::control::{Tell, TransferOptions};
 use carrack_core::wire::peer::{AskedItem, ItemResult, Offer};
 use twox_hash::XxHash3_128;
 
+use crate::storage::giving::Giving;
 use crate::storage::properties::Properties;
 use crate::storage::write::{Destination, StandingItem};
 use crate::sync::lock;
@@ -30,6 +31,7 @@ type TellCommand = dyn Fn(Tell) + Send + Sync;
 /// Tells of changes.
 pub(super) struct Changes {
     rules: ChangeRules,
+    giving: Giving,
     tell: Box<TellCommand>,
     waiting: Mutex<UntoldChanges>,
     /// Directories as they were, by the digest of their path.
@@ -63,6 +65,7 @@ impl Changes {
     /// Nothing told yet. `top` is the destination as it was before it was opened.
     pub fn new(
         options: &TransferOptions,
+        giving: Giving,
         properties: &Properties,
         top: Option<StandingItem>,
         tell: Box<TellCommand>,
@@ -75,7 +78,7 @@ impl Changes {
         };
         let directories = Mutex::new(HashMap::from([(short_digest(b""), before(top))]));
         let waiting = UntoldChanges { list: Vec::new(), bytes: 0, told: Instant::now(), is_closed: false };
-        Self { rules, tell, waiting: Mutex::new(waiting), directories, offered: Mutex::default() }
+        Self { rules, giving, tell, waiting: Mutex::new(waiting), directories, offered: Mutex::default() }
     }
 
     /// Tells of a change, with others.
@@ -144,7 +147,9 @@ impl Changes {
         let known = lock(&self.directories).get(&short_digest(path)).copied();
         match known {
             Some(DirectoryBefore::There(there)) => {
-                let done = self.rules.set(&directory_state(attributes.mode, attributes.mtime), &there);
+                let facts = self.giving.wanted(attributes.mode, &attributes.others, &there.facts);
+                let state = State { kind: ItemKind::Directory, size: 0, mtime: attributes.mtime };
+                let done = self.rules.set(&ChangeState { state, facts }, &there);
                 done.into_iter().for_each(|done| self.push(directory(path, attributes.mtime, done)));
             }
             Some(DirectoryBefore::Absent) => self.directory_made(path, attributes.mtime),
@@ -163,12 +168,12 @@ impl Changes {
     pub fn written(&self, destination: &dyn Destination, item: &AskedItem, there: Option<&StandingItem>) -> ItemChange {
         let are_links = item.kind == ItemKind::Symlink && there.is_some_and(|there| there.state.kind == item.kind);
         let says_the_same = are_links && destination.is_link_to(&item.path, &item.leads_to);
-        change(item, self.rules.written(&state_of(item), there.map(item_state).as_ref(), says_the_same))
+        change(item, self.rules.written(&self.state_of(item, there), there.map(item_state).as_ref(), says_the_same))
     }
 
     /// An item that is there has got the attributes of its source.
     pub fn attributes_set(&self, item: &AskedItem, there: &StandingItem) {
-        let done = self.rules.set(&state_of(item), &item_state(there));
+        let done = self.rules.set(&self.state_of(item, Some(there)), &item_state(there));
         done.into_iter().for_each(|done| self.push(change(item, done)));
     }
 
@@ -184,13 +189,24 @@ impl Changes {
         if let Some(old_name) = old_name {
             return ItemChange { leads_to: old_name.to_vec(), ..change(item, Done::Renamed) };
         }
-        let differs = match self.rules.written(&state_of(item), Some(&item_state(found)), false) {
+        let differs = match self.rules.written(&self.state_of(item, Some(found)), Some(&item_state(found)), false) {
             Done::Replaced(differs) => differs,
             _ => Differences::default(),
         };
         // What was copied is what was found to be the same.
         let differs = Differences { content: false, ..differs };
         change(item, if is_linked { Done::Linked } else { Done::Copied(differs) })
+    }
+
+    /// What an item is to be in the place of another.
+    fn state_of(&self, item: &AskedItem, there: Option<&StandingItem>) -> ChangeState {
+        let there = there.map_or(CopyFacts { owner: 0, group: 0, mode: 0 }, |there| there.facts);
+        let facts = match item.kind {
+            // Permissions of a link mean nothing.
+            ItemKind::Symlink => CopyFacts { mode: there.mode, ..self.giving.wanted(item.mode, &item.others, &there) },
+            _ => self.giving.wanted(item.mode, &item.others, &there),
+        };
+        ChangeState { state: State { kind: item.kind, size: item.size, mtime: item.mtime }, facts }
     }
 
     /// A large file is about to be opened.
@@ -201,6 +217,7 @@ impl Changes {
             size: offer.size.unwrap_or(0),
             mtime: offer.attributes.mtime,
             mode: offer.attributes.mode,
+            others: offer.attributes.others.clone(),
             leads_to: Vec::new(),
         };
         let change = self.of_written(destination, &item);
@@ -255,19 +272,11 @@ fn before(there: Option<StandingItem>) -> DirectoryBefore {
 }
 
 fn item_state(there: &StandingItem) -> ChangeState {
-    ChangeState { state: there.state, mode: there.mode }
-}
-
-fn state_of(item: &AskedItem) -> ChangeState {
-    ChangeState { state: State { kind: item.kind, size: item.size, mtime: item.mtime }, mode: item.mode }
-}
-
-fn directory_state(mode: u32, mtime: Option<Time>) -> ChangeState {
-    ChangeState { state: State { kind: ItemKind::Directory, size: 0, mtime }, mode }
+    ChangeState { state: there.state, facts: CopyFacts { mode: there.facts.mode & 0o7777, ..there.facts } }
 }
 
 fn change(item: &AskedItem, done: Done) -> ItemChange {
-    let AskedItem { path, kind, size, mtime, mode: _, leads_to } = item.clone();
+    let AskedItem { path, kind, size, mtime, leads_to, .. } = item.clone();
     ItemChange { path, kind, size, mtime, leads_to, digests: FileDigests::default(), done }
 }
 
@@ -280,6 +289,7 @@ fn directory(path: &[u8], mtime: Option<Time>, done: Done) -> ItemChange {
 mod tests {
     use std::sync::Arc;
 
+    use carrack_core::attributes::OtherAttributes;
     use carrack_core::request::{CopyOptions, Durability, Verify};
     use carrack_core::wire::Version;
     use carrack_sys::dir::Dir;
@@ -306,13 +316,15 @@ mod tests {
             let named = |change: ItemChange| (String::from_utf8(change.path).unwrap(), change.done);
             lock(&heard).extend(changes.into_iter().map(named));
         };
-        let changes = Changes::new(&options, &Properties::FILES, standing(&tree, b""), Box::new(tell));
+        let giving = Giving::new(options.kept);
+        let changes = Changes::new(&options, giving, &Properties::FILES, standing(&tree, b""), Box::new(tell));
         (tree, changes, told)
     }
 
     fn asked(path: &str, kind: ItemKind, leads_to: &str) -> AskedItem {
         let (mtime, leads_to) = (Some(Time::new(1, 5)), leads_to.as_bytes().to_vec());
-        AskedItem { path: path.as_bytes().to_vec(), kind, size: 3, mtime, mode: 0o644, leads_to }
+        let (path, others) = (path.as_bytes().to_vec(), OtherAttributes::default());
+        AskedItem { path, kind, size: 3, mtime, mode: 0o644, others, leads_to }
     }
 
     #[test]
@@ -348,7 +360,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (tree, changes, told) = changes(place.path());
         let there = standing(&tree, b"d").unwrap();
-        let same = Attributes { mode: there.mode, mtime: there.state.mtime, ..Attributes::default() };
+        let same = Attributes { mode: there.facts.mode, mtime: there.state.mtime, ..Attributes::default() };
         changes.note_directory(&tree, b"d");
         std::fs::write(place.path().join("d/more"), "x").unwrap();
         changes.note_directory(&tree, b"d");

@@ -125,7 +125,7 @@ impl ReceiveRun {
                 // and permissions without writing would refuse it.
                 let told = self.changes.as_ref().filter(|_| self.properties.directories).map(|_| list.clone());
                 let to_set = |DirectoryAttributes { path, attributes }| {
-                    let attributes = self.attributes_to_set(&attributes);
+                    let attributes = self.attributes_to_set(attributes);
                     NewDirectory { path, attributes }
                 };
                 let list: Vec<NewDirectory> = list.into_iter().map(to_set).collect();

@@ -87,7 +87,10 @@ pub(super) enum ReadNext {
 
 impl ReceiveRun {
     pub(super) fn compare(&self, asked: ReceivedQuestion) {
-        let ReceivedQuestion { number, question } = asked;
+        let ReceivedQuestion { number, mut question } = asked;
+        for item in &mut question.items {
+            item.others = self.owners.here(std::mem::take(&mut item.others));
+        }
         let mut referred = Vec::new();
         let judgments = match self.driver.options.rules() {
             Some(rules) => self.judge(&rules, number, &question.items, &mut referred),
@@ -475,14 +478,14 @@ impl ReceiveRun {
 
     /// What is the same gets the permissions and the time of its source, as far as it has others; `false` if it cannot.
     fn give_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
-        let (is_other_mode, is_other_time) = self.other_attributes(rules, item, there);
+        let (is_other, is_other_time) = self.other_attributes(rules, item, there);
         let tell = || self.changes.iter().for_each(|changes| changes.attributes_set(item, there));
-        if (!is_other_mode && !is_other_time) || self.driver.options.plan_only {
+        if (!is_other && !is_other_time) || self.driver.options.plan_only {
             tell();
             return true;
         }
         let mtime = if is_other_time { item.mtime } else { there.state.mtime };
-        let attributes = Attributes { mode: item.mode, mtime, ..Attributes::default() };
+        let attributes = Attributes { mode: item.mode, mtime, others: item.others.clone() };
         let is_set = self.destination.set_attributes(&item.path, &attributes).is_ok();
         self.attributes_set.fetch_add(u64::from(is_set), Ordering::Relaxed);
         if is_set {

@@ -6,6 +6,7 @@ mod changes;
 mod commit;
 mod comparing;
 mod only_there;
+mod owners;
 mod patching;
 mod pump;
 mod referring;
@@ -46,6 +47,7 @@ use self::at_work::AtWork;
 use self::bundle::WaitingItem;
 use self::changes::{BundledChanges, Changes};
 use self::comparing::{Contents, UserAnswer};
+use self::owners::Owners;
 use self::referring::Referring;
 use self::renaming::Renaming;
 use self::sharing::Sharing;
@@ -59,6 +61,7 @@ use super::{SourcesHere, Voice, content_readers, stream_failure, write_options};
 use crate::data::stream::{Connection, InStream};
 use crate::error::protocol_failure;
 use crate::storage::descriptors::open_parts_max;
+use crate::storage::giving::Giving;
 use crate::storage::posix::references::References;
 use crate::storage::properties::{Properties, WriteOptions};
 use crate::storage::workers::MetadataWorkers;
@@ -88,6 +91,9 @@ pub struct ReceiveRun {
     properties: Properties,
     /// How files are written there.
     writing: WriteOptions,
+    /// What items get of the owners, groups and special bits of their sources.
+    giving: Giving,
+    owners: Owners,
     /// What the command has asked for.
     expected: Expected,
     /// Directories that came, and whose attributes have not come.
@@ -174,9 +180,10 @@ impl ReceiveRun {
             // Of a destination that is yet to be made nobody can say what it keeps.
             let is_there = properties.keeps || !options.plan_only;
             let told = if is_there { properties } else { Properties::FILES };
-            Arc::new(Changes::new(&options, &told, top, Box::new(move |tell| command(tell))))
+            Arc::new(Changes::new(&options, Giving::new(options.kept), &told, top, Box::new(move |tell| command(tell))))
         });
         let finds_renames = options.renames != Renames::Never && sweep.is_some() && references.is_some();
+        let giving = Giving::new(options.kept);
         let renaming = finds_renames.then(|| Arc::new(Renaming::new(options.renames)));
         let sweep = sweep.map(|order| Sweep::new(order, tell, changes.clone(), renaming.clone()));
         let run = Arc::new(Self {
@@ -184,6 +191,8 @@ impl ReceiveRun {
             destination,
             properties,
             writing: write_options(&options),
+            giving,
+            owners: Owners::default(),
             expected,
             directories_unset: AtomicUsize::new(0),
             sweep,
@@ -380,8 +389,10 @@ impl ReceiveRun {
         mtime.filter(|_| !self.driver.options.no_times)
     }
 
-    fn attributes_to_set(&self, attributes: &Attributes) -> Attributes {
-        Attributes { mtime: self.time_to_set(attributes.mtime), ..attributes.clone() }
+    /// Of an item of the sender, owners and groups by this host's numbers.
+    fn attributes_to_set(&self, attributes: Attributes) -> Attributes {
+        let others = self.owners.here(attributes.others);
+        Attributes { mtime: self.time_to_set(attributes.mtime), others, ..attributes }
     }
 }
 

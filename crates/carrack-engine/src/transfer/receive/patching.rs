@@ -70,7 +70,7 @@ impl ReceiveStream<'_> {
         if !keep {
             return Ok(());
         }
-        run.note_change(index, &EntryHeader { size: patch.size, ..*entry }, small.path, b"", staged);
+        run.note_change(index, &EntryHeader { size: patch.size, ..*entry }, &small, b"", staged);
         let read = || run.destination.first_bytes(small.path, patch.size.into());
         let standing = run.driver.stages.wait_briefly(Work::Begin, read).ok().flatten();
         let Some(mut content) = standing.and_then(|standing| patch.apply(&standing)) else {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use carrack_core::attributes::Attributes;
 use carrack_core::ids::ItemId;
 use carrack_core::report::{DestinationCounts, ErrorCode, Failure, Faults, FileDigests, Side, Unfinished};
 use carrack_core::request::Verify;
@@ -114,7 +115,8 @@ impl ReceiveRun {
     }
 
     fn begin_file(&self, offer: &Offer, believe: bool, shares: bool) -> Result<Opening, Failure> {
-        let file = new_file(offer, self.attributes_to_set(&offer.attributes), &self.properties);
+        let attributes = Attributes { mtime: self.time_to_set(offer.attributes.mtime), ..offer.attributes.clone() };
+        let file = new_file(offer, attributes, &self.properties);
         let writing = WriteOptions { takes_over: self.taking_over.pays(), shares, ..self.writing };
         self.driver.stages.aside(Work::Begin, || self.destination.begin(&file, &writing, believe))
     }
@@ -136,7 +138,10 @@ impl ReceiveRun {
                 }
                 return;
             }
-            ReceiverAction::Open(offer) => return offers.push_back(offer),
+            ReceiverAction::Open(mut offer) => {
+                offer.attributes.others = self.owners.here(offer.attributes.others);
+                return offers.push_back(offer);
+            }
             ReceiverAction::Discard(item) => {
                 self.offer_ended(item, None);
                 // Its name goes here; streams that still write to it write to a file without one.

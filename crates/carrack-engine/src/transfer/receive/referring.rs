@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use carrack_core::attributes::Attributes;
+use carrack_core::attributes::{Attributes, CopyFacts};
 use carrack_core::ids::BundleId;
 use carrack_core::judgment::{Judgment, LeftBecause};
 use carrack_core::path::split_name;
@@ -149,8 +149,8 @@ impl ReceiveRun {
 
     /// Whether a file has the attributes of its source, as far as any are set.
     pub(super) fn has_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
-        let (is_other_mode, is_other_time) = self.other_attributes(rules, item, there);
-        !is_other_mode && !is_other_time
+        let (is_other, is_other_time) = self.other_attributes(rules, item, there);
+        !is_other && !is_other_time
     }
 
     /// What reference directories have of a file that is not there so: the first that has it with its attributes
@@ -202,7 +202,8 @@ impl ReceiveRun {
 
     /// Whether a file of a reference directory has what the item is to have, and nothing that is never given.
     pub(super) fn is_as_wanted(&self, rules: &CompareRules, item: &AskedItem, found: &FoundReference) -> bool {
-        found.stat.mode & 0o7000 == 0 && self.has_attributes(rules, item, &found.item())
+        let keeps_bits = self.giving.gives_special_bits() || found.stat.mode & 0o7000 == 0;
+        keeps_bits && self.has_attributes(rules, item, &found.item())
     }
 
     /// In a dry run nothing is made, and all of it told.
@@ -269,7 +270,8 @@ impl ReceiveRun {
         let found_at = old_path.as_deref().unwrap_or(&item.path);
         let directory = referring.references.directory_of(found, found_at).ok()?;
         self.changes.iter().for_each(|changes| changes.note_directory(&*self.destination, split_name(&item.path).0));
-        let attributes = Attributes { mode: item.mode, mtime: self.time_to_set(item.mtime), ..Attributes::default() };
+        let (mtime, others) = (self.time_to_set(item.mtime), item.others.clone());
+        let attributes = Attributes { mode: item.mode, mtime, others };
         let write = |as_link| {
             let attributes = attributes.clone();
             let (path, directory, found) = (&item.path[..], &*directory, &found.stat);
@@ -357,7 +359,7 @@ impl ReceiveRun {
         is_linked
     }
 
-    /// Whether permissions, and the time, are others than those to be set.
+    /// Whether permissions, owner or group, and the time, are others than those to be set.
     pub(super) fn other_attributes(
         &self,
         rules: &CompareRules,
@@ -366,8 +368,10 @@ impl ReceiveRun {
     ) -> (bool, bool) {
         // In a dry run nothing may be there that could be asked.
         let properties = if self.properties.keeps { self.properties } else { Properties::FILES };
-        let is_other_mode = properties.permissions && (item.mode ^ there.mode) & 0o777 != 0;
+        // Those of a link mean nothing, and it is compared elsewhere.
+        let wanted = self.giving.wanted(item.mode, &item.others, &there.facts);
+        let is_other = properties.permissions && wanted != CopyFacts { mode: there.facts.mode & 0o7777, ..there.facts };
         let sets_time = properties.times.is_some() && !self.driver.options.no_times;
-        (is_other_mode, sets_time && !rules.is_one_time(item.mtime, there.state.mtime))
+        (is_other, sets_time && !rules.is_one_time(item.mtime, there.state.mtime))
     }
 }

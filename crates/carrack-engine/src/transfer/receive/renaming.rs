@@ -305,6 +305,7 @@ impl OldFiles {
 
 #[cfg(test)]
 mod tests {
+    use carrack_core::attributes::OtherAttributes;
     use carrack_core::report::ItemKind;
     use carrack_sys::dir::Dir;
 
@@ -312,7 +313,8 @@ mod tests {
 
     fn item(path: &str, size: u64) -> AskedItem {
         let (path, mtime) = (path.into(), Some(Time::new(1, 1)));
-        AskedItem { path, kind: ItemKind::File, size, mtime, mode: 0o644, leads_to: Vec::new() }
+        let others = OtherAttributes::default();
+        AskedItem { path, kind: ItemKind::File, size, mtime, mode: 0o644, others, leads_to: Vec::new() }
     }
 
     fn found() -> FoundReference {

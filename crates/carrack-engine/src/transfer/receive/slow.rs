@@ -102,6 +102,7 @@ impl ReceiveRun {
         let over = || self.driver.is_over();
         let found = |item: &QueryItem| {
             let QueryItem { index, path, kind, size: _, mtime, others, fingerprint } = item;
+            let others = &self.owners.here(others.clone());
             let (kind, mtime, fingerprint) = (*kind, self.time_to_set(Some(*mtime)), *fingerprint);
             let earlier = EarlierItem { path, kind, fingerprint, mode: None, mtime, others, block_bytes: None };
             Some((*index, self.destination.known(&earlier, &self.writing, &over)?))

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use carrack_core::attributes::{Attributes, OtherAttributes, Time};
+use carrack_core::attributes::{Attributes, CopyFacts, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests, block_count, block_length};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::path::split_name;
@@ -293,7 +293,7 @@ impl Destination for MemoryDestination {
         let standing = |node: &StoredItem| StandingItem {
             is_mixture: false,
             state: item_state(node),
-            mode: node.attributes.mode,
+            facts: CopyFacts { owner: 0, group: 0, mode: node.attributes.mode },
             file: None,
             folds: false,
             is_shared: false,

@@ -182,6 +182,7 @@ impl Rig {
                 listener: None,
                 access: Access::Anonymous,
                 read_only: true,
+                allows_ownership: false,
                 measure: Measure::Nobody,
                 dial_to: Vec::new(),
                 key_file: self.directory.path().join("node.key"),

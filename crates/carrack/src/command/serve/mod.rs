@@ -48,6 +48,11 @@ const TOKEN_FILE: Value<Vec<u8>> = Value::path(
 pub const ANONYMOUS: Switch =
     Switch::new("anonymous", "Accept clients without a token: anyone who can reach the port can read and write");
 const READ_ONLY: Switch = Switch::new("read-only", "Refuse every write");
+const ALLOW_OWNERSHIP: Switch = Switch::new(
+    "allow-ownership",
+    "Let clients give owners, groups, set-user-id and set-group-id bits to what they write (-a, -o, -g, -p). Whoever may \
+     write may then make programs that run as anybody",
+);
 const MEASURE: Value<Measure> = Value::word(
     "measure",
     "WHO",
@@ -80,7 +85,7 @@ pub fn command() -> Command {
         )
         .args([ROOT.arg(), LISTEN.arg()])
         .arg(TOKEN_FILE.arg().conflicts_with(ANONYMOUS.name))
-        .args([ANONYMOUS.arg(), READ_ONLY.arg(), MEASURE.arg()])
+        .args([ANONYMOUS.arg(), READ_ONLY.arg(), ALLOW_OWNERSHIP.arg(), MEASURE.arg()])
         .arg(DIAL_TO.arg().action(ArgAction::Append))
         .args([KEY_FILE.arg(), JSON.arg(), NODE_ONLY.arg()]);
     #[cfg(feature = "service")]
@@ -155,6 +160,7 @@ fn start_node(settings: &Settings, beside: Beside) -> Result<(NodeHandle, Announ
             None => Access::Generated(state_directory().join("node.token")),
         },
         read_only,
+        allows_ownership: settings.has(&ALLOW_OWNERSHIP),
         measure: settings.get(&MEASURE)?.unwrap_or_default(),
         dial_to: settings.all(&DIAL_TO)?,
         key_file: path_of(settings, &KEY_FILE)?.unwrap_or_else(|| state_directory().join("node.key")),

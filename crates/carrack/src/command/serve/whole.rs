@@ -83,6 +83,7 @@ pub const KEYS: &[ConfigKey] = &[
     key("node", "token_file", "token-file", ValueKind::One, "~/.local/state/carrack/node.token"),
     key("node", "anonymous", "anonymous", ValueKind::Switch, "false"),
     key("node", "read_only", "read-only", ValueKind::Switch, "false"),
+    key("node", "allow_ownership", "allow-ownership", ValueKind::Switch, "false"),
     key("node", "measure", "measure", ValueKind::One, "token"),
     key("node", "dial_to", "dial-to", ValueKind::Several, "none"),
     key("node", "key_file", "key-file", ValueKind::One, "~/.local/state/carrack/node.key"),

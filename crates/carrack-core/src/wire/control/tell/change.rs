@@ -10,9 +10,10 @@ use crate::wire::control::raw;
 const DELETED: u32 = 1;
 const LINKED: u32 = 2;
 const RENAMED: u32 = 3;
-const REPLACED: u32 = 32;
-const SET: u32 = 64;
-const COPIED: u32 = 128;
+/// And what differs, in the bits below.
+const REPLACED: u32 = 256;
+const SET: u32 = 512;
+const COPIED: u32 = 1024;
 
 impl From<ItemChange> for raw::Change {
     fn from(change: ItemChange) -> Self {
@@ -60,23 +61,30 @@ impl TryFrom<raw::Change> for ItemChange {
 }
 
 fn bits(differs: Differences) -> u32 {
-    let Differences { content, size, time, permissions, time_is_of_writing } = differs;
-    let bits = [content, size, time, permissions, time_is_of_writing];
+    let Differences { content, size, time, permissions, time_is_of_writing, owner, group } = differs;
+    let bits = [content, size, time, permissions, time_is_of_writing, owner, group];
     bits.into_iter().enumerate().map(|(at, bit)| u32::from(bit) << at).sum()
 }
 
 fn done(number: u32) -> Option<Done> {
     let has = |bit: u32| number & bit != 0;
-    let differs =
-        Differences { content: has(1), size: has(2), time: has(4), permissions: has(8), time_is_of_writing: has(16) };
+    let differs = Differences {
+        content: has(1),
+        size: has(2),
+        time: has(4),
+        permissions: has(8),
+        time_is_of_writing: has(16),
+        owner: has(32),
+        group: has(64),
+    };
     match number {
         0 => Some(Done::Created),
         DELETED => Some(Done::Deleted),
         LINKED => Some(Done::Linked),
         RENAMED => Some(Done::Renamed),
-        _ if number & !31 == REPLACED => Some(Done::Replaced(differs)),
-        _ if number & !31 == SET => Some(Done::Set(differs)),
-        _ if number & !31 == COPIED => Some(Done::Copied(differs)),
+        _ if number & !127 == REPLACED => Some(Done::Replaced(differs)),
+        _ if number & !127 == SET => Some(Done::Set(differs)),
+        _ if number & !127 == COPIED => Some(Done::Copied(differs)),
         _ => None,
     }
 }
@@ -93,11 +101,13 @@ mod tests {
             Tell::decode(&raw::FromAgent { request: 0, tell: Some(changes) }.to_bytes()).map(|(_, tell)| tell)
         };
         let file = raw::Change { path: b"f".to_vec(), kind: ItemKind::File.number(), ..raw::Change::default() };
-        for number in (0..256).chain([u32::MAX, 256 | SET]) {
+        for number in (0..2048).chain([u32::MAX, 4096 | SET]) {
+            let is_change = number <= RENAMED || [REPLACED, SET, COPIED].contains(&(number & !127));
             let Ok(tell) = told(raw::Change { done: number, ..file.clone() }) else {
-                assert!(matches!(number, 3..=31 | 96..=127 | 160..), "{number}");
+                assert!(!is_change, "{number}");
                 continue;
             };
+            assert!(is_change, "{number}");
             let Tell::Changes(changes) = tell.clone() else { panic!("{tell:?}") };
             assert_eq!(raw::Change::from(changes[0].clone()).done, number);
             assert_eq!(Tell::decode(&tell.clone().encode(0)), Ok((0, tell)));

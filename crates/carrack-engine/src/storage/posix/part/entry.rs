@@ -16,12 +16,13 @@ use carrack_sys::dir::{Dir, Kind, Links};
 
 use super::{Shared, verify_stored};
 use crate::error::{failure, io_failure};
+use crate::storage::giving::MODE_MASK;
 use crate::storage::posix::descriptors::patiently;
 use crate::storage::posix::directories::{Names, OpenDir, is_stale, twin};
 use crate::storage::posix::names::PartName;
 use crate::storage::posix::refusal::why_refused;
 use crate::storage::posix::times::time_of;
-use crate::storage::posix::unkept::{MODE_MASK, ToKeep};
+use crate::storage::posix::unkept::ToKeep;
 use crate::storage::write::NewFile;
 use crate::sync::lock;
 

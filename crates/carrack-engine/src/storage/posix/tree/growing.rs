@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use carrack_core::attributes::Attributes;
 use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_core::request::Durability;
 use carrack_sys::dir::stat_file;
@@ -11,7 +12,6 @@ use carrack_sys::file;
 use crate::error::{failure, io_failure};
 use crate::storage::posix::directories::DestinationFileSystem;
 use crate::storage::posix::part::{PartEntry, finish_attributes};
-use crate::storage::posix::unkept::MODE_MASK;
 use crate::storage::write::SmallFile;
 
 /// A small file that is written in pieces under its hidden name. It is removed if it is dropped before
@@ -53,7 +53,8 @@ impl GrowingFile {
         let failed = self.failed.take();
         let written = (|| {
             failed.map_or(Ok(()), Err)?;
-            let is_set = finish_attributes(&part_file, small.attributes.mode & MODE_MASK, small.attributes.mtime)?;
+            let Attributes { mode, mtime, others } = &small.attributes;
+            let given = finish_attributes(shared.giving(), &part_file, (*mode, *mtime), others)?;
             // Asked once: which it is may change while others are being synced.
             let alone = shared.syncs_now(self.file_system.device, small.read_back);
             if alone {
@@ -62,7 +63,7 @@ impl GrowingFile {
                 synced.inspect_err(|error| shared.sync_of_file_failed(&failed(error)))?;
             }
             entry.awaits_sync = !alone && shared.durability == Durability::Group;
-            if !is_set || !self.is_known(&entry) {
+            if !given.mode_and_time || !self.is_known(&entry, given.others) {
                 let stat = stat_file(&part_file)?;
                 self.file_system.keeps.seen(small.attributes.mtime, &stat);
                 entry.look(stat);
@@ -79,8 +80,8 @@ impl GrowingFile {
     }
 
     /// Whether nobody will ask what the file is: nothing tells of it later, and that it has kept what was set is sure.
-    fn is_known(&self, entry: &PartEntry) -> bool {
-        let is_told = entry.source.fingerprint.is_some() || !entry.source.others.is_empty() || self.folds;
+    fn is_known(&self, entry: &PartEntry, has_others: bool) -> bool {
+        let is_told = entry.source.fingerprint.is_some() || !has_others || self.folds;
         !is_told && self.file_system.keeps.surely(entry.source.mtime)
     }
 }

@@ -16,11 +16,11 @@ use super::Tree;
 use super::known::read_digests;
 use crate::error::{failure, io_failure};
 use crate::storage::descriptors::patiently;
+use crate::storage::giving::MODE_MASK;
 use crate::storage::posix::found::{changed, is_one, open_found};
 use crate::storage::posix::names::PartNames;
 use crate::storage::posix::part::{EntrySource, PartEntry};
 use crate::storage::posix::times::time_of;
-use crate::storage::posix::unkept::MODE_MASK;
 use crate::storage::properties::WriteOptions;
 use crate::storage::write::{Referred, SmallFile};
 

@@ -17,13 +17,15 @@ use super::Tree;
 use crate::data::content::content_digest;
 use crate::error::io_failure;
 use crate::storage::descriptors::patiently;
+use crate::storage::giving::MODE_MASK;
 use crate::storage::posix::directories::OpenDir;
+use crate::storage::posix::giving::{Getting, facts_of};
 use crate::storage::posix::kinds::kind_of;
 use crate::storage::posix::names::is_own;
 use crate::storage::posix::part::stat_entry;
 use crate::storage::posix::refusal::why_refused;
 use crate::storage::posix::times::{system_time, time_of};
-use crate::storage::posix::unkept::{MODE_MASK, ToKeep, if_it_can};
+use crate::storage::posix::unkept::{ToKeep, if_it_can};
 use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::StandingItem;
 use crate::sync::lock;
@@ -38,7 +40,7 @@ pub fn standing_item(stat: &Stat) -> StandingItem {
     let is_shared = stat.kind == Kind::File && stat.links > 1;
     StandingItem {
         state,
-        mode: stat.mode,
+        facts: facts_of(stat),
         file: Some((stat.device, stat.inode)),
         folds: false,
         is_shared,
@@ -127,9 +129,9 @@ impl Tree {
             if self.keeps_shared && before.kind == Kind::File && before.links > 1 {
                 return Err(io::Error::other("the file has further names, of which nothing may change"));
             }
-            if !is_link && before.mode & MODE_MASK != mode {
-                if_it_can(directory.dir.set_mode(name, before.mode & !MODE_MASK | mode))?;
-            }
+            let wanted = (!is_link).then_some(attributes.mode);
+            let getting = Getting::Entry(&directory.dir, name);
+            self.shared.giving().give(getting, wanted, &attributes.others, before.mode & 0o7777)?;
             if let Some(mtime) = attributes.mtime.filter(|mtime| *mtime != time_of(before.mtime)) {
                 if_it_can(directory.dir.set_times(name, system_time(mtime)))?;
             }

@@ -1,0 +1,68 @@
+//! What is kept of an item beside its content, permissions and time.
+
+use super::{Definition, Flag, FormGroup, Takes};
+
+/// Owners that are kept.
+pub const OWNER: Definition = Definition {
+    name: "owner",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "owner",
+        letter: Some('o'),
+        help: "Keep owners, by their names; only root may at the destination",
+    },
+    title: "Keep owners",
+    help: "Items get the owners of their sources, by name. Only root may give them at the destination.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// Groups that are kept.
+pub const GROUP: Definition = Definition {
+    name: "group",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "group",
+        letter: Some('g'),
+        help: "Keep groups, by their names; who is not root can give only groups of their own",
+    },
+    title: "Keep groups",
+    help: "Items get the groups of their sources, by name. Who is not root at the destination can give only their own.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// Set-user-id, set-group-id and sticky bits that are kept.
+pub const SPECIAL_BITS: Definition = Definition {
+    name: "special_bits",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "perms",
+        letter: Some('p'),
+        help: "Keep set-user-id, set-group-id and sticky bits, too: the first two only with their owner or group",
+    },
+    title: "Keep special bits",
+    help: "Items get the set-user-id, set-group-id and sticky bits of their sources, the first two only where they have \
+           its owner or group.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// Owners and groups that are numbers.
+pub const NUMERIC_IDS: Definition = Definition {
+    name: "numeric_ids",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "numeric-ids",
+        letter: None,
+        help: "Keep owners and groups by their numbers, whatever their names",
+    },
+    title: "Owners by number",
+    help: "Owners and groups are kept by their numbers, whatever their names are.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};

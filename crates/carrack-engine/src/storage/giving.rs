@@ -1,0 +1,114 @@
+//! What an item gets of the owner, group and special bits of its source.
+
+use std::sync::Arc;
+
+use carrack_core::attributes::{AttributeKind, CopyFacts, KeptAttributes, OtherAttributes};
+use carrack_sys::host;
+
+/// Permission bits that every copy sets. Set-user-id, set-group-id and sticky bits are not a peer's to give, nor to
+/// take, unless they were asked for.
+pub const MODE_MASK: u32 = 0o777;
+const SET_USER_ID: u32 = 0o4000;
+const SET_GROUP_ID: u32 = 0o2000;
+
+/// What of the attributes of sources is given to items here.
+#[derive(Clone, Debug)]
+pub struct Giving {
+    kept: KeptAttributes,
+    user: u32,
+    groups: Arc<[u32]>,
+}
+
+impl Giving {
+    /// As this process may.
+    pub fn new(kept: KeptAttributes) -> Self {
+        let groups = if kept.group { host::group_ids() } else { Vec::new() };
+        Self { kept, user: host::user_id(), groups: groups.into() }
+    }
+
+    /// The owner and the group to give, as far as it may be worth a try. Only root gives owners; everybody else gives
+    /// the groups that they are in.
+    pub fn owners(&self, others: &OtherAttributes) -> (Option<u32>, Option<u32>) {
+        let owner = others.number(AttributeKind::OWNER).filter(|_| self.kept.owner && self.user == 0);
+        let group = others.number(AttributeKind::GROUP).filter(|_| self.kept.group);
+        (owner, group.filter(|group| self.user == 0 || self.groups.contains(group)))
+    }
+
+    /// Whether special bits are given, or taken.
+    pub fn gives_special_bits(&self) -> bool {
+        self.kept.special_bits
+    }
+
+    /// The permission bits to give to what has this owner and group by now. Set-user-id is given with the owner of the
+    /// source alone, and set-group-id with its group: else a program would run as who copied it.
+    pub fn mode(&self, mode: u32, others: &OtherAttributes, now: &CopyFacts) -> u32 {
+        if !self.kept.special_bits {
+            return mode & MODE_MASK | now.mode & 0o7000;
+        }
+        let is = |kind, number| others.number(kind) == Some(number);
+        let without = |is: bool, bit: u32| if is { 0 } else { bit };
+        let refused = without(is(AttributeKind::OWNER, now.owner), SET_USER_ID)
+            | without(is(AttributeKind::GROUP, now.group), SET_GROUP_ID);
+        mode & 0o7777 & !refused
+    }
+
+    /// What an item that is this now is to become. Of what belongs to somebody else, who is not root changes nothing.
+    pub fn wanted(&self, mode: u32, others: &OtherAttributes, now: &CopyFacts) -> CopyFacts {
+        let (owner, group) = self.owners(others);
+        let is_own = self.user == 0 || now.owner == self.user;
+        let (owner, group) = (owner.unwrap_or(now.owner), group.filter(|_| is_own).unwrap_or(now.group));
+        let mode = self.mode(mode, others, &CopyFacts { owner, group, mode: now.mode });
+        CopyFacts { owner, group, mode }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carrack_core::attributes::Attribute;
+
+    use super::*;
+
+    const ALL: KeptAttributes = KeptAttributes { owner: true, group: true, special_bits: true };
+
+    fn owned(owner: u32, group: u32) -> OtherAttributes {
+        let numbers = [(AttributeKind::OWNER, owner), (AttributeKind::GROUP, group)];
+        OtherAttributes::new(numbers.map(|(kind, number)| Attribute::number(kind, number)).to_vec()).unwrap()
+    }
+
+    fn of(kept: KeptAttributes, user: u32, groups: &[u32]) -> Giving {
+        Giving { kept, user, groups: groups.into() }
+    }
+
+    #[test]
+    fn root_gives_owners_and_others_their_own_groups() {
+        let source = owned(1000, 100);
+        assert_eq!(of(ALL, 0, &[0]).owners(&source), (Some(1000), Some(100)));
+        assert_eq!(of(ALL, 7, &[7, 100]).owners(&source), (None, Some(100)));
+        assert_eq!(of(ALL, 7, &[7]).owners(&source), (None, None));
+        assert_eq!(of(KeptAttributes::default(), 0, &[0]).owners(&source), (None, None));
+        assert_eq!(of(ALL, 0, &[0]).owners(&OtherAttributes::default()), (None, None));
+    }
+
+    #[test]
+    fn program_runs_as_its_owner_or_as_who_starts_it() {
+        let source = owned(1000, 100);
+        let now = |owner, group| CopyFacts { owner, group, mode: 0o600 };
+        let mode = |owner, group| of(ALL, 0, &[0]).mode(0o7755, &source, &now(owner, group));
+        assert_eq!([mode(1000, 100), mode(0, 100), mode(1000, 0), mode(0, 0)], [0o7755, 0o3755, 0o5755, 0o1755]);
+        // Nobody knows whose it is.
+        assert_eq!(of(ALL, 0, &[0]).mode(0o6755, &OtherAttributes::default(), &now(0, 0)), 0o755);
+        // Without being asked, what it has stays.
+        let plain = of(KeptAttributes::default(), 0, &[0]);
+        assert_eq!(plain.mode(0o6755, &source, &CopyFacts { mode: 0o2700, ..now(1000, 100) }), 0o2755);
+    }
+
+    #[test]
+    fn item_is_wanted_as_it_can_become() {
+        let (source, now) = (owned(1000, 100), CopyFacts { owner: 5, group: 5, mode: 0o644 });
+        let all = CopyFacts { owner: 1000, group: 100, mode: 0o4755 };
+        assert_eq!(of(ALL, 0, &[0]).wanted(0o4755, &source, &now), all);
+        // What belongs to another stays as it is, and is not tried again and again.
+        assert_eq!(of(ALL, 7, &[7, 100]).wanted(0o4644, &source, &now), now);
+        assert_eq!(of(ALL, 5, &[5, 100]).wanted(0o644, &source, &now), CopyFacts { group: 100, ..now });
+    }
+}

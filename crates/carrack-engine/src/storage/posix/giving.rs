@@ -1,0 +1,108 @@
+//! Giving items the owner, group and permissions that they are to have.
+
+use std::fs::File;
+use std::io;
+
+use carrack_core::attributes::{CopyFacts, OtherAttributes};
+use carrack_sys::dir::{self, Dir, Stat};
+use carrack_sys::file;
+
+use super::unkept::if_it_can;
+use crate::storage::giving::{Giving, MODE_MASK};
+
+/// What gets something.
+#[derive(Clone, Copy)]
+pub enum Getting<'a> {
+    /// An open file.
+    File(&'a File),
+    /// An entry of a directory; of a link the link itself.
+    Entry(&'a Dir, &'a [u8]),
+    /// An open directory.
+    Directory(&'a Dir),
+}
+
+impl Getting<'_> {
+    fn stat(self) -> io::Result<Stat> {
+        match self {
+            Self::File(file) => dir::stat_file(file),
+            Self::Entry(dir, name) => dir.stat_at(name),
+            Self::Directory(dir) => dir.stat_self(),
+        }
+    }
+
+    fn set_owner(self, owner: Option<u32>, group: Option<u32>) -> io::Result<()> {
+        match self {
+            Self::File(file) => dir::set_owner(file, owner, group),
+            Self::Entry(dir, name) => dir.set_owner(name, owner, group),
+            Self::Directory(dir) => dir.set_own_owner(owner, group),
+        }
+    }
+
+    fn set_mode(self, mode: u32) -> io::Result<()> {
+        match self {
+            Self::File(file) => file::set_mode(file, mode),
+            Self::Entry(dir, name) => dir.set_mode(name, mode),
+            Self::Directory(dir) => dir.set_own_mode(mode),
+        }
+    }
+}
+
+/// What is shown of an item that every file system shows.
+pub fn facts_of(stat: &Stat) -> CopyFacts {
+    CopyFacts { owner: stat.uid, group: stat.gid, mode: stat.mode & 0o7777 }
+}
+
+impl Giving {
+    /// Gives owner and group, as far as they are kept; whether all of that was given.
+    ///
+    /// # Errors
+    /// Those of the system but refusals.
+    pub fn give_owners(&self, getting: Getting<'_>, others: &OtherAttributes) -> io::Result<bool> {
+        let (owner, group) = self.owners(others);
+        if owner.is_none() && group.is_none() {
+            return Ok(others.is_empty());
+        }
+        let set = |owner, group| match getting.set_owner(owner, group) {
+            // A number that this system does not have, in a container.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(false),
+            set => if_it_can(set),
+        };
+        let is_set = set(owner, group)?;
+        if !is_set && owner.is_some() && group.is_some() {
+            // A group may be given where an owner may not.
+            set(None, group)?;
+        }
+        Ok(is_set)
+    }
+
+    /// Gives the permissions that something new is to have: a part file has 0600, but for what the umask takes away.
+    ///
+    /// # Errors
+    /// Those of the system but refusals, which it says.
+    pub fn give_new_mode(&self, getting: Getting<'_>, mode: u32, others: &OtherAttributes) -> io::Result<bool> {
+        let special = mode & 0o7000 != 0 && self.gives_special_bits();
+        let mode = if special { self.mode(mode, others, &facts_of(&getting.stat()?)) } else { mode & MODE_MASK };
+        if_it_can(getting.set_mode(mode))
+    }
+
+    /// Gives owner, group and permissions to something that may have been there, as far as it has others. `had` are the
+    /// permissions that count as its own.
+    ///
+    /// # Errors
+    /// Those of the system but refusals.
+    pub fn give(&self, getting: Getting<'_>, mode: Option<u32>, others: &OtherAttributes, had: u32) -> io::Result<()> {
+        let before = CopyFacts { mode: had, ..facts_of(&getting.stat()?) };
+        let wanted = self.wanted(mode.unwrap_or(had), others, &before);
+        if (wanted.owner, wanted.group) != (before.owner, before.group) {
+            self.give_owners(getting, others)?;
+        }
+        let Some(mode) = mode else { return Ok(()) };
+        // Another owner takes special bits away.
+        let now = getting.stat()?;
+        let mode = self.mode(mode, others, &CopyFacts { mode: had, ..facts_of(&now) });
+        if mode != now.mode & 0o7777 {
+            if_it_can(getting.set_mode(mode))?;
+        }
+        Ok(())
+    }
+}

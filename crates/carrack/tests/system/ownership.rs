@@ -1,0 +1,159 @@
+//! Owners, groups, set-user-id, set-group-id and sticky bits, where they are kept: rsync says whether they are.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use crate::faults::{NOBODY, open_to_all, under};
+use crate::support::node::Node;
+use crate::support::sshd::Sshd;
+use crate::support::{Sandbox, is_root, tree};
+
+/// A tree in which owners, groups and bits differ: small files, a large one, links and directories.
+fn scene() -> Option<Sandbox> {
+    if !is_root() {
+        return None;
+    }
+    let sandbox = Sandbox::new();
+    for (number, name) in ["plain", "d/owner", "d/group", "d/program", "d/sub/both"].iter().enumerate() {
+        sandbox.write(format!("in/{name}"), tree::bytes(3000 + number, number as u64));
+    }
+    sandbox.write("in/large", tree::bytes(3 << 20, 9));
+    let at = |name: &str| sandbox.path("in").join(name);
+    symlink("owner", at("d/link")).unwrap();
+    lchown(at("d/link"), Some(1234), Some(2345)).unwrap();
+    for (name, owner, group, mode) in [
+        ("d/owner", 1234, 0, 0o644),
+        ("d/group", 0, 2345, 0o2755),
+        ("d/program", 1, 1, 0o4755),
+        ("d/sub/both", 1234, 2345, 0o6755),
+        ("large", 4321, 2345, 0o640),
+        ("d/sub", 1234, 2345, 0o3775),
+        ("d", 0, 2345, 0o2755),
+    ] {
+        chown(at(name), Some(owner), Some(group)).unwrap();
+        fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
+    }
+    Some(sandbox)
+}
+
+/// What rsync would still do to make one like the other.
+fn left_to_rsync(from: &Path, to: &Path) -> String {
+    let directory = |path: &Path| format!("{}/", path.display());
+    let ran = Command::new("rsync")
+        .args(["-rlptgoD", "--numeric-ids", "--dry-run", "--itemize-changes", "--delete"])
+        .args([directory(from), directory(to)])
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+fn owned(path: &Path) -> (u32, u32, u32) {
+    let found = fs::symlink_metadata(path).unwrap();
+    (found.uid(), found.gid(), found.mode() & 0o7777)
+}
+
+#[test]
+fn archive_keeps_owners_groups_and_special_bits_over_every_link() {
+    let Some(sandbox) = scene() else { return };
+    let node = Node::start(&sandbox, "served", &["--allow-ownership"]);
+    let here = Node::start(&sandbox, "in", &[]);
+    let far = Sshd::start(&sandbox);
+    let at_far = format!("far:{}/", sandbox.path("ssh").display());
+    let ways: [(&str, Vec<String>); 4] = [
+        ("local", ["in/", "local"].map(str::to_owned).to_vec()),
+        ("served/pushed", vec!["in/".into(), node.at("pushed/"), node.token()]),
+        ("pulled", vec![here.at(""), "pulled".into(), here.token()]),
+        ("ssh", vec![far.rsh.clone(), "in/".into(), at_far]),
+    ];
+    for (made, words) in ways {
+        for ids in [&["-a"][..], &["-a", "--numeric-ids"], &["-ogp"]] {
+            for verb in ["copy", "sync"] {
+                let _ = fs::remove_dir_all(sandbox.path(made));
+                let ran = sandbox.ok([verb]
+                    .iter()
+                    .copied()
+                    .chain(words.iter().map(|word| &word[..]))
+                    .chain(ids.iter().copied()));
+                assert!(!ran.stderr.contains("not kept"), "{made}: {}", ran.stderr);
+                let left = left_to_rsync(&sandbox.path("in"), &sandbox.path(made));
+                assert_eq!(left, "", "{made} by {verb} {ids:?}");
+            }
+        }
+        // Nothing is sent again, and nothing set.
+        let again = sandbox.ok(["sync", "--json", "-a"].into_iter().chain(words.iter().map(|word| &word[..])));
+        assert_eq!(super::sync::numbers(&again, &["files", "attributes_set"]), [0, 0], "{made}");
+    }
+}
+
+/// A change of attributes alone is set, told, and sends nothing.
+#[test]
+fn changed_owner_group_or_bit_is_set_where_the_file_stands() {
+    let Some(sandbox) = scene() else { return };
+    sandbox.ok(["sync", "-a", "in/", "out"]);
+    let at = |name: &str| sandbox.path("in").join(name);
+    chown(at("plain"), Some(77), None).unwrap();
+    chown(at("large"), None, Some(78)).unwrap();
+    fs::set_permissions(at("d/owner"), Permissions::from_mode(0o4644)).unwrap();
+    fs::set_permissions(at("d/sub/both"), Permissions::from_mode(0o755)).unwrap();
+    lchown(at("d/link"), Some(5), Some(6)).unwrap();
+    chown(at("d/sub"), Some(79), Some(80)).unwrap();
+    fs::set_permissions(at("d/sub"), Permissions::from_mode(0o775)).unwrap();
+    let dry = sandbox.ok(["sync", "-a", "-n", "-i", "in/", "out"]);
+    let ran = sandbox.ok(["sync", "-a", "-i", "in/", "out"]);
+    let counted = sandbox.ok(["sync", "-a", "--json", "in/", "out"]);
+    for line in
+        [".f....o... plain", ".f.....g... large", ".f...p..... d/owner", ".f...p..... d/sub/both", ".d...pog... d/sub/"]
+    {
+        let line = if line.contains("plain") { ".f....o.... plain" } else { line };
+        for told in [&dry, &ran] {
+            assert!(told.stdout.lines().any(|one| one == line), "{line}: {}", told.stdout);
+        }
+    }
+    assert_eq!(super::sync::numbers(&counted, &["files", "bytes", "attributes_set"]), [0, 0, 0], "nothing is left");
+    assert_eq!(left_to_rsync(&sandbox.path("in"), &sandbox.path("out")), "");
+}
+
+/// Who copies a program without its owner makes none that runs as themselves.
+#[test]
+fn set_user_id_is_given_with_the_owner_of_the_source_alone() {
+    let Some(sandbox) = scene() else { return };
+    let at = |place: &str, name: &str| owned(&sandbox.path(place).join(name));
+    sandbox.ok(["-p", "in/", "bits"]);
+    assert_eq!(at("bits", "d/program"), (0, 0, 0o755), "another's program");
+    assert_eq!(at("bits", "d/sub/both"), (0, 0, 0o755));
+    assert_eq!(at("bits", "d/sub"), (0, 0, 0o1775), "a sticky bit is nobody's");
+    assert_eq!(at("bits", "d/group"), (0, 0, 0o755));
+    sandbox.ok(["-op", "in/", "owner"]);
+    assert_eq!(at("owner", "d/program"), (1, 0, 0o4755));
+    assert_eq!(at("owner", "d/sub/both"), (1234, 0, 0o4755), "not with another group");
+    sandbox.ok(["-o", "in/", "plain"]);
+    assert_eq!(at("plain", "d/program"), (1, 0, 0o755));
+    let ran = sandbox.ok(["in/", "nothing"]);
+    assert_eq!(at("nothing", "d/program"), (0, 0, 0o755));
+    assert!(ran.stderr.contains("not kept: 6 owners"), "{}", ran.stderr);
+    // Who is not root keeps their own, whatever they ask for.
+    open_to_all(&sandbox);
+    fs::create_dir(sandbox.path("theirs")).unwrap();
+    chown(sandbox.path("theirs"), Some(65534), Some(65534)).unwrap();
+    fs::set_permissions(sandbox.path("in/large"), Permissions::from_mode(0o644)).unwrap();
+    let ran = under(&sandbox, &NOBODY, &["-a", "in/", "theirs/out"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(at("theirs/out", "d/program"), (65534, 65534, 0o755));
+    assert!(ran.stderr.contains("not kept: ") && ran.stderr.contains("owners"), "{}", ran.stderr);
+    let again = under(&sandbox, &NOBODY, &["sync", "--json", "-a", "in/", "theirs/out"]);
+    assert_eq!(super::sync::numbers(&again, &["files", "attributes_set"]), [0, 0], "it is not tried again and again");
+}
+
+/// A node gives no owners and no set-user-id bits, unless who runs it has said so.
+#[test]
+fn node_gives_ownership_only_where_that_is_allowed() {
+    let Some(sandbox) = scene() else { return };
+    let node = Node::start(&sandbox, "served", &[]);
+    let ran = sandbox.ok(["-a", "in/", &node.at("to/"), &node.token()]);
+    assert!(ran.stderr.contains("not kept: 6 owners"), "{}", ran.stderr);
+    assert_eq!(owned(&sandbox.path("served/to/d/sub/both")), (0, 0, 0o755));
+    assert_eq!(owned(&sandbox.path("served/to/d/program")), (0, 0, 0o755));
+}
