@@ -208,6 +208,8 @@ pub enum AttributesError {
 impl OtherAttributes {
     /// Bytes that each takes beside its value: kind and length.
     pub const HEAD_BYTES: usize = 2 + 2;
+    /// The number of no owner and no group.
+    pub const NO_NUMBER: u32 = u32::MAX;
 
     /// Attributes in the order of their kinds.
     ///
@@ -236,9 +238,16 @@ impl OtherAttributes {
         self.0.iter()
     }
 
-    /// The number of the owner or of the group, where it is told.
+    /// The number of the owner or of the group, where it is told. The greatest number stands for none.
     pub fn number(&self, kind: AttributeKind) -> Option<u32> {
-        self.iter().find(|attribute| attribute.kind == kind)?.as_account().map(|(number, _)| number)
+        let told = self.iter().find(|attribute| attribute.kind == kind)?.as_account();
+        told.map(|(number, _)| number).filter(|number| *number != Self::NO_NUMBER)
+    }
+
+    /// The set-user-id, set-group-id and sticky bits that are told, as bits of a mode.
+    pub fn special_bits(&self) -> u32 {
+        let told = self.iter().find(|attribute| attribute.kind == AttributeKind::SPECIAL_BITS);
+        told.map_or(0, |bits| bits.value.first().map_or(0, |bits| u32::from(*bits) << 9 & 0o7000))
     }
 
     /// Those of the kinds that are kept, and what it takes to keep them.

@@ -23,14 +23,38 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a node gives ownership to everybody",
         "crates/carrack-engine/src/agent/begin.rs",
-        ["let gives = self.environment.gives_ownership && self.environment.grant.is_none();", "let gives = true;"],
+        [
+            "let gives = self.environment.grant.is_none() && (is_free || self.environment.gives_ownership);",
+            "let gives = true;",
+        ],
         OWNERSHIP,
     ),
     mutation(
         "a name of another host leads to root",
         "crates/carrack-engine/src/transfer/receive/owners.rs",
-        ["found.filter(|found| number != 0 && *found != 0)", "found"],
+        ["Ok(Some(found)) if found != 0 => found,", "Ok(Some(found)) => found,"],
         OWNERS,
+    ),
+    mutation(
+        "another's program stays one with a new owner",
+        "crates/carrack-engine/src/storage/giving.rs",
+        ["let had = if is_new { now.mode & !(SET_USER_ID | SET_GROUP_ID) } else { now.mode };", "let had = now.mode;"],
+        GIVING,
+    ),
+    mutation(
+        "a file with other names is given another owner",
+        "crates/carrack-engine/src/storage/giving.rs",
+        ["self.gives() && differs && (is_shared || ", "self.gives() && differs && ("],
+        GIVING,
+    ),
+    mutation(
+        "patches come of what was not told",
+        "crates/carrack-engine/src/transfer/receive/patching.rs",
+        [
+            "if !options.patches() || !lock(&run.contents.told).contains(&short_digest(small.path)) {",
+            "if !options.patches() {",
+        ],
+        "-p carrack-engine --test hostile comparing::",
     ),
     mutation(
         "permissions are given before the owner",

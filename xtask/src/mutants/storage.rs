@@ -251,7 +251,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "one's own files are said to lose their owner",
         "crates/carrack-engine/src/storage/posix/uncarried.rs",
-        ["if tells_all || stat.uid != self.user {", "if tells_all || stat.uid != 0 {"],
+        ["if owner || is_program || stat.uid != self.user {", "if owner || is_program || stat.uid != 0 {"],
         "-p carrack-engine --lib storage::posix::uncarried",
     ),
     mutation(

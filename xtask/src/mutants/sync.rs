@@ -51,7 +51,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a patch is taken of what nobody may read",
         "crates/carrack-engine/src/transfer/receive/patching.rs",
-        ["if !options.patches() {", "if options.digests.main.is_none() {"],
+        ["if !options.patches() || !lock", "if !lock"],
         "-p carrack-engine --test hostile comparing::",
     ),
     mutation(

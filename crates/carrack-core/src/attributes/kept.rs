@@ -36,17 +36,14 @@ impl KeptAttributes {
     }
 }
 
-/// How a source tells who owns its items.
+/// How a source tells who owns its items. Owners other than the user that its end runs as, and groups that are none of
+/// theirs, it always tells, by number: what is not kept is counted by that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OwnersTold {
-    /// Only owners other than the user that the source's end runs as, and groups that are none of theirs, by number:
-    /// what is not kept is counted by that.
-    #[default]
-    Others,
-    /// All, by number.
-    Numbers,
-    /// All, by number and name.
-    Names,
+pub struct OwnersTold {
+    /// What is kept of them: all of that is told.
+    pub kept: KeptAttributes,
+    /// By name as well, where there is one.
+    pub names: bool,
 }
 
 #[cfg(test)]

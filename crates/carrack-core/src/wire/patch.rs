@@ -13,6 +13,8 @@ use crate::limits;
 const FILE_BYTES_MIN: u64 = 16 << 10;
 /// Bytes of the smallest chunk.
 const CHUNK_BYTES_MIN: u32 = 1 << 10;
+/// Bytes of the last chunk of a file, if it is told: a digest of four bytes is those bytes.
+const REST_BYTES_MIN: usize = 64;
 /// Bytes of a patch before its map: the file's size, and a chunk's.
 const PATCH_HEADER_BYTES: usize = 8;
 
@@ -25,11 +27,15 @@ pub fn chunk_bytes(size: u64) -> Option<u32> {
     (FILE_BYTES_MIN..=limits::PATCHED_BYTES).contains(&size).then_some(bytes)
 }
 
-/// The digest of each chunk of what the destination has, as far as a file of `size` bytes may have it, too.
+/// The digest of each chunk of what the destination has, as far as a file of `size` bytes may have it, too. `standing`
+/// is all of it, or more than that. A chunk that `size` cuts off is not told, nor a short rest: who asked for many
+/// sizes would know each byte.
 pub fn digests(standing: &[u8], size: u64) -> Vec<u32> {
-    let Some(bytes) = chunk_bytes(size) else { return Vec::new() };
-    let most = standing.len().min(usize::try_from(size).unwrap_or(usize::MAX));
-    standing[..most].chunks(bytes as usize).map(crc32c).collect()
+    let Some(bytes) = chunk_bytes(size).map(|bytes| bytes as usize) else { return Vec::new() };
+    let most = usize::try_from(size).unwrap_or(usize::MAX);
+    let whole = if standing.len() > most { most / bytes * bytes } else { standing.len() };
+    let is_told = |chunk: &&[u8]| chunk.len() >= REST_BYTES_MIN;
+    standing[..whole].chunks(bytes).take_while(is_told).map(crc32c).collect()
 }
 
 /// What makes `content` of a file that has chunks of such digests, by chunks of a file that had `size` bytes when it
@@ -157,6 +163,10 @@ mod tests {
         assert_eq!(Patch::decode(&sent).unwrap().apply(&old), Some(new));
         assert!(patch(&content(145_000, 5), 145_000, &told).is_none(), "nothing is the same");
         assert!(patch(&old, 145_000, &[]).is_none(), "nothing was told");
+        // Of more than the size asks for only whole chunks are told, of less the end as well, unless it is short.
+        let told = |standing: usize, size| digests(&old[..standing], size).len();
+        assert_eq!([told(20_001, 20_000), told(20_000, 20_000), told(20_000, 30_000)], [19, 20, 20]);
+        assert_eq!([told(20_480 + 63, 30_000), told(20_480 + 64, 30_000)], [20, 21]);
     }
 
     proptest! {

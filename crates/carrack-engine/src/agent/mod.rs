@@ -67,7 +67,7 @@ pub struct Environment {
     pub place: Place,
     /// Nothing may be changed.
     pub read_only: bool,
-    /// Owners, groups and special bits of sources are given to items, where that is asked for.
+    /// Owners, groups and special bits of sources are given to items also where paths do not lead anywhere.
     pub gives_ownership: bool,
     /// What `-` stands for, in the process that carries the copy out; `None` anywhere else, where there are no
     /// synthetic sources either.

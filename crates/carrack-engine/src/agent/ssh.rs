@@ -43,7 +43,7 @@ impl FarSide {
         let mut environment = Environment {
             place: self.place,
             read_only: false,
-            gives_ownership: true,
+            gives_ownership: false,
             own: None,
             sources: None,
             token: None,

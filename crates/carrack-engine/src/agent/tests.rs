@@ -63,7 +63,7 @@ impl Client {
         let environment = Environment {
             place: Place::Beneath(Arc::clone(root)),
             read_only: false,
-            gives_ownership: true,
+            gives_ownership: false,
             own: None,
             sources: None,
             token: None,

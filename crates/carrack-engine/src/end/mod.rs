@@ -201,7 +201,7 @@ impl End {
         let environment = Environment {
             place,
             read_only: false,
-            gives_ownership: true,
+            gives_ownership: false,
             own: Some(context.standard.clone()),
             sources,
             token: None,

@@ -34,6 +34,11 @@ impl Giving {
         (owner, group.filter(|group| self.user == 0 || self.groups.contains(group)))
     }
 
+    /// Whether anything is given beside permissions and times.
+    pub fn gives(&self) -> bool {
+        self.kept.are_any()
+    }
+
     /// Whether special bits are given, or taken.
     pub fn gives_special_bits(&self) -> bool {
         self.kept.special_bits
@@ -53,12 +58,22 @@ impl Giving {
     }
 
     /// What an item that is this now is to become. Of what belongs to somebody else, who is not root changes nothing.
-    pub fn wanted(&self, mode: u32, others: &OtherAttributes, now: &CopyFacts) -> CopyFacts {
+    /// Of another owner or group a file has no set-user-id and set-group-id bits from before.
+    pub fn wanted(&self, mode: u32, others: &OtherAttributes, now: &CopyFacts, is_directory: bool) -> CopyFacts {
         let (owner, group) = self.owners(others);
         let is_own = self.user == 0 || now.owner == self.user;
         let (owner, group) = (owner.unwrap_or(now.owner), group.filter(|_| is_own).unwrap_or(now.group));
-        let mode = self.mode(mode, others, &CopyFacts { owner, group, mode: now.mode });
+        let is_new = (owner, group) != (now.owner, now.group) && !is_directory;
+        let had = if is_new { now.mode & !(SET_USER_ID | SET_GROUP_ID) } else { now.mode };
+        let mode = self.mode(mode, others, &CopyFacts { owner, group, mode: had });
         CopyFacts { owner, group, mode }
+    }
+
+    /// Whether a file that is there is sent anew, and not given what it lacks: what it holds has not been looked at,
+    /// and would come to run as somebody, or it has other names.
+    pub fn makes_anew(&self, wanted: &CopyFacts, now: &CopyFacts, is_shared: bool) -> bool {
+        let differs = (wanted.owner, wanted.group, wanted.mode) != (now.owner, now.group, now.mode & 0o7777);
+        self.gives() && differs && (is_shared || wanted.mode & (SET_USER_ID | SET_GROUP_ID) != 0)
     }
 }
 
@@ -106,9 +121,22 @@ mod tests {
     fn item_is_wanted_as_it_can_become() {
         let (source, now) = (owned(1000, 100), CopyFacts { owner: 5, group: 5, mode: 0o644 });
         let all = CopyFacts { owner: 1000, group: 100, mode: 0o4755 };
-        assert_eq!(of(ALL, 0, &[0]).wanted(0o4755, &source, &now), all);
+        assert_eq!(of(ALL, 0, &[0]).wanted(0o4755, &source, &now, false), all);
         // What belongs to another stays as it is, and is not tried again and again.
-        assert_eq!(of(ALL, 7, &[7, 100]).wanted(0o4644, &source, &now), now);
-        assert_eq!(of(ALL, 5, &[5, 100]).wanted(0o644, &source, &now), CopyFacts { group: 100, ..now });
+        assert_eq!(of(ALL, 7, &[7, 100]).wanted(0o4644, &source, &now, false), now);
+        assert_eq!(of(ALL, 5, &[5, 100]).wanted(0o644, &source, &now, false), CopyFacts { group: 100, ..now });
+        // Somebody's program does not become another's, where no bits are given.
+        let owners = KeptAttributes { owner: true, ..KeptAttributes::default() };
+        let theirs = CopyFacts { mode: 0o6755, ..now };
+        let wanted = |is_directory| of(owners, 0, &[0]).wanted(0o755, &source, &theirs, is_directory).mode;
+        assert_eq!((wanted(false), wanted(true)), (0o755, 0o6755));
+        let stays = of(owners, 0, &[0]).wanted(0o755, &owned(5, 5), &theirs, false);
+        assert_eq!(stays.mode, 0o6755, "with its own owner it stays as it is");
+        // What nobody has looked at does not come to run as somebody.
+        let giving = of(ALL, 0, &[0]);
+        assert!(giving.makes_anew(&all, &now, false) && !giving.makes_anew(&all, &all, true));
+        let plain = CopyFacts { mode: 0o644, ..all };
+        assert!(!giving.makes_anew(&plain, &now, false) && giving.makes_anew(&plain, &now, true));
+        assert!(!of(KeptAttributes::default(), 0, &[0]).makes_anew(&plain, &now, true));
     }
 }

@@ -259,12 +259,14 @@ pub trait Destination: Send + Sync {
         Ok(None)
     }
 
-    /// Gives what stands at a path permissions and a time; see [`Destination::unkept`]. May be repeated.
+    /// Gives what stands at a path permissions and a time, and what else is kept; see [`Destination::unkept`]. Says
+    /// whether anything has changed by that. `of` is the device and inode of the file that was compared. May be
+    /// repeated.
     ///
     /// # Errors
-    /// Why they cannot be set.
-    fn set_attributes(&self, _path: &[u8], _attributes: &Attributes) -> Result<(), Failure> {
-        Ok(())
+    /// Why they cannot be set; where another file stands there.
+    fn set_attributes(&self, _path: &[u8], _attributes: &Attributes, _of: Option<(u64, u64)>) -> Result<bool, Failure> {
+        Ok(false)
     }
 
     /// Whether a link stands at a path that says this, as far as that can be told. May be repeated.

@@ -135,31 +135,55 @@ fn patches_are_of_what_stands_there() {
     symlink(sandbox.outside().join("canary"), sandbox.root().join("link")).unwrap();
     symlink(sandbox.outside(), sandbox.root().join("out")).unwrap();
     let sends = |session: &mut Session, entry: Entry<'_>| bundle(&mut session.stream(0), 1, &[entry]);
-    for (compares, sent, why) in [
-        (Compare::Nothing, &patch[..], "nobody told of any chunks"),
-        (Compare::Size, &patch[..20], "makes no file"),
-        (Compare::Size, b"", "makes no file"),
-    ] {
-        let mut session = begin(&sandbox, compares, None);
-        sends(&mut session, Entry::Patch(b"mine", sent, &new));
-        let failure = session.ended().expect_err("the receiver took it");
-        assert!(failure.code == ErrorCode::ProtocolViolation && failure.message().contains(why), "{failure:?}");
-        session.leave().unwrap();
-    }
     // All of it is taken from what stands there; and it is said to be what the canary is.
     let length = (canary.len() as u32).to_be_bytes();
     let all = [&length[..], &1024_u32.to_be_bytes(), &vec![0; canary.len().div_ceil(1024).div_ceil(8)]].concat();
-    for path in [&b"link"[..], b"out/canary", b"absent"] {
-        let mut session = begin(&sandbox, Compare::Size, None);
-        sends(&mut session, Entry::Patch(path, &all, &canary));
-        // That it has landed may have been said, or not yet.
-        let heard = [session.heard()].into_iter().find(|heard| !matches!(heard, PeerMessage::Landed { .. }));
-        let exceptions = vec![(0, ItemResult::Dropped)];
-        let done = heard.unwrap_or_else(|| session.heard());
-        assert_eq!(done, PeerMessage::BundleDone { bundle: BundleId(1), exceptions });
+    let untold: [(&[u8], &[u8], Compare); 5] = [
+        (b"mine", &patch, Compare::Nothing),
+        (b"mine", &patch, Compare::Size),
+        (b"link", &all, Compare::Size),
+        (b"out/canary", &all, Compare::Size),
+        (b"absent", &all, Compare::Size),
+    ];
+    for (path, sent, compares) in untold {
+        let mut session = begin(&sandbox, compares, None);
+        sends(&mut session, Entry::Patch(path, sent, if sent == all { &canary } else { &new }));
+        let failure = session.ended().expect_err("the receiver took it");
+        let is_refused =
+            failure.code == ErrorCode::ProtocolViolation && failure.message().contains("told of any chunks");
+        assert!(is_refused, "{failure:?}");
         session.leave().unwrap();
         sandbox.assert_untouched();
     }
+    // Of a link, and of what it leads to, none are told; of a file they are, and a patch may come.
+    let tells = |session: &Session| {
+        let question = |path: &[u8]| AskedItem { size: 20_001, ..asked(path) };
+        let items = vec![question(b"link"), question(b"out/canary"), question(b"mine")];
+        session.say(&compare(1, Question { items, ..Question::default() }));
+        let PeerMessage::Compared { judgments, .. } = session.heard() else { panic!("another answer") };
+        let chunked: Vec<_> = judgments.iter().map(|judgment| matches!(judgment, Judgment::Chunked(_))).collect();
+        assert_eq!(chunked, [false, false, true], "{judgments:?}");
+        let PeerMessage::ContentCompared { asked, same: false, chunks } = session.heard() else { panic!("no chunks") };
+        assert_eq!((asked.index, chunks.len()), (2, 20));
+    };
+    for sent in [&patch[..20], b""] {
+        let mut session = begin(&sandbox, Compare::Size, None);
+        tells(&session);
+        sends(&mut session, Entry::Patch(b"mine", sent, &new));
+        let failure = session.ended().expect_err("the receiver took it");
+        assert!(failure.message().contains("makes no file"), "{failure:?}");
+        session.leave().unwrap();
+    }
+    // What is said to come of it is something else: it is dropped, and comes again.
+    let mut session = begin(&sandbox, Compare::Size, None);
+    tells(&session);
+    sends(&mut session, Entry::Patch(b"mine", &patch, &canary));
+    let heard = [session.heard()].into_iter().find(|heard| !matches!(heard, PeerMessage::Landed { .. }));
+    let exceptions = vec![(0, ItemResult::Dropped)];
+    let done = heard.unwrap_or_else(|| session.heard());
+    assert_eq!(done, PeerMessage::BundleDone { bundle: BundleId(1), exceptions });
+    session.leave().unwrap();
+    sandbox.assert_untouched();
     assert_eq!(std::fs::read(sandbox.root().join("mine")).unwrap(), mine);
     assert_eq!(sandbox.names(), ["link", "mine", "out"]);
 }

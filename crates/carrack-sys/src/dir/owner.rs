@@ -3,7 +3,7 @@
 use std::io;
 
 use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, Gid, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 
 use super::Dir;
 use super::name::single;
@@ -20,13 +20,20 @@ pub fn set_owner(open: impl AsFd, owner: Option<u32>, group: Option<u32>) -> io:
 }
 
 impl Dir {
-    /// The same of an entry; of a link, of the link itself.
+    /// The same of a symbolic link, and of nothing that has come to stand in its place.
     ///
     /// # Errors
-    /// As [`set_owner`].
-    pub fn set_owner(&self, name: &[u8], owner: Option<u32>, group: Option<u32>) -> io::Result<()> {
-        let (name, owner, group) = (single(name)?, owner.map(Uid::from_raw), group.map(Gid::from_raw));
-        Ok(retry(|| rustix::fs::chownat(&self.fd, name, owner, group, AtFlags::SYMLINK_NOFOLLOW))?)
+    /// As [`set_owner`]; when it is no link.
+    pub fn set_link_owner(&self, name: &[u8], owner: Option<u32>, group: Option<u32>) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let name = single(name)?;
+        let link = retry(|| rustix::fs::openat(&self.fd, name, flags, Mode::empty()))?;
+        if FileType::from_raw_mode(rustix::fs::fstat(&link)?.st_mode) != FileType::Symlink {
+            return Err(io::Error::other("something else has come to stand in the link's place"));
+        }
+        let (owner, group) = (owner.map(Uid::from_raw), group.map(Gid::from_raw));
+        let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW;
+        Ok(retry(|| rustix::fs::chownat(&link, c"", owner, group, flags))?)
     }
 
     /// The same of the directory itself.
@@ -60,12 +67,13 @@ mod tests {
         let owners = |path| stat_path(path, false).map(|stat| (stat.uid, stat.gid)).unwrap();
         set_owner(&file, Some(4321), None).unwrap();
         assert_eq!(owners(&path), (4321, 0));
-        dir.set_owner(b"f", None, Some(99)).unwrap();
-        dir.set_owner(b"link", Some(7), Some(8)).unwrap();
+        set_owner(&file, None, Some(99)).unwrap();
+        dir.set_link_owner(b"link", Some(7), Some(8)).unwrap();
+        assert!(dir.set_link_owner(b"f", Some(1), None).is_err(), "it is no link");
         assert_eq!((owners(&path), owners(&link)), ((4321, 99), (7, 8)));
         dir.set_own_owner(Some(5), Some(6)).unwrap();
         assert_eq!(owners(place.path()), (5, 6));
-        assert!(dir.set_owner(b"../f", Some(1), None).is_err(), "a name is one component");
+        assert!(dir.set_link_owner(b"../link", Some(1), None).is_err(), "a name is one component");
         set_owner(&file, None, None).unwrap();
         assert_eq!(owners(&path), (4321, 99));
     }

@@ -248,7 +248,7 @@ fn small_files_are_sent_as_patches() {
     let cases: [(&str, Vec<u8>, usize); 7] = [
         ("one", tree::changed(&old, CHUNK, &[70]), 145_000 - CHUNK),
         ("ends", tree::changed(&old, CHUNK, &[0, 141]), 140 * CHUNK),
-        ("cut", old[..100_000].to_vec(), 100_000),
+        ("cut", old[..100_000].to_vec(), 100_000 - 100_000 % CHUNK),
         ("grown", [&old[..], &[7; 50_000]].concat(), 145_000 - 145_000 % CHUNK),
         ("shifted", shifted, 0),
         ("tiny", old[..9_000].to_vec(), 0),

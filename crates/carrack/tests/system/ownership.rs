@@ -105,7 +105,7 @@ fn changed_owner_group_or_bit_is_set_where_the_file_stands() {
     let ran = sandbox.ok(["sync", "-a", "-i", "in/", "out"]);
     let counted = sandbox.ok(["sync", "-a", "--json", "in/", "out"]);
     for line in
-        [".f....o... plain", ".f.....g... large", ".f...p..... d/owner", ".f...p..... d/sub/both", ".d...pog... d/sub/"]
+        [".f....o... plain", ".f.....g... large", ">f...p..... d/owner", ".f...p..... d/sub/both", ".d...pog... d/sub/"]
     {
         let line = if line.contains("plain") { ".f....o.... plain" } else { line };
         for told in [&dry, &ran] {
@@ -147,6 +147,59 @@ fn set_user_id_is_given_with_the_owner_of_the_source_alone() {
     assert_eq!(super::sync::numbers(&again, &["files", "attributes_set"]), [0, 0], "it is not tried again and again");
 }
 
+/// A file whose content nobody has compared does not come to run as somebody, a program does not get a new owner with
+/// its bits, and other names of a file keep what they have.
+#[test]
+fn files_that_stand_there_are_given_nothing_that_could_hurt() {
+    let Some(sandbox) = scene() else { return };
+    let at = |name: &str| sandbox.path("out").join(name);
+    sandbox.ok(["sync", "-a", "in/", "out"]);
+    let time = fs::metadata(sandbox.path("in/d/program")).unwrap().modified().unwrap();
+    let put = |name: &str, content: &[u8], owner: u32, mode: u32| {
+        fs::write(at(name), content).unwrap();
+        fs::File::options().write(true).open(at(name)).unwrap().set_modified(time).unwrap();
+        chown(at(name), Some(owner), Some(0)).unwrap();
+        fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
+    };
+    // Of the program's size and time, and something else.
+    let source = fs::read(sandbox.path("in/d/program")).unwrap();
+    put("d/program", &vec![7; source.len()], 4321, 0o755);
+    let ran = sandbox.ok(["sync", "-a", "--json", "in/", "out"]);
+    assert_eq!(super::sync::numbers(&ran, &["files"]), [1], "it was sent");
+    assert!(fs::read(at("d/program")).unwrap() == source && owned(&at("d/program")) == (1, 1, 0o4755));
+    // A program of somebody's, which is to become root's, where no bits are kept.
+    fs::File::options().write(true).open(sandbox.path("in/plain")).unwrap().set_modified(time).unwrap();
+    put("plain", &fs::read(sandbox.path("in/plain")).unwrap(), 4321, 0o6755);
+    sandbox.ok(["sync", "-og", "in/plain", "out/"]);
+    assert_eq!(owned(&at("plain")), (0, 0, 0o644));
+    // A file with another name is made anew.
+    fs::hard_link(at("d/owner"), sandbox.path("other")).unwrap();
+    chown(sandbox.path("in/d/owner"), Some(99), None).unwrap();
+    sandbox.ok(["sync", "-a", "in/", "out"]);
+    assert_eq!((owned(&at("d/owner")).0, owned(&sandbox.path("other")).0), (99, 1234));
+    assert_eq!(left_to_rsync(&sandbox.path("in"), &sandbox.path("out")), "");
+}
+
+/// What an earlier copy has published without owners is not believed by one that keeps them.
+#[test]
+fn copy_that_is_taken_up_keeps_what_it_asks_for() {
+    let Some(sandbox) = scene() else { return };
+    crate::support::wait_until("the files have settled", || {
+        let changed = fs::metadata(sandbox.path("in/plain")).unwrap();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        now > changed.ctime() as u64 + 3
+    });
+    sandbox.write("in/z/last", tree::bytes(8 << 20, 2));
+    let words = ["in/", "out", "--bwlimit=2M", "--block=64K"];
+    let running = crate::support::running::Running::start(sandbox.carrack().args(words));
+    let are_marked = || sandbox.marked("out").is_some_and(|marker| marker.known_count() >= 5);
+    crate::support::wait_until("what is small is there, and marked", are_marked);
+    crate::support::process::signal(running.id(), "KILL");
+    running.end();
+    sandbox.ok(["-a", "in/", "out"]);
+    assert_eq!(left_to_rsync(&sandbox.path("in"), &sandbox.path("out")), "");
+}
+
 /// A node gives no owners and no set-user-id bits, unless who runs it has said so.
 #[test]
 fn node_gives_ownership_only_where_that_is_allowed() {
@@ -156,4 +209,6 @@ fn node_gives_ownership_only_where_that_is_allowed() {
     assert!(ran.stderr.contains("not kept: 6 owners"), "{}", ran.stderr);
     assert_eq!(owned(&sandbox.path("served/to/d/sub/both")), (0, 0, 0o755));
     assert_eq!(owned(&sandbox.path("served/to/d/program")), (0, 0, 0o755));
+    let refused = sandbox.run(["serve", "--node-only", "--root", "served", "--anonymous", "--allow-ownership"]);
+    assert!(refused.code == 2 && refused.stderr.contains("let anybody make programs"), "{}", refused.stderr);
 }

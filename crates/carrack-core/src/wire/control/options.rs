@@ -167,11 +167,7 @@ impl TransferOptions {
 
     /// How the source tells owners and groups.
     pub fn owners_told(&self) -> OwnersTold {
-        match (self.kept.are_any(), self.numeric_ids) {
-            (false, _) => OwnersTold::Others,
-            (true, true) => OwnersTold::Numbers,
-            (true, false) => OwnersTold::Names,
-        }
+        OwnersTold { kept: self.kept, names: !self.numeric_ids && self.kept.are_any() }
     }
 
     /// Whether files that grow are copied on as they grow.

@@ -111,11 +111,11 @@ impl Destination for OverDestination {
         }
     }
 
-    fn set_attributes(&self, path: &[u8], attributes: &Attributes) -> Result<(), Failure> {
+    fn set_attributes(&self, path: &[u8], attributes: &Attributes, of: Option<(u64, u64)>) -> Result<bool, Failure> {
         match self.hook.before(Call::SetAttributes, 0) {
-            Act::Go => self.inner.set_attributes(path, attributes),
+            Act::Go => self.inner.set_attributes(path, attributes, of),
             Act::Fail(why) => Err(why),
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 

@@ -465,7 +465,7 @@ impl Directories {
         let before = found.dir.stat_self().map_err(fail)?;
         let had = lock(&self.opened_up).get(path).map_or(before.mode, |had| had.0);
         let Attributes { mode, mtime, others } = &wanted.attributes;
-        giving.give(Getting::Directory(&found.dir), Some(*mode), others, had & 0o7777).map_err(fail)?;
+        giving.give(Getting::Directory(&found.dir), *mode, others, had & 0o7777).map_err(fail)?;
         let mtime = *mtime;
         mtime.map_or(Ok(true), |mtime| if_it_can(found.dir.set_own_times(system_time(mtime)))).map_err(fail)?;
         let now = found.dir.stat_self().map_err(fail)?;

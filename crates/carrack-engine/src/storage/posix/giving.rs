@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use carrack_core::attributes::{CopyFacts, OtherAttributes};
+use carrack_core::attributes::{AttributeKind, CopyFacts, OtherAttributes};
 use carrack_sys::dir::{self, Dir, Stat};
 use carrack_sys::file;
 
@@ -15,8 +15,8 @@ use crate::storage::giving::{Giving, MODE_MASK};
 pub enum Getting<'a> {
     /// An open file.
     File(&'a File),
-    /// An entry of a directory; of a link the link itself.
-    Entry(&'a Dir, &'a [u8]),
+    /// A symbolic link in a directory.
+    Link(&'a Dir, &'a [u8]),
     /// An open directory.
     Directory(&'a Dir),
 }
@@ -25,7 +25,7 @@ impl Getting<'_> {
     fn stat(self) -> io::Result<Stat> {
         match self {
             Self::File(file) => dir::stat_file(file),
-            Self::Entry(dir, name) => dir.stat_at(name),
+            Self::Link(dir, name) => dir.stat_at(name),
             Self::Directory(dir) => dir.stat_self(),
         }
     }
@@ -33,7 +33,7 @@ impl Getting<'_> {
     fn set_owner(self, owner: Option<u32>, group: Option<u32>) -> io::Result<()> {
         match self {
             Self::File(file) => dir::set_owner(file, owner, group),
-            Self::Entry(dir, name) => dir.set_owner(name, owner, group),
+            Self::Link(dir, name) => dir.set_link_owner(name, owner, group),
             Self::Directory(dir) => dir.set_own_owner(owner, group),
         }
     }
@@ -41,7 +41,8 @@ impl Getting<'_> {
     fn set_mode(self, mode: u32) -> io::Result<()> {
         match self {
             Self::File(file) => file::set_mode(file, mode),
-            Self::Entry(dir, name) => dir.set_mode(name, mode),
+            // It has none.
+            Self::Link(..) => Ok(()),
             Self::Directory(dir) => dir.set_own_mode(mode),
         }
     }
@@ -53,18 +54,26 @@ pub fn facts_of(stat: &Stat) -> CopyFacts {
 }
 
 impl Giving {
-    /// Gives owner and group, as far as they are kept; whether all of that was given.
+    /// Gives owner and group, as far as they are kept; whether the item has all of these attributes by that.
     ///
     /// # Errors
     /// Those of the system but refusals.
     pub fn give_owners(&self, getting: Getting<'_>, others: &OtherAttributes) -> io::Result<bool> {
         let (owner, group) = self.owners(others);
+        let is_given = |kind| match kind {
+            AttributeKind::OWNER => owner.is_some(),
+            AttributeKind::GROUP => group.is_some(),
+            _ => false,
+        };
+        let has_all = others.kinds().all(is_given);
         if owner.is_none() && group.is_none() {
-            return Ok(others.is_empty());
+            return Ok(has_all);
         }
         let set = |owner, group| match getting.set_owner(owner, group) {
-            // A number that this system does not have, in a container.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(false),
+            // A number that this system does not have, in a container; and an owner who has no room left.
+            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::QuotaExceeded) => {
+                Ok(false)
+            }
             set => if_it_can(set),
         };
         let is_set = set(owner, group)?;
@@ -72,7 +81,7 @@ impl Giving {
             // A group may be given where an owner may not.
             set(None, group)?;
         }
-        Ok(is_set)
+        Ok(is_set && has_all)
     }
 
     /// Gives the permissions that something new is to have: a part file has 0600, but for what the umask takes away.
@@ -85,22 +94,27 @@ impl Giving {
         if_it_can(getting.set_mode(mode))
     }
 
-    /// Gives owner, group and permissions to something that may have been there, as far as it has others. `had` are the
+    /// Gives owner, group and permissions to something that was there, as far as it has others. `had` are the
     /// permissions that count as its own.
     ///
     /// # Errors
     /// Those of the system but refusals.
-    pub fn give(&self, getting: Getting<'_>, mode: Option<u32>, others: &OtherAttributes, had: u32) -> io::Result<()> {
+    pub fn give(&self, getting: Getting<'_>, mode: u32, others: &OtherAttributes, had: u32) -> io::Result<()> {
         let before = CopyFacts { mode: had, ..facts_of(&getting.stat()?) };
-        let wanted = self.wanted(mode.unwrap_or(had), others, &before);
+        let is_directory = matches!(getting, Getting::Directory(_));
+        let wanted = self.wanted(mode, others, &before, is_directory);
         if (wanted.owner, wanted.group) != (before.owner, before.group) {
             self.give_owners(getting, others)?;
         }
-        let Some(mode) = mode else { return Ok(()) };
-        // Another owner takes special bits away.
-        let now = getting.stat()?;
-        let mode = self.mode(mode, others, &CopyFacts { mode: had, ..facts_of(&now) });
-        if mode != now.mode & 0o7777 {
+        if matches!(getting, Getting::Link(..)) {
+            return Ok(());
+        }
+        // Another owner takes special bits away, and what was refused is not there.
+        let now = facts_of(&getting.stat()?);
+        let is_new = (now.owner, now.group) != (before.owner, before.group) && !is_directory;
+        let had = if is_new { had & 0o1777 } else { had };
+        let mode = self.mode(mode, others, &CopyFacts { mode: had, ..now });
+        if mode != now.mode {
             if_it_can(getting.set_mode(mode))?;
         }
         Ok(())

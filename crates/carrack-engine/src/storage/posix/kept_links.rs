@@ -224,8 +224,8 @@ impl<D: Destination> Destination for KeptLinks<D> {
         self.inner.content(&self.item(path)?, threads, stop)
     }
 
-    fn set_attributes(&self, path: &[u8], attributes: &Attributes) -> Result<(), Failure> {
-        self.inner.set_attributes(&self.item(path)?, attributes)
+    fn set_attributes(&self, path: &[u8], attributes: &Attributes, of: Option<(u64, u64)>) -> Result<bool, Failure> {
+        self.inner.set_attributes(&self.item(path)?, attributes, of)
     }
 
     fn is_link_to(&self, path: &[u8], target: &[u8]) -> bool {

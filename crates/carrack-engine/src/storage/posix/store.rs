@@ -146,8 +146,8 @@ impl Destination for Tree {
         Tree::content(self, path, threads, stop)
     }
 
-    fn set_attributes(&self, path: &[u8], attributes: &Attributes) -> Result<(), Failure> {
-        Tree::set_attributes(self, path, attributes)
+    fn set_attributes(&self, path: &[u8], attributes: &Attributes, of: Option<(u64, u64)>) -> Result<bool, Failure> {
+        Tree::set_attributes(self, path, attributes, of)
     }
 
     fn is_link_to(&self, path: &[u8], target: &[u8]) -> bool {
@@ -213,7 +213,7 @@ impl Destination for Tree {
 
     fn write_link(&self, small: &SmallFile<'_>, options: &WriteOptions, target: &[u8]) -> Result<Stored, Failure> {
         if options.compares && Tree::is_link_to(self, small.path, target)? {
-            self.set_attributes(small.path, &small.attributes)?;
+            self.set_attributes(small.path, &small.attributes, None)?;
             return Ok(Stored::Same);
         }
         // What a link says has no time: one is replaced whatever its age. And no directory is made for one.

@@ -298,6 +298,7 @@ impl Tree {
     pub fn open_part(&self, offer: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<OpenedPart, Failure> {
         if let Some(fingerprint) = offer.fingerprint.filter(|_| believe && offer.size.is_some())
             && let Some(standing) = self.find_published(offer.path, ItemKind::File, fingerprint, options.digests)
+            && self.is_given(&standing.stat, Some(offer.attributes.mode), &offer.attributes.others)
         {
             return Ok(OpenedPart::Present(standing));
         }
@@ -468,8 +469,9 @@ impl Tree {
             PartNames::make(&directory.dir, &part, |name| directory.dir.symlink(target, name))?;
             // A link's own time is a nicety that some file systems do not have.
             let _ = small.attributes.mtime.map(|mtime| directory.dir.set_times(&part.name, system_time(mtime)));
-            let link = Getting::Entry(&directory.dir, &part.name);
-            self.shared.giving().give_owners(link, &small.attributes.others)?;
+            let given =
+                self.shared.giving().give_owners(Getting::Link(&directory.dir, &part.name), &small.attributes.others);
+            given.inspect_err(|_| drop(directory.dir.unlink(&part.name)))?;
             directory.dir.stat_at(&part.name)
         })?;
         let (mtime, mode, others) = (small.attributes.mtime, None, small.attributes.others.clone());

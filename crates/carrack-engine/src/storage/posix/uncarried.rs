@@ -12,14 +12,12 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use carrack_core::attributes::{Attribute, AttributeKind, OtherAttributes, OwnersTold};
+use carrack_core::attributes::{Attribute, AttributeKind, KeptAttributes, OtherAttributes, OwnersTold};
+use carrack_core::limits::ACCOUNT_NAME_BYTES;
 use carrack_sys::dir::{self, Dir, Kind, Stat};
 use carrack_sys::{accounts, host};
 
 use crate::sync::lock;
-
-/// Bytes of a name that is told: the longest that Linux's own tools take are 32.
-const NAME_BYTES_MAX: usize = 255;
 
 /// Extended attributes that file systems and services keep for themselves: nobody has given them to the file.
 const INTERNAL: [&[u8]; 17] = [
@@ -70,12 +68,13 @@ struct AccountNames {
     groups: Mutex<HashMap<u32, Vec<u8>>>,
 }
 
-/// The name of a number, asked for once. A host may have a million users.
-fn name_of(known: &Mutex<HashMap<u32, Vec<u8>>>, id: u32, ask: fn(u32) -> Option<Vec<u8>>) -> Vec<u8> {
+/// The name of a number, asked for once, unless nobody could tell; empty where there is none.
+fn name_of(known: &Mutex<HashMap<u32, Vec<u8>>>, id: u32, ask: fn(u32) -> io::Result<Option<Vec<u8>>>) -> Vec<u8> {
     if let Some(name) = lock(known).get(&id) {
         return name.clone();
     }
-    let name = ask(id).filter(|name| name.len() <= NAME_BYTES_MAX).unwrap_or_default();
+    let Ok(found) = ask(id) else { return Vec::new() };
+    let name = found.filter(|name| name.len() <= ACCOUNT_NAME_BYTES).unwrap_or_default();
     lock(known).insert(id, name.clone());
     name
 }
@@ -86,34 +85,27 @@ impl Uncarried {
         self.told = told;
     }
 
-    fn owner(&self, told: OwnersTold, id: u32) -> Attribute {
-        match told {
-            OwnersTold::Names if id != 0 => {
-                Attribute::named(AttributeKind::OWNER, id, &name_of(&self.names.users, id, accounts::user_name))
-            }
-            _ => Attribute::number(AttributeKind::OWNER, id),
-        }
+    fn owner(&self, id: u32) -> Attribute {
+        let name = || name_of(&self.names.users, id, accounts::user_name);
+        Attribute::named(AttributeKind::OWNER, id, &if self.told.names && id != 0 { name() } else { Vec::new() })
     }
 
-    fn group(&self, told: OwnersTold, id: u32) -> Attribute {
-        match told {
-            OwnersTold::Names if id != 0 => {
-                Attribute::named(AttributeKind::GROUP, id, &name_of(&self.names.groups, id, accounts::group_name))
-            }
-            _ => Attribute::number(AttributeKind::GROUP, id),
-        }
+    fn group(&self, id: u32) -> Attribute {
+        let name = || name_of(&self.names.groups, id, accounts::group_name);
+        Attribute::named(AttributeKind::GROUP, id, &if self.told.names && id != 0 { name() } else { Vec::new() })
     }
 
     /// What stat shows.
     pub fn of_stat(&self, stat: &Stat) -> OtherAttributes {
         let mut list = Vec::new();
-        let told = self.told;
-        let tells_all = told != OwnersTold::Others;
-        if tells_all || stat.uid != self.user {
-            list.push(self.owner(told, stat.uid));
+        // A program is given its bits with its owner alone.
+        let KeptAttributes { owner, group, special_bits } = self.told.kept;
+        let is_program = special_bits && stat.mode & 0o6000 != 0;
+        if owner || is_program || stat.uid != self.user {
+            list.push(self.owner(stat.uid));
         }
-        if tells_all || !self.groups.contains(&stat.gid) {
-            list.push(self.group(told, stat.gid));
+        if group || is_program || !self.groups.contains(&stat.gid) {
+            list.push(self.group(stat.gid));
         }
         if stat.kind != Kind::Symlink && stat.mode & 0o7000 != 0 {
             list.push(Attribute::special_bits(stat.mode));
@@ -228,15 +220,22 @@ mod tests {
         let others = Stat { uid: own.uid + 1, gid: own.gid + 1, mode: 0o6644, links: 2, ..own };
         assert_eq!(kinds(&someone.of_stat(&others)), [1, 2, 3, 4]);
         assert_eq!(kinds(&someone.of_stat(&Stat { gid: 7, ..others })), [1, 3, 4]);
-        someone.tell_owners(OwnersTold::Numbers);
+        let telling = |owner, group, special_bits, names| OwnersTold {
+            kept: KeptAttributes { owner, group, special_bits },
+            names,
+        };
+        someone.tell_owners(telling(true, true, false, false));
         assert_eq!(kinds(&someone.of_stat(&own)), [1, 2], "where they are kept, all are told");
+        someone.tell_owners(telling(false, true, true, false));
+        assert_eq!(kinds(&someone.of_stat(&own)), [2], "what nobody keeps is not lost");
+        assert_eq!(kinds(&someone.of_stat(&Stat { mode: 0o4755, ..own })), [1, 2, 3], "a program needs its owner");
         let root = Stat { uid: 0, gid: 0, ..own };
-        someone.tell_owners(OwnersTold::Names);
-        let daemon = accounts::user_of(b"daemon").unwrap();
+        someone.tell_owners(telling(true, true, false, true));
+        let daemon = accounts::user_of(b"daemon").unwrap().unwrap();
         let named = someone.of_stat(&Stat { uid: daemon, ..root });
         assert_eq!(named.iter().next().and_then(Attribute::as_account), Some((daemon, &b"daemon"[..])));
         assert_eq!(someone.of_stat(&root).iter().next().and_then(Attribute::as_account), Some((0, &b""[..])));
-        someone.tell_owners(OwnersTold::Others);
+        someone.tell_owners(OwnersTold::default());
         // A directory has as many names as it has directories below it.
         assert_eq!(kinds(&someone.of_stat(&Stat { kind: Kind::Dir, ..others })), [1, 2, 3]);
         assert_eq!(kinds(&someone.of_stat(&Stat { kind: Kind::Symlink, mode: 0o7777, ..others })), [1, 2]);

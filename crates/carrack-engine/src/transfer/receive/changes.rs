@@ -147,7 +147,7 @@ impl Changes {
         let known = lock(&self.directories).get(&short_digest(path)).copied();
         match known {
             Some(DirectoryBefore::There(there)) => {
-                let facts = self.giving.wanted(attributes.mode, &attributes.others, &there.facts);
+                let facts = self.giving.wanted(attributes.mode, &attributes.others, &there.facts, true);
                 let state = State { kind: ItemKind::Directory, size: 0, mtime: attributes.mtime };
                 let done = self.rules.set(&ChangeState { state, facts }, &there);
                 done.into_iter().for_each(|done| self.push(directory(path, attributes.mtime, done)));
@@ -201,11 +201,10 @@ impl Changes {
     /// What an item is to be in the place of another.
     fn state_of(&self, item: &AskedItem, there: Option<&StandingItem>) -> ChangeState {
         let there = there.map_or(CopyFacts { owner: 0, group: 0, mode: 0 }, |there| there.facts);
-        let facts = match item.kind {
-            // Permissions of a link mean nothing.
-            ItemKind::Symlink => CopyFacts { mode: there.mode, ..self.giving.wanted(item.mode, &item.others, &there) },
-            _ => self.giving.wanted(item.mode, &item.others, &there),
-        };
+        let wanted = self.giving.wanted(item.mode, &item.others, &there, item.kind == ItemKind::Directory);
+        // Permissions of a link mean nothing.
+        let mode = if item.kind == ItemKind::Symlink { there.mode } else { wanted.mode };
+        let facts = CopyFacts { mode, ..wanted };
         ChangeState { state: State { kind: item.kind, size: item.size, mtime: item.mtime }, facts }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::Instant;
 
-use carrack_core::attributes::{AttributeKind, Time};
+use carrack_core::attributes::{AttributeKind, Attributes, Time};
 use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::report::{ErrorCode, Failure, FileDigests};
 use carrack_core::timeline::Work;
@@ -123,9 +123,16 @@ impl ReceiveRun {
             Commit::Directories(list) => {
                 // Last of all, when nothing is made below any more: each new entry would change its directory's time,
                 // and permissions without writing would refuse it.
+                let list: Vec<DirectoryAttributes> = list
+                    .into_iter()
+                    .map(|DirectoryAttributes { path, mut attributes }| {
+                        attributes.others = self.owners.here(attributes.others);
+                        DirectoryAttributes { path, attributes }
+                    })
+                    .collect();
                 let told = self.changes.as_ref().filter(|_| self.properties.directories).map(|_| list.clone());
                 let to_set = |DirectoryAttributes { path, attributes }| {
-                    let attributes = self.attributes_to_set(attributes);
+                    let attributes = Attributes { mtime: self.time_to_set(attributes.mtime), ..attributes };
                     NewDirectory { path, attributes }
                 };
                 let list: Vec<NewDirectory> = list.into_iter().map(to_set).collect();

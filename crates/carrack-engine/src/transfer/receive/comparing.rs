@@ -1,6 +1,6 @@
 //! What the sender says that it has, compared with what is there; and what only the destination has.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -48,6 +48,8 @@ pub(super) struct Contents {
     known: Mutex<HashMap<AskedIndex, ComparedContent>>,
     /// Path and size of those of which chunks are told.
     pub(super) chunked: Mutex<HashMap<AskedIndex, (Vec<u8>, u64)>>,
+    /// Digests of the paths of those of which they were told: patches of no other come.
+    pub(super) told: Mutex<HashSet<u64>>,
 }
 
 /// A file, and what it holds at either side, as soon as that is known.
@@ -486,12 +488,14 @@ impl ReceiveRun {
         }
         let mtime = if is_other_time { item.mtime } else { there.state.mtime };
         let attributes = Attributes { mode: item.mode, mtime, others: item.others.clone() };
-        let is_set = self.destination.set_attributes(&item.path, &attributes).is_ok();
-        self.attributes_set.fetch_add(u64::from(is_set), Ordering::Relaxed);
-        if is_set {
+        let set = self.destination.set_attributes(&item.path, &attributes, there.file);
+        // What was refused is as it was.
+        let has_changed = set == Ok(true);
+        self.attributes_set.fetch_add(u64::from(has_changed), Ordering::Relaxed);
+        if has_changed {
             tell();
         }
-        is_set
+        set.is_ok()
     }
 
     /// Deletes what only the destination has, if nothing speaks against it.

@@ -192,7 +192,7 @@ impl ReceiveRun {
             properties,
             writing: write_options(&options),
             giving,
-            owners: Owners::default(),
+            owners: Owners::new(options.kept),
             expected,
             directories_unset: AtomicUsize::new(0),
             sweep,
@@ -387,12 +387,6 @@ impl ReceiveRun {
     /// The modification time that an item is to have; `None` where none is set.
     fn time_to_set(&self, mtime: Option<Time>) -> Option<Time> {
         mtime.filter(|_| !self.driver.options.no_times)
-    }
-
-    /// Of an item of the sender, owners and groups by this host's numbers.
-    fn attributes_to_set(&self, attributes: Attributes) -> Attributes {
-        let others = self.owners.here(attributes.others);
-        Attributes { mtime: self.time_to_set(attributes.mtime), others, ..attributes }
     }
 }
 

@@ -1,52 +1,68 @@
 //! Owners and groups of another host as numbers of this one.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Mutex;
 
-use carrack_core::attributes::{AttributeKind, OtherAttributes};
+use carrack_core::attributes::{AttributeKind, KeptAttributes, OtherAttributes};
+use carrack_core::limits::ACCOUNT_NAME_BYTES;
 use carrack_sys::accounts;
 
 use crate::sync::lock;
 
-/// Names that are remembered: a peer says as many as it likes.
-const REMEMBERED: usize = 10_000;
+/// Names that are asked for: a peer says as many as it likes. Beyond, numbers count.
+const NAMES_MAX: usize = 10_000;
+
+type Numbers = Mutex<HashMap<Vec<u8>, Option<u32>>>;
 
 /// Finds users and groups by the names that the source's host has for them. 0 is 0 at every host, and no name leads to
-/// it; a name that this host does not know stands for its number.
-#[derive(Default)]
+/// it; a name that this host does not know stands for its number. Where the host cannot tell, it is nobody's.
 pub(super) struct Owners {
-    users: Mutex<HashMap<Vec<u8>, Option<u32>>>,
-    groups: Mutex<HashMap<Vec<u8>, Option<u32>>>,
+    kept: KeptAttributes,
+    users: Numbers,
+    groups: Numbers,
 }
 
 impl Owners {
+    /// Of which these are kept.
+    pub fn new(kept: KeptAttributes) -> Self {
+        Self { kept, users: Mutex::default(), groups: Mutex::default() }
+    }
+
     /// The same attributes, with this host's numbers.
     pub fn here(&self, others: OtherAttributes) -> OtherAttributes {
         others.with_numbers(|kind, number, name| {
+            let is_told = (1..=ACCOUNT_NAME_BYTES).contains(&name.len());
+            if number == 0 || !is_told || !self.kept.are_any() {
+                return number;
+            }
             let found = match kind {
                 AttributeKind::OWNER => found(&self.users, name, accounts::user_of),
                 _ => found(&self.groups, name, accounts::group_of),
             };
-            found.filter(|found| number != 0 && *found != 0).unwrap_or(number)
+            match found {
+                Ok(Some(found)) if found != 0 => found,
+                Ok(_) => number,
+                Err(_) => OtherAttributes::NO_NUMBER,
+            }
         })
     }
 }
 
-fn found(
-    known: &Mutex<HashMap<Vec<u8>, Option<u32>>>,
-    name: &[u8],
-    ask: impl FnOnce(&[u8]) -> Option<u32>,
-) -> Option<u32> {
-    if let Some(found) = lock(known).get(name) {
-        return *found;
+fn found(known: &Numbers, name: &[u8], ask: impl FnOnce(&[u8]) -> io::Result<Option<u32>>) -> io::Result<Option<u32>> {
+    {
+        let known = lock(known);
+        if let Some(found) = known.get(name) {
+            return Ok(*found);
+        }
+        if known.len() >= NAMES_MAX {
+            return Ok(None);
+        }
     }
-    // Not under the lock: a directory service may be slow.
-    let found = ask(name);
-    let mut known = lock(known);
-    if known.len() < REMEMBERED {
-        known.insert(name.to_vec(), found);
-    }
-    found
+    // Not under the lock: a directory service may be slow. What it cannot tell is asked for again.
+    let found = ask(name)?;
+    lock(known).insert(name.to_vec(), found);
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -55,19 +71,34 @@ mod tests {
 
     use super::*;
 
-    fn here(kind: AttributeKind, number: u32, name: &str) -> Option<u32> {
+    const KEPT: KeptAttributes = KeptAttributes { owner: true, group: true, special_bits: false };
+
+    fn here(kept: KeptAttributes, kind: AttributeKind, number: u32, name: &str) -> Option<u32> {
         let others = OtherAttributes::new(vec![Attribute::named(kind, number, name.as_bytes())]).unwrap();
-        Owners::default().here(others).number(kind)
+        Owners::new(kept).here(others).number(kind)
     }
 
     #[test]
     fn names_are_those_of_this_host_and_none_is_root() {
         let daemon = accounts::user_of(b"daemon").unwrap();
-        let owner = |number, name| here(AttributeKind::OWNER, number, name);
-        assert_eq!(owner(4321, "daemon"), Some(daemon));
-        assert_eq!(here(AttributeKind::GROUP, 4321, "daemon"), accounts::group_of(b"daemon"));
+        let owner = |number, name| here(KEPT, AttributeKind::OWNER, number, name);
+        assert_eq!(owner(4321, "daemon"), daemon);
+        assert_eq!(here(KEPT, AttributeKind::GROUP, 4321, "daemon"), accounts::group_of(b"daemon").unwrap());
         assert_eq!(owner(4321, "nobody here has this name"), Some(4321));
         assert_eq!((owner(4321, "root"), owner(0, "daemon"), owner(0, "root")), (Some(4321), Some(0), Some(0)));
-        assert_eq!(owner(4321, ""), Some(4321));
+        assert_eq!((owner(4321, ""), owner(4321, &"daemon".repeat(50))), (Some(4321), Some(4321)));
+        assert_eq!(here(KeptAttributes::default(), AttributeKind::OWNER, 7, "daemon"), Some(7), "nobody wants to know");
+    }
+
+    #[test]
+    fn few_names_are_asked_for_and_what_nobody_can_tell_is_asked_for_again() {
+        let known = Numbers::default();
+        assert!(found(&known, b"ann", |_| Err(io::ErrorKind::TimedOut.into())).is_err());
+        assert_eq!(found(&known, b"ann", |_| Ok(Some(5))).unwrap(), Some(5));
+        assert_eq!(found(&known, b"ann", |_| panic!("it is known")).unwrap(), Some(5));
+        for number in 1..NAMES_MAX {
+            assert_eq!(found(&known, &number.to_be_bytes(), |_| Ok(None)).unwrap(), None);
+        }
+        assert_eq!(found(&known, b"more", |_| panic!("too many")).unwrap(), None);
     }
 }

@@ -10,6 +10,7 @@ use carrack_core::wire::patch::{self, Patch};
 use carrack_core::wire::peer::{AskedIndex, AskedItem, ItemResult};
 
 use super::bundle::check_bundle;
+use super::changes::short_digest;
 use super::stream::{ReceiveStream, StreamError};
 use super::{ReceiveRun, Staged};
 use crate::data::hasher::BlockHasher;
@@ -32,9 +33,13 @@ impl ReceiveRun {
     /// Tells the chunks of what stands at the name of a small file; none where it cannot be read, and is sent whole.
     pub(super) fn read_chunks(&self, asked: AskedIndex) {
         let Some((path, size)) = lock(&self.contents.chunked).remove(&asked) else { return };
-        let read = || self.destination.first_bytes(&path, size);
+        // One byte more shows whether that is all.
+        let read = || self.destination.first_bytes(&path, size + 1);
         let standing = self.taking_over.copying.measure(size, read).ok().flatten().unwrap_or_default();
         let chunks = patch::digests(&standing, size);
+        if !chunks.is_empty() {
+            lock(&self.contents.told).insert(short_digest(&path));
+        }
         self.driver.tell(|machine| machine.handle_content_compared(Instant::now(), asked, false, chunks));
     }
 }
@@ -52,7 +57,7 @@ impl ReceiveStream<'_> {
     ) -> Result<(), StreamError> {
         let run = self.run;
         let options = &run.driver.options;
-        if !options.patches() {
+        if !options.patches() || !lock(&run.contents.told).contains(&short_digest(small.path)) {
             return Err(ProtocolError::violation("the sender sent a patch, and nobody told of any chunks").into());
         }
         self.scratch.clear();

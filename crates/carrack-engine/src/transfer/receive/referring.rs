@@ -141,10 +141,13 @@ impl ReceiveRun {
         }
     }
 
-    /// Whether a file of another name may not get other attributes, because it shares them with other names.
+    /// Whether a file may not get the attributes of its source where it stands, and is sent: it shares them with other
+    /// names, or would come to run as somebody.
     pub(super) fn shares_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
         let refers = self.referring.as_ref().is_some_and(|referring| referring.references.are_named());
-        refers && there.is_shared && !self.has_attributes(rules, item, there)
+        let is_shared = refers && there.is_shared && !self.has_attributes(rules, item, there);
+        let wanted = self.giving.wanted(item.mode, &item.others, &there.facts, false);
+        is_shared || self.giving.makes_anew(&wanted, &there.facts, there.is_shared)
     }
 
     /// Whether a file has the attributes of its source, as far as any are set.
@@ -369,7 +372,8 @@ impl ReceiveRun {
         // In a dry run nothing may be there that could be asked.
         let properties = if self.properties.keeps { self.properties } else { Properties::FILES };
         // Those of a link mean nothing, and it is compared elsewhere.
-        let wanted = self.giving.wanted(item.mode, &item.others, &there.facts);
+        let is_directory = item.kind == ItemKind::Directory;
+        let wanted = self.giving.wanted(item.mode, &item.others, &there.facts, is_directory);
         let is_other = properties.permissions && wanted != CopyFacts { mode: there.facts.mode & 0o7777, ..there.facts };
         let sets_time = properties.times.is_some() && !self.driver.options.no_times;
         (is_other, sets_time && !rules.is_one_time(item.mtime, there.state.mtime))

@@ -232,7 +232,7 @@ fn standing(trial: &Trial<'_>) -> Verdict {
     }
     ensure(to.first_bytes(b"d/none", 9)?.is_none(), || "nothing has first bytes".into())?;
     let later = Attributes::new(0o600, Time::new(MTIME.seconds + 1000, 0));
-    to.set_attributes(b"d/f", &later)?;
+    ensure(to.set_attributes(b"d/f", &later, None)?, || "attributes that were set are said to be as before".into())?;
     let after = told("afterwards")?[0].map(|item| (item.facts.mode & 0o777, item.state.mtime));
     let wanted = Some((0o600, later.mtime));
     let unkept = to.unkept();

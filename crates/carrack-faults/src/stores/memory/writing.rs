@@ -318,12 +318,12 @@ impl Destination for MemoryDestination {
         Ok(node.and_then(|node| block_digest(&node.content, 0, true, Digests::BLAKE3).as_file(Digests::BLAKE3).blake3))
     }
 
-    fn set_attributes(&self, path: &[u8], attributes: &Attributes) -> Result<(), Failure> {
+    fn set_attributes(&self, path: &[u8], attributes: &Attributes, _of: Option<(u64, u64)>) -> Result<bool, Failure> {
         let mut state = self.0.store.lock();
         let kept = self.0.keep(path, attributes);
         let node = state.nodes.get_mut(&self.0.full(path));
         let absent = || Failure::new(ErrorCode::NotFound, Side::Destination, "is not there").at_path(path);
-        node.map(|node| node.attributes = kept).ok_or_else(absent)
+        node.map(|node| std::mem::replace(&mut node.attributes, kept.clone()) != kept).ok_or_else(absent)
     }
 
     fn list(&self, directory: &[u8], each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Failure> {

@@ -160,7 +160,7 @@ fn start_node(settings: &Settings, beside: Beside) -> Result<(NodeHandle, Announ
             None => Access::Generated(state_directory().join("node.token")),
         },
         read_only,
-        allows_ownership: settings.has(&ALLOW_OWNERSHIP),
+        allows_ownership: allows_ownership(settings)?,
         measure: settings.get(&MEASURE)?.unwrap_or_default(),
         dial_to: settings.all(&DIAL_TO)?,
         key_file: path_of(settings, &KEY_FILE)?.unwrap_or_else(|| state_directory().join("node.key")),
@@ -181,6 +181,23 @@ fn start_node(settings: &Settings, beside: Beside) -> Result<(NodeHandle, Announ
         service: None,
     };
     Ok((node, facts))
+}
+
+/// Whether clients may give owners.
+///
+/// # Errors
+/// A usage error where anybody could, or where this user cannot.
+fn allows_ownership(settings: &Settings) -> Result<bool, CommandError> {
+    let allows = settings.has(&ALLOW_OWNERSHIP);
+    if allows && settings.has(&ANONYMOUS) {
+        return Err(CommandError::usage(
+            "--allow-ownership and --anonymous would let anybody make programs that run as root",
+        ));
+    }
+    if allows && carrack_sys::host::user_id() != 0 {
+        return Err(CommandError::usage("--allow-ownership needs root: nobody else can give owners"));
+    }
+    Ok(allows)
 }
 
 /// Reads every value of the node.

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 
+use carrack_core::attributes::OtherAttributes;
 use carrack_core::digest::{FileTree, block_count, block_length};
 use carrack_core::path::split_name;
 use carrack_core::report::{FileDigests, ItemKind};
@@ -19,6 +20,7 @@ use crate::data::hasher::BlockHasher;
 use crate::storage::descriptors::patiently;
 use crate::storage::identity::Ground;
 use crate::storage::posix::directories::OpenDir;
+use crate::storage::posix::giving::facts_of;
 use crate::storage::posix::unkept::ToKeep;
 use crate::storage::properties::WriteOptions;
 use crate::storage::write::EarlierItem;
@@ -29,7 +31,7 @@ pub struct Standing {
     /// Its digests, as far as they are wanted.
     pub digests: FileDigests,
     kind: ItemKind,
-    stat: Stat,
+    pub(super) stat: Stat,
     ground: Ground,
     /// Two names may be one there.
     folds: bool,
@@ -59,12 +61,24 @@ impl Tree {
         stop: &dyn Fn() -> bool,
     ) -> Option<FileDigests> {
         let standing = self.find_published(item.path, item.kind, item.fingerprint?, options.digests)?;
+        if !self.is_given(&standing.stat, item.mode, item.others) {
+            return None;
+        }
         let is_same = !standing.needs_reading(options.verify)
             || self.is_still_the_same(item.path, &standing, item.block_bytes, options, stop);
         is_same.then(|| {
             let wanted = ToKeep { mode: item.mode, mtime: item.mtime, others: item.others };
             self.believe(item.path, &standing, &wanted)
         })
+    }
+
+    /// Whether an item has the owner, group and bits that it is to have: an earlier session may have kept none.
+    pub(super) fn is_given(&self, stat: &Stat, mode: Option<u32>, others: &OtherAttributes) -> bool {
+        let (giving, now) = (self.shared.giving(), facts_of(stat));
+        let mode = mode.unwrap_or(now.mode & 0o777 | others.special_bits());
+        let wanted = giving.wanted(mode, others, &now, false);
+        let has_bits = stat.kind == Kind::Symlink || (wanted.mode ^ now.mode) & 0o7000 == 0;
+        !giving.gives() || ((wanted.owner, wanted.group) == (now.owner, now.group) && has_bits)
     }
 
     /// What an earlier session published of an item and still stands at its name.

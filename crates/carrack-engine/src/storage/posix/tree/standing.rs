@@ -116,32 +116,54 @@ impl Tree {
         content_of(&opened, threads, stop, &fail)
     }
 
-    /// Gives what stands there permissions and a time.
+    /// Gives what stands there permissions, a time, and what else is kept; whether anything has changed. `of` is the
+    /// file that was compared.
     ///
     /// # Errors
-    /// Those of the system, but for a refusal, which is told as what was not kept.
-    pub fn set_attributes(&self, path: &[u8], attributes: &Attributes) -> Result<(), Failure> {
+    /// Those of the system, but for a refusal, which is told as what was not kept; when another file stands there.
+    pub fn set_attributes(
+        &self,
+        path: &[u8],
+        attributes: &Attributes,
+        of: Option<(u64, u64)>,
+    ) -> Result<bool, Failure> {
         let (parent, name) = split_name(path);
-        let mode = attributes.mode & MODE_MASK;
+        let Attributes { mode, mtime, others } = attributes;
+        let giving = self.shared.giving();
         let set = |directory: &OpenDir| {
             let before = directory.dir.stat_at(name)?;
-            let is_link = before.kind == Kind::Symlink;
             if self.keeps_shared && before.kind == Kind::File && before.links > 1 {
                 return Err(io::Error::other("the file has further names, of which nothing may change"));
             }
-            let wanted = (!is_link).then_some(attributes.mode);
-            let getting = Getting::Entry(&directory.dir, name);
-            self.shared.giving().give(getting, wanted, &attributes.others, before.mode & 0o7777)?;
-            if let Some(mtime) = attributes.mtime.filter(|mtime| *mtime != time_of(before.mtime)) {
+            let had = before.mode & 0o7777;
+            match before.kind {
+                Kind::Symlink => giving.give(Getting::Link(&directory.dir, name), *mode, others, had)?,
+                Kind::File if giving.gives() => {
+                    // By a handle: nobody's file becomes another's by having been put in its place.
+                    let file = patiently(|| directory.dir.open_read(name, Links::Refuse))?;
+                    let found = stat_file(&file)?;
+                    let is_it = of.is_none_or(|of| of == (found.device, found.inode));
+                    if found.kind != Kind::File || !is_it {
+                        return Err(io::Error::other("another file has come to stand there"));
+                    }
+                    giving.give(Getting::File(&file), *mode, others, had)?;
+                }
+                _ => {
+                    let mode = giving.mode(*mode, others, &facts_of(&before));
+                    if mode != had {
+                        if_it_can(directory.dir.set_mode(name, mode))?;
+                    }
+                }
+            }
+            if let Some(mtime) = mtime.filter(|mtime| *mtime != time_of(before.mtime)) {
                 if_it_can(directory.dir.set_times(name, system_time(mtime)))?;
             }
-            Ok((directory.dir.stat_at(name)?, is_link))
+            Ok((before, directory.dir.stat_at(name)?))
         };
-        let (after, is_link) = self.shared.directories.within(parent, "set permissions and times", set)?;
-        let mode = (!is_link).then_some(mode);
-        let wanted = ToKeep { mode, mtime: attributes.mtime, others: &attributes.others };
-        self.shared.unkept.look(|| path.to_vec(), &wanted, &after);
-        Ok(())
+        let (before, after) = self.shared.directories.within(parent, "set permissions and times", set)?;
+        let mode = (after.kind != Kind::Symlink).then_some(mode & MODE_MASK);
+        self.shared.unkept.look(|| path.to_vec(), &ToKeep { mode, mtime: *mtime, others }, &after);
+        Ok((facts_of(&before), before.mtime) != (facts_of(&after), after.mtime))
     }
 
     /// Whether a link stands there that says this.

@@ -144,10 +144,10 @@ fn attributes_of_shared_files_are_not_set_where_they_are_to_stay() {
     assert!(scene.write(&found, true, Verify::Wire).unwrap().unwrap().publish().unwrap());
     let attributes = Attributes::new(0o600, Time::new(500, 7));
     let keeping = begin(&scene.place.path().join("new")).keeping_shared(true);
-    assert!(keeping.set_attributes(b"d/f", &attributes).is_err());
+    assert!(keeping.set_attributes(b"d/f", &attributes, None).is_err());
     assert_eq!(scene.metadata("old/d/f").mode() & 0o7777, found.mode);
     fs::remove_file(scene.place.path().join("old/d/f")).unwrap();
-    keeping.set_attributes(b"d/f", &attributes).unwrap();
+    keeping.set_attributes(b"d/f", &attributes, None).unwrap();
     assert_eq!(scene.metadata("new/d/f").mode() & 0o777, 0o600);
     scene.tree.finish(true);
     keeping.finish(true);
