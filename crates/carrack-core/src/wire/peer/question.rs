@@ -63,6 +63,7 @@ pub(super) fn content(asked: AskedIndex, digest: Option<[u8; 32]>) -> Content {
 
 /// The answer to that, as a message.
 pub(super) fn content_compared(asked: AskedIndex, same: bool, chunks: Vec<u32>) -> ContentCompared {
+    let chunks = chunks.into_iter().flat_map(u32::to_be_bytes).collect();
     ContentCompared { number: asked.number.0, index: asked.index, same, chunks }
 }
 
@@ -77,10 +78,12 @@ pub(super) fn read_content(raw: Content) -> Result<PeerMessage, ProtocolError> {
 /// The message that answers that.
 pub(super) fn read_content_compared(raw: ContentCompared) -> Result<PeerMessage, ProtocolError> {
     let ContentCompared { number, index, same, chunks } = raw;
-    if chunks.len() > limits::FILE_CHUNKS || (same && !chunks.is_empty()) {
+    let (told, rest) = chunks.as_chunks();
+    if told.len() > limits::FILE_CHUNKS || !rest.is_empty() || (same && !told.is_empty()) {
         return Err(ProtocolError::violation("the peer told of chunks that no file has"));
     }
     let asked = AskedIndex { number: BundleId(number), index };
+    let chunks = told.iter().map(|chunk| u32::from_be_bytes(*chunk)).collect();
     Ok(PeerMessage::ContentCompared { asked, same, chunks })
 }
 
@@ -393,10 +396,10 @@ mod tests {
 
     #[test]
     fn chunks_are_few_and_of_what_differs() {
-        let told = |same, chunks: usize| ContentCompared { number: 1, index: 2, same, chunks: vec![7; chunks] };
-        let taken = |same, chunks| read_content_compared(told(same, chunks)).is_ok();
-        assert!(taken(true, 0) && taken(false, 0) && taken(false, limits::FILE_CHUNKS));
-        assert!(!taken(false, limits::FILE_CHUNKS + 1) && !taken(true, 1));
+        let told = |same, bytes: usize| ContentCompared { number: 1, index: 2, same, chunks: vec![7; bytes] };
+        let taken = |same, bytes| read_content_compared(told(same, bytes)).is_ok();
+        assert!(taken(true, 0) && taken(false, 0) && taken(false, 4 * limits::FILE_CHUNKS));
+        assert!(!taken(false, 4 * limits::FILE_CHUNKS + 4) && !taken(true, 4) && !taken(false, 6));
     }
 
     #[test]

@@ -359,7 +359,7 @@ pub struct ContentCompared {
     pub index: u32,
     #[prost(bool, tag = "3")]
     pub same: bool,
-    /// CRC-32C of each chunk of what stands there.
-    #[prost(fixed32, repeated, tag = "4")]
-    pub chunks: Vec<u32>,
+    /// CRC-32C of each chunk of what stands there, 4 bytes for each, the highest first.
+    #[prost(bytes = "vec", tag = "4")]
+    pub chunks: Vec<u8>,
 }
