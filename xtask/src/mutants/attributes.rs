@@ -38,7 +38,10 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "another's program stays one with a new owner",
         "crates/carrack-engine/src/storage/giving.rs",
-        ["let had = if is_new { now.mode & !(SET_USER_ID | SET_GROUP_ID) } else { now.mode };", "let had = now.mode;"],
+        [
+            "let had = if is_new { before.mode & !(SET_USER_ID | SET_GROUP_ID) } else { before.mode };",
+            "let had = before.mode;",
+        ],
         GIVING,
     ),
     mutation(

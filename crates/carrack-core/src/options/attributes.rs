@@ -9,10 +9,11 @@ pub const OWNER: Definition = Definition {
     flag: Flag::Switch {
         name: "owner",
         letter: Some('o'),
-        help: "Keep owners, by their names; only root may at the destination",
+        help: "Keep owners, by name. Only root can set them at the destination",
     },
     title: "Keep owners",
-    help: "Items get the owners of their sources, by name. Only root may give them at the destination.",
+    help: "Items get the owners of their sources, by name, where the destination may set them. An endpoint does not: they \
+           are counted as not kept.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
@@ -25,10 +26,11 @@ pub const GROUP: Definition = Definition {
     flag: Flag::Switch {
         name: "group",
         letter: Some('g'),
-        help: "Keep groups, by their names; who is not root can give only groups of their own",
+        help: "Keep groups, by name. Other users than root can set only groups that they are in",
     },
     title: "Keep groups",
-    help: "Items get the groups of their sources, by name. Who is not root at the destination can give only their own.",
+    help: "Items get the groups of their sources, by name, where the destination may set them. An endpoint does not: they \
+           are counted as not kept.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
@@ -41,11 +43,12 @@ pub const SPECIAL_BITS: Definition = Definition {
     flag: Flag::Switch {
         name: "perms",
         letter: Some('p'),
-        help: "Keep set-user-id, set-group-id and sticky bits, too: the first two only with their owner or group",
+        help: "Keep set-user-id, set-group-id and sticky bits, too. A copy gets the first only with its source's owner, \
+               the second only with its group",
     },
     title: "Keep special bits",
-    help: "Items get the set-user-id, set-group-id and sticky bits of their sources, the first two only where they have \
-           its owner or group.",
+    help: "Items get the set-user-id, set-group-id and sticky bits of their sources, the first two only with its owner and \
+           group. An endpoint does not set them: they are counted as not kept.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],

@@ -367,10 +367,11 @@ pub const DELTA: Definition = Definition {
     flag: Flag::Value {
         name: "delta",
         value_name: "WHEN",
-        help: "Counts for files of more than 1 MiB that have changed [default: auto]",
+        help: "Counts for changed files of more than 1 MiB; in a sync, of 16 KiB or more [default: auto]",
     },
     title: "Changed files",
-    help: "What is sent of a file of more than 1 MiB that the destination has in another state.",
+    help: "What is sent of a file that the destination has in another state: of more than 1 MiB, or, where files are \
+           compared, of 16 KiB or more.",
     kind: Takes::Words(choices::<Delta>),
     default: Some(Delta::Auto.name()),
     examples: &[],

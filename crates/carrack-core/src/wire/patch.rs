@@ -128,14 +128,9 @@ mod tests {
     use super::*;
 
     fn content(bytes: usize, seed: u64) -> Vec<u8> {
-        let mut state = seed | 1;
-        let next = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state as u8
-        };
-        std::iter::repeat_with(next).take(bytes).collect()
+        let mut content = vec![0; bytes];
+        blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut content);
+        content
     }
 
     #[test]

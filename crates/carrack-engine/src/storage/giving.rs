@@ -57,16 +57,28 @@ impl Giving {
         mode & 0o7777 & !refused
     }
 
-    /// What an item that is this now is to become. Of what belongs to somebody else, who is not root changes nothing.
-    /// Of another owner or group a file has no set-user-id and set-group-id bits from before.
+    /// What an item that is this now is to become. Who is not root changes nothing of what belongs to somebody else.
     pub fn wanted(&self, mode: u32, others: &OtherAttributes, now: &CopyFacts, is_directory: bool) -> CopyFacts {
         let (owner, group) = self.owners(others);
         let is_own = self.user == 0 || now.owner == self.user;
         let (owner, group) = (owner.unwrap_or(now.owner), group.filter(|_| is_own).unwrap_or(now.group));
-        let is_new = (owner, group) != (now.owner, now.group) && !is_directory;
-        let had = if is_new { now.mode & !(SET_USER_ID | SET_GROUP_ID) } else { now.mode };
-        let mode = self.mode(mode, others, &CopyFacts { owner, group, mode: had });
+        let mode = self.mode_with(mode, others, now, (owner, group), is_directory);
         CopyFacts { owner, group, mode }
+    }
+
+    /// The permission bits to give to what was something else before, and has this owner and group by now. With others
+    /// than before a file has none of its set-user-id and set-group-id bits left.
+    pub fn mode_with(
+        &self,
+        mode: u32,
+        others: &OtherAttributes,
+        before: &CopyFacts,
+        (owner, group): (u32, u32),
+        is_directory: bool,
+    ) -> u32 {
+        let is_new = (owner, group) != (before.owner, before.group) && !is_directory;
+        let had = if is_new { before.mode & !(SET_USER_ID | SET_GROUP_ID) } else { before.mode };
+        self.mode(mode, others, &CopyFacts { owner, group, mode: had })
     }
 
     /// Whether a file that is there is sent anew, and not given what it lacks: what it holds has not been looked at,

@@ -271,7 +271,9 @@ impl Sender {
             Judgment::Same => Outcome::Same,
             Judgment::Left(_) => Outcome::Kept,
             _ if self.config.options.plan_only => Outcome::Planned,
-            _ => return self.admit(now, item),
+            Judgment::New | Judgment::Differs(_) | Judgment::Undecided | Judgment::Sampled | Judgment::Chunked(_) => {
+                return self.admit(now, item);
+            }
         };
         let size = item.size.unwrap_or(0);
         self.end_item(&item, size, FileDigests::default(), outcome);

@@ -111,9 +111,7 @@ impl Giving {
         }
         // Another owner takes special bits away, and what was refused is not there.
         let now = facts_of(&getting.stat()?);
-        let is_new = (now.owner, now.group) != (before.owner, before.group) && !is_directory;
-        let had = if is_new { had & 0o1777 } else { had };
-        let mode = self.mode(mode, others, &CopyFacts { mode: had, ..now });
+        let mode = self.mode_with(mode, others, &before, (now.owner, now.group), is_directory);
         if mode != now.mode {
             if_it_can(getting.set_mode(mode))?;
         }
