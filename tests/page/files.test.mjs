@@ -277,6 +277,7 @@ test("a file and a folder are downloaded whole, whatever they are called", () =>
     return { path: await download.path(), name: download.suggestedFilename() };
   };
   const file = await saved(name);
+  assert.match(file.name, /odd/);
   assert.ok(content.equals(fs.readFileSync(file.path)));
   const archive = await saved("folder");
   assert.equal(archive.name, "folder.tar");
@@ -285,6 +286,24 @@ test("a file and a folder are downloaded whole, whatever they are called", () =>
   assert.deepEqual(list.stdout.trim().split("\n").map((one) => one.replace(/^\.\/|\/$/g, "")).sort(), ["folder", "folder/flat", "folder/inner", "folder/inner/deep"]);
   assert.equal(spawnSync("tar", ["-xOf", archive.path, "folder/inner/deep"], { encoding: "utf8" }).stdout, "deep");
 }));
+
+test("what is done is done to the entry that was chosen, while rows come anew that stand before it", () => (world.write("lab/moved/b", "b"), visit(world, { user: "ada", at: link("/moved", "/") }, async (page) => {
+  await row(page, "Left", "b").waitFor();
+  world.write("lab/moved/a", "a");
+  const gate = () => { let open = () => {}; const opened = new Promise((done) => { open = () => done(null); }); return { open, opened }; };
+  const rows = gate(), places = gate();
+  await page.route(/\/listings\/[^/]+\?/, async (route) => {
+    await (route.request().url().includes("around=") ? places : rows).opened;
+    await route.continue();
+  });
+  await button(page, "Read the folder again").first().click();
+  await row(page, "Left", "b").click();
+  rows.open();
+  await row(page, "Left", "a").waitFor();
+  const [download] = await Promise.all([page.waitForEvent("download"), button(page, "Download").click()]);
+  assert.equal(download.suggestedFilename(), "b");
+  places.open();
+})));
 
 test("viewers are told that they see figures, and no folder is asked for", () => visit(world, { user: "eve", at: link("/run", "/") }, async (page) => {
   await page.getByText("A viewer sees figures, not files").waitFor();

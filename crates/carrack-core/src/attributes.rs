@@ -6,12 +6,16 @@
 //! some, where that is asked for ([`KeptAttributes`]). A source tells which of them an item has; the destination looks
 //! at what the copy has got and reports what was not kept.
 
+mod access;
+mod extended;
 mod kept;
 
 use std::fmt;
 use std::time::Duration;
 
-pub use self::kept::{KeptAttributes, OwnersTold};
+pub use self::access::{AccessEntry, AccessLists, Who};
+pub use self::extended::ExtendedAttributes;
+pub use self::kept::{AttributesTold, KeptAttributes};
 use crate::limits;
 
 /// A moment by the clock of the host that names it, counted from the beginning of 1970 in UTC.
@@ -83,11 +87,12 @@ impl AttributeKind {
     pub const SPECIAL_BITS: Self = Self(3);
     /// A file has more names than this one. No bytes.
     pub const HARD_LINK: Self = Self(4);
-    /// An access control list. No bytes: there is one, and it does not travel.
+    /// Access control lists: see [`AccessLists::attribute`]. Where there are no bytes there is one that does not travel.
     pub const ACL: Self = Self(5);
-    /// Capabilities of a program. No bytes, as for an access control list.
+    /// Capabilities of a program, as the kernel gives them. Without bytes as for an access control list.
     pub const CAPABILITIES: Self = Self(6);
-    /// Extended attributes of other names. No bytes, as for an access control list.
+    /// Extended attributes of other names: see [`ExtendedAttributes::attribute`]. Without bytes as for an access control
+    /// list.
     pub const EXTENDED: Self = Self(7);
     /// The item is a symbolic link, and the destination has none. Never of an item itself: a destination counts it.
     pub const SYMBOLIC_LINK: Self = Self(8);
@@ -177,16 +182,44 @@ impl Attribute {
         Self { kind, value: Box::default() }
     }
 
-    /// Whether a copy that has come out like this has it. Another host's value may be anything.
-    fn is_kept(&self, copy: &CopyFacts) -> bool {
+    /// Whether a copy that has come out like this, and has these others, has it. Another host's value may be anything.
+    fn is_kept(&self, copy: &CopyFacts, others: &OtherAttributes) -> bool {
         match self.kind {
             AttributeKind::OWNER => self.value[..] == copy.owner.to_be_bytes(),
             AttributeKind::GROUP => self.value[..] == copy.group.to_be_bytes(),
             AttributeKind::SPECIAL_BITS => {
                 matches!(self.value[..], [bits] if u32::from(bits) & !(copy.mode >> 9) == 0)
             }
+            AttributeKind::ACL | AttributeKind::CAPABILITIES => self.travels() && others.0.contains(self),
+            AttributeKind::EXTENDED => ExtendedAttributes::from_value(&self.value).is_some_and(|wanted| {
+                !wanted.are_cut && others.extended().is_some_and(|kept| kept.values == wanted.values)
+            }),
             _ => false,
         }
+    }
+
+    /// Whether its value came with it.
+    pub fn travels(&self) -> bool {
+        !self.value.is_empty()
+    }
+}
+
+/// What an item that is there lacks of what it is to have, of what nothing tells but its extended attributes. Something
+/// that it has and is not to have counts as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lacks {
+    /// An access control list.
+    pub acl: bool,
+    /// Capabilities.
+    pub capabilities: bool,
+    /// Extended attributes.
+    pub xattrs: bool,
+}
+
+impl Lacks {
+    /// Whether there is anything.
+    pub fn any(self) -> bool {
+        self != Self::default()
     }
 }
 
@@ -250,25 +283,88 @@ impl OtherAttributes {
         told.map_or(0, |bits| bits.value.first().map_or(0, |bits| u32::from(*bits) << 9 & 0o7000))
     }
 
+    /// The one of this kind.
+    pub fn of_kind(&self, kind: AttributeKind) -> Option<&Attribute> {
+        self.iter().find(|attribute| attribute.kind == kind)
+    }
+
+    /// The access control lists that came with the item: none where it has none. `None` where it has one that is not
+    /// known here.
+    pub fn access_lists(&self) -> Option<AccessLists> {
+        match self.of_kind(AttributeKind::ACL) {
+            None => Some(AccessLists::default()),
+            Some(lists) => AccessLists::from_value(&lists.value),
+        }
+    }
+
+    /// The extended attributes that came with the item; `None` as for access control lists.
+    pub fn extended(&self) -> Option<ExtendedAttributes> {
+        match self.of_kind(AttributeKind::EXTENDED) {
+            None => Some(ExtendedAttributes::default()),
+            Some(values) => ExtendedAttributes::from_value(&values.value),
+        }
+    }
+
     /// Those of the kinds that are kept, and what it takes to keep them.
     #[must_use]
     pub fn kept(&self, kept: KeptAttributes) -> Self {
-        let kinds = [AttributeKind::OWNER, AttributeKind::GROUP];
-        let is_kept = |attribute: &&Attribute| kept.are_any() && kinds.contains(&attribute.kind);
+        // Special bits are given with their owner and group alone.
+        let owners = kept.owner || kept.group || kept.special_bits;
+        let is_kept = |attribute: &&Attribute| match attribute.kind {
+            AttributeKind::OWNER | AttributeKind::GROUP => owners,
+            AttributeKind::ACL => kept.acls,
+            AttributeKind::CAPABILITIES => kept.capabilities,
+            AttributeKind::EXTENDED => kept.has_xattrs(),
+            _ => false,
+        };
         Self(self.iter().filter(is_kept).cloned().collect())
     }
 
-    /// The same, with another number in the place of each owner and group.
+    /// The same, with another number in the place of each owner and group, and of those that access control lists name.
     #[must_use]
     pub fn with_numbers(self, number: impl Fn(AttributeKind, u32, &[u8]) -> u32) -> Self {
-        if self.0.iter().all(|attribute| attribute.value.len() <= size_of::<u32>()) {
+        let is_list = |attribute: &Attribute| attribute.kind == AttributeKind::ACL && attribute.travels();
+        let has_name = |attribute: &Attribute| attribute.as_account().is_some_and(|(_, name)| !name.is_empty());
+        if !self.iter().any(|attribute| is_list(attribute) || has_name(attribute)) {
             return self;
         }
-        let one = |attribute: &Attribute| match attribute.as_account() {
-            Some((id, name)) => Attribute::number(attribute.kind, number(attribute.kind, id, name)),
-            None => attribute.clone(),
+        let entry = |AccessEntry { who, name, permissions }: AccessEntry| {
+            let who = match who {
+                Who::User(id) => Who::User(number(AttributeKind::OWNER, id, &name)),
+                Who::GroupOf(id) => Who::GroupOf(number(AttributeKind::GROUP, id, &name)),
+                who => who,
+            };
+            AccessEntry::new(who, permissions)
+        };
+        let listed = |list: Vec<AccessEntry>| list.into_iter().map(entry).collect();
+        let one = |attribute: &Attribute| match (attribute.as_account(), is_list(attribute)) {
+            (Some((id, name)), _) => Attribute::number(attribute.kind, number(attribute.kind, id, name)),
+            (None, true) => AccessLists::from_value(&attribute.value).map_or_else(
+                || Attribute::present(AttributeKind::ACL),
+                |AccessLists { access, default }| {
+                    AccessLists { access: listed(access), default: listed(default) }.in_order().attribute()
+                },
+            ),
+            (None, false) => attribute.clone(),
         };
         Self(self.0.iter().map(one).collect())
+    }
+
+    /// What an item lacks that has these attributes and is to have those, of what is kept.
+    pub fn lacks(&self, wanted: &Self, kept: KeptAttributes) -> Lacks {
+        let differs = |kind| {
+            let (now, wanted) = (self.of_kind(kind), wanted.of_kind(kind));
+            // What is not known is left as it is.
+            now != wanted && wanted.is_none_or(Attribute::travels)
+        };
+        Lacks {
+            acl: kept.acls && differs(AttributeKind::ACL),
+            capabilities: kept.capabilities && differs(AttributeKind::CAPABILITIES),
+            xattrs: kept.has_xattrs()
+                && wanted
+                    .extended()
+                    .is_some_and(|wanted| self.extended().is_none_or(|now| now.values != wanted.values)),
+        }
     }
 
     /// Those that the other item does not have with the same value.
@@ -277,9 +373,9 @@ impl OtherAttributes {
         Self(self.iter().filter(|attribute| !other.0.contains(attribute)).cloned().collect())
     }
 
-    /// The kinds of those that a copy does not have that has come out like this.
-    pub fn not_kept(&self, copy: &CopyFacts) -> impl Iterator<Item = AttributeKind> {
-        self.iter().filter(|attribute| !attribute.is_kept(copy)).map(|attribute| attribute.kind)
+    /// The kinds of those that a copy does not have that has come out like this, and has these others.
+    pub fn not_kept(&self, copy: &CopyFacts, others: &Self) -> impl Iterator<Item = AttributeKind> {
+        self.iter().filter(move |attribute| !attribute.is_kept(copy, others)).map(|attribute| attribute.kind)
     }
 
     /// The kinds.
@@ -331,7 +427,9 @@ mod tests {
             Attribute::present(AttributeKind::HARD_LINK),
             Attribute::present(AttributeKind::ACL),
         ]);
-        let unkept = |owner, group, mode| full.not_kept(&CopyFacts { owner, group, mode }).map(|kind| kind.0).collect();
+        let none = OtherAttributes::default();
+        let unkept =
+            |owner, group, mode| full.not_kept(&CopyFacts { owner, group, mode }, &none).map(|kind| kind.0).collect();
         let (all, all_but_shown): (Vec<u16>, Vec<u16>) = (unkept(0, 0, 0o755), unkept(1000, 100, 0o7755));
         assert_eq!((all, all_but_shown), (vec![1, 2, 3, 4, 5], vec![4, 5]));
         // One of two bits is not both; an owner's number is no group's.
@@ -345,12 +443,69 @@ mod tests {
         for kind in 1..=7 {
             for value in [&[][..], &[0], &[0; 3], &[0; 5], &[0xff; 4]] {
                 let one = vec![Attribute { kind: AttributeKind(kind), value: Box::from(value) }];
-                let unkept = OtherAttributes::new(one).unwrap().not_kept(&shown).count();
-                // A copy with all special bits has the ones that a byte of 0 names.
-                let is_kept = kind == 3 && value == [0];
+                let unkept = OtherAttributes::new(one).unwrap().not_kept(&shown, &OtherAttributes::default()).count();
+                // A copy with all special bits has the ones that a byte of 0 names; one without extended attributes has
+                // all of none.
+                let is_kept = matches!(kind, 3 | 7) && value == [0];
                 assert_eq!(unkept == 0, is_kept, "{kind} {value:?}");
             }
         }
+    }
+
+    fn listed(lists: Option<AccessLists>, values: &[(&str, &str)], are_cut: bool) -> OtherAttributes {
+        let values = values.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect();
+        let values = ExtendedAttributes { values, are_cut };
+        let values = (!values.are_none()).then(|| values.attribute(1000));
+        OtherAttributes::new(lists.map(|lists| lists.attribute()).into_iter().chain(values).collect()).unwrap()
+    }
+
+    fn of_user(id: u32, name: &str) -> AccessLists {
+        let named = AccessEntry { name: name.into(), ..AccessEntry::new(Who::User(id), 6) };
+        AccessLists { access: vec![AccessEntry::new(Who::Owner, 7), named], default: Vec::new() }
+    }
+
+    #[test]
+    fn lists_and_values_are_kept_where_the_copy_has_the_same() {
+        let shown = CopyFacts { owner: 0, group: 0, mode: 0 };
+        let wanted = listed(Some(of_user(7, "")), &[("user.a", "1")], false);
+        let unkept = |wanted: &OtherAttributes, has: &OtherAttributes| -> Vec<u16> {
+            wanted.not_kept(&shown, has).map(|kind| kind.0).collect()
+        };
+        assert!(unkept(&wanted, &wanted).is_empty());
+        assert_eq!(unkept(&wanted, &OtherAttributes::default()), [5, 7]);
+        assert_eq!(unkept(&wanted, &listed(Some(of_user(8, "")), &[("user.a", "1")], true)), [5]);
+        // Others of the item that came with nothing are not kept.
+        let cut = listed(None, &[("user.a", "1")], true);
+        assert_eq!(unkept(&cut, &cut), [7]);
+    }
+
+    #[test]
+    fn item_lacks_what_differs_of_what_is_kept_and_is_known() {
+        let all = KeptAttributes::ALL;
+        let (none, some) = (OtherAttributes::default(), listed(Some(of_user(7, "")), &[("user.a", "1")], false));
+        let both = Lacks { acl: true, capabilities: false, xattrs: true };
+        assert_eq!((none.lacks(&some, all), some.lacks(&none, all)), (both, both));
+        assert!(!some.lacks(&some, all).any() && !none.lacks(&some, KeptAttributes::NONE).any());
+        let other = listed(Some(of_user(7, "")), &[("user.a", "2")], false);
+        assert_eq!(other.lacks(&some, all), Lacks { xattrs: true, ..Lacks::default() });
+        let unknown = [AttributeKind::ACL, AttributeKind::CAPABILITIES, AttributeKind::EXTENDED];
+        let unknown = OtherAttributes::new(unknown.map(Attribute::present).to_vec()).unwrap();
+        assert!(!some.lacks(&unknown, all).any());
+        // What else the source has does not count.
+        assert!(!some.lacks(&listed(Some(of_user(7, "")), &[("user.a", "1")], true), all).any());
+    }
+
+    #[test]
+    fn numbers_of_lists_become_those_of_this_host_and_come_in_order() {
+        let here = |lists: AccessLists| {
+            let told = listed(Some(lists), &[], false);
+            told.with_numbers(|_, id, name| if name == b"ann" { 1 } else { id }).access_lists().unwrap().access
+        };
+        assert_eq!(here(of_user(7, "ann")), of_user(1, "").access);
+        assert_eq!(here(of_user(7, "")), of_user(7, "").access);
+        let garbled = vec![Attribute { kind: AttributeKind::ACL, value: Box::new([1]) }];
+        let garbled = OtherAttributes::new(garbled).unwrap().with_numbers(|_, id, _| id);
+        assert_eq!(garbled.of_kind(AttributeKind::ACL), Some(&Attribute::present(AttributeKind::ACL)));
     }
 
     #[test]

@@ -71,8 +71,6 @@ pub const LARGE_BUFFER_BYTES: usize = 128 << 20;
 pub const BUNDLE_ITEMS: u32 = 4096;
 /// Content of one bundle, in bytes: a full one may take one more of the largest bundled file.
 pub const BUNDLE_BYTES: u64 = 16 << 20;
-/// Bytes of the attributes of one item that is asked about, as they travel: an owner and a group, with their names.
-pub const ASKED_ATTRIBUTE_BYTES: usize = 2 * (4 + 4 + ACCOUNT_NAME_BYTES);
 /// Bytes of the name of a user or a group that is told: the longest that Linux's own tools take are 32.
 pub const ACCOUNT_NAME_BYTES: usize = 255;
 /// Chunks of a small file that is compared chunk by chunk: as many digests travel, and are kept until it is sent.

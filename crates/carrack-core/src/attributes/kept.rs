@@ -9,41 +9,92 @@ pub struct KeptAttributes {
     pub group: bool,
     /// Set-user-id, set-group-id and sticky bits.
     pub special_bits: bool,
+    /// Access control lists.
+    pub acls: bool,
+    /// Extended attributes of users.
+    pub user_xattrs: bool,
+    /// Capabilities of programs.
+    pub capabilities: bool,
+    /// Extended attributes that only root sees (`trusted.`).
+    pub trusted_xattrs: bool,
 }
 
 impl KeptAttributes {
-    const OWNER: u32 = 1;
-    const GROUP: u32 = 2;
-    const SPECIAL_BITS: u32 = 4;
+    /// None of them.
+    pub const NONE: Self = Self {
+        owner: false,
+        group: false,
+        special_bits: false,
+        acls: false,
+        user_xattrs: false,
+        capabilities: false,
+        trusted_xattrs: false,
+    };
+    /// All of them.
+    pub const ALL: Self = Self {
+        owner: true,
+        group: true,
+        special_bits: true,
+        acls: true,
+        user_xattrs: true,
+        capabilities: true,
+        trusted_xattrs: true,
+    };
 
-    /// As they travel.
+    /// As they travel: a bit each.
     pub fn bits(self) -> u32 {
-        let bit = |kept: bool, bit: u32| if kept { bit } else { 0 };
-        let Self { owner, group, special_bits } = self;
-        bit(owner, Self::OWNER) | bit(group, Self::GROUP) | bit(special_bits, Self::SPECIAL_BITS)
+        let Self { owner, group, special_bits, acls, user_xattrs, capabilities, trusted_xattrs } = self;
+        let kinds = [owner, group, special_bits, acls, user_xattrs, capabilities, trusted_xattrs];
+        kinds.into_iter().enumerate().map(|(at, kept)| u32::from(kept) << at).sum()
     }
 
     /// Of such bits; `None` where one is of no kind.
     pub fn from_bits(bits: u32) -> Option<Self> {
-        let has = |bit: u32| bits & bit != 0;
-        let kept = Self { owner: has(Self::OWNER), group: has(Self::GROUP), special_bits: has(Self::SPECIAL_BITS) };
+        let has = |at: u32| bits >> at & 1 != 0;
+        let kept = Self {
+            owner: has(0),
+            group: has(1),
+            special_bits: has(2),
+            acls: has(3),
+            user_xattrs: has(4),
+            capabilities: has(5),
+            trusted_xattrs: has(6),
+        };
         (kept.bits() == bits).then_some(kept)
     }
 
     /// Whether there are any.
     pub fn are_any(self) -> bool {
-        self != Self::default()
+        self != Self::NONE
+    }
+
+    /// Whether there are any that nothing tells of but the extended attributes of an item.
+    pub fn are_listed(self) -> bool {
+        self.acls || self.capabilities || self.has_xattrs()
+    }
+
+    /// Whether extended attributes of any names are kept.
+    pub fn has_xattrs(self) -> bool {
+        self.user_xattrs || self.trusted_xattrs
+    }
+
+    /// Those that give nobody the rights of somebody else.
+    #[must_use]
+    pub fn without_privileges(self) -> Self {
+        Self { acls: self.acls, user_xattrs: self.user_xattrs, ..Self::NONE }
     }
 }
 
-/// How a source tells who owns its items. Owners other than the user that its end runs as, and groups that are none of
-/// theirs, it always tells, by number: what is not kept is counted by that.
+/// How a source tells who owns its items, and what else they have. Owners other than the user that its end runs as, and
+/// groups that are none of theirs, it always tells, by number: what is not kept is counted by that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OwnersTold {
+pub struct AttributesTold {
     /// What is kept of them: all of that is told.
     pub kept: KeptAttributes,
-    /// By name as well, where there is one.
+    /// Owners and groups by name as well, where there is one.
     pub names: bool,
+    /// They are compared: they are told of every item that is found, and not only where it is sent.
+    pub are_compared: bool,
 }
 
 #[cfg(test)]
@@ -52,10 +103,18 @@ mod tests {
 
     #[test]
     fn kept_attributes_come_back_and_others_are_none() {
-        for bits in 0..8 {
+        for bits in 0..128 {
             assert_eq!(KeptAttributes::from_bits(bits).map(KeptAttributes::bits), Some(bits));
         }
-        assert_eq!(KeptAttributes::from_bits(8), None);
+        assert_eq!(KeptAttributes::from_bits(128), None);
+        assert_eq!((KeptAttributes::ALL.bits(), KeptAttributes::NONE.bits()), (127, 0));
         assert!(!KeptAttributes::default().are_any());
+    }
+
+    #[test]
+    fn attributes_without_privileges_are_those_of_ones_own_files() {
+        let plain = KeptAttributes::ALL.without_privileges();
+        assert_eq!(plain, KeptAttributes { acls: true, user_xattrs: true, ..KeptAttributes::NONE });
+        assert_eq!(KeptAttributes::NONE.without_privileges(), KeptAttributes::NONE);
     }
 }

@@ -14,7 +14,7 @@ use crate::growing::{GrowingIdle, GrowingLock, GrowingSources};
 use crate::reference::{ReferenceDirectories, ReferenceUse};
 use crate::request::{
     Compare, CongestionControl, CopyOptions, DeleteOrder, Delta, Digests, Durability, Encrypt, Existing, InPlace,
-    Renames, Verify,
+    KeptXattrs, Renames, Verify,
 };
 
 /// An option as it was asked for, or left out.
@@ -117,6 +117,9 @@ asked! {
     owner: bool,
     group: bool,
     special_bits: bool,
+    acls: bool,
+    xattrs: Option<KeptXattrs>,
+    trusted: bool,
     numeric_ids: bool,
     filters: Option<FilterLines>,
     min_size: Option<FileSize>,
@@ -311,6 +314,11 @@ impl AskedOptions {
         options.kept.owner |= self.owner;
         options.kept.group |= self.group;
         options.kept.special_bits |= self.special_bits;
+        options.kept.acls |= self.acls;
+        let xattrs = self.xattrs.unwrap_or_default();
+        options.kept.user_xattrs |= xattrs != KeptXattrs::None;
+        options.kept.capabilities |= xattrs == KeptXattrs::All;
+        options.kept.trusted_xattrs |= self.trusted;
         options.numeric_ids |= self.numeric_ids;
         options.verify = self.verify.unwrap_or(options.verify);
         options.encrypt = self.encrypt.unwrap_or(options.encrypt);

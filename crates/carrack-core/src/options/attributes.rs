@@ -1,6 +1,7 @@
 //! What is kept of an item beside its content, permissions and time.
 
-use super::{Definition, Flag, FormGroup, Takes};
+use super::{Definition, Flag, FormGroup, Takes, WordFlag, choices};
+use crate::request::KeptXattrs;
 
 /// Owners that are kept.
 pub const OWNER: Definition = Definition {
@@ -49,6 +50,69 @@ pub const SPECIAL_BITS: Definition = Definition {
     title: "Keep special bits",
     help: "Items get the set-user-id, set-group-id and sticky bits of their sources, the first two only with its owner and \
            group. An endpoint does not set them: they are counted as not kept.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// Access control lists that are kept.
+pub const ACLS: Definition = Definition {
+    name: "acls",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "acls",
+        letter: Some('A'),
+        help: "Keep POSIX access control lists (ACLs), those that new files inherit, too. Where one cannot be set, the \
+               permissions give nobody more than it does",
+    },
+    title: "Keep ACLs",
+    help: "Items get the POSIX access control lists of their sources, and no others. Where one cannot be set, the \
+           permissions give nobody more than it does.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// Extended attributes that are kept.
+pub const XATTRS: Definition = Definition {
+    name: "xattrs",
+    group: FormGroup::What,
+    flag: Flag::Switches(&[
+        WordFlag {
+            word: KeptXattrs::All.name(),
+            name: "xattrs",
+            letter: Some('X'),
+            alias: None,
+            help: "Keep extended attributes of users (user.NAME), and capabilities of programs, which only root can set",
+        },
+        WordFlag {
+            word: KeptXattrs::User.name(),
+            name: "user-xattrs",
+            letter: None,
+            alias: None,
+            help: "Keep extended attributes of users (user.NAME) alone",
+        },
+    ]),
+    title: "Keep extended attributes",
+    help: "Items get the extended attributes of their sources, and no others. An endpoint does not set capabilities: they \
+           are counted as not kept.",
+    kind: Takes::Words(choices::<KeptXattrs>),
+    default: Some(KeptXattrs::None.name()),
+    examples: &[],
+};
+
+/// Extended attributes of root that are kept.
+pub const TRUSTED: Definition = Definition {
+    name: "trusted",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "trusted",
+        letter: None,
+        help: "Keep extended attributes that only root sees (trusted.NAME), but for those of file systems themselves",
+    },
+    title: "Keep root's attributes",
+    help: "Items get the extended attributes of their sources that only root sees. An endpoint does not set them: they are \
+           counted as not kept.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],

@@ -13,7 +13,9 @@ use super::values::{
 };
 use crate::filter::SourceLinks;
 use crate::growing::{GrowingIdle, GrowingLock, GrowingSources};
-use crate::request::{Compare, CongestionControl, Delta, Digests, Durability, Encrypt, Existing, Renames, Verify};
+use crate::request::{
+    Compare, CongestionControl, Delta, Digests, Durability, Encrypt, Existing, KeptXattrs, Renames, Verify,
+};
 use crate::words::quoted;
 
 macro_rules! as_text {
@@ -51,7 +53,7 @@ macro_rules! as_number {
     )+ };
 }
 
-as_text!(Existing Compare SourceLinks Verify Encrypt Durability Delta Renames Digests CongestionControl);
+as_text!(Existing Compare SourceLinks Verify Encrypt Durability Delta Renames KeptXattrs Digests CongestionControl);
 as_text!(FilterLines DeleteLimit Age BackupDirectory BackupSuffix DirectoryLines);
 as_text!(GrowingSources GrowingIdle GrowingLock);
 as_number!(BlockSize FileSize RateBound Streams WindowSeconds);

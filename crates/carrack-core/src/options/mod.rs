@@ -17,7 +17,7 @@ mod task;
 mod values;
 
 pub use asked::AskedOptions;
-pub use attributes::{GROUP, NUMERIC_IDS, OWNER, SPECIAL_BITS};
+pub use attributes::{ACLS, GROUP, NUMERIC_IDS, OWNER, SPECIAL_BITS, TRUSTED, XATTRS};
 pub use compared::{COMPARE, EXISTING, MODIFY_WINDOW, NO_TIMES};
 pub use deletion::{
     ALLOW_EMPTY, BACKUP, BACKUP_DIR, BACKUP_SUFFIX, DELETE, DELETE_BEFORE, DELETE_EXCLUDED, DETECT_RENAMES, FILTERS,
@@ -434,6 +434,9 @@ pub const OF_A_COPY: &[Definition] = &[
     OWNER,
     GROUP,
     SPECIAL_BITS,
+    ACLS,
+    XATTRS,
+    TRUSTED,
     NUMERIC_IDS,
     FILTERS,
     MIN_SIZE,

@@ -1,7 +1,7 @@
 //! What is done to an item, from what stands at its name and what it is to be.
 
 use super::compare::{State, is_one_time};
-use crate::attributes::CopyFacts;
+use crate::attributes::{CopyFacts, Lacks};
 use crate::report::{Differences, Done, ItemKind};
 use crate::request::Compare;
 
@@ -25,6 +25,8 @@ pub struct ChangeState {
     pub state: State,
     /// Owner, group and permission bits: those that it has, or is to have in the place of the other.
     pub facts: CopyFacts,
+    /// What it lacks besides, of what it is to have.
+    pub lacks: Lacks,
 }
 
 impl ChangeRules {
@@ -53,6 +55,8 @@ impl ChangeRules {
             permissions: permissions && (item.facts.mode ^ there.facts.mode) & 0o7777 != 0,
             owner: item.facts.owner != there.facts.owner,
             group: item.facts.group != there.facts.group,
+            acl: there.lacks.acl,
+            xattrs: there.lacks.xattrs || there.lacks.capabilities,
             ..Differences::default()
         }
     }
@@ -68,7 +72,8 @@ mod tests {
 
     fn item(kind: ItemKind, size: u64, seconds: i64, mode: u32) -> ChangeState {
         let facts = CopyFacts { owner: 1, group: 2, mode };
-        ChangeState { state: State { kind, size, mtime: Some(Time::new(seconds, 5)) }, facts }
+        let state = State { kind, size, mtime: Some(Time::new(seconds, 5)) };
+        ChangeState { state, facts, lacks: Lacks::default() }
     }
 
     fn file(size: u64, seconds: i64, mode: u32) -> ChangeState {
@@ -100,6 +105,11 @@ mod tests {
         (others.facts.owner, others.facts.mode) = (9, 0o4644);
         let owner = Differences { owner: true, permissions: true, ..Differences::default() };
         assert_eq!(RULES.set(&wanted, &others), Some(Done::Set(owner)));
+        for (acl, capabilities, xattrs) in [(true, false, false), (false, true, false), (false, false, true)] {
+            let lacking = ChangeState { lacks: Lacks { acl, capabilities, xattrs }, ..wanted };
+            let differs = Differences { acl, xattrs: xattrs || capabilities, ..Differences::default() };
+            assert_eq!(RULES.set(&wanted, &lacking), Some(Done::Set(differs)));
+        }
     }
 
     #[test]

@@ -65,11 +65,15 @@ pub struct Differences {
     pub owner: bool,
     /// Its group, which was set.
     pub group: bool,
+    /// Its access control list, which was set.
+    pub acl: bool,
+    /// Its extended attributes, which were set.
+    pub xattrs: bool,
 }
 
 impl Differences {
     /// Whether attributes differed that were set.
     pub fn any_attribute(self) -> bool {
-        self.time || self.permissions || self.owner || self.group
+        self.time || self.permissions || self.owner || self.group || self.acl || self.xattrs
     }
 }

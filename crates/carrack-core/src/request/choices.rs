@@ -49,6 +49,18 @@ words! {
 }
 
 words! {
+    /// Which extended attributes are kept.
+    #[derive(Default)]
+    pub enum KeptXattrs {
+        /// The report counts items that have some.
+        #[default]
+        0 None "none" "keep none"
+        1 User "user" "keep those of users, with names that begin with user."
+        2 All "all" "keep those of users, and capabilities of programs"
+    }
+}
+
+words! {
     /// Which file of the destination is believed to be one that the source has renamed.
     #[derive(Default)]
     pub enum Renames {

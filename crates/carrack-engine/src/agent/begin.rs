@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 
-use carrack_core::attributes::{KeptAttributes, OwnersTold};
+use carrack_core::attributes::AttributesTold;
 use carrack_core::backup::Backup;
 use carrack_core::expected::ExpectedDigests;
 use carrack_core::filter::{AddedRule, Filters};
@@ -250,10 +250,10 @@ impl Agent {
         let links = self.lock().chosen.filters.links;
         for root in &mut roots {
             root.source.follow(links, &root.target);
-            let told = options.owners_told();
+            let told = options.attributes_told();
             // Who may read files need not know who has accounts here.
             let names = told.names && self.environment.grant.is_none();
-            root.source.tell_owners(OwnersTold { names, ..told });
+            root.source.tell_attributes(AttributesTold { names, ..told });
         }
         if options.removes_sources {
             self.may_remove(&roots, &options)?;
@@ -291,12 +291,12 @@ impl Agent {
     }
 
     /// What is asked for, as far as this end gives it: who may go anywhere gives what they may, a node owners and
-    /// special bits only where who runs it has said so. Where somebody is let in to a part of the files alone (a
+    /// what gives rights only where who runs it has said so. Where somebody is let in to a part of the files alone (a
     /// grant, an endpoint), they could make programs that run as others. What is not given is counted as not kept.
     fn within_rights(&self, options: TransferOptions) -> TransferOptions {
         let is_free = matches!(self.environment.place, Place::Anywhere { .. });
         let gives = self.environment.grant.is_none() && (is_free || self.environment.gives_ownership);
-        TransferOptions { kept: if gives { options.kept } else { KeptAttributes::default() }, ..options }
+        TransferOptions { kept: if gives { options.kept } else { options.kept.without_privileges() }, ..options }
     }
 
     /// Whether what is copied may be deleted here, and can be.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carrack_core::attributes::{AttributeKind, CopyFacts, KeptAttributes, OtherAttributes};
+use carrack_core::attributes::{AttributeKind, CopyFacts, KeptAttributes, Lacks, OtherAttributes};
 use carrack_sys::host;
 
 /// Permission bits that every copy sets. Set-user-id, set-group-id and sticky bits are not a peer's to give, nor to
@@ -23,7 +23,15 @@ impl Giving {
     /// As this process may.
     pub fn new(kept: KeptAttributes) -> Self {
         let groups = if kept.group { host::group_ids() } else { Vec::new() };
-        Self { kept, user: host::user_id(), groups: groups.into() }
+        let user = host::user_id();
+        let is_root = user == 0;
+        let (capabilities, trusted_xattrs) = (kept.capabilities && is_root, kept.trusted_xattrs && is_root);
+        Self { kept: KeptAttributes { capabilities, trusted_xattrs, ..kept }, user, groups: groups.into() }
+    }
+
+    /// What is given, as far as this process may.
+    pub fn kept(&self) -> KeptAttributes {
+        self.kept
     }
 
     /// The owner and the group to give, as far as it may be worth a try. Only root gives owners; everybody else gives
@@ -82,10 +90,12 @@ impl Giving {
     }
 
     /// Whether a file that is there is sent anew, and not given what it lacks: what it holds has not been looked at,
-    /// and would come to run as somebody, or it has other names.
-    pub fn makes_anew(&self, wanted: &CopyFacts, now: &CopyFacts, is_shared: bool) -> bool {
+    /// and would come to run as somebody, or with more rights, or it has other names.
+    pub fn makes_anew(&self, wanted: &CopyFacts, now: &CopyFacts, lacks: Lacks, is_shared: bool) -> bool {
         let differs = (wanted.owner, wanted.group, wanted.mode) != (now.owner, now.group, now.mode & 0o7777);
-        self.gives() && differs && (is_shared || wanted.mode & (SET_USER_ID | SET_GROUP_ID) != 0)
+        let runs_otherwise = differs && wanted.mode & (SET_USER_ID | SET_GROUP_ID) != 0;
+        let is_other = differs || lacks.any();
+        self.gives() && (runs_otherwise || lacks.capabilities || is_shared && is_other)
     }
 }
 
@@ -95,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: KeptAttributes = KeptAttributes { owner: true, group: true, special_bits: true };
+    const ALL: KeptAttributes = KeptAttributes::ALL;
 
     fn owned(owner: u32, group: u32) -> OtherAttributes {
         let numbers = [(AttributeKind::OWNER, owner), (AttributeKind::GROUP, group)];
@@ -138,7 +148,7 @@ mod tests {
         assert_eq!(of(ALL, 7, &[7, 100]).wanted(0o4644, &source, &now, false), now);
         assert_eq!(of(ALL, 5, &[5, 100]).wanted(0o644, &source, &now, false), CopyFacts { group: 100, ..now });
         // Somebody's program does not become another's, where no bits are given.
-        let owners = KeptAttributes { owner: true, ..KeptAttributes::default() };
+        let owners = KeptAttributes { owner: true, ..KeptAttributes::NONE };
         let theirs = CopyFacts { mode: 0o6755, ..now };
         let wanted = |is_directory| of(owners, 0, &[0]).wanted(0o755, &source, &theirs, is_directory).mode;
         assert_eq!((wanted(false), wanted(true)), (0o755, 0o6755));
@@ -146,9 +156,13 @@ mod tests {
         assert_eq!(stays.mode, 0o6755, "with its own owner it stays as it is");
         // What nobody has looked at does not come to run as somebody.
         let giving = of(ALL, 0, &[0]);
-        assert!(giving.makes_anew(&all, &now, false) && !giving.makes_anew(&all, &all, true));
+        let nothing = Lacks::default();
+        assert!(giving.makes_anew(&all, &now, nothing, false) && !giving.makes_anew(&all, &all, nothing, true));
         let plain = CopyFacts { mode: 0o644, ..all };
-        assert!(!giving.makes_anew(&plain, &now, false) && giving.makes_anew(&plain, &now, true));
-        assert!(!of(KeptAttributes::default(), 0, &[0]).makes_anew(&plain, &now, true));
+        assert!(!giving.makes_anew(&plain, &now, nothing, false) && giving.makes_anew(&plain, &now, nothing, true));
+        assert!(!of(KeptAttributes::NONE, 0, &[0]).makes_anew(&plain, &now, nothing, true));
+        let (acl, rights) = (Lacks { acl: true, ..nothing }, Lacks { capabilities: true, ..nothing });
+        assert!(!giving.makes_anew(&now, &now, acl, false) && giving.makes_anew(&now, &now, acl, true));
+        assert!(giving.makes_anew(&now, &now, rights, false), "a program that nobody has looked at");
     }
 }

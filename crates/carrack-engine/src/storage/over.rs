@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::{fmt, io};
 
-use carrack_core::attributes::{Attributes, OwnersTold};
+use carrack_core::attributes::{Attributes, AttributesTold};
 use carrack_core::failure::Failure;
 use carrack_core::filter::SourceLinks;
 use carrack_core::growing::GrowingLock;
@@ -211,8 +211,8 @@ struct OverSource {
 }
 
 impl Source for OverSource {
-    fn tell_owners(&mut self, told: OwnersTold) {
-        self.inner.tell_owners(told);
+    fn tell_attributes(&mut self, told: AttributesTold) {
+        self.inner.tell_attributes(told);
     }
 
     fn is_directory(&self) -> bool {

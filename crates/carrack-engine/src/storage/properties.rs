@@ -197,7 +197,7 @@ impl WriteOptions {
             in_place: InPlace::Never,
             shares: false,
             plan_only: false,
-            kept: KeptAttributes { owner: false, group: false, special_bits: false },
+            kept: KeptAttributes::NONE,
         }
     }
 }

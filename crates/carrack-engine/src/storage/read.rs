@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::time::Duration;
 
-use carrack_core::attributes::{Attributes, OwnersTold, Time};
+use carrack_core::attributes::{Attributes, AttributesTold, Time};
 use carrack_core::backup::Backup;
 use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::filter::{FilterSide, Filters, SourceLinks, leads_out};
@@ -274,7 +274,7 @@ pub trait Source: Send + Sync {
 
     /// Owners and groups are told so from now on, told before anything else is asked. A source that has none does not
     /// tell any.
-    fn tell_owners(&mut self, _told: OwnersTold) {}
+    fn tell_attributes(&mut self, _told: AttributesTold) {}
 
     /// What becomes of its links from now on, told before anything else is asked; `target` is where it goes, relative
     /// to the destination. What a followed link leads to is an item under the link's path, and all other methods find

@@ -153,6 +153,18 @@ impl MetadataWorkers {
         spread(list, || self.share(), work)
     }
 
+    /// Makes a call for each of a list, as many at once as is worth it, each measured.
+    pub fn look<T: Sync, R: Send>(&self, list: &[T], look: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        let one = |one: &T| self.call(|job| job.measure(|_| look(one)));
+        if self.are_several() {
+            self.each(list, one)
+        } else if self.shares_short(list.len()) {
+            self.each_short(list, one)
+        } else {
+            list.iter().map(one).collect()
+        }
+    }
+
     /// As [`Self::each`], by the threads that share short calls.
     pub fn each_short<T: Sync, R: Send>(&self, list: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
         spread(list, || self.short, work)

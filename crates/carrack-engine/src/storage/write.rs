@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::{Attributes, CopyFacts, OtherAttributes, Time};
+use carrack_core::attributes::{Attributes, CopyFacts, Lacks, OtherAttributes, Time};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::plan::compare::State;
@@ -118,6 +118,8 @@ pub struct StandingItem {
     pub is_shared: bool,
     /// It was being written in place when an earlier session ended, and may be a mixture.
     pub is_mixture: bool,
+    /// What it lacks of what an item has that it was compared with ([`Destination::lacks`]).
+    pub lacks: Lacks,
 }
 
 impl StandingItem {
@@ -236,6 +238,12 @@ pub trait Destination: Send + Sync {
     /// Why it cannot be told.
     fn standing_directory(&self, path: &[u8]) -> Result<Option<StandingItem>, Failure> {
         self.standing(&[path], None).pop().unwrap_or(Ok(None))
+    }
+
+    /// What a file or a directory at a path lacks of what is given and only its extended attributes show; nothing where
+    /// the store gives nothing of it. May be repeated.
+    fn lacks(&self, _path: &[u8], _wanted: &OtherAttributes) -> Lacks {
+        Lacks::default()
     }
 
     /// The first bytes of a file at a path, at most so many; `None` where none is.

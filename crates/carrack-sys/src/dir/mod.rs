@@ -27,7 +27,7 @@ pub use passed::PassedWays;
 pub(crate) use stat::only_mtime;
 pub use stat::{FileTime, Kind, Stat, stat_file, stat_file_uncached, stat_path};
 use stat::{StatSource, stat_open};
-pub use xattrs::extended_attributes;
+pub use xattrs::{extended_attribute, extended_attributes, remove_extended_attribute, set_extended_attribute};
 
 use crate::{PORTABLE, retry};
 use beneath::PASS;

@@ -1,8 +1,9 @@
-//! The names of extended attributes.
+//! Extended attributes: their names and values.
 
 use std::io;
 
 use rustix::fd::AsFd;
+use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
 use super::Dir;
@@ -11,7 +12,7 @@ use crate::retry;
 
 /// Bytes of names that the first call has room for: almost always all of them.
 const USUAL_BYTES: usize = 512;
-/// The kernel's bound on all names of one file.
+/// The kernel's bound on all names of one file, and on a value.
 const MOST_BYTES: usize = 64 << 10;
 
 /// Tells `each` the name of every extended attribute of something open, and every access control list of it, as far as
@@ -23,16 +24,80 @@ pub fn extended_attributes(open: impl AsFd, each: &mut dyn FnMut(&[u8])) -> io::
     names(each, |list| rustix::fs::flistxattr(&open, list))
 }
 
+/// The value of an extended attribute of something open; `None` where it has none of that name.
+///
+/// # Errors
+/// As [`extended_attributes`].
+pub fn extended_attribute(open: impl AsFd, name: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    value(|value| rustix::fs::fgetxattr(&open, name, value))
+}
+
+/// Sets an extended attribute of something open.
+///
+/// # Errors
+/// With [`io::ErrorKind::Unsupported`] where there can be none, and others of the system.
+pub fn set_extended_attribute(open: impl AsFd, name: &[u8], value: &[u8]) -> io::Result<()> {
+    Ok(retry(|| rustix::fs::fsetxattr(&open, name, value, XattrFlags::empty()))?)
+}
+
+/// Removes an extended attribute of something open, if it has it.
+///
+/// # Errors
+/// As [`set_extended_attribute`].
+pub fn remove_extended_attribute(open: impl AsFd, name: &[u8]) -> io::Result<()> {
+    match retry(|| rustix::fs::fremovexattr(&open, name)) {
+        Err(Errno::NODATA) => Ok(()),
+        removed => Ok(removed?),
+    }
+}
+
 impl Dir {
     /// The same of an entry; of a link, of the link itself. Neither is opened.
     ///
     /// # Errors
     /// As [`extended_attributes`]; with [`io::ErrorKind::NotFound`] where there is no `/proc`.
     pub fn extended_attributes(&self, name: &[u8], each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        // The kernel's call for this (`listxattrat`) is of 2025; the descriptor's link leads to the same directory.
+        let path = self.entry_path(name)?;
+        names(each, |list| rustix::fs::llistxattr(&path[..], list))
+    }
+
+    /// The value of an extended attribute of an entry; `None` where it has none of that name. No link is followed, and
+    /// nothing opened.
+    ///
+    /// # Errors
+    /// As [`Dir::extended_attributes`].
+    pub fn extended_attribute(&self, name: &[u8], attribute: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        let path = self.entry_path(name)?;
+        value(|value| rustix::fs::lgetxattr(&path[..], attribute, value))
+    }
+
+    /// The kernel's calls for entries of directories (`listxattrat`) are of 2025; the descriptor's link leads to the same
+    /// directory.
+    fn entry_path(&self, name: &[u8]) -> io::Result<Vec<u8>> {
         let mut path = format!("/proc/self/fd/{}/", std::os::fd::AsRawFd::as_raw_fd(&self.fd)).into_bytes();
         path.extend_from_slice(single(name)?);
-        names(each, |list| rustix::fs::llistxattr(&path[..], list))
+        Ok(path)
+    }
+}
+
+fn value(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<Option<Vec<u8>>> {
+    let mut usual = [0; USUAL_BYTES];
+    match retry(|| get(&mut usual)) {
+        Ok(length) => Ok(Some(usual[..length].to_vec())),
+        Err(Errno::NODATA) => Ok(None),
+        Err(Errno::RANGE) => {
+            let mut more = vec![0; MOST_BYTES];
+            match retry(|| get(&mut more)) {
+                Ok(length) => {
+                    more.truncate(length);
+                    Ok(Some(more))
+                }
+                // It has gone meanwhile.
+                Err(Errno::NODATA) => Ok(None),
+                Err(error) => Err(error.into()),
+            }
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -57,7 +122,7 @@ fn names(each: &mut dyn FnMut(&[u8]), list: impl Fn(&mut [u8]) -> rustix::io::Re
 mod tests {
     use std::fs::File;
 
-    use rustix::fs::{XattrFlags, fsetxattr};
+    use rustix::fs::fsetxattr;
 
     use super::*;
 
@@ -94,6 +159,30 @@ mod tests {
         }
         assert!(expected.iter().map(String::len).sum::<usize>() > USUAL_BYTES);
         assert_eq!(of_both(&dir, "f", &file), expected);
+    }
+
+    #[test]
+    fn values_are_set_told_and_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, name) = (place.path().join("f"), b"user.a");
+        let (file, dir) = (File::create(&path).unwrap(), Dir::open_ambient(place.path()).unwrap());
+        for length in [0, 3, USUAL_BYTES, USUAL_BYTES + 1, 3000] {
+            let value = vec![7; length];
+            match set_extended_attribute(&file, name, &value) {
+                // Not every temporary directory keeps them.
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => return,
+                set => set.unwrap(),
+            }
+            assert_eq!(extended_attribute(&file, name).unwrap().as_ref(), Some(&value), "{length}");
+            assert_eq!(dir.extended_attribute(b"f", name).unwrap(), Some(value));
+        }
+        remove_extended_attribute(&file, name).unwrap();
+        remove_extended_attribute(&file, name).unwrap();
+        assert_eq!(
+            (extended_attribute(&file, name).unwrap(), dir.extended_attribute(b"f", name).unwrap()),
+            (None, None)
+        );
+        assert!(dir.extended_attribute(b"../f", name).is_err(), "a name is one component");
     }
 
     #[test]

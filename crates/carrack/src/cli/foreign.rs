@@ -149,8 +149,6 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     ours(&["-C"], "rsync and scp", "only rules leave names out", "-z, as with scp"),
     refused(&["--cvs-exclude"], "rsync", "only rules leave names out"),
     refused(&["-H", "--hard-links"], "rsync", "hard links become files of their own, and the report counts them"),
-    refused(&["-A", "--acls"], "rsync", "ACLs are not kept, and the report counts them"),
-    refused(&["-X", "--xattrs"], "rsync", "extended attributes are not kept, and the report counts them"),
     refused(
         &["-D", "--devices", "--specials", "--drop-D", "--super", "--fake-super"],
         "rsync",
@@ -423,7 +421,7 @@ mod tests {
         for (words, name) in [
             (&["--temp-dir=../x", "a", "b"][..], "--temp-dir"),
             (&["-dbg", "a", "b"], "-dbg"),
-            (&["-avA", "a", "b"], "-A"),
+            (&["-avH", "a", "b"], "-H"),
             (&["-a", "--delete", "a", "b"], "--delete"),
             (&["-r", "-tcp-bs=4M", "a", "b"], "-tcp-bs"),
             (

@@ -4,7 +4,7 @@ use carrack_core::options::{
     AskedOptions, COMPARE_DEST, COPY_DEST, Definition, Flag, FormGroup, LINK_DEST, OF_A_COPY, OF_FILES, RATE_LIMIT,
     Takes, WordFlag,
 };
-use carrack_core::request::Renames;
+use carrack_core::request::{KeptXattrs, Renames};
 use clap::{Arg, ArgAction};
 
 use super::flag::{Switch, with_words};
@@ -16,8 +16,8 @@ use crate::output::say;
 const ARCHIVE: Switch = Switch::short(
     'a',
     "archive",
-    "Keep owners, groups, set-user-id, set-group-id and sticky bits: -ogp. Directories, links, permissions and times are \
-     kept without it",
+    "Keep owners, groups, set-user-id, set-group-id and sticky bits, ACLs and extended attributes of users: -ogpA \
+     --user-xattrs. Directories, links, permissions and times are kept without it",
 );
 
 /// The flags of the options of a copy that stand in a group, in the order of their definitions.
@@ -88,7 +88,8 @@ pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
     let has = |option: &&Definition| option.group != FormGroup::Deletion || flags.knows(option.flag.name());
     let mut asked = read(flags, OF_A_COPY.iter().filter(has))?;
     if flags.has(&ARCHIVE) {
-        (asked.owner, asked.group, asked.special_bits) = (true, true, true);
+        (asked.owner, asked.group, asked.special_bits, asked.acls) = (true, true, true, true);
+        asked.xattrs.get_or_insert(KeptXattrs::User);
     }
     asked.digests().map_err(refused_digests)?;
     asked.references().map_err(CommandError::usage)?;

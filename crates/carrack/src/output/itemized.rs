@@ -164,15 +164,15 @@ fn letters(change: &ItemChange, direction: ContentWay) -> String {
     format!("{first}{kind}{}", if is_blank { " ".repeat(rest.len()) } else { rest })
 }
 
-/// What has changed. Times of access and making, ACLs and extended attributes are never set.
+/// What has changed. Times of access and making are never set.
 fn attributes(differs: Differences) -> String {
     let letter = |is: bool, letter: char| if is { letter } else { '.' };
-    let Differences { content, size, time, permissions, time_is_of_writing, owner, group } = differs;
+    let Differences { content, size, time, permissions, time_is_of_writing, owner, group, acl, xattrs } = differs;
     let time = if time_is_of_writing { 'T' } else { letter(time, 't') };
     let (content, size) = (letter(content, 'c'), letter(size, 's'));
-    let attributes: String =
-        [(permissions, 'p'), (owner, 'o'), (group, 'g')].map(|(is, name)| letter(is, name)).iter().collect();
-    format!("{content}{size}{time}{attributes}...")
+    let (permissions, owner, group) = (letter(permissions, 'p'), letter(owner, 'o'), letter(group, 'g'));
+    let (acl, xattrs) = (letter(acl, 'a'), letter(xattrs, 'x'));
+    format!("{content}{size}{time}{permissions}{owner}{group}.{acl}{xattrs}")
 }
 
 fn path(change: &ItemChange) -> String {
@@ -255,11 +255,13 @@ mod tests {
             time_is_of_writing: false,
             owner: false,
             group: true,
+            acl: true,
+            xattrs: true,
         };
         let attributes = Differences { time: true, permissions: true, ..none };
         let cases = [
             ("f", File, Done::Created, ">f+++++++++ f"),
-            ("f", File, Done::Replaced(all), ">fcstp.g... f"),
+            ("f", File, Done::Replaced(all), ">fcstp.g.ax f"),
             ("f", File, Done::Replaced(none), ">f......... f"),
             ("f", File, Done::Replaced(Differences { time_is_of_writing: true, ..none }), ">f..T...... f"),
             ("f", File, Done::Set(attributes), ".f..tp..... f"),

@@ -403,9 +403,12 @@ fn change(change: &ItemChange) -> Value {
         Done::Copied(differs) => ("copied-there", Some(differs)),
     };
     let mut fields = json!({ "kind": change.kind.name(), "size": change.size, "change": word });
-    if let Some(Differences { content, size, time, permissions, time_is_of_writing: _, owner, group }) = differs {
+    if let Some(differs) = differs {
+        let Differences { content, size, time, permissions, time_is_of_writing: _, owner, group, acl, xattrs } =
+            differs;
         let attributes = [(permissions, "permissions"), (owner, "owner"), (group, "group")];
-        let parts = [(content, "content"), (size, "size"), (time, "time")].into_iter().chain(attributes);
+        let listed = [(acl, "acl"), (xattrs, "extended-attributes")];
+        let parts = [(content, "content"), (size, "size"), (time, "time")].into_iter().chain(attributes).chain(listed);
         fields["differs"] = parts.filter(|part| part.0).map(|part| part.1).collect();
     }
     if change.kind == ItemKind::Symlink && change.done != Done::Deleted {

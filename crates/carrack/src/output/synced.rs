@@ -22,7 +22,7 @@ pub fn lines(report: &Report, dry_run: bool, undeleted: Option<String>) -> Vec<S
 fn same(report: &Report) -> Option<String> {
     let same = counted(report.counts.files_same, "file", "files");
     let set = report.at_destination.attributes_set;
-    let set = if set > 0 { format!("; {} of them got other permissions or times", count(set)) } else { String::new() };
+    let set = if set > 0 { format!("; {} of them got other attributes", count(set)) } else { String::new() };
     let size = format::size_exact(report.counts.bytes_same);
     (report.counts.files_same > 0).then(|| format!("same: {same}, {size}, not sent{set}"))
 }

@@ -27,6 +27,7 @@ mod failing;
 mod fan;
 mod fast;
 mod faults;
+mod fidelity;
 mod firewall;
 mod golden;
 mod growing;

@@ -122,9 +122,9 @@ impl Sender {
     pub(super) fn compare_later(&mut self, now: Instant, item: ScannedItem) {
         let path = self.target(&item);
         let leads_to = item.leads_to.clone();
-        let bytes = path.len() + leads_to.len();
-        let (size, mode) = (item.size.unwrap_or(0), item.attributes.mode);
         let others = item.attributes.others.kept(self.config.options.kept);
+        let bytes = path.len() + leads_to.len() + others.encoded_bytes();
+        let (size, mode) = (item.size.unwrap_or(0), item.attributes.mode);
         let mtime = item.attributes.mtime;
         let asked = AskedItem { path, kind: item.kind, size, mtime, mode, others, leads_to };
         self.comparing.filling.question.items.push(asked);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::attributes::{KeptAttributes, OwnersTold};
+use crate::attributes::{AttributesTold, KeptAttributes};
 use crate::growing::{GrowingIdle, GrowingLock, GrowingSources};
 use crate::limits;
 use crate::plan::compare::CompareRules;
@@ -165,9 +165,10 @@ impl TransferOptions {
         self.delta != Delta::Never && self.digests.main.is_some() && self.rules().is_some() && !self.plan_only
     }
 
-    /// How the source tells owners and groups.
-    pub fn owners_told(&self) -> OwnersTold {
-        OwnersTold { kept: self.kept, names: !self.numeric_ids && self.kept.are_any() }
+    /// How the source tells owners and groups, and what else items have.
+    pub fn attributes_told(&self) -> AttributesTold {
+        let names = !self.numeric_ids && self.kept.are_any();
+        AttributesTold { kept: self.kept, names, are_compared: self.rules().is_some() }
     }
 
     /// Whether files that grow are copied on as they grow.
@@ -360,7 +361,7 @@ mod tests {
             folds_case: true,
             item_changes: true,
             no_times: true,
-            kept: KeptAttributes { owner: true, group: true, special_bits: true },
+            kept: KeptAttributes::ALL,
             numeric_ids: true,
             keeps_links: true,
             delta: Delta::Never,

@@ -299,7 +299,7 @@ impl<'a> Unpacker<'a> {
         }
         let mode = if flags & HAS_MODE != 0 { u32::try_from(varint(&mut self.rest)?).ok()? } else { 0o644 };
         if flags & HAS_OTHERS != 0 {
-            let block = self.counted(limits::ASKED_ATTRIBUTE_BYTES)?;
+            let block = self.counted(limits::ATTRIBUTE_BYTES)?;
             let is_none = block.is_empty();
             self.last_others = if is_none { OtherAttributes::default() } else { attributes::decode(block).ok()? };
         }

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::Attributes;
 use carrack_core::attributes::Time;
+use carrack_core::attributes::{Attributes, Lacks, OtherAttributes};
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::Failure;
 use carrack_core::report::{DestinationCounts, ItemKind, Unfinished, Unsynced};
@@ -87,6 +87,13 @@ impl Destination for OverDestination {
             Act::Go => self.inner.standing_directory(path),
             Act::Fail(why) => Err(why),
             _ => Ok(None),
+        }
+    }
+
+    fn lacks(&self, path: &[u8], wanted: &OtherAttributes) -> Lacks {
+        match self.hook.before(Call::Standing, 0) {
+            Act::Go => self.inner.lacks(path, wanted),
+            _ => Lacks::default(),
         }
     }
 

@@ -18,6 +18,7 @@ use carrack_sys::errno::{EROFS, ESTALE};
 use carrack_sys::host;
 
 use super::descriptors::{open_directories_max, patiently};
+use super::extended::Holder;
 use super::giving::Getting;
 use super::identity::Ground;
 use super::names::FileSystemTraits;
@@ -469,7 +470,8 @@ impl Directories {
         let mtime = *mtime;
         mtime.map_or(Ok(true), |mtime| if_it_can(found.dir.set_own_times(system_time(mtime)))).map_err(fail)?;
         let now = found.dir.stat_self().map_err(fail)?;
-        unkept.look(|| path.to_vec(), &ToKeep { mode: Some(*mode), mtime, others }, &now);
+        let listed = giving.listed_of(Holder::Directory(&found.dir), others);
+        unkept.look(|| path.to_vec(), &ToKeep { mode: Some(*mode), mtime, others }, &now, &listed);
         lock(&self.opened_up).remove(path);
         if self.sync_names || found.file_system.syncs_alone() {
             self.sync_names(&found.dir)?;

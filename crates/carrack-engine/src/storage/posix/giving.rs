@@ -3,10 +3,12 @@
 use std::fs::File;
 use std::io;
 
-use carrack_core::attributes::{AttributeKind, CopyFacts, OtherAttributes};
+use carrack_core::attributes::{AttributeKind, CopyFacts, ExtendedAttributes, Lacks, OtherAttributes};
+use carrack_core::limits::ATTRIBUTE_BYTES;
 use carrack_sys::dir::{self, Dir, Stat};
 use carrack_sys::file;
 
+use super::extended::{self, ACCESS, CAPABILITIES, DEFAULT, Holder, if_kept, of_bits, to_kernel};
 use super::unkept::if_it_can;
 use crate::storage::giving::{Giving, MODE_MASK};
 
@@ -21,7 +23,32 @@ pub enum Getting<'a> {
     Directory(&'a Dir),
 }
 
-impl Getting<'_> {
+impl<'a> Getting<'a> {
+    /// Whose extended attributes are read and set; those of links are not.
+    fn holder(self) -> Option<Holder<'a>> {
+        match self {
+            Self::File(file) => Some(Holder::File(file)),
+            Self::Link(..) => None,
+            Self::Directory(dir) => Some(Holder::Directory(dir)),
+        }
+    }
+
+    fn set_extended(self, name: &[u8], value: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File(file) => dir::set_extended_attribute(file, name, value),
+            Self::Link(..) => Ok(()),
+            Self::Directory(dir) => dir::set_extended_attribute(dir, name, value),
+        }
+    }
+
+    fn remove_extended(self, name: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File(file) => dir::remove_extended_attribute(file, name),
+            Self::Link(..) => Ok(()),
+            Self::Directory(dir) => dir::remove_extended_attribute(dir, name),
+        }
+    }
+
     fn stat(self) -> io::Result<Stat> {
         match self {
             Self::File(file) => dir::stat_file(file),
@@ -53,21 +80,24 @@ pub fn facts_of(stat: &Stat) -> CopyFacts {
     CopyFacts { owner: stat.uid, group: stat.gid, mode: stat.mode & 0o7777 }
 }
 
+/// What a new item has been given.
+#[derive(Clone, Copy, Debug)]
+pub struct Given {
+    /// The system let its permissions be set.
+    pub mode: bool,
+    /// It has all else that it is to have.
+    pub others: bool,
+}
+
 impl Giving {
-    /// Gives owner and group, as far as they are kept; whether the item has all of these attributes by that.
+    /// Gives owner and group, as far as they are kept; which of the two it has by that.
     ///
     /// # Errors
     /// Those of the system but refusals.
-    pub fn give_owners(&self, getting: Getting<'_>, others: &OtherAttributes) -> io::Result<bool> {
+    pub fn give_owners(&self, getting: Getting<'_>, others: &OtherAttributes) -> io::Result<(bool, bool)> {
         let (owner, group) = self.owners(others);
-        let is_given = |kind| match kind {
-            AttributeKind::OWNER => owner.is_some(),
-            AttributeKind::GROUP => group.is_some(),
-            _ => false,
-        };
-        let has_all = others.kinds().all(is_given);
         if owner.is_none() && group.is_none() {
-            return Ok(has_all);
+            return Ok((false, false));
         }
         let set = |owner, group| match getting.set_owner(owner, group) {
             // A number that this system does not have, in a container; and an owner who has no room left.
@@ -76,26 +106,45 @@ impl Giving {
             }
             set => if_it_can(set),
         };
-        let is_set = set(owner, group)?;
-        if !is_set && owner.is_some() && group.is_some() {
-            // A group may be given where an owner may not.
-            set(None, group)?;
+        if set(owner, group)? {
+            return Ok((owner.is_some(), group.is_some()));
         }
-        Ok(is_set && has_all)
+        // A group may be given where an owner may not.
+        let has_group = owner.is_some() && group.is_some() && set(None, group)?;
+        Ok((false, has_group))
     }
 
-    /// Gives the permissions that something new is to have: a part file has 0600, but for what the umask takes away.
+    /// Gives something new all that it is to have but its time. The owner comes before the permissions, and takes bits of
+    /// them away; the permissions and the access control list come last: until then nobody else has any. What was there
+    /// before, and is written in place, is not `is_fresh`.
     ///
     /// # Errors
     /// Those of the system but refusals, which it says.
-    pub fn give_new_mode(&self, getting: Getting<'_>, mode: u32, others: &OtherAttributes) -> io::Result<bool> {
+    pub fn give_new(
+        &self,
+        getting: Getting<'_>,
+        mode: u32,
+        others: &OtherAttributes,
+        is_fresh: bool,
+    ) -> io::Result<Given> {
+        let (owner, group) = self.give_owners(getting, others)?;
+        let (capabilities, xattrs) = self.give_extended(getting, others, is_fresh)?;
         let special = mode & 0o7000 != 0 && self.gives_special_bits();
         let mode = if special { self.mode(mode, others, &facts_of(&getting.stat()?)) } else { mode & MODE_MASK };
-        if_it_can(getting.set_mode(mode))
+        let (has_mode, acl) = self.give_mode(getting, mode, others)?;
+        let is_given = |kind| match kind {
+            AttributeKind::OWNER => owner,
+            AttributeKind::GROUP => group,
+            AttributeKind::ACL => acl,
+            AttributeKind::CAPABILITIES => capabilities,
+            AttributeKind::EXTENDED => xattrs,
+            _ => false,
+        };
+        Ok(Given { mode: has_mode, others: others.kinds().all(is_given) })
     }
 
-    /// Gives owner, group and permissions to something that was there, as far as it has others. `had` are the
-    /// permissions that count as its own.
+    /// Gives owner, group, permissions and all else that is kept to something that was there, as far as it has others.
+    /// `had` are the permissions that count as its own.
     ///
     /// # Errors
     /// Those of the system but refusals.
@@ -109,12 +158,105 @@ impl Giving {
         if matches!(getting, Getting::Link(..)) {
             return Ok(());
         }
+        self.give_extended(getting, others, false)?;
         // Another owner takes special bits away, and what was refused is not there.
         let now = facts_of(&getting.stat()?);
         let mode = self.mode_with(mode, others, &before, (now.owner, now.group), is_directory);
-        if mode != now.mode {
-            if_it_can(getting.set_mode(mode))?;
+        if mode != now.mode || self.kept().acls {
+            self.give_mode(getting, mode, others)?;
         }
         Ok(())
+    }
+
+    /// Gives capabilities and extended attributes, and takes those away that are not to be there; whether it has all of
+    /// each by that. Of what is not known of the source nothing is changed.
+    fn give_extended(
+        &self,
+        getting: Getting<'_>,
+        others: &OtherAttributes,
+        is_fresh: bool,
+    ) -> io::Result<(bool, bool)> {
+        let (kept, Some(holder)) = (self.kept(), getting.holder()) else { return Ok((false, false)) };
+        let (mut has_capabilities, mut has_xattrs) = (false, false);
+        if kept.capabilities {
+            match others.of_kind(AttributeKind::CAPABILITIES) {
+                Some(told) if told.travels() => {
+                    has_capabilities = if_kept(getting.set_extended(CAPABILITIES, &told.value))?;
+                }
+                None if !is_fresh && holder.has(CAPABILITIES) => {
+                    if_kept(getting.remove_extended(CAPABILITIES))?;
+                }
+                _ => {}
+            }
+        }
+        if kept.has_xattrs()
+            && let Some(wanted) = others.extended()
+        {
+            has_xattrs = !wanted.are_cut;
+            let there = if is_fresh { Vec::new() } else { holder.kept_names(kept).unwrap_or_default() };
+            for name in there.iter().filter(|name| !wanted.values.iter().any(|(wanted, _)| wanted == *name)) {
+                if_kept(getting.remove_extended(name))?;
+            }
+            for (name, value) in wanted.values.iter().filter(|(name, _)| ExtendedAttributes::is_kept(name, kept)) {
+                let has = there.contains(name) && holder.value(name).is_ok_and(|now| now.as_ref() == Some(value));
+                has_xattrs &= has || if_kept(getting.set_extended(name, value))?;
+            }
+            has_xattrs &= wanted.values.iter().all(|(name, _)| ExtendedAttributes::is_kept(name, kept));
+        }
+        Ok((has_capabilities, has_xattrs))
+    }
+
+    /// Gives permissions, and with them the access control lists of the source and no others; whether it has both by
+    /// that. Where a list cannot be set the permissions let nobody do more than it does.
+    fn give_mode(&self, getting: Getting<'_>, mode: u32, others: &OtherAttributes) -> io::Result<(bool, bool)> {
+        let lists = if self.kept().acls { others.access_lists() } else { None };
+        let (Some(lists), Some(holder)) = (lists, getting.holder()) else {
+            return Ok((if_it_can(getting.set_mode(mode))?, false));
+        };
+        let (mut mode, mut has_lists) = (mode, true);
+        let mut is_set = false;
+        if !lists.access.is_empty() {
+            is_set = if_kept(getting.set_extended(ACCESS, &to_kernel(&lists.access)))?;
+            has_lists = is_set;
+            mode = if is_set { mode } else { lists.narrowed(mode) };
+        }
+        // One that was inherited, or is the old one.
+        if !is_set && holder.has(ACCESS) {
+            is_set = if_kept(getting.set_extended(ACCESS, &of_bits(mode)))?;
+        }
+        if matches!(getting, Getting::Directory(_)) {
+            if !lists.default.is_empty() {
+                has_lists &= if_kept(getting.set_extended(DEFAULT, &to_kernel(&lists.default)))?;
+            } else if holder.has(DEFAULT) {
+                if_kept(getting.remove_extended(DEFAULT))?;
+            }
+        }
+        let has_mode = is_set && facts_of(&getting.stat()?).mode == mode;
+        Ok((has_mode || if_it_can(getting.set_mode(mode))?, has_lists))
+    }
+
+    /// What an item has of what only its extended attributes show and what is kept.
+    pub fn listed(&self, holder: Holder<'_>) -> OtherAttributes {
+        let kept = self.kept();
+        let read = || extended::read(holder, kept, ATTRIBUTE_BYTES, &|_| Vec::new()).ok();
+        let list = kept.are_listed().then(read).flatten().unwrap_or_default();
+        OtherAttributes::new(list).unwrap_or_default()
+    }
+
+    /// The same, where something of it is to be there.
+    pub fn listed_of(&self, holder: Holder<'_>, wanted: &OtherAttributes) -> OtherAttributes {
+        let kinds = [AttributeKind::ACL, AttributeKind::CAPABILITIES, AttributeKind::EXTENDED];
+        let is_wanted = wanted.kinds().any(|kind| kinds.contains(&kind));
+        if is_wanted { self.listed(holder) } else { OtherAttributes::default() }
+    }
+
+    /// What an item lacks of that. What its file system cannot have at all does not count: it would be tried each time.
+    pub fn lacks(&self, holder: Holder<'_>, wanted: &OtherAttributes) -> Lacks {
+        let lacks = self.listed(holder).lacks(wanted, self.kept());
+        Lacks {
+            acl: lacks.acl && holder.can_have(ACCESS),
+            capabilities: lacks.capabilities && holder.can_have(CAPABILITIES),
+            xattrs: lacks.xattrs && holder.can_have(b"user.carrack"),
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::Attributes;
+use carrack_core::attributes::{Attributes, Lacks, OtherAttributes};
 use carrack_core::backup::Backup;
 use carrack_core::digest::FileDigests;
 use carrack_core::failure::{ErrorCode, Failure, Side};
@@ -209,6 +209,10 @@ impl<D: Destination> Destination for KeptLinks<D> {
 
     fn standing_directory(&self, path: &[u8]) -> Result<Option<StandingItem>, Failure> {
         self.inner.standing_directory(&self.directory(path)?)
+    }
+
+    fn lacks(&self, path: &[u8], wanted: &OtherAttributes) -> Lacks {
+        self.item(path).map_or(Lacks::default(), |path| self.inner.lacks(&path, wanted))
     }
 
     fn first_bytes(&self, path: &[u8], most: u64) -> Result<Option<Vec<u8>>, Failure> {

@@ -18,7 +18,8 @@ use carrack_sys::dir::{Dir, Kind, Links, Stat, stat_file, stat_file_uncached};
 use carrack_sys::errno::{ELOOP, EXDEV};
 
 use super::descriptors::patiently;
-use super::uncarried::Uncarried;
+use super::extended::Holder;
+use super::telling::Telling;
 use crate::error::{code_of, failure, io_failure};
 use crate::storage::read::Freshness;
 
@@ -156,13 +157,13 @@ impl Following {
     }
 
     /// What something has that does not travel, which a link leads to.
-    pub fn reached_attributes(&self, top: &Dir, path: &[u8], stat: &Stat, uncarried: &Uncarried) -> OtherAttributes {
+    pub fn reached_attributes(&self, top: &Dir, path: &[u8], stat: &Stat, telling: &Telling) -> OtherAttributes {
         match stat.kind {
-            Kind::Dir => self.open_dir(top, path).map(|directory| uncarried.of_directory(stat, &directory)),
-            _ => self.open_read(top, path).map(|file| uncarried.of_file(stat, &file)),
+            Kind::Dir => self.open_dir(top, path).map(|directory| telling.of(stat, Holder::Directory(&directory))),
+            _ => self.open_read(top, path).map(|file| telling.of(stat, Holder::File(&file))),
         }
         // What cannot be opened is not told; the copy itself fails then.
-        .unwrap_or_else(|_| uncarried.of_stat(stat))
+        .unwrap_or_else(|_| telling.of_stat(stat))
     }
 
     /// Looks at what is at a path.

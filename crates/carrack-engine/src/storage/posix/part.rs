@@ -2,6 +2,7 @@
 //! [`PartEntry`] is a small file or link that is whole.
 
 mod entry;
+mod holes;
 mod room;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub use self::entry::PartEntry;
 pub(super) use self::entry::{EntrySource, check_twin, may_replace, stat_entry};
 pub(super) use self::room::check_space;
 use super::directories::{Directories, Names};
+use super::extended::Holder;
 use super::giving::Getting;
 use super::identity::Ground;
 use super::marker::SharedJournal;
@@ -178,10 +180,24 @@ impl PartFile {
     /// Those of the system.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         let _entered = self.entry.shared.watch.enter("write", &self.path);
-        self.touched.note(offset / u64::from(self.block_bytes));
+        let block = offset / u64::from(self.block_bytes);
+        let was_touched = self.touched.has(block);
+        self.touched.note(block);
         let end = offset.saturating_add(bytes.len() as u64);
-        let written = self.turns.write(&self.file, end, || self.cache.write(&self.file, bytes, offset));
-        written.map_err(Self::write_failure(offset))
+        let write = || {
+            if !self.keeps_holes {
+                return self.cache.write(&self.file, bytes, offset);
+            }
+            holes::pieces(bytes, offset).try_for_each(|(range, is_zeros)| {
+                let (at, length) = (offset + range.start as u64, range.len() as u64);
+                match (is_zeros, was_touched) {
+                    (false, _) => self.cache.write(&self.file, &bytes[range], at),
+                    (true, true) => file::zero(&self.file, at, length),
+                    (true, false) => Ok(()),
+                }
+            })
+        };
+        self.turns.write(&self.file, end, write).map_err(Self::write_failure(offset))
     }
 
     /// Writes what a pipe holds of one block, all of it.
@@ -451,15 +467,18 @@ impl PartFile {
             self.file.set_len(size).map_err(&fail)?;
         }
         let mtime = self.modified.get().copied().or(self.entry.source.mtime);
-        let giving = self.entry.shared.giving();
-        finish_attributes(giving, &self.file, (self.mode, mtime), &self.entry.source.others).map_err(&fail)?;
+        let (giving, others) = (self.entry.shared.giving(), &self.entry.source.others);
+        // What an earlier session left may have been given something.
+        let is_fresh = !self.entry.in_place && matches!(self.touched, Touched::Some(_));
+        finish_attributes(giving, &self.file, (self.mode, mtime), others, is_fresh).map_err(&fail)?;
         if self.entry.shared.durability != Durability::None {
             self.sync()?;
             self.cache.synced(&self.file, 0, 0);
         }
         // Where room is only found when a file is closed, its lack is told only then.
         file::flush(&self.file).map_err(Self::fail("close"))?;
-        self.entry.look(dir::stat_file(&self.file).map_err(&fail)?);
+        let listed = giving.listed_of(Holder::File(&self.file), others);
+        self.entry.look(dir::stat_file(&self.file).map_err(&fail)?, listed);
         Ok(())
     }
 
@@ -525,16 +544,16 @@ pub(super) struct GivenAttributes {
     pub others: bool,
 }
 
-/// Owner, permissions and times, set last. The owner comes before the permissions: it takes bits of them away.
+/// Owner, permissions, times and what else is given, set last. What was written in place is not `is_fresh`.
 pub(super) fn finish_attributes(
     giving: &Giving,
     part: &File,
     (mode, mtime): (u32, Option<Time>),
     others: &OtherAttributes,
+    is_fresh: bool,
 ) -> io::Result<GivenAttributes> {
-    let has_others = giving.give_owners(Getting::File(part), others)?;
     // Always: a part file is made 0600, but for what the umask takes away.
-    let has_mode = giving.give_new_mode(Getting::File(part), mode, others)?;
+    let given = giving.give_new(Getting::File(part), mode, others, is_fresh)?;
     let has_time = mtime.map_or(Ok(true), |mtime| if_it_can(file::set_times(part, system_time(mtime))))?;
-    Ok(GivenAttributes { mode_and_time: has_mode && has_time, others: has_others })
+    Ok(GivenAttributes { mode_and_time: given.mode && has_time, others: given.others })
 }

@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use carrack_core::attributes::{Lacks, OtherAttributes};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::path::{bare, display_bytes, join, split_name, within};
 use carrack_core::reference::{ReferenceDirectories, ReferenceUse, below_root};
@@ -11,12 +12,14 @@ use carrack_sys::dir::{Dir, Kind, Links, Stat};
 use carrack_sys::file;
 
 use super::descriptors::patiently;
+use super::extended::Holder;
 use super::found::open_found;
 use super::part::stat_entry;
 use super::place::Place;
 use super::tree::{content_of, standing_item};
 use crate::data::content::sample_digest;
 use crate::error::{failure, io_failure, system_failure};
+use crate::storage::giving::Giving;
 use crate::storage::write::StandingItem;
 use crate::sync::lock;
 
@@ -148,6 +151,17 @@ impl References {
     pub fn directory_of(&self, found: &FoundReference, path: &[u8]) -> Result<Arc<Dir>, Failure> {
         let opened = self.directory(found.directory, split_name(path).0);
         opened.and_then(|dir| dir.ok_or_else(|| io::ErrorKind::NotFound.into())).map_err(|error| failed(&error, path))
+    }
+
+    /// What a file that was found at a path lacks of what is given and only its extended attributes show. One that cannot
+    /// be looked at lacks all of it.
+    pub fn lacks(&self, found: &FoundReference, path: &[u8], wanted: &OtherAttributes, giving: &Giving) -> Lacks {
+        if !giving.kept().are_listed() {
+            return Lacks::default();
+        }
+        let all = Lacks { acl: true, capabilities: true, xattrs: true };
+        let Ok(directory) = self.directory_of(found, path) else { return all };
+        giving.lacks(Holder::Entry(&directory, split_name(path).1), wanted)
     }
 
     /// The BLAKE3 of a file that was found at a path; `None` once told to stop.

@@ -15,13 +15,14 @@ use carrack_sys::dir::{Dir, FileTime, Kind, Links, PassedWays, Stat};
 use carrack_sys::{dir, file, host};
 
 use super::descriptors::patiently;
+use super::extended::Holder;
 use super::identity::{Ground, Grounds};
 use super::links::Following;
 use super::past_cache::ReadAhead;
 use super::place::Place;
 use super::settle::{SourceClocks, settle};
+use super::telling::Telling;
 use super::times::time_of;
-use super::uncarried::Uncarried;
 use crate::error::{failure, io_failure, system_failure};
 use crate::storage::read::{GrownState, Reader, grew_to};
 
@@ -34,7 +35,7 @@ pub struct PosixSource {
     /// What is known of their clocks.
     pub clocks: Arc<SourceClocks>,
     /// Says what items have that does not travel.
-    pub uncarried: Arc<Uncarried>,
+    pub telling: Arc<Telling>,
     /// Where files were opened, for the next ones.
     pub ways: PassedWays,
     /// Files with several names, of which one has been deleted after it was copied.
@@ -59,7 +60,7 @@ impl From<RootKind> for PosixSource {
             kind,
             grounds: Grounds::default(),
             clocks: Arc::default(),
-            uncarried: Arc::default(),
+            telling: Arc::default(),
             ways: PassedWays::default(),
             names_deleted: Mutex::default(),
             links: Following::default(),
@@ -127,8 +128,8 @@ impl PosixSource {
         }
         // In memory there is nothing to read ahead, nor to let go of.
         let ahead = if ground.is_in_memory() { ReadAhead::NONE } else { ReadAhead::new(tuning, &file, stat.size) };
-        let uncarried = Arc::clone(&self.uncarried);
-        Ok(OpenSource { file, stat, ground, opened: now, prefix: None, ahead, uncarried })
+        let telling = Arc::clone(&self.telling);
+        Ok(OpenSource { file, stat, ground, opened: now, prefix: None, ahead, telling })
     }
 }
 
@@ -144,7 +145,7 @@ pub struct OpenSource {
     /// It may grow: so many bytes of it are copied, as many as it had when it was listed.
     prefix: Option<u64>,
     ahead: ReadAhead,
-    uncarried: Arc<Uncarried>,
+    telling: Arc<Telling>,
 }
 
 impl OpenSource {
@@ -208,7 +209,7 @@ impl Reader for OpenSource {
     /// Of what may have grown the time is that of the listing: whoever compares times later sees that there is more.
     fn attributes(&self, item: &ScannedItem) -> Attributes {
         let mtime = if self.prefix.is_some() { item.attributes.mtime } else { Some(time_of(self.stat.mtime)) };
-        Attributes { mode: self.stat.mode, mtime, others: self.uncarried.of_file(&self.stat, &self.file) }
+        Attributes { mode: self.stat.mode, mtime, others: self.telling.of(&self.stat, Holder::File(&self.file)) }
     }
 
     fn fingerprint(&self) -> Option<Fingerprint> {

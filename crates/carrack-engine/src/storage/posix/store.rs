@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::{Attributes, Time};
+use carrack_core::attributes::{Attributes, Lacks, OtherAttributes, Time};
 use carrack_core::backup::Backup;
 use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{Failure, Side};
@@ -90,7 +90,8 @@ impl Store for Posix {
                 opened => {
                     let directory = opened.map_err(named)?;
                     let through = keeps_links.then(|| directory.try_clone()).transpose().map_err(named)?;
-                    Ok(writing_through(Tree::planned(directory, tuning).map_err(named)?, through, *backup))
+                    let tree = Tree::planned(directory, tuning).map_err(named)?.giving(options.kept);
+                    Ok(writing_through(tree, through, *backup))
                 }
             };
         }
@@ -131,6 +132,10 @@ impl Destination for Tree {
         workers: Option<&MetadataWorkers>,
     ) -> Vec<Result<Option<StandingItem>, Failure>> {
         Tree::standing(self, paths, workers)
+    }
+
+    fn lacks(&self, path: &[u8], wanted: &OtherAttributes) -> Lacks {
+        Tree::lacks(self, path, wanted)
     }
 
     fn first_bytes(&self, path: &[u8], most: u64) -> Result<Option<Vec<u8>>, Failure> {

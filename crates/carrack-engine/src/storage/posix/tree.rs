@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::{KeptAttributes, Time};
+use carrack_core::attributes::{KeptAttributes, OtherAttributes, Time};
 use carrack_core::backup::Backup;
 use carrack_core::digest::BlockDigest;
 use carrack_core::path::split_name;
@@ -298,7 +298,7 @@ impl Tree {
     pub fn open_part(&self, offer: &NewFile<'_>, options: &WriteOptions, believe: bool) -> Result<OpenedPart, Failure> {
         if let Some(fingerprint) = offer.fingerprint.filter(|_| believe && offer.size.is_some())
             && let Some(standing) = self.find_published(offer.path, ItemKind::File, fingerprint, options.digests)
-            && self.is_given(&standing.stat, Some(offer.attributes.mode), &offer.attributes.others)
+            && self.is_given(offer.path, &standing.stat, Some(offer.attributes.mode), &offer.attributes.others)
         {
             return Ok(OpenedPart::Present(standing));
         }
@@ -478,7 +478,7 @@ impl Tree {
         let source =
             EntrySource { kind: ItemKind::Symlink, size: 0, mtime, mode, others, fingerprint: small.fingerprint };
         let entry = self.entry(small.path, part, source, existing);
-        entry.look(stat);
+        entry.look(stat, OtherAttributes::default());
         Ok(Some(entry))
     }
 

@@ -40,8 +40,8 @@ fn note<T>(so_far: &Mutex<Option<report::Unkept<T>>>, path: Vec<u8>, wanted: T, 
 }
 
 impl UnkeptTally {
-    /// Compares what was to be set with what is there.
-    pub fn look(&self, path: impl Fn() -> Vec<u8>, wanted: &ToKeep<'_>, found: &Stat) {
+    /// Compares what was to be set with what is there; `listed` is what only extended attributes show.
+    pub fn look(&self, path: impl Fn() -> Vec<u8>, wanted: &ToKeep<'_>, found: &Stat, listed: &OtherAttributes) {
         let ToKeep { mode, mtime, others } = *wanted;
         let kept = time_of(found.mtime);
         if let Some(mode) = mode.filter(|mode| mode & MODE_MASK != found.mode & MODE_MASK) {
@@ -55,7 +55,7 @@ impl UnkeptTally {
         }
         if !others.is_empty() {
             let shown = CopyFacts { owner: found.uid, group: found.gid, mode: found.mode };
-            UnkeptAttributes::note(&mut lock(&self.attributes), path, others.not_kept(&shown));
+            UnkeptAttributes::note(&mut lock(&self.attributes), path, others.not_kept(&shown, listed));
         }
     }
 

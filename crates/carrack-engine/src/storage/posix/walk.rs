@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use carrack_core::attributes::{Attributes, OtherAttributes, OwnersTold};
+use carrack_core::attributes::{Attributes, AttributesTold, OtherAttributes};
 use carrack_core::filter::{FilterSide, Scope, SourceLinks};
 use carrack_core::growing::GrowingLock;
 use carrack_core::limits;
@@ -25,6 +25,7 @@ use carrack_sys::host::clock_seconds;
 use super::clashes::{Clashes, clash};
 use super::descriptors::patiently;
 use super::entering::{Trail, enter_source, hides};
+use super::extended::Holder;
 use super::identity::Ground;
 use super::links::{SeenEntry, Unseen, leads_round};
 use super::locked::is_locked;
@@ -51,9 +52,9 @@ impl Source for PosixSource {
         matches!(self.kind, RootKind::Directory(_))
     }
 
-    fn tell_owners(&mut self, told: OwnersTold) {
+    fn tell_attributes(&mut self, told: AttributesTold) {
         // Before anything is asked nobody else has it.
-        Arc::get_mut(&mut self.uncarried).into_iter().for_each(|uncarried| uncarried.tell_owners(told));
+        Arc::get_mut(&mut self.telling).into_iter().for_each(|telling| telling.tell_attributes(told));
     }
 
     fn follow(&mut self, links: SourceLinks, target: &[u8]) {
@@ -245,21 +246,21 @@ fn others_of(
     at: SourceDir<'_>,
     name: &[u8],
 ) -> OtherAttributes {
-    let (stat, uncarried) = (&seen.stat, &source.uncarried);
+    let (stat, telling) = (&seen.stat, &source.telling);
     // What may be there from an earlier session is never opened: the receiver is asked by what the walk has found.
-    let is_opened = freshness == Freshness::Cached && stat.size <= LISTED_ABOVE;
+    let is_opened = freshness == Freshness::Cached && stat.size <= LISTED_ABOVE && !telling.lists_all();
     let is_listed = stat.kind == Kind::Dir || (stat.kind == Kind::File && !is_opened);
     match seen.reached {
-        _ if !is_listed => uncarried.of_stat(stat),
-        None => uncarried.of_entry(stat, at.directory, name),
-        Some(_) => source.links.reached_attributes(at.top, &join(at.path, name), stat, uncarried),
+        _ if !is_listed => telling.of_stat(stat),
+        None => telling.of(stat, Holder::Entry(at.directory, name)),
+        Some(_) => source.links.reached_attributes(at.top, &join(at.path, name), stat, telling),
     }
 }
 
 /// What a file has that does not travel, of a source that is one file; its name may be a path through links.
 fn named_alone(source: &PosixSource, parent: &Dir, name: &[u8], links: Links, stat: &Stat) -> OtherAttributes {
     let opened = (stat.kind == Kind::File).then(|| parent.open_read(name, links).ok()).flatten();
-    opened.map_or_else(|| source.uncarried.of_stat(stat), |file| source.uncarried.of_file(stat, &file))
+    opened.map_or_else(|| source.telling.of_stat(stat), |file| source.telling.of(stat, Holder::File(&file)))
 }
 
 /// As an item of a transfer.
@@ -337,7 +338,7 @@ impl Walking<'_> {
         // As with rsync: where only some of its paths are wanted, the destination does not become like the source.
         let is_wanted = !self.walk.target.is_empty() || self.names(b"").is_none();
         if let Some(stat) = self.root.stat_self().ok().filter(|_| is_wanted) {
-            let others = self.source.uncarried.of_directory(&stat, self.root);
+            let others = self.source.telling.of(&stat, Holder::Directory(self.root));
             let looked = LookedAt { now: 0, stat, others, followed: None };
             if !(self.each)(Found::Item(scanned(self.walk.number, Vec::new(), looked, None))) {
                 return;

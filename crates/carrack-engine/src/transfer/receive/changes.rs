@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::{Attributes, CopyFacts, Time};
+use carrack_core::attributes::{Attributes, CopyFacts, Lacks, Time};
 use carrack_core::ids::ItemId;
 use carrack_core::path::{above, split_name};
 use carrack_core::plan::change::{ChangeRules, ChangeState};
@@ -142,14 +142,15 @@ impl Changes {
         }
     }
 
-    /// A directory has got its attributes. One that nobody has noted was not touched.
-    pub fn directory_set(&self, path: &[u8], attributes: &Attributes) {
+    /// A directory has got its attributes, and lacked this before. One that nobody has noted was not touched.
+    pub fn directory_set(&self, path: &[u8], attributes: &Attributes, lacked: Lacks) {
         let known = lock(&self.directories).get(&short_digest(path)).copied();
         match known {
             Some(DirectoryBefore::There(there)) => {
                 let facts = self.giving.wanted(attributes.mode, &attributes.others, &there.facts, true);
                 let state = State { kind: ItemKind::Directory, size: 0, mtime: attributes.mtime };
-                let done = self.rules.set(&ChangeState { state, facts }, &there);
+                let wanted = ChangeState { state, facts, lacks: Lacks::default() };
+                let done = self.rules.set(&wanted, &ChangeState { lacks: lacked, ..there });
                 done.into_iter().for_each(|done| self.push(directory(path, attributes.mtime, done)));
             }
             Some(DirectoryBefore::Absent) => self.directory_made(path, attributes.mtime),
@@ -160,7 +161,8 @@ impl Changes {
     /// What writing an item will change.
     pub fn of_written(&self, destination: &dyn Destination, item: &AskedItem) -> ItemChange {
         self.note_directory(destination, split_name(&item.path).0);
-        let there = standing(destination, &item.path);
+        let lacks = |there| StandingItem { lacks: destination.lacks(&item.path, &item.others), ..there };
+        let there = standing(destination, &item.path).map(lacks);
         self.written(destination, item, there.as_ref())
     }
 
@@ -205,7 +207,8 @@ impl Changes {
         // Permissions of a link mean nothing.
         let mode = if item.kind == ItemKind::Symlink { there.mode } else { wanted.mode };
         let facts = CopyFacts { mode, ..wanted };
-        ChangeState { state: State { kind: item.kind, size: item.size, mtime: item.mtime }, facts }
+        let state = State { kind: item.kind, size: item.size, mtime: item.mtime };
+        ChangeState { state, facts, lacks: Lacks::default() }
     }
 
     /// A large file is about to be opened.
@@ -271,7 +274,8 @@ fn before(there: Option<StandingItem>) -> DirectoryBefore {
 }
 
 fn item_state(there: &StandingItem) -> ChangeState {
-    ChangeState { state: there.state, facts: CopyFacts { mode: there.facts.mode & 0o7777, ..there.facts } }
+    let facts = CopyFacts { mode: there.facts.mode & 0o7777, ..there.facts };
+    ChangeState { state: there.state, facts, lacks: there.lacks }
 }
 
 fn change(item: &AskedItem, done: Done) -> ItemChange {
@@ -363,15 +367,15 @@ mod tests {
         changes.note_directory(&tree, b"d");
         std::fs::write(place.path().join("d/more"), "x").unwrap();
         changes.note_directory(&tree, b"d");
-        changes.directory_set(b"d", &same);
+        changes.directory_set(b"d", &same, Lacks::default());
         changes.note_directory(&tree, b"e/f");
         for path in [&b"e"[..], b"e/f", b"e", b"d"] {
             tree.make_directory(path).unwrap();
             changes.directory_made(path, None);
         }
-        changes.directory_set(b"e", &same);
-        changes.directory_set(b"unknown", &same);
-        changes.directory_set(b"d", &Attributes { mode: 0o700, ..same });
+        changes.directory_set(b"e", &same, Lacks::default());
+        changes.directory_set(b"unknown", &same, Lacks::default());
+        changes.directory_set(b"d", &Attributes { mode: 0o700, ..same }, Lacks::default());
         changes.close();
         let permissions = Differences { permissions: true, ..Differences::default() };
         let expected = [("e", Done::Created), ("e/f", Done::Created), ("d", Done::Set(permissions))];

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::Instant;
 
-use carrack_core::attributes::{AttributeKind, Attributes, Time};
+use carrack_core::attributes::{AttributeKind, Attributes, Lacks, Time};
 use carrack_core::ids::{BundleId, ItemId};
 use carrack_core::report::{ErrorCode, Failure, FileDigests};
 use carrack_core::timeline::Work;
@@ -141,9 +141,12 @@ impl ReceiveRun {
                     let below = list.iter().filter(|directory| !directory.path.is_empty());
                     below.for_each(|directory| self.leave_out(&directory.path, AttributeKind::DIRECTORY));
                 }
+                let told = told.unwrap_or_default();
+                let lacks = |one: &DirectoryAttributes| self.destination.lacks(&one.path, &one.attributes.others);
+                let lacked: Vec<Lacks> = told.iter().map(lacks).collect();
                 let apply = || self.destination.apply_directories(&list);
                 let failures = self.driver.stages.aside(Work::Publish, apply);
-                self.directories_set(&told.unwrap_or_default(), &failures);
+                self.directories_set(&told, &lacked, &failures);
                 self.driver.tell(|machine| machine.handle_directories_applied(Instant::now(), failures));
             }
             Commit::Delete { failed } => {
@@ -189,12 +192,12 @@ impl ReceiveRun {
         }
     }
 
-    /// Directories have got their attributes, but for those that failed.
-    fn directories_set(&self, list: &[DirectoryAttributes], failures: &[(Vec<u8>, Failure)]) {
+    /// Directories have got their attributes, and lacked this before, but for those that failed.
+    fn directories_set(&self, list: &[DirectoryAttributes], lacked: &[Lacks], failures: &[(Vec<u8>, Failure)]) {
         let Some(changes) = &self.changes else { return };
         let failed: HashSet<&[u8]> = failures.iter().map(|(path, _)| &path[..]).collect();
-        let set = list.iter().filter(|one| !failed.contains(&one.path[..]));
-        set.for_each(|one| changes.directory_set(&one.path, &one.attributes));
+        let set = list.iter().zip(lacked).filter(|(one, _)| !failed.contains(&one.path[..]));
+        set.for_each(|(one, lacked)| changes.directory_set(&one.path, &one.attributes, *lacked));
     }
 
     /// Several threads publish, each all that is in one directory: the kernel gives names in a directory one after the

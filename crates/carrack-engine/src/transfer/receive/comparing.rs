@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use carrack_core::attributes::Attributes;
+use carrack_core::attributes::{Attributes, Lacks};
 use carrack_core::ids::BundleId;
 use carrack_core::judgment::{ItemDifference, Judgment, LeftBecause};
 use carrack_core::plan::compare::CompareRules;
@@ -145,11 +145,33 @@ impl ReceiveRun {
         let paths: Vec<&[u8]> = items.iter().map(|item| &item.path[..]).collect();
         let standing =
             self.driver.stages.aside(Work::Begin, || self.destination.standing(&paths, Some(&self.comparing)));
+        let standing = self.with_what_they_lack(items, standing);
         let judged = (0..).zip(items).zip(standing).map(|((index, item), there)| {
             let asked = AskedIndex { number, index };
             self.judge_one(rules, asked, item, there, referred)
         });
         judged.collect()
+    }
+
+    /// With what each lacks of what only extended attributes show, where that is given.
+    fn with_what_they_lack(
+        &self,
+        items: &[AskedItem],
+        standing: Vec<Result<Option<StandingItem>, Failure>>,
+    ) -> Vec<Result<Option<StandingItem>, Failure>> {
+        if !self.giving.kept().are_listed() {
+            return standing;
+        }
+        let both: Vec<_> = items.iter().zip(standing).collect();
+        let with = |(item, there): &(&AskedItem, Result<Option<StandingItem>, Failure>)| {
+            let lacks = |there: StandingItem| {
+                let is_one = there.state.kind == item.kind && item.kind != ItemKind::Symlink;
+                let lacks = if is_one { self.destination.lacks(&item.path, &item.others) } else { Lacks::default() };
+                StandingItem { lacks, ..there }
+            };
+            there.clone().map(|there| there.map(lacks))
+        };
+        self.driver.stages.aside(Work::Begin, || self.comparing.look(&both, with))
     }
 
     fn judge_one(

@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    const KEPT: KeptAttributes = KeptAttributes { owner: true, group: true, special_bits: false };
+    const KEPT: KeptAttributes = KeptAttributes { owner: true, group: true, ..KeptAttributes::NONE };
 
     fn here(kept: KeptAttributes, kind: AttributeKind, number: u32, name: &str) -> Option<u32> {
         let others = OtherAttributes::new(vec![Attribute::named(kind, number, name.as_bytes())]).unwrap();

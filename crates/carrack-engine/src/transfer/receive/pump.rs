@@ -236,6 +236,7 @@ impl ReceiveRun {
         // What lies in memory was not read back from storage, and the report must not say that it was.
         let in_memory = if self.driver.options.verify == Verify::Disk { self.destination.files_in_memory() } else { 0 };
         let swept = self.sweep.as_ref().map(Sweep::ended).unwrap_or_default();
+        let DestinationCounts { files_replaced_same, files_in_place, .. } = self.destination.counted();
         self.changes.iter().for_each(|changes| changes.close());
         (self.driver.voice.command)(Tell::Ended(Box::new(Ended {
             faults: Faults {
@@ -244,6 +245,8 @@ impl ReceiveRun {
                 ..Faults::default()
             },
             at_destination: self.counted_as_referred(DestinationCounts {
+                // Where files are compared, one that is sent has differed.
+                files_replaced_same: if self.driver.options.rules().is_some() { 0 } else { files_replaced_same },
                 parts_reread: self.reread.0.load(Ordering::Relaxed),
                 bytes_reread: self.reread.1.load(Ordering::Relaxed),
                 files_not_read_back: in_memory,
@@ -252,7 +255,8 @@ impl ReceiveRun {
                 items_only_there: swept.stays.items,
                 bytes_only_there: swept.stays.bytes,
                 attributes_set: self.attributes_set.load(Ordering::Relaxed),
-                ..self.destination.counted()
+                files_in_place,
+                ..DestinationCounts::default()
             }),
             undeleted: swept.why,
             unsynced: self.destination.unsynced(),

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use carrack_core::attributes::{Attributes, CopyFacts};
+use carrack_core::attributes::{Attributes, CopyFacts, Lacks};
 use carrack_core::ids::BundleId;
 use carrack_core::judgment::{Judgment, LeftBecause};
 use carrack_core::path::split_name;
@@ -147,7 +147,7 @@ impl ReceiveRun {
         let refers = self.referring.as_ref().is_some_and(|referring| referring.references.are_named());
         let is_shared = refers && there.is_shared && !self.has_attributes(rules, item, there);
         let wanted = self.giving.wanted(item.mode, &item.others, &there.facts, false);
-        is_shared || self.giving.makes_anew(&wanted, &there.facts, there.is_shared)
+        is_shared || self.giving.makes_anew(&wanted, &there.facts, there.lacks, there.is_shared)
     }
 
     /// Whether a file has the attributes of its source, as far as any are set.
@@ -206,7 +206,10 @@ impl ReceiveRun {
     /// Whether a file of a reference directory has what the item is to have, and nothing that is never given.
     pub(super) fn is_as_wanted(&self, rules: &CompareRules, item: &AskedItem, found: &FoundReference) -> bool {
         let keeps_bits = self.giving.gives_special_bits() || found.stat.mode & 0o7000 == 0;
-        keeps_bits && self.has_attributes(rules, item, &found.item())
+        let lacks = self.referring.as_ref().map_or(Lacks::default(), |referring| {
+            referring.references.lacks(found, &item.path, &item.others, &self.giving)
+        });
+        keeps_bits && self.has_attributes(rules, item, &StandingItem { lacks, ..found.item() })
     }
 
     /// In a dry run nothing is made, and all of it told.
@@ -374,7 +377,8 @@ impl ReceiveRun {
         // Those of a link mean nothing, and it is compared elsewhere.
         let is_directory = item.kind == ItemKind::Directory;
         let wanted = self.giving.wanted(item.mode, &item.others, &there.facts, is_directory);
-        let is_other = properties.permissions && wanted != CopyFacts { mode: there.facts.mode & 0o7777, ..there.facts };
+        let now = CopyFacts { mode: there.facts.mode & 0o7777, ..there.facts };
+        let is_other = properties.permissions && (wanted != now || there.lacks.any());
         let sets_time = properties.times.is_some() && !self.driver.options.no_times;
         (is_other, sets_time && !rules.is_one_time(item.mtime, there.state.mtime))
     }

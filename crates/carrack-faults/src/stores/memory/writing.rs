@@ -292,6 +292,7 @@ impl Destination for MemoryDestination {
         let state = self.0.store.lock();
         let standing = |node: &StoredItem| StandingItem {
             is_mixture: false,
+            lacks: Default::default(),
             state: item_state(node),
             facts: CopyFacts { owner: 0, group: 0, mode: node.attributes.mode },
             file: None,

@@ -126,7 +126,11 @@ export function usePane(side, place, user, say, wish) {
       void listing.range(Math.min(from, to), Math.max(from, to)).then((rows) => { if (turn === base.current.turn) setSelection(add(before, rows)); }, () => {});
     },
   };
-  const current = () => listing?.rows.get(Math.min(cursor.index, Math.max(0, listing.total - 1))) ?? (cursor.key !== null ? /** @type {Entry|undefined} */ (cursor.row) : undefined);
+  /** The active entry. Where rows have come anew, another entry may stand at its index until it has been found. */
+  const current = () => {
+    const there = listing?.rows.get(Math.min(cursor.index, Math.max(0, listing.total - 1)));
+    return cursor.key === null || there?.name === cursor.key ? there : /** @type {Entry|undefined} */ (cursor.row);
+  };
   /** Finds the name that is being typed. @param {KeyboardEvent} event @returns {boolean} whether the key was part of it */
   const typeAhead = (event) => {
     const now = performance.now(), going = now - typing.current.at < TYPING;

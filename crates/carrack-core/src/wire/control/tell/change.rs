@@ -11,9 +11,10 @@ const DELETED: u32 = 1;
 const LINKED: u32 = 2;
 const RENAMED: u32 = 3;
 /// And what differs, in the bits below.
-const REPLACED: u32 = 256;
-const SET: u32 = 512;
-const COPIED: u32 = 1024;
+const REPLACED: u32 = 4096;
+const SET: u32 = 8192;
+const COPIED: u32 = 16384;
+const DIFFERS: u32 = 511;
 
 impl From<ItemChange> for raw::Change {
     fn from(change: ItemChange) -> Self {
@@ -61,8 +62,8 @@ impl TryFrom<raw::Change> for ItemChange {
 }
 
 fn bits(differs: Differences) -> u32 {
-    let Differences { content, size, time, permissions, time_is_of_writing, owner, group } = differs;
-    let bits = [content, size, time, permissions, time_is_of_writing, owner, group];
+    let Differences { content, size, time, permissions, time_is_of_writing, owner, group, acl, xattrs } = differs;
+    let bits = [content, size, time, permissions, time_is_of_writing, owner, group, acl, xattrs];
     bits.into_iter().enumerate().map(|(at, bit)| u32::from(bit) << at).sum()
 }
 
@@ -76,15 +77,17 @@ fn done(number: u32) -> Option<Done> {
         time_is_of_writing: has(16),
         owner: has(32),
         group: has(64),
+        acl: has(128),
+        xattrs: has(256),
     };
     match number {
         0 => Some(Done::Created),
         DELETED => Some(Done::Deleted),
         LINKED => Some(Done::Linked),
         RENAMED => Some(Done::Renamed),
-        _ if number & !127 == REPLACED => Some(Done::Replaced(differs)),
-        _ if number & !127 == SET => Some(Done::Set(differs)),
-        _ if number & !127 == COPIED => Some(Done::Copied(differs)),
+        _ if number & !DIFFERS == REPLACED => Some(Done::Replaced(differs)),
+        _ if number & !DIFFERS == SET => Some(Done::Set(differs)),
+        _ if number & !DIFFERS == COPIED => Some(Done::Copied(differs)),
         _ => None,
     }
 }
@@ -101,8 +104,8 @@ mod tests {
             Tell::decode(&raw::FromAgent { request: 0, tell: Some(changes) }.to_bytes()).map(|(_, tell)| tell)
         };
         let file = raw::Change { path: b"f".to_vec(), kind: ItemKind::File.number(), ..raw::Change::default() };
-        for number in (0..2048).chain([u32::MAX, 4096 | SET]) {
-            let is_change = number <= RENAMED || [REPLACED, SET, COPIED].contains(&(number & !127));
+        for number in (0..32768).chain([u32::MAX, 65536 | SET]) {
+            let is_change = number <= RENAMED || [REPLACED, SET, COPIED].contains(&(number & !DIFFERS));
             let Ok(tell) = told(raw::Change { done: number, ..file.clone() }) else {
                 assert!(!is_change, "{number}");
                 continue;

@@ -33,8 +33,8 @@ pub struct PartEntry {
     pub(in crate::storage::posix) part: PartName,
     pub(in crate::storage::posix) name: Vec<u8>,
     pub(in crate::storage::posix) source: EntrySource,
-    /// What it is at the destination, once it is whole.
-    pub(in crate::storage::posix) stored: Mutex<Option<dir::Stat>>,
+    /// What it is at the destination, once it is whole, and what only its extended attributes show.
+    pub(in crate::storage::posix) stored: Mutex<Option<(dir::Stat, OtherAttributes)>>,
     /// What the receiver computed over what it wrote.
     pub(in crate::storage::posix) digests: FileDigests,
     /// A small file is to be read back before it gets its name.
@@ -91,8 +91,8 @@ impl PartEntry {
     }
 
     /// Looks at what has been written: what it will be known by.
-    pub(in crate::storage::posix) fn look(&self, stat: dir::Stat) {
-        *lock(&self.stored) = Some(stat);
+    pub(in crate::storage::posix) fn look(&self, stat: dir::Stat, listed: OtherAttributes) {
+        *lock(&self.stored) = Some((stat, listed));
     }
 
     /// Reads back what storage holds of a small file, past the cache, and compares. A link holds nothing to compare.
@@ -118,7 +118,7 @@ impl PartEntry {
     }
 
     pub(super) fn publish_as(&self, digests: FileDigests) -> Result<bool, Failure> {
-        let stored = *lock(&self.stored);
+        let (stored, listed) = lock(&self.stored).clone().unzip();
         let named = self.rename(stored.as_ref());
         if !matches!(named, Ok(true)) {
             self.remove();
@@ -126,7 +126,8 @@ impl PartEntry {
         }
         if let Some(stored) = &stored {
             let EntrySource { mode, mtime, others, .. } = &self.source;
-            self.shared.unkept.look(|| self.path(), &ToKeep { mode: *mode, mtime: *mtime, others }, stored);
+            let wanted = ToKeep { mode: *mode, mtime: *mtime, others };
+            self.shared.unkept.look(|| self.path(), &wanted, stored, &listed.unwrap_or_default());
         }
         self.shared.in_place.fetch_add(self.in_place.into(), Ordering::Relaxed);
         self.shared.journal.iter().for_each(|journal| journal.is_whole(|| self.path()));

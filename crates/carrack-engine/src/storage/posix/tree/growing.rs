@@ -11,6 +11,7 @@ use carrack_sys::file;
 
 use crate::error::{failure, io_failure};
 use crate::storage::posix::directories::DestinationFileSystem;
+use crate::storage::posix::extended::Holder;
 use crate::storage::posix::part::{PartEntry, finish_attributes};
 use crate::storage::write::SmallFile;
 
@@ -54,7 +55,7 @@ impl GrowingFile {
         let written = (|| {
             failed.map_or(Ok(()), Err)?;
             let Attributes { mode, mtime, others } = &small.attributes;
-            let given = finish_attributes(shared.giving(), &part_file, (*mode, *mtime), others)?;
+            let given = finish_attributes(shared.giving(), &part_file, (*mode, *mtime), others, true)?;
             // Asked once: which it is may change while others are being synced.
             let alone = shared.syncs_now(self.file_system.device, small.read_back);
             if alone {
@@ -66,7 +67,7 @@ impl GrowingFile {
             if !given.mode_and_time || !self.is_known(&entry, given.others) {
                 let stat = stat_file(&part_file)?;
                 self.file_system.keeps.seen(small.attributes.mtime, &stat);
-                entry.look(stat);
+                entry.look(stat, shared.giving().listed_of(Holder::File(&part_file), others));
             }
             file::close(part_file)
         })();

@@ -20,6 +20,7 @@ use crate::data::hasher::BlockHasher;
 use crate::storage::descriptors::patiently;
 use crate::storage::identity::Ground;
 use crate::storage::posix::directories::OpenDir;
+use crate::storage::posix::extended::Holder;
 use crate::storage::posix::giving::facts_of;
 use crate::storage::posix::unkept::ToKeep;
 use crate::storage::properties::WriteOptions;
@@ -61,7 +62,7 @@ impl Tree {
         stop: &dyn Fn() -> bool,
     ) -> Option<FileDigests> {
         let standing = self.find_published(item.path, item.kind, item.fingerprint?, options.digests)?;
-        if !self.is_given(&standing.stat, item.mode, item.others) {
+        if !self.is_given(item.path, &standing.stat, item.mode, item.others) {
             return None;
         }
         let is_same = !standing.needs_reading(options.verify)
@@ -72,13 +73,15 @@ impl Tree {
         })
     }
 
-    /// Whether an item has the owner, group and bits that it is to have: an earlier session may have kept none.
-    pub(super) fn is_given(&self, stat: &Stat, mode: Option<u32>, others: &OtherAttributes) -> bool {
+    /// Whether an item has what is given beside permissions and times: an earlier session may have kept none.
+    pub(super) fn is_given(&self, path: &[u8], stat: &Stat, mode: Option<u32>, others: &OtherAttributes) -> bool {
         let (giving, now) = (self.shared.giving(), facts_of(stat));
         let mode = mode.unwrap_or(now.mode & 0o777 | others.special_bits());
         let wanted = giving.wanted(mode, others, &now, false);
         let has_bits = stat.kind == Kind::Symlink || (wanted.mode ^ now.mode) & 0o7000 == 0;
-        !giving.gives() || ((wanted.owner, wanted.group) == (now.owner, now.group) && has_bits)
+        let has_owners = (wanted.owner, wanted.group) == (now.owner, now.group);
+        let lacks = || stat.kind == Kind::File && self.lacks(path, others).any();
+        !giving.gives() || (has_owners && has_bits && !lacks())
     }
 
     /// What an earlier session published of an item and still stands at its name.
@@ -108,7 +111,12 @@ impl Tree {
 
     /// It stays, and is this copy's. `wanted` is what it is to have, as far as that is known.
     pub fn believe(&self, path: &[u8], standing: &Standing, wanted: &ToKeep<'_>) -> FileDigests {
-        self.shared.unkept.look(|| path.to_vec(), wanted, &standing.stat);
+        let giving = self.shared.giving();
+        // Whatever has been given and could not be is looked at once more.
+        let found = self.shared.directories.find(split_name(path).0);
+        let listed =
+            found.map(|parent| giving.listed_of(Holder::Entry(&parent.dir, split_name(path).1), wanted.others));
+        self.shared.unkept.look(|| path.to_vec(), wanted, &standing.stat, &listed.unwrap_or_default());
         if standing.folds {
             let mut published = lock(&self.shared.published);
             published.insert((standing.stat.device, standing.stat.inode), path.to_vec());

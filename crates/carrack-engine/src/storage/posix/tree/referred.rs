@@ -75,7 +75,8 @@ impl Tree {
         let fingerprint: Option<Fingerprint> = None;
         let source = EntrySource { kind: ItemKind::File, size: stat.size, mtime, mode, others, fingerprint };
         let entry = self.entry(referred.path, part, source, options.existing);
-        entry.look(stat);
+        // It was found to lack nothing that is given.
+        entry.look(stat, entry.source.others.kept(self.shared.giving().kept()));
         Ok(Some(PartEntry { awaits_sync: false, ..entry }))
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-use carrack_core::attributes::Attributes;
+use carrack_core::attributes::{Attributes, Lacks, OtherAttributes};
 use carrack_core::path::split_name;
 use carrack_core::plan::compare::State;
 use carrack_core::report::{Failure, ItemKind, Side};
@@ -19,6 +19,7 @@ use crate::error::io_failure;
 use crate::storage::descriptors::patiently;
 use crate::storage::giving::MODE_MASK;
 use crate::storage::posix::directories::OpenDir;
+use crate::storage::posix::extended::Holder;
 use crate::storage::posix::giving::{Getting, facts_of};
 use crate::storage::posix::kinds::kind_of;
 use crate::storage::posix::names::is_own;
@@ -45,6 +46,7 @@ pub fn standing_item(stat: &Stat) -> StandingItem {
         folds: false,
         is_shared,
         is_mixture: false,
+        lacks: Lacks::default(),
     }
 }
 
@@ -78,15 +80,23 @@ impl Tree {
             Ok(stat.as_ref().map(|stat| StandingItem { folds, is_mixture, ..standing_item(stat) }))
         };
         match workers {
-            Some(workers) if workers.are_several() => {
-                workers.each(&looks, |one| workers.call(|job| job.measure(|_| look(one))))
-            }
-            Some(workers) if workers.shares_short(looks.len()) => {
-                workers.each_short(&looks, |one| workers.call(|job| job.measure(|_| look(one))))
-            }
-            Some(workers) => looks.iter().map(|one| workers.call(|job| job.measure(|_| look(one)))).collect(),
+            Some(workers) => workers.look(&looks, look),
             None => looks.iter().map(look).collect(),
         }
+    }
+
+    /// What a file or a directory that stands there lacks of what is given and only its extended attributes show.
+    pub fn lacks(&self, path: &[u8], wanted: &OtherAttributes) -> Lacks {
+        let giving = self.shared.giving();
+        let (parent, name) = split_name(path);
+        if !giving.kept().are_listed() {
+            return Lacks::default();
+        }
+        if name.is_empty() {
+            return giving.lacks(Holder::Directory(&self.shared.directories.root.dir), wanted);
+        }
+        let found = self.shared.directories.find(parent);
+        found.map_or(Lacks::default(), |parent| giving.lacks(Holder::Entry(&parent.dir, name), wanted))
     }
 
     /// The first bytes of a file that stands there, at most so many.
@@ -136,6 +146,7 @@ impl Tree {
                 return Err(io::Error::other("the file has further names, of which nothing may change"));
             }
             let had = before.mode & 0o7777;
+            let mut listed = (OtherAttributes::default(), OtherAttributes::default());
             match before.kind {
                 Kind::Symlink => giving.give(Getting::Link(&directory.dir, name), *mode, others, had)?,
                 Kind::File if giving.gives() => {
@@ -146,7 +157,9 @@ impl Tree {
                     if found.kind != Kind::File || !is_it {
                         return Err(io::Error::other("another file has come to stand there"));
                     }
+                    listed.0 = giving.listed(Holder::File(&file));
                     giving.give(Getting::File(&file), *mode, others, had)?;
+                    listed.1 = giving.listed(Holder::File(&file));
                 }
                 _ => {
                     let mode = giving.mode(*mode, others, &facts_of(&before));
@@ -158,12 +171,13 @@ impl Tree {
             if let Some(mtime) = mtime.filter(|mtime| *mtime != time_of(before.mtime)) {
                 if_it_can(directory.dir.set_times(name, system_time(mtime)))?;
             }
-            Ok((before, directory.dir.stat_at(name)?))
+            Ok((before, directory.dir.stat_at(name)?, listed))
         };
-        let (before, after) = self.shared.directories.within(parent, "set permissions and times", set)?;
+        let (before, after, listed) = self.shared.directories.within(parent, "set permissions and times", set)?;
         let mode = (after.kind != Kind::Symlink).then_some(mode & MODE_MASK);
-        self.shared.unkept.look(|| path.to_vec(), &ToKeep { mode, mtime: *mtime, others }, &after);
-        Ok((facts_of(&before), before.mtime) != (facts_of(&after), after.mtime))
+        self.shared.unkept.look(|| path.to_vec(), &ToKeep { mode, mtime: *mtime, others }, &after, &listed.1);
+        let has_changed = (facts_of(&before), before.mtime) != (facts_of(&after), after.mtime);
+        Ok(has_changed || listed.0 != listed.1)
     }
 
     /// Whether a link stands there that says this.

@@ -1,0 +1,214 @@
+//! What a source tells of its items beside content, permissions and times: owner and group, set-user-id, set-group-id and
+//! sticky bits, further names, access control lists, capabilities, extended attributes. Of what nobody keeps only that it
+//! is there is told, so that the report can count what was not kept.
+//!
+//! An owner is told where it is another user than this process runs as, a group where it is none of this process's; of
+//! root's, only the effective one counts: whoever copies their own files loses nothing. Extended attributes that file
+//! systems and security modules keep for themselves (Lustre's layout, SELinux labels, NFS access control lists, which
+//! every file has) are left out.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use carrack_core::attributes::{Attribute, AttributeKind, AttributesTold, KeptAttributes, OtherAttributes, Who};
+use carrack_core::limits::ACCOUNT_NAME_BYTES;
+use carrack_sys::dir::{Kind, Stat};
+use carrack_sys::{accounts, host};
+
+use super::extended::{self, Holder, left_beside};
+use crate::sync::lock;
+
+/// Says what items of a source have.
+pub struct Telling {
+    user: u32,
+    groups: Vec<u32>,
+    /// Of whom it tells.
+    told: AttributesTold,
+    names: AccountNames,
+    /// A device whose file system has said that it keeps no extended attributes; no device's number to begin with.
+    without: AtomicU64,
+}
+
+impl Default for Telling {
+    fn default() -> Self {
+        let (user, mut groups) = (host::user_id(), host::group_ids());
+        // Root may give any group, and is in some by accident.
+        groups.truncate(if user == 0 { 1 } else { groups.len() });
+        let (told, names) = (AttributesTold::default(), AccountNames::default());
+        Self { user, groups, told, names, without: AtomicU64::new(u64::MAX) }
+    }
+}
+
+/// Names of users and groups, by their numbers.
+#[derive(Default)]
+struct AccountNames {
+    users: Mutex<HashMap<u32, Vec<u8>>>,
+    groups: Mutex<HashMap<u32, Vec<u8>>>,
+}
+
+/// The name of a number, asked for once, unless nobody could tell; empty where there is none.
+fn name_of(known: &Mutex<HashMap<u32, Vec<u8>>>, id: u32, ask: fn(u32) -> io::Result<Option<Vec<u8>>>) -> Vec<u8> {
+    if let Some(name) = lock(known).get(&id) {
+        return name.clone();
+    }
+    let Ok(found) = ask(id) else { return Vec::new() };
+    let name = found.filter(|name| name.len() <= ACCOUNT_NAME_BYTES).unwrap_or_default();
+    lock(known).insert(id, name.clone());
+    name
+}
+
+impl Telling {
+    /// Tells so from now on.
+    pub fn tell_attributes(&mut self, told: AttributesTold) {
+        self.told = told;
+    }
+
+    /// Whether what only extended attributes show is told of every item that is found.
+    pub fn lists_all(&self) -> bool {
+        self.told.are_compared && self.told.kept.are_listed()
+    }
+
+    /// The name of a user or a group, where it is told.
+    fn name(&self, who: Who) -> Vec<u8> {
+        match who {
+            Who::User(id) if self.told.names && id != 0 => name_of(&self.names.users, id, accounts::user_name),
+            Who::GroupOf(id) if self.told.names && id != 0 => name_of(&self.names.groups, id, accounts::group_name),
+            _ => Vec::new(),
+        }
+    }
+
+    fn owner(&self, id: u32) -> Attribute {
+        Attribute::named(AttributeKind::OWNER, id, &self.name(Who::User(id)))
+    }
+
+    fn group(&self, id: u32) -> Attribute {
+        Attribute::named(AttributeKind::GROUP, id, &self.name(Who::GroupOf(id)))
+    }
+
+    /// What stat shows.
+    pub fn of_stat(&self, stat: &Stat) -> OtherAttributes {
+        let mut list = Vec::new();
+        // A program is given its bits with its owner alone.
+        let KeptAttributes { owner, group, special_bits, .. } = self.told.kept;
+        let is_program = special_bits && stat.mode & 0o6000 != 0;
+        if owner || is_program || stat.uid != self.user {
+            list.push(self.owner(stat.uid));
+        }
+        if group || is_program || !self.groups.contains(&stat.gid) {
+            list.push(self.group(stat.gid));
+        }
+        if stat.kind != Kind::Symlink && stat.mode & 0o7000 != 0 {
+            list.push(Attribute::special_bits(stat.mode));
+        }
+        if stat.kind == Kind::File && stat.links > 1 {
+            list.push(Attribute::present(AttributeKind::HARD_LINK));
+        }
+        checked(list)
+    }
+
+    /// What stat shows, and the extended attributes of an item; of a link it has none that are told.
+    pub fn of(&self, stat: &Stat, holder: Holder<'_>) -> OtherAttributes {
+        self.with(stat, |left| extended::read(holder, self.told.kept, left, &|who| self.name(who)))
+    }
+
+    fn with(&self, stat: &Stat, read: impl FnOnce(usize) -> io::Result<Vec<Attribute>>) -> OtherAttributes {
+        let shown = self.of_stat(stat);
+        if self.without.load(Ordering::Relaxed) == stat.device {
+            return shown;
+        }
+        let found = match read(left_beside(&shown)) {
+            Ok(found) if found.is_empty() => return shown,
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                self.without.store(stat.device, Ordering::Relaxed);
+                return shown;
+            }
+            // What is kept, and whether there is any of it is not known, is not kept.
+            Err(_) => {
+                let KeptAttributes { acls, capabilities, .. } = self.told.kept;
+                let kinds = [
+                    (acls, AttributeKind::ACL),
+                    (capabilities, AttributeKind::CAPABILITIES),
+                    (self.told.kept.has_xattrs(), AttributeKind::EXTENDED),
+                ];
+                kinds.into_iter().filter(|kind| kind.0).map(|kind| Attribute::present(kind.1)).collect()
+            }
+        };
+        checked(shown.iter().cloned().chain(found).collect())
+    }
+}
+
+/// They are few, short enough and in the order of their kinds.
+fn checked(list: Vec<Attribute>) -> OtherAttributes {
+    OtherAttributes::new(list).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use carrack_sys::dir::stat_path;
+
+    use super::*;
+
+    fn kinds(attributes: &OtherAttributes) -> Vec<u16> {
+        attributes.kinds().map(|kind| kind.0).collect()
+    }
+
+    #[test]
+    fn stat_shows_what_others_own_special_bits_and_further_names() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("f");
+        std::fs::write(&path, b"").unwrap();
+        // Of a user who is not root, whoever runs this.
+        let own = Stat { mode: 0o644, uid: 4321, ..stat_path(&path, true).unwrap() };
+        let mut someone = Telling { user: own.uid, groups: vec![7, own.gid], ..Telling::default() };
+        assert!(someone.of_stat(&own).is_empty(), "one's own file has nothing that is lost");
+        let others = Stat { uid: own.uid + 1, gid: own.gid + 1, mode: 0o6644, links: 2, ..own };
+        assert_eq!(kinds(&someone.of_stat(&others)), [1, 2, 3, 4]);
+        assert_eq!(kinds(&someone.of_stat(&Stat { gid: 7, ..others })), [1, 3, 4]);
+        let telling = |owner, group, special_bits, names| AttributesTold {
+            kept: KeptAttributes { owner, group, special_bits, ..KeptAttributes::NONE },
+            names,
+            are_compared: false,
+        };
+        someone.tell_attributes(telling(true, true, false, false));
+        assert_eq!(kinds(&someone.of_stat(&own)), [1, 2], "where they are kept, all are told");
+        someone.tell_attributes(telling(false, true, true, false));
+        assert_eq!(kinds(&someone.of_stat(&own)), [2], "what nobody keeps is not lost");
+        assert_eq!(kinds(&someone.of_stat(&Stat { mode: 0o4755, ..own })), [1, 2, 3], "a program needs its owner");
+        let root = Stat { uid: 0, gid: 0, ..own };
+        someone.tell_attributes(telling(true, true, false, true));
+        let daemon = accounts::user_of(b"daemon").unwrap().unwrap();
+        let named = someone.of_stat(&Stat { uid: daemon, ..root });
+        assert_eq!(named.iter().next().and_then(Attribute::as_account), Some((daemon, &b"daemon"[..])));
+        assert_eq!(someone.of_stat(&root).iter().next().and_then(Attribute::as_account), Some((0, &b""[..])));
+        someone.tell_attributes(AttributesTold::default());
+        // A directory has as many names as it has directories below it.
+        assert_eq!(kinds(&someone.of_stat(&Stat { kind: Kind::Dir, ..others })), [1, 2, 3]);
+        assert_eq!(kinds(&someone.of_stat(&Stat { kind: Kind::Symlink, mode: 0o7777, ..others })), [1, 2]);
+    }
+
+    #[test]
+    fn file_system_that_keeps_no_extended_attributes_is_asked_once() {
+        let place = tempfile::tempdir().unwrap();
+        let stat = stat_path(place.path(), true).unwrap();
+        let (mut telling, mut asked) = (Telling::default(), 0);
+        telling.tell_attributes(AttributesTold { kept: KeptAttributes::ALL, ..AttributesTold::default() });
+        let kinds_of =
+            |told: &OtherAttributes| -> Vec<u16> { kinds(told).into_iter().filter(|kind| *kind > 4).collect() };
+        for (answer, expected, told) in
+            [(io::ErrorKind::PermissionDenied, 1, &[5, 6, 7][..]), (io::ErrorKind::Unsupported, 2, &[])]
+        {
+            let found = telling.with(&stat, |_| {
+                asked += 1;
+                Err(answer.into())
+            });
+            assert_eq!((asked, &kinds_of(&found)[..]), (expected, told), "what is not known is not kept");
+        }
+        telling.with(&stat, |_| panic!("it has said that there are none"));
+        let elsewhere = Stat { device: stat.device + 1, ..stat };
+        let found = telling.with(&elsewhere, |_| Ok(vec![Attribute::present(AttributeKind::EXTENDED)]));
+        assert_eq!(kinds_of(&found), [7]);
+    }
+}
