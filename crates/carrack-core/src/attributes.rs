@@ -87,12 +87,12 @@ impl AttributeKind {
     pub const SPECIAL_BITS: Self = Self(3);
     /// A file has more names than this one. No bytes.
     pub const HARD_LINK: Self = Self(4);
-    /// Access control lists: see [`AccessLists::attribute`]. Where there are no bytes there is one that does not travel.
+    /// Access control lists: see [`AccessLists::attribute`]. No bytes: there is one that does not travel.
     pub const ACL: Self = Self(5);
     /// Capabilities of a program, as the kernel gives them. Without bytes as for an access control list.
     pub const CAPABILITIES: Self = Self(6);
-    /// Extended attributes of other names: see [`ExtendedAttributes::attribute`]. Without bytes as for an access control
-    /// list.
+    /// Extended attributes of other names: see [`ExtendedAttributes::attribute`]. Without bytes as for an access
+    /// control list.
     pub const EXTENDED: Self = Self(7);
     /// The item is a symbolic link, and the destination has none. Never of an item itself: a destination counts it.
     pub const SYMBOLIC_LINK: Self = Self(8);

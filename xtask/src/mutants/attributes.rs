@@ -1,8 +1,9 @@
-//! Attributes that give privileges.
+//! Attributes that give privileges, and those that are to be the same.
 
 use super::{Mutation, mutation};
 
 const OWNERSHIP: &str = "-p carrack --test system ownership::";
+const FIDELITY: &str = "-p carrack --test system fidelity::";
 const GIVING: &str = "-p carrack-engine --lib storage::giving::";
 const OWNERS: &str = "-p carrack-engine --lib transfer::receive::owners::";
 
@@ -47,7 +48,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a file with other names is given another owner",
         "crates/carrack-engine/src/storage/giving.rs",
-        ["self.gives() && differs && (is_shared || ", "self.gives() && differs && ("],
+        ["lacks.capabilities || is_shared && is_other)", "lacks.capabilities)"],
         GIVING,
     ),
     mutation(
@@ -61,11 +62,65 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "permissions are given before the owner",
-        "crates/carrack-engine/src/storage/posix/part.rs",
+        "crates/carrack-engine/src/storage/posix/giving.rs",
         [
-            "    let has_others = giving.give_owners(Getting::File(part), others)?;\n    // Always: a part file is made 0600, but for what the umask takes away.\n    let has_mode = giving.give_new_mode(Getting::File(part), mode, others)?;\n",
-            "    let has_mode = giving.give_new_mode(Getting::File(part), mode, others)?;\n    let has_others = giving.give_owners(Getting::File(part), others)?;\n",
+            "        let (owner, group) = self.give_owners(getting, others)?;\n",
+            "        self.give_mode(getting, mode & 0o7777, others)?;\n        let (owner, group) = self.give_owners(getting, others)?;\n",
         ],
         OWNERSHIP,
+    ),
+    mutation(
+        "a program that nobody has looked at gets capabilities",
+        "crates/carrack-engine/src/storage/giving.rs",
+        ["(runs_otherwise || lacks.capabilities || ", "(runs_otherwise || "],
+        GIVING,
+    ),
+    mutation(
+        "a list that was inherited stays",
+        "crates/carrack-engine/src/storage/posix/giving.rs",
+        ["if !is_set && holder.has(ACCESS) {", "if !is_set && false {"],
+        FIDELITY,
+    ),
+    mutation(
+        "permissions give what a list that cannot be kept denies",
+        "crates/carrack-engine/src/storage/posix/giving.rs",
+        ["mode = if is_set { mode } else { lists.narrowed(mode) };", ""],
+        FIDELITY,
+    ),
+    mutation(
+        "values that the source has no more stay",
+        "crates/carrack-engine/src/storage/posix/giving.rs",
+        ["                if_kept(getting.remove_extended(name))?;\n", ""],
+        FIDELITY,
+    ),
+    mutation(
+        "what new files inherit stays although the source has none",
+        "crates/carrack-engine/src/storage/posix/giving.rs",
+        ["                if_kept(getting.remove_extended(DEFAULT))?;\n", ""],
+        FIDELITY,
+    ),
+    mutation(
+        "a peer names any extended attribute",
+        "crates/carrack-core/src/attributes/extended.rs",
+        ["        is_plain && !INTERNAL", "        is_plain || !INTERNAL"],
+        "-p carrack-core --lib attributes::extended::",
+    ),
+    mutation(
+        "capabilities are no privilege",
+        "crates/carrack-core/src/attributes/kept.rs",
+        ["Self { acls: self.acls,", "Self { acls: self.acls, capabilities: self.capabilities,"],
+        "-p carrack-core --lib attributes::kept::",
+    ),
+    mutation(
+        "what is compared is not listed",
+        "crates/carrack-engine/src/storage/posix/walk.rs",
+        ["stat.size <= LISTED_ABOVE && !telling.lists_all();", "stat.size <= LISTED_ABOVE;"],
+        FIDELITY,
+    ),
+    mutation(
+        "zeros are not written over what was there",
+        "crates/carrack-engine/src/storage/posix/part.rs",
+        ["(true, true) => file::zero(&self.file, at, length),", "(true, true) => Ok(()),"],
+        "-p carrack-engine --lib storage::posix::tree::tests::",
     ),
 ];

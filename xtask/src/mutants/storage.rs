@@ -239,7 +239,10 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "extended attributes of small files are not looked for",
         "crates/carrack-engine/src/storage/posix/source.rs",
-        ["others: self.uncarried.of_file(&self.stat, &self.file) }", "others: self.uncarried.of_stat(&self.stat) }"],
+        [
+            "others: self.telling.of(&self.stat, Holder::File(&self.file)) }",
+            "others: self.telling.of_stat(&self.stat) }",
+        ],
         UNKEPT,
     ),
     mutation(
@@ -250,9 +253,9 @@ pub const MUTATIONS: &[Mutation] = &[
     ),
     mutation(
         "one's own files are said to lose their owner",
-        "crates/carrack-engine/src/storage/posix/uncarried.rs",
+        "crates/carrack-engine/src/storage/posix/telling.rs",
         ["if owner || is_program || stat.uid != self.user {", "if owner || is_program || stat.uid != 0 {"],
-        "-p carrack-engine --lib storage::posix::uncarried",
+        "-p carrack-engine --lib storage::posix::telling",
     ),
     mutation(
         "directories whose permissions were refused are not named",

@@ -3,8 +3,8 @@
 use super::{Attribute, AttributeKind};
 use crate::limits::ACCOUNT_NAME_BYTES;
 
-/// The access control lists of an item: its own, and, of a directory, the one that items made in it get. An item without
-/// one has an empty one.
+/// The access control lists of an item: its own, and, of a directory, the one that items made in it get. An item
+/// without one has an empty one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessLists {
     /// Who may do what.
@@ -105,7 +105,7 @@ impl AccessLists {
     }
 
     /// As an attribute of an item. Each list is the number of its entries (2 bytes), and of each its kind, its
-    /// permissions (a byte each), a number (4 bytes; 0 where there is none), the length of a name (a byte) and the name.
+    /// permissions (a byte each), a number (4 bytes; 0 where there is none), the length of a name (a byte), the name.
     pub fn attribute(&self) -> Attribute {
         let mut value = Vec::new();
         for list in [&self.access, &self.default] {

@@ -46,9 +46,6 @@ use crate::wire::control::TransferOptions;
 use crate::wire::peer::{AskedIndex, DirectoryAttributes, Offer, PeerMessage};
 use crate::{limits, path};
 
-/// A file with holes of more bytes travels in blocks, of which each is a hole or not.
-const SPARSE_BUNDLED_BYTES: u64 = 64 << 10;
-
 /// Work for a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Job {
@@ -284,9 +281,8 @@ impl Sender {
 
     /// Whether an item travels in a bundle: small files, links and directories do.
     fn is_bundled(&self, item: &ScannedItem) -> bool {
-        let most = self.config.tuning.bundled_file_bytes_max;
-        // Bundles know no holes.
-        let most = if item.sparse { most.min(SPARSE_BUNDLED_BYTES) } else { most };
+        let most = if item.sparse { Bundles::SPARSE_BYTES } else { u64::MAX };
+        let most = self.config.tuning.bundled_file_bytes_max.min(most);
         item.kind != ItemKind::File || !item.followed && item.size.is_some_and(|size| size <= most)
     }
 

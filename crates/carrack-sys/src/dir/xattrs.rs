@@ -71,8 +71,8 @@ impl Dir {
         value(|value| rustix::fs::lgetxattr(&path[..], attribute, value))
     }
 
-    /// The kernel's calls for entries of directories (`listxattrat`) are of 2025; the descriptor's link leads to the same
-    /// directory.
+    /// The kernel's calls for entries of directories (`listxattrat`) are of 2025; the descriptor's link leads to the
+    /// same directory.
     fn entry_path(&self, name: &[u8]) -> io::Result<Vec<u8>> {
         let mut path = format!("/proc/self/fd/{}/", std::os::fd::AsRawFd::as_raw_fd(&self.fd)).into_bytes();
         path.extend_from_slice(single(name)?);

@@ -88,6 +88,9 @@ pub(super) struct BundleOut {
 }
 
 impl Bundles {
+    /// A file with holes of more bytes travels in blocks: bundles know no holes.
+    pub const SPARSE_BYTES: u64 = 64 << 10;
+
     /// How long the scan may take to fill a bundle before a waiting stream takes what there is.
     const FILL_PATIENCE: Duration = Duration::from_millis(5);
 

@@ -76,7 +76,7 @@ impl Holder<'_> {
 
 /// What is there in extended attributes.
 #[derive(Default)]
-struct Found {
+struct ListedNames {
     access: bool,
     default: bool,
     capabilities: bool,
@@ -97,7 +97,7 @@ pub fn read(
     left: usize,
     name: &dyn Fn(Who) -> Vec<u8>,
 ) -> io::Result<Vec<Attribute>> {
-    let mut found = Found::default();
+    let mut found = ListedNames::default();
     holder.names(&mut |name| match name {
         ACCESS => found.access = true,
         DEFAULT => found.default = true,
@@ -141,7 +141,7 @@ pub fn read(
 }
 
 /// The lists of an item; `None` where one cannot be read.
-fn lists(holder: Holder<'_>, found: &Found, name: &dyn Fn(Who) -> Vec<u8>) -> Option<AccessLists> {
+fn lists(holder: Holder<'_>, found: &ListedNames, name: &dyn Fn(Who) -> Vec<u8>) -> Option<AccessLists> {
     let of = |is_there: bool, attribute: &[u8]| {
         if !is_there {
             return Some(Vec::new());
@@ -191,8 +191,8 @@ pub fn of_bits(mode: u32) -> Vec<u8> {
     to_kernel(&[entry(Who::Owner, 6), entry(Who::Group, 3), entry(Who::Others, 0)])
 }
 
-/// Whether an attribute could not be set because this file system, or this user, cannot: too long and no room among them.
-/// A disk that is full shows with the content.
+/// Whether an attribute could be set, and not refused because this file system, or this user, cannot: too long and no
+/// room among the reasons. A disk that is full shows with the content.
 ///
 /// # Errors
 /// Any other error.

@@ -82,9 +82,9 @@ pub fn facts_of(stat: &Stat) -> CopyFacts {
 
 /// What a new item has been given.
 #[derive(Clone, Copy, Debug)]
-pub struct Given {
-    /// The system let its permissions be set.
-    pub mode: bool,
+pub struct GivenAttributes {
+    /// The system let its permissions be set, and its time where that has been given.
+    pub mode_and_time: bool,
     /// It has all else that it is to have.
     pub others: bool,
 }
@@ -114,9 +114,9 @@ impl Giving {
         Ok((false, has_group))
     }
 
-    /// Gives something new all that it is to have but its time. The owner comes before the permissions, and takes bits of
-    /// them away; the permissions and the access control list come last: until then nobody else has any. What was there
-    /// before, and is written in place, is not `is_fresh`.
+    /// Gives something new all that it is to have but its time. The owner comes before the permissions, and takes bits
+    /// of them away; the permissions and the access control list come last: until then nobody else has any. What was
+    /// there before, and is written in place, is not `is_fresh`.
     ///
     /// # Errors
     /// Those of the system but refusals, which it says.
@@ -126,7 +126,7 @@ impl Giving {
         mode: u32,
         others: &OtherAttributes,
         is_fresh: bool,
-    ) -> io::Result<Given> {
+    ) -> io::Result<GivenAttributes> {
         let (owner, group) = self.give_owners(getting, others)?;
         let (capabilities, xattrs) = self.give_extended(getting, others, is_fresh)?;
         let special = mode & 0o7000 != 0 && self.gives_special_bits();
@@ -140,7 +140,7 @@ impl Giving {
             AttributeKind::EXTENDED => xattrs,
             _ => false,
         };
-        Ok(Given { mode: has_mode, others: others.kinds().all(is_given) })
+        Ok(GivenAttributes { mode_and_time: has_mode, others: others.kinds().all(is_given) })
     }
 
     /// Gives owner, group, permissions and all else that is kept to something that was there, as far as it has others.

@@ -27,7 +27,7 @@ pub(super) use self::entry::{EntrySource, check_twin, may_replace, stat_entry};
 pub(super) use self::room::check_space;
 use super::directories::{Directories, Names};
 use super::extended::Holder;
-use super::giving::Getting;
+use super::giving::{Getting, GivenAttributes};
 use super::identity::Ground;
 use super::marker::SharedJournal;
 use super::names::PartNames;
@@ -535,15 +535,6 @@ fn verify_stored(stored: &File, size: u64, expected: FileDigests) -> Result<(), 
     Err(failure(ErrorCode::DigestMismatch, Side::Destination, message))
 }
 
-/// What a new file has been given.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct GivenAttributes {
-    /// The system let its permissions and its time be set.
-    pub mode_and_time: bool,
-    /// It has all else that it is to have.
-    pub others: bool,
-}
-
 /// Owner, permissions, times and what else is given, set last. What was written in place is not `is_fresh`.
 pub(super) fn finish_attributes(
     giving: &Giving,
@@ -555,5 +546,5 @@ pub(super) fn finish_attributes(
     // Always: a part file is made 0600, but for what the umask takes away.
     let given = giving.give_new(Getting::File(part), mode, others, is_fresh)?;
     let has_time = mtime.map_or(Ok(true), |mtime| if_it_can(file::set_times(part, system_time(mtime))))?;
-    Ok(GivenAttributes { mode_and_time: given.mode && has_time, others: given.others })
+    Ok(GivenAttributes { mode_and_time: given.mode_and_time && has_time, ..given })
 }

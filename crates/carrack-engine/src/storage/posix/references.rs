@@ -153,8 +153,8 @@ impl References {
         opened.and_then(|dir| dir.ok_or_else(|| io::ErrorKind::NotFound.into())).map_err(|error| failed(&error, path))
     }
 
-    /// What a file that was found at a path lacks of what is given and only its extended attributes show. One that cannot
-    /// be looked at lacks all of it.
+    /// What a file that was found at a path lacks of what is given and only its extended attributes show. One that
+    /// cannot be looked at lacks all of it.
     pub fn lacks(&self, found: &FoundReference, path: &[u8], wanted: &OtherAttributes, giving: &Giving) -> Lacks {
         if !giving.kept().are_listed() {
             return Lacks::default();

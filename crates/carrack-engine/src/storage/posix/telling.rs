@@ -1,6 +1,6 @@
-//! What a source tells of its items beside content, permissions and times: owner and group, set-user-id, set-group-id and
-//! sticky bits, further names, access control lists, capabilities, extended attributes. Of what nobody keeps only that it
-//! is there is told, so that the report can count what was not kept.
+//! What a source tells of its items beside content, permissions and times: owner and group, set-user-id, set-group-id
+//! and sticky bits, further names, access control lists, capabilities, extended attributes. Of what nobody keeps only
+//! that it is there is told, so that the report can count what was not kept.
 //!
 //! An owner is told where it is another user than this process runs as, a group where it is none of this process's; of
 //! root's, only the effective one counts: whoever copies their own files loses nothing. Extended attributes that file

@@ -436,6 +436,21 @@ fn hole_is_written_wherever_something_may_have_been() {
         assert!(stored(index) == vec![0; BLOCK], "block {index}");
     }
     assert!(stored(0) == block(0) && stored(3) == block(3));
+    // Zeros among what is written are none where nothing was, and take the place of what was.
+    let new = NewFile { sparse: true, ..offer("zeros") };
+    let part = fresh(&tree, &new);
+    let blocks = || stat_file(&part.file).unwrap().blocks_512;
+    let mut some = vec![0; BLOCK];
+    some[BLOCK / 2] = 1;
+    part.write(0, &some).unwrap();
+    let few = blocks();
+    part.write(0, &block(3)).unwrap();
+    assert!(blocks() > few, "{few}");
+    part.write(0, &some).unwrap();
+    let mut found = vec![1; BLOCK];
+    assert_eq!(file::read_full_at(&part.file, &mut found, 0).unwrap(), BLOCK);
+    assert!(found == some && blocks() == few, "{} of {few}", blocks());
+    part.remove();
     // The same block twice in one session, with data first.
     let new = NewFile { sparse: true, ..offer("new") };
     let part = fresh(&tree, &new);
