@@ -192,7 +192,8 @@ impl Attribute {
             }
             AttributeKind::ACL | AttributeKind::CAPABILITIES => self.travels() && others.0.contains(self),
             AttributeKind::EXTENDED => ExtendedAttributes::from_value(&self.value).is_some_and(|wanted| {
-                !wanted.are_cut && others.extended().is_some_and(|kept| kept.values == wanted.values)
+                let has_all = others.extended().is_some_and(|kept| kept.values == wanted.values);
+                has_all && !wanted.has_others && !wanted.are_cut
             }),
             _ => false,
         }
@@ -214,12 +215,17 @@ pub struct Lacks {
     pub capabilities: bool,
     /// Extended attributes.
     pub xattrs: bool,
+    /// No access control list can be there: what an item lacks of one, its permissions make up for.
+    pub no_acls: bool,
 }
 
 impl Lacks {
-    /// Whether there is anything.
+    /// Nothing is known of it but that it is not as it is to be.
+    pub const ALL: Self = Self { acl: true, capabilities: true, xattrs: true, no_acls: false };
+
+    /// Whether there is anything that could be given.
     pub fn any(self) -> bool {
-        self != Self::default()
+        self.acl || self.capabilities || self.xattrs
     }
 }
 
@@ -360,17 +366,33 @@ impl OtherAttributes {
         Lacks {
             acl: kept.acls && differs(AttributeKind::ACL),
             capabilities: kept.capabilities && differs(AttributeKind::CAPABILITIES),
-            xattrs: kept.has_xattrs()
-                && wanted
-                    .extended()
-                    .is_some_and(|wanted| self.extended().is_none_or(|now| now.values != wanted.values)),
+            xattrs: kept.has_xattrs() && self.lacks_values(wanted, kept),
+            no_acls: false,
         }
+    }
+
+    /// The same, where extended attributes of names and values do not travel.
+    #[must_use]
+    pub fn without_values(&self) -> Self {
+        let one = |attribute: &Attribute| match attribute.kind {
+            AttributeKind::EXTENDED => Attribute::present(attribute.kind),
+            _ => attribute.clone(),
+        };
+        Self(self.iter().map(one).collect())
     }
 
     /// Those that the other item does not have with the same value.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         Self(self.iter().filter(|attribute| !other.0.contains(attribute)).cloned().collect())
+    }
+
+    fn lacks_values(&self, wanted: &Self, kept: KeptAttributes) -> bool {
+        // What is not known is left as it is.
+        let Some(ExtendedAttributes { mut values, are_cut, .. }) = wanted.extended() else { return false };
+        values.retain(|(name, _)| ExtendedAttributes::is_kept(name, kept));
+        let now = self.extended().unwrap_or_default().values;
+        if are_cut { values.iter().any(|one| !now.contains(one)) } else { now != values }
     }
 
     /// The kinds of those that a copy does not have that has come out like this, and has these others.
@@ -454,7 +476,7 @@ mod tests {
 
     fn listed(lists: Option<AccessLists>, values: &[(&str, &str)], are_cut: bool) -> OtherAttributes {
         let values = values.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect();
-        let values = ExtendedAttributes { values, are_cut };
+        let values = ExtendedAttributes { values, has_others: false, are_cut };
         let values = (!values.are_none()).then(|| values.attribute(1000));
         OtherAttributes::new(lists.map(|lists| lists.attribute()).into_iter().chain(values).collect()).unwrap()
     }
@@ -483,7 +505,7 @@ mod tests {
     fn item_lacks_what_differs_of_what_is_kept_and_is_known() {
         let all = KeptAttributes::ALL;
         let (none, some) = (OtherAttributes::default(), listed(Some(of_user(7, "")), &[("user.a", "1")], false));
-        let both = Lacks { acl: true, capabilities: false, xattrs: true };
+        let both = Lacks { capabilities: false, ..Lacks::ALL };
         assert_eq!((none.lacks(&some, all), some.lacks(&none, all)), (both, both));
         assert!(!some.lacks(&some, all).any() && !none.lacks(&some, KeptAttributes::NONE).any());
         let other = listed(Some(of_user(7, "")), &[("user.a", "2")], false);
@@ -491,8 +513,14 @@ mod tests {
         let unknown = [AttributeKind::ACL, AttributeKind::CAPABILITIES, AttributeKind::EXTENDED];
         let unknown = OtherAttributes::new(unknown.map(Attribute::present).to_vec()).unwrap();
         assert!(!some.lacks(&unknown, all).any());
-        // What else the source has does not count.
-        assert!(!some.lacks(&listed(Some(of_user(7, "")), &[("user.a", "1")], true), all).any());
+        // Of what is not all known only what is known counts.
+        let more = listed(Some(of_user(7, "")), &[("user.a", "1"), ("user.b", "2")], false);
+        let cut = listed(Some(of_user(7, "")), &[("user.a", "1")], true);
+        assert!(!more.lacks(&cut, all).any() && more.lacks(&some, all).any() && none.lacks(&cut, all).xattrs);
+        // What is not kept here is not missed.
+        let root = listed(None, &[("trusted.a", "1")], false);
+        let users = KeptAttributes { trusted_xattrs: false, ..all };
+        assert!(none.lacks(&root, all).xattrs && !none.lacks(&root, users).any());
     }
 
     #[test]

@@ -248,6 +248,28 @@ pub fn group_ids() -> Vec<u32> {
     std::iter::once(rustix::process::getegid()).chain(others).map(rustix::process::Gid::as_raw).collect()
 }
 
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_SETFCAP: u32 = 31;
+
+/// Whether this process may give programs capabilities; a container may keep it from root.
+pub fn may_set_capabilities() -> bool {
+    has_capability(CAP_SETFCAP)
+}
+
+/// Whether the system shows this process extended attributes that only root sees (`trusted.`). Root of a container is
+/// another one.
+pub fn sees_trusted_attributes() -> bool {
+    let all = |map: String| map.split_whitespace().eq(["0", "0", "4294967295"]);
+    has_capability(CAP_SYS_ADMIN) && std::fs::read_to_string("/proc/self/uid_map").is_ok_and(all)
+}
+
+fn has_capability(number: u32) -> bool {
+    let Ok(status) = std::fs::read_to_string("/proc/thread-self/status") else { return false };
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
+    bits >> number & 1 == 1
+}
+
 /// Asks a process that this one started to end; one that has ended already is no error.
 pub fn terminate(pid: u32) {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);

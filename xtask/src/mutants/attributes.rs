@@ -48,7 +48,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a file with other names is given another owner",
         "crates/carrack-engine/src/storage/giving.rs",
-        ["lacks.capabilities || is_shared && is_other)", "lacks.capabilities)"],
+        ["(gets_rights || is_shared && (differs || lacks.any()))", "gets_rights"],
         GIVING,
     ),
     mutation(
@@ -72,13 +72,13 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a program that nobody has looked at gets capabilities",
         "crates/carrack-engine/src/storage/giving.rs",
-        ["(runs_otherwise || lacks.capabilities || ", "(runs_otherwise || "],
+        ["runs_otherwise || self.kept.capabilities && has_capabilities && lacks.capabilities;", "runs_otherwise;"],
         GIVING,
     ),
     mutation(
         "a list that was inherited stays",
         "crates/carrack-engine/src/storage/posix/giving.rs",
-        ["if !is_set && holder.has(ACCESS) {", "if !is_set && false {"],
+        ["if !is_set && holder.may_have(ACCESS) {", "if !is_set && false {"],
         FIDELITY,
     ),
     mutation(
@@ -116,6 +116,39 @@ pub const MUTATIONS: &[Mutation] = &[
         "crates/carrack-engine/src/storage/posix/walk.rs",
         ["stat.size <= LISTED_ABOVE && !telling.lists_all();", "stat.size <= LISTED_ABOVE;"],
         FIDELITY,
+    ),
+    mutation(
+        "a list that is not known leaves the permissions as they are",
+        "crates/carrack-engine/src/storage/giving.rs",
+        ["            None => mode & 0o7700,\n", "            None => mode,\n"],
+        "-p carrack-engine --lib storage::posix::giving::",
+    ),
+    mutation(
+        "what is renamed is looked for at its new name",
+        "crates/carrack-engine/src/transfer/receive/comparing.rs",
+        [
+            "self.is_as_wanted(&rules, &item, (&found, &path));",
+            "self.is_as_wanted(&rules, &item, (&found, &item.path));",
+        ],
+        FIDELITY,
+    ),
+    mutation(
+        "what does not travel is taken away",
+        "crates/carrack-engine/src/storage/posix/giving.rs",
+        ["let is_wanted = |name: &[u8]| wanted.are_cut || ", "let is_wanted = |name: &[u8]| "],
+        FIDELITY,
+    ),
+    mutation(
+        "programs of reference directories get capabilities unread",
+        "crates/carrack-engine/src/transfer/receive/referring.rs",
+        ["Judgment::Same if self.makes_anew(item, &self.found_item(item, (&found, &item.path)), false) => {}\n", ""],
+        FIDELITY,
+    ),
+    mutation(
+        "a part that is taken up keeps its permissions",
+        "crates/carrack-engine/src/storage/posix/tree/resume.rs",
+        ["if stat.mode & 0o7777 != 0o600 {", "if false {"],
+        "-p carrack-engine --lib storage::posix::tree::tests::parts",
     ),
     mutation(
         "zeros are not written over what was there",

@@ -7,12 +7,14 @@ use super::{Attribute, AttributeKind, KeptAttributes};
 pub struct ExtendedAttributes {
     /// Names and values.
     pub values: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The item has others that do not travel.
+    /// The item has others of kinds that are not kept.
+    pub has_others: bool,
+    /// Not all of those that are to be kept are here: what else the item has is not known.
     pub are_cut: bool,
 }
 
 /// Beginnings of names that file systems and services keep for themselves: nobody has given them to the item.
-const INTERNAL: [&[u8]; 18] = [
+const INTERNAL: [&[u8]; 23] = [
     b"trusted.lov",
     b"trusted.lma",
     b"trusted.lmv",
@@ -30,6 +32,11 @@ const INTERNAL: [&[u8]; 18] = [
     b"trusted.SGI_",
     b"user.overlay.",
     b"user.fuseoverlayfs.",
+    b"user.containers.override_stat",
+    b"user.virtfs.",
+    b"trusted.ec.",
+    b"trusted.pgfid.",
+    b"trusted.bit-rot.",
     // What rsync keeps of an owner that it may not set.
     b"user.rsync.%",
 ];
@@ -52,11 +59,12 @@ impl ExtendedAttributes {
 
     /// Whether there are none.
     pub fn are_none(&self) -> bool {
-        self.values.is_empty() && !self.are_cut
+        self.values.is_empty() && !self.has_others && !self.are_cut
     }
 
-    /// As an attribute of an item: a byte that is 1 where it has others, and of each the length of its name (a byte),
-    /// the name, the length of its value (2 bytes) and the value. What does not fit into so many bytes is left out.
+    /// As an attribute of an item: a byte that is 1 where it has others, and 2 more where some are missing; and of each
+    /// the length of its name (a byte), the name, the length of its value (2 bytes) and the value. What does not fit
+    /// into so many bytes is missing.
     pub fn attribute(mut self, bytes: usize) -> Attribute {
         self.values.sort_unstable();
         let mut value = vec![0];
@@ -71,7 +79,7 @@ impl ExtendedAttributes {
             value.extend_from_slice(&(one.len() as u16).to_be_bytes());
             value.extend_from_slice(one);
         }
-        value[0] = u8::from(self.are_cut);
+        value[0] = u8::from(self.has_others) | u8::from(self.are_cut) << 1;
         Attribute { kind: AttributeKind::EXTENDED, value: value.into() }
     }
 
@@ -91,7 +99,7 @@ impl ExtendedAttributes {
             values.push((name.to_vec(), one.to_vec()));
             rest = after;
         }
-        (*flag <= 1).then_some(Self { values, are_cut: *flag == 1 })
+        (*flag <= 3).then_some(Self { values, has_others: flag & 1 != 0, are_cut: flag & 2 != 0 })
     }
 }
 
@@ -101,7 +109,7 @@ mod tests {
 
     fn of(values: &[(&str, &[u8])], are_cut: bool) -> ExtendedAttributes {
         let values = values.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.to_vec())).collect();
-        ExtendedAttributes { values, are_cut }
+        ExtendedAttributes { values, has_others: false, are_cut }
     }
 
     #[test]
@@ -114,7 +122,7 @@ mod tests {
             (0..value.len()).filter(|end| ExtendedAttributes::from_value(&value[..*end]).is_some()).collect();
         // Where one ends and the next has not begun.
         assert_eq!(ends, [1, 12, 21]);
-        for value in [&[][..], &[2], &[0, 0, 0, 0], &[0, 1, b'a', 0, 0, 1, b'a', 0, 0], &[0, 1, 0, 0, 0]] {
+        for value in [&[][..], &[4], &[0, 0, 0, 0], &[0, 1, b'a', 0, 0, 1, b'a', 0, 0], &[0, 1, 0, 0, 0]] {
             assert_eq!(ExtendedAttributes::from_value(value), None, "{value:?}");
         }
     }
@@ -125,7 +133,9 @@ mod tests {
         let cut = ExtendedAttributes::from_value(&some.attribute(40).value).unwrap();
         assert_eq!(cut, of(&[("user.b", &[2; 10])], true));
         let none = of(&[], true).attribute(100);
-        assert_eq!(none.value[..], [1]);
+        assert_eq!(none.value[..], [2]);
+        let others = ExtendedAttributes { has_others: true, ..of(&[("user.a", b"")], false) };
+        assert_eq!(ExtendedAttributes::from_value(&others.clone().attribute(100).value), Some(others));
         let long = "user.".to_owned() + &"x".repeat(300);
         assert!(ExtendedAttributes::from_value(&of(&[(&long, b"")], false).attribute(1000).value).unwrap().are_cut);
     }
@@ -138,6 +148,8 @@ mod tests {
             ("user.a", true, false),
             ("trusted.a", false, true),
             ("user.overlay.opaque", false, false),
+            ("user.containers.override_stat", false, false),
+            ("user.virtfs.uid", false, false),
             ("trusted.overlay.opaque", false, false),
             ("user.rsync.%stat", false, false),
             ("trusted.SGI_ACL_FILE", false, false),

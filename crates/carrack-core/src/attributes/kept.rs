@@ -93,8 +93,10 @@ pub struct AttributesTold {
     pub kept: KeptAttributes,
     /// Owners and groups by name as well, where there is one.
     pub names: bool,
-    /// They are compared: they are told of every item that is found, and not only where it is sent.
-    pub are_compared: bool,
+    /// They are told of every item that is found, and not only where it is sent: they are compared, or it is followed.
+    pub at_once: bool,
+    /// Whom access control lists name is not told: their numbers mean nothing to who asks.
+    pub hides_names: bool,
 }
 
 #[cfg(test)]

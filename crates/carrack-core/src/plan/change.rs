@@ -106,7 +106,8 @@ mod tests {
         let owner = Differences { owner: true, permissions: true, ..Differences::default() };
         assert_eq!(RULES.set(&wanted, &others), Some(Done::Set(owner)));
         for (acl, capabilities, xattrs) in [(true, false, false), (false, true, false), (false, false, true)] {
-            let lacking = ChangeState { lacks: Lacks { acl, capabilities, xattrs }, ..wanted };
+            let lacks = Lacks { acl, capabilities, xattrs, no_acls: true };
+            let lacking = ChangeState { lacks, ..wanted };
             let differs = Differences { acl, xattrs: xattrs || capabilities, ..Differences::default() };
             assert_eq!(RULES.set(&wanted, &lacking), Some(Done::Set(differs)));
         }

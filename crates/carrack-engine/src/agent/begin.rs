@@ -23,6 +23,7 @@ use carrack_core::wire::expected::Expected;
 use carrack_core::wire::mux::Channel;
 use carrack_sys::dir::{Kind, stat_file};
 use carrack_sys::file::clear_nonblock;
+use carrack_sys::host::sees_trusted_attributes;
 use carrack_sys::standard::Patient;
 
 use super::bounded::BoundedTest;
@@ -253,7 +254,12 @@ impl Agent {
             let told = options.attributes_told();
             // Who may read files need not know who has accounts here.
             let names = told.names && self.environment.grant.is_none();
-            root.source.tell_attributes(AttributesTold { names, ..told });
+            root.source.tell_attributes(AttributesTold { names, hides_names: told.names && !names, ..told });
+        }
+        if options.kept.trusted_xattrs && !(self.environment.grant.is_none() && sees_trusted_attributes()) {
+            let why =
+                "the extended attributes of root are shown to root alone, and only where they are let in to all files";
+            return Err(failure(ErrorCode::PermissionDenied, Side::Source, why));
         }
         if options.removes_sources {
             self.may_remove(&roots, &options)?;

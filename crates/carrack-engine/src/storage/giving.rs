@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carrack_core::attributes::{AttributeKind, CopyFacts, KeptAttributes, Lacks, OtherAttributes};
+use carrack_core::attributes::{Attribute, AttributeKind, CopyFacts, KeptAttributes, Lacks, OtherAttributes};
 use carrack_sys::host;
 
 /// Permission bits that every copy sets. Set-user-id, set-group-id and sticky bits are not a peer's to give, nor to
@@ -24,8 +24,8 @@ impl Giving {
     pub fn new(kept: KeptAttributes) -> Self {
         let groups = if kept.group { host::group_ids() } else { Vec::new() };
         let user = host::user_id();
-        let is_root = user == 0;
-        let (capabilities, trusted_xattrs) = (kept.capabilities && is_root, kept.trusted_xattrs && is_root);
+        let capabilities = kept.capabilities && host::may_set_capabilities();
+        let trusted_xattrs = kept.trusted_xattrs && host::sees_trusted_attributes();
         Self { kept: KeptAttributes { capabilities, trusted_xattrs, ..kept }, user, groups: groups.into() }
     }
 
@@ -89,20 +89,36 @@ impl Giving {
         self.mode(mode, others, &CopyFacts { owner, group, mode: had })
     }
 
-    /// Whether a file that is there is sent anew, and not given what it lacks: what it holds has not been looked at,
-    /// and would come to run as somebody, or with more rights, or it has other names.
-    pub fn makes_anew(&self, wanted: &CopyFacts, now: &CopyFacts, lacks: Lacks, is_shared: bool) -> bool {
+    /// Whether a file that is there is sent anew, and not given what it lacks: it has other names, or would come to run
+    /// with the rights of others, and what it holds has not been looked at.
+    pub fn makes_anew(
+        &self,
+        (wanted, others): (&CopyFacts, &OtherAttributes),
+        now: &CopyFacts,
+        lacks: Lacks,
+        is_shared: bool,
+    ) -> bool {
         let differs = (wanted.owner, wanted.group, wanted.mode) != (now.owner, now.group, now.mode & 0o7777);
+        let has_capabilities = others.of_kind(AttributeKind::CAPABILITIES).is_some_and(Attribute::travels);
         let runs_otherwise = differs && wanted.mode & (SET_USER_ID | SET_GROUP_ID) != 0;
-        let is_other = differs || lacks.any();
-        self.gives() && (runs_otherwise || lacks.capabilities || is_shared && is_other)
+        let gets_rights = runs_otherwise || self.kept.capabilities && has_capabilities && lacks.capabilities;
+        self.gives() && (gets_rights || is_shared && (differs || lacks.any()))
+    }
+
+    /// The permission bits that an item is to have where it lacks this: without a list they give nobody more than it,
+    /// and where the list is not known nobody but the owner anything.
+    pub fn mode_without(&self, mode: u32, others: &OtherAttributes, lacks: Lacks) -> u32 {
+        match others.access_lists() {
+            _ if !self.kept.acls => mode,
+            None => mode & 0o7700,
+            Some(lists) if lacks.no_acls => lists.narrowed(mode),
+            Some(_) => mode,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use carrack_core::attributes::Attribute;
-
     use super::*;
 
     const ALL: KeptAttributes = KeptAttributes::ALL;
@@ -156,13 +172,19 @@ mod tests {
         assert_eq!(stays.mode, 0o6755, "with its own owner it stays as it is");
         // What nobody has looked at does not come to run as somebody.
         let giving = of(ALL, 0, &[0]);
-        let nothing = Lacks::default();
-        assert!(giving.makes_anew(&all, &now, nothing, false) && !giving.makes_anew(&all, &all, nothing, true));
+        let (nothing, none) = (Lacks::default(), OtherAttributes::default());
+        let anew = |wanted: &CopyFacts, now: &CopyFacts, lacks, is_shared| {
+            giving.makes_anew((wanted, &none), now, lacks, is_shared)
+        };
+        assert!(anew(&all, &now, nothing, false) && !anew(&all, &all, nothing, true));
         let plain = CopyFacts { mode: 0o644, ..all };
-        assert!(!giving.makes_anew(&plain, &now, nothing, false) && giving.makes_anew(&plain, &now, nothing, true));
-        assert!(!of(KeptAttributes::NONE, 0, &[0]).makes_anew(&plain, &now, nothing, true));
+        assert!(!anew(&plain, &now, nothing, false) && anew(&plain, &now, nothing, true));
+        assert!(!of(KeptAttributes::NONE, 0, &[0]).makes_anew((&plain, &none), &now, nothing, true));
         let (acl, rights) = (Lacks { acl: true, ..nothing }, Lacks { capabilities: true, ..nothing });
-        assert!(!giving.makes_anew(&now, &now, acl, false) && giving.makes_anew(&now, &now, acl, true));
-        assert!(giving.makes_anew(&now, &now, rights, false), "a program that nobody has looked at");
+        assert!(!anew(&now, &now, acl, false) && anew(&now, &now, acl, true));
+        let program = vec![Attribute { kind: AttributeKind::CAPABILITIES, value: Box::new([1]) }];
+        let program = OtherAttributes::new(program).unwrap();
+        assert!(giving.makes_anew((&now, &program), &now, rights, false), "a program that nobody has looked at");
+        assert!(!anew(&now, &now, rights, false), "one that is to have fewer rights");
     }
 }

@@ -160,6 +160,17 @@ fn torture_tree_is_the_same_for_who_is_not_root() {
     assert_eq!(judged(&sandbox.path("in"), &sandbox.path("theirs/out"), ""), "");
     let again = under(&sandbox, &NOBODY, &["sync", "-aX", "--json", "in/", "theirs/out"]);
     assert_eq!(numbers(&again, &["files", "attributes_set"]), [0, 0], "{}", again.stderr);
+    // Also of one's own file that is read-only, what has changed is set, and what has gone is taken away.
+    fs::set_permissions(sandbox.path("in/wide/f3"), Permissions::from_mode(0o444)).unwrap();
+    for value in [Some(&b"value"[..]), None] {
+        match value {
+            Some(value) => set(&sandbox.path("in/wide/f3"), "user.late", value),
+            None => unset(&sandbox.path("in/wide/f3"), "user.late"),
+        }
+        let ran = under(&sandbox, &NOBODY, &["sync", "-aX", "--json", "in/", "theirs/out"]);
+        assert_eq!(numbers(&ran, &["files", "attributes_set"]), [0, 1], "{}", ran.stderr);
+        assert_eq!(judged(&sandbox.path("in"), &sandbox.path("theirs/out"), ""), "");
+    }
 }
 
 /// What is spoilt in a copy, and as what the judge has to find it: in Python, in the copy's directory.
@@ -453,6 +464,107 @@ fn permissions_stand_in_for_a_list_that_cannot_be_kept() {
     let mode = |name: &str| fs::metadata(out.join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("denied"), mode("more")), (0o600, 0o644), "{}", ran.stderr);
     assert!(ran.stderr.contains("not kept: 2 ACLs"), "{}", ran.stderr);
+    let told = sandbox.ok(["sync", "-A", "-n", "-i", "in/", &to]);
+    assert_eq!(told.stdout, "");
     let again = sandbox.ok(["sync", "-A", "--json", "in/", &to]);
     assert_eq!(numbers(&again, &["files", "bytes", "attributes_set"]), [0, 0, 0]);
+}
+
+/// What has been renamed with all that it has gets its new name, and nothing is sent of it.
+#[test]
+fn renamed_files_keep_what_they_have() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    for (name, size) in [("small", 5000), ("large", 3 << 20)] {
+        let path = sandbox.write(format!("in/old/{name}"), tree::bytes(size, 1));
+        set(&path, ACCESS, &list([6, 4, 4, 6, 0], 1000));
+        set(&path, "user.x", b"value");
+    }
+    let words = ["sync", "-aX", "--delete", "--detect-renames", "--json", "in/", "out"];
+    sandbox.ok(words);
+    fs::rename(sandbox.path("in/old"), sandbox.path("in/new")).unwrap();
+    let ran = sandbox.ok(words);
+    assert_eq!(numbers(&ran, &["files", "files_renamed", "attributes_set"]), [0, 2, 0], "{}", ran.stderr);
+    assert_eq!(judged(&sandbox.path("in"), &sandbox.path("out"), ""), "");
+    // What has changed besides comes with it.
+    fs::rename(sandbox.path("in/new"), sandbox.path("in/newer")).unwrap();
+    set(&sandbox.path("in/newer/large"), "user.x", b"other");
+    unset(&sandbox.path("in/newer/small"), "user.x");
+    let ran = sandbox.ok(words);
+    assert_eq!(numbers(&ran, &["files", "files_copied_there"]), [0, 2], "{}", ran.stderr);
+    assert_eq!(judged(&sandbox.path("in"), &sandbox.path("out"), ""), "");
+}
+
+/// A file of a reference directory is linked only if it has all that the source has; and of what nobody has read no
+/// program is made that has rights.
+#[test]
+fn reference_directories_have_what_is_kept_or_are_not_linked() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    for name in ["same", "list", "value", "program"] {
+        sandbox.write(format!("in/{name}"), tree::bytes(5000, 1));
+    }
+    set(&sandbox.path("in/same"), ACCESS, &list([6, 4, 4, 6, 0], 1000));
+    set(&sandbox.path("in/same"), "user.x", b"value");
+    sandbox.ok(["sync", "-aX", "in/", "first"]);
+    set(&sandbox.path("in/list"), ACCESS, &list([6, 4, 4, 4, 4], 1000));
+    set(&sandbox.path("in/value"), "user.x", b"value");
+    set(&sandbox.path("in/program"), "security.capability", &[&[1, 0, 0, 2, 1][..], &[0; 15]].concat());
+    let time = fs::metadata(sandbox.path("first/program")).unwrap().modified().unwrap();
+    fs::write(sandbox.path("first/program"), vec![7; 5000]).unwrap();
+    fs::File::options().write(true).open(sandbox.path("first/program")).unwrap().set_modified(time).unwrap();
+    let ran = sandbox.ok(["sync", "-aX", "--json", "--link-dest=../first", "in/", "second"]);
+    assert_eq!(numbers(&ran, &["files", "files_linked", "files_copied_there"]), [1, 1, 2], "{}", ran.stderr);
+    assert_eq!(judged(&sandbox.path("in"), &sandbox.path("second"), "hard-links"), "");
+}
+
+/// Values that are too many to travel stay where they are, at either side.
+#[test]
+fn values_that_do_not_travel_are_not_taken_away() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let Some(disk) = Image::new(&sandbox.path(""), "disk", Kind::Xfs, 512) else { return };
+    let (one, other) = (disk.path().join("one"), disk.path().join("other"));
+    fs::create_dir(&one).unwrap();
+    fs::write(one.join("f"), "content").unwrap();
+    for name in ["user.a", "user.b"] {
+        set_long(&one.join("f"), name, 40_000);
+    }
+    assert!(Command::new("cp").arg("-a").args([&one, &other]).status().unwrap().success());
+    set(&one.join("f"), "user.c", b"new");
+    let words = [format!("{}/", one.display()), other.display().to_string()];
+    let ran = sandbox.ok(["sync", "-aX"].into_iter().chain(words.iter().map(|word| &word[..])));
+    assert_eq!(judged(&one, &other, ""), "", "{}", ran.stderr);
+    assert!(ran.stderr.contains("not kept: extended attributes of 1 item"), "{}", ran.stderr);
+}
+
+/// Files that are followed as they grow, and those that links lead to, have theirs, too.
+#[test]
+fn followed_files_have_their_lists_and_values() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    for (name, size) in [("in/small", 100), ("in/large", 3 << 20), ("beside/f", 100)] {
+        let path = sandbox.write(name, tree::bytes(size, 1));
+        set(&path, ACCESS, &list([6, 4, 0, 6, 0], 1000));
+        set(&path, "user.x", b"value");
+    }
+    let ran = sandbox.ok(["-aX", "--growing=follow", "--growing-idle=1s", "in/", "out"]);
+    assert_eq!(judged(&sandbox.path("in"), &sandbox.path("out"), ""), "", "{}", ran.stderr);
+    fs::create_dir(sandbox.path("links")).unwrap();
+    std::os::unix::fs::symlink("../beside", sandbox.path("links/d")).unwrap();
+    std::os::unix::fs::symlink("../beside/f", sandbox.path("links/l")).unwrap();
+    sandbox.ok(["-aXL", "links/", "led"]);
+    assert_eq!(judged(&sandbox.path("beside"), &sandbox.path("led/d"), ""), "");
+    sandbox.ok(["-aX", "beside/f", "alone"]);
+    fs::create_dir(sandbox.path("alone-in")).unwrap();
+    fs::rename(sandbox.path("alone"), sandbox.path("alone-in/f")).unwrap();
+    assert_eq!(judged(&sandbox.path("beside"), &sandbox.path("alone-in"), "time"), "");
 }

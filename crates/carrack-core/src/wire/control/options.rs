@@ -168,7 +168,8 @@ impl TransferOptions {
     /// How the source tells owners and groups, and what else items have.
     pub fn attributes_told(&self) -> AttributesTold {
         let names = !self.numeric_ids && self.kept.are_any();
-        AttributesTold { kept: self.kept, names, are_compared: self.rules().is_some() }
+        let at_once = self.rules().is_some() || self.follows();
+        AttributesTold { kept: self.kept, names, at_once, hides_names: false }
     }
 
     /// Whether files that grow are copied on as they grow.

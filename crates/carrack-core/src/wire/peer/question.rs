@@ -262,11 +262,19 @@ struct Unpacker<'a> {
     last_path: Vec<u8>,
     last_seconds: i64,
     last_others: OtherAttributes,
+    /// Of all items so far.
+    others_bytes: usize,
 }
 
 impl<'a> Unpacker<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, last_path: Vec::new(), last_seconds: 0, last_others: OtherAttributes::default() }
+        Self {
+            rest: bytes,
+            last_path: Vec::new(),
+            last_seconds: 0,
+            last_others: OtherAttributes::default(),
+            others_bytes: 0,
+        }
     }
 
     fn is_at_end(&self) -> bool {
@@ -302,6 +310,11 @@ impl<'a> Unpacker<'a> {
             let block = self.counted(limits::ATTRIBUTE_BYTES)?;
             let is_none = block.is_empty();
             self.last_others = if is_none { OtherAttributes::default() } else { attributes::decode(block).ok()? };
+        }
+        // A few bytes may say the same of many items.
+        self.others_bytes += self.last_others.encoded_bytes();
+        if self.others_bytes > limits::MESSAGE_BYTES {
+            return None;
         }
         let others = self.last_others.clone();
         let leads_to = if kind == ItemKind::Symlink { self.counted(limits::PATH_BYTES)?.to_vec() } else { Vec::new() };

@@ -49,9 +49,9 @@ impl Holder<'_> {
         }
     }
 
-    /// Whether there is one of that name.
-    pub fn has(self, name: &[u8]) -> bool {
-        self.value(name).is_ok_and(|value| value.is_some())
+    /// Whether there is one of that name, or nobody can say.
+    pub fn may_have(self, name: &[u8]) -> bool {
+        self.value(name).map_or_else(|error| error.kind() != io::ErrorKind::Unsupported, |value| value.is_some())
     }
 
     /// Whether there can be one of that name here.
@@ -74,6 +74,9 @@ impl Holder<'_> {
     }
 }
 
+/// Whom an entry of a list is about, and the name that is told.
+pub type AsTold<'a> = dyn Fn(Who) -> (Who, Vec<u8>) + 'a;
+
 /// What is there in extended attributes.
 #[derive(Default)]
 struct ListedNames {
@@ -87,16 +90,11 @@ struct ListedNames {
 }
 
 /// Reads what an item has in extended attributes, in the order of the kinds: values of what is kept, that there is
-/// something of what is not. `name` adds the names of users and groups. So many bytes are left of what may travel.
+/// something of what is not. `told` says how users and groups are told. So many bytes are left of what may travel.
 ///
 /// # Errors
 /// Those of listing them. A value that cannot be read counts as one that does not travel.
-pub fn read(
-    holder: Holder<'_>,
-    kept: KeptAttributes,
-    left: usize,
-    name: &dyn Fn(Who) -> Vec<u8>,
-) -> io::Result<Vec<Attribute>> {
+pub fn read(holder: Holder<'_>, kept: KeptAttributes, left: usize, told: &AsTold<'_>) -> io::Result<Vec<Attribute>> {
     let mut found = ListedNames::default();
     holder.names(&mut |name| match name {
         ACCESS => found.access = true,
@@ -114,7 +112,7 @@ pub fn read(
         list.push(attribute);
     };
     if found.access || found.default {
-        let lists = kept.acls.then(|| lists(holder, &found, name)).flatten();
+        let lists = kept.acls.then(|| lists(holder, &found, told)).flatten();
         push(lists.map_or(Attribute::present(AttributeKind::ACL), |lists| lists.attribute()));
     }
     if found.capabilities {
@@ -122,7 +120,7 @@ pub fn read(
         push(Attribute { kind: AttributeKind::CAPABILITIES, value: value.unwrap_or_default().into() });
     }
     if !found.kept.is_empty() || found.others {
-        let mut extended = ExtendedAttributes { values: Vec::new(), are_cut: found.others };
+        let mut extended = ExtendedAttributes { has_others: found.others, ..ExtendedAttributes::default() };
         for name in found.kept {
             match holder.value(&name) {
                 Ok(Some(value)) => extended.values.push((name, value)),
@@ -141,13 +139,13 @@ pub fn read(
 }
 
 /// The lists of an item; `None` where one cannot be read.
-fn lists(holder: Holder<'_>, found: &ListedNames, name: &dyn Fn(Who) -> Vec<u8>) -> Option<AccessLists> {
+fn lists(holder: Holder<'_>, found: &ListedNames, told: &AsTold<'_>) -> Option<AccessLists> {
     let of = |is_there: bool, attribute: &[u8]| {
         if !is_there {
             return Some(Vec::new());
         }
         let mut list = from_kernel(&holder.value(attribute).ok()??)?;
-        list.iter_mut().for_each(|entry| entry.name = name(entry.who));
+        list.iter_mut().for_each(|entry| (entry.who, entry.name) = told(entry.who));
         Some(list)
     };
     Some(AccessLists { access: of(found.access, ACCESS)?, default: of(found.default, DEFAULT)? }.in_order())
@@ -208,7 +206,7 @@ pub fn if_kept(set: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// What may travel of an item in extended attributes, beside these.
+/// What may travel of an item in extended attributes, beside these. That there is something always may.
 pub fn left_beside(others: &OtherAttributes) -> usize {
-    ATTRIBUTE_BYTES.saturating_sub(others.encoded_bytes())
+    ATTRIBUTE_BYTES.saturating_sub(others.encoded_bytes() + 3 * (OtherAttributes::HEAD_BYTES + 1))
 }

@@ -4,11 +4,10 @@ use std::fs::File;
 use std::io;
 
 use carrack_core::attributes::{AttributeKind, CopyFacts, ExtendedAttributes, Lacks, OtherAttributes};
-use carrack_core::limits::ATTRIBUTE_BYTES;
 use carrack_sys::dir::{self, Dir, Stat};
-use carrack_sys::file;
+use carrack_sys::{file, host};
 
-use super::extended::{self, ACCESS, CAPABILITIES, DEFAULT, Holder, if_kept, of_bits, to_kernel};
+use super::extended::{self, ACCESS, CAPABILITIES, DEFAULT, Holder, if_kept, left_beside, of_bits, to_kernel};
 use super::unkept::if_it_can;
 use crate::storage::giving::{Giving, MODE_MASK};
 
@@ -80,6 +79,17 @@ pub fn facts_of(stat: &Stat) -> CopyFacts {
     CopyFacts { owner: stat.uid, group: stat.gid, mode: stat.mode & 0o7777 }
 }
 
+/// What an item is that gets extended attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GettingState {
+    /// New: it has none.
+    Fresh,
+    /// It may have some. What it holds has come just now.
+    Whole,
+    /// It may have some. What it holds has not been looked at.
+    Unread,
+}
+
 /// What a new item has been given.
 #[derive(Clone, Copy, Debug)]
 pub struct GivenAttributes {
@@ -128,7 +138,8 @@ impl Giving {
         is_fresh: bool,
     ) -> io::Result<GivenAttributes> {
         let (owner, group) = self.give_owners(getting, others)?;
-        let (capabilities, xattrs) = self.give_extended(getting, others, is_fresh)?;
+        let stands = if is_fresh { GettingState::Fresh } else { GettingState::Whole };
+        let (capabilities, xattrs) = self.give_extended(getting, others, stands)?;
         let special = mode & 0o7000 != 0 && self.gives_special_bits();
         let mode = if special { self.mode(mode, others, &facts_of(&getting.stat()?)) } else { mode & MODE_MASK };
         let (has_mode, acl) = self.give_mode(getting, mode, others)?;
@@ -158,12 +169,25 @@ impl Giving {
         if matches!(getting, Getting::Link(..)) {
             return Ok(());
         }
-        self.give_extended(getting, others, false)?;
+        self.let_owner_write(getting, others, &before)?;
+        self.give_extended(getting, others, GettingState::Unread)?;
         // Another owner takes special bits away, and what was refused is not there.
         let now = facts_of(&getting.stat()?);
         let mode = self.mode_with(mode, others, &before, (now.owner, now.group), is_directory);
         if mode != now.mode || self.kept().acls {
             self.give_mode(getting, mode, others)?;
+        }
+        Ok(())
+    }
+
+    /// On one's own file that is read-only, extended attributes can be set only while it is not.
+    fn let_owner_write(&self, getting: Getting<'_>, others: &OtherAttributes, now: &CopyFacts) -> io::Result<()> {
+        let Some(holder) = getting.holder().filter(|_| now.mode & 0o200 == 0 && self.kept().has_xattrs()) else {
+            return Ok(());
+        };
+        if now.owner == host::user_id() && now.owner != 0 && self.lacks(holder, others).is_ok_and(|lacks| lacks.xattrs)
+        {
+            if_it_can(getting.set_mode(now.mode | 0o200))?;
         }
         Ok(())
     }
@@ -174,16 +198,18 @@ impl Giving {
         &self,
         getting: Getting<'_>,
         others: &OtherAttributes,
-        is_fresh: bool,
+        stands: GettingState,
     ) -> io::Result<(bool, bool)> {
         let (kept, Some(holder)) = (self.kept(), getting.holder()) else { return Ok((false, false)) };
         let (mut has_capabilities, mut has_xattrs) = (false, false);
         if kept.capabilities {
             match others.of_kind(AttributeKind::CAPABILITIES) {
+                // What it holds has not been looked at: it keeps what it has.
+                Some(_) if stands == GettingState::Unread => {}
                 Some(told) if told.travels() => {
                     has_capabilities = if_kept(getting.set_extended(CAPABILITIES, &told.value))?;
                 }
-                None if !is_fresh && holder.has(CAPABILITIES) => {
+                None if stands != GettingState::Fresh && holder.may_have(CAPABILITIES) => {
                     if_kept(getting.remove_extended(CAPABILITIES))?;
                 }
                 _ => {}
@@ -192,9 +218,11 @@ impl Giving {
         if kept.has_xattrs()
             && let Some(wanted) = others.extended()
         {
-            has_xattrs = !wanted.are_cut;
+            has_xattrs = !wanted.are_cut && !wanted.has_others;
+            let is_fresh = stands == GettingState::Fresh;
             let there = if is_fresh { Vec::new() } else { holder.kept_names(kept).unwrap_or_default() };
-            for name in there.iter().filter(|name| !wanted.values.iter().any(|(wanted, _)| wanted == *name)) {
+            let is_wanted = |name: &[u8]| wanted.are_cut || wanted.values.iter().any(|(wanted, _)| wanted == name);
+            for name in there.iter().filter(|name| !is_wanted(name)) {
                 if_kept(getting.remove_extended(name))?;
             }
             for (name, value) in wanted.values.iter().filter(|(name, _)| ExtendedAttributes::is_kept(name, kept)) {
@@ -209,9 +237,15 @@ impl Giving {
     /// Gives permissions, and with them the access control lists of the source and no others; whether it has both by
     /// that. Where a list cannot be set the permissions let nobody do more than it does.
     fn give_mode(&self, getting: Getting<'_>, mode: u32, others: &OtherAttributes) -> io::Result<(bool, bool)> {
-        let lists = if self.kept().acls { others.access_lists() } else { None };
-        let (Some(lists), Some(holder)) = (lists, getting.holder()) else {
+        let Some(holder) = getting.holder().filter(|_| self.kept().acls) else {
             return Ok((if_it_can(getting.set_mode(mode))?, false));
+        };
+        let Some(lists) = others.access_lists() else {
+            // Nobody knows whom the source denies what; the bits of its group may be more than that has.
+            let mode = self.mode_without(mode, others, Lacks::default());
+            let is_set = holder.may_have(ACCESS) && if_kept(getting.set_extended(ACCESS, &of_bits(mode)))?;
+            let has_mode = is_set && facts_of(&getting.stat()?).mode == mode;
+            return Ok((has_mode || if_it_can(getting.set_mode(mode))?, false));
         };
         let (mut mode, mut has_lists) = (mode, true);
         let mut is_set = false;
@@ -221,13 +255,13 @@ impl Giving {
             mode = if is_set { mode } else { lists.narrowed(mode) };
         }
         // One that was inherited, or is the old one.
-        if !is_set && holder.has(ACCESS) {
+        if !is_set && holder.may_have(ACCESS) {
             is_set = if_kept(getting.set_extended(ACCESS, &of_bits(mode)))?;
         }
         if matches!(getting, Getting::Directory(_)) {
             if !lists.default.is_empty() {
                 has_lists &= if_kept(getting.set_extended(DEFAULT, &to_kernel(&lists.default)))?;
-            } else if holder.has(DEFAULT) {
+            } else if holder.may_have(DEFAULT) {
                 if_kept(getting.remove_extended(DEFAULT))?;
             }
         }
@@ -235,12 +269,19 @@ impl Giving {
         Ok((has_mode || if_it_can(getting.set_mode(mode))?, has_lists))
     }
 
-    /// What an item has of what only its extended attributes show and what is kept.
+    /// What an item has of what only its extended attributes show and what is kept; nothing of it where that cannot be
+    /// read.
     pub fn listed(&self, holder: Holder<'_>) -> OtherAttributes {
+        self.read(holder).unwrap_or_default()
+    }
+
+    fn read(&self, holder: Holder<'_>) -> io::Result<OtherAttributes> {
         let kept = self.kept();
-        let read = || extended::read(holder, kept, ATTRIBUTE_BYTES, &|_| Vec::new()).ok();
-        let list = kept.are_listed().then(read).flatten().unwrap_or_default();
-        OtherAttributes::new(list).unwrap_or_default()
+        if !kept.are_listed() {
+            return Ok(OtherAttributes::default());
+        }
+        let list = extended::read(holder, kept, left_beside(&OtherAttributes::default()), &|who| (who, Vec::new()))?;
+        Ok(OtherAttributes::new(list).unwrap_or_default())
     }
 
     /// The same, where something of it is to be there.
@@ -251,12 +292,46 @@ impl Giving {
     }
 
     /// What an item lacks of that. What its file system cannot have at all does not count: it would be tried each time.
-    pub fn lacks(&self, holder: Holder<'_>, wanted: &OtherAttributes) -> Lacks {
-        let lacks = self.listed(holder).lacks(wanted, self.kept());
-        Lacks {
-            acl: lacks.acl && holder.can_have(ACCESS),
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub fn lacks(&self, holder: Holder<'_>, wanted: &OtherAttributes) -> io::Result<Lacks> {
+        let lacks = match self.read(holder) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => OtherAttributes::default(),
+            read => read?,
+        };
+        let lacks = lacks.lacks(wanted, self.kept());
+        let no_acls = lacks.acl && !holder.can_have(ACCESS);
+        Ok(Lacks {
+            acl: lacks.acl && !no_acls,
             capabilities: lacks.capabilities && holder.can_have(CAPABILITIES),
             xattrs: lacks.xattrs && holder.can_have(b"user.carrack"),
-        }
+            no_acls,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carrack_core::attributes::{Attribute, KeptAttributes};
+
+    use super::*;
+
+    /// Where the source has a list that is not known here, nobody but the owner gets anything.
+    #[test]
+    fn list_that_is_not_known_gives_nobody_anything() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("f");
+        let file = File::create(&path).unwrap();
+        let unknown = OtherAttributes::new(vec![Attribute::present(AttributeKind::ACL)]).unwrap();
+        let asked = Giving::new(KeptAttributes { acls: true, ..KeptAttributes::NONE });
+        let mode = || dir::stat_file(&file).unwrap().mode & 0o7777;
+        asked.give_new(Getting::File(&file), 0o664, &unknown, true).unwrap();
+        assert_eq!(mode(), 0o600);
+        file::set_mode(&file, 0o664).unwrap();
+        asked.give(Getting::File(&file), 0o664, &unknown, 0o664).unwrap();
+        assert_eq!(mode(), 0o600);
+        Giving::new(KeptAttributes::NONE).give_new(Getting::File(&file), 0o664, &unknown, true).unwrap();
+        assert_eq!(mode(), 0o664, "nobody has asked for lists");
     }
 }

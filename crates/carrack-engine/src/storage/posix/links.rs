@@ -156,14 +156,13 @@ impl Following {
         self.links.follows_file(&place(&self.target, path), said)
     }
 
-    /// What something has that does not travel, which a link leads to.
+    /// What something has besides, which a link leads to.
     pub fn reached_attributes(&self, top: &Dir, path: &[u8], stat: &Stat, telling: &Telling) -> OtherAttributes {
         match stat.kind {
             Kind::Dir => self.open_dir(top, path).map(|directory| telling.of(stat, Holder::Directory(&directory))),
             _ => self.open_read(top, path).map(|file| telling.of(stat, Holder::File(&file))),
         }
-        // What cannot be opened is not told; the copy itself fails then.
-        .unwrap_or_else(|_| telling.of_stat(stat))
+        .unwrap_or_else(|_| telling.of_unreadable(stat))
     }
 
     /// Looks at what is at a path.

@@ -159,9 +159,8 @@ impl References {
         if !giving.kept().are_listed() {
             return Lacks::default();
         }
-        let all = Lacks { acl: true, capabilities: true, xattrs: true };
-        let Ok(directory) = self.directory_of(found, path) else { return all };
-        giving.lacks(Holder::Entry(&directory, split_name(path).1), wanted)
+        let Ok(directory) = self.directory_of(found, path) else { return Lacks::ALL };
+        giving.lacks(Holder::Entry(&directory, split_name(path).1), wanted).unwrap_or(Lacks::ALL)
     }
 
     /// The BLAKE3 of a file that was found at a path; `None` once told to stop.

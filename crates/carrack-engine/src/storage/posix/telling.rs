@@ -67,7 +67,7 @@ impl Telling {
 
     /// Whether what only extended attributes show is told of every item that is found.
     pub fn lists_all(&self) -> bool {
-        self.told.are_compared && self.told.kept.are_listed()
+        self.told.at_once && self.told.kept.are_listed()
     }
 
     /// The name of a user or a group, where it is told.
@@ -77,6 +77,17 @@ impl Telling {
             Who::GroupOf(id) if self.told.names && id != 0 => name_of(&self.names.groups, id, accounts::group_name),
             _ => Vec::new(),
         }
+    }
+
+    /// Whom an entry of a list is about, as it is told.
+    fn as_told(&self, who: Who) -> (Who, Vec<u8>) {
+        let hidden = |id| if self.told.hides_names && id != 0 { OtherAttributes::NO_NUMBER } else { id };
+        let told = match who {
+            Who::User(id) => Who::User(hidden(id)),
+            Who::GroupOf(id) => Who::GroupOf(hidden(id)),
+            who => who,
+        };
+        (told, self.name(who))
     }
 
     fn owner(&self, id: u32) -> Attribute {
@@ -110,7 +121,7 @@ impl Telling {
 
     /// What stat shows, and the extended attributes of an item; of a link it has none that are told.
     pub fn of(&self, stat: &Stat, holder: Holder<'_>) -> OtherAttributes {
-        self.with(stat, |left| extended::read(holder, self.told.kept, left, &|who| self.name(who)))
+        self.with(stat, |left| extended::read(holder, self.told.kept, left, &|who| self.as_told(who)))
     }
 
     fn with(&self, stat: &Stat, read: impl FnOnce(usize) -> io::Result<Vec<Attribute>>) -> OtherAttributes {
@@ -125,18 +136,21 @@ impl Telling {
                 self.without.store(stat.device, Ordering::Relaxed);
                 return shown;
             }
-            // What is kept, and whether there is any of it is not known, is not kept.
-            Err(_) => {
-                let KeptAttributes { acls, capabilities, .. } = self.told.kept;
-                let kinds = [
-                    (acls, AttributeKind::ACL),
-                    (capabilities, AttributeKind::CAPABILITIES),
-                    (self.told.kept.has_xattrs(), AttributeKind::EXTENDED),
-                ];
-                kinds.into_iter().filter(|kind| kind.0).map(|kind| Attribute::present(kind.1)).collect()
-            }
+            Err(_) => return self.of_unreadable(stat),
         };
         checked(shown.iter().cloned().chain(found).collect())
+    }
+
+    /// What stat shows of an item of which nothing else can be read. What is kept, and may be there, does not travel.
+    pub fn of_unreadable(&self, stat: &Stat) -> OtherAttributes {
+        let KeptAttributes { acls, capabilities, .. } = self.told.kept;
+        let kinds = [
+            (acls, AttributeKind::ACL),
+            (capabilities, AttributeKind::CAPABILITIES),
+            (self.told.kept.has_xattrs(), AttributeKind::EXTENDED),
+        ];
+        let unknown = kinds.into_iter().filter(|kind| kind.0).map(|kind| Attribute::present(kind.1));
+        checked(self.of_stat(stat).iter().cloned().chain(unknown).collect())
     }
 }
 
@@ -170,7 +184,8 @@ mod tests {
         let telling = |owner, group, special_bits, names| AttributesTold {
             kept: KeptAttributes { owner, group, special_bits, ..KeptAttributes::NONE },
             names,
-            are_compared: false,
+            at_once: false,
+            hides_names: false,
         };
         someone.tell_attributes(telling(true, true, false, false));
         assert_eq!(kinds(&someone.of_stat(&own)), [1, 2], "where they are kept, all are told");

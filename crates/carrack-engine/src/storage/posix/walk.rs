@@ -259,8 +259,13 @@ fn others_of(
 
 /// What a file has that does not travel, of a source that is one file; its name may be a path through links.
 fn named_alone(source: &PosixSource, parent: &Dir, name: &[u8], links: Links, stat: &Stat) -> OtherAttributes {
-    let opened = (stat.kind == Kind::File).then(|| parent.open_read(name, links).ok()).flatten();
-    opened.map_or_else(|| source.telling.of_stat(stat), |file| source.telling.of(stat, Holder::File(&file)))
+    if stat.kind != Kind::File {
+        return source.telling.of_stat(stat);
+    }
+    match parent.open_read(name, links) {
+        Ok(file) => source.telling.of(stat, Holder::File(&file)),
+        Err(_) => source.telling.of_unreadable(stat),
+    }
 }
 
 /// As an item of a transfer.

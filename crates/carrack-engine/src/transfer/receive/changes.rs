@@ -147,7 +147,8 @@ impl Changes {
         let known = lock(&self.directories).get(&short_digest(path)).copied();
         match known {
             Some(DirectoryBefore::There(there)) => {
-                let facts = self.giving.wanted(attributes.mode, &attributes.others, &there.facts, true);
+                let mode = self.giving.mode_without(attributes.mode, &attributes.others, lacked);
+                let facts = self.giving.wanted(mode, &attributes.others, &there.facts, true);
                 let state = State { kind: ItemKind::Directory, size: 0, mtime: attributes.mtime };
                 let wanted = ChangeState { state, facts, lacks: Lacks::default() };
                 let done = self.rules.set(&wanted, &ChangeState { lacks: lacked, ..there });
@@ -202,8 +203,10 @@ impl Changes {
 
     /// What an item is to be in the place of another.
     fn state_of(&self, item: &AskedItem, there: Option<&StandingItem>) -> ChangeState {
+        let lacks = there.map_or(Lacks::default(), |there| there.lacks);
         let there = there.map_or(CopyFacts { owner: 0, group: 0, mode: 0 }, |there| there.facts);
-        let wanted = self.giving.wanted(item.mode, &item.others, &there, item.kind == ItemKind::Directory);
+        let mode = self.giving.mode_without(item.mode, &item.others, lacks);
+        let wanted = self.giving.wanted(mode, &item.others, &there, item.kind == ItemKind::Directory);
         // Permissions of a link mean nothing.
         let mode = if item.kind == ItemKind::Symlink { there.mode } else { wanted.mode };
         let facts = CopyFacts { mode, ..wanted };

@@ -416,8 +416,18 @@ impl ReceiveRun {
                 }
             }
         });
-        if let Some((old, found)) = taken.and_then(|old| Some((old, renaming.found(old)?))) {
-            let as_link = self.is_as_wanted(&rules, &item, &found);
+        let taken = taken.and_then(|old| Some((old, renaming.found(old)?, renaming.path(old))));
+        // Of what nobody has read whole no program is made that runs with the rights of others.
+        let is_plain = |found: &FoundReference, path: &[u8]| {
+            !by_samples || !self.makes_anew(&item, &self.found_item(&item, (found, path)), false)
+        };
+        let (taken, left) = match taken {
+            Some((old, found, path)) if !is_plain(&found, &path) => (None, Some(old)),
+            taken => (taken, None),
+        };
+        left.into_iter().for_each(|old| renaming.stays(old));
+        if let Some((old, found, path)) = taken {
+            let as_link = self.is_as_wanted(&rules, &item, (&found, &path));
             let renamed = Some(TakenName { old, by_samples });
             let one = ReferredItem { index: asked.index, item, found, as_link, renamed };
             if !self.driver.options.plan_only {

@@ -146,8 +146,14 @@ impl ReceiveRun {
     pub(super) fn shares_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
         let refers = self.referring.as_ref().is_some_and(|referring| referring.references.are_named());
         let is_shared = refers && there.is_shared && !self.has_attributes(rules, item, there);
-        let wanted = self.giving.wanted(item.mode, &item.others, &there.facts, false);
-        is_shared || self.giving.makes_anew(&wanted, &there.facts, there.lacks, there.is_shared)
+        is_shared || self.makes_anew(item, there, there.is_shared)
+    }
+
+    /// Whether a file may not be given what it lacks of an item.
+    pub(super) fn makes_anew(&self, item: &AskedItem, there: &StandingItem, is_shared: bool) -> bool {
+        let mode = self.giving.mode_without(item.mode, &item.others, there.lacks);
+        let wanted = self.giving.wanted(mode, &item.others, &there.facts, false);
+        self.giving.makes_anew((&wanted, &item.others), &there.facts, there.lacks, is_shared)
     }
 
     /// Whether a file has the attributes of its source, as far as any are set.
@@ -179,12 +185,14 @@ impl ReceiveRun {
         let (mut same, mut undecided) = (Vec::new(), Vec::new());
         for found in referring.references.find(&item.path) {
             match rules.judge(&state_of(item), Some(&found.item().state)) {
+                // Of what nobody has read no program is made that runs with the rights of others.
+                Judgment::Same if self.makes_anew(item, &self.found_item(item, (&found, &item.path)), false) => {}
                 Judgment::Same => same.push(found),
                 Judgment::Undecided => undecided.push(found),
                 _ => {}
             }
         }
-        let is_as_wanted = |found: &FoundReference| self.is_as_wanted(&rules, item, found);
+        let is_as_wanted = |found: &FoundReference| self.is_as_wanted(&rules, item, (found, &item.path));
         if !undecided.is_empty() {
             undecided.sort_by_key(|found| !is_as_wanted(found));
             return Some(ReferredAs::Undecided(undecided));
@@ -195,7 +203,7 @@ impl ReceiveRun {
 
     /// How a file is referred to that a reference directory has.
     pub(super) fn referred_as(&self, rules: &CompareRules, item: &AskedItem, found: FoundReference) -> ReferredAs {
-        let is_as_wanted = self.is_as_wanted(rules, item, &found);
+        let is_as_wanted = self.is_as_wanted(rules, item, (&found, &item.path));
         match self.referring.as_ref().map(|referring| referring.references.used) {
             Some(ReferenceUse::Link) => ReferredAs::Made(found, is_as_wanted),
             Some(ReferenceUse::Compare) if is_as_wanted => ReferredAs::Left,
@@ -203,13 +211,24 @@ impl ReceiveRun {
         }
     }
 
-    /// Whether a file of a reference directory has what the item is to have, and nothing that is never given.
-    pub(super) fn is_as_wanted(&self, rules: &CompareRules, item: &AskedItem, found: &FoundReference) -> bool {
+    /// A file that was found at a path, with what it lacks of an item.
+    pub(super) fn found_item(&self, item: &AskedItem, (found, path): (&FoundReference, &[u8])) -> StandingItem {
+        let lacks = self
+            .referring
+            .as_ref()
+            .map_or(Lacks::default(), |referring| referring.references.lacks(found, path, &item.others, &self.giving));
+        StandingItem { lacks, ..found.item() }
+    }
+
+    /// Whether a file that was found at a path has what the item is to have, and nothing that is never given.
+    pub(super) fn is_as_wanted(
+        &self,
+        rules: &CompareRules,
+        item: &AskedItem,
+        (found, path): (&FoundReference, &[u8]),
+    ) -> bool {
         let keeps_bits = self.giving.gives_special_bits() || found.stat.mode & 0o7000 == 0;
-        let lacks = self.referring.as_ref().map_or(Lacks::default(), |referring| {
-            referring.references.lacks(found, &item.path, &item.others, &self.giving)
-        });
-        keeps_bits && self.has_attributes(rules, item, &StandingItem { lacks, ..found.item() })
+        keeps_bits && self.has_attributes(rules, item, &self.found_item(item, (found, path)))
     }
 
     /// In a dry run nothing is made, and all of it told.
@@ -376,7 +395,8 @@ impl ReceiveRun {
         let properties = if self.properties.keeps { self.properties } else { Properties::FILES };
         // Those of a link mean nothing, and it is compared elsewhere.
         let is_directory = item.kind == ItemKind::Directory;
-        let wanted = self.giving.wanted(item.mode, &item.others, &there.facts, is_directory);
+        let mode = self.giving.mode_without(item.mode, &item.others, there.lacks);
+        let wanted = self.giving.wanted(mode, &item.others, &there.facts, is_directory);
         let now = CopyFacts { mode: there.facts.mode & 0o7777, ..there.facts };
         let is_other = properties.permissions && (wanted != now || there.lacks.any());
         let sets_time = properties.times.is_some() && !self.driver.options.no_times;

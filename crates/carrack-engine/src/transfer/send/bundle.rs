@@ -4,9 +4,10 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use carrack_core::attributes::{OtherAttributes, Time};
+use carrack_core::attributes::{Attributes, OtherAttributes, Time};
 use carrack_core::digest::BlockDigest;
 use carrack_core::ids::StreamId;
+use carrack_core::limits;
 use carrack_core::report::{Failure, ItemKind};
 use carrack_core::request::Verify;
 use carrack_core::timeline::Work;
@@ -59,6 +60,9 @@ enum Ahead {
 /// What is read before its turn, of one bundle, in bytes: as much as a bundle has. Files that are longer than they say,
 /// and come later, are read when it is their turn.
 const AHEAD_BYTES: usize = 4 << 20;
+
+/// Bytes of attributes of the files of one bundle. Beyond, extended ones are left out.
+const ATTRIBUTES_BYTES: usize = limits::BUNDLE_BYTES as usize / 4;
 
 impl SendRun {
     /// Reads the items of a bundle by several threads, where that is worth it; else nothing.
@@ -166,6 +170,7 @@ impl SendStream<'_> {
         self.begin_content(None);
         let mut sent = Vec::with_capacity(bundle.items.len());
         let mut ahead = Vec::new().into_iter();
+        self.attributes_left = ATTRIBUTES_BYTES;
         for (index, item) in bundle.items.iter().enumerate() {
             // Also where calls are found to be slow in the midst of a bundle.
             if ahead.len() == 0 {
@@ -194,6 +199,7 @@ impl SendStream<'_> {
         } else {
             self.run.read_file(self.number, item, &mut self.content)
         };
+        let described = self.within_bundle(described);
         let mut hasher = BlockHasher::new(self.run.driver.options.digests, 0);
         self.run.driver.stages.work(Work::Hash, self.content.len(), || hasher.update(&self.content));
         let digest = hasher.finish(true);
@@ -212,6 +218,15 @@ impl SendStream<'_> {
         self.out.meta(&[&Trailer { whole: read.is_ok(), digest }.encode()])?;
         self.content = content;
         Ok(SentItem { size: self.content.len() as u64, taken_over, digest, failure: read.err() })
+    }
+
+    /// With as many attributes as a bundle has room for: nobody has counted them before.
+    fn within_bundle(&mut self, described: ScannedItem) -> ScannedItem {
+        let Attributes { others, .. } = &described.attributes;
+        let fits = others.encoded_bytes() <= self.attributes_left;
+        let others = if fits { others.clone() } else { others.without_values() };
+        self.attributes_left = self.attributes_left.saturating_sub(others.encoded_bytes());
+        ScannedItem { attributes: Attributes { others, ..described.attributes }, ..described }
     }
 
     fn send_link(&mut self, item: &ScannedItem, target: &[u8], ahead: Ahead) -> io::Result<SentItem> {

@@ -27,6 +27,8 @@ pub(super) struct SendStream<'a> {
     pub(super) out: OutStream,
     pub(super) slice: Vec<u8>,
     pub(super) content: Vec<u8>,
+    /// Bytes of attributes that the bundle has room for, which is being sent.
+    pub(super) attributes_left: usize,
     /// When it was last seen that the connection is still there.
     pub(super) looked: Instant,
     /// Whose content it has sent last.
@@ -35,7 +37,8 @@ pub(super) struct SendStream<'a> {
 
 impl<'a> SendStream<'a> {
     pub(super) fn new(run: &'a SendRun, number: StreamId, out: OutStream) -> Self {
-        Self { run, number, out, slice: vec![0; SLICE_BYTES], content: Vec::new(), looked: Instant::now(), of: None }
+        let (slice, content, looked) = (vec![0; SLICE_BYTES], Vec::new(), Instant::now());
+        Self { run, number, out, slice, content, attributes_left: 0, looked, of: None }
     }
 
     pub(super) fn work(&mut self) -> io::Result<()> {

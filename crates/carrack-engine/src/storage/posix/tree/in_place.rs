@@ -9,6 +9,7 @@ use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::request::{Durability, Existing, InPlace};
 use carrack_core::transfer::marker::PartRecord;
 use carrack_sys::dir::{Kind, stat_file};
+use carrack_sys::file;
 
 use super::resume::lock_patiently;
 use super::taking_over::standing_blocks;
@@ -17,6 +18,7 @@ use crate::error::{failure, io_failure};
 use crate::storage::posix::descriptors::patiently;
 use crate::storage::posix::names::PartName;
 use crate::storage::posix::part::{PartEntry, PartFile, Touched, check_space, stat_entry};
+use crate::storage::posix::unkept::if_it_can;
 use crate::storage::properties::WriteOptions;
 use crate::storage::write::NewFile;
 
@@ -32,6 +34,9 @@ impl Tree {
         options: &WriteOptions,
     ) -> Result<Option<OpenedPart>, Failure> {
         let (Some(size), true) = (offer.size, options.in_place != InPlace::Never) else { return Ok(None) };
+        if size <= self.shared.tuning.bundled_file_bytes_max {
+            return Ok(None);
+        }
         let Some(file) = self.open_to_write_over(offer.path)? else { return Ok(None) };
         let stat = stat_file(&file).map_err(|error| failed(&error))?;
         let is_shorter = stat.size < size || self.is_mixture(offer.path);
@@ -54,6 +59,10 @@ impl Tree {
         let part = self.part_file(file, name, (offer, size), options, Touched::Any);
         let part = PartFile { entry: PartEntry { in_place: true, ..part.entry }, ..part };
         self.begin_mixture(&part, options).map_err(|error| failed(&error))?;
+        if part.keeps_holes && stat.size < size {
+            // Zeros at its end are not written.
+            part.file.set_len(size).map_err(|error| failed(&error))?;
+        }
         Ok(Some(OpenedPart::Resumed { part, held: Vec::new(), doubtful: Vec::new(), standing }))
     }
 
@@ -85,6 +94,11 @@ impl Tree {
             });
         }
         part.mark_mixture()?;
+        // What comes is for nobody who is not to read all of it.
+        let (had, wanted) = (stat_file(&part.file)?.mode, part.mode);
+        if had & 0o077 & !wanted != 0 {
+            if_it_can(file::set_mode(&part.file, had & 0o7700 | had & wanted & 0o077))?;
+        }
         // All of the inode: a sync of data alone may leave the old time on the disk.
         if options.durability == Durability::None { Ok(()) } else { part.file.sync_all() }
     }

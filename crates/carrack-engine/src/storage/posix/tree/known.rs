@@ -4,7 +4,7 @@
 
 use std::fs::File;
 
-use carrack_core::attributes::OtherAttributes;
+use carrack_core::attributes::{Attributes, CopyFacts, Lacks, OtherAttributes};
 use carrack_core::digest::{FileTree, block_count, block_length};
 use carrack_core::path::split_name;
 use carrack_core::report::{FileDigests, ItemKind};
@@ -22,6 +22,7 @@ use crate::storage::identity::Ground;
 use crate::storage::posix::directories::OpenDir;
 use crate::storage::posix::extended::Holder;
 use crate::storage::posix::giving::facts_of;
+use crate::storage::posix::times::time_of;
 use crate::storage::posix::unkept::ToKeep;
 use crate::storage::properties::WriteOptions;
 use crate::storage::write::EarlierItem;
@@ -80,8 +81,22 @@ impl Tree {
         let wanted = giving.wanted(mode, others, &now, false);
         let has_bits = stat.kind == Kind::Symlink || (wanted.mode ^ now.mode) & 0o7000 == 0;
         let has_owners = (wanted.owner, wanted.group) == (now.owner, now.group);
-        let lacks = || stat.kind == Kind::File && self.lacks(path, others).any();
-        !giving.gives() || (has_owners && has_bits && !lacks())
+        !giving.gives() || (has_owners && has_bits && self.has_listed((path, stat), &wanted, others))
+    }
+
+    /// Whether a file has what only extended attributes show, or has got it now, as far as it can: the session that
+    /// published it may not have been asked to keep it.
+    fn has_listed(&self, (path, stat): (&[u8], &Stat), wanted: &CopyFacts, others: &OtherAttributes) -> bool {
+        let (giving, now) = (self.shared.giving(), facts_of(stat));
+        let lacks = if stat.kind == Kind::File { self.lacks(path, others) } else { Lacks::default() };
+        if !lacks.any() {
+            return true;
+        }
+        if giving.makes_anew((wanted, others), &now, lacks, stat.links > 1) {
+            return false;
+        }
+        let attributes = Attributes { mode: wanted.mode, mtime: Some(time_of(stat.mtime)), others: others.clone() };
+        self.set_attributes(path, &attributes, Some((stat.device, stat.inode))).is_ok()
     }
 
     /// What an earlier session published of an item and still stands at its name.

@@ -17,6 +17,7 @@ use super::known::read_digests;
 use crate::error::{failure, io_failure};
 use crate::storage::descriptors::patiently;
 use crate::storage::giving::MODE_MASK;
+use crate::storage::posix::extended::Holder;
 use crate::storage::posix::found::{changed, is_one, open_found};
 use crate::storage::posix::names::PartNames;
 use crate::storage::posix::part::{EntrySource, PartEntry};
@@ -75,8 +76,10 @@ impl Tree {
         let fingerprint: Option<Fingerprint> = None;
         let source = EntrySource { kind: ItemKind::File, size: stat.size, mtime, mode, others, fingerprint };
         let entry = self.entry(referred.path, part, source, options.existing);
-        // It was found to lack nothing that is given.
-        entry.look(stat, entry.source.others.kept(self.shared.giving().kept()));
+        let found = self.shared.directories.find(parent);
+        let holder = found.as_ref().map(|parent| Holder::Entry(&parent.dir, &entry.part.name));
+        let listed = holder.map(|holder| self.shared.giving().listed_of(holder, &entry.source.others));
+        entry.look(stat, listed.unwrap_or_default());
         Ok(Some(PartEntry { awaits_sync: false, ..entry }))
     }
 

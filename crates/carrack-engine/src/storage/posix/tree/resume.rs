@@ -56,6 +56,10 @@ impl Tree {
         if held.is_empty() && doubtful.is_empty() {
             return None;
         }
+        // The earlier session may have been cut off when it had its permissions already: they are not for what comes.
+        if stat.mode & 0o7777 != 0o600 {
+            file::set_mode(&opened, 0o600).ok()?;
+        }
         if stat.size < part.size {
             opened.set_len(part.size).ok()?;
         }

@@ -93,10 +93,12 @@ impl Tree {
             return Lacks::default();
         }
         if name.is_empty() {
-            return giving.lacks(Holder::Directory(&self.shared.directories.root.dir), wanted);
+            let top = Holder::Directory(&self.shared.directories.root.dir);
+            return giving.lacks(top, wanted).unwrap_or_default();
         }
         let found = self.shared.directories.find(parent);
-        found.map_or(Lacks::default(), |parent| giving.lacks(Holder::Entry(&parent.dir, name), wanted))
+        // What cannot be read is left as it is.
+        found.and_then(|parent| giving.lacks(Holder::Entry(&parent.dir, name), wanted).ok()).unwrap_or_default()
     }
 
     /// The first bytes of a file that stands there, at most so many.

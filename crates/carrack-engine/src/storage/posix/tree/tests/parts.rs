@@ -206,3 +206,46 @@ fn part_file_that_somebody_holds_is_not_taken_up() {
     assert_ne!(again.entry.part.name, name);
     assert_eq!(left.metadata().unwrap().len(), BLOCK as u64, "what another holds has been changed");
 }
+
+/// A session may be cut off when its file has its permissions already; what comes next may be for fewer.
+#[test]
+fn part_that_is_taken_up_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = tempfile::tempdir().unwrap();
+    cut_off(directory.path());
+    let left = hidden(directory.path()).into_iter().map(|name| directory.path().join(name));
+    let part = left.filter(|path| path.is_file()).max_by_key(|path| std::fs::metadata(path).unwrap().len()).unwrap();
+    std::fs::set_permissions(&part, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let tree = begin(directory.path());
+    let (taken_up, ..) = resumed(&tree, &offer("f"));
+    assert_eq!(stat_file(&taken_up.file).unwrap().mode & 0o7777, 0o600);
+    taken_up.remove();
+}
+
+/// What is written over a file where it stands is open to nobody who is not to read all of it.
+#[test]
+fn file_that_is_written_in_place_is_open_to_no_more_than_before_and_after() {
+    use carrack_core::request::InPlace;
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    std::fs::write(&path, vec![1; 2 << 20]).unwrap();
+    let offered = NewFile { size: Some(2 << 20), ..offer("f") };
+    let options = WriteOptions { in_place: InPlace::Always, ..options() };
+    for (had, wanted, meanwhile) in [(0o664, 0o640, 0o640), (0o600, 0o644, 0o600), (0o644, 0o600, 0o600)] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(had)).unwrap();
+        let tree = begin(directory.path());
+        let attributes = Attributes::new(wanted, Time::new(300, 4));
+        let offered = NewFile { attributes, ..offered.clone() };
+        let OpenedPart::Resumed { part, .. } = tree.open_part(&offered, &options, true).unwrap() else {
+            panic!("not written in place")
+        };
+        assert_eq!(stat_file(&part.file).unwrap().mode & 0o7777, meanwhile, "{had:o} {wanted:o}");
+        part.finish(2 << 20).unwrap();
+        assert_eq!(stat_file(&part.file).unwrap().mode & 0o7777, wanted);
+        drop(part);
+        tree.finish(true);
+    }
+}
