@@ -371,6 +371,19 @@ impl OtherAttributes {
         }
     }
 
+    /// The same, where extended attributes have their names alone.
+    #[must_use]
+    pub fn with_names_alone(&self) -> Self {
+        let one = |attribute: &Attribute| match ExtendedAttributes::from_value(&attribute.value) {
+            Some(mut extended) if attribute.kind == AttributeKind::EXTENDED => {
+                extended.values.iter_mut().for_each(|(_, value)| value.clear());
+                extended.attribute(limits::ATTRIBUTE_BYTES)
+            }
+            _ => attribute.clone(),
+        };
+        Self(self.iter().map(one).collect())
+    }
+
     /// The same, where extended attributes of names and values do not travel.
     #[must_use]
     pub fn without_values(&self) -> Self {

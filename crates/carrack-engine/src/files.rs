@@ -1,6 +1,6 @@
 //! The verbs of a file manager on any kind of location: an agent is brought up there and asked.
 
-use carrack_core::attributes::Time;
+use carrack_core::attributes::{OtherAttributes, Time};
 use carrack_core::filter::Filters;
 use carrack_core::limits;
 use carrack_core::location::Location;
@@ -48,6 +48,11 @@ pub struct ListEntry {
     /// Of a file with several names: what all its names have and nothing else in the listing; where
     /// [`Files::usage`] asked.
     pub twin: Option<NonZeroU64>,
+    /// Names that it has; 0 where nobody asked, or the place does not know.
+    pub names: u32,
+    /// Its owner and group, with their names, and what else it has, extended attributes without their values; where
+    /// [`Files::stat`] or [`Files::list_detailed`] asked.
+    pub attributes: OtherAttributes,
 }
 
 /// What [`Files::usage`] hands out.
@@ -194,6 +199,20 @@ impl Files {
         self.list_as(control::List { path: path.to_vec(), recursive, ..control::List::default() }, each)
     }
 
+    /// The same, with owner and group, names, and what else each has.
+    ///
+    /// # Errors
+    /// As [`Files::list`].
+    pub fn list_detailed(
+        &mut self,
+        path: &[u8],
+        recursive: bool,
+        each: &mut dyn FnMut(ListEntry),
+    ) -> Result<(), Failure> {
+        let list = control::List { path: path.to_vec(), recursive, details: true, ..control::List::default() };
+        self.list_as(list, each)
+    }
+
     fn list_as(&mut self, list: control::List, each: &mut dyn FnMut(ListEntry)) -> Result<(), Failure> {
         let typed = list.path.clone();
         self.pages(Ask::List(list), &typed, each).map(|_| ())
@@ -206,7 +225,7 @@ impl Files {
     pub fn stat(&mut self, path: &[u8]) -> Result<ListEntry, Failure> {
         let mut found = None;
         self.list_as(
-            control::List { path: path.to_vec(), recursive: false, itself: true, ..control::List::default() },
+            control::List { path: path.to_vec(), itself: true, details: true, ..control::List::default() },
             &mut |entry| found = Some(entry),
         )?;
         match (found, &self.end) {
@@ -440,6 +459,8 @@ impl From<control::Entry> for ListEntry {
             error: entry.failure,
             allocated: entry.allocated,
             twin: entry.twin,
+            names: entry.names,
+            attributes: entry.attributes,
         }
     }
 }

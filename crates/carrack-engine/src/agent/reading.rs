@@ -8,7 +8,9 @@ use super::{Agent, verbs};
 impl Agent {
     pub(super) fn list(&self, request: u64, list: &List) -> Result<u64, Failure> {
         let filters = self.chosen_filters();
-        verbs::list(&self.environment.place, list, &filters, &mut |page| self.page(request, Tell::Page(page)))
+        let sees_all = self.environment.grant.is_none();
+        let send = &mut |page| self.page(request, Tell::Page(page));
+        verbs::list(&self.environment.place, list, &filters, sees_all, send)
     }
 
     pub(super) fn sum(&self, request: u64, sum: &Sum) -> Result<u64, Failure> {

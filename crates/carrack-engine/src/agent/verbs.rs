@@ -12,6 +12,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use carrack_core::attributes::{AttributesTold, KeptAttributes, OtherAttributes};
 use carrack_core::filter::Filters;
 use carrack_core::limits;
 use carrack_core::path::{display_bytes, join};
@@ -34,7 +35,9 @@ use crate::storage::collect::{Collected, Rules};
 use crate::storage::identity::{file_system_key, place_key};
 use crate::storage::overlap::Overlaps;
 use crate::storage::place::Place;
+use crate::storage::posix::extended::Holder;
 use crate::storage::posix::kinds::kind_of;
+use crate::storage::posix::telling::Telling;
 use crate::storage::read::{OpenOptions, Source, Walk};
 use crate::storage::refusal::why_refused;
 use crate::storage::source::{PosixSource, RootKind};
@@ -124,7 +127,7 @@ impl Pages<'_> {
         let words = entry.failure.as_ref().map_or(0, failure_bytes);
         // A page is one message and has to fit into one: names and failures may be long, so entries alone do not say
         // how large it becomes.
-        self.bytes += entry.path.len() + entry.link_target.len() + words + 32;
+        self.bytes += entry.path.len() + entry.link_target.len() + entry.attributes.encoded_bytes() + words + 32;
         self.count += 1;
         self.page.push(entry);
         if self.page.len() >= limits::PAGE_ENTRIES || self.bytes >= limits::PAGE_BYTES { self.flush() } else { Ok(()) }
@@ -137,12 +140,39 @@ impl Pages<'_> {
     }
 }
 
+/// What a listing says of an entry beside what it is.
+#[derive(Clone, Copy)]
+struct Details<'a> {
+    usage: bool,
+    telling: Option<&'a Telling>,
+}
+
+impl Details<'_> {
+    /// Attributes of an entry of a directory, and how many names it has.
+    fn of(self, stat: &Stat, holder: Holder<'_>) -> (u32, OtherAttributes) {
+        let Some(telling) = self.telling else { return Default::default() };
+        let is_link = stat.kind == Kind::Symlink;
+        let found = if is_link { telling.of_stat(stat) } else { telling.of(stat, holder) };
+        (u32::try_from(stat.links).unwrap_or(u32::MAX), found.with_names_alone())
+    }
+}
+
+/// Tells owners and groups, and all else an item has; to who may not see all files no names of users, and no lists.
+fn telling_all(sees_all: bool) -> Telling {
+    let owners = KeptAttributes { owner: true, group: true, ..KeptAttributes::NONE };
+    let kept = if sees_all { KeptAttributes::ALL } else { owners };
+    let mut telling = Telling::default();
+    telling.tell_attributes(AttributesTold { kept, names: sees_all, at_once: true, hides_names: !sees_all });
+    telling
+}
+
 /// Lists a directory, or describes what a path is, without what `filters` leave out; in pages, in the order of the file
-/// system.
+/// system. `sees_all`: who asks was let in to all files.
 pub fn list(
     place: &Place,
     list: &List,
     filters: &Filters,
+    sees_all: bool,
     send: &mut dyn FnMut(Vec<Entry>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let roots = open_roots(place, &list.sources, None)?;
@@ -158,9 +188,11 @@ pub fn list(
         _ => Err(error),
     });
     let stat = stat.map_err(|error| named(&list.path, "stat", &error))?;
+    let telling = list.details.then(|| telling_all(sees_all));
+    let details = Details { usage: list.usage, telling: telling.as_ref() };
     // A listing of what is no directory is the thing itself, as `ls` has it.
     if list.itself || stat.kind != Kind::Dir {
-        let itself = describe_itself(place, &list.path, stat, list.usage);
+        let itself = describe_itself(place, &list.path, stat, details);
         if takes_alone(filters, &itself) {
             pages.push(itself)?;
         }
@@ -173,7 +205,7 @@ pub fn list(
     let mut taken = ListingRules::new(filters, &top);
     while let Some(path) = waiting.pop() {
         let below = list.recursive.then_some(&mut waiting);
-        let listed = list_one(&top, &path, list.usage, below, &mut taken, &mut pages);
+        let listed = list_one(&top, &path, details, below, &mut taken, &mut pages);
         match listed {
             Ok(()) => {}
             Err(Listing::Gone(failure)) => return Err(failure),
@@ -210,7 +242,7 @@ impl From<io::Error> for Listing {
 fn list_one(
     top: &Dir,
     path: &[u8],
-    usage: bool,
+    details: Details<'_>,
     mut waiting: Option<&mut Vec<Vec<u8>>>,
     taken: &mut ListingRules<'_>,
     pages: &mut Pages<'_>,
@@ -239,7 +271,8 @@ fn list_one(
                     } else {
                         Vec::new()
                     };
-                    entry(full, &stat, link_target, usage)
+                    let more = details.of(&stat, Holder::Entry(&directory, &found.name));
+                    entry(full, &stat, link_target, details.usage, more)
                 }
                 // Removed meanwhile, or not to be looked at: the name is listed all the same, with the reason.
                 Err(error) => {
@@ -253,7 +286,13 @@ fn list_one(
 }
 
 /// What a listing says of one thing.
-fn entry(path: Vec<u8>, stat: &Stat, link_target: Vec<u8>, usage: bool) -> Entry {
+fn entry(
+    path: Vec<u8>,
+    stat: &Stat,
+    link_target: Vec<u8>,
+    usage: bool,
+    (names, attributes): (u32, OtherAttributes),
+) -> Entry {
     Entry {
         allocated: usage.then(|| stat.blocks_512.saturating_mul(512)),
         twin: twin(stat).filter(|_| usage),
@@ -264,10 +303,11 @@ fn entry(path: Vec<u8>, stat: &Stat, link_target: Vec<u8>, usage: bool) -> Entry
         mtime: time_of(stat.mtime),
         link_target,
         failure: None,
+        names,
+        attributes,
     }
 }
 
-/// The path itself, a link not followed.
 /// Of a file with several names, what all of them have. A digest: that two files have the same is as good as excluded,
 /// and what a host calls its devices stays there.
 fn twin(stat: &Stat) -> Option<NonZeroU64> {
@@ -280,14 +320,18 @@ fn twin(stat: &Stat) -> Option<NonZeroU64> {
     NonZeroU64::new(u64::from_le_bytes(bytes))
 }
 
-fn describe_itself(place: &Place, path: &[u8], followed: Stat, usage: bool) -> Entry {
+/// The path itself, a link not followed.
+fn describe_itself(place: &Place, path: &[u8], followed: Stat, details: Details<'_>) -> Entry {
     // What has no name in a parent, as `/`, is described by what it leads to.
     let Ok((parent, name)) = place.parent(path) else {
-        return entry(path.to_vec(), &followed, Vec::new(), usage);
+        let opened = place.dir(path).ok();
+        let more = opened.map(|directory| details.of(&followed, Holder::Directory(&directory)));
+        return entry(path.to_vec(), &followed, Vec::new(), details.usage, more.unwrap_or_default());
     };
     let stat = parent.stat_at(&name).unwrap_or(followed);
     let link_target = if stat.kind == Kind::Symlink { parent.read_link(&name).unwrap_or_default() } else { Vec::new() };
-    entry(name, &stat, link_target, usage)
+    let more = details.of(&stat, Holder::Entry(&parent, &name));
+    entry(name, &stat, link_target, details.usage, more)
 }
 
 /// Makes a directory, and those above it where that was asked for; then one that exists is no
@@ -489,7 +533,7 @@ pub fn sum(
         // Links named on the command line are followed, as far as the place allows.
         // Opened as a copy's source is, so that a digest has the same checks: a file that changes meanwhile has none.
         let name = sum.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        if !takes_alone(filters, &entry(name.to_vec(), &stat, Vec::new(), false)) {
+        if !takes_alone(filters, &entry(name.to_vec(), &stat, Vec::new(), false, Default::default())) {
             return Ok(0);
         }
         let root = PosixSource::open(place, &sum.path)?;
@@ -500,7 +544,7 @@ pub fn sum(
     let top = place.dir(&sum.path).map_err(|error| named(&sum.path, "open", &error))?;
     let root = PosixSource::from(RootKind::Directory(Arc::new(top)));
     let listing = List { path: sum.path.clone(), recursive: true, ..List::default() };
-    list(place, &listing, filters, &mut |page| {
+    list(place, &listing, filters, false, &mut |page| {
         for entry in page {
             let result = match entry.failure {
                 Some(failure) => Err(failure),

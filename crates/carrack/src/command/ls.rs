@@ -1,5 +1,6 @@
 //! `carrack ls`: a directory as it is read, never held whole.
 
+use carrack_engine::files::ListEntry;
 use clap::Command;
 
 use super::entry;
@@ -12,8 +13,11 @@ use crate::cli::flags::Flags;
 use crate::error::CommandError;
 
 const RECURSIVE: Switch = Switch::short('R', "recursive", "List subdirectories too; paths are relative to LOCATION");
-const LONG: Switch =
-    Switch::short('l', "long", "Show mode, size in bytes, modification time (UTC), name, target of a link");
+const LONG: Switch = Switch::short(
+    'l',
+    "long",
+    "Show mode (+: it has an ACL; @: extended attributes), names, owner, group, size in bytes, modification time (UTC), name, target of a link",
+);
 const LOCATION: Positional = Positional::one("location", "LOCATION");
 
 /// What clap knows of it.
@@ -32,7 +36,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let (recursive, long) = (flags.has(&RECURSIVE), flags.has(&LONG));
     let mut run = VerbRun::new("ls", flags)?.without(filters::of_verb(flags)?);
     run.each(&[place], |run, files, place| {
-        files.list(place.path(), recursive, &mut |mut listed| {
+        let mut each = |mut listed: ListEntry| {
             if let Some(failure) = listed.error.take() {
                 return run.fail(&listed.path, failure);
             }
@@ -44,7 +48,11 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
             } else {
                 run.line(entry::short(&listed).as_bytes());
             }
-        })
+        };
+        match long {
+            true => files.list_detailed(place.path(), recursive, &mut each),
+            false => files.list(place.path(), recursive, &mut each),
+        }
     })?;
     run.finish()
 }

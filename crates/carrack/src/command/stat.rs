@@ -15,7 +15,7 @@ const LOCATIONS: Positional = Positional::several("locations", "LOCATION");
 /// What clap knows of it.
 pub fn command() -> Command {
     let verb = Command::new("stat")
-        .about("Show kind, size, mode and modification time of a name")
+        .about("Show kind, size, mode, time, owner and attributes of a name")
         .arg(LOCATIONS.arg().required(true));
     with_endpoints(verb)
 }

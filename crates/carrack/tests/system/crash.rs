@@ -1,6 +1,7 @@
 //! Processes killed at every system call that matters, power cut at any moment, two who write one name: what stands
 //! under a final name is right, the same command run again completes, and nothing is left over after it.
 
+mod attributed;
 mod linked;
 mod renamed;
 mod syncs;

@@ -31,7 +31,7 @@ fn make(at: &Path, seed: u64, more: &[&str]) {
 }
 
 /// In what the judge finds that two trees differ.
-fn judged(one: &Path, other: &Path, but: &str) -> String {
+pub fn judged(one: &Path, other: &Path, but: &str) -> String {
     let ran = run(Command::new("python3").arg(script("judge.py")).args([one, other]).args(["--but", but]));
     let told = String::from_utf8(ran.stdout).unwrap();
     assert_eq!(ran.status.success(), told.is_empty(), "{told}");
@@ -49,7 +49,7 @@ fn left_to_rsync(from: &Path, to: &Path) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-fn set(path: &Path, name: &str, value: &[u8]) {
+pub fn set(path: &Path, name: &str, value: &[u8]) {
     let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
     let code = "import os,sys; os.setxattr(sys.argv[1], sys.argv[2], bytes.fromhex(sys.argv[3]))";
     let ran = run(Command::new("python3").args(["-c", code]).arg(path).args([name, &hex]));
@@ -62,7 +62,7 @@ fn unset(path: &Path, name: &str) {
 }
 
 /// A list in the kernel's form: the bits of the owner, of a user, the group, the mask and all others.
-fn list([owner, user, group, mask, others]: [u16; 5], of: u32) -> Vec<u8> {
+pub fn list([owner, user, group, mask, others]: [u16; 5], of: u32) -> Vec<u8> {
     let mut value = 2_u32.to_le_bytes().to_vec();
     for (tag, bits, id) in
         [(1, owner, u32::MAX), (2, user, of), (4, group, u32::MAX), (16, mask, u32::MAX), (32, others, u32::MAX)]
@@ -74,8 +74,8 @@ fn list([owner, user, group, mask, others]: [u16; 5], of: u32) -> Vec<u8> {
     value
 }
 
-const ACCESS: &str = "system.posix_acl_access";
-const DEFAULT: &str = "system.posix_acl_default";
+pub const ACCESS: &str = "system.posix_acl_access";
+pub const DEFAULT: &str = "system.posix_acl_default";
 
 /// Numbers of a summary.
 fn numbers(ran: &crate::support::Ran, names: &[&str]) -> Vec<u64> {

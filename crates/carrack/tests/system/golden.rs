@@ -118,6 +118,10 @@ fn words(line: &str) -> String {
         let failed = figures.find("; ").map_or("", |at| &figures[at..]);
         return format!("{what} in TIME{failed}");
     }
+    // Whoever runs this.
+    if let Some((label, _)) = line.split_once(": ").filter(|(label, _)| matches!(label.trim(), "owner" | "group")) {
+        return format!("{label}: ACCOUNT");
+    }
     let word = |word: &str| {
         let bare = word.trim_end_matches([',', ':', ';']);
         if bare.len() > 19 && bare.ends_with('Z') && bare.as_bytes()[10] == b'T' {
@@ -139,6 +143,14 @@ fn object(line: &str) -> String {
     const FIGURES: [&str; 7] =
         ["time", "mtime", "elapsed_seconds", "moving_seconds", "bytes_per_second", "limited_by", "found"];
     let mut line = line.to_owned();
+    for name in ["owner", "group"] {
+        let key = format!("\"{name}\":{{\"id\":");
+        if let Some(start) = line.find(&key)
+            && let Some(end) = line[start..].find('}')
+        {
+            line.replace_range(start + name.len() + 3..=start + end, "…");
+        }
+    }
     for name in FIGURES {
         let key = format!("\"{name}\":");
         let Some(start) = line.find(&key).map(|at| at + key.len()) else { continue };

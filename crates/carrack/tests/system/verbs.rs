@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
+use crate::fidelity;
 use crate::support::node::Node;
 use crate::support::{Sandbox, b3sum, is_root, tool, tree};
 
@@ -54,7 +55,8 @@ fn listing() {
         for (begin, end) in [("drwx", " b"), ("lrwx", " link -> nowhere"), ("lrwx", " to-b -> b")] {
             assert!(long.lines().any(|line| line.starts_with(begin) && line.ends_with(end)), "{end}: {long}");
         }
-        assert!(long.lines().any(|line| line == "-rw-r-----               3 2023-11-14T22:13:20Z a"), "{long}");
+        let is_file = |line: &str| line.starts_with("-rw-r-----   1 ") && line.ends_with(" 3 2023-11-14T22:13:20Z a");
+        assert!(long.lines().any(is_file), "{long}");
         let found = objects(&sandbox.ok(["ls", "-R", "--json", &at(""), token]).stdout);
         let (summary, entries) = found.split_last().unwrap();
         assert_eq!(
@@ -89,6 +91,40 @@ fn describing() {
         some.failed_with(23, &["absent"]);
         sandbox.run(["stat", &at("absent"), token]).failed_with(11, &["absent"]);
         sandbox.run(["stat", &at("d/a/b"), token]).failed_with(11, &["Not a directory"]);
+    });
+}
+
+#[test]
+fn what_else_an_item_has_is_shown() {
+    if !is_root() {
+        return;
+    }
+    everywhere(|sandbox, at, token| {
+        let file = sandbox.write("root/d/a", "123");
+        sandbox.write("root/d/plain", "123");
+        fs::hard_link(&file, sandbox.path("root/d/b")).unwrap();
+        std::os::unix::fs::chown(&file, Some(1), Some(54321)).unwrap();
+        fidelity::set(&file, fidelity::ACCESS, &fidelity::list([6, 4, 0, 6, 0], 54321));
+        fidelity::set(&file, "user.note", b"value");
+        fidelity::set(&sandbox.path("root/d"), fidelity::DEFAULT, &fidelity::list([7, 5, 0, 5, 0], 1));
+        let told = sandbox.ok(["stat", &at("d/a"), &at("d"), token]).stdout;
+        for line in [
+            "owner: daemon (1)",
+            "group: 54321",
+            "names: 2",
+            "acl: user::rw- user:54321:r-- group::--- mask::rw- other::---",
+            "default: user::rwx user:daemon:r-x group::--- mask::r-x other::---",
+            "xattrs: user.note",
+        ] {
+            assert!(told.contains(line), "{line}: {told}");
+        }
+        let long = sandbox.ok(["ls", "-l", &at("d"), token]).stdout;
+        let line = |name: &str| long.lines().find(|line| line.ends_with(name)).unwrap().to_owned();
+        assert!(line(" a").starts_with("-rw-rw----+  2 daemon   54321 "), "{long}");
+        assert!(line(" plain").starts_with("-rw-r--r--   1 root     root "), "{long}");
+        let found = objects(&sandbox.ok(["stat", "--json", &at("d/a"), token]).stdout);
+        assert_eq!(found[0]["owner"], serde_json::json!({ "id": 1, "name": "daemon" }));
+        assert_eq!((&found[0]["names"], &found[0]["extended_attributes"][0]), (&2.into(), &"user.note".into()));
     });
 }
 

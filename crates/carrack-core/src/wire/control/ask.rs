@@ -292,6 +292,9 @@ pub struct List {
     pub sources: Vec<SourceSpec>,
     /// Tell of each entry what it takes of the storage, too.
     pub usage: bool,
+    /// Tell of each entry its owner and group, how many names it has, its access control list, and the names of its
+    /// extended attributes, too.
+    pub details: bool,
 }
 
 /// Make a directory.

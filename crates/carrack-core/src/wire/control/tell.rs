@@ -10,7 +10,7 @@ mod sample;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use crate::attributes::Time;
+use crate::attributes::{OtherAttributes, Time};
 use crate::evidence::EvidenceText;
 use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
@@ -196,6 +196,11 @@ pub struct Entry {
     pub allocated: Option<u64>,
     /// Of a file with several names: what all its names have and nothing else in the listing.
     pub twin: Option<NonZeroU64>,
+    /// Names that it has; 0 where nobody asked, or where that is not known.
+    pub names: u32,
+    /// Its owner and group, with their names, and what else it has, where somebody asked; extended attributes without
+    /// their values.
+    pub attributes: OtherAttributes,
 }
 
 /// A data stream was lost, or has ended as it was asked to.

@@ -200,6 +200,8 @@ mod tests {
             error: None,
             allocated: None,
             twin: None,
+            names: 0,
+            attributes: Default::default(),
         }
     }
 

@@ -18,6 +18,8 @@ pub fn entry(name: &[u8], kind: ItemKind, size: u64, seconds: i64) -> ListEntry 
         error: None,
         allocated: None,
         twin: None,
+        names: 0,
+        attributes: Default::default(),
     }
 }
 

@@ -287,7 +287,7 @@ fn is_same(api: &Answer, other: &Answer) -> bool {
 /// A request without the words that mean the same as nothing.
 fn without_defaults(request: &Value) -> Value {
     let mut request = request.clone();
-    for (option, word) in [("existing", "replace"), ("links", "keep")] {
+    for (option, word) in [("existing", "replace"), ("links", "keep"), ("xattrs", "none")] {
         if request["options"][option] == word {
             request["options"].as_object_mut().unwrap().remove(option);
         }

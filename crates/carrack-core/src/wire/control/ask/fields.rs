@@ -118,9 +118,9 @@ impl From<Ask> for raw::Ask {
             }
             Ask::Begin(begin) => Self::Begin(begin.into()),
             Ask::Cancel => Self::Cancel(raw::Empty {}),
-            Ask::List(List { path, recursive, itself, sources, usage }) => {
+            Ask::List(List { path, recursive, itself, sources, usage, details }) => {
                 let sources = sources.into_iter().map(Into::into).collect();
-                Self::List(raw::List { path, recursive, itself, sources, usage })
+                Self::List(raw::List { path, recursive, itself, sources, usage, details })
             }
             Ask::MakeDirectory(MakeDirectory { path, parents }) => {
                 Self::MakeDirectory(raw::MakeDirectory { path, parents })
@@ -458,12 +458,19 @@ impl TryFrom<raw::List> for List {
     type Error = ProtocolError;
 
     fn try_from(list: raw::List) -> Result<Self, ProtocolError> {
-        let raw::List { path, recursive, itself, sources, usage } = list;
+        let raw::List { path, recursive, itself, sources, usage, details } = list;
         if sources.len() > limits::LISTED_SOURCES {
             let what = format!("the peer asked about {} sources at once", sources.len());
             return Err(ProtocolError::violation(what));
         }
-        Ok(Self { path: bounded(path)?, recursive, itself, sources: all(sources, SourceSpec::try_from)?, usage })
+        Ok(Self {
+            path: bounded(path)?,
+            recursive,
+            itself,
+            sources: all(sources, SourceSpec::try_from)?,
+            usage,
+            details,
+        })
     }
 }
 

@@ -74,6 +74,9 @@ pub struct List {
     /// Tells `allocated` and `twin` of entries.
     #[prost(bool, tag = "5")]
     pub usage: bool,
+    /// Tells `names` and `attributes` of entries.
+    #[prost(bool, tag = "6")]
+    pub details: bool,
 }
 
 /// A page of a listing.
@@ -117,6 +120,12 @@ pub struct Entry {
     /// Of a file with several names: a number that all its names have and nothing else on this listing; 0 of others.
     #[prost(uint64, tag = "10")]
     pub twin: u64,
+    /// Names that it has; 0 where nobody asked, or where that is not known.
+    #[prost(uint32, tag = "11")]
+    pub names: u32,
+    /// A block of attributes, where that was asked for; extended ones without their values.
+    #[prost(bytes = "vec", tag = "12")]
+    pub attributes: Vec<u8>,
 }
 
 /// Make a directory.

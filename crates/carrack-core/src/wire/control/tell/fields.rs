@@ -19,7 +19,7 @@ use crate::report::{
 use crate::request::DeletionExtent;
 use crate::wire::control::raw;
 use crate::wire::values::checked_identity;
-use crate::wire::{ProtocolError, Version, peer_text};
+use crate::wire::{ProtocolError, Version, attributes, peer_text};
 
 /// The longest name of a cipher suite.
 const CIPHER_CHARS: usize = 64;
@@ -268,6 +268,9 @@ impl From<raw::Entry> for Entry {
             failure: entry.failure.map(Into::into),
             allocated: entry.allocated,
             twin: NonZeroU64::new(entry.twin),
+            names: entry.names,
+            // What cannot be read is not shown.
+            attributes: attributes::decode(&entry.attributes).unwrap_or_default(),
         }
     }
 }
@@ -285,6 +288,8 @@ impl From<Entry> for raw::Entry {
             failure: entry.failure.map(Into::into),
             allocated: entry.allocated,
             twin: entry.twin.map_or(0, NonZeroU64::get),
+            names: entry.names,
+            attributes: attributes::encode(&entry.attributes),
         }
     }
 }

@@ -1,0 +1,77 @@
+//! A sync that keeps owners, lists and values, killed at every system call that gives something.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::process::Command;
+
+use carrack_faults::strace::Inject;
+use carrack_faults::watch::Watcher;
+
+use super::{allowed, assert_complete, places, points, small_tree, spread};
+use crate::fidelity::{ACCESS, DEFAULT, judged, list, set};
+use crate::support::running::InTime;
+use crate::support::{Sandbox, is_root, ran};
+
+const CALLS: [&str; 9] =
+    ["fsetxattr", "fremovexattr", "fchown", "fchmod", "utimensat", "renameat", "renameat2", "fdatasync", "syncfs"];
+
+fn command(sandbox: &Sandbox) -> Command {
+    let mut command = sandbox.carrack();
+    command.args(["sync", "-aX", "--block=1M", "--streams=2", "tree/", "root/to"]);
+    command
+}
+
+/// Each kind of attribute, of small files, large ones and directories.
+fn give(sandbox: &Sandbox) {
+    let at = |name: &str| sandbox.path("tree").join(name);
+    for (name, mode) in [("d0/small0", 0o4755), ("d1/larger", 0o640), ("d1", 0o2750), ("d0/small2", 0o400)] {
+        chown(at(name), Some(1234), Some(2345)).unwrap();
+        fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
+    }
+    for name in ["large", "d0/small4", "d0"] {
+        set(&at(name), ACCESS, &list([7, 0, 4, 7, 4], 1000));
+        set(&at(name), "user.x", b"value");
+    }
+    set(&at("d0"), DEFAULT, &list([7, 6, 4, 7, 0], 1000));
+    set(&at("d1/small1"), "security.capability", &[&[1, 0, 0, 2, 1][..], &[0; 15]].concat());
+}
+
+/// What stands there: some of it the same but for its attributes, which it has others of.
+fn prepare(sandbox: &Sandbox) -> Watcher {
+    let _ = fs::remove_dir_all(sandbox.path("root"));
+    fs::create_dir(sandbox.path("root")).unwrap();
+    sandbox.ok(["sync", "tree/d0", "tree/d1", "root/to"]);
+    sandbox.write("root/to/large", "old");
+    for name in ["d0/small4", "d0/small6", "d1/small3", "d1"] {
+        set(&sandbox.path("root/to").join(name), ACCESS, &list([7, 7, 7, 7, 7], 99));
+        set(&sandbox.path("root/to").join(name), "user.y", b"other");
+    }
+    set(&sandbox.path("root/to"), DEFAULT, &list([7, 7, 7, 7, 7], 99));
+    Watcher::start(&sandbox.path("root/to"), allowed(&sandbox.path("tree"), &[("large", b"old")]))
+}
+
+#[test]
+fn kill_sweep_of_a_sync_that_keeps_attributes() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::in_memory();
+    small_tree(&sandbox);
+    give(&sandbox);
+    prepare(&sandbox).end();
+    let all = places(&sandbox, &command(&sandbox), &CALLS);
+    for call in ["fsetxattr", "fremovexattr", "fchown"] {
+        assert!(all.iter().any(|(found, _)| found == call), "{call}: {all:?}");
+    }
+    for place in spread(all.len() as u64, points(12)) {
+        let (call, nth) = &all[place as usize - 1];
+        let what = format!("killed at {call} {nth}");
+        let watcher = prepare(&sandbox);
+        let killed = ran(Inject::new().kill(call, *nth).around(&command(&sandbox)).output_in_time().unwrap());
+        let again = ran(command(&sandbox).output_in_time().unwrap());
+        assert_eq!(again.code, 0, "{what} ({}): {}", killed.code, again.stderr);
+        assert_eq!(watcher.end().violations, Vec::<String>::new(), "{what}");
+        assert_complete(&sandbox.path("tree"), &sandbox.path("root/to"));
+        assert_eq!(judged(&sandbox.path("tree"), &sandbox.path("root/to"), ""), "", "{what}");
+    }
+}
