@@ -374,12 +374,14 @@ impl OtherAttributes {
     /// The same, where extended attributes have their names alone.
     #[must_use]
     pub fn with_names_alone(&self) -> Self {
-        let one = |attribute: &Attribute| match ExtendedAttributes::from_value(&attribute.value) {
-            Some(mut extended) if attribute.kind == AttributeKind::EXTENDED => {
-                extended.values.iter_mut().for_each(|(_, value)| value.clear());
-                extended.attribute(limits::ATTRIBUTE_BYTES)
-            }
-            _ => attribute.clone(),
+        let one = |attribute: &Attribute| {
+            let is_extended = attribute.kind == AttributeKind::EXTENDED;
+            let Some(mut extended) = is_extended.then(|| ExtendedAttributes::from_value(&attribute.value)).flatten()
+            else {
+                return attribute.clone();
+            };
+            extended.values.iter_mut().for_each(|(_, value)| value.clear());
+            extended.attribute(limits::ATTRIBUTE_BYTES)
         };
         Self(self.iter().map(one).collect())
     }

@@ -257,8 +257,7 @@ impl Agent {
             root.source.tell_attributes(AttributesTold { names, hides_names: told.names && !names, ..told });
         }
         if options.kept.trusted_xattrs && !(self.environment.grant.is_none() && sees_trusted_attributes()) {
-            let why =
-                "the extended attributes of root are shown to root alone, and only where they are let in to all files";
+            let why = "only root reads extended attributes of the kind trusted, and no grant leads to them: copy without them";
             return Err(failure(ErrorCode::PermissionDenied, Side::Source, why));
         }
         if options.removes_sources {

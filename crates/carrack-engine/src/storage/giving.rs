@@ -1,4 +1,4 @@
-//! What an item gets of the owner, group and special bits of its source.
+//! What an item gets of the attributes of its source beside permissions and times.
 
 use std::sync::Arc;
 

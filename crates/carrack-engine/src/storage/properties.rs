@@ -28,9 +28,9 @@ pub struct Properties {
     pub links: bool,
     /// Directories exist, even with nothing in them, and have attributes. Where they do not, none is made.
     pub directories: bool,
-    /// Owner and group could be kept. Carrack does not set them.
+    /// Owner and group can be kept.
     pub owner: bool,
-    /// Extended attributes could be kept. Carrack does not set them.
+    /// Extended attributes can be kept.
     pub xattrs: bool,
     /// Holes take no room.
     pub sparse: bool,
@@ -178,7 +178,7 @@ pub struct WriteOptions {
     pub shares: bool,
     /// Nothing is written.
     pub plan_only: bool,
-    /// What items get of the owners, groups and special bits of their sources.
+    /// What items get of the attributes of their sources beside permissions and times.
     pub kept: KeptAttributes,
 }
 

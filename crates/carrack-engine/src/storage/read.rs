@@ -272,8 +272,8 @@ pub trait Source: Send + Sync {
         false
     }
 
-    /// Owners and groups are told so from now on, told before anything else is asked. A source that has none does not
-    /// tell any.
+    /// Owners, groups and further attributes are told so from now on, told before anything else is asked. A source that
+    /// has none does not tell any.
     fn tell_attributes(&mut self, _told: AttributesTold) {}
 
     /// What becomes of its links from now on, told before anything else is asked; `target` is where it goes, relative

@@ -568,3 +568,21 @@ fn followed_files_have_their_lists_and_values() {
     fs::rename(sandbox.path("alone"), sandbox.path("alone-in/f")).unwrap();
     assert_eq!(judged(&sandbox.path("beside"), &sandbox.path("alone-in"), "time"), "");
 }
+
+/// Who cannot read what is to be kept copies nothing as if it were not there.
+#[test]
+fn attributes_of_root_are_refused_to_everybody_else() {
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let file = sandbox.write("in/f", "content");
+    set(&file, "trusted.x", b"value");
+    open_to_all(&sandbox);
+    fs::create_dir(sandbox.path("theirs")).unwrap();
+    chown(sandbox.path("theirs"), Some(65534), Some(65534)).unwrap();
+    under(&sandbox, &NOBODY, &["sync", "--trusted", "in/", "theirs/out"])
+        .failed_with(11, &["source", "of the kind trusted", "copy without them"]);
+    let ran = under(&sandbox, &NOBODY, &["sync", "-X", "in/", "theirs/out"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}

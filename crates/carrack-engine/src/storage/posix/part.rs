@@ -71,7 +71,7 @@ pub(super) struct Shared {
     /// What is replaced or deleted is kept.
     pub backup: OnceLock<Backup>,
     pub names: Arc<PartNames>,
-    /// What items get of the owners, groups and special bits of their sources; nothing, unless that is set.
+    /// What items get of the attributes of their sources beside permissions and times; nothing, unless that is set.
     pub giving: OnceLock<Giving>,
     /// Files that are to take the place of one of the same size and time.
     pub replaced_same: AtomicU64,
@@ -81,7 +81,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// What items get of the owners, groups and special bits of their sources.
+    /// What items get of the attributes of their sources beside permissions and times.
     pub fn giving(&self) -> &Giving {
         self.giving.get_or_init(|| Giving::new(KeptAttributes::default()))
     }

@@ -34,7 +34,7 @@ pub struct PosixSource {
     pub grounds: Grounds,
     /// What is known of their clocks.
     pub clocks: Arc<SourceClocks>,
-    /// Says what items have that does not travel.
+    /// Says what items have beside content, permissions and times.
     pub telling: Arc<Telling>,
     /// Where files were opened, for the next ones.
     pub ways: PassedWays,

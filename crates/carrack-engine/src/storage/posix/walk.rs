@@ -221,7 +221,7 @@ struct LookedAt {
     /// When it was looked at, in seconds.
     now: i64,
     stat: Stat,
-    /// What it has that does not travel.
+    /// What it has beside content, permissions and times.
     others: OtherAttributes,
     /// It is what a link leads to, which is on this file system.
     followed: Option<Ground>,
@@ -237,7 +237,7 @@ struct SourceDir<'a> {
     path: &'a [u8],
 }
 
-/// What an entry of a directory has that does not travel; its extended attributes are not listed where whoever sends it
+/// What else an entry of a directory has; its extended attributes are not listed where only whoever sends it
 /// does so.
 fn others_of(
     source: &PosixSource,
@@ -257,7 +257,7 @@ fn others_of(
     }
 }
 
-/// What a file has that does not travel, of a source that is one file; its name may be a path through links.
+/// What else a file has, of a source that is one file; its name may be a path through links.
 fn named_alone(source: &PosixSource, parent: &Dir, name: &[u8], links: Links, stat: &Stat) -> OtherAttributes {
     if stat.kind != Kind::File {
         return source.telling.of_stat(stat);

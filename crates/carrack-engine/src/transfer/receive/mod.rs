@@ -91,7 +91,7 @@ pub struct ReceiveRun {
     properties: Properties,
     /// How files are written there.
     writing: WriteOptions,
-    /// What items get of the owners, groups and special bits of their sources.
+    /// What items get of the attributes of their sources beside permissions and times.
     giving: Giving,
     owners: Owners,
     /// What the command has asked for.

@@ -74,7 +74,8 @@ impl Tree {
         })
     }
 
-    /// Whether an item has what is given beside permissions and times: an earlier session may have kept none.
+    /// Whether an item has what is given beside permissions and times, or gets it here, where that needs no new file:
+    /// an earlier session may have kept none.
     pub(super) fn is_given(&self, path: &[u8], stat: &Stat, mode: Option<u32>, others: &OtherAttributes) -> bool {
         let (giving, now) = (self.shared.giving(), facts_of(stat));
         let mode = mode.unwrap_or(now.mode & 0o777 | others.special_bits());
