@@ -253,6 +253,7 @@ words! {
         54 RemovalCutShort "removal-cut-short" "all has been copied, and deleting at the source was cut short"
         55 OtherNames "other-names" "a file that is to be written in place has other names"
         56 WrittenByOther "written-by-other" "another program writes the file in place"
+        57 SpecialUnasked "special-unasked" "a device, FIFO or socket, which nobody asked to be made"
     }
 }
 

@@ -38,6 +38,7 @@ pub mod report;
 pub mod request;
 pub mod selection;
 pub mod size;
+pub mod special;
 pub mod timeline;
 pub mod transfer;
 pub mod tuning;

@@ -200,6 +200,10 @@ pub const SELECTED_PATHS: usize = 4 << 20;
 pub const SELECTED_BYTES: usize = 256 << 20;
 /// Files with several names of which a source is remembered to have deleted one after it was copied.
 pub const LINKED_FILES: usize = 1 << 20;
+/// Names of one file that are told to whoever is to make a further one of them.
+pub const NAMES_OF_ONE: usize = 8;
+/// Bytes of them, with what is told beside.
+pub const LINKED_NAMES_BYTES: u64 = (NAMES_OF_ONE * (PATH_BYTES + 8) + 256) as u64;
 /// Reference directories of one copy; rsync takes as many.
 pub const REFERENCES: usize = 20;
 /// Questions about items that may be there, asked and not yet answered.

@@ -318,7 +318,7 @@ counters! {
         files_failed,
         /// Failed items that had vanished from the source after the scan saw them.
         files_vanished,
-        /// Failed items that are FIFOs, sockets and devices, which are never copied.
+        /// Failed items that are FIFOs, sockets and devices, which are copied only where that is asked for.
         specials_skipped,
         /// Markers and part files of Carrack's own that stand in the source and were left out.
         leftovers_skipped,
@@ -348,16 +348,27 @@ counters! {
         bytes_not_shrunk,
         /// Files that grew while they were copied, and were copied on until they had rested.
         files_followed,
+        /// Further names of files of this copy, which became hard links to them: nothing of them was sent.
+        hard_links,
+        /// FIFOs, sockets and devices that got their names.
+        specials,
     }
 }
 
 impl Counts {
+    /// Names that were made, but those of directories.
+    pub fn names_made(&self) -> u64 {
+        let made = [self.files, self.symlinks, self.hard_links, self.specials];
+        made.into_iter().fold(0, u64::saturating_add)
+    }
+
     /// Counts an item that is at the destination: a file of `size` bytes, a link or a directory.
     pub fn add(&mut self, kind: ItemKind, size: u64) {
         match kind {
             ItemKind::Directory => self.directories = self.directories.saturating_add(1),
             ItemKind::Symlink => self.symlinks = self.symlinks.saturating_add(1),
-            ItemKind::File | ItemKind::Special => {
+            ItemKind::Special => self.specials = self.specials.saturating_add(1),
+            ItemKind::File => {
                 self.files = self.files.saturating_add(1);
                 self.bytes = self.bytes.saturating_add(size);
             }

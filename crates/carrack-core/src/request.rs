@@ -17,7 +17,9 @@ use crate::location::{Location, NodeAddress};
 use crate::reference::ReferenceDirectories;
 use crate::tuning;
 use crate::words::{quoted, words};
-pub use choices::{Compare, Delta, Durability, Existing, InPlace, KeptXattrs, MainDigest, Reflink, Renames, Verify};
+pub use choices::{
+    Compare, Delta, Durability, Existing, HardLinks, InPlace, KeptXattrs, MainDigest, Reflink, Renames, Verify,
+};
 
 /// One run of `carrack copy`.
 #[derive(Clone, Debug)]

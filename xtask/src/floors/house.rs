@@ -21,7 +21,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["agents", "attributes", "path", "tuning"],
             &["evidence"],
             &["growing"],
-            &["chance", "duration", "fingerprint", "ids", "judgment", "limits", "pin", "size", "unicode"],
+            &["chance", "duration", "fingerprint", "ids", "judgment", "limits", "pin", "size", "special", "unicode"],
             &["groups", "words"],
         ],
     },
@@ -30,6 +30,7 @@ pub(super) const HOUSE: &[Folder] = &[
         module: "wire",
         floors: &[
             &["control", "peer"],
+            &["linked"],
             &["values"],
             &["attributes", "codec", "expected", "frame", "mux", "patch", "piece"],
             &["fields"],

@@ -5,6 +5,8 @@ use super::{Mutation, mutation};
 const OWNERSHIP: &str = "-p carrack --test system ownership::";
 const FIDELITY: &str = "-p carrack --test system fidelity::";
 const GIVING: &str = "-p carrack-engine --lib storage::giving::";
+const FURTHER_NAMES: &str = "-p carrack-core --lib further_names::";
+const HARD_LINKS: &str = "-p carrack --test system hard_links::";
 const OWNERS: &str = "-p carrack-engine --lib transfer::receive::owners::";
 
 /// What keeps them from whoever may not have them.
@@ -50,6 +52,48 @@ pub const MUTATIONS: &[Mutation] = &[
         "crates/carrack-engine/src/storage/giving.rs",
         ["(gets_rights || is_shared && (differs || lacks.any()))", "gets_rights"],
         GIVING,
+    ),
+    mutation(
+        "other names become links to a file that has taken the place of theirs",
+        "crates/carrack-core/src/transfer/sender/groups.rs",
+        ["if found.file == Some(file) {", "if true {"],
+        FURTHER_NAMES,
+    ),
+    mutation(
+        "names become links to what stayed as it was",
+        "crates/carrack-core/src/transfer/sender/groups.rs",
+        [
+            "matches!(outcome, Outcome::Published | Outcome::Same | Outcome::Planned);",
+            "matches!(outcome, Outcome::Published | Outcome::Same | Outcome::Planned | Outcome::Kept);",
+        ],
+        FURTHER_NAMES,
+    ),
+    mutation(
+        "names wait in memory without a bound",
+        "crates/carrack-core/src/transfer/sender/groups.rs",
+        ["self.waiting < Self::WAITING", "true"],
+        FURTHER_NAMES,
+    ),
+    mutation(
+        "what no link can be made of is linked again for ever",
+        "crates/carrack-core/src/transfer/sender/groups.rs",
+        [
+            "match group.there.paths == tried.paths || group.there.paths.is_empty() {",
+            "match group.there.paths.is_empty() {",
+        ],
+        FURTHER_NAMES,
+    ),
+    mutation(
+        "what was moved is gone by names that nobody proved",
+        "crates/carrack-core/src/transfer/sender/ends.rs",
+        ["Some(names)) => names.is_proven,", "Some(_)) => true,"],
+        HARD_LINKS,
+    ),
+    mutation(
+        "a killed copy sends files again that have got names since",
+        "crates/carrack-engine/src/storage/posix/tree/further_names.rs",
+        ["let first_name = Some(join(of_parent, of_name));", "let first_name = None;"],
+        HARD_LINKS,
     ),
     mutation(
         "patches come of what was not told",

@@ -1,5 +1,7 @@
 //! Which attributes a copy keeps beside permissions and modification times.
 
+use crate::special::SpecialFile;
+
 /// Which attributes a copy keeps beside permissions and modification times: those that were asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeptAttributes {
@@ -17,6 +19,12 @@ pub struct KeptAttributes {
     pub capabilities: bool,
     /// Extended attributes that only root sees (`trusted.`).
     pub trusted_xattrs: bool,
+    /// Names of one file: they are names of one file at the destination, too.
+    pub hard_links: bool,
+    /// Devices.
+    pub devices: bool,
+    /// FIFOs and sockets.
+    pub specials: bool,
 }
 
 impl KeptAttributes {
@@ -29,6 +37,9 @@ impl KeptAttributes {
         user_xattrs: false,
         capabilities: false,
         trusted_xattrs: false,
+        hard_links: false,
+        devices: false,
+        specials: false,
     };
     /// All of them.
     pub const ALL: Self = Self {
@@ -39,13 +50,17 @@ impl KeptAttributes {
         user_xattrs: true,
         capabilities: true,
         trusted_xattrs: true,
+        hard_links: true,
+        devices: true,
+        specials: true,
     };
 
     /// As they travel: a bit each.
     pub fn bits(self) -> u32 {
-        let Self { owner, group, special_bits, acls, user_xattrs, capabilities, trusted_xattrs } = self;
-        let kinds = [owner, group, special_bits, acls, user_xattrs, capabilities, trusted_xattrs];
-        kinds.into_iter().enumerate().map(|(at, kept)| u32::from(kept) << at).sum()
+        let Self { owner, group, special_bits, acls, user_xattrs, capabilities, trusted_xattrs, .. } = self;
+        let attributes = [owner, group, special_bits, acls, user_xattrs, capabilities, trusted_xattrs];
+        let kinds = attributes.into_iter().chain([self.hard_links, self.devices, self.specials]);
+        kinds.enumerate().map(|(at, kept)| u32::from(kept) << at).sum()
     }
 
     /// Of such bits; `None` where one is of no kind.
@@ -59,6 +74,9 @@ impl KeptAttributes {
             user_xattrs: has(4),
             capabilities: has(5),
             trusted_xattrs: has(6),
+            hard_links: has(7),
+            devices: has(8),
+            specials: has(9),
         };
         (kept.bits() == bits).then_some(kept)
     }
@@ -78,10 +96,16 @@ impl KeptAttributes {
         self.user_xattrs || self.trusted_xattrs
     }
 
+    /// Whether a FIFO, a socket or a device is made. What it is has to be known.
+    pub fn has_special(self, special: Option<SpecialFile>) -> bool {
+        special.is_some_and(|special| if special.is_device() { self.devices } else { self.specials })
+    }
+
     /// Those that give nobody the rights of somebody else.
     #[must_use]
     pub fn without_privileges(self) -> Self {
-        Self { acls: self.acls, user_xattrs: self.user_xattrs, ..Self::NONE }
+        let Self { acls, user_xattrs, hard_links, specials, .. } = self;
+        Self { acls, user_xattrs, hard_links, specials, ..Self::NONE }
     }
 }
 
@@ -105,18 +129,19 @@ mod tests {
 
     #[test]
     fn kept_attributes_come_back_and_others_are_none() {
-        for bits in 0..128 {
+        for bits in 0..1024 {
             assert_eq!(KeptAttributes::from_bits(bits).map(KeptAttributes::bits), Some(bits));
         }
-        assert_eq!(KeptAttributes::from_bits(128), None);
-        assert_eq!((KeptAttributes::ALL.bits(), KeptAttributes::NONE.bits()), (127, 0));
+        assert_eq!(KeptAttributes::from_bits(1024), None);
+        assert_eq!((KeptAttributes::ALL.bits(), KeptAttributes::NONE.bits()), (1023, 0));
         assert!(!KeptAttributes::default().are_any());
     }
 
     #[test]
     fn attributes_without_privileges_are_those_of_ones_own_files() {
         let plain = KeptAttributes::ALL.without_privileges();
-        assert_eq!(plain, KeptAttributes { acls: true, user_xattrs: true, ..KeptAttributes::NONE });
+        let own = KeptAttributes { hard_links: true, specials: true, ..KeptAttributes::NONE };
+        assert_eq!(plain, KeptAttributes { acls: true, user_xattrs: true, ..own });
         assert_eq!(KeptAttributes::NONE.without_privileges(), KeptAttributes::NONE);
     }
 }

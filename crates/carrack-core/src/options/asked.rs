@@ -13,8 +13,8 @@ use crate::filter::{FileBounds, Filters, SourceLinks};
 use crate::growing::{GrowingIdle, GrowingLock, GrowingSources};
 use crate::reference::{ReferenceDirectories, ReferenceUse};
 use crate::request::{
-    Compare, CongestionControl, CopyOptions, DeleteOrder, Delta, Digests, Durability, Encrypt, Existing, InPlace,
-    KeptXattrs, Renames, Verify,
+    Compare, CongestionControl, CopyOptions, DeleteOrder, Delta, Digests, Durability, Encrypt, Existing, HardLinks,
+    InPlace, KeptXattrs, Renames, Verify,
 };
 
 /// An option as it was asked for, or left out.
@@ -120,6 +120,9 @@ asked! {
     acls: bool,
     xattrs: Option<KeptXattrs>,
     trusted: bool,
+    hard_links: Option<HardLinks>,
+    devices: bool,
+    specials: bool,
     numeric_ids: bool,
     filters: Option<FilterLines>,
     min_size: Option<FileSize>,
@@ -319,6 +322,11 @@ impl AskedOptions {
         options.kept.user_xattrs |= xattrs != KeptXattrs::None;
         options.kept.capabilities |= xattrs == KeptXattrs::All;
         options.kept.trusted_xattrs |= self.trusted;
+        // Who deletes wants both sides to be alike.
+        let links = options.kept.hard_links || options.delete.is_some();
+        options.kept.hard_links = self.hard_links.map_or(links, |links| links == HardLinks::Keep);
+        options.kept.devices |= self.devices;
+        options.kept.specials |= self.specials;
         options.numeric_ids |= self.numeric_ids;
         options.verify = self.verify.unwrap_or(options.verify);
         options.encrypt = self.encrypt.unwrap_or(options.encrypt);

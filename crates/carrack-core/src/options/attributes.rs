@@ -1,7 +1,7 @@
 //! What is kept of an item beside its content, permissions and time.
 
 use super::{Definition, Flag, FormGroup, Takes, WordFlag, choices};
-use crate::request::KeptXattrs;
+use crate::request::{HardLinks, KeptXattrs};
 
 /// Owners that are kept.
 pub const OWNER: Definition = Definition {
@@ -113,6 +113,66 @@ pub const TRUSTED: Definition = Definition {
     title: "Keep root's attributes",
     help: "Items get the extended attributes of their sources that only root sees. An endpoint does not set them: they are \
            counted as not kept.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// Whether names of one file are kept.
+pub const HARD_LINKS: Definition = Definition {
+    name: "hard_links",
+    group: FormGroup::What,
+    flag: Flag::Switches(&[
+        WordFlag {
+            word: HardLinks::Keep.name(),
+            name: "hard-links",
+            letter: Some('H'),
+            alias: None,
+            help: "Keep hard links: names of one file are names of one file at the destination, too, and it is sent once \
+                   [sync does so by itself]",
+        },
+        WordFlag {
+            word: HardLinks::Separate.name(),
+            name: "no-hard-links",
+            letter: None,
+            alias: Some("no-H"),
+            help: "Copy each name of a file as a file of its own",
+        },
+    ]),
+    title: "Names of one file",
+    help: "Whether names of one file are names of one file at the destination, too.",
+    kind: Takes::Words(choices::<HardLinks>),
+    default: None,
+    examples: &[],
+};
+
+/// Devices that are made.
+pub const DEVICES: Definition = Definition {
+    name: "devices",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "devices",
+        letter: None,
+        help: "Make block and character devices at the destination. Only root can",
+    },
+    title: "Keep devices",
+    help: "Block and character devices are made at the destination. An endpoint does not: they are counted as skipped.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// FIFOs and sockets that are made.
+pub const SPECIALS: Definition = Definition {
+    name: "specials",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "specials",
+        letter: None,
+        help: "Make FIFOs and sockets at the destination, with nobody at their other end",
+    },
+    title: "Keep FIFOs and sockets",
+    help: "FIFOs and sockets are made at the destination.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],

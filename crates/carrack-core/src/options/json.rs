@@ -14,7 +14,7 @@ use super::values::{
 use crate::filter::SourceLinks;
 use crate::growing::{GrowingIdle, GrowingLock, GrowingSources};
 use crate::request::{
-    Compare, CongestionControl, Delta, Digests, Durability, Encrypt, Existing, KeptXattrs, Renames, Verify,
+    Compare, CongestionControl, Delta, Digests, Durability, Encrypt, Existing, HardLinks, KeptXattrs, Renames, Verify,
 };
 use crate::words::quoted;
 
@@ -53,7 +53,7 @@ macro_rules! as_number {
     )+ };
 }
 
-as_text!(Existing Compare SourceLinks Verify Encrypt Durability Delta Renames KeptXattrs Digests CongestionControl);
+as_text!(Existing Compare SourceLinks Verify Encrypt Durability Delta Renames KeptXattrs HardLinks Digests CongestionControl);
 as_text!(FilterLines DeleteLimit Age BackupDirectory BackupSuffix DirectoryLines);
 as_text!(GrowingSources GrowingIdle GrowingLock);
 as_number!(BlockSize FileSize RateBound Streams WindowSeconds);

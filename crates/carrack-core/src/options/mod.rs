@@ -17,7 +17,7 @@ mod task;
 mod values;
 
 pub use asked::AskedOptions;
-pub use attributes::{ACLS, GROUP, NUMERIC_IDS, OWNER, SPECIAL_BITS, TRUSTED, XATTRS};
+pub use attributes::{ACLS, DEVICES, GROUP, HARD_LINKS, NUMERIC_IDS, OWNER, SPECIAL_BITS, SPECIALS, TRUSTED, XATTRS};
 pub use compared::{COMPARE, EXISTING, MODIFY_WINDOW, NO_TIMES};
 pub use deletion::{
     ALLOW_EMPTY, BACKUP, BACKUP_DIR, BACKUP_SUFFIX, DELETE, DELETE_BEFORE, DELETE_EXCLUDED, DETECT_RENAMES, FILTERS,
@@ -437,6 +437,9 @@ pub const OF_A_COPY: &[Definition] = &[
     ACLS,
     XATTRS,
     TRUSTED,
+    HARD_LINKS,
+    DEVICES,
+    SPECIALS,
     NUMERIC_IDS,
     FILTERS,
     MIN_SIZE,
@@ -550,7 +553,8 @@ mod tests {
                     let Takes::Words(choices) = option.kind else { panic!("{} has no words", option.name) };
                     let words = choices();
                     assert!(switches.iter().all(|flag| words.iter().any(|choice| choice.word == flag.word)));
-                    assert_eq!(switches.len() + 1, words.len(), "{}", option.name);
+                    let default = usize::from(option.default.is_some());
+                    assert_eq!(switches.len() + default, words.len(), "{}", option.name);
                     flags.extend(switches.iter().map(|flag| flag.name));
                 }
                 flag => flags.push(flag.name()),

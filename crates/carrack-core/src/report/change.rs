@@ -14,7 +14,7 @@ pub struct ItemChange {
     pub size: u64,
     /// Modification time of its source; `None` where that has none, and of what was deleted.
     pub mtime: Option<Time>,
-    /// What a link says; the old name of what was renamed.
+    /// What a link says; the old name of what was renamed; of a further name of a file, but a link, one that it has.
     pub leads_to: Vec<u8>,
     /// Digests of the whole file, as the receiver computed them.
     pub digests: FileDigests,

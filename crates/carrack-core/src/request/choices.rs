@@ -49,6 +49,14 @@ words! {
 }
 
 words! {
+    /// What becomes of names of one file.
+    pub enum HardLinks {
+        0 Keep "keep" "they are names of one file at the destination, too"
+        1 Separate "separate" "each becomes a file of its own"
+    }
+}
+
+words! {
     /// Which extended attributes are kept.
     #[derive(Default)]
     pub enum KeptXattrs {

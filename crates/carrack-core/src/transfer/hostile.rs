@@ -7,6 +7,7 @@ mod directories;
 mod earlier_receiver;
 mod earlier_sender;
 mod following;
+mod further_names;
 mod last_word;
 mod read_twice;
 mod receiver;
@@ -158,6 +159,7 @@ fn any_comparison(rng: &mut Rng, number: BundleId) -> PeerMessage {
                 mode: 0o600,
                 others: OtherAttributes::default(),
                 leads_to: Vec::new(),
+                hard_link: None,
             };
             let items = (0..rng.below(3) as u32).map(of).collect();
             PeerMessage::Compare { number, question: Question { items, ..Question::default() } }

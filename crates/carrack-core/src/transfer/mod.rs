@@ -34,6 +34,12 @@
 //! at once: those whose source has the same
 //! **fingerprint** as then, and whose file at the destination is the one that got the name then, untouched.
 //!
+//! # Names of one file
+//!
+//! Where hard links are kept, the first name of a file that the scan finds is sent like any other. Further names wait
+//! until that one is there; then they travel in bundles, and the receiver makes hard links of them. Where it cannot, or
+//! where the first name has failed or stays as it was, the next one is sent in its place.
+//!
 //! # What grows
 //!
 //! A file that just changed may be *followed*: it is offered without a size, its blocks are sent as they come to be
@@ -61,10 +67,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::attributes::{Attributes, Time};
+use crate::digest::FileDigests;
 pub use crate::fingerprint::Fingerprint;
 use crate::ids::{BundleId, ItemId};
 use crate::judgment::Judgment;
 use crate::report::ItemKind;
+use crate::special::SpecialFile;
 
 /// Blocks of one file that may be under way, beyond those that have landed: what each side's ledger of a file, and the
 /// gaps in it, are proportional to. With the smallest blocks still 256 MiB, more than any path holds.
@@ -77,8 +85,10 @@ pub struct ScannedItem {
     pub root: u32,
     /// Relative to that source; empty for the source itself.
     pub path: Vec<u8>,
-    /// Whether it is a file, a link or a directory.
+    /// Whether it is a file, a link, a directory or something special.
     pub kind: ItemKind,
+    /// What it is, of something special.
+    pub special: Option<SpecialFile>,
     /// Bytes; `None` for a source that ends when it ends (a pipe, a file of `/proc`).
     pub size: Option<u64>,
     /// What it has beside its content.
@@ -89,6 +99,10 @@ pub struct ScannedItem {
     pub changed: Option<Time>,
     /// Device and inode, where that tells it from another file that takes its name.
     pub file: Option<(u64, u64)>,
+    /// How many names it has: more than one only where they are to be names of one file at the destination, too.
+    pub names: u64,
+    /// Names that it has at the destination already, where this one is to be another of them.
+    pub other_names: Option<Arc<OtherNames>>,
     /// What a later session knows it by; `None` where nothing tells that it is still the same.
     pub fingerprint: Option<Fingerprint>,
     /// How it compares with what the destination has, once that is known.
@@ -108,11 +122,14 @@ impl ScannedItem {
             root,
             path,
             kind,
+            special: None,
             size: None,
             attributes: Attributes::default(),
             sparse: false,
             changed: None,
             file: None,
+            names: 1,
+            other_names: None,
             fingerprint: None,
             judgment: None,
             leads_to: Vec::new(),
@@ -129,6 +146,20 @@ impl ScannedItem {
         let is_file = self.kind == ItemKind::File && self.size.is_some();
         is_file && is_recent(self.changed) && is_recent(self.attributes.mtime)
     }
+}
+
+/// Names at the destination of a file that is there whole, for whoever gets another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OtherNames {
+    /// Relative to the destination, at least one, at most [`crate::limits::NAMES_OF_ONE`]. More than one where no
+    /// further name could be made of the first.
+    pub paths: Vec<Vec<u8>>,
+    /// In a dry run: what stands at them would become another file.
+    pub anew: bool,
+    /// What it holds.
+    pub digests: FileDigests,
+    /// All of it was sent, or compared by what it holds.
+    pub is_proven: bool,
 }
 
 /// Identifies a unit of sending and acknowledging.

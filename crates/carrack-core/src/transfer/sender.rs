@@ -17,6 +17,7 @@ mod bundles;
 mod comparing;
 mod ends;
 mod following;
+mod groups;
 mod machine;
 mod messages;
 mod offered;
@@ -32,6 +33,7 @@ use self::again::Renewals;
 pub use self::bundles::Bundle;
 use self::bundles::Bundles;
 use self::comparing::{Comparing, FirstDeletion};
+use self::groups::Groups;
 use self::offered::Offered;
 use self::streams::Streams;
 use super::directories::DirectoryLog;
@@ -169,6 +171,7 @@ pub struct Sender {
     next_number: u64,
     comparing: Comparing,
     bundles: Bundles,
+    groups: Groups,
     /// To be offered, and how often each has been before.
     offers_waiting: VecDeque<(ScannedItem, u32)>,
     items: BTreeMap<ItemId, Offered>,
@@ -237,6 +240,7 @@ impl Sender {
         Self {
             comparing: Comparing::default(),
             bundles: Bundles::default(),
+            groups: Groups::default(),
             streams: Streams::new(&config.tuning, &config.options),
             config,
             next_number: 1,
@@ -283,7 +287,8 @@ impl Sender {
     fn is_bundled(&self, item: &ScannedItem) -> bool {
         let most = if item.sparse { Bundles::SPARSE_BYTES } else { u64::MAX };
         let most = self.config.tuning.bundled_file_bytes_max.min(most);
-        item.kind != ItemKind::File || !item.followed && item.size.is_some_and(|size| size <= most)
+        let is_small = !item.followed && item.size.is_some_and(|size| size <= most);
+        item.kind != ItemKind::File || item.other_names.is_some() || is_small
     }
 
     /// Where an item goes, relative to the destination.
@@ -311,6 +316,7 @@ impl Sender {
     pub fn wants_items(&self) -> bool {
         self.bundles.queued() < limits::QUEUED_BUNDLES
             && self.comparing.has_room()
+            && self.groups.has_room()
             && self.offers_waiting.len() < limits::OFFERED_ITEMS
             && self.report_bytes < limits::REPORT_BYTES_WAITING
     }
@@ -326,19 +332,23 @@ impl Sender {
     }
 
     /// The scan found something.
-    pub fn handle_item(&mut self, now: Instant, item: ScannedItem) {
+    pub fn handle_item(&mut self, now: Instant, mut item: ScannedItem) {
         if self.has_ended() {
             return;
+        }
+        if !self.config.options.kept.hard_links {
+            item.names = 1;
         }
         let is_compared = self.is_compared(&item);
         if !is_compared {
             self.tell_name(now, &item);
         }
         match item.kind {
-            ItemKind::Special => {
+            ItemKind::Special if !self.config.options.kept.has_special(item.special) => {
                 self.totals.counts.specials_skipped += 1;
                 let message = "is a FIFO, socket or device: not copied".to_string();
                 let failure = Failure::new(ErrorCode::SpecialFile, Side::Source, message);
+                let failure = failure.for_reason(Reason::SpecialUnasked);
                 return self.end_item(&item, 0, FileDigests::default(), Outcome::Failed(failure));
             }
             ItemKind::Directory if self.config.options.plan_only && !is_compared => return self.plan_directory(&item),
@@ -353,19 +363,9 @@ impl Sender {
                 }
                 self.directories.push(&target, &item.attributes);
             }
-            ItemKind::File | ItemKind::Symlink => {
-                self.progress.files_found += 1;
-                self.progress.bytes_found += item.size.unwrap_or(0);
-            }
+            ItemKind::File | ItemKind::Symlink | ItemKind::Special => self.progress.files_found += 1,
         }
-        match is_compared {
-            true => self.compare_later(now, item),
-            false if self.config.options.plan_only => {
-                let size = item.size.unwrap_or(0);
-                self.end_item(&item, size, FileDigests::default(), Outcome::Planned);
-            }
-            false => self.admit(now, item),
-        }
+        self.find(now, item);
     }
 
     /// A directory that would be made or found is counted, and so is the destination itself.
@@ -406,14 +406,14 @@ impl Sender {
     }
 
     /// The scan has ended.
-    pub fn handle_scan_complete(&mut self, _now: Instant) {
+    pub fn handle_scan_complete(&mut self, now: Instant) {
         self.progress.scan_complete = true;
         self.close_question();
         self.close_filling();
         if self.phase == SenderPhase::Scanning {
             self.phase = SenderPhase::Draining;
         }
-        self.advance();
+        self.advance(now);
     }
 
     fn close_filling(&mut self) {
@@ -470,7 +470,7 @@ impl Sender {
     ///
     /// The receiver is told the digests that are compared here, and publishes nothing else: a block that goes again,
     /// and is read again for that, while the second reading goes on or after it, must be what both readings have seen.
-    pub fn handle_source_checked(&mut self, _now: Instant, id: ItemId, result: Result<Option<FileDigests>, Failure>) {
+    pub fn handle_source_checked(&mut self, now: Instant, id: ItemId, result: Result<Option<FileDigests>, Failure>) {
         let Some(item) = self.active(id) else {
             return;
         };
@@ -485,7 +485,7 @@ impl Sender {
                 (item.completed, item.digests) = (true, digests);
                 let message = PeerMessage::Complete { item: id, size, digest: digests.main(), modified: item.modified };
                 self.actions.push_back(SenderAction::Send(message));
-                self.advance();
+                self.advance(now);
             }
             (Ok(_), None) => {
                 let message = "what was read is not as long as the source".to_string();
@@ -540,13 +540,13 @@ impl Sender {
     }
 
     /// Once everything has ended, tells the directories' attributes, and that this was all.
-    fn advance(&mut self) {
+    fn advance(&mut self, now: Instant) {
         if self.has_ended() {
             return;
         }
-        let comparing = !self.comparing.is_empty();
-        let rest =
-            comparing || !self.bundles.is_empty() || !self.offers_waiting.is_empty() || !self.renewals.is_empty();
+        self.begin_released(now);
+        let is_found = self.comparing.is_empty() && self.groups.is_empty() && self.offers_waiting.is_empty();
+        let rest = !is_found || !self.bundles.is_empty() || !self.renewals.is_empty();
         if self.phase != SenderPhase::Draining || rest {
             return;
         }

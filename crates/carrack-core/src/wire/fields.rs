@@ -21,6 +21,9 @@ pub const ANSWER: Most = Most { fields: limits::ANSWER_FIELDS, depth: 2 };
 /// A message of the peer conversation: its body, a list, its elements' fields.
 pub const PEER: Most = Most { fields: limits::PEER_FIELDS, depth: 2 };
 
+/// Names of a file: each of them, their digests, the fields of those.
+pub const NAMES: Most = Most { fields: 64, depth: 1 };
+
 /// Refuses a message with more fields than any honest one has.
 ///
 /// # Errors

@@ -20,6 +20,7 @@ use crate::digest::{BlockDigest, is_main_of};
 use crate::fingerprint::Fingerprint;
 use crate::ids::{BundleId, ItemId};
 use crate::request::Digests;
+use crate::special::SpecialFile;
 use crate::{limits, path};
 
 /// Bytes of a header.
@@ -138,12 +139,23 @@ pub enum EntryKind {
     Directory,
     /// A symbolic link, its target following the path.
     Symlink,
+    /// A further name of a file that is there: [`super::linked::LinkedNames`] follow the path.
+    HardLink,
+    /// A FIFO, a socket or a device: what it is follows the path ([`SpecialFile::encode`]).
+    Special,
+}
+
+impl EntryKind {
+    /// Whether all that it has follows its path.
+    pub fn is_told_whole(self) -> bool {
+        matches!(self, Self::Symlink | Self::HardLink | Self::Special)
+    }
 }
 
 /// Announces one entry of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryHeader {
-    /// Whether the entry is a file, a link or a directory.
+    /// What the entry is.
     pub kind: EntryKind,
     /// The source's fingerprint follows, before the path. Never for a directory.
     pub fingerprinted: bool,
@@ -156,7 +168,7 @@ pub struct EntryHeader {
     pub path_bytes: u16,
     /// Permission bits (07777).
     pub mode: u32,
-    /// Bytes of content, of the patch, or of the target.
+    /// Bytes of content, of the patch, or of what follows the path.
     pub size: u32,
     /// When the content was last modified.
     pub mtime: Time,
@@ -170,6 +182,8 @@ impl EntryHeader {
             EntryKind::File => 1,
             EntryKind::Directory => 2,
             EntryKind::Symlink => 3,
+            EntryKind::HardLink => 4,
+            EntryKind::Special => 5,
         };
         bytes[1] = flag(self.fingerprinted, FLAG_FINGERPRINT)
             | flag(self.attribute_bytes > 0, FLAG_ATTRIBUTES)
@@ -194,6 +208,8 @@ impl EntryHeader {
             1 => (EntryKind::File, limits::BUNDLE_BYTES),
             2 => (EntryKind::Directory, 0),
             3 => (EntryKind::Symlink, limits::LINK_TARGET_BYTES as u64),
+            4 => (EntryKind::HardLink, limits::LINKED_NAMES_BYTES),
+            5 => (EntryKind::Special, SpecialFile::BYTES as u64),
             kind => {
                 return Err(ProtocolError::violation(format!("the peer sent a bundle entry of unknown kind {kind}")));
             }
@@ -201,7 +217,8 @@ impl EntryHeader {
         let mtime = Time::new(be_u64(&bytes[12..20]) as i64, be_u32(&bytes[20..24]));
         let flags = match kind {
             EntryKind::File => FLAG_FINGERPRINT | FLAG_ATTRIBUTES | FLAG_PATCH,
-            EntryKind::Symlink => FLAG_FINGERPRINT | FLAG_ATTRIBUTES,
+            EntryKind::Symlink | EntryKind::Special => FLAG_FINGERPRINT | FLAG_ATTRIBUTES,
+            EntryKind::HardLink => FLAG_FINGERPRINT,
             EntryKind::Directory => 0,
         };
         // Without the flag nobody looks at these bytes.

@@ -16,6 +16,7 @@ pub mod fields;
 pub mod frame;
 #[cfg(test)]
 mod golden_tests;
+pub mod linked;
 pub mod mux;
 pub mod patch;
 pub mod peer;

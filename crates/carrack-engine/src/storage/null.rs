@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use carrack_core::digest::FileDigests;
 use carrack_core::failure::Failure;
+use carrack_core::special::SpecialFile;
 
 use super::properties::{Properties, WriteOptions};
 use super::write::{Destination, NewFile, Opening, Part, SmallFile, Stored};
@@ -25,6 +26,14 @@ impl Destination for Null {
     }
 
     fn write_small(&self, _small: &SmallFile<'_>, _options: &WriteOptions, _content: &[u8]) -> Result<Stored, Failure> {
+        Ok(Stored::Done)
+    }
+
+    fn write_special(&self, _: &SmallFile<'_>, _: &WriteOptions, _: SpecialFile) -> Result<Stored, Failure> {
+        Ok(Stored::Done)
+    }
+
+    fn write_hard_link(&self, _: &SmallFile<'_>, _: &WriteOptions, _: &[Vec<u8>]) -> Result<Stored, Failure> {
         Ok(Stored::Done)
     }
 

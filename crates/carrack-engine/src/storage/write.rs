@@ -27,6 +27,7 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::plan::compare::State;
 use carrack_core::report::{DestinationCounts, ItemKind, Unfinished, Unsynced};
 use carrack_core::request::Digests;
+use carrack_core::special::SpecialFile;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::tuning::SLICE_BYTES;
 use carrack_sys::bulk::Pipe;
@@ -34,7 +35,7 @@ use carrack_sys::dir::{Dir, Stat};
 
 pub use self::closing::Closing;
 pub use self::content::{block_digest, compare, compare_pieces};
-pub use self::small::{Entry, Growing};
+pub use self::small::{Begun, Entry, Growing, Stored};
 pub use self::unkept::UnkeptSoFar;
 use super::properties::{Properties, WriteOptions};
 use super::workers::MetadataWorkers;
@@ -176,28 +177,6 @@ pub enum Opening {
     Present(FileDigests),
     /// As `Present`, but what stands there has to be read before it is believed: [`Destination::known`] does that.
     MayBePresent,
-}
-
-/// What became of a small item.
-pub enum Stored {
-    /// What is at its name is kept, as was asked for.
-    Kept,
-    /// What is at its name is the same.
-    Same,
-    /// Nothing is left to be done.
-    Done,
-    /// It waits under a hidden name.
-    Hidden(Box<dyn Entry>),
-}
-
-/// How a small file is to be written in pieces.
-pub enum Begun {
-    /// What is at its name is kept, as was asked for.
-    Kept,
-    /// It is not: the store wants all of it at once, by [`Destination::write_small`].
-    AtOnce,
-    /// Piece by piece.
-    Growing(Box<dyn Growing>),
 }
 
 /// Where files go.
@@ -367,6 +346,39 @@ pub trait Destination: Send + Sync {
     /// Why it cannot be made, as where links are not kept; nothing is left behind.
     fn write_link(&self, _small: &SmallFile<'_>, _options: &WriteOptions, _target: &[u8]) -> Result<Stored, Failure> {
         Err(failure(ErrorCode::Unsupported, Side::Destination, "is a symbolic link, and the store keeps none"))
+    }
+
+    /// Makes a FIFO, a socket or a device under a hidden name. Repeated, it starts over.
+    ///
+    /// # Errors
+    /// Why it cannot be made, as where none are kept; nothing is left behind.
+    fn write_special(
+        &self,
+        _small: &SmallFile<'_>,
+        _options: &WriteOptions,
+        _special: SpecialFile,
+    ) -> Result<Stored, Failure> {
+        Err(failure(ErrorCode::Unsupported, Side::Destination, "is a FIFO, socket or device, and the store keeps none"))
+    }
+
+    /// Makes a further name of a file that is there, under a hidden name: `names` are those that it has. It has all of
+    /// that file's attributes by that. Repeated, it starts over.
+    ///
+    /// # Errors
+    /// Those of the store; nothing is left behind. That no link can be made of any of the names is none:
+    /// [`Stored::Unlinked`].
+    fn write_hard_link(
+        &self,
+        _small: &SmallFile<'_>,
+        _options: &WriteOptions,
+        _names: &[Vec<u8>],
+    ) -> Result<Stored, Failure> {
+        Ok(Stored::Unlinked)
+    }
+
+    /// Whether what stands at a path is something special of this kind and these numbers. May be repeated.
+    fn is_special(&self, _path: &[u8], _special: SpecialFile) -> bool {
+        false
     }
 
     /// Makes a file of what a reference directory has, under a hidden name, unless `stop` says that nobody wants it any

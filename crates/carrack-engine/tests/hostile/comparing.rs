@@ -20,7 +20,7 @@ use crate::wire::{Entry, bundle};
 fn asked(path: &[u8]) -> AskedItem {
     let (mtime, leads_to) = (Some(Time::new(1, 0)), Vec::new());
     let (path, others) = (path.to_vec(), OtherAttributes::default());
-    AskedItem { path, kind: ItemKind::File, size: 5, mtime, mode: 0o644, others, leads_to }
+    AskedItem { path, kind: ItemKind::File, size: 5, mtime, mode: 0o644, others, leads_to, hard_link: None }
 }
 
 fn compare(number: u64, question: Question) -> PeerMessage {

@@ -320,7 +320,7 @@ impl Copying<'_, '_> {
         request.options.dry_run = true;
         let report = Copy::start(request, context).wait();
         let counts = &report.counts;
-        self.check_ceilings(counts.files + counts.symlinks + counts.directories, counts.bytes);
+        self.check_ceilings(counts.names_made() + counts.directories, counts.bytes);
         self.check_deletions(report.at_destination.items_only_there);
         match (report.error, &self.attempt.fatal) {
             (Some(why), _) => Err(why),

@@ -10,6 +10,7 @@
 mod beneath;
 mod entries;
 mod file_system;
+mod held;
 mod mounts;
 mod name;
 mod owner;
@@ -21,6 +22,7 @@ mod xattrs;
 
 pub use entries::{DirEntry, Entries};
 pub use file_system::{ChangeTimes, FileSystem, file_system};
+pub use held::HeldEntry;
 pub use mounts::{Mounts, PlaceWithin};
 pub use owner::set_owner;
 pub use passed::PassedWays;
@@ -147,20 +149,6 @@ impl Dir {
     pub fn open_write(&self, name: &[u8]) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
         self.open_name(name, flags, Mode::empty())
-    }
-
-    /// Keeps an entry from being freed until this is dropped, also when it has lost its name. It can neither be read
-    /// nor written through it. Elsewhere than on Linux nothing can be held so.
-    #[cfg(target_os = "linux")]
-    pub fn hold(&self, name: &[u8]) -> io::Result<OwnedFd> {
-        let file = self.open_name(name, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty())?;
-        Ok(file.into())
-    }
-
-    /// See above.
-    #[cfg(not(target_os = "linux"))]
-    pub fn hold(&self, _: &[u8]) -> io::Result<OwnedFd> {
-        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn open_name(&self, name: &[u8], flags: OFlags, mode: Mode) -> io::Result<File> {

@@ -93,6 +93,8 @@ pub struct Stat {
     pub gid: u32,
     /// Space taken, in units of 512 bytes.
     pub blocks_512: u64,
+    /// Of a device, the number of its driver, and its own among those of that driver.
+    pub numbers: (u32, u32),
 }
 
 impl Stat {
@@ -113,6 +115,7 @@ impl Stat {
             uid: raw.st_uid,
             gid: raw.st_gid,
             blocks_512: raw.st_blocks as u64,
+            numbers: (rustix::fs::major(raw.st_rdev as _), rustix::fs::minor(raw.st_rdev as _)),
         }
     }
 
@@ -133,6 +136,7 @@ impl Stat {
             uid: raw.stx_uid,
             gid: raw.stx_gid,
             blocks_512: raw.stx_blocks,
+            numbers: (raw.stx_rdev_major, raw.stx_rdev_minor),
         }
     }
 }

@@ -80,7 +80,7 @@ impl Dir {
     }
 }
 
-fn value(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn value(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<Option<Vec<u8>>> {
     let mut usual = [0; USUAL_BYTES];
     match retry(|| get(&mut usual)) {
         Ok(length) => Ok(Some(usual[..length].to_vec())),
@@ -101,7 +101,10 @@ fn value(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<Opt
     }
 }
 
-fn names(each: &mut dyn FnMut(&[u8]), list: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<()> {
+pub(super) fn names(
+    each: &mut dyn FnMut(&[u8]),
+    list: impl Fn(&mut [u8]) -> rustix::io::Result<usize>,
+) -> io::Result<()> {
     let mut usual = [0; USUAL_BYTES];
     let mut more = Vec::new();
     let found = match retry(|| list(&mut usual)) {

@@ -148,11 +148,10 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     ours(&["--skip-compress"], "rsync", "what does not shrink is found out, and left alone", "--compress"),
     ours(&["-C"], "rsync and scp", "only rules leave names out", "-z, as with scp"),
     refused(&["--cvs-exclude"], "rsync", "only rules leave names out"),
-    refused(&["-H", "--hard-links"], "rsync", "hard links become files of their own, and the report counts them"),
     refused(
-        &["-D", "--devices", "--specials", "--drop-D", "--super", "--fake-super"],
+        &["--drop-D", "--super", "--fake-super"],
         "rsync",
-        "devices, FIFOs and sockets are not copied, and fail",
+        "who may not make devices or set owners leaves them out, and the report counts them",
     ),
     refused(
         &["--chmod", "--chown", "--usermap", "--groupmap", "--copy-as", "-E", "--executability"],
@@ -184,11 +183,8 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "rsync",
         "a source that is missing is an error, and nothing is deleted for it",
     ),
-    refused(
-        &["-U", "--atimes", "-N", "--crtimes", "--open-noatime"],
-        "rsync",
-        "of times, that of the last change is kept",
-    ),
+    refused(&["-U", "--atimes", "--open-noatime"], "rsync", "of times, that of the last change is kept"),
+    refused(&["-N", "--crtimes"], "rsync", "Linux lets nobody set when a file was made"),
     refused(&["-O", "--omit-dir-times", "--omit-link-times"], "rsync", "times are kept"),
     refused(&["--copy-devices"], "rsync", "devices are not read"),
     refused(&["--preallocate"], "rsync", "room is reserved as a file grows"),
@@ -421,7 +417,7 @@ mod tests {
         for (words, name) in [
             (&["--temp-dir=../x", "a", "b"][..], "--temp-dir"),
             (&["-dbg", "a", "b"], "-dbg"),
-            (&["-avH", "a", "b"], "-H"),
+            (&["-avN", "a", "b"], "-N"),
             (&["-a", "--delete", "a", "b"], "--delete"),
             (&["-r", "-tcp-bs=4M", "a", "b"], "-tcp-bs"),
             (

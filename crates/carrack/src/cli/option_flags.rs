@@ -4,7 +4,7 @@ use carrack_core::options::{
     AskedOptions, COMPARE_DEST, COPY_DEST, Definition, Flag, FormGroup, LINK_DEST, OF_A_COPY, OF_FILES, RATE_LIMIT,
     Takes, WordFlag,
 };
-use carrack_core::request::{KeptXattrs, Renames};
+use carrack_core::request::{HardLinks, KeptXattrs, Renames};
 use clap::{Arg, ArgAction};
 
 use super::flag::{Switch, with_words};
@@ -16,14 +16,21 @@ use crate::output::say;
 const ARCHIVE: Switch = Switch::short(
     'a',
     "archive",
-    "Keep owners, groups, set-user-id, set-group-id and sticky bits, ACLs and extended attributes of users: -ogpA \
-     --user-xattrs. Directories, links, permissions and times are kept without it",
+    "Keep owners, groups, set-user-id, set-group-id and sticky bits, hard links, devices, FIFOs, sockets, ACLs and \
+     extended attributes of users: -ogpHDA --user-xattrs. Directories, links, permissions and times are kept without it",
+);
+
+/// Stands for the flags of files that hold nothing.
+const SPECIAL_FILES: Switch = Switch::short(
+    'D',
+    "devices-and-specials",
+    "Make devices, FIFOs and sockets at the destination: --devices --specials",
 );
 
 /// The flags of the options of a copy that stand in a group, in the order of their definitions.
 pub fn args(group: FormGroup) -> impl Iterator<Item = Arg> {
-    let archive = (group == FormGroup::What).then(|| ARCHIVE.arg());
-    archive.into_iter().chain(OF_A_COPY.iter().filter(move |option| option.group == group).flat_map(args_of))
+    let several = [&ARCHIVE, &SPECIAL_FILES].into_iter().filter(move |_| group == FormGroup::What).map(Switch::arg);
+    several.chain(OF_A_COPY.iter().filter(move |option| option.group == group).flat_map(args_of))
 }
 
 /// The flags that choose files, for verbs that copy nothing.
@@ -90,6 +97,10 @@ pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
     if flags.has(&ARCHIVE) {
         (asked.owner, asked.group, asked.special_bits, asked.acls) = (true, true, true, true);
         asked.xattrs.get_or_insert(KeptXattrs::User);
+        asked.hard_links.get_or_insert(HardLinks::Keep);
+    }
+    if flags.has(&ARCHIVE) || flags.has(&SPECIAL_FILES) {
+        (asked.devices, asked.specials) = (true, true);
     }
     asked.digests().map_err(refused_digests)?;
     asked.references().map_err(CommandError::usage)?;

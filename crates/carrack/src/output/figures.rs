@@ -7,7 +7,7 @@ use super::format::count;
 /// What rsync's report tells, in its words, as far as a copy counts it.
 pub fn figures(report: &Report) -> Vec<String> {
     let counts = &report.counts;
-    let items = [counts.files, counts.symlinks, counts.directories, counts.files_same, counts.files_kept];
+    let items = [counts.names_made(), counts.directories, counts.files_same, counts.files_kept];
     let bytes = |bytes: u64| format!("{} bytes", count(bytes));
     [
         ("Number of files", count(items.iter().copied().fold(counts.files_failed, u64::saturating_add))),

@@ -45,6 +45,7 @@ pub fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::DeletionUnsure => "mend what failed and run it again; --ignore-errors deletes all the same",
         Reason::EmptySource => "is it mounted? --allow-empty deletes all the same",
         Reason::NotMounted => "is it mounted? without --require-mount it is copied all the same",
+        Reason::SpecialUnasked => "-D makes devices, FIFOs and sockets; --devices or --specials some of them",
         Reason::RemovalCutShort => "run the same command with -c: it deletes there what is the same at the destination",
         Reason::SourceBusy => "run the same command again when nothing writes to it",
         Reason::SourceGrew => "run the same command again, or with --growing snapshot or follow",

@@ -233,6 +233,15 @@ fn moved(report: &Report, dry_run: bool) -> String {
     if report.counts.directories > 0 {
         what = format!("{what}, {}", counted(report.counts.directories, "directory", "directories"));
     }
+    if report.counts.hard_links > 0 {
+        what = format!("{what}, {}", counted(report.counts.hard_links, "hard link", "hard links"));
+    }
+    if report.counts.specials > 0 {
+        what = format!(
+            "{what}, {}",
+            counted(report.counts.specials, "device, FIFO or socket", "devices, FIFOs and sockets")
+        );
+    }
     let mut line = format!("{done} {what}, {}", format::size_exact(report.counts.bytes));
     if !dry_run {
         line = format!("{line} in {}", format::duration(report.elapsed));

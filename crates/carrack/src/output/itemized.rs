@@ -138,6 +138,7 @@ impl LineFormat {
 fn letters(change: &ItemChange, direction: ContentWay) -> String {
     let is_file = change.kind == ItemKind::File;
     let first = match change.done {
+        _ if is_further_name(change) => 'h',
         Done::Deleted => return "*deleting  ".to_owned(),
         Done::Set(_) => '.',
         Done::Linked | Done::Renamed => 'h',
@@ -164,6 +165,16 @@ fn letters(change: &ItemChange, direction: ContentWay) -> String {
     format!("{first}{kind}{}", if is_blank { " ".repeat(rest.len()) } else { rest })
 }
 
+/// Whether it is a further name of a file, which has the one that it leads to.
+pub fn is_further_name(change: &ItemChange) -> bool {
+    let is_told = !change.leads_to.is_empty();
+    is_told
+        && match change.kind {
+            ItemKind::Symlink => change.done == Done::Linked,
+            _ => matches!(change.done, Done::Created | Done::Replaced(_)),
+        }
+}
+
 /// What has changed. Times of access and making are never set.
 fn attributes(differs: Differences) -> String {
     let letter = |is: bool, letter: char| if is { letter } else { '.' };
@@ -187,7 +198,9 @@ fn name(change: &ItemChange) -> String {
 
 fn target(change: &ItemChange) -> String {
     let says = change.kind == ItemKind::Symlink && change.done != Done::Deleted;
-    if change.done == Done::Renamed {
+    if is_further_name(change) {
+        format!(" => {}", display_bytes(&change.leads_to))
+    } else if change.done == Done::Renamed {
         format!(" <= {}", display_bytes(&change.leads_to))
     } else if says {
         format!(" -> {}", display_bytes(&change.leads_to))
@@ -236,7 +249,8 @@ mod tests {
     fn change(path: &str, kind: ItemKind, done: Done) -> ItemChange {
         let (path, mtime) = (path.as_bytes().to_vec(), Some(Time::new(981_173_106, 7)));
         let digests = FileDigests { blake3: Some([0xab; 32]), ..FileDigests::default() };
-        ItemChange { path, kind, size: 5, mtime, leads_to: b"to\\x".to_vec(), digests, done }
+        let leads_to = if kind == ItemKind::Symlink { b"to\\x".to_vec() } else { Vec::new() };
+        ItemChange { path, kind, size: 5, mtime, leads_to, digests, done }
     }
 
     fn itemized(change: &ItemChange, direction: ContentWay) -> String {
@@ -284,6 +298,23 @@ mod tests {
             let pushed = line.replacen(">f", "<f", 1);
             assert_eq!(itemized(&change(path, kind, done), ContentWay::Push), pushed);
             assert_eq!(itemized(&change(path, kind, done), ContentWay::Beside), line);
+        }
+    }
+
+    #[test]
+    fn further_names_are_told_with_the_name_that_their_file_has() {
+        let differs = Differences { time: true, ..Differences::default() };
+        let cases = [
+            (ItemKind::File, Done::Created, "hf+++++++++ b => a"),
+            (ItemKind::File, Done::Replaced(differs), "hf..t...... b => a"),
+            (ItemKind::File, Done::Replaced(Differences::default()), "hf          b => a"),
+            (ItemKind::Special, Done::Created, "hS+++++++++ b => a"),
+            (ItemKind::Symlink, Done::Linked, "hL          b => a"),
+            (ItemKind::Symlink, Done::Created, "cL+++++++++ b -> a"),
+        ];
+        for (kind, done, line) in cases {
+            let named = ItemChange { leads_to: b"a".to_vec(), ..change("b", kind, done) };
+            assert_eq!(itemized(&named, ContentWay::Push), line);
         }
     }
 

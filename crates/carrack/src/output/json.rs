@@ -22,6 +22,7 @@ use carrack_core::timeline::{Fact, StepTaken};
 use data_encoding::{BASE64, HEXLOWER};
 use serde_json::{Map, Value, json};
 
+use super::itemized::is_further_name;
 use super::{format, hints, sample};
 
 /// The version of the keys.
@@ -411,13 +412,19 @@ fn change(change: &ItemChange) -> Value {
         let parts = [(content, "content"), (size, "size"), (time, "time")].into_iter().chain(attributes).chain(listed);
         fields["differs"] = parts.filter(|part| part.0).map(|part| part.1).collect();
     }
-    if change.kind == ItemKind::Symlink && change.done != Done::Deleted {
+    if change.kind == ItemKind::Symlink && change.done != Done::Deleted && !is_further_name(change) {
         fields = with_link_target(fields, &change.leads_to);
     }
     if change.done == Done::Renamed {
         match std::str::from_utf8(&change.leads_to) {
             Ok(old) => fields["renamed_from"] = json!(old),
             Err(_) => fields["renamed_from_b64"] = json!(BASE64.encode(&change.leads_to)),
+        }
+    }
+    if is_further_name(change) {
+        match std::str::from_utf8(&change.leads_to) {
+            Ok(first) => fields["hard_link"] = json!(first),
+            Err(_) => fields["hard_link_b64"] = json!(BASE64.encode(&change.leads_to)),
         }
     }
     with_digests(with_path(fields, &change.path), &change.digests)

@@ -179,9 +179,7 @@ impl Output {
         let time = SystemTime::now();
         state.screen.end();
         // After an error, too: what was published stays, and what is said of it is true.
-        if report.error.is_none()
-            || [report.counts.files, report.counts.symlinks, report.counts.directories].iter().any(|count| *count > 0)
-        {
+        if report.error.is_none() || report.counts.names_made() > 0 || report.counts.directories > 0 {
             for line in human::report(report, self.options.dry_run) {
                 self.tell(&mut state, time, &line);
             }

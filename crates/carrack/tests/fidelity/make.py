@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes a tree in which everything differs that a copy may lose: names, kinds, sizes, holes, modes, times, owners,
-extended attributes, access control lists.
+extended attributes, access control lists, names of one file, FIFOs, sockets and devices.
 
     make.py DIRECTORY SEED [--longest-value BYTES] [--years] [--plain]
 
@@ -12,6 +12,8 @@ import argparse
 import errno
 import os
 import random
+import socket
+import stat
 import struct
 
 SIZES = [0, 1, 511, 4095, 4096, 4097, 16383, 16384, 65535, 65536, 65537, 1048575, 1048576, 1048577, 4194305]
@@ -75,6 +77,34 @@ class Maker:
             link = self.at(b"links", b"l%d" % number)
             os.symlink(target, link)
             self.made.append(link)
+
+    def specials(self):
+        for number in range(6):
+            path = self.at(b"special", b"fifo%d" % number)
+            os.mkfifo(path, self.random.randrange(0o1000))
+            self.made.append(path)
+        here = os.getcwd()
+        os.chdir(self.at(b"special"))
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(b"socket")
+        os.chdir(here)
+        self.made.append(self.at(b"special", b"socket"))
+        for number, (kind, device) in enumerate([(stat.S_IFCHR, (1, 3)), (stat.S_IFBLK, (7, 200)), (stat.S_IFCHR, (511, 262143))]):
+            if not self.plain:
+                path = self.at(b"special", b"device%d" % number)
+                os.mknod(path, kind | self.random.randrange(0o1000), os.makedev(*device))
+                self.made.append(path)
+
+    def further_names(self):
+        """Names of one file: in one directory and in several, of all that may have some, two and many."""
+        firsts = [path for path in self.made if not os.path.isdir(path) or os.path.islink(path)]
+        directories = [self.at(b"same"), self.at(b"same", b"below"), self.at(b"aaa"), self.at(b"names")]
+        chosen = self.random.sample(firsts, len(firsts) // 5) + [self.at(b"sizes", b"4194305"), self.at(b"sparse", b"s3")]
+        chosen += [self.at(b"special", b"fifo0"), self.at(b"links", b"l0"), self.at(b"sizes", b"0")]
+        for number, first in enumerate(sorted(set(chosen))):
+            for count in range(self.random.choice([1, 1, 1, 2, 3, 40 if number % 20 == 0 else 5])):
+                name = os.path.join(self.random.choice(directories), b"n%d-%d" % (number, count))
+                os.link(first, name, follow_symlinks=False)
 
     def modes(self):
         for mode in list(range(0, 0o1000, 7)) + ([] if self.plain else [0o4755, 0o2755, 0o6711, 0o1777, 0o7777, 0o4000]):
@@ -141,15 +171,19 @@ class Maker:
 
     def make(self):
         os.makedirs(self.top, exist_ok=True)
-        for name in [b"sizes", b"names", b"deep", b"wide", b"sparse", b"links", b"modes", b"xattrs"]:
+        for name in [b"sizes", b"names", b"deep", b"wide", b"sparse", b"links", b"modes", b"xattrs", b"special", b"same", b"aaa"]:
             os.mkdir(self.at(name))
             self.made.append(self.at(name))
+        os.mkdir(self.at(b"same", b"below"))
+        self.made.append(self.at(b"same", b"below"))
         self.content()
         self.extended()
         self.modes()
         if not self.plain:
             self.owners()
         self.lists()
+        self.specials()
+        self.further_names()
         self.times()
 
 

@@ -2,7 +2,7 @@
 //! rsync and by a program that shares nothing with this one (`tests/fidelity`).
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -161,11 +161,14 @@ fn torture_tree_is_the_same_for_who_is_not_root() {
     let again = under(&sandbox, &NOBODY, &["sync", "-aX", "--json", "in/", "theirs/out"]);
     assert_eq!(numbers(&again, &["files", "attributes_set"]), [0, 0], "{}", again.stderr);
     // Also of one's own file that is read-only, what has changed is set, and what has gone is taken away.
-    fs::set_permissions(sandbox.path("in/wide/f3"), Permissions::from_mode(0o444)).unwrap();
+    // With one name alone: a file with several is made anew.
+    let alone = (0..400).map(|number| format!("in/wide/f{number}"));
+    let alone = alone.map(|name| sandbox.path(&name)).find(|path| path.metadata().unwrap().nlink() == 1).unwrap();
+    fs::set_permissions(&alone, Permissions::from_mode(0o444)).unwrap();
     for value in [Some(&b"value"[..]), None] {
         match value {
-            Some(value) => set(&sandbox.path("in/wide/f3"), "user.late", value),
-            None => unset(&sandbox.path("in/wide/f3"), "user.late"),
+            Some(value) => set(&alone, "user.late", value),
+            None => unset(&alone, "user.late"),
         }
         let ran = under(&sandbox, &NOBODY, &["sync", "-aX", "--json", "in/", "theirs/out"]);
         assert_eq!(numbers(&ran, &["files", "attributes_set"]), [0, 1], "{}", ran.stderr);

@@ -32,6 +32,7 @@ mod firewall;
 mod golden;
 mod growing;
 mod growth;
+mod hard_links;
 mod held_back;
 mod hints;
 mod identity;

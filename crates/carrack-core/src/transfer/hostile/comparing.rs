@@ -363,7 +363,8 @@ fn links_and_directories_are_asked_about_in_dry_runs_alone() {
         let mut receiver = Receiver::new(ReceiverConfig { options, checkpoints: false, tuning: Tuning::DEFAULT });
         let (path, leads_to) = (b"a".to_vec(), Vec::new());
         let others = OtherAttributes::default();
-        let items = vec![AskedItem { path, kind, size: 0, mtime: None, mode: 0o755, others, leads_to }];
+        let items =
+            vec![AskedItem { path, kind, size: 0, mtime: None, mode: 0o755, others, leads_to, hard_link: None }];
         let question = Question { items, ..Question::default() };
         receiver.handle_message(start(), PeerMessage::Compare { number: BundleId(1), question }).is_err()
     };
@@ -371,5 +372,5 @@ fn links_and_directories_are_asked_about_in_dry_runs_alone() {
     assert_eq!(modes.map(|mode| refused(ItemKind::File, mode)), [false; 4]);
     assert_eq!(modes.map(|mode| refused(ItemKind::Symlink, mode)), [true, true, false, false]);
     assert_eq!(modes.map(|mode| refused(ItemKind::Directory, mode)), [true, true, true, false]);
-    assert_eq!(modes.map(|mode| refused(ItemKind::Special, mode)), [true; 4]);
+    assert_eq!(modes.map(|mode| refused(ItemKind::Special, mode)), [true, true, false, false]);
 }

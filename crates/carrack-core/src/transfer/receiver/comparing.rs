@@ -33,10 +33,9 @@ impl Receiver {
         }
         let Self { options, .. } = self;
         let is_asked = |item: &AskedItem| match item.kind {
-            ItemKind::File => true,
-            ItemKind::Symlink => options.plan_only,
             ItemKind::Directory => options.plan_only && options.item_changes,
-            ItemKind::Special => false,
+            ItemKind::File if item.hard_link.is_none() => true,
+            ItemKind::File | ItemKind::Symlink | ItemKind::Special => options.plan_only,
         };
         if !question.items.iter().all(is_asked) {
             return wrong("about items that are not compared so");

@@ -82,7 +82,9 @@ impl Sender {
         match result {
             Ok(found) if found.kind == before.kind => {
                 let found = self.followed_from_now(found);
-                self.take_renewed(now, before, attempt, found);
+                if let Some(found) = self.regroup(before, found) {
+                    self.take_renewed(now, before, attempt, found);
+                }
             }
             Ok(_) => {
                 let message = "is something else than when it was listed".to_string();
@@ -95,7 +97,7 @@ impl Sender {
                 self.queue_bundle(filling.take(), 0, attempt);
             }
         }
-        self.advance();
+        self.advance(now);
     }
 
     fn take_renewed(&mut self, now: Instant, before: &ScannedItem, attempt: u32, found: ScannedItem) {

@@ -58,7 +58,8 @@ pub(super) struct Filling {
 impl Filling {
     /// Adds an item; whether the bundle is full now.
     pub fn push(&mut self, tuning: &Tuning, now: Instant, item: ScannedItem) -> bool {
-        let content = if item.kind == ItemKind::File { item.size.unwrap_or(0) } else { 0 };
+        let is_content = item.kind == ItemKind::File && item.other_names.is_none();
+        let content = if is_content { item.size.unwrap_or(0) } else { 0 };
         self.bytes += content + item.attributes.others.encoded_bytes() as u64;
         self.since.get_or_insert(now);
         self.items.push(item);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Sender, SenderAction};
+use crate::attributes::OtherAttributes;
 use crate::digest::FileDigests;
 use crate::failure::Failure;
 use crate::ids::BundleId;
@@ -17,7 +18,7 @@ use crate::limits;
 use crate::report::{ItemKind, Outcome};
 use crate::transfer::ScannedItem;
 use crate::wire::ProtocolError;
-use crate::wire::peer::{AskedIndex, AskedItem, PeerMessage, Question};
+use crate::wire::peer::{AskedIndex, AskedItem, AskedLink, PeerMessage, Question};
 
 #[derive(Debug, Default)]
 pub(super) struct Comparing {
@@ -105,15 +106,15 @@ impl Comparing {
 }
 
 impl Sender {
-    /// Whether the receiver is asked about an item before it is sent. What has no size cannot be compared; a link is
-    /// compared where it is written, unless nothing is, and so is a directory.
+    /// Whether the receiver is asked about an item before it is sent. What has no size cannot be compared; what holds
+    /// nothing and what is a further name are compared where they are written, unless nothing is, and so are
+    /// directories.
     pub(super) fn is_compared(&self, item: &ScannedItem) -> bool {
         let options = &self.config.options;
         let is_asked = match item.kind {
-            ItemKind::File => item.size.is_some(),
-            ItemKind::Symlink => options.plan_only,
             ItemKind::Directory => options.plan_only && options.item_changes,
-            ItemKind::Special => false,
+            ItemKind::File if item.other_names.is_none() => item.size.is_some(),
+            ItemKind::File | ItemKind::Symlink | ItemKind::Special => options.plan_only,
         };
         is_asked && options.rules().is_some()
     }
@@ -121,12 +122,19 @@ impl Sender {
     /// An item is to be compared.
     pub(super) fn compare_later(&mut self, now: Instant, item: ScannedItem) {
         let path = self.target(&item);
-        let leads_to = item.leads_to.clone();
-        let others = item.attributes.others.kept(self.config.options.kept);
-        let bytes = path.len() + leads_to.len() + others.encoded_bytes();
+        let leads_to = item.special.map_or_else(|| item.leads_to.clone(), |special| special.encode().to_vec());
+        let hard_link = item.other_names.as_ref();
+        let hard_link = hard_link.map(|names| AskedLink { names: names.paths.clone(), anew: names.anew });
+        let others = match hard_link {
+            None => item.attributes.others.kept(self.config.options.kept),
+            // It has those of its file.
+            Some(_) => OtherAttributes::default(),
+        };
+        let named = hard_link.iter().flat_map(|link| &link.names).map(Vec::len).sum::<usize>();
+        let bytes = path.len() + leads_to.len() + named + others.encoded_bytes();
         let (size, mode) = (item.size.unwrap_or(0), item.attributes.mode);
         let mtime = item.attributes.mtime;
-        let asked = AskedItem { path, kind: item.kind, size, mtime, mode, others, leads_to };
+        let asked = AskedItem { path, kind: item.kind, size, mtime, mode, others, leads_to, hard_link };
         self.comparing.filling.question.items.push(asked);
         self.comparing.filling.items.push(item);
         self.comparing.has_grown(now, bytes);
@@ -245,6 +253,10 @@ impl Sender {
             ProtocolError::violation(format!("the receiver answered question {number}, which was not asked so"))
         })?;
         for ((index, item), judgment) in (0..).zip(items).zip(judgments) {
+            if judgment.is_open() && item.other_names.is_some() {
+                let why = "the receiver would read a file that gets a hard link";
+                return Err(ProtocolError::violation(why));
+            }
             if judgment.is_open() {
                 let asked = AskedIndex { number, index };
                 let samples = *judgment == Judgment::Sampled;

@@ -51,6 +51,10 @@ impl Sender {
                     continue;
                 }
                 BundledEnd::Again => Outcome::Failed(mismatch()),
+                BundledEnd::Lost(_) if item.other_names.is_some() => {
+                    self.send_unlinked(item.clone());
+                    continue;
+                }
                 BundledEnd::Unread(failure) if !again::may_pass(&failure) => Outcome::Failed(failure),
                 BundledEnd::Unread(_) | BundledEnd::Lost(_) if self.may_renew(bundle.again) => {
                     self.renew(item.clone(), bundle.again);
@@ -66,6 +70,9 @@ impl Sender {
     }
 
     pub(super) fn end_bundled(&mut self, item: &ScannedItem, sent: &SentItem, outcome: Outcome) {
+        if let Some(names) = &item.other_names {
+            return self.end_item(item, item.size.unwrap_or(0), names.digests, outcome);
+        }
         let is_file = item.kind == ItemKind::File;
         let digests = if is_file { sent.digest.as_file(self.config.options.digests) } else { FileDigests::default() };
         if outcome == Outcome::Published && is_file {
@@ -82,15 +89,16 @@ impl Sender {
 
     /// Whether an item that ended so is to be deleted at its source: what was sent, and what was compared by its
     /// content.
-    fn removes(&self, kind: ItemKind, outcome: &Outcome) -> bool {
+    pub(super) fn removes(&self, item: &ScannedItem, outcome: &Outcome) -> bool {
         let TransferOptions { removes_sources, compare, .. } = self.config.options;
-        let is_there = match outcome {
-            Outcome::Published => true,
+        let is_there = match (outcome, &item.other_names) {
+            (Outcome::Published | Outcome::Same, Some(names)) => names.is_proven,
+            (Outcome::Published, None) => true,
             // Of a link all that it says was compared.
-            Outcome::Same => compare == Compare::Content || kind == ItemKind::Symlink,
+            (Outcome::Same, None) => compare == Compare::Content || item.kind != ItemKind::File,
             _ => false,
         };
-        removes_sources && is_there && matches!(kind, ItemKind::File | ItemKind::Symlink)
+        removes_sources && is_there && item.kind != ItemKind::Directory
     }
 
     /// Something that was copied stays at the source: why, as an item that failed.
@@ -110,7 +118,8 @@ impl Sender {
 
     pub(super) fn end_item(&mut self, item: &ScannedItem, size: u64, digests: FileDigests, outcome: Outcome) {
         let target = self.target(item);
-        if self.removes(item.kind, &outcome) {
+        self.end_first_name(item, digests, &outcome);
+        if self.removes(item, &outcome) {
             self.actions.push_back(SenderAction::Copied(Box::new(item.clone())));
         }
         match &outcome {
@@ -118,17 +127,18 @@ impl Sender {
                 // Its attributes are still to come, and may fail.
                 ItemKind::Directory => return self.totals.counts.add(item.kind, size),
                 ItemKind::Symlink | ItemKind::File | ItemKind::Special => {
-                    self.totals.counts.add(item.kind, size);
+                    self.count_made(item, size);
                     self.progress.files_done += 1;
                 }
             },
-            Outcome::Planned => self.totals.counts.add(item.kind, size),
+            Outcome::Planned => self.count_made(item, size),
             Outcome::Same => {
                 self.totals.counts.files_same += 1;
-                self.totals.counts.bytes_same += size;
                 // Nothing of it is left to be done.
                 self.progress.files_done += 1;
-                self.progress.bytes_done += size;
+                let bytes = if item.other_names.is_some() { 0 } else { size };
+                self.totals.counts.bytes_same += bytes;
+                self.progress.bytes_done += bytes;
             }
             // The receiver tells of these.
             Outcome::Deleted | Outcome::ToDelete => {}
@@ -144,6 +154,17 @@ impl Sender {
             let digests = FileDigests { xxh128: None, ..digests };
             let report = ItemReport { path: target, kind: item.kind, size, digests, judgment: item.judgment, outcome };
             self.report(report);
+        }
+    }
+}
+
+impl Sender {
+    /// Counts what is at the destination. A further name of a file has no bytes of its own.
+    fn count_made(&mut self, item: &ScannedItem, size: u64) {
+        let counts = &mut self.totals.counts;
+        match item.other_names {
+            Some(_) => counts.hard_links += 1,
+            None => counts.add(item.kind, size),
         }
     }
 }

@@ -70,7 +70,7 @@ impl Machine for Sender {
                 return Err(ProtocolError::violation("the receiver sent what only a sender sends"));
             }
         }
-        self.advance();
+        self.advance(now);
         Ok(())
     }
 

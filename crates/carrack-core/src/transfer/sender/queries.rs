@@ -49,6 +49,7 @@ impl Sender {
     /// `None` for what is always sent: directories, and sources that nothing tells to be still the same.
     fn question(&self, index: u32, item: &ScannedItem) -> Option<QueryItem> {
         let size = match item.kind {
+            _ if item.other_names.is_some() => return None,
             ItemKind::File => item.size?,
             ItemKind::Symlink => 0,
             ItemKind::Directory | ItemKind::Special => return None,

@@ -56,7 +56,7 @@ impl Sender {
                     Retired::Ended => {}
                 }
                 // Those that were to stay may all have been lost meanwhile.
-                self.advance();
+                self.advance(now);
                 return Next::End;
             }
             if let Some(job) = self.next_of_any(now, stream) {
@@ -145,7 +145,7 @@ impl Sender {
         self.totals.faults.stragglers += self.lose(straggler);
         self.streams.count_cut();
         self.actions.push_back(SenderAction::AbortStream(straggler));
-        self.advance();
+        self.advance(now);
         true
     }
 
@@ -273,24 +273,24 @@ impl Sender {
 
     /// A stream has sent a bundle. To be said whenever all of it was handed to the stream, even if that has been lost
     /// meanwhile: the receiver may have it.
-    pub fn handle_bundle_sent(&mut self, _now: Instant, bundle: BundleId, sent: Vec<SentItem>) {
+    pub fn handle_bundle_sent(&mut self, now: Instant, bundle: BundleId, sent: Vec<SentItem>) {
         if self.has_ended() {
             return;
         }
         self.streams.sent_by_any(Unit::Bundle(bundle));
         self.bundles.record_sent(bundle, sent);
         self.settle_bundle(bundle);
-        self.advance();
+        self.advance(now);
     }
 
     /// A stream has failed. Where it was the last one, others are waited for.
-    pub fn handle_stream_lost(&mut self, _now: Instant, stream: StreamId) {
+    pub fn handle_stream_lost(&mut self, now: Instant, stream: StreamId) {
         if self.has_ended() || !self.streams.is_alive(stream) {
             return;
         }
         self.totals.faults.resent_after_loss += self.lose(stream);
         self.totals.faults.streams_lost += 1;
-        self.advance();
+        self.advance(now);
     }
 
     /// Takes a stream out and puts what it carried back into the queue. How much has not landed.

@@ -105,6 +105,7 @@ fn question() -> Question {
         mode: 0o644,
         others: OtherAttributes::default(),
         leads_to: Vec::new(),
+        hard_link: None,
     };
     let link = AskedItem { kind: ItemKind::Symlink, mtime: None, mode: 0o777, ..file(b"d/l", 0) };
     let link = AskedItem { leads_to: b"f1".to_vec(), ..link };

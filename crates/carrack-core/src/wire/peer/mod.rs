@@ -9,7 +9,7 @@ mod question;
 mod raw;
 mod resume;
 
-pub use question::{AskedIndex, AskedItem, Question};
+pub use question::{AskedIndex, AskedItem, AskedLink, Question};
 pub use resume::QueryItem;
 
 use crate::attributes::{Attributes, OtherAttributes, Time};

@@ -12,6 +12,7 @@ use crate::judgment::Judgment;
 use crate::limits;
 use crate::path;
 use crate::report::ItemKind;
+use crate::special::SpecialFile;
 use crate::wire::fields::varint;
 use crate::wire::{ProtocolError, attributes};
 
@@ -33,7 +34,7 @@ pub struct Question {
 pub struct AskedItem {
     /// Relative to the destination; empty for that itself, a directory.
     pub path: Vec<u8>,
-    /// A file, a link or a directory.
+    /// A file, or where nothing is written anything.
     pub kind: ItemKind,
     /// Bytes of a file; else 0.
     pub size: u64,
@@ -43,8 +44,19 @@ pub struct AskedItem {
     pub mode: u32,
     /// Attributes of further kinds, where they are compared.
     pub others: OtherAttributes,
-    /// What a link says; else empty.
+    /// What a link says, or what something special is ([`SpecialFile::encode`]); else empty.
     pub leads_to: Vec<u8>,
+    /// It is to be another name of a file that is there.
+    pub hard_link: Option<AskedLink>,
+}
+
+/// Names at the destination of a file that is to get another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedLink {
+    /// Relative to the destination; at least one, at most [`limits::NAMES_OF_ONE`].
+    pub names: Vec<Vec<u8>>,
+    /// What stands at them becomes another file.
+    pub anew: bool,
 }
 
 /// A file of a question.
@@ -95,6 +107,8 @@ const IS_LINK: u8 = 8;
 const IS_DIRECTORY: u8 = 16;
 /// Its attributes of further kinds are others than those of the item before.
 const HAS_OTHERS: u8 = 32;
+/// It is to be another name of a file that is there.
+const HAS_HARD_LINK: u8 = 64;
 
 /// A question, as a message.
 pub(super) fn to_raw(number: BundleId, question: Question) -> Compare {
@@ -127,7 +141,8 @@ fn from_raw(raw: Compare) -> Result<Question, ProtocolError> {
     question.names = unpack(&raw.names)?;
     let is_top = |item: &&AskedItem| item.path.is_empty() && item.kind == ItemKind::Directory;
     let items = question.items.iter().filter(|item| !is_top(item));
-    let paths = items.map(|item| &item.path).chain(&question.names);
+    let links = question.items.iter().flat_map(|item| &item.hard_link).flat_map(|link| &link.names);
+    let paths = items.map(|item| &item.path).chain(links).chain(&question.names);
     for path in paths.chain(raw.listed.iter().map(|listed| &listed.path).filter(|path| !path.is_empty())) {
         path::check_relative(path).map_err(|error| ProtocolError::path(path, error))?;
     }
@@ -207,10 +222,16 @@ struct Packer {
 
 impl Packer {
     fn item(&mut self, item: &AskedItem) {
-        let AskedItem { path, kind, size, mtime, mode, others, leads_to } = item;
+        let AskedItem { path, kind, size, mtime, mode, others, leads_to, hard_link } = item;
         let has = |has, bit| if has { bit } else { 0 };
         let nanos = mtime.map_or(0, |time| time.nanos);
-        let kinds = has(*kind == ItemKind::Symlink, IS_LINK) | has(*kind == ItemKind::Directory, IS_DIRECTORY);
+        let kinds = match kind {
+            ItemKind::File => 0,
+            ItemKind::Symlink => IS_LINK,
+            ItemKind::Directory => IS_DIRECTORY,
+            ItemKind::Special => IS_LINK | IS_DIRECTORY,
+        };
+        let kinds = kinds | has(hard_link.is_some(), HAS_HARD_LINK);
         let time = has(mtime.is_some(), HAS_TIME) | has(nanos != 0, HAS_NANOS);
         let has_others = *others != self.last_others;
         self.bytes.push(kinds | time | has(*mode != 0o644, HAS_MODE) | has(has_others, HAS_OTHERS));
@@ -233,9 +254,13 @@ impl Packer {
             self.bytes.extend_from_slice(&block);
             self.last_others = others.clone();
         }
-        if *kind == ItemKind::Symlink {
+        if matches!(kind, ItemKind::Symlink | ItemKind::Special) {
             self.number(leads_to.len() as u64);
             self.bytes.extend_from_slice(leads_to);
+        }
+        if let Some(AskedLink { names, anew }) = hard_link {
+            self.number((names.len() as u64) << 1 | u64::from(*anew));
+            names.iter().for_each(|name| self.path(name));
         }
     }
 
@@ -262,8 +287,8 @@ struct Unpacker<'a> {
     last_path: Vec<u8>,
     last_seconds: i64,
     last_others: OtherAttributes,
-    /// Of all items so far.
-    others_bytes: usize,
+    /// Bytes of what a few bytes may say once more, of all items so far.
+    shared_bytes: usize,
 }
 
 impl<'a> Unpacker<'a> {
@@ -273,7 +298,7 @@ impl<'a> Unpacker<'a> {
             last_path: Vec::new(),
             last_seconds: 0,
             last_others: OtherAttributes::default(),
-            others_bytes: 0,
+            shared_bytes: 0,
         }
     }
 
@@ -288,9 +313,9 @@ impl<'a> Unpacker<'a> {
             0 => ItemKind::File,
             IS_LINK => ItemKind::Symlink,
             IS_DIRECTORY => ItemKind::Directory,
-            _ => return None,
+            _ => ItemKind::Special,
         };
-        if flags & !(HAS_TIME | HAS_NANOS | HAS_MODE | HAS_OTHERS | IS_LINK | IS_DIRECTORY) != 0 {
+        if flags & !(HAS_TIME | HAS_NANOS | HAS_MODE | HAS_OTHERS | IS_LINK | IS_DIRECTORY | HAS_HARD_LINK) != 0 {
             return None;
         }
         let path = self.path()?;
@@ -312,13 +337,29 @@ impl<'a> Unpacker<'a> {
             self.last_others = if is_none { OtherAttributes::default() } else { attributes::decode(block).ok()? };
         }
         // A few bytes may say the same of many items.
-        self.others_bytes += self.last_others.encoded_bytes();
-        if self.others_bytes > limits::MESSAGE_BYTES {
+        self.shared_bytes += self.last_others.encoded_bytes();
+        if self.shared_bytes > limits::MESSAGE_BYTES {
             return None;
         }
         let others = self.last_others.clone();
-        let leads_to = if kind == ItemKind::Symlink { self.counted(limits::PATH_BYTES)?.to_vec() } else { Vec::new() };
-        Some(AskedItem { path, kind, size, mtime, mode, others, leads_to })
+        let leads_to = match kind {
+            ItemKind::Symlink => self.counted(limits::PATH_BYTES)?.to_vec(),
+            ItemKind::Special => SpecialFile::decode(self.counted(SpecialFile::BYTES)?)?.encode().to_vec(),
+            ItemKind::File | ItemKind::Directory => Vec::new(),
+        };
+        let hard_link = if flags & HAS_HARD_LINK != 0 { Some(self.link()?) } else { None };
+        Some(AskedItem { path, kind, size, mtime, mode, others, leads_to, hard_link })
+    }
+
+    fn link(&mut self) -> Option<AskedLink> {
+        let number = varint(&mut self.rest)?;
+        let count = usize::try_from(number >> 1).ok().filter(|count| (1..=limits::NAMES_OF_ONE).contains(count))?;
+        let names = (0..count).map(|_| self.path()).collect::<Option<Vec<_>>>()?;
+        self.shared_bytes += names.iter().map(Vec::len).sum::<usize>();
+        if self.shared_bytes > limits::MESSAGE_BYTES {
+            return None;
+        }
+        Some(AskedLink { names, anew: number & 1 != 0 })
     }
 
     /// Bytes with their number before them.
@@ -344,16 +385,21 @@ impl<'a> Unpacker<'a> {
 mod tests {
     use super::*;
     use crate::attributes::{Attribute, AttributeKind};
+    use crate::special::SpecialKind;
 
     fn item(path: &str, size: u64, mtime: Option<Time>, mode: u32) -> AskedItem {
         let (path, others) = (path.as_bytes().to_vec(), OtherAttributes::default());
-        AskedItem { path, kind: ItemKind::File, size, mtime, mode, others, leads_to: Vec::new() }
+        AskedItem { path, kind: ItemKind::File, size, mtime, mode, others, leads_to: Vec::new(), hard_link: None }
     }
 
     #[test]
     fn questions_come_back_and_are_short() {
         let time = |seconds, nanos| Some(Time::new(seconds, nanos));
         let owned = |id| OtherAttributes::new(vec![Attribute::number(AttributeKind::OWNER, id)]).unwrap();
+        let fifo = SpecialFile { kind: SpecialKind::Fifo, major: 0, minor: 0 };
+        let link = |anew, names: &[&str]| {
+            Some(AskedLink { names: names.iter().map(|name| name.as_bytes().to_vec()).collect(), anew })
+        };
         let question = Question {
             items: vec![
                 item("a/b/file1", 5, time(1_700_000_000, 123_456_789), 0o644),
@@ -363,6 +409,9 @@ mod tests {
                 AskedItem { kind: ItemKind::Directory, ..item("d", 0, time(5, 0), 0o700) },
                 AskedItem { others: owned(1000), ..item("y", 1, time(5, 0), 0o644) },
                 AskedItem { others: owned(1000), ..item("ya", 1, time(5, 0), 0o644) },
+                AskedItem { kind: ItemKind::Special, leads_to: fifo.encode().to_vec(), ..item("yb", 0, None, 0o644) },
+                AskedItem { hard_link: link(true, &["a/b/file1", "c"]), ..item("yc", 3, time(5, 0), 0o644) },
+                AskedItem { hard_link: link(false, &["a/b/file2"]), ..item("yd", 3, time(5, 0), 0o644) },
                 item("z", 1, time(i64::MIN, 1), 0o7777),
                 item("za", 1, time(i64::MAX, 999_999_999), 0o644),
             ],
@@ -386,13 +435,18 @@ mod tests {
         for end in 1..good.items.len() {
             assert!(from_raw(packed(&good.items[..end])).is_err(), "{end}");
         }
-        // Flags that nobody knows, two kinds, a link that says more than there is, a path that shares more than there
-        // is, one too long, a number too long, nanoseconds without a time, a path that leads out, a file without one.
+        // Flags that nobody knows, something special that is nothing, no name or too many of another, one that leads
+        // out, a link that says more than there is, a path that shares more than there is, one too long, a number too
+        // long, nanoseconds without a time, a path that leads out, a file without one.
         for items in [
-            &[64, 0, 1, b'a', 0][..],
+            &[128, 0, 1, b'a', 0][..],
             &[32, 0, 1, b'a', 0],
             &[32, 0, 1, b'a', 0, 5, 0, 1, 0, 2, 9],
             &[24, 0, 1, b'a', 0, 0],
+            &[24, 0, 1, b'a', 0, 9, 4, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[64, 0, 1, b'a', 0, 0],
+            &[64, 0, 1, b'a', 0, 18, 0, 1, b'b'],
+            &[64, 0, 1, b'a', 0, 2, 0, 2, b'.', b'.'],
             &[8, 0, 1, b'a', 0, 2, b'x'],
             &[0, 1, 1, b'a', 0],
             &[0, 0, 0xff, 0xff, 3, b'a'],

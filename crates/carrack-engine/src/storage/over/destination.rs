@@ -10,6 +10,7 @@ use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::Failure;
 use carrack_core::report::{DestinationCounts, ItemKind, Unfinished, Unsynced};
 use carrack_core::request::Digests;
+use carrack_core::special::SpecialFile;
 use carrack_sys::bulk::Pipe;
 
 use super::{Act, Call, Late, Shared};
@@ -225,6 +226,38 @@ impl Destination for OverDestination {
             _ => Ok(Stored::Done),
         };
         stored.map(|stored| self.stored(stored))
+    }
+
+    fn write_special(
+        &self,
+        small: &SmallFile<'_>,
+        options: &WriteOptions,
+        special: SpecialFile,
+    ) -> Result<Stored, Failure> {
+        let stored = match self.hook.before(Call::WriteLink, 0) {
+            Act::Go => self.inner.write_special(small, options, special),
+            Act::Fail(why) => Err(why),
+            _ => Ok(Stored::Done),
+        };
+        stored.map(|stored| self.stored(stored))
+    }
+
+    fn write_hard_link(
+        &self,
+        small: &SmallFile<'_>,
+        options: &WriteOptions,
+        names: &[Vec<u8>],
+    ) -> Result<Stored, Failure> {
+        let stored = match self.hook.before(Call::WriteLink, 0) {
+            Act::Go => self.inner.write_hard_link(small, options, names),
+            Act::Fail(why) => Err(why),
+            _ => Ok(Stored::Done),
+        };
+        stored.map(|stored| self.stored(stored))
+    }
+
+    fn is_special(&self, path: &[u8], special: SpecialFile) -> bool {
+        self.inner.is_special(path, special)
     }
 
     /// A link makes an entry, and moves no byte.

@@ -8,7 +8,7 @@ use carrack_core::attributes::{
     AccessEntry, AccessLists, Attribute, AttributeKind, ExtendedAttributes, KeptAttributes, OtherAttributes, Who,
 };
 use carrack_core::limits::ATTRIBUTE_BYTES;
-use carrack_sys::dir::{self, Dir};
+use carrack_sys::dir::{self, Dir, HeldEntry};
 
 /// The list of an item.
 pub const ACCESS: &[u8] = b"system.posix_acl_access";
@@ -26,6 +26,8 @@ pub enum Holder<'a> {
     Directory(&'a Dir),
     /// An entry of a directory, which is not opened.
     Entry(&'a Dir, &'a [u8]),
+    /// The same, where it is held.
+    Held(&'a HeldEntry),
 }
 
 impl Holder<'_> {
@@ -34,6 +36,7 @@ impl Holder<'_> {
             Self::File(file) => dir::extended_attributes(file, each),
             Self::Directory(directory) => dir::extended_attributes(directory, each),
             Self::Entry(directory, name) => directory.extended_attributes(name, each),
+            Self::Held(held) => held.extended_attributes(each),
         }
     }
 
@@ -46,6 +49,7 @@ impl Holder<'_> {
             Self::File(file) => dir::extended_attribute(file, name),
             Self::Directory(directory) => dir::extended_attribute(directory, name),
             Self::Entry(directory, entry) => directory.extended_attribute(entry, name),
+            Self::Held(held) => held.extended_attribute(name),
         }
     }
 

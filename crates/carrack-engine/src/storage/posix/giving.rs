@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 
 use carrack_core::attributes::{AttributeKind, CopyFacts, ExtendedAttributes, Lacks, OtherAttributes};
-use carrack_sys::dir::{self, Dir, Stat};
+use carrack_sys::dir::{self, Dir, HeldEntry, Stat};
 use carrack_sys::{file, host};
 
 use super::extended::{self, ACCESS, CAPABILITIES, DEFAULT, Holder, if_kept, left_beside, of_bits, to_kernel};
@@ -18,6 +18,8 @@ pub enum Getting<'a> {
     File(&'a File),
     /// A symbolic link in a directory.
     Link(&'a Dir, &'a [u8]),
+    /// A FIFO, a socket or a device, which is not opened.
+    Special(&'a HeldEntry),
     /// An open directory.
     Directory(&'a Dir),
 }
@@ -28,6 +30,7 @@ impl<'a> Getting<'a> {
         match self {
             Self::File(file) => Some(Holder::File(file)),
             Self::Link(..) => None,
+            Self::Special(held) => Some(Holder::Held(held)),
             Self::Directory(dir) => Some(Holder::Directory(dir)),
         }
     }
@@ -36,6 +39,7 @@ impl<'a> Getting<'a> {
         match self {
             Self::File(file) => dir::set_extended_attribute(file, name, value),
             Self::Link(..) => Ok(()),
+            Self::Special(held) => held.set_extended_attribute(name, value),
             Self::Directory(dir) => dir::set_extended_attribute(dir, name, value),
         }
     }
@@ -44,6 +48,7 @@ impl<'a> Getting<'a> {
         match self {
             Self::File(file) => dir::remove_extended_attribute(file, name),
             Self::Link(..) => Ok(()),
+            Self::Special(held) => held.remove_extended_attribute(name),
             Self::Directory(dir) => dir::remove_extended_attribute(dir, name),
         }
     }
@@ -52,6 +57,7 @@ impl<'a> Getting<'a> {
         match self {
             Self::File(file) => dir::stat_file(file),
             Self::Link(dir, name) => dir.stat_at(name),
+            Self::Special(held) => held.stat(),
             Self::Directory(dir) => dir.stat_self(),
         }
     }
@@ -60,6 +66,7 @@ impl<'a> Getting<'a> {
         match self {
             Self::File(file) => dir::set_owner(file, owner, group),
             Self::Link(dir, name) => dir.set_link_owner(name, owner, group),
+            Self::Special(held) => held.set_owner(owner, group),
             Self::Directory(dir) => dir.set_own_owner(owner, group),
         }
     }
@@ -69,6 +76,7 @@ impl<'a> Getting<'a> {
             Self::File(file) => file::set_mode(file, mode),
             // It has none.
             Self::Link(..) => Ok(()),
+            Self::Special(held) => held.set_mode(mode),
             Self::Directory(dir) => dir.set_own_mode(mode),
         }
     }

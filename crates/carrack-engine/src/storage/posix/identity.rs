@@ -193,6 +193,7 @@ mod tests {
             uid: 0,
             gid: 0,
             blocks_512: 8,
+            numbers: (0, 0),
         }
     }
 

@@ -17,6 +17,7 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::path::{above, display_bytes, join, split_name, within};
 use carrack_core::report::{DestinationCounts, ItemKind, Unfinished, Unsynced};
 use carrack_core::request::Digests;
+use carrack_core::special::SpecialFile;
 use carrack_sys::dir::{Dir, Kind, Links};
 
 use super::directories::{exchanged, key};
@@ -286,6 +287,31 @@ impl<D: Destination> Destination for KeptLinks<D> {
     fn write_link(&self, small: &SmallFile<'_>, options: &WriteOptions, target: &[u8]) -> Result<Stored, Failure> {
         let path = self.item(small.path)?;
         self.inner.write_link(&at(small, &path), options, target)
+    }
+
+    fn write_special(
+        &self,
+        small: &SmallFile<'_>,
+        options: &WriteOptions,
+        special: SpecialFile,
+    ) -> Result<Stored, Failure> {
+        let path = self.item(small.path)?;
+        self.inner.write_special(&at(small, &path), options, special)
+    }
+
+    fn write_hard_link(
+        &self,
+        small: &SmallFile<'_>,
+        options: &WriteOptions,
+        names: &[Vec<u8>],
+    ) -> Result<Stored, Failure> {
+        let path = self.item(small.path)?;
+        let names = names.iter().map(|name| self.item(name)).collect::<Result<Vec<_>, _>>()?;
+        self.inner.write_hard_link(&at(small, &path), options, &names)
+    }
+
+    fn is_special(&self, path: &[u8], special: SpecialFile) -> bool {
+        self.item(path).is_ok_and(|path| self.inner.is_special(&path, special))
     }
 
     fn write_referred(

@@ -3,12 +3,11 @@
 //! Who renames over a file frees what that held. On ext4 this takes several times as long as the rename. A file that is
 //! open goes when it is closed: that does a thread of its own, while the next ones get their names.
 
-use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
-use carrack_sys::dir::{Dir, Kind, Stat};
+use carrack_sys::dir::{Dir, HeldEntry, Kind, Stat};
 use carrack_sys::threads;
 
 use super::identity::Ground;
@@ -27,7 +26,7 @@ pub(super) struct Replaced(Mutex<Closer>);
 enum Closer {
     #[default]
     Unused,
-    Closing(SyncSender<OwnedFd>, JoinHandle<()>),
+    Closing(SyncSender<HeldEntry>, JoinHandle<()>),
     /// There is no thread to be had, or the session is over.
     Over,
 }
@@ -35,14 +34,14 @@ enum Closer {
 impl Replaced {
     /// Keeps what stands at a name, and is about to lose it, from being freed by the rename; `None` where that would be
     /// no faster, or is not known to be without side effects (NFS gives what is open another name).
-    pub fn hold(&self, ground: &Ground, directory: &Dir, name: &[u8], there: Option<Stat>) -> Option<OwnedFd> {
+    pub fn hold(&self, ground: &Ground, directory: &Dir, name: &[u8], there: Option<Stat>) -> Option<HeldEntry> {
         let pays = ground.frees_at_once();
         let old = there.filter(|old| pays && old.kind == Kind::File && (1..=BYTES_MOST).contains(&old.size));
         old.and_then(|_| directory.hold(name).ok())
     }
 
     /// Lets go of it.
-    pub fn close(&self, held: OwnedFd) {
+    pub fn close(&self, held: HeldEntry) {
         let mut state = lock(&self.0);
         if matches!(*state, Closer::Unused) {
             let (queue, waiting) = sync_channel(WAITING);

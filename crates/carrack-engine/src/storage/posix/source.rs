@@ -234,6 +234,8 @@ impl Reader for OpenSource {
                 && same_time(item.attributes.mtime, stat.mtime)
                 && same_time(item.changed, stat.ctime)
                 && same_file
+                // Other names of what was listed become links to what is sent.
+                && (item.names == 1 || item.file.is_none_or(|file| file == (stat.device, stat.inode)))
         };
         if is_same { Ok(()) } else { Err(changed("after it was listed", size, stat.size)) }
     }

@@ -14,6 +14,7 @@ use carrack_core::digest::{BlockDigest, FileDigests};
 use carrack_core::failure::{Failure, Side};
 use carrack_core::report::{DestinationCounts, ItemKind, Unfinished, Unsynced};
 use carrack_core::request::{Digests, Durability, Existing};
+use carrack_core::special::SpecialFile;
 use carrack_sys::bulk::Pipe;
 use carrack_sys::dir::Dir;
 
@@ -23,7 +24,7 @@ use super::part::{PartEntry, PartFile};
 use super::place::Place;
 use super::settle::SourceClocks;
 use super::source::PosixSource;
-use super::tree::{GrowingFile, OpenedPart, Tree};
+use super::tree::{FurtherName, GrowingFile, OpenedPart, Tree};
 use super::unkept::ToKeep;
 use crate::error::system_failure;
 use crate::storage::null::Null;
@@ -227,6 +228,43 @@ impl Destination for Tree {
             return Ok(Stored::Kept);
         }
         Tree::write_link(self, small, existing, target).map(hidden)
+    }
+
+    fn write_special(
+        &self,
+        small: &SmallFile<'_>,
+        options: &WriteOptions,
+        special: SpecialFile,
+    ) -> Result<Stored, Failure> {
+        if options.compares && Tree::is_special(self, small.path, special)? {
+            self.set_attributes(small.path, &small.attributes, None)?;
+            return Ok(Stored::Same);
+        }
+        if options.existing == Existing::Only && !self.has_parent(small.path) {
+            return Ok(Stored::Kept);
+        }
+        Tree::write_special(self, small, options.existing, special).map(hidden)
+    }
+
+    fn write_hard_link(
+        &self,
+        small: &SmallFile<'_>,
+        options: &WriteOptions,
+        names: &[Vec<u8>],
+    ) -> Result<Stored, Failure> {
+        if options.existing == Existing::Only && !self.has_parent(small.path) {
+            return Ok(Stored::Kept);
+        }
+        Ok(match Tree::write_hard_link(self, small, options.existing, names)? {
+            FurtherName::Same => Stored::Same,
+            FurtherName::Kept => Stored::Kept,
+            FurtherName::Unlinked => Stored::Unlinked,
+            FurtherName::Hidden(entry) => Stored::Hidden(entry),
+        })
+    }
+
+    fn is_special(&self, path: &[u8], special: SpecialFile) -> bool {
+        Tree::is_special(self, path, special).unwrap_or(false)
     }
 
     fn write_referred(

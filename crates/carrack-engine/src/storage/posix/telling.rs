@@ -113,7 +113,7 @@ impl Telling {
         if stat.kind != Kind::Symlink && stat.mode & 0o7000 != 0 {
             list.push(Attribute::special_bits(stat.mode));
         }
-        if stat.kind == Kind::File && stat.links > 1 {
+        if stat.kind == Kind::File && stat.links > 1 && !self.told.kept.hard_links {
             list.push(Attribute::present(AttributeKind::HARD_LINK));
         }
         checked(list)

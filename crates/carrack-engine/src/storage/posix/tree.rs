@@ -8,11 +8,13 @@
 //! all have their names, [`Tree::apply_directories`] and [`Tree::sync_all`]. At the end every part file that is still
 //! open gets [`PartFile::leave`], and then [`Tree::finish`] says whether all is done.
 
+mod further_names;
 mod growing;
 mod in_place;
 mod known;
 mod referred;
 mod resume;
+mod special;
 mod standing;
 mod taking_over;
 
@@ -55,6 +57,7 @@ use crate::storage::giving::{Giving, MODE_MASK};
 use crate::storage::properties::{MarkerRequest, WriteOptions};
 use crate::storage::write::{Closing, NewDirectory, NewFile, SmallFile, UnkeptSoFar};
 use crate::sync::lock;
+pub use further_names::FurtherName;
 pub use growing::GrowingFile;
 pub use known::Standing;
 pub use standing::{content_of, read_bounded, standing_item};
@@ -258,8 +261,8 @@ impl Tree {
         if there.is_some_and(is_same) {
             self.shared.replaced_same.fetch_add(1, Ordering::Relaxed);
         }
-        let existing = self.existing_at(path, existing);
-        may_replace(there, mtime, (existing, self.shared.window_ns.load(Ordering::Relaxed)))
+        let rules = (self.existing_at(path, existing), self.shared.window_ns.load(Ordering::Relaxed));
+        may_replace(there, mtime, rules, self.shared.giving().kept())
     }
 
     /// Whether two different names can be one in a directory.
@@ -286,6 +289,7 @@ impl Tree {
             awaits_sync: !self.syncs_each(),
             existing: self.existing_at(path, existing),
             in_place: false,
+            first_name: None,
         }
     }
 

@@ -27,6 +27,7 @@ use super::descriptors::patiently;
 use super::entering::{Trail, enter_source, hides};
 use super::extended::Holder;
 use super::identity::Ground;
+use super::kinds::{kind_of, special_of};
 use super::links::{SeenEntry, Unseen, leads_round};
 use super::locked::is_locked;
 use super::names::is_own;
@@ -271,12 +272,8 @@ fn named_alone(source: &PosixSource, parent: &Dir, name: &[u8], links: Links, st
 /// As an item of a transfer.
 fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -> ScannedItem {
     let LookedAt { now, stat, others, followed } = looked;
-    let (kind, size) = match stat.kind {
-        Kind::File => (ItemKind::File, Some(stat.size)),
-        Kind::Dir => (ItemKind::Directory, None),
-        Kind::Symlink => (ItemKind::Symlink, None),
-        _ => (ItemKind::Special, None),
-    };
+    let kind = kind_of(stat.kind);
+    let size = (kind == ItemKind::File).then_some(stat.size);
     // Rounding to blocks and compression allocate less too; only a file with a good part missing is
     // worth asking for its holes.
     let sparse = kind == ItemKind::File && stat.blocks_512.saturating_mul(512) < stat.size - stat.size / 8;
@@ -285,7 +282,9 @@ fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -
     let file = Some((stat.device, stat.inode));
     let lasts = matches!(kind, ItemKind::File | ItemKind::Symlink);
     let fingerprint = followed.or(ground).filter(|_| lasts).and_then(|ground| ground.fingerprint(&stat, now));
-    ScannedItem { size, attributes, sparse, changed, file, fingerprint, ..ScannedItem::new(root, path, kind) }
+    let (names, special) = (if kind == ItemKind::Directory { 1 } else { stat.links }, special_of(&stat));
+    let known = ScannedItem { special, size, attributes, sparse, changed, file, ..ScannedItem::new(root, path, kind) };
+    ScannedItem { names, fingerprint, ..known }
 }
 
 fn look_at(source: &PosixSource, walk: Looking<'_>, at: SourceDir<'_>, name: &[u8]) -> Result<LookedAt, Unseen> {

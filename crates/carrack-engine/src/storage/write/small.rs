@@ -2,7 +2,31 @@
 
 use carrack_core::report::Failure;
 
-use super::{SmallFile, Stored};
+use super::SmallFile;
+
+/// What became of a small item.
+pub enum Stored {
+    /// What is at its name is kept, as was asked for.
+    Kept,
+    /// What is at its name is the same.
+    Same,
+    /// Nothing is left to be done.
+    Done,
+    /// No further name could be made of the file: it is to come by itself.
+    Unlinked,
+    /// It waits under a hidden name.
+    Hidden(Box<dyn Entry>),
+}
+
+/// How a small file is to be written in pieces.
+pub enum Begun {
+    /// What is at its name is kept, as was asked for.
+    Kept,
+    /// It is not: the store wants all of it at once, by [`super::Destination::write_small`].
+    AtOnce,
+    /// Piece by piece.
+    Growing(Box<dyn Growing>),
+}
 
 /// A small item that is whole and waits for its name.
 pub trait Entry: Send {

@@ -7,8 +7,9 @@ use carrack_core::attributes::{AttributeKind, Attributes, OtherAttributes, Time}
 use carrack_core::digest::BlockDigest;
 use carrack_core::ids::BundleId;
 use carrack_core::limits;
-use carrack_core::report::{Failure, FileDigests, ItemKind, UnkeptAttributes};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Side, UnkeptAttributes};
 use carrack_core::request::Verify;
+use carrack_core::special::SpecialFile;
 use carrack_core::timeline::Work;
 use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::receiver::BlockStart;
@@ -17,12 +18,14 @@ use carrack_core::wire::attributes;
 use carrack_core::wire::frame::{
     self, ENTRY_HEADER_BYTES, EntryHeader, EntryKind, FINGERPRINT_BYTES, TRAILER_BYTES, Trailer,
 };
+use carrack_core::wire::linked::LinkedNames;
 use carrack_core::wire::patch;
 use carrack_core::wire::peer::{AskedItem, ItemResult};
 
 use super::stream::{ReceiveStream, StreamError};
 use super::{ReceiveRun, Staged};
 use crate::data::hasher::BlockHasher;
+use crate::error::failure;
 use crate::storage::write::{Begun, SmallFile, Stored};
 use crate::sync::lock;
 
@@ -64,14 +67,14 @@ impl ReceiveStream<'_> {
         *bytes += if entry.kind == EntryKind::File { entry.size.into() } else { 0 };
         staged.attribute_bytes += u64::from(entry.attribute_bytes);
         check_bundle(*bytes + staged.attribute_bytes)?;
-        let target_bytes = if entry.kind == EntryKind::Symlink { entry.size as usize } else { 0 };
+        let told_bytes = if entry.kind.is_told_whole() { entry.size as usize } else { 0 };
         let fingerprint_bytes = if entry.fingerprinted { FINGERPRINT_BYTES } else { 0 };
         let (attribute_bytes, path_bytes) = (usize::from(entry.attribute_bytes), usize::from(entry.path_bytes));
-        let mut named = vec![0; fingerprint_bytes + attribute_bytes + path_bytes + target_bytes];
+        let mut named = vec![0; fingerprint_bytes + attribute_bytes + path_bytes + told_bytes];
         self.input.meta_after(&header, &mut named)?;
         let (fingerprint, named) = named.split_at(fingerprint_bytes);
         let (block, named) = named.split_at(attribute_bytes);
-        let (path, target) = named.split_at(path_bytes);
+        let (path, told) = named.split_at(path_bytes);
         // Checked before it reaches any call: a name such as `..` or one that begins with a slash would lead out.
         frame::check_entry_path(path)?;
         self.run.expected.check(path)?;
@@ -98,21 +101,23 @@ impl ReceiveStream<'_> {
                     false => Ok(Stored::Done),
                 }
             }
-            EntryKind::Symlink if keep && self.run.properties.keeps && !self.run.properties.links => {
-                self.run.leave_out(path, AttributeKind::SYMBOLIC_LINK);
-                Ok(Stored::Kept)
-            }
-            EntryKind::Symlink if keep => {
-                self.run.note_change(index, &entry, &small, target, staged);
-                if self.run.waits(staged) {
-                    staged.waiting.push(WaitingItem::new(index, &small, ItemContent::Target(target.to_vec())));
+            EntryKind::Symlink | EntryKind::HardLink | EntryKind::Special => {
+                if entry.kind == EntryKind::HardLink && !self.run.driver.options.kept.hard_links {
+                    return Err(ProtocolError::violation("the sender sent a hard link, and none are kept").into());
+                }
+                let told = ItemContent::of(entry.kind, told)?;
+                if !keep {
                     return Ok(());
                 }
-                stages.wait_briefly(Work::Create, || self.run.write_link(&small, target))
+                self.run.note_change(index, &entry, &small, &told, staged);
+                if self.run.waits(staged) {
+                    staged.waiting.push(WaitingItem::new(index, &small, told));
+                    return Ok(());
+                }
+                stages.wait_briefly(Work::Create, || self.run.write_told(&small, &told))
             }
-            EntryKind::Symlink => Ok(Stored::Done),
         };
-        note_written(index, written, staged);
+        self.run.note_written(index, written, staged);
         Ok(())
     }
 
@@ -128,7 +133,7 @@ impl ReceiveStream<'_> {
     ) -> Result<(), StreamError> {
         let (run, size) = (self.run, entry.size);
         if keep {
-            run.note_change(index, entry, &small, b"", staged);
+            run.note_change(index, entry, &small, &ItemContent::Bytes(Vec::new()), staged);
         }
         // Of a store that keeps nothing no byte is handed over.
         let keeps = keep && run.properties.keeps;
@@ -206,7 +211,7 @@ impl ReceiveRun {
             Begun::AtOnce if !keeps => Ok(Stored::Done),
             Begun::AtOnce => run.driver.stages.wait_briefly(Work::Create, || run.write_small(&small, content)),
         });
-        note_written(index, written, staged);
+        run.note_written(index, written, staged);
     }
 }
 
@@ -222,9 +227,27 @@ pub(super) struct WaitingItem {
 }
 
 /// What there is to write of it.
-enum ItemContent {
+pub(super) enum ItemContent {
+    /// Of a file.
     Bytes(Vec<u8>),
+    /// What a link says.
     Target(Vec<u8>),
+    /// Names that the file has already.
+    Names(LinkedNames),
+    /// What it is, of something special.
+    Special(SpecialFile),
+}
+
+impl ItemContent {
+    /// What follows the path of an entry that has nothing else.
+    fn of(kind: EntryKind, told: &[u8]) -> Result<Self, ProtocolError> {
+        let nothing = || ProtocolError::violation("the sender sent something special that is nothing");
+        Ok(match kind {
+            EntryKind::HardLink => Self::Names(LinkedNames::decode(told)?),
+            EntryKind::Special => Self::Special(SpecialFile::decode(told).ok_or_else(nothing)?),
+            EntryKind::Symlink | EntryKind::File | EntryKind::Directory => Self::Target(told.to_vec()),
+        })
+    }
 }
 
 impl WaitingItem {
@@ -260,21 +283,25 @@ impl ReceiveRun {
         index: u32,
         entry: &EntryHeader,
         small: &SmallFile<'_>,
-        leads_to: &[u8],
+        content: &ItemContent,
         staged: &mut Staged,
     ) {
         let Some(changes) = &self.changes else { return };
-        let is_file = entry.kind == EntryKind::File;
-        let item = AskedItem {
-            path: small.path.to_vec(),
-            kind: if is_file { ItemKind::File } else { ItemKind::Symlink },
-            size: if is_file { entry.size.into() } else { 0 },
-            mtime: Some(entry.mtime),
-            mode: entry.mode,
-            others: small.attributes.others.clone(),
-            leads_to: leads_to.to_vec(),
+        let (kind, size, leads_to) = match content {
+            ItemContent::Bytes(_) => (ItemKind::File, entry.size.into(), Vec::new()),
+            ItemContent::Target(target) => (ItemKind::Symlink, 0, target.clone()),
+            ItemContent::Special(special) => (ItemKind::Special, 0, special.encode().to_vec()),
+            ItemContent::Names(linked) => (ItemKind::File, 0, linked.names[0].clone()),
         };
-        staged.changes.insert(index, changes.of_written(&*self.destination, &item));
+        let (mtime, hard_link) = (Some(entry.mtime), None);
+        let others = small.attributes.others.clone();
+        let item =
+            AskedItem { path: small.path.to_vec(), kind, size, mtime, mode: entry.mode, others, leads_to, hard_link };
+        let change = match content {
+            ItemContent::Names(linked) => changes.of_further_name(&*self.destination, &item, linked),
+            _ => changes.of_written(&*self.destination, &item),
+        };
+        staged.changes.insert(index, change);
     }
 
     fn make_directory(&self, path: &[u8], mtime: Time) -> Result<(), Failure> {
@@ -295,8 +322,39 @@ impl ReceiveRun {
         UnkeptAttributes::note(&mut lock(&self.left_out), || path.to_vec(), [kind]);
     }
 
-    fn write_link(&self, small: &SmallFile<'_>, target: &[u8]) -> Result<Stored, Failure> {
-        self.creating.call(|_| self.destination.write_link(small, &self.writing, target))
+    /// Writes an item by what is told of it.
+    fn write_told(&self, small: &SmallFile<'_>, content: &ItemContent) -> Result<Stored, Failure> {
+        let Self { destination, writing, properties, .. } = self;
+        let leave_out = |kind| {
+            self.leave_out(small.path, kind);
+            Ok(Stored::Kept)
+        };
+        match content {
+            ItemContent::Bytes(content) => self.write_small(small, content),
+            ItemContent::Target(_) if properties.keeps && !properties.links => leave_out(AttributeKind::SYMBOLIC_LINK),
+            ItemContent::Target(target) => self.creating.call(|_| destination.write_link(small, writing, target)),
+            ItemContent::Special(special) => {
+                let special = *special;
+                if !self.giving.kept().has_special(Some(special)) {
+                    let why = "is a FIFO, socket or device, which is not made here";
+                    return Err(failure(ErrorCode::SpecialFile, Side::Destination, why));
+                }
+                self.creating.call(|_| destination.write_special(small, writing, special))
+            }
+            ItemContent::Names(linked) => {
+                let small = SmallFile { attributes: small.attributes.clone(), digests: linked.digests, ..*small };
+                let stored = self.creating.call(|_| destination.write_hard_link(&small, writing, &linked.names))?;
+                // Of what a reference directory has there may be no name.
+                let stands = || {
+                    let names: Vec<&[u8]> = linked.names.iter().map(Vec::as_slice).collect();
+                    destination.standing(&names, None).into_iter().any(|there| matches!(there, Ok(Some(_))))
+                };
+                if matches!(stored, Stored::Unlinked) && stands() {
+                    self.leave_out(small.path, AttributeKind::HARD_LINK);
+                }
+                Ok(stored)
+            }
+        }
     }
 
     /// Whether the next item of a bundle is written with others. Where calls are found to be slow in its midst, those
@@ -308,25 +366,27 @@ impl ReceiveRun {
     /// Writes what waits of a bundle, by several threads.
     fn write_waiting(&self, staged: &mut Staged) {
         let waiting = std::mem::take(&mut staged.waiting);
-        let write = |one: &WaitingItem| match &one.content {
-            ItemContent::Bytes(content) => self.write_small(&one.as_small(), content),
-            ItemContent::Target(target) => self.write_link(&one.as_small(), target),
-        };
+        let write = |one: &WaitingItem| self.write_told(&one.as_small(), &one.content);
         if waiting.is_empty() {
             return;
         }
         let written = self.driver.stages.wait(Work::Create, || self.creating.each(&waiting, write));
-        waiting.iter().zip(written).for_each(|(one, written)| note_written(one.index, written, staged));
+        waiting.iter().zip(written).for_each(|(one, written)| self.note_written(one.index, written, staged));
     }
-}
 
-/// Notes what became of an item, where there is something left to do or to say.
-fn note_written(index: u32, written: Result<Stored, Failure>, staged: &mut Staged) {
-    match written {
-        Ok(Stored::Hidden(entry)) => staged.entries.push((index, entry)),
-        Ok(Stored::Done) => {}
-        Ok(Stored::Same) => staged.exceptions.push((index, ItemResult::Same)),
-        Ok(Stored::Kept) => staged.exceptions.push((index, ItemResult::Kept)),
-        Err(why) => staged.exceptions.push((index, ItemResult::Failed(why))),
+    /// Notes what became of an item, where there is something left to do or to say.
+    fn note_written(&self, index: u32, written: Result<Stored, Failure>, staged: &mut Staged) {
+        match written {
+            Ok(Stored::Hidden(entry)) => staged.entries.push((index, entry)),
+            Ok(Stored::Done) => {}
+            Ok(Stored::Same) => staged.exceptions.push((index, ItemResult::Same)),
+            Ok(Stored::Kept) => staged.exceptions.push((index, ItemResult::Kept)),
+            // It comes by itself.
+            Ok(Stored::Unlinked) => {
+                let why = failure(ErrorCode::Unsupported, Side::Destination, "no hard link can be made of it");
+                staged.exceptions.push((index, ItemResult::Again(why)));
+            }
+            Err(why) => staged.exceptions.push((index, ItemResult::Failed(why))),
+        }
     }
 }

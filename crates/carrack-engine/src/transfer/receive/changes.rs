@@ -13,7 +13,9 @@ use carrack_core::path::{above, split_name};
 use carrack_core::plan::change::{ChangeRules, ChangeState};
 use carrack_core::plan::compare::State;
 use carrack_core::report::{Differences, Done, FileDigests, ItemChange, ItemKind};
+use carrack_core::special::SpecialFile;
 use carrack_core::wire::control::{Tell, TransferOptions};
+use carrack_core::wire::linked::LinkedNames;
 use carrack_core::wire::peer::{AskedItem, ItemResult, Offer};
 use twox_hash::XxHash3_128;
 
@@ -167,10 +169,36 @@ impl Changes {
         self.written(destination, item, there.as_ref())
     }
 
+    /// What a further name of a file will change.
+    pub fn of_further_name(&self, destination: &dyn Destination, item: &AskedItem, linked: &LinkedNames) -> ItemChange {
+        self.note_directory(destination, split_name(&item.path).0);
+        let first = linked.names.iter().find_map(|name| standing(destination, name)).map(|first| first.state);
+        let (size, kind) = first.map_or((0, item.kind), |first| (first.size, first.kind));
+        let item = AskedItem { size, kind, ..item.clone() };
+        let there = standing(destination, &item.path);
+        ItemChange { digests: linked.digests, ..self.further_name(&item, &linked.names[0], there.as_ref()) }
+    }
+
+    /// The same in a dry run.
+    pub fn further_name(&self, item: &AskedItem, first: &[u8], there: Option<&StandingItem>) -> ItemChange {
+        let there = there.map(|there| StandingItem { lacks: Lacks::default(), ..*there });
+        let done = match self.rules.written(
+            &self.state_of(item, there.as_ref()),
+            there.as_ref().map(item_state).as_ref(),
+            true,
+        ) {
+            // Of these a name is told by what they say.
+            _ if item.kind == ItemKind::Symlink => Done::Linked,
+            Done::Replaced(differs) => Done::Replaced(Differences { content: false, ..differs }),
+            done => done,
+        };
+        ItemChange { leads_to: first.to_vec(), ..change(item, done) }
+    }
+
     /// The same, where what stands there is known.
     pub fn written(&self, destination: &dyn Destination, item: &AskedItem, there: Option<&StandingItem>) -> ItemChange {
-        let are_links = item.kind == ItemKind::Symlink && there.is_some_and(|there| there.state.kind == item.kind);
-        let says_the_same = are_links && destination.is_link_to(&item.path, &item.leads_to);
+        let says_the_same =
+            there.is_some_and(|there| there.state.kind == item.kind) && says_the_same(destination, item);
         change(item, self.rules.written(&self.state_of(item, there), there.map(item_state).as_ref(), says_the_same))
     }
 
@@ -224,6 +252,7 @@ impl Changes {
             mode: offer.attributes.mode,
             others: offer.attributes.others.clone(),
             leads_to: Vec::new(),
+            hard_link: None,
         };
         let change = self.of_written(destination, &item);
         lock(&self.offered).insert(offer.item, change);
@@ -259,6 +288,17 @@ impl Changes {
     }
 }
 
+/// Whether a link says, or something special is, what it is to.
+pub(super) fn says_the_same(destination: &dyn Destination, item: &AskedItem) -> bool {
+    match item.kind {
+        ItemKind::Symlink => destination.is_link_to(&item.path, &item.leads_to),
+        ItemKind::Special => {
+            SpecialFile::decode(&item.leads_to).is_some_and(|special| destination.is_special(&item.path, special))
+        }
+        ItemKind::File | ItemKind::Directory => false,
+    }
+}
+
 /// A digest of 8 bytes, where it does no harm if two are one.
 pub(super) fn short_digest(name: &[u8]) -> u64 {
     XxHash3_128::oneshot(name) as u64
@@ -283,6 +323,7 @@ fn item_state(there: &StandingItem) -> ChangeState {
 
 fn change(item: &AskedItem, done: Done) -> ItemChange {
     let AskedItem { path, kind, size, mtime, leads_to, .. } = item.clone();
+    let leads_to = if kind == ItemKind::Symlink { leads_to } else { Vec::new() };
     ItemChange { path, kind, size, mtime, leads_to, digests: FileDigests::default(), done }
 }
 
@@ -330,7 +371,7 @@ mod tests {
     fn asked(path: &str, kind: ItemKind, leads_to: &str) -> AskedItem {
         let (mtime, leads_to) = (Some(Time::new(1, 5)), leads_to.as_bytes().to_vec());
         let (path, others) = (path.as_bytes().to_vec(), OtherAttributes::default());
-        AskedItem { path, kind, size: 3, mtime, mode: 0o644, others, leads_to }
+        AskedItem { path, kind, size: 3, mtime, mode: 0o644, others, leads_to, hard_link: None }
     }
 
     #[test]

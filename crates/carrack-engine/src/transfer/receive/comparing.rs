@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use carrack_core::attributes::{Attributes, Lacks};
 use carrack_core::ids::BundleId;
-use carrack_core::judgment::{ItemDifference, Judgment, LeftBecause};
+use carrack_core::judgment::{ItemDifference, Judgment};
 use carrack_core::plan::compare::CompareRules;
 use carrack_core::report::{Failure, ItemKind};
 use carrack_core::request::{DeletionExtent, Existing};
@@ -21,7 +21,6 @@ use super::referring::{PendingAnswer, ReferredAs, ReferredItem, state_of};
 use super::renaming::{NextOld, OldName, TakenName};
 use super::sweep::SourceNow;
 use crate::storage::posix::references::FoundReference;
-use crate::storage::properties::Properties;
 use crate::storage::write::StandingItem;
 use crate::sync::lock;
 use crate::transfer::content_readers;
@@ -188,8 +187,9 @@ impl ReceiveRun {
         let there = there.filter(|_| !is_renamed);
         let judged = match item.kind {
             ItemKind::Directory => return self.judge_directory(item, there.as_ref()),
-            ItemKind::Symlink => self.judge_link(rules, item, there.as_ref()),
-            _ => match (rules.judge(&state_of(item), there.as_ref().map(|there| &there.state)), &there) {
+            _ if item.hard_link.is_some() => return self.judge_further_name(rules, item, there.as_ref()),
+            ItemKind::Symlink | ItemKind::Special => self.judge_link(rules, item, there.as_ref()),
+            ItemKind::File => match (rules.judge(&state_of(item), there.as_ref().map(|there| &there.state)), &there) {
                 (Judgment::Same, Some(there)) if self.shares_attributes(rules, item, there) => {
                     Judgment::Differs(ItemDifference::default())
                 }
@@ -288,62 +288,6 @@ impl ReceiveRun {
     fn is_own_name(&self, path: &[u8], there: &StandingItem) -> bool {
         let file = there.file.filter(|_| !self.driver.options.plan_only);
         file.filter(|_| there.folds).is_none_or(|file| self.destination.claim(path, file))
-    }
-
-    /// What becomes of a link. What it says has no time: one that says something else is replaced whatever its age.
-    fn judge_link(&self, rules: &CompareRules, item: &AskedItem, there: Option<&StandingItem>) -> Judgment {
-        let judged = rules.judge(&state_of(item), there.map(|there| &there.state));
-        let is_link = there.is_some_and(|there| there.state.kind == ItemKind::Symlink);
-        let says_the_same = || self.destination.is_link_to(&item.path, &item.leads_to);
-        match judged {
-            _ if is_link && self.driver.options.skips() && says_the_same() => Judgment::Same,
-            Judgment::Same | Judgment::Undecided | Judgment::Left(LeftBecause::Newer) => {
-                Judgment::Differs(ItemDifference::default())
-            }
-            judged => judged,
-        }
-    }
-
-    /// What would become of a directory: it is made, or gets its attributes.
-    fn judge_directory(&self, item: &AskedItem, there: Option<&StandingItem>) -> Judgment {
-        match there {
-            None if self.driver.options.existing == Existing::Only => Judgment::Left(LeftBecause::Absent),
-            None => {
-                self.plan_to_write(item, None);
-                Judgment::New
-            }
-            // A link may stand for one.
-            Some(there) if there.state.kind == ItemKind::Symlink && self.driver.options.keeps_links => {
-                let there = self.destination.standing_directory(&item.path).ok().flatten();
-                let is_kept = there.filter(|there| there.state.kind == ItemKind::Directory);
-                match is_kept {
-                    Some(_) => self.judge_directory(item, is_kept.as_ref()),
-                    None => Judgment::Differs(ItemDifference { kind: true, ..ItemDifference::default() }),
-                }
-            }
-            Some(there) if there.state.kind == ItemKind::Directory => {
-                self.changes.iter().for_each(|changes| changes.attributes_set(item, there));
-                Judgment::Same
-            }
-            Some(_) => Judgment::Differs(ItemDifference { kind: true, ..ItemDifference::default() }),
-        }
-    }
-
-    /// In a dry run, tells of an item that would be written. Nothing takes the place of a directory, or of what is
-    /// never copied; and nothing is made that the store does not have.
-    fn plan_to_write(&self, item: &AskedItem, there: Option<&StandingItem>) {
-        let is_in_the_way =
-            there.is_some_and(|there| matches!(there.state.kind, ItemKind::Directory | ItemKind::Special));
-        let Properties { keeps, links, directories, .. } = self.properties;
-        let is_left_out = match item.kind {
-            ItemKind::Symlink => keeps && !links,
-            ItemKind::Directory => keeps && !directories,
-            ItemKind::File | ItemKind::Special => false,
-        };
-        let would = self.driver.options.plan_only && !is_in_the_way && !is_left_out;
-        if let Some(changes) = self.changes.as_ref().filter(|_| would) {
-            changes.push(changes.written(&*self.destination, item, there));
-        }
     }
 
     /// Whether nothing stands at a path, and nothing is to be made where nothing is.

@@ -5,6 +5,7 @@ mod bundle;
 mod changes;
 mod commit;
 mod comparing;
+mod judging;
 mod only_there;
 mod owners;
 mod patching;

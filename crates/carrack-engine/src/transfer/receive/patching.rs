@@ -9,7 +9,7 @@ use carrack_core::wire::frame::{EntryHeader, TRAILER_BYTES, Trailer};
 use carrack_core::wire::patch::{self, Patch};
 use carrack_core::wire::peer::{AskedIndex, AskedItem, ItemResult};
 
-use super::bundle::check_bundle;
+use super::bundle::{ItemContent, check_bundle};
 use super::changes::short_digest;
 use super::stream::{ReceiveStream, StreamError};
 use super::{ReceiveRun, Staged};
@@ -75,7 +75,13 @@ impl ReceiveStream<'_> {
         if !keep {
             return Ok(());
         }
-        run.note_change(index, &EntryHeader { size: patch.size, ..*entry }, &small, b"", staged);
+        run.note_change(
+            index,
+            &EntryHeader { size: patch.size, ..*entry },
+            &small,
+            &ItemContent::Bytes(Vec::new()),
+            staged,
+        );
         let read = || run.destination.first_bytes(small.path, patch.size.into());
         let standing = run.driver.stages.wait_briefly(Work::Begin, read).ok().flatten();
         let Some(mut content) = standing.and_then(|standing| patch.apply(&standing)) else {

@@ -314,7 +314,16 @@ mod tests {
     fn item(path: &str, size: u64) -> AskedItem {
         let (path, mtime) = (path.into(), Some(Time::new(1, 1)));
         let others = OtherAttributes::default();
-        AskedItem { path, kind: ItemKind::File, size, mtime, mode: 0o644, others, leads_to: Vec::new() }
+        AskedItem {
+            path,
+            kind: ItemKind::File,
+            size,
+            mtime,
+            mode: 0o644,
+            others,
+            leads_to: Vec::new(),
+            hard_link: None,
+        }
     }
 
     fn found() -> FoundReference {

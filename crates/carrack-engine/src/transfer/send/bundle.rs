@@ -10,11 +10,13 @@ use carrack_core::ids::StreamId;
 use carrack_core::limits;
 use carrack_core::report::{Failure, ItemKind};
 use carrack_core::request::Verify;
+use carrack_core::special::SpecialFile;
 use carrack_core::timeline::Work;
 use carrack_core::transfer::sender::{Bundle, SentItem, changed_unseen};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::wire::attributes;
 use carrack_core::wire::frame::{EntryHeader, EntryKind, Header, Trailer};
+use carrack_core::wire::linked::LinkedNames;
 use carrack_core::wire::patch;
 use carrack_sys::host::clock_seconds;
 
@@ -72,6 +74,7 @@ impl SendRun {
         }
         let read = AtomicUsize::new(0);
         let one = |item: &ScannedItem| match item.kind {
+            _ if item.other_names.is_some() => Ahead::No,
             ItemKind::File if read.load(Ordering::Relaxed) < AHEAD_BYTES => {
                 let mut content = Vec::new();
                 let (described, result) = self.find_file(stream, item, &mut content);
@@ -179,11 +182,13 @@ impl SendStream<'_> {
             let target = self.run.driver.lock().target(item);
             let ahead = ahead.next().unwrap_or(Ahead::No);
             sent.push(match item.kind {
+                _ if item.other_names.is_some() => self.send_further_name(item, &target)?,
                 ItemKind::File => self.send_file(item, &target, ahead)?,
                 ItemKind::Symlink => self.send_link(item, &target, ahead)?,
-                ItemKind::Directory | ItemKind::Special => {
+                ItemKind::Special => self.send_special(item, &target)?,
+                ItemKind::Directory => {
                     self.out.meta(&[&self.run.entry(EntryKind::Directory, item, &target, 0).encode(), &target])?;
-                    SentItem { size: 0, taken_over: 0, digest: BlockDigest::default(), failure: None }
+                    nothing_sent()
                 }
             });
         }
@@ -229,6 +234,26 @@ impl SendStream<'_> {
         ScannedItem { attributes: Attributes { others, ..described.attributes }, ..described }
     }
 
+    /// Of a further name of a file only that is told.
+    fn send_further_name(&mut self, item: &ScannedItem, target: &[u8]) -> io::Result<SentItem> {
+        let linked = item.other_names.as_ref();
+        let linked = linked.map(|names| LinkedNames { names: names.paths.clone(), digests: names.digests });
+        let linked = linked.unwrap_or_default().encode();
+        let mut described = item.clone();
+        described.attributes.others = OtherAttributes::default();
+        let header = self.run.entry(EntryKind::HardLink, &described, target, linked.len());
+        self.out.meta(&[&header.encode(), fingerprint_of(&header, &described), target, &linked])?;
+        Ok(nothing_sent())
+    }
+
+    fn send_special(&mut self, item: &ScannedItem, target: &[u8]) -> io::Result<SentItem> {
+        let described = self.within_bundle(ScannedItem { fingerprint: None, ..item.clone() });
+        let what = described.special.map(SpecialFile::encode).unwrap_or_default();
+        let header = self.run.entry(EntryKind::Special, &described, target, what.len());
+        self.out.meta(&[&header.encode(), &attributes_of(&header, &described), target, &what])?;
+        Ok(nothing_sent())
+    }
+
     fn send_link(&mut self, item: &ScannedItem, target: &[u8], ahead: Ahead) -> io::Result<SentItem> {
         let leads_to = if let Ahead::Link(leads_to) = ahead {
             leads_to
@@ -243,7 +268,7 @@ impl SendStream<'_> {
                 let attributes = attributes_of(&header, &described);
                 let fingerprint = fingerprint_of(&header, &described);
                 self.out.meta(&[&header.encode(), fingerprint, &attributes, target, &leads_to])?;
-                Ok(SentItem { size: 0, taken_over: 0, digest: BlockDigest::default(), failure: None })
+                Ok(nothing_sent())
             }
             Err(why) => {
                 // Only a file has a trailer that can say so.
@@ -255,6 +280,11 @@ impl SendStream<'_> {
             }
         }
     }
+}
+
+/// Of an item without content.
+fn nothing_sent() -> SentItem {
+    SentItem { size: 0, taken_over: 0, digest: BlockDigest::default(), failure: None }
 }
 
 /// The block of attributes that precedes the path of an entry, if its header says so.

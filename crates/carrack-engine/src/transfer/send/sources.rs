@@ -75,7 +75,8 @@ impl SendRun {
         };
         let opened = self.open_and(item, &mut rest)?;
         // A file that may grow is never refused for its size, so nothing else would notice another one under its name.
-        if self.may_grow(item) {
+        // Of one that has further names, those would become links to another file.
+        if self.may_grow(item) || item.names > 1 {
             opened.check_listed(item)?;
         }
         Ok(opened)

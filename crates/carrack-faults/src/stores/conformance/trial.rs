@@ -101,7 +101,7 @@ impl<'a> Trial<'a> {
         let entry = match stored {
             Stored::Hidden(entry) => entry,
             Stored::Done => return Ok(true),
-            Stored::Kept | Stored::Same => return Ok(false),
+            Stored::Kept | Stored::Same | Stored::Unlinked => return Ok(false),
         };
         if entry.awaits_sync() {
             to.sync_group()?;

@@ -279,15 +279,15 @@ fn said() -> Vec<Arg> {
 
 /// Everything that `carrack copy` was asked for.
 pub fn copy(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError> {
-    asked_for(flags, Compare::Nothing)
+    asked_for(flags, Compare::Nothing, false)
 }
 
 /// Everything that `carrack sync` was asked for.
 pub fn sync(flags: &Flags) -> Result<(CopyRequest, OutputOptions), CommandError> {
-    asked_for(flags, Compare::SizeAndTime)
+    asked_for(flags, Compare::SizeAndTime, true)
 }
 
-fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOptions), CommandError> {
+fn asked_for(flags: &Flags, compare: Compare, keeps_links: bool) -> Result<(CopyRequest, OutputOptions), CommandError> {
     let (typed, destination) = typed(flags)?;
     check_places(&typed, &destination)?;
     let list = list(flags, &typed)?;
@@ -307,7 +307,8 @@ fn asked_for(flags: &Flags, compare: Compare) -> Result<(CopyRequest, OutputOpti
     let destination = destination.location().clone();
     let mut output = output(flags)?;
     check_standard_output(&destination, &output)?;
-    let options = CopyOptions { compare, ..Default::default() };
+    let mut options = CopyOptions { compare, ..Default::default() };
+    options.kept.hard_links = keeps_links;
     let mut options = copy_options(flags, &output, sources.contains(&Location::Stdio), options)?;
     if relative.is_some() {
         check_asked_of_sources(options.require_mount, options.filters.one_file_system)?;

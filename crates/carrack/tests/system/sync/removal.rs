@@ -59,9 +59,11 @@ fn what_was_copied_is_deleted_at_its_source() {
                 sandbox.ok(words.into_iter().chain(tokens.iter().map(String::as_str)))
             };
             let before = left(&top);
-            assert_eq!(removed(&run(&["-n"])), [5, 1, 0, 0], "{verb} {source} {to}");
+            // Two of the five are names of one file, which a sync keeps so.
+            let files = if verb == "sync" { 4 } else { 5 };
+            assert_eq!(removed(&run(&["-n"])), [files, 1, 0, 0], "{verb} {source} {to}");
             assert_eq!(left(&top), before);
-            assert_eq!(removed(&run(&[])), [5, 1, 6, 0], "{verb} {source} {to}");
+            assert_eq!(removed(&run(&[])), [files, 1, 6, 0], "{verb} {source} {to}");
             assert!(left(&top).is_empty() && top.join("d").is_dir(), "{:?}", left(&top));
             let there = ["dst", "one/pushed", "pulled", "two/third"].map(|name| sandbox.path(format!("{name}-{verb}")));
             let there = there.iter().find(|there| there.exists()).unwrap();

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use carrack_core::attributes::{OtherAttributes, Time};
-use carrack_core::path::join;
+use carrack_core::attributes::{KeptAttributes, OtherAttributes, Time};
+use carrack_core::path::{join, split_name};
 use carrack_core::plan::compare::is_one_time;
 use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Reason, Side};
 use carrack_core::request::{Durability, Existing};
@@ -19,6 +19,7 @@ use crate::error::{failure, io_failure};
 use crate::storage::giving::MODE_MASK;
 use crate::storage::posix::descriptors::patiently;
 use crate::storage::posix::directories::{Names, OpenDir, is_stale, twin};
+use crate::storage::posix::kinds::special_of;
 use crate::storage::posix::names::PartName;
 use crate::storage::posix::refusal::why_refused;
 use crate::storage::posix::times::time_of;
@@ -45,6 +46,8 @@ pub struct PartEntry {
     pub(in crate::storage::posix) existing: Existing,
     /// It has its name already, and is written over where it stands.
     pub(in crate::storage::posix) in_place: bool,
+    /// It is a further name of the file that has this one.
+    pub(in crate::storage::posix) first_name: Option<Vec<u8>>,
 }
 
 /// What the source of an item is.
@@ -124,6 +127,10 @@ impl PartEntry {
             self.remove();
             return named;
         }
+        if self.first_name.is_some() {
+            // rename(2) of a name to another of the same file does nothing: somebody may have made that meanwhile.
+            self.remove();
+        }
         if let Some(stored) = &stored {
             let EntrySource { mode, mtime, others, .. } = &self.source;
             let wanted = ToKeep { mode: *mode, mtime: *mtime, others };
@@ -133,7 +140,7 @@ impl PartEntry {
         self.shared.journal.iter().for_each(|journal| journal.is_whole(|| self.path()));
         if let Some(directory) = self.shared.directories.find(&self.parent) {
             self.shared.count_in_memory(self.source.kind, &directory.file_system.ground);
-            self.write_down(&directory, stored, digests);
+            self.write_down(stored, digests);
         }
         let each = self.shared.durability == Durability::Each;
         let group = self.shared.durability == Durability::Group;
@@ -156,20 +163,24 @@ impl PartEntry {
 
     /// Has the marker tell of what has got its name: it need not be sent again for as long as its source and what
     /// stands there are what they are now.
-    fn write_down(&self, directory: &OpenDir, written: Option<dir::Stat>, digests: FileDigests) {
+    fn write_down(&self, written: Option<dir::Stat>, digests: FileDigests) {
         let EntrySource { kind, fingerprint, .. } = self.source;
+        // A further name moves the time of the last change of its file, which is known by its first name.
+        let path = self.first_name.clone().unwrap_or_else(|| self.path());
+        let (parent, name) = split_name(&path);
         let (Some(journal), Some(source), Some(written)) = (&self.shared.journal, fingerprint, written) else { return };
         if kind == ItemKind::File && digests.main().is_none() {
             return;
         }
         // Looked at once more: a rename moves the time of the last change. Somebody may have put
         // something else there by now.
-        let Ok(Some(stat)) = stat_entry(&directory.dir, &self.name) else { return };
+        let Some(directory) = self.shared.directories.find(parent) else { return };
+        let Ok(Some(stat)) = stat_entry(&directory.dir, name) else { return };
         let known_by = |stat: &dir::Stat| (stat.device, stat.inode, stat.size, stat.mtime);
         if let Some(stored) =
             directory.file_system.ground.identity(&stat).filter(|_| known_by(&stat) == known_by(&written))
         {
-            let item = PublishedItem { kind, path: &self.path(), source, stored };
+            let item = PublishedItem { kind, path: &path, source, stored };
             journal.published(Published { key: published_key(&item), digests });
         }
     }
@@ -220,7 +231,8 @@ impl PartEntry {
         let shared = &self.shared;
         let directories = &shared.directories;
         let there = directories.within(&self.parent, "stat", |directory| stat_entry(&directory.dir, &self.name))?;
-        if !may_replace(there, self.source.mtime, (self.existing, shared.window_ns.load(Ordering::Relaxed)))? {
+        let rules = (self.existing, shared.window_ns.load(Ordering::Relaxed));
+        if !may_replace(there, self.source.mtime, rules, shared.giving().kept())? {
             return Ok(false);
         }
         let kept = if there.is_some() { shared.keep(&self.path())? } else { None };
@@ -283,6 +295,7 @@ pub(in crate::storage::posix) fn may_replace(
     there: Option<dir::Stat>,
     mtime: Option<Time>,
     (existing, window_ns): (Existing, u64),
+    kept: KeptAttributes,
 ) -> Result<bool, Failure> {
     match there.map(|stat| stat.kind) {
         Some(Kind::Dir) => {
@@ -290,6 +303,8 @@ pub(in crate::storage::posix) fn may_replace(
             return Err(refused.for_reason(Reason::InTheWay));
         }
         Some(Kind::File | Kind::Symlink) | None => {}
+        // Where they are copied, they are replaced like all else.
+        Some(_) if kept.has_special(there.and_then(|stat| special_of(&stat))) => {}
         Some(_) => {
             return Err(failure(
                 ErrorCode::SpecialFile,

@@ -163,6 +163,13 @@ impl Tree {
                     giving.give(Getting::File(&file), *mode, others, had)?;
                     listed.1 = giving.listed(Holder::File(&file));
                 }
+                Kind::Fifo | Kind::Socket | Kind::BlockDevice | Kind::CharDevice if giving.gives() => {
+                    let held = directory.dir.hold(name)?;
+                    if held.stat()?.kind != before.kind {
+                        return Err(io::Error::other("something else has come to stand there"));
+                    }
+                    giving.give(Getting::Special(&held), *mode, others, had)?;
+                }
                 _ => {
                     let mode = giving.mode(*mode, others, &facts_of(&before));
                     if mode != had {

@@ -1,0 +1,77 @@
+//! FIFOs, sockets and devices.
+
+use std::io;
+
+use carrack_core::path::split_name;
+use carrack_core::report::{Failure, ItemKind, Side};
+use carrack_core::request::Existing;
+use carrack_core::special::SpecialFile;
+
+use super::Tree;
+use crate::error::io_failure;
+use crate::storage::giving::MODE_MASK;
+use crate::storage::posix::extended::Holder;
+use crate::storage::posix::giving::Getting;
+use crate::storage::posix::kinds::{special_of, system_kind};
+use crate::storage::posix::names::PartNames;
+use crate::storage::posix::part::{EntrySource, PartEntry, stat_entry};
+use crate::storage::posix::times::system_time;
+use crate::storage::posix::unkept::if_it_can;
+use crate::storage::write::SmallFile;
+
+impl Tree {
+    /// Makes something special under a hidden name, with its attributes; `None` when what is there is to be kept.
+    ///
+    /// # Errors
+    /// Those of the file system, as where this user may make no device. Nothing is left behind.
+    pub fn write_special(
+        &self,
+        small: &SmallFile<'_>,
+        existing: Existing,
+        special: SpecialFile,
+    ) -> Result<Option<PartEntry>, Failure> {
+        if !self.may_write(small.path, (None, small.attributes.mtime), existing)? {
+            return Ok(None);
+        }
+        let (parent, name) = split_name(small.path);
+        let part = self.names.small(parent, name, self.folds(parent)?);
+        let giving = self.shared.giving();
+        let others = &small.attributes.others;
+        let (stat, listed) = self.shared.directories.within(parent, "make what is special", |directory| {
+            let numbers = (special.major, special.minor);
+            PartNames::make(&directory.dir, &part, |name| {
+                directory.dir.make_special(name, system_kind(special), numbers)
+            })?;
+            let give = || {
+                let held = directory.dir.hold(&part.name)?;
+                let stat = held.stat()?;
+                if special_of(&stat) != Some(special) {
+                    return Err(io::Error::other("something else has come to stand in its place"));
+                }
+                giving.give_new(Getting::Special(&held), small.attributes.mode, others, true)?;
+                let set = |mtime| if_it_can(directory.dir.set_times(&part.name, system_time(mtime)));
+                small.attributes.mtime.map_or(Ok(true), set)?;
+                Ok((held.stat()?, giving.listed_of(Holder::Held(&held), others)))
+            };
+            give().inspect_err(|_| drop(directory.dir.unlink(&part.name)))
+        })?;
+        let (mtime, mode) = (small.attributes.mtime, Some(small.attributes.mode & MODE_MASK));
+        let source =
+            EntrySource { kind: ItemKind::Special, size: 0, mtime, mode, others: others.clone(), fingerprint: None };
+        let entry = self.entry(small.path, part, source, existing);
+        entry.look(stat, listed);
+        Ok(Some(entry))
+    }
+
+    /// Whether this stands at a path.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub fn is_special(&self, path: &[u8], special: SpecialFile) -> Result<bool, Failure> {
+        let (parent, name) = split_name(path);
+        let Some(directory) = self.shared.directories.find(parent) else { return Ok(false) };
+        let there = stat_entry(&directory.dir, name)
+            .map_err(|error: io::Error| io_failure(Side::Destination, "stat", &error).at_path(path))?;
+        Ok(there.and_then(|stat| special_of(&stat)) == Some(special))
+    }
+}
