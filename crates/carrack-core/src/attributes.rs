@@ -98,6 +98,8 @@ impl AttributeKind {
     pub const SYMBOLIC_LINK: Self = Self(8);
     /// The item is a directory, and the destination has none; as for a symbolic link.
     pub const DIRECTORY: Self = Self(9);
+    /// The item is a FIFO, a socket or a device, and the destination may not make it; as for a symbolic link.
+    pub const SPECIAL_FILE: Self = Self(10);
 
     /// The name of a kind that this version knows, as programs read it.
     pub fn name(self) -> Option<&'static str> {
@@ -111,6 +113,7 @@ impl AttributeKind {
             Self::EXTENDED => "extended-attributes",
             Self::SYMBOLIC_LINK => "symbolic-link",
             Self::DIRECTORY => "directory",
+            Self::SPECIAL_FILE => "special-file",
             _ => return None,
         })
     }
@@ -120,7 +123,7 @@ impl AttributeKind {
     /// The kind of a name, or of a number in its place.
     pub fn named(name: &str) -> Option<Self> {
         let number = name.parse().ok().map(Self);
-        (1..=9).map(Self).find(|kind| kind.name() == Some(name)).or(number)
+        (1..=10).map(Self).find(|kind| kind.name() == Some(name)).or(number)
     }
 }
 
@@ -330,8 +333,7 @@ impl OtherAttributes {
     #[must_use]
     pub fn with_numbers(self, number: impl Fn(AttributeKind, u32, &[u8]) -> u32) -> Self {
         let is_list = |attribute: &Attribute| attribute.kind == AttributeKind::ACL && attribute.travels();
-        let has_name = |attribute: &Attribute| attribute.as_account().is_some_and(|(_, name)| !name.is_empty());
-        if !self.iter().any(|attribute| is_list(attribute) || has_name(attribute)) {
+        if !self.iter().any(|attribute| is_list(attribute) || attribute.as_account().is_some()) {
             return self;
         }
         let entry = |AccessEntry { who, name, permissions }: AccessEntry| {
@@ -572,8 +574,9 @@ mod tests {
             7
         });
         assert_eq!(here, told(Attribute::number(AttributeKind::OWNER, 7)));
-        // A number alone is that number at any host, and what is no owner stays as it is.
-        assert_eq!(here.clone().with_numbers(|_, _, _| panic!("it has no name")), here);
+        // Who has no name is asked about, too, and what is no owner stays as it is.
+        let nameless = here.clone().with_numbers(|_, id, name| if name.is_empty() { id + 1 } else { 0 });
+        assert_eq!(nameless.number(AttributeKind::OWNER), Some(8));
         let short = told(Attribute { kind: AttributeKind::OWNER, value: Box::from(&b"abc"[..]) });
         assert_eq!((short.number(AttributeKind::OWNER), short.clone().with_numbers(|_, _, _| 1)), (None, short));
         let strange = told(Attribute { kind: AttributeKind(99), value: Box::from(&b"longer"[..]) });

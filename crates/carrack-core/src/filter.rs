@@ -11,7 +11,7 @@
 mod bounds;
 mod links;
 mod pattern;
-mod wild;
+pub(crate) mod wild;
 
 pub use self::bounds::FileBounds;
 pub use self::links::{SourceLinks, leads_out};

@@ -9,6 +9,7 @@
 // What clippy.toml forbids the product.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros))]
 
+pub mod accounts;
 pub mod agents;
 pub mod attributes;
 pub mod backup;
@@ -28,6 +29,7 @@ pub mod ids;
 pub mod judgment;
 pub mod limits;
 pub mod location;
+pub mod mode_change;
 pub mod options;
 pub mod pace;
 pub mod path;

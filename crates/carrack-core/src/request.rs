@@ -5,6 +5,7 @@ mod choices;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use crate::accounts::AccountMaps;
 use crate::agents::AgentProgram;
 use crate::attributes::KeptAttributes;
 use crate::backup::Backup;
@@ -14,6 +15,7 @@ use crate::filter::Filters;
 use crate::growing::{GrowingIdle, GrowingLock, GrowingSources};
 use crate::limits;
 use crate::location::{Location, NodeAddress};
+use crate::mode_change::ModeChange;
 use crate::reference::ReferenceDirectories;
 use crate::tuning;
 use crate::words::{quoted, words};
@@ -83,6 +85,10 @@ pub struct CopyOptions {
     pub no_times: bool,
     /// What is kept beside permissions and times.
     pub kept: KeptAttributes,
+    /// How permissions are changed on the way.
+    pub mode_change: Option<ModeChange>,
+    /// Owners and groups that become others.
+    pub accounts: AccountMaps,
     /// Owners and groups are kept by their numbers, and not by their names.
     pub numeric_ids: bool,
     /// Links at the destination that lead to directories below it are kept, and written through.
@@ -161,6 +167,8 @@ impl Default for CopyOptions {
             item_changes: false,
             no_times: false,
             kept: KeptAttributes::default(),
+            mode_change: None,
+            accounts: AccountMaps::default(),
             numeric_ids: false,
             keep_directory_links: false,
             durability: Durability::Group,
@@ -230,7 +238,9 @@ impl CopyOptions {
     pub fn plans(&self) -> bool {
         let compares = self.compare != Compare::Nothing || self.existing != Existing::Replace;
         let chooses = self.only.is_some() || !self.filters.is_empty();
-        self.dry_run && (self.plan || compares || chooses || self.item_changes || self.delete.is_some())
+        let KeptAttributes { hard_links, devices, specials, .. } = self.kept;
+        let makes = hard_links || devices || specials;
+        self.dry_run && (self.plan || compares || chooses || makes || self.item_changes || self.delete.is_some())
     }
 }
 

@@ -249,11 +249,17 @@ pub fn group_ids() -> Vec<u32> {
 }
 
 const CAP_SYS_ADMIN: u32 = 21;
+const CAP_MKNOD: u32 = 27;
 const CAP_SETFCAP: u32 = 31;
 
 /// Whether this process may give programs capabilities; a container may keep it from root.
 pub fn may_set_capabilities() -> bool {
     has_capability(CAP_SETFCAP)
+}
+
+/// Whether this process may make devices.
+pub fn may_make_devices() -> bool {
+    has_capability(CAP_MKNOD)
 }
 
 /// Whether the system shows this process extended attributes that only root sees (`trusted.`). Root of a container is

@@ -50,7 +50,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a file with other names is given another owner",
         "crates/carrack-engine/src/storage/giving.rs",
-        ["(gets_rights || is_shared && (differs || lacks.any()))", "gets_rights"],
+        ["self.gives() && gets_rights || changes_others && (differs || lacks.any())", "self.gives() && gets_rights"],
         GIVING,
     ),
     mutation(
@@ -63,8 +63,8 @@ pub const MUTATIONS: &[Mutation] = &[
         "names become links to what stayed as it was",
         "crates/carrack-core/src/transfer/sender/groups.rs",
         [
-            "matches!(outcome, Outcome::Published | Outcome::Same | Outcome::Planned);",
-            "matches!(outcome, Outcome::Published | Outcome::Same | Outcome::Planned | Outcome::Kept);",
+            "if !matches!(outcome, Outcome::Published | Outcome::Same | Outcome::Planned) {",
+            "if !matches!(outcome, Outcome::Published | Outcome::Same | Outcome::Planned | Outcome::Kept) {",
         ],
         FURTHER_NAMES,
     ),
@@ -77,11 +77,20 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "what no link can be made of is linked again for ever",
         "crates/carrack-core/src/transfer/sender/groups.rs",
-        [
-            "match group.there.paths == tried.paths || group.there.paths.is_empty() {",
-            "match group.there.paths.is_empty() {",
-        ],
+        ["is_some_and(|there| there.paths != tried.paths);", "is_some();"],
         FURTHER_NAMES,
+    ),
+    mutation(
+        "a name of what has changed is linked to what was sent",
+        "crates/carrack-core/src/transfer/sender/groups.rs",
+        ["take_if(|_| self.state != state)", "take_if(|_| false)"],
+        FURTHER_NAMES,
+    ),
+    mutation(
+        "a link is made of whatever has the name by now",
+        "crates/carrack-engine/src/storage/posix/tree/further_names.rs",
+        ["into_iter().filter(|(_, stat)| is_it(stat))", "into_iter()"],
+        HARD_LINKS,
     ),
     mutation(
         "what was moved is gone by names that nobody proved",
@@ -152,7 +161,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "capabilities are no privilege",
         "crates/carrack-core/src/attributes/kept.rs",
-        ["Self { acls: self.acls,", "Self { acls: self.acls, capabilities: self.capabilities,"],
+        ["specials, ..Self::NONE }", "specials, capabilities: self.capabilities, ..Self::NONE }"],
         "-p carrack-core --lib attributes::kept::",
     ),
     mutation(

@@ -368,8 +368,8 @@ pub const MUTATIONS: &[Mutation] = &[
         "attributes of a bundle are not bounded together",
         "crates/carrack-engine/src/transfer/receive/bundle.rs",
         [
-            "check_bundle(*bytes + staged.attribute_bytes)?;\n        let target_bytes",
-            "check_bundle(*bytes)?;\n        let target_bytes",
+            "check_bundle(*bytes + staged.attribute_bytes)?;\n        let told_bytes",
+            "check_bundle(*bytes)?;\n        let told_bytes",
         ],
         "-p carrack-engine --test hostile attributes::",
     ),

@@ -161,7 +161,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a file that took another's name may have grown from it",
         "crates/carrack-engine/src/storage/posix/source.rs",
-        ["item.file.is_none_or(|file| file == (stat.device, stat.inode))", "item.file.is_none_or(|file| file.1 > 0)"],
+        ["size && item.file.is_none_or(|file| file == (stat.device, stat.inode))", "size"],
         "-p carrack-engine --lib storage::posix::source",
     ),
     mutation(
@@ -300,7 +300,7 @@ pub const MUTATIONS: &[Mutation] = &[
         "what stands at a name is not looked at again before it is replaced",
         "crates/carrack-engine/src/storage/posix/part/entry.rs",
         [
-            "if !may_replace(there, self.source.mtime, (self.existing, shared.window_ns.load(Ordering::Relaxed)))? {",
+            "if !may_replace(there, self.source.mtime, rules, shared.giving().kept())? {",
             "if there.is_some_and(|stat| stat.kind == Kind::Dir) {",
         ],
         "-p carrack-engine --lib storage::posix::tree::tests::names",

@@ -357,7 +357,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a source that was skipped by size and time is deleted",
         "crates/carrack-core/src/transfer/sender/ends.rs",
-        ["Outcome::Same => compare == Compare::Content ||", "Outcome::Same => compare != Compare::Nothing ||"],
+        ["None) => compare == Compare::Content ||", "None) => compare != Compare::Nothing ||"],
         SYNC,
     ),
     mutation(

@@ -81,9 +81,9 @@ impl KeptAttributes {
         (kept.bits() == bits).then_some(kept)
     }
 
-    /// Whether there are any.
+    /// Whether there are any attributes among them; what is made otherwise has none by that.
     pub fn are_any(self) -> bool {
-        self != Self::NONE
+        Self { hard_links: false, devices: false, specials: false, ..self } != Self::NONE
     }
 
     /// Whether there are any that nothing tells of but the extended attributes of an item.
@@ -134,7 +134,8 @@ mod tests {
         }
         assert_eq!(KeptAttributes::from_bits(1024), None);
         assert_eq!((KeptAttributes::ALL.bits(), KeptAttributes::NONE.bits()), (1023, 0));
-        assert!(!KeptAttributes::default().are_any());
+        let made = KeptAttributes { hard_links: true, devices: true, specials: true, ..KeptAttributes::NONE };
+        assert!(!made.are_any() && KeptAttributes { acls: true, ..made }.are_any());
     }
 
     #[test]

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Age, BackupDirectory, BackupSuffix, BlockSize, Definition, DeleteLimit, DirectoryLines, FileSize, FilterLines,
-    OptionValue, RateBound, Streams, WindowSeconds, parse_switch,
+    ModeChanges, NewOwner, OptionValue, RateBound, Streams, WindowSeconds, parse_switch,
 };
+use crate::accounts::{AccountMap, AccountMaps};
 use crate::attributes::Time;
 use crate::backup::Backup;
 use crate::filter::{FileBounds, Filters, SourceLinks};
@@ -123,6 +124,10 @@ asked! {
     hard_links: Option<HardLinks>,
     devices: bool,
     specials: bool,
+    chmod: Option<ModeChanges>,
+    chown: Option<NewOwner>,
+    usermap: Option<AccountMap>,
+    groupmap: Option<AccountMap>,
     numeric_ids: bool,
     filters: Option<FilterLines>,
     min_size: Option<FileSize>,
@@ -249,6 +254,31 @@ impl AskedOptions {
         }
     }
 
+    /// Who becomes whom.
+    ///
+    /// # Errors
+    /// The sentence that refuses two new owners, or groups, of one item.
+    pub fn accounts(&self) -> Result<AccountMaps, &'static str> {
+        let given = self.chown.as_ref().map(NewOwner::maps).cloned().unwrap_or_default();
+        let one = |given: AccountMap, mapped: &Option<AccountMap>, refused| match mapped {
+            None => Ok(given),
+            Some(mapped) if given.rules().is_empty() => Ok(mapped.clone()),
+            Some(_) => Err(refused),
+        };
+        Ok(AccountMaps {
+            users: one(
+                given.users,
+                &self.usermap,
+                "chown names an owner for all, and usermap others: give one of them",
+            )?,
+            groups: one(
+                given.groups,
+                &self.groupmap,
+                "chown names a group for all, and groupmap others: give one of them",
+            )?,
+        })
+    }
+
     /// Which files are written over where they stand.
     ///
     /// # Errors
@@ -327,6 +357,10 @@ impl AskedOptions {
         options.kept.hard_links = self.hard_links.map_or(links, |links| links == HardLinks::Keep);
         options.kept.devices |= self.devices;
         options.kept.specials |= self.specials;
+        options.mode_change = self.chmod.as_ref().map(ModeChanges::change).or(options.mode_change);
+        options.accounts = self.accounts()?;
+        options.kept.owner |= !options.accounts.users.rules().is_empty();
+        options.kept.group |= !options.accounts.groups.rules().is_empty();
         options.numeric_ids |= self.numeric_ids;
         options.verify = self.verify.unwrap_or(options.verify);
         options.encrypt = self.encrypt.unwrap_or(options.encrypt);

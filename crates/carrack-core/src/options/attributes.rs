@@ -1,6 +1,8 @@
 //! What is kept of an item beside its content, permissions and time.
 
 use super::{Definition, Flag, FormGroup, Takes, WordFlag, choices};
+use crate::accounts::AccountMap;
+use crate::mode_change::ModeChange;
 use crate::request::{HardLinks, KeptXattrs};
 
 /// Owners that are kept.
@@ -176,6 +178,66 @@ pub const SPECIALS: Definition = Definition {
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
+};
+
+/// Permissions that are changed on the way.
+pub const CHMOD: Definition = Definition {
+    name: "chmod",
+    group: FormGroup::What,
+    flag: Flag::Value {
+        name: "chmod",
+        value_name: "CHANGES",
+        help: "Change permissions on the way, as in Dg+s,ug+w,Fo-w or D755,F644. s and t need -p",
+    },
+    title: "Change permissions",
+    help: "How permissions are changed on the way, such as Dg+s,ug+w,Fo-w or D755,F644: D is for directories, F for all else.",
+    kind: Takes::Text { characters_max: ModeChange::CHARACTERS_MAX as u64 },
+    default: None,
+    examples: &["D755,F644", "go-w"],
+};
+
+/// Everybody's new owner and group.
+pub const CHOWN: Definition = Definition {
+    name: "chown",
+    group: FormGroup::What,
+    flag: Flag::Value {
+        name: "chown",
+        value_name: "USER:GROUP",
+        help: "Give all items this owner and group, by names or numbers of the destination; one of them may be missing",
+    },
+    title: "New owner and group",
+    help: "The owner and the group of all items, by names or numbers of the destination. An endpoint does not set them.",
+    kind: Takes::Text { characters_max: AccountMap::CHARACTERS_MAX as u64 },
+    default: None,
+    examples: &["data:data", ":project"],
+};
+
+/// Owners that become others.
+pub const USERMAP: Definition = Definition {
+    name: "usermap",
+    group: FormGroup::What,
+    flag: Flag::Value {
+        name: "usermap",
+        value_name: "FROM:TO,...",
+        help: "Keep owners, and give those that are FROM at the source to TO at the destination: names, numbers, ranges, *",
+    },
+    title: "Map owners",
+    help: "Owners of the source, by names, numbers or ranges of them, and whom their items go to at the destination.",
+    kind: Takes::Text { characters_max: AccountMap::CHARACTERS_MAX as u64 },
+    default: None,
+    examples: &["alice:bob,1000-1999:data"],
+};
+
+/// Groups that become others.
+pub const GROUPMAP: Definition = Definition {
+    name: "groupmap",
+    group: FormGroup::What,
+    flag: Flag::Value { name: "groupmap", value_name: "FROM:TO,...", help: "The same of groups" },
+    title: "Map groups",
+    help: "Groups of the source, by names, numbers or ranges of them, and which their items get at the destination.",
+    kind: Takes::Text { characters_max: AccountMap::CHARACTERS_MAX as u64 },
+    default: None,
+    examples: &["users:project,*:data"],
 };
 
 /// Owners and groups that are numbers.

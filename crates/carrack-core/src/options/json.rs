@@ -8,9 +8,10 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use super::values::{
-    Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, DirectoryLines, FileSize, FilterLines, OptionValue,
-    RateBound, Streams, WindowSeconds, parse_priority,
+    Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, DirectoryLines, FileSize, FilterLines, ModeChanges,
+    NewOwner, OptionValue, RateBound, Streams, WindowSeconds, parse_priority,
 };
+use crate::accounts::AccountMap;
 use crate::filter::SourceLinks;
 use crate::growing::{GrowingIdle, GrowingLock, GrowingSources};
 use crate::request::{
@@ -55,7 +56,7 @@ macro_rules! as_number {
 
 as_text!(Existing Compare SourceLinks Verify Encrypt Durability Delta Renames KeptXattrs HardLinks Digests CongestionControl);
 as_text!(FilterLines DeleteLimit Age BackupDirectory BackupSuffix DirectoryLines);
-as_text!(GrowingSources GrowingIdle GrowingLock);
+as_text!(GrowingSources GrowingIdle GrowingLock ModeChanges NewOwner AccountMap);
 as_number!(BlockSize FileSize RateBound Streams WindowSeconds);
 
 /// Reads the priority of a task, where there is one.

@@ -17,7 +17,10 @@ mod task;
 mod values;
 
 pub use asked::AskedOptions;
-pub use attributes::{ACLS, DEVICES, GROUP, HARD_LINKS, NUMERIC_IDS, OWNER, SPECIAL_BITS, SPECIALS, TRUSTED, XATTRS};
+pub use attributes::{
+    ACLS, CHMOD, CHOWN, DEVICES, GROUP, GROUPMAP, HARD_LINKS, NUMERIC_IDS, OWNER, SPECIAL_BITS, SPECIALS, TRUSTED,
+    USERMAP, XATTRS,
+};
 pub use compared::{COMPARE, EXISTING, MODIFY_WINDOW, NO_TIMES};
 pub use deletion::{
     ALLOW_EMPTY, BACKUP, BACKUP_DIR, BACKUP_SUFFIX, DELETE, DELETE_BEFORE, DELETE_EXCLUDED, DETECT_RENAMES, FILTERS,
@@ -28,8 +31,8 @@ pub use in_place::{APPEND, INPLACE};
 pub use references::{COMPARE_DEST, COPY_DEST, LINK_DEST};
 pub use task::{LABEL, PRIORITY};
 pub use values::{
-    Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, DirectoryLines, FileSize, FilterLines, OptionValue,
-    RateBound, Streams, WINDOW_SECONDS_MAX, WindowSeconds, check_label, parse_priority,
+    Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, DirectoryLines, FileSize, FilterLines, ModeChanges,
+    NewOwner, OptionValue, RateBound, Streams, WINDOW_SECONDS_MAX, WindowSeconds, check_label, parse_priority,
 };
 
 use crate::limits::{self, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN};
@@ -440,6 +443,10 @@ pub const OF_A_COPY: &[Definition] = &[
     HARD_LINKS,
     DEVICES,
     SPECIALS,
+    CHMOD,
+    CHOWN,
+    USERMAP,
+    GROUPMAP,
     NUMERIC_IDS,
     FILTERS,
     MIN_SIZE,

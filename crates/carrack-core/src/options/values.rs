@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use crate::accounts::{AccountMap, AccountMaps, parse_owner};
 use crate::backup::Backup;
 use crate::duration::parse_duration;
 use crate::filter::{AddedRule, Filters, RuleForm, lines_of};
 use crate::growing::{GrowingIdle, GrowingLock};
 use crate::limits;
+use crate::mode_change::ModeChange;
 use crate::path::display_bytes;
 use crate::reference::{ReferenceDirectories, ReferenceUse};
 use crate::request::{CongestionControl, Digests};
@@ -256,6 +258,64 @@ impl OptionValue for GrowingIdle {
 }
 
 impl OptionValue for GrowingLock {
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text)
+    }
+
+    fn text(&self) -> String {
+        self.text().to_owned()
+    }
+}
+
+/// Changes of permissions, as they were typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModeChanges {
+    text: String,
+    change: ModeChange,
+}
+
+impl ModeChanges {
+    /// What they change.
+    pub fn change(&self) -> ModeChange {
+        self.change
+    }
+}
+
+impl OptionValue for ModeChanges {
+    fn parse(text: &str) -> Result<Self, String> {
+        ModeChange::parse(text).map(|change| Self { text: text.to_owned(), change })
+    }
+
+    fn text(&self) -> String {
+        self.text.clone()
+    }
+}
+
+/// A new owner and group, as they were typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewOwner {
+    text: String,
+    maps: AccountMaps,
+}
+
+impl NewOwner {
+    /// Whom all items go to.
+    pub fn maps(&self) -> &AccountMaps {
+        &self.maps
+    }
+}
+
+impl OptionValue for NewOwner {
+    fn parse(text: &str) -> Result<Self, String> {
+        parse_owner(text).map(|maps| Self { text: text.to_owned(), maps })
+    }
+
+    fn text(&self) -> String {
+        self.text.clone()
+    }
+}
+
+impl OptionValue for AccountMap {
     fn parse(text: &str) -> Result<Self, String> {
         Self::parse(text)
     }

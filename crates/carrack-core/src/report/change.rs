@@ -22,6 +22,18 @@ pub struct ItemChange {
     pub done: Done,
 }
 
+impl ItemChange {
+    /// Whether it is a further name of a file, which has the one that it leads to.
+    pub fn is_further_name(&self) -> bool {
+        let is_told = !self.leads_to.is_empty();
+        is_told
+            && match self.kind {
+                ItemKind::Symlink => self.done == Done::Linked,
+                _ => matches!(self.done, Done::Created | Done::Replaced(_)),
+            }
+    }
+}
+
 /// What was done to an item at the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {

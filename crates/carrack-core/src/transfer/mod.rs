@@ -71,6 +71,7 @@ use crate::digest::FileDigests;
 pub use crate::fingerprint::Fingerprint;
 use crate::ids::{BundleId, ItemId};
 use crate::judgment::Judgment;
+use crate::mode_change::ModeChange;
 use crate::report::ItemKind;
 use crate::special::SpecialFile;
 
@@ -138,6 +139,16 @@ impl ScannedItem {
         }
     }
 
+    /// Permissions as they are to be at the destination. A symbolic link has none of its own.
+    pub fn change_mode(&mut self, change: Option<ModeChange>) {
+        let mode = &mut self.attributes.mode;
+        match (change, self.kind) {
+            (None, _) | (_, ItemKind::Symlink) => {}
+            (Some(change), ItemKind::Directory) => *mode = change.of_directory(*mode),
+            (Some(change), ItemKind::File | ItemKind::Special) => *mode = change.of_file(*mode),
+        }
+    }
+
     /// Whether it is a file whose content may have changed within so long before `now`, which its clock shows. What
     /// changes sets both times, so an old one of either says that it has not.
     pub fn has_just_changed(&self, now: Time, within: Duration) -> bool {
@@ -154,10 +165,14 @@ pub struct OtherNames {
     /// Relative to the destination, at least one, at most [`crate::limits::NAMES_OF_ONE`]. More than one where no
     /// further name could be made of the first.
     pub paths: Vec<Vec<u8>>,
+    /// Bytes of a file.
+    pub size: Option<u64>,
     /// In a dry run: what stands at them would become another file.
     pub anew: bool,
-    /// What it holds.
+    /// What it holds, where that is known.
     pub digests: FileDigests,
+    /// What its source was known by when it was found.
+    pub fingerprint: Option<Fingerprint>,
     /// All of it was sent, or compared by what it holds.
     pub is_proven: bool,
 }

@@ -339,6 +339,7 @@ impl Sender {
         if !self.config.options.kept.hard_links {
             item.names = 1;
         }
+        item.change_mode(self.config.options.mode_change);
         let is_compared = self.is_compared(&item);
         if !is_compared {
             self.tell_name(now, &item);

@@ -6,6 +6,7 @@ use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 
+use carrack_core::accounts::AccountMaps;
 use carrack_core::attributes::AttributesTold;
 use carrack_core::backup::Backup;
 use carrack_core::expected::ExpectedDigests;
@@ -44,7 +45,7 @@ use crate::storage::stdin::Stdin;
 use crate::storage::store::Wanted;
 use crate::storage::synthetic::Synthetic;
 use crate::storage::write::{Destination, StandingItem};
-use crate::transfer::receive::{ReceiveChoice, ReceiveRun, SweepOrder};
+use crate::transfer::receive::{MappedAccounts, ReceiveChoice, ReceiveRun, SweepOrder};
 use crate::transfer::send::{SendChoice, SendRun};
 use crate::transfer::{Measured, Running, Voice, write_options};
 
@@ -61,6 +62,8 @@ pub(super) struct Chosen {
     backup: Option<Backup>,
     /// Directories at the destination that may have a file already.
     references: Option<ReferenceDirectories>,
+    /// Owners and groups that become others.
+    accounts: AccountMaps,
 }
 
 /// Digests that files of a transfer must have, while the peer tells them.
@@ -152,6 +155,11 @@ impl Agent {
         count
     }
 
+    /// Owners and groups that become others in what the next transfer receives.
+    pub(super) fn map_accounts(&self, accounts: AccountMaps) {
+        self.lock().chosen.accounts = accounts;
+    }
+
     /// Opens the reference directories of a transfer.
     fn references(&self, role: &ReceiveRole, options: &TransferOptions) -> Result<Option<References>, Failure> {
         let place = &self.environment.place;
@@ -216,6 +224,7 @@ impl Agent {
                     expected: Expected::new(role.targets),
                     sweep: delete,
                     references,
+                    accounts: MappedAccounts::find(std::mem::take(&mut self.lock().chosen.accounts))?,
                     top,
                     sources: self.environment.sources.clone(),
                 };
@@ -273,7 +282,8 @@ impl Agent {
         });
         let voice = self.voice(self.measured(paths));
         // It may be large, and only this transfer's scan looks at it.
-        let Chosen { selection, expected, filters, backup, references: _ } = std::mem::take(&mut self.lock().chosen);
+        let Chosen { selection, expected, filters, backup, references: _, accounts: _ } =
+            std::mem::take(&mut self.lock().chosen);
         let expected = ExpectedDigests::new(expected.digests);
         let chosen = SendChoice { selection, filters, backup, expected };
         let run = SendRun::start(options, roots, chosen, role.known, voice, Arc::clone(&self.environment.tuning))?;

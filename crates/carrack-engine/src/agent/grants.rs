@@ -256,7 +256,8 @@ impl GrantInForce {
             | Ask::Wake(_)
             | Ask::Clock
             | Ask::Trace
-            | Ask::MayDelete(_) => Ok(()),
+            | Ask::MayDelete(_)
+            | Ask::Accounts(_) => Ok(()),
         }
     }
 

@@ -490,6 +490,10 @@ impl Agent {
             Ask::Expect(expected) => self.expect(expected).map(done),
             Ask::Filter(filter) => self.filter(filter).map(done),
             Ask::Refer(references) => Ok(done(self.refer(references))),
+            Ask::Accounts(accounts) => {
+                self.map_accounts(accounts);
+                Ok(done(0))
+            }
             Ask::Collect(collect) => {
                 let collected = self
                     .may_change("collect leftovers", &collect.path)

@@ -5,7 +5,7 @@ use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::pace::packing::Compressible;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
-use carrack_core::request::{DeleteOrder, Delta, Reflink, Verify};
+use carrack_core::request::{CopyOptions, DeleteOrder, Delta, Reflink, Verify};
 use carrack_core::selection::Selection;
 use carrack_core::wire::control::{Ask, Begin, Filter, ReceiveRole, Role, SendRole, Tell, TransferOptions};
 
@@ -49,19 +49,26 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Tells the destination end which directories may have files already. One that does not know what that is cannot
-    /// do what was asked for.
+    /// Tells the destination end which directories may have files already, and who becomes whom. One that does not know
+    /// what that is cannot do what was asked for.
     fn refer(&mut self, ends: &mut Ends) -> Result<(), Failure> {
-        let Some(references) = &self.request.options.references else { return Ok(()) };
-        let asked = ends.destination.request(&mut self.inbox, &self.note, Ask::Refer(references.clone()));
-        let explained = |why: Failure| match why.code {
-            ErrorCode::ProtocolViolation => {
-                let what = "its program is older and looks into no other directories for files: update it there";
-                failure(ErrorCode::Unsupported, Side::Destination, what).caused_by(why)
-            }
-            _ => why,
-        };
-        asked.map(|_| ()).map_err(explained)
+        let CopyOptions { references, accounts, .. } = &self.request.options;
+        let looks = references.clone().map(|references| {
+            let what = "its program is older and looks into no other directories for files: update it there";
+            (Ask::Refer(references), what)
+        });
+        let maps = (!accounts.are_empty()).then(|| {
+            let what = "its program is older and gives items no other owners: update it there";
+            (Ask::Accounts(accounts.clone()), what)
+        });
+        for (ask, what) in looks.into_iter().chain(maps) {
+            let explained = |why: Failure| match why.code {
+                ErrorCode::ProtocolViolation => failure(ErrorCode::Unsupported, Side::Destination, what).caused_by(why),
+                _ => why,
+            };
+            ends.destination.request(&mut self.inbox, &self.note, ask).map_err(explained)?;
+        }
+        Ok(())
     }
 
     /// Tells the source end which digests files must have.

@@ -26,7 +26,8 @@ impl Giving {
         let user = host::user_id();
         let capabilities = kept.capabilities && host::may_set_capabilities();
         let trusted_xattrs = kept.trusted_xattrs && host::sees_trusted_attributes();
-        Self { kept: KeptAttributes { capabilities, trusted_xattrs, ..kept }, user, groups: groups.into() }
+        let devices = kept.devices && host::may_make_devices();
+        Self { kept: KeptAttributes { capabilities, trusted_xattrs, devices, ..kept }, user, groups: groups.into() }
     }
 
     /// What is given, as far as this process may.
@@ -102,7 +103,9 @@ impl Giving {
         let has_capabilities = others.of_kind(AttributeKind::CAPABILITIES).is_some_and(Attribute::travels);
         let runs_otherwise = differs && wanted.mode & (SET_USER_ID | SET_GROUP_ID) != 0;
         let gets_rights = runs_otherwise || self.kept.capabilities && has_capabilities && lacks.capabilities;
-        self.gives() && (gets_rights || is_shared && (differs || lacks.any()))
+        // Other names would change with it.
+        let changes_others = is_shared && (self.gives() || self.kept.hard_links);
+        self.gives() && gets_rights || changes_others && (differs || lacks.any())
     }
 
     /// The permission bits that an item is to have where it lacks this: without a list they give nobody more than it,

@@ -33,7 +33,12 @@ impl Destination for Null {
         Ok(Stored::Done)
     }
 
-    fn write_hard_link(&self, _: &SmallFile<'_>, _: &WriteOptions, _: &[Vec<u8>]) -> Result<Stored, Failure> {
+    fn write_hard_link(
+        &self,
+        _: &SmallFile<'_>,
+        _: &WriteOptions,
+        _: (&[Vec<u8>], Option<u64>),
+    ) -> Result<Stored, Failure> {
         Ok(Stored::Done)
     }
 

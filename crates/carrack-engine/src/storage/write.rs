@@ -361,8 +361,8 @@ pub trait Destination: Send + Sync {
         Err(failure(ErrorCode::Unsupported, Side::Destination, "is a FIFO, socket or device, and the store keeps none"))
     }
 
-    /// Makes a further name of a file that is there, under a hidden name: `names` are those that it has. It has all of
-    /// that file's attributes by that. Repeated, it starts over.
+    /// Makes a further name of a file that is there, under a hidden name: `names` are those that it has, and the bytes
+    /// of a file. It has all of that file's attributes by that. Repeated, it starts over.
     ///
     /// # Errors
     /// Those of the store; nothing is left behind. That no link can be made of any of the names is none:
@@ -371,7 +371,7 @@ pub trait Destination: Send + Sync {
         &self,
         _small: &SmallFile<'_>,
         _options: &WriteOptions,
-        _names: &[Vec<u8>],
+        _names: (&[Vec<u8>], Option<u64>),
     ) -> Result<Stored, Failure> {
         Ok(Stored::Unlinked)
     }

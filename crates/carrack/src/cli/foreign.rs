@@ -154,9 +154,9 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "who may not make devices or set owners leaves them out, and the report counts them",
     ),
     refused(
-        &["--chmod", "--chown", "--usermap", "--groupmap", "--copy-as", "-E", "--executability"],
+        &["--copy-as", "-E", "--executability"],
         "rsync",
-        "permissions are those of the source, owners its own (-o) or those of who copies",
+        "permissions are those of the source, or as --chmod changes them; owners its own (-o), or as --chown says",
     ),
     refused(
         &["--munge-links", "--insecure-links"],

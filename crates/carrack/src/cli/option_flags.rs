@@ -105,6 +105,7 @@ pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
     asked.digests().map_err(refused_digests)?;
     asked.references().map_err(CommandError::usage)?;
     asked.renames().map_err(CommandError::usage)?;
+    asked.accounts().map_err(CommandError::usage)?;
     let is_more = asked.max_delete.is_some() || asked.allow_empty || asked.ignore_errors;
     if (is_more || asked.detect_renames.is_some()) && !asked.deletes() {
         say("note: --max-delete, --allow-empty, --ignore-errors and --detect-renames mean nothing without --delete");

@@ -433,6 +433,7 @@ fn unkept_kind(kind: AttributeKind, items: u64) -> String {
         AttributeKind::ACL => counted(items, "ACL", "ACLs"),
         AttributeKind::CAPABILITIES => of("capabilities"),
         AttributeKind::EXTENDED => of("extended attributes"),
+        AttributeKind::SPECIAL_FILE => counted(items, "device, FIFO or socket", "devices, FIFOs and sockets"),
         AttributeKind::SYMBOLIC_LINK => counted(items, "symbolic link", "symbolic links"),
         AttributeKind::DIRECTORY => counted(items, "directory", "directories"),
         // Only a newer program has a name for it.

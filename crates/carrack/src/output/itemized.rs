@@ -138,7 +138,7 @@ impl LineFormat {
 fn letters(change: &ItemChange, direction: ContentWay) -> String {
     let is_file = change.kind == ItemKind::File;
     let first = match change.done {
-        _ if is_further_name(change) => 'h',
+        _ if change.is_further_name() => 'h',
         Done::Deleted => return "*deleting  ".to_owned(),
         Done::Set(_) => '.',
         Done::Linked | Done::Renamed => 'h',
@@ -165,16 +165,6 @@ fn letters(change: &ItemChange, direction: ContentWay) -> String {
     format!("{first}{kind}{}", if is_blank { " ".repeat(rest.len()) } else { rest })
 }
 
-/// Whether it is a further name of a file, which has the one that it leads to.
-pub fn is_further_name(change: &ItemChange) -> bool {
-    let is_told = !change.leads_to.is_empty();
-    is_told
-        && match change.kind {
-            ItemKind::Symlink => change.done == Done::Linked,
-            _ => matches!(change.done, Done::Created | Done::Replaced(_)),
-        }
-}
-
 /// What has changed. Times of access and making are never set.
 fn attributes(differs: Differences) -> String {
     let letter = |is: bool, letter: char| if is { letter } else { '.' };
@@ -198,7 +188,7 @@ fn name(change: &ItemChange) -> String {
 
 fn target(change: &ItemChange) -> String {
     let says = change.kind == ItemKind::Symlink && change.done != Done::Deleted;
-    if is_further_name(change) {
+    if change.is_further_name() {
         format!(" => {}", display_bytes(&change.leads_to))
     } else if change.done == Done::Renamed {
         format!(" <= {}", display_bytes(&change.leads_to))

@@ -22,7 +22,6 @@ use carrack_core::timeline::{Fact, StepTaken};
 use data_encoding::{BASE64, HEXLOWER};
 use serde_json::{Map, Value, json};
 
-use super::itemized::is_further_name;
 use super::{format, hints, sample};
 
 /// The version of the keys.
@@ -412,7 +411,7 @@ fn change(change: &ItemChange) -> Value {
         let parts = [(content, "content"), (size, "size"), (time, "time")].into_iter().chain(attributes).chain(listed);
         fields["differs"] = parts.filter(|part| part.0).map(|part| part.1).collect();
     }
-    if change.kind == ItemKind::Symlink && change.done != Done::Deleted && !is_further_name(change) {
+    if change.kind == ItemKind::Symlink && change.done != Done::Deleted && !change.is_further_name() {
         fields = with_link_target(fields, &change.leads_to);
     }
     if change.done == Done::Renamed {
@@ -421,7 +420,7 @@ fn change(change: &ItemChange) -> Value {
             Err(_) => fields["renamed_from_b64"] = json!(BASE64.encode(&change.leads_to)),
         }
     }
-    if is_further_name(change) {
+    if change.is_further_name() {
         match std::str::from_utf8(&change.leads_to) {
             Ok(first) => fields["hard_link"] = json!(first),
             Err(_) => fields["hard_link_b64"] = json!(BASE64.encode(&change.leads_to)),

@@ -12,6 +12,7 @@ use carrack_faults::strace::Inject;
 
 use crate::faults::{NOBODY, open_to_all, under};
 use crate::fidelity::judged;
+use crate::support::node::Node;
 use crate::support::process::signal;
 use crate::support::running::{InTime, Running};
 use crate::support::{Ran, Sandbox, b3sum, is_root, ran, same_tree, tree, wait_until};
@@ -425,12 +426,109 @@ fn special_files_are_made_where_that_is_asked_for() {
     let told = sandbox.ok(["sync", "-aX", "-i", "in/", "out"]);
     assert!(told.stdout.contains(" null"), "{}", told.stdout);
     assert_eq!(judged(&sandbox.path("in"), &sandbox.path("out"), ""), "");
-    // Who may make no device is told so, by its path; all else is there.
+    // Who may make no device goes without, and is told so; all else is there, and what is to be deleted is.
     open_to_all(&sandbox);
     fs::create_dir(sandbox.path("theirs")).unwrap();
     std::os::unix::fs::chown(sandbox.path("theirs"), Some(65534), Some(65534)).unwrap();
     let theirs = under(&sandbox, &NOBODY, &["sync", "-D", "in/", "theirs/out"]);
-    assert_eq!(theirs.code, 23, "{}", theirs.stderr);
-    assert!(theirs.stderr.contains("null: make what is special"), "{}", theirs.stderr);
-    assert!(kind("theirs/out/socket").is_fifo());
+    assert_eq!(theirs.code, 0, "{}", theirs.stderr);
+    assert!(theirs.stderr.contains("2 devices, FIFOs and sockets"), "{}", theirs.stderr);
+    assert!(kind("theirs/out/socket").is_fifo() && !sandbox.path("theirs/out/null").exists());
+    let node = Node::start(&sandbox, "served", &[]);
+    sandbox.ok(["sync", "-D", "in/", &node.at("to/"), &node.token()]);
+    sandbox.write("served/to/only-there", "x");
+    let ran = sandbox.ok(["sync", "-D", "--delete", "in/", &node.at("to/"), &node.token()]);
+    assert!(!sandbox.path("served/to/only-there").exists(), "{}", ran.stderr);
+    assert!(kind("served/to/socket").is_fifo() && !sandbox.path("served/to/null").exists());
+    // The list of one counts.
+    let list = crate::fidelity::list([6, 6, 0, 6, 0], 1000);
+    crate::fidelity::set(&sandbox.path("in/socket"), crate::fidelity::ACCESS, &list);
+    sandbox.ok(["sync", "-aX", "in/", "out"]);
+    assert_eq!(judged(&sandbox.path("in"), &sandbox.path("out"), ""), "");
+    let plain = sandbox.ok(["sync", "-D", "in/", "bits"]);
+    assert!(plain.stderr.contains("1 ACL"), "{}", plain.stderr);
+    // One that a killed copy left under its hidden name is no item.
+    let left = sandbox.path("in/.x.carrack-0a1b2c3d.part");
+    assert!(Command::new("mkfifo").arg(&left).status().unwrap().success());
+    sandbox.ok(["sync", "-D", "in/", "without"]);
+    assert!(!sandbox.path("without/.x.carrack-0a1b2c3d.part").exists() && kind("without/socket").is_fifo());
+}
+
+/// What a peer names of which a link is to be made has to be below what was asked for, and still be what was sent.
+#[test]
+fn names_of_a_file_that_is_another_by_now_are_sent() {
+    let sandbox = Sandbox::new();
+    grouped(&sandbox);
+    // The first name is another file's at the destination when the others become links to it.
+    let mut command = sandbox.carrack();
+    command.args(["copy", "-H", "--json", "in/", "out"]);
+    let slow = Inject::new().delay("linkat", 1_500_000, "1+");
+    let mut running = Running::start(&mut slow.around(&command));
+    wait_until("the first name is there", || sandbox.path("out/a").exists() && sandbox.path("out/d/large").exists());
+    sandbox.write("out/a-new", "another file");
+    fs::rename(sandbox.path("out/a-new"), sandbox.path("out/a")).unwrap();
+    assert!(running.is_running());
+    let ran = running.end();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for name in ["out/d/a2", "out/z/e/a3"] {
+        assert_eq!(fs::read_to_string(sandbox.path(name)).unwrap(), "small", "{name}");
+    }
+}
+
+/// Written over where it stands is only what has one name: of a file with several, all come anew.
+#[test]
+fn files_with_several_names_are_not_written_in_place() {
+    let sandbox = Sandbox::new();
+    grouped(&sandbox);
+    sandbox.ok(["sync", "--inplace", "in/", "out"]);
+    link(&sandbox, "out/large2", "elsewhere");
+    let before = b3sum(&sandbox.path("elsewhere"));
+    sandbox.write("in/d/large", tree::bytes(3 << 20, 5));
+    sandbox.ok(["sync", "--inplace", "in/", "out"]);
+    assert_eq!(judged(&sandbox.path("in"), &sandbox.path("out"), ""), "");
+    assert_eq!(b3sum(&sandbox.path("elsewhere")), before);
+    // Nor is another time given to all of them.
+    let later = SystemTime::now() - std::time::Duration::from_secs(3600);
+    fs::File::open(sandbox.path("in/a")).unwrap().set_modified(later).unwrap();
+    link(&sandbox, "out/a", "elsewhere2");
+    let time = sandbox.modified("elsewhere2");
+    sandbox.ok(["sync", "-c", "in/", "out"]);
+    assert_eq!(sandbox.modified("elsewhere2"), time);
+    assert_eq!(judged(&sandbox.path("in"), &sandbox.path("out"), ""), "");
+}
+
+/// Where a share of what both sides have may be deleted, names of one file count like all others.
+#[test]
+fn names_of_one_file_count_where_a_share_may_be_deleted() {
+    let sandbox = Sandbox::new();
+    for number in 0..20 {
+        sandbox.write(format!("in/f{number}"), "x");
+        link(&sandbox, &format!("in/f{number}"), &format!("in/second/f{number}"));
+    }
+    sandbox.ok(["sync", "in/", "out"]);
+    sandbox.write("out/only-there", "x");
+    sandbox.ok(["sync", "--delete", "--max-delete=10%", "in/", "out"]);
+    assert!(!sandbox.path("out/only-there").exists());
+}
+
+/// A dry run tells what the copy does, also of what a reference directory has, and without a comparison.
+#[test]
+fn dry_runs_tell_of_names_as_the_copy_does() {
+    let sandbox = Sandbox::new();
+    grouped(&sandbox);
+    sandbox.ok(["sync", "in/", "full"]);
+    sandbox.write("in/new", "new");
+    link(&sandbox, "in/new", "in/d/new2");
+    for flags in [&["sync", "--link-dest=../full"][..], &["sync", "--compare-dest=../full"], &["copy", "-H"]] {
+        let told = |more: &[&str]| {
+            let ran = sandbox.ok(flags.iter().chain(&["-i", "in/", "out"]).chain(more).copied());
+            let mut lines: Vec<String> = ran.stdout.lines().map(str::to_owned).collect();
+            lines.sort_unstable();
+            lines
+        };
+        let dry = told(&["-n"]);
+        assert_eq!(dry, told(&[]), "{flags:?}");
+        assert!(dry.iter().any(|line| line.starts_with("hf")), "{dry:?}");
+        fs::remove_dir_all(sandbox.path("out")).unwrap();
+    }
 }

@@ -212,3 +212,44 @@ fn node_gives_ownership_only_where_that_is_allowed() {
     let refused = sandbox.run(["serve", "--node-only", "--root", "served", "--anonymous", "--allow-ownership"]);
     assert!(refused.code == 2 && refused.stderr.contains("let anybody make programs"), "{}", refused.stderr);
 }
+
+/// Owners, groups and permissions that become others on the way are compared as they are to be.
+#[test]
+fn owners_and_permissions_become_others_on_the_way() {
+    let Some(sandbox) = scene() else { return };
+    let there = |top: &str, name: &str| owned(&sandbox.path(top).join(name));
+    let sandboxed = |words: &[&str]| {
+        let again = [words, &["-n", "-i"]].concat();
+        sandbox.ok(words.iter().copied());
+        assert_eq!(sandbox.ok(again).stdout, "", "{words:?}: nothing is left to be done");
+    };
+    sandboxed(&["sync", "--chown=4321:8765", "in/", "given"]);
+    for name in ["plain", "d", "d/sub/both", "d/link"] {
+        let stat = sandbox.path("given").join(name).symlink_metadata().unwrap();
+        assert_eq!((stat.uid(), stat.gid()), (4321, 8765), "{name}");
+    }
+    sandboxed(&["sync", "--chown=:daemon", "in/", "group"]);
+    assert_eq!((there("group", "plain").0, there("group", "plain").1), (0, 1));
+    // By numbers, ranges, patterns and names; the first that fits.
+    let from = fs::symlink_metadata(sandbox.path("in/d/sub/both")).unwrap();
+    let map = format!("--usermap={}:77,0-9:daemon,*:88", from.uid());
+    sandboxed(&["sync", &map, "in/", "mapped"]);
+    assert_eq!((there("mapped", "plain").0, there("mapped", "d/sub/both").0), (1, 77));
+    sandboxed(&["sync", "-gp", "--chmod=D2750,Fu+x,Fgo-rwx", "in/", "changed"]);
+    assert_eq!((there("changed", "d").2, there("changed", "plain").2), (0o2750, 0o700));
+    sandboxed(&["sync", "-a", "--chmod=a+X,go-w", "in/", "more"]);
+    // What is nobody's is said before anything is written.
+    let refused = sandbox.run(["sync", "--chown=nobody-has-this-name", "in/", "refused"]);
+    assert!(refused.code != 0 && refused.stderr.contains("no user nobody-has-this-name"), "{}", refused.stderr);
+    assert!(!sandbox.path("refused/plain").exists());
+    let twice = sandbox.run(["sync", "--chown=1", "--usermap=*:2", "in/", "refused"]);
+    assert_eq!(twice.code, 2, "{}", twice.stderr);
+    // Over the network it is the receiving node that knows them, and gives them only where it may.
+    for (flags, owner) in [(&["--allow-ownership"][..], 4321), (&[], 0)] {
+        let served = if flags.is_empty() { "plain-node" } else { "free-node" };
+        let node = Node::start(&sandbox, served, flags);
+        sandbox.ok(["sync", "--chown=4321:8765", "--chmod=F600", "in/", &node.at("to/"), &node.token()]);
+        let stat = fs::metadata(sandbox.path(served).join("to/plain")).unwrap();
+        assert_eq!((stat.uid(), stat.mode() & 0o777), (owner, 0o600));
+    }
+}

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::sender::file;
 use super::*;
-use crate::attributes::KeptAttributes;
+use crate::attributes::{AttributeKind, KeptAttributes};
 use crate::ids::StreamId;
 use crate::judgment::{ItemDifference, LeftBecause};
 use crate::report::Outcome;
@@ -24,13 +24,20 @@ struct Model {
     /// Of a thousand items, so many do not get through at once.
     faults: u64,
     sender: Sender,
-    /// Which file has a name at the destination.
-    standing: BTreeMap<Vec<u8>, (u64, u64)>,
+    /// What has a name at the destination: a file, and its time.
+    standing: BTreeMap<Vec<u8>, Content>,
     /// How often each file was sent whole to each of the two file systems of the destination.
-    sent: BTreeMap<((u64, u64), u8), u32>,
+    sent: BTreeMap<(Content, u8), u32>,
     linked: u64,
     ended: BTreeMap<Vec<u8>, Outcome>,
     last_inode: u64,
+}
+
+/// A file as it was when it had this time.
+type Content = ((u64, u64), Option<Time>);
+
+fn content(item: &ScannedItem) -> Content {
+    (item.file.unwrap(), item.attributes.mtime)
 }
 
 /// The file system that a name is on.
@@ -70,9 +77,9 @@ impl Model {
         let mut items = Vec::new();
         for inode in 0..files {
             let names = 1 + self.rng.below(6);
+            let size = if self.rng.chance(100) { 3 << 20 } else { 5 };
             for number in 0..names {
                 let system = char::from(systems[self.rng.below(systems.len() as u64) as usize]);
-                let size = if self.rng.chance(100) { 3 << 20 } else { 5 };
                 let item = file(&format!("{system}{inode}-{number}"), Some(size));
                 // Some of its names are nowhere that is copied.
                 let names = names + u64::from(self.rng.chance(300));
@@ -95,7 +102,7 @@ impl Model {
             let results = [ItemResult::Kept, ItemResult::Failed(failure()), ItemResult::Again(failure())];
             return results[self.rng.below(3) as usize].clone();
         }
-        let (file, system) = (item.file.unwrap(), file_system(&item.path));
+        let (file, system) = (content(item), file_system(&item.path));
         let result = match &item.other_names {
             None => {
                 *self.sent.entry((file, system)).or_default() += 1;
@@ -109,7 +116,7 @@ impl Model {
                         self.linked += 1;
                         ItemResult::Published
                     }
-                    false => ItemResult::Again(failure()),
+                    false => ItemResult::Again(Failure::new(ErrorCode::Unsupported, Side::Destination, "no link")),
                 }
             }
         };
@@ -121,13 +128,14 @@ impl Model {
 
     /// An item as it is when it is looked at again.
     fn rescanned(&mut self, scanned: &ScannedItem) -> Result<ScannedItem, Failure> {
-        match self.rng.below(4) {
+        match self.rng.below(5) {
             0 => Err(failure()),
             1 => {
                 self.last_inode += 1;
                 Ok(ScannedItem { file: Some((1, self.last_inode)), names: 1 + self.rng.below(2), ..scanned.clone() })
             }
             2 => Ok(ScannedItem { names: 1, ..scanned.clone() }),
+            3 => Ok(at_time(scanned.clone(), 7)),
             _ => Ok(scanned.clone()),
         }
     }
@@ -220,14 +228,30 @@ impl Model {
     }
 }
 
+/// The same name of a file that has been changed, or of another that has its number by now.
+fn at_time(mut item: ScannedItem, seconds: i64) -> ScannedItem {
+    item.attributes.mtime = Some(Time::new(seconds, 0));
+    item
+}
+
 fn digests_of() -> FileDigests {
     let digest = BlockDigest { main: [7; 32], ..BlockDigest::default() };
     digest.as_file(options(BLOCK).digests)
 }
 
 fn run(seed: u64, faults: u64, systems: &[u8], compare: Compare) -> (Model, Vec<ScannedItem>) {
+    run_changing(seed, faults, systems, compare, 0)
+}
+
+/// Of a thousand names so many are found when their file has been changed, or is another.
+fn run_changing(seed: u64, faults: u64, systems: &[u8], compare: Compare, changes: u64) -> (Model, Vec<ScannedItem>) {
     let mut model = Model::new(seed, faults, compare);
-    let items = model.scan(1 + seed % 40, systems);
+    let mut items = model.scan(1 + seed % 40, systems);
+    for item in &mut items {
+        if model.rng.chance(changes) {
+            *item = at_time(item.clone(), 1 + model.rng.below(2) as i64);
+        }
+    }
     model.run(&items);
     assert_eq!(model.sender.outcome(), Some(Ok(())));
     let named: BTreeSet<_> = items.iter().map(|item| item.path.clone()).collect();
@@ -258,7 +282,7 @@ fn each_file_is_sent_once_and_its_other_names_are_links() {
 fn files_of_two_file_systems_are_sent_once_to_each() {
     for seed in 0..300 {
         let (model, items) = run(seed, 0, b"ab", Compare::Nothing);
-        let places: BTreeSet<_> = items.iter().map(|item| (item.file.unwrap(), file_system(&item.path))).collect();
+        let places: BTreeSet<_> = items.iter().map(|item| (content(item), file_system(&item.path))).collect();
         assert!(model.sent.values().all(|times| *times == 1), "seed {seed}: {:?}", model.sent);
         assert_eq!(model.sent.len(), places.len());
     }
@@ -268,13 +292,38 @@ fn files_of_two_file_systems_are_sent_once_to_each() {
 fn names_end_once_whatever_becomes_of_the_others() {
     for seed in 0..2000 {
         let compare = if seed % 2 == 0 { Compare::Nothing } else { Compare::SizeAndTime };
-        let (model, items) = run(seed, [50, 200, 500, 900][seed as usize % 4], b"ab", compare);
+        let changes = [0, 300, 0, 700][seed as usize / 4 % 4];
+        let faults = [50, 200, 500, 900][seed as usize % 4];
+        let (model, items) = run_changing(seed, faults, b"ab", compare, changes);
         for item in &items {
             let stands = model.standing.contains_key(&item.path);
             let ended = &model.ended[&item.path];
             assert!(stands || *ended != Outcome::Published, "seed {seed}: {item:?}");
         }
     }
+}
+
+/// A name that is found later, of a file with the same number, is no name of what was sent before.
+#[test]
+fn names_of_what_has_changed_are_not_linked_to_what_was_sent() {
+    for seed in 0..300 {
+        let (model, items) = run_changing(seed, 0, b"a", Compare::Nothing, 300);
+        assert!(items.iter().all(|item| model.standing[&item.path] == content(item)), "seed {seed}");
+    }
+}
+
+/// A file that grows while it is copied is not what its other names were; that it had some is counted where it arrives.
+#[test]
+fn names_of_a_file_that_is_followed_are_files_of_their_own() {
+    let mut model = Model::new(1, 0, Compare::Nothing);
+    let item = ScannedItem { names: 2, file: Some((1, 1)), followed: true, ..file("a", Some(5)) };
+    model.sender.handle_item(start(), item);
+    let offered = std::iter::from_fn(|| model.sender.poll_action()).find_map(|action| match action {
+        SenderAction::Send(PeerMessage::Offer(offer)) => Some(offer),
+        _ => None,
+    });
+    let kinds: Vec<_> = offered.unwrap().attributes.others.kinds().collect();
+    assert_eq!(kinds, [AttributeKind::HARD_LINK]);
 }
 
 /// Nothing is linked where that was not asked for.

@@ -80,7 +80,8 @@ impl Sender {
         }
         self.renewals.looking = self.renewals.looking.saturating_sub(1);
         match result {
-            Ok(found) if found.kind == before.kind => {
+            Ok(mut found) if found.kind == before.kind => {
+                found.change_mode(self.config.options.mode_change);
                 let found = self.followed_from_now(found);
                 if let Some(found) = self.regroup(before, found) {
                     self.take_renewed(now, before, attempt, found);

@@ -59,7 +59,8 @@ impl Filling {
     /// Adds an item; whether the bundle is full now.
     pub fn push(&mut self, tuning: &Tuning, now: Instant, item: ScannedItem) -> bool {
         let is_content = item.kind == ItemKind::File && item.other_names.is_none();
-        let content = if is_content { item.size.unwrap_or(0) } else { 0 };
+        let names = item.other_names.iter().flat_map(|names| &names.paths).map(|path| path.len() as u64 + 8);
+        let content = if is_content { item.size.unwrap_or(0) } else { names.sum() };
         self.bytes += content + item.attributes.others.encoded_bytes() as u64;
         self.since.get_or_insert(now);
         self.items.push(item);

@@ -149,7 +149,11 @@ impl Sender {
     /// Tells the receiver that the source has this name, where it wants to know. Files that are compared are told of by
     /// that.
     pub(super) fn tell_name(&mut self, now: Instant, item: &ScannedItem) {
-        let path = self.target(item);
+        self.tell_path(now, self.target(item));
+    }
+
+    /// The same of a path of the destination.
+    pub(super) fn tell_path(&mut self, now: Instant, path: Vec<u8>) {
         if self.tells_names() && !path.is_empty() {
             let bytes = path.len();
             self.comparing.filling.question.names.push(path);

@@ -51,6 +51,14 @@ impl Sender {
                     continue;
                 }
                 BundledEnd::Again => Outcome::Failed(mismatch()),
+                // A fault of the store; else no link can be made.
+                BundledEnd::Lost(why) if item.other_names.is_some() && why.code != ErrorCode::Unsupported => {
+                    if bundle.attempt + 1 < limits::SENDS_PER_BLOCK {
+                        again.push(item.clone());
+                        continue;
+                    }
+                    Outcome::Failed(why)
+                }
                 BundledEnd::Lost(_) if item.other_names.is_some() => {
                     self.send_unlinked(item.clone());
                     continue;
@@ -118,7 +126,7 @@ impl Sender {
 
     pub(super) fn end_item(&mut self, item: &ScannedItem, size: u64, digests: FileDigests, outcome: Outcome) {
         let target = self.target(item);
-        self.end_first_name(item, digests, &outcome);
+        self.end_name(item, digests, &outcome);
         if self.removes(item, &outcome) {
             self.actions.push_back(SenderAction::Copied(Box::new(item.clone())));
         }

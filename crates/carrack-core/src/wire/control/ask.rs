@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::options::TransferOptions;
 use super::session_key::SessionKey;
+use crate::accounts::AccountMaps;
 use crate::backup::Backup;
 use crate::filter::{FileBounds, Filters, RuleForm, SourceLinks};
 use crate::fingerprint::Fingerprint;
@@ -76,6 +77,9 @@ pub enum Ask {
     /// Directories that may have files of what the next `Begin` receives. Who does not know the request cannot do what
     /// was asked for.
     Refer(ReferenceDirectories),
+    /// Owners and groups that become others in what the next `Begin` receives. Who does not know the request cannot do
+    /// what was asked for.
+    Accounts(AccountMaps),
 }
 
 /// What is left out.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::attributes::{AttributesTold, KeptAttributes};
 use crate::growing::{GrowingIdle, GrowingLock, GrowingSources};
 use crate::limits;
+use crate::mode_change::ModeChange;
 use crate::plan::compare::CompareRules;
 use crate::request::{
     Compare, CongestionControl, CopyOptions, Delta, Digests, Durability, Existing, InPlace, MainDigest, Renames, Verify,
@@ -104,6 +105,8 @@ options! {
     kept: KeptAttributes = uint32 "35",
     /// Owners and groups are told and kept by their numbers, and not by their names.
     numeric_ids: bool = bool "36",
+    /// How permissions are changed on the way ([`ModeChange::encode`]); none travels as an empty text.
+    mode_change: Option<ModeChange> = string "37",
 }
 
 impl TransferOptions {
@@ -133,6 +136,7 @@ impl TransferOptions {
             no_times: options.no_times,
             kept: options.kept,
             numeric_ids: options.numeric_ids,
+            mode_change: options.mode_change,
             keeps_links: options.keep_directory_links,
             delta: options.delta,
             shares: false,
@@ -310,6 +314,18 @@ impl Travels for Option<GrowingLock> {
     }
 }
 
+impl Travels for Option<ModeChange> {
+    type Raw = String;
+
+    fn raw(self) -> String {
+        self.map(ModeChange::encode).unwrap_or_default()
+    }
+
+    fn checked(raw: String) -> Option<Self> {
+        if raw.is_empty() { Some(None) } else { ModeChange::decode(&raw).map(Some) }
+    }
+}
+
 /// A bit for each: 1 BLAKE3, 2 XXH3-128, 4 Adler-32, 8 CRC-32C. What is verified, is verified by one.
 impl Travels for Digests {
     type Raw = u32;
@@ -363,6 +379,7 @@ mod tests {
             item_changes: true,
             no_times: true,
             kept: KeptAttributes::ALL,
+            mode_change: ModeChange::parse("D755,F644").ok(),
             numeric_ids: true,
             keeps_links: true,
             delta: Delta::Never,

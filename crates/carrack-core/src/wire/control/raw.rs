@@ -16,9 +16,9 @@ pub use self::files::{
 };
 pub use self::sample::{DeviceSample, InterfaceSample, QueueFill, Sample, StageTime, StepTime, StreamSample};
 pub use self::transfer::{
-    Begin, Change, Changes, Counted, Deletion, Ended, Item, Items, MayDelete, Progress, RawBackup, RawDeleteOrder,
-    RawUnfinished, RawUnkept, RawUnkeptAttributes, RawUnkeptDirectories, ReceiveRole, References, Role, SendRole,
-    Source, Stages, StreamLost,
+    Begin, Change, Changes, Counted, Deletion, Ended, Item, Items, MayDelete, Progress, RawAccounts, RawBackup,
+    RawDeleteOrder, RawUnfinished, RawUnkept, RawUnkeptAttributes, RawUnkeptDirectories, ReceiveRole, References, Role,
+    SendRole, Source, Stages, StreamLost,
 };
 #[cfg(any(test, feature = "testing"))]
 pub use crate::wire::control::options::RawOptions;
@@ -36,7 +36,7 @@ pub struct ToAgent {
     /// The request.
     #[prost(
         oneof = "Ask",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26"
     )]
     pub ask: Option<Ask>,
 }
@@ -118,6 +118,9 @@ pub enum Ask {
     /// Directories that may have files of what the next `Begin` receives.
     #[prost(message, tag = "25")]
     Refer(References),
+    /// Owners and groups that become others in what the next `Begin` receives.
+    #[prost(message, tag = "26")]
+    Accounts(RawAccounts),
 }
 
 /// From an agent to the command.

@@ -1,6 +1,7 @@
 //! Lines of what compares both sides, leaves out and deletes.
 
 use super::*;
+use crate::accounts::{AccountMap, AccountMaps};
 use crate::attributes::{Attribute, AttributeKind, OtherAttributes, Time};
 use crate::backup::Backup;
 use crate::filter::{FileBounds, RuleForm, SourceLinks};
@@ -72,6 +73,7 @@ pub fn lines() -> Vec<Line> {
         ),
         ask("ask MayDelete", Ask::MayDelete(true)),
         ask("ask Refer", Ask::Refer(references())),
+        ask("ask Accounts", Ask::Accounts(accounts())),
         tell("tell Deletion", Tell::Deletion(DeletionExtent { items: 300, of: 301, bytes: Some(1 << 40) })),
         tell("tell FoldsCase", Tell::FoldsCase),
         ask("ask Filter-links", Ask::Filter(Filter { links: SourceLinks::Safe, ..Filter::default() })),
@@ -94,6 +96,10 @@ pub fn lines() -> Vec<Line> {
 
 fn references() -> ReferenceDirectories {
     ReferenceDirectories::new(ReferenceUse::Copy, paths(&[b"../monday", b"/old"])).unwrap()
+}
+
+fn accounts() -> AccountMaps {
+    AccountMaps { users: AccountMap::parse("al*:7,:bob").unwrap(), groups: AccountMap::everybody("data").unwrap() }
 }
 
 fn question() -> Question {

@@ -246,7 +246,7 @@ impl Destination for OverDestination {
         &self,
         small: &SmallFile<'_>,
         options: &WriteOptions,
-        names: &[Vec<u8>],
+        names: (&[Vec<u8>], Option<u64>),
     ) -> Result<Stored, Failure> {
         let stored = match self.hook.before(Call::WriteLink, 0) {
             Act::Go => self.inner.write_hard_link(small, options, names),

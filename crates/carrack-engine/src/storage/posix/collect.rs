@@ -147,7 +147,8 @@ fn leftovers(directory: &Dir, path: &[u8], waiting: &mut Vec<Vec<u8>>) -> io::Re
             let Some(kind) = kind.or_else(|| directory.stat_at(&name).ok().map(|stat| stat.kind)) else { continue };
             match kind {
                 Kind::Dir => waiting.push(join(path, &name)),
-                Kind::File | Kind::Symlink if hidden => {
+                Kind::Unknown => {}
+                _ if hidden => {
                     if is_marker(&name) {
                         markers.push(name)
                     } else {
@@ -163,14 +164,15 @@ fn leftovers(directory: &Dir, path: &[u8], waiting: &mut Vec<Vec<u8>>) -> io::Re
 }
 
 /// A part file that nobody has open for writing, locked until this is dropped. What cannot be opened for writing has
-/// nothing to lock: a link, or a file that is read-only already.
+/// nothing to lock: a link, a file that is read-only already, or what is never opened.
 struct Idle {
     _locked: Option<File>,
 }
 
 impl Idle {
-    fn of(directory: &Dir, name: &[u8]) -> Option<Self> {
-        let part = directory.open_existing(name).ok();
+    fn of(directory: &Dir, name: &[u8], kind: Kind) -> Option<Self> {
+        let is_file = kind == Kind::File;
+        let part = if is_file { directory.open_existing(name).ok() } else { None };
         let busy = part.as_ref().is_some_and(|part| matches!(file::try_lock(part), Ok(false)));
         (!busy).then_some(Self { _locked: part })
     }
@@ -189,7 +191,7 @@ impl<E> Collector<'_, E> {
                 }
             } else if let Some(tag) = tag_of(&name)
                 && self.may_go(tag, &stat)
-                && let Some(idle) = Idle::of(directory, &name)
+                && let Some(idle) = Idle::of(directory, &name, stat.kind)
             {
                 let result = if self.rules.dry_run { Ok(()) } else { directory.unlink(&name) };
                 drop(idle);

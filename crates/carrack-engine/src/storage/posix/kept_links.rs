@@ -303,11 +303,11 @@ impl<D: Destination> Destination for KeptLinks<D> {
         &self,
         small: &SmallFile<'_>,
         options: &WriteOptions,
-        names: &[Vec<u8>],
+        names: (&[Vec<u8>], Option<u64>),
     ) -> Result<Stored, Failure> {
         let path = self.item(small.path)?;
-        let names = names.iter().map(|name| self.item(name)).collect::<Result<Vec<_>, _>>()?;
-        self.inner.write_hard_link(&at(small, &path), options, &names)
+        let meant = names.0.iter().map(|name| self.item(name)).collect::<Result<Vec<_>, _>>()?;
+        self.inner.write_hard_link(&at(small, &path), options, (&meant, names.1))
     }
 
     fn is_special(&self, path: &[u8], special: SpecialFile) -> bool {

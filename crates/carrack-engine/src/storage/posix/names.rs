@@ -83,7 +83,7 @@ fn tag_and_number(name: &[u8]) -> Option<(Tag, &[u8])> {
 
 /// Whether an entry is one of ours: a marker, or what is being written. Left out wherever a tree is copied.
 pub fn is_own(name: &[u8], kind: Kind) -> bool {
-    matches!(kind, Kind::File | Kind::Symlink) && is_own_name(name)
+    !matches!(kind, Kind::Dir | Kind::Unknown) && is_own_name(name)
 }
 
 fn is_own_name(name: &[u8]) -> bool {
@@ -92,7 +92,7 @@ fn is_own_name(name: &[u8]) -> bool {
 
 /// As [`is_own`], of an entry of a listing.
 pub fn is_own_path(path: &[u8], kind: Option<ItemKind>) -> bool {
-    matches!(kind, Some(ItemKind::File | ItemKind::Symlink)) && is_own_name(split_name(path).1)
+    matches!(kind, Some(ItemKind::File | ItemKind::Symlink | ItemKind::Special)) && is_own_name(split_name(path).1)
 }
 
 /// A tag that no other run has.

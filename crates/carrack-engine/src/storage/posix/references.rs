@@ -109,6 +109,11 @@ impl References {
         Self { used: ReferenceUse::Link, are_named: false, directories: Vec::new(), own: None }
     }
 
+    /// What becomes of what one that was named has.
+    pub fn used(&self) -> Option<ReferenceUse> {
+        self.are_named.then_some(self.used)
+    }
+
     /// Whether any was named, be it there or not: then files of the destination may be those of other directories.
     pub fn are_named(&self) -> bool {
         self.are_named

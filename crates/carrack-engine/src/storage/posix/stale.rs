@@ -57,7 +57,7 @@ impl Stale {
             for DirEntry { name, kind, .. } in batch.drain(..) {
                 let Some((tag, part)) = part_kind(&name) else { continue };
                 let kind = kind.or_else(|| directory.stat_at(&name).ok().map(|stat| stat.kind));
-                if !matches!(kind, Some(Kind::File | Kind::Symlink)) {
+                if matches!(kind, None | Some(Kind::Dir | Kind::Unknown)) {
                     continue;
                 }
                 let nobodys = self.forgotten.contains(&tag)

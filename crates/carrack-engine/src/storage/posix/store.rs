@@ -240,17 +240,19 @@ impl Destination for Tree {
             self.set_attributes(small.path, &small.attributes, None)?;
             return Ok(Stored::Same);
         }
-        if options.existing == Existing::Only && !self.has_parent(small.path) {
+        // As of a link, what it is has no time.
+        let existing = if options.existing == Existing::Older { Existing::Replace } else { options.existing };
+        if existing == Existing::Only && !self.has_parent(small.path) {
             return Ok(Stored::Kept);
         }
-        Tree::write_special(self, small, options.existing, special).map(hidden)
+        Tree::write_special(self, small, existing, special).map(hidden)
     }
 
     fn write_hard_link(
         &self,
         small: &SmallFile<'_>,
         options: &WriteOptions,
-        names: &[Vec<u8>],
+        names: (&[Vec<u8>], Option<u64>),
     ) -> Result<Stored, Failure> {
         if options.existing == Existing::Only && !self.has_parent(small.path) {
             return Ok(Stored::Kept);

@@ -250,11 +250,13 @@ fn others_of(
     let (stat, telling) = (&seen.stat, &source.telling);
     // What may be there from an earlier session is never opened: the receiver is asked by what the walk has found.
     let is_opened = freshness == Freshness::Cached && stat.size <= LISTED_ABOVE && !telling.lists_all();
-    let is_listed = stat.kind == Kind::Dir || (stat.kind == Kind::File && !is_opened);
-    match seen.reached {
-        _ if !is_listed => telling.of_stat(stat),
-        None => telling.of(stat, Holder::Entry(at.directory, name)),
-        Some(_) => source.links.reached_attributes(at.top, &join(at.path, name), stat, telling),
+    match (&seen.reached, kind_of(stat.kind)) {
+        // It is never opened.
+        (Some(_), ItemKind::Special) => telling.of_unreadable(stat),
+        (_, ItemKind::Symlink) => telling.of_stat(stat),
+        (_, ItemKind::File) if is_opened => telling.of_stat(stat),
+        (None, _) => telling.of(stat, Holder::Entry(at.directory, name)),
+        (Some(_), _) => source.links.reached_attributes(at.top, &join(at.path, name), stat, telling),
     }
 }
 
@@ -277,14 +279,13 @@ fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -
     // Rounding to blocks and compression allocate less too; only a file with a good part missing is
     // worth asking for its holes.
     let sparse = kind == ItemKind::File && stat.blocks_512.saturating_mul(512) < stat.size - stat.size / 8;
-    let changed = Some(time_of(stat.ctime));
     let attributes = Attributes { others, ..Attributes::new(stat.mode, time_of(stat.mtime)) };
     let file = Some((stat.device, stat.inode));
     let lasts = matches!(kind, ItemKind::File | ItemKind::Symlink);
     let fingerprint = followed.or(ground).filter(|_| lasts).and_then(|ground| ground.fingerprint(&stat, now));
     let (names, special) = (if kind == ItemKind::Directory { 1 } else { stat.links }, special_of(&stat));
-    let known = ScannedItem { special, size, attributes, sparse, changed, file, ..ScannedItem::new(root, path, kind) };
-    ScannedItem { names, fingerprint, ..known }
+    let known = ScannedItem { special, size, attributes, sparse, file, ..ScannedItem::new(root, path, kind) };
+    ScannedItem { names, fingerprint, changed: Some(time_of(stat.ctime)), ..known }
 }
 
 fn look_at(source: &PosixSource, walk: Looking<'_>, at: SourceDir<'_>, name: &[u8]) -> Result<LookedAt, Unseen> {

@@ -64,7 +64,7 @@ impl ReceiveStream<'_> {
         let mut header = [0; ENTRY_HEADER_BYTES];
         self.input.peek(&mut header)?;
         let entry = EntryHeader::decode(&header)?;
-        *bytes += if entry.kind == EntryKind::File { entry.size.into() } else { 0 };
+        *bytes += if matches!(entry.kind, EntryKind::File | EntryKind::HardLink) { entry.size.into() } else { 0 };
         staged.attribute_bytes += u64::from(entry.attribute_bytes);
         check_bundle(*bytes + staged.attribute_bytes)?;
         let told_bytes = if entry.kind.is_told_whole() { entry.size as usize } else { 0 };
@@ -106,6 +106,9 @@ impl ReceiveStream<'_> {
                     return Err(ProtocolError::violation("the sender sent a hard link, and none are kept").into());
                 }
                 let told = ItemContent::of(entry.kind, told)?;
+                if let ItemContent::Names(linked) = &told {
+                    linked.names.iter().try_for_each(|name| self.run.expected.check(name))?;
+                }
                 if !keep {
                     return Ok(());
                 }
@@ -335,15 +338,15 @@ impl ReceiveRun {
             ItemContent::Target(target) => self.creating.call(|_| destination.write_link(small, writing, target)),
             ItemContent::Special(special) => {
                 let special = *special;
-                if !self.giving.kept().has_special(Some(special)) {
-                    let why = "is a FIFO, socket or device, which is not made here";
-                    return Err(failure(ErrorCode::SpecialFile, Side::Destination, why));
+                if properties.keeps && !self.giving.kept().has_special(Some(special)) {
+                    return leave_out(AttributeKind::SPECIAL_FILE);
                 }
                 self.creating.call(|_| destination.write_special(small, writing, special))
             }
             ItemContent::Names(linked) => {
                 let small = SmallFile { attributes: small.attributes.clone(), digests: linked.digests, ..*small };
-                let stored = self.creating.call(|_| destination.write_hard_link(&small, writing, &linked.names))?;
+                let write = || destination.write_hard_link(&small, writing, (&linked.names, linked.size));
+                let stored = self.creating.call(|_| write())?;
                 // Of what a reference directory has there may be no name.
                 let stands = || {
                     let names: Vec<&[u8]> = linked.names.iter().map(Vec::as_slice).collect();

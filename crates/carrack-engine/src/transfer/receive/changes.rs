@@ -272,6 +272,8 @@ impl Changes {
         for (index, change) in changes {
             match (said.get(&index), change.done) {
                 (None, _) => self.push(change),
+                // It has what its file has.
+                (Some(ItemResult::Same), _) if change.is_further_name() => {}
                 (Some(ItemResult::Same), Done::Replaced(differs)) if differs.any_attribute() => {
                     let differs = Differences { content: false, time_is_of_writing: false, ..differs };
                     self.push(ItemChange { done: Done::Set(differs), ..change });

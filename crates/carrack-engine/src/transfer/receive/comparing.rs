@@ -106,7 +106,12 @@ impl ReceiveRun {
             let items = (0..).zip(&question.items).map(|(index, item)| (&item.path[..], is_new(index)));
             // Where they come first, nothing has been brought yet.
             let may_be_new = !self.driver.options.names_first();
-            let names = question.names.iter().map(|name| (name.as_slice(), may_be_new));
+            let names: Vec<&[u8]> = question.names.iter().map(Vec::as_slice).collect();
+            let is_asked = may_be_new && sweep.counts_names() && !names.is_empty();
+            let look = || self.destination.standing(&names, Some(&self.comparing));
+            let standing = if is_asked { self.driver.stages.aside(Work::Begin, look) } else { Vec::new() };
+            let stands = |at: usize| matches!(standing.get(at), Some(Ok(Some(_))));
+            let names = names.iter().enumerate().map(|(at, name)| (*name, may_be_new && !stands(at)));
             // The destination itself is no name.
             sweep.has(&*self.destination, items.chain(names).filter(|(path, _)| !path.is_empty()));
             sweep.listed(&*self.destination, &question.listed, Some(&self.comparing));

@@ -31,8 +31,7 @@ impl ReceiveRun {
             let found: Vec<_> = self.destination.standing(&names, None).into_iter().flatten().flatten().collect();
             let file = there.and_then(|there| there.file);
             let is_one = |first: &StandingItem| first.file.is_some() && first.file == file;
-            // Where there is none, a reference directory has it.
-            if found.is_empty() || found.iter().any(is_one) {
+            if found.iter().any(is_one) || found.is_empty() && self.leaves_what_is_elsewhere() {
                 return Judgment::Same;
             }
         }

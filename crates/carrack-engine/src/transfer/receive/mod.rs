@@ -48,6 +48,7 @@ use self::at_work::AtWork;
 use self::bundle::WaitingItem;
 use self::changes::{BundledChanges, Changes};
 use self::comparing::{Contents, UserAnswer};
+pub use self::owners::MappedAccounts;
 use self::owners::Owners;
 use self::referring::Referring;
 use self::renaming::Renaming;
@@ -78,6 +79,8 @@ pub struct ReceiveChoice {
     pub sweep: Option<SweepOrder>,
     /// Directories at the destination that may have a file already.
     pub references: Option<References>,
+    /// Owners and groups that become others.
+    pub accounts: MappedAccounts,
     /// The destination as it was before it was opened, where that is known.
     pub top: Option<Option<StandingItem>>,
     /// The sender, where it is in this process.
@@ -164,7 +167,7 @@ impl ReceiveRun {
     pub fn start(
         options: TransferOptions,
         destination: Box<dyn Destination>,
-        ReceiveChoice { expected, sweep, references, top, sources }: ReceiveChoice,
+        ReceiveChoice { expected, sweep, references, accounts, top, sources }: ReceiveChoice,
         voice: Voice,
         tuning: Arc<Tuning>,
     ) -> Result<Arc<Self>, Failure> {
@@ -193,7 +196,7 @@ impl ReceiveRun {
             properties,
             writing: write_options(&options),
             giving,
-            owners: Owners::new(options.kept),
+            owners: Owners::new(options.kept, accounts),
             expected,
             directories_unset: AtomicUsize::new(0),
             sweep,
@@ -291,7 +294,8 @@ impl ReceiveRun {
             PeerMessage::FinishContents(_) => self.expected.check(b""),
             PeerMessage::Compare { question, .. } => {
                 let items = question.items.iter().map(|item| &item.path);
-                let listed = question.listed.iter().map(|(path, _)| path);
+                let links = question.items.iter().flat_map(|item| &item.hard_link).flat_map(|link| &link.names);
+                let listed = question.listed.iter().map(|(path, _)| path).chain(links);
                 items.chain(&question.names).chain(listed).try_for_each(|path| self.expected.check(path))
             }
             PeerMessage::Query { items, .. } => items.iter().try_for_each(|item| self.expected.check(&item.path)),

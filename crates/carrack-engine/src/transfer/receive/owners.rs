@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Mutex;
 
+use carrack_core::accounts::{AccountMap, AccountMaps, AccountRule, AccountTarget};
 use carrack_core::attributes::{AttributeKind, KeptAttributes, OtherAttributes};
 use carrack_core::limits::ACCOUNT_NAME_BYTES;
+use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_sys::accounts;
 
+use crate::error::{failure, io_failure};
 use crate::sync::lock;
 
 /// Names that are asked for: a peer says as many as it likes. Beyond, numbers count.
@@ -15,23 +18,69 @@ const NAMES_MAX: usize = 10_000;
 
 type Numbers = Mutex<HashMap<Vec<u8>, Option<u32>>>;
 
+/// Owners and groups that become others, with the numbers that those have here.
+#[derive(Default)]
+pub struct MappedAccounts {
+    maps: AccountMaps,
+    users: Vec<u32>,
+    groups: Vec<u32>,
+}
+
+impl MappedAccounts {
+    /// Finds all whom somebody is to become.
+    ///
+    /// # Errors
+    /// With [`ErrorCode::Usage`] where there is nobody of such a name here.
+    pub fn find(maps: AccountMaps) -> Result<Self, Failure> {
+        let all = |map: &AccountMap, what: &str, ask: fn(&[u8]) -> io::Result<Option<u32>>| {
+            let number = |rule: &AccountRule| match &rule.to {
+                AccountTarget::Number(number) => Ok(*number),
+                AccountTarget::Name(name) => match ask(name.as_bytes()) {
+                    Ok(Some(number)) => Ok(number),
+                    Ok(None) => {
+                        let why = format!("there is no {what} {name} at the destination: name another, or a number");
+                        Err(failure(ErrorCode::Usage, Side::Destination, why))
+                    }
+                    Err(error) => Err(io_failure(Side::Destination, "look up who is named", &error)),
+                },
+            };
+            map.rules().iter().map(number).collect::<Result<Vec<_>, _>>()
+        };
+        let users = all(&maps.users, "user", accounts::user_of)?;
+        let groups = all(&maps.groups, "group", accounts::group_of)?;
+        Ok(Self { maps, users, groups })
+    }
+
+    fn number(&self, kind: AttributeKind, number: u32, name: &[u8]) -> Option<u32> {
+        let (map, numbers) = match kind {
+            AttributeKind::OWNER => (&self.maps.users, &self.users),
+            _ => (&self.maps.groups, &self.groups),
+        };
+        map.find(number, name).and_then(|rule| numbers.get(rule).copied())
+    }
+}
+
 /// Finds users and groups by the names that the source's host has for them. 0 is 0 at every host, and no name leads to
 /// it; a name that this host does not know stands for its number. Where the host cannot tell, it is nobody's.
 pub(super) struct Owners {
     kept: KeptAttributes,
+    mapped: MappedAccounts,
     users: Numbers,
     groups: Numbers,
 }
 
 impl Owners {
-    /// Of which these are kept.
-    pub fn new(kept: KeptAttributes) -> Self {
-        Self { kept, users: Mutex::default(), groups: Mutex::default() }
+    /// Of which these are kept, and some become others.
+    pub fn new(kept: KeptAttributes, mapped: MappedAccounts) -> Self {
+        Self { kept, mapped, users: Mutex::default(), groups: Mutex::default() }
     }
 
     /// The same attributes, with this host's numbers.
     pub fn here(&self, others: OtherAttributes) -> OtherAttributes {
         others.with_numbers(|kind, number, name| {
+            if let Some(mapped) = self.mapped.number(kind, number, name) {
+                return mapped;
+            }
             let is_told = (1..=ACCOUNT_NAME_BYTES).contains(&name.len());
             if number == 0 || !is_told || !self.kept.are_any() {
                 return number;
@@ -75,7 +124,7 @@ mod tests {
 
     fn here(kept: KeptAttributes, kind: AttributeKind, number: u32, name: &str) -> Option<u32> {
         let others = OtherAttributes::new(vec![Attribute::named(kind, number, name.as_bytes())]).unwrap();
-        Owners::new(kept).here(others).number(kind)
+        Owners::new(kept, MappedAccounts::default()).here(others).number(kind)
     }
 
     #[test]

@@ -146,7 +146,15 @@ impl ReceiveRun {
     pub(super) fn shares_attributes(&self, rules: &CompareRules, item: &AskedItem, there: &StandingItem) -> bool {
         let refers = self.referring.as_ref().is_some_and(|referring| referring.references.are_named());
         let is_shared = refers && there.is_shared && !self.has_attributes(rules, item, there);
-        is_shared || self.makes_anew(item, there, there.is_shared)
+        // Other names would get another time with it.
+        let is_linked = there.is_shared && self.giving.kept().hard_links;
+        let changes_time = is_linked && self.other_attributes(rules, item, there).1;
+        is_shared || changes_time || self.makes_anew(item, there, there.is_shared)
+    }
+
+    /// Whether nothing is made of what a reference directory has.
+    pub(super) fn leaves_what_is_elsewhere(&self) -> bool {
+        self.referring.as_ref().is_some_and(|referring| referring.references.used() == Some(ReferenceUse::Compare))
     }
 
     /// Whether a file may not be given what it lacks of an item.

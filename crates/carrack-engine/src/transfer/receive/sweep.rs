@@ -162,13 +162,18 @@ impl Sweep {
         Self { may, tell, changes, renaming, state }
     }
 
+    /// Whether it matters how many names both sides have.
+    pub fn counts_names(&self) -> bool {
+        let DeleteOrder { share, asks, .. } = self.may.order;
+        share.is_some() || asks
+    }
+
     /// The source has these names; with `true` the destination has nothing there. Those of a directory mostly come
     /// together.
     pub fn has<'a>(&self, destination: &dyn Destination, paths: impl Iterator<Item = (&'a [u8], bool)>) {
         let state = &mut *lock(&self.state);
         // Only where a share of what is there matters.
-        let DeleteOrder { share, asks, .. } = self.may.order;
-        let counts = share.is_some() || asks;
+        let counts = self.counts_names();
         let mut paths = paths.map(|(path, new)| (split_name(path), new && counts)).peekable();
         while let Some(((directory, name), new)) = paths.next() {
             state.has_names = true;

@@ -151,6 +151,7 @@ impl SendRun {
         let twice = self.driver.options.verify == Verify::Source;
         // Those of the file that is open, not those of the listing: content and attributes belong together.
         described.attributes = source.attributes(item);
+        described.change_mode(self.driver.options.mode_change);
         let most = item.size.filter(|_| source.size().is_none()).unwrap_or(self.driver.tuning.bundled_file_bytes_max);
         source.read_whole(content, most as usize)?;
         // Of what grows, a part is copied: that is not what is known by it.
@@ -237,10 +238,14 @@ impl SendStream<'_> {
     /// Of a further name of a file only that is told.
     fn send_further_name(&mut self, item: &ScannedItem, target: &[u8]) -> io::Result<SentItem> {
         let linked = item.other_names.as_ref();
-        let linked = linked.map(|names| LinkedNames { names: names.paths.clone(), digests: names.digests });
+        let linked =
+            linked.map(|names| LinkedNames { names: names.paths.clone(), size: names.size, digests: names.digests });
         let linked = linked.unwrap_or_default().encode();
         let mut described = item.clone();
         described.attributes.others = OtherAttributes::default();
+        // The name that was sent is known by what its source was then.
+        let of_sent = item.other_names.as_ref().and_then(|names| names.fingerprint);
+        described.fingerprint = item.fingerprint.filter(|known| of_sent == Some(*known));
         let header = self.run.entry(EntryKind::HardLink, &described, target, linked.len());
         self.out.meta(&[&header.encode(), fingerprint_of(&header, &described), target, &linked])?;
         Ok(nothing_sent())

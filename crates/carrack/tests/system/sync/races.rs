@@ -1,5 +1,5 @@
-//! Directories that are exchanged for links while a sync walks, compares, makes, renames and deletes: whatever becomes
-//! of the sync, nothing outside its two trees is read, changed or deleted.
+//! Directories that are exchanged for links while a sync walks, compares, makes, links, gives attributes, renames and
+//! deletes: whatever becomes of the sync, nothing outside its two trees is read, changed or deleted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,6 +14,7 @@ use carrack_service::model::TaskKind;
 use carrack_service::worker::Order;
 
 use super::set_mtime;
+use crate::fidelity::{ACCESS, DEFAULT, list, set};
 use crate::support::node::Node;
 use crate::support::sshd::Sshd;
 use crate::support::tasks::{Tasks, pair};
@@ -22,7 +23,7 @@ use crate::support::{Sandbox, race_time, same_tree};
 const CANARY: &str = "nobody may read this, and nobody may write here";
 const SOURCE: &str = "of the source";
 const FILES: u64 = 24;
-const FLAGS: [&str; 5] = ["sync", "-q", "--delete", "--durable=none", "--retries=2"];
+const FLAGS: [&str; 6] = ["sync", "-q", "-aX", "--delete", "--durable=none", "--retries=2"];
 const REMOVES: [&str; 4] = ["copy", "-q", "--remove-source-files", "--retries=2"];
 
 /// Everything below a directory, links not followed: what it is, when it was changed, and what it holds.
@@ -76,6 +77,17 @@ impl Place {
         }
     }
 
+    /// Gives files further names, and lists and values to some.
+    fn attribute(&self) {
+        for number in 0..FILES {
+            let first = below(&self.top.join("d"), number).join(format!("f{number}"));
+            fs::hard_link(first, self.top.join(format!("link{number}"))).unwrap();
+        }
+        set(&self.top.join("d/f1"), "user.x", b"value");
+        set(&self.top.join("d/e/f3"), ACCESS, &list([7, 6, 4, 7, 4], 1000));
+        set(&self.top.join("d/e"), DEFAULT, &list([7, 6, 4, 7, 4], 1000));
+    }
+
     /// Whether a file of the source is here, under either of the two names that are exchanged.
     fn holds(&self, number: u64) -> bool {
         let name = format!("f{number}");
@@ -109,6 +121,9 @@ fn race_of(place: &Path, removes: bool, mut sync: impl FnMut(u64) -> i32) -> (Pa
     let (from, to) = (Place::new(place.join("a/src"), &out), Place::new(place.join("b/dst"), &out));
     let mend = || {
         from.mend(|number| (format!("f{number}"), SOURCE));
+        if !removes {
+            from.attribute();
+        }
         // Half of them differ, and half only the destination has.
         to.mend(|number| (format!("{}{number}", if number % 2 == 0 { "f" } else { "only" }), "old"));
     };

@@ -6,6 +6,7 @@ use super::{
     Ask, Begin, Collect, Dial, EvidenceAbout, Filter, Hello, List, Listen, MakeDirectory, MarkerKey, Origin, Ports,
     ReadFile, ReceiveRole, Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
 };
+use crate::accounts::{AccountMap, AccountMaps};
 use crate::attributes::Time;
 use crate::backup::Backup;
 use crate::filter::{FileBounds, RuleForm, SourceLinks};
@@ -98,6 +99,7 @@ impl Ask {
             }
             raw::Ask::MayDelete(raw::MayDelete { may }) => Self::MayDelete(may),
             raw::Ask::Refer(references) => Self::Refer(references.try_into()?),
+            raw::Ask::Accounts(accounts) => Self::Accounts(accounts.try_into()?),
         })
     }
 }
@@ -155,6 +157,9 @@ impl From<Ask> for raw::Ask {
                 Self::Read(raw::Read { path, offset, length, identity })
             }
             Ask::MayDelete(may) => Self::MayDelete(raw::MayDelete { may }),
+            Ask::Accounts(AccountMaps { users, groups }) => {
+                Self::Accounts(raw::RawAccounts { users: users.text().to_owned(), groups: groups.text().to_owned() })
+            }
             Ask::Refer(references) => {
                 Self::Refer(raw::References { used: references.used().number(), paths: references.paths().to_vec() })
             }
@@ -407,6 +412,18 @@ fn backup(raw: raw::RawBackup) -> Result<Backup, ProtocolError> {
     let directory = Some(raw.directory).filter(|directory| !directory.is_empty());
     let refused = |why| ProtocolError::violation(format!("the peer keeps what it replaces where it may not: {why}"));
     Backup::new(directory, Some(raw.suffix)).map_err(refused)
+}
+
+impl TryFrom<raw::RawAccounts> for AccountMaps {
+    type Error = ProtocolError;
+
+    fn try_from(raw::RawAccounts { users, groups }: raw::RawAccounts) -> Result<Self, ProtocolError> {
+        let map = |text: &str| match text {
+            "" => Ok(AccountMap::default()),
+            text => AccountMap::parse(text).map_err(ProtocolError::violation),
+        };
+        Ok(Self { users: map(&users)?, groups: map(&groups)? })
+    }
 }
 
 impl TryFrom<raw::References> for ReferenceDirectories {

@@ -94,6 +94,17 @@ pub struct References {
     pub paths: Vec<Vec<u8>>,
 }
 
+/// See [`crate::accounts::AccountMaps`]: rules as they are typed, none as an empty text.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct RawAccounts {
+    /// Of owners.
+    #[prost(string, tag = "1")]
+    pub users: String,
+    /// Of groups.
+    #[prost(string, tag = "2")]
+    pub groups: String,
+}
+
 /// See [`crate::backup::Backup`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct RawBackup {

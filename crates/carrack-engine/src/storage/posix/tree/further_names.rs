@@ -2,7 +2,9 @@
 
 use std::io;
 
+use carrack_core::attributes::Time;
 use carrack_core::path::{join, split_name};
+use carrack_core::plan::compare::is_one_time;
 use carrack_core::report::{Failure, ItemKind};
 use carrack_core::request::Existing;
 use carrack_sys::dir::{Kind, Stat};
@@ -10,13 +12,12 @@ use carrack_sys::dir::{Kind, Stat};
 use super::Tree;
 use crate::storage::giving::MODE_MASK;
 use crate::storage::posix::directories::OpenDir;
-use crate::storage::posix::found::changed;
+use crate::storage::posix::directories::twin;
 use crate::storage::posix::kinds::kind_of;
 use crate::storage::posix::names::PartNames;
-use crate::storage::posix::part::{EntrySource, PartEntry, check_twin, stat_entry};
+use crate::storage::posix::part::{EntrySource, PartEntry, stat_entry};
 use crate::storage::posix::times::time_of;
 use crate::storage::write::SmallFile;
-use crate::sync::lock;
 
 /// What became of a further name.
 pub enum FurtherName {
@@ -39,22 +40,27 @@ impl Tree {
         &self,
         small: &SmallFile<'_>,
         existing: Existing,
-        names: &[Vec<u8>],
+        (names, size): (&[Vec<u8>], Option<u64>),
     ) -> Result<FurtherName, Failure> {
         let (parent, name) = split_name(small.path);
         let there = self.shared.directories.within(parent, "stat", |directory| stat_entry(&directory.dir, name))?;
         let found: Vec<_> = names.iter().filter_map(|name| Some((name, self.named(name)?))).collect();
         let is_one = |stat: &Stat| there.is_some_and(|there| file_of(&there) == file_of(stat));
         if found.iter().any(|(_, stat)| is_one(stat)) {
-            if self.folds(parent)? {
-                check_twin(&lock(&self.shared.published), small.path, there)?;
+            let file = there
+                .map(|there| file_of(&there))
+                .filter(|_| self.shared.directories.get(parent).is_ok_and(|open| open.folds()));
+            if file.is_some_and(|file| !self.claim(small.path, file)) {
+                return Err(twin(small.path, &names[0]));
             }
             return Ok(FurtherName::Same);
         }
         if !self.may_write(small.path, (None, small.attributes.mtime), existing)? {
             return Ok(FurtherName::Kept);
         }
-        for (of, stat) in found {
+        // Somebody may have put something else in their place.
+        let is_it = |stat: &Stat| is_as_told(stat, size, small.attributes.mtime);
+        for (of, stat) in found.into_iter().filter(|(_, stat)| is_it(stat)) {
             if let Some(entry) = self.link_to(small, existing, of, &stat)? {
                 return Ok(FurtherName::Hidden(Box::new(entry)));
             }
@@ -86,11 +92,14 @@ impl Tree {
             if let Err(error) = linked {
                 return if is_no_link(&error) { Ok(None) } else { Err(error) };
             }
-            let looked = directory.dir.stat_at(&part.name).and_then(|stat| {
+            let looked = directory.dir.stat_at(&part.name).map(|stat| {
                 // By the name something else may have been linked.
-                if file_of(&stat) == file_of(found) { Ok(Some(stat)) } else { Err(changed()) }
+                (file_of(&stat) == file_of(found)).then_some(stat)
             });
-            looked.inspect_err(|_| drop(directory.dir.unlink(&part.name)))
+            if !matches!(looked, Ok(Some(_))) {
+                let _ = directory.dir.unlink(&part.name);
+            }
+            looked
         };
         let Some(stat) = self.shared.directories.within(parent, "make a hard link", make)? else { return Ok(None) };
         // It has what it has, and is to have nothing else.
@@ -114,6 +123,16 @@ impl Tree {
 fn file_of(stat: &Stat) -> (u64, u64) {
     (stat.device, stat.inode)
 }
+
+/// Whether something is what was told of a file: its bytes, and its time as far as file systems keep it. Of links and
+/// of what holds nothing nothing is told.
+fn is_as_told(stat: &Stat, size: Option<u64>, mtime: Option<Time>) -> bool {
+    let is_near = |mtime| is_one_time(Some(time_of(stat.mtime)), Some(mtime), COARSEST_NS);
+    size.is_none_or(|size| stat.kind == Kind::File && stat.size == size && mtime.is_none_or(is_near))
+}
+
+/// How far a time may be from what it was set to.
+const COARSEST_NS: u64 = 2_000_000_000;
 
 /// Whether an error says that no link can be made of this file here: another file system, one without hard links, one
 /// that has as many as it can have, or one that only its owner may give names; or that it is gone.

@@ -44,6 +44,10 @@ impl Tree {
             return Ok(None);
         }
         let refused = |reason, why: &str| failure(ErrorCode::Unsupported, Side::Destination, why).for_reason(reason);
+        if stat.links > 1 && self.shared.giving().kept().hard_links {
+            // Its names come anew, all of them.
+            return Ok(None);
+        }
         if stat.links > 1 {
             return Err(refused(Reason::OtherNames, "has other names, which would change with it"));
         }

@@ -163,7 +163,7 @@ impl Tree {
                     giving.give(Getting::File(&file), *mode, others, had)?;
                     listed.1 = giving.listed(Holder::File(&file));
                 }
-                Kind::Fifo | Kind::Socket | Kind::BlockDevice | Kind::CharDevice if giving.gives() => {
+                Kind::Fifo | Kind::Socket | Kind::BlockDevice | Kind::CharDevice => {
                     let held = directory.dir.hold(name)?;
                     if held.stat()?.kind != before.kind {
                         return Err(io::Error::other("something else has come to stand there"));
