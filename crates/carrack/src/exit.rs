@@ -50,7 +50,7 @@ Exit codes:
   11  file or file system
   12  the versions of the two sides do not fit, or one broke the protocol
   20  stopped by SIGINT; files that were copied stay
-  23  some items failed, all others are there
+  23  some items failed, all others are there; with --strict, something was not kept
   24  some items had vanished from the source, all others are there
   25  more would have been deleted than --max-delete allows, or than you agreed to
   26  a digest did not match
@@ -114,6 +114,13 @@ pub fn of_report(report: &Report) -> u8 {
         (DONE | VANISHED, Some(_)) => PARTIAL,
         (code, _) => code,
     }
+}
+
+/// The exit code of a copy that is to keep everything: what was not kept counts as an item that failed.
+pub fn of_kept(code: u8, report: &Report) -> u8 {
+    let Report { unkept_permissions, unkept_times, unkept_attributes, .. } = report;
+    let is_kept = unkept_permissions.is_none() && unkept_times.is_none() && unkept_attributes.is_none();
+    if code == DONE && !is_kept { PARTIAL } else { code }
 }
 
 /// The exit code of a copy to a stream. It takes one file, so what became of that file is what became of the copy.

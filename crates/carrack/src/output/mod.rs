@@ -174,6 +174,9 @@ impl Output {
             CopyTarget::Stdout => exit::of_stream(report),
             _ => exit::of_report(report),
         };
+        if self.options.strict {
+            exit_code = exit::of_kept(exit_code, report);
+        }
         let mut state = self.lock();
         state.screen.set_silent(exit_code == exit::READER_GONE);
         let time = SystemTime::now();

@@ -35,6 +35,8 @@ pub struct OutputOptions {
     pub direction: ContentWay,
     /// Nothing is moved: the report is of a plan.
     pub dry_run: bool,
+    /// What is not kept counts as what failed.
+    pub strict: bool,
     /// Where the copy goes, as the user named it.
     pub destination: CopyTarget,
 }

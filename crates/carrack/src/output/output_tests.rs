@@ -28,6 +28,7 @@ fn options(directory: &Path) -> OutputOptions {
         lines: None,
         direction: ContentWay::Beside,
         dry_run: false,
+        strict: false,
         destination: CopyTarget::Other,
     }
 }

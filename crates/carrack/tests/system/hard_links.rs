@@ -274,9 +274,12 @@ fn file_system_without_hard_links_gets_files_and_says_so() {
         assert_eq!(counts(&first, &["files", "hard_links"]), [6, 0], "{}", first.stdout);
         assert_eq!(judged(&sandbox.path("in"), &sandbox.path(to), "hard-links"), "");
         assert!(first.stdout.contains("\"hard-link\""), "{}", first.stdout);
+        command.arg("--strict");
         let again = ran(inject.around(&command).output_in_time().unwrap());
         assert_eq!(counts(&again, &["files", "bytes"]), [0, 0], "{}", again.stdout);
+        assert_eq!((again.code, again.summary()["exit_code"].as_u64()), (23, Some(23)), "{}", again.stderr);
     }
+    sandbox.ok(["sync", "--strict", "in/", "eperm"]);
 }
 
 /// What was moved is gone by every name, and only what was proved to be there.

@@ -71,6 +71,10 @@ const TIMEOUT: Value<Duration> = Value::new(
      --timeout) [default: 30s]",
 );
 const NO_RESUME: Switch = Switch::new("no-resume", "Start over: discard what an earlier attempt left");
+const STRICT: Switch = Switch::new(
+    "strict",
+    "End with exit code 23 where anything was not kept that the report counts as \"not kept\": owners, lists, times",
+);
 const FAILED_LIST: Value<Vec<u8>> =
     Value::path("failed-list", "FILE", "Write the paths of failed items to FILE, one a line, for --files-from");
 
@@ -253,6 +257,7 @@ fn faults() -> Vec<Arg> {
         DEADLINE.arg(),
         TIMEOUT.arg().alias("timeout"),
         NO_RESUME.arg(),
+        STRICT.arg(),
         FAILED_LIST.arg().conflicts_with(DRY_RUN.name),
     ]
 }
@@ -509,6 +514,7 @@ fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
         lines: lines(flags)?,
         direction: ContentWay::default(),
         dry_run: flags.has(&DRY_RUN),
+        strict: flags.has(&STRICT),
         destination: CopyTarget::Other,
     })
 }

@@ -1,4 +1,4 @@
-//! A sync that keeps owners, lists and values, killed at every system call that gives something.
+//! A sync that keeps owners, lists, values and names of one file, killed at every system call that gives something.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -12,8 +12,18 @@ use crate::fidelity::{ACCESS, DEFAULT, judged, list, set};
 use crate::support::running::InTime;
 use crate::support::{Sandbox, is_root, ran};
 
-const CALLS: [&str; 9] =
-    ["fsetxattr", "fremovexattr", "fchown", "fchmod", "utimensat", "renameat", "renameat2", "fdatasync", "syncfs"];
+const CALLS: [&str; 10] = [
+    "fsetxattr",
+    "fremovexattr",
+    "fchown",
+    "fchmod",
+    "utimensat",
+    "linkat",
+    "renameat",
+    "renameat2",
+    "fdatasync",
+    "syncfs",
+];
 
 fn command(sandbox: &Sandbox) -> Command {
     let mut command = sandbox.carrack();
@@ -34,6 +44,9 @@ fn give(sandbox: &Sandbox) {
     }
     set(&at("d0"), DEFAULT, &list([7, 6, 4, 7, 0], 1000));
     set(&at("d1/small1"), "security.capability", &[&[1, 0, 0, 2, 1][..], &[0; 15]].concat());
+    for (first, name) in [("large", "d0/large2"), ("d0/small0", "d1/small0-too"), ("d0/small0", "d1/small0-three")] {
+        fs::hard_link(at(first), at(name)).unwrap();
+    }
 }
 
 /// What stands there: some of it the same but for its attributes, which it has others of.
@@ -60,7 +73,7 @@ fn kill_sweep_of_a_sync_that_keeps_attributes() {
     give(&sandbox);
     prepare(&sandbox).end();
     let all = places(&sandbox, &command(&sandbox), &CALLS);
-    for call in ["fsetxattr", "fremovexattr", "fchown"] {
+    for call in ["fsetxattr", "fremovexattr", "fchown", "linkat"] {
         assert!(all.iter().any(|(found, _)| found == call), "{call}: {all:?}");
     }
     for place in spread(all.len() as u64, points(12)) {

@@ -1,6 +1,9 @@
 //! What stands at a name when an item gets it, and was not there when the item came.
 
+use std::os::unix::fs::MetadataExt;
+
 use super::*;
+use crate::storage::posix::tree::FurtherName;
 
 const KINDS: [&str; 3] = ["small", "link", "large"];
 
@@ -127,6 +130,26 @@ fn directory_that_cannot_tell_whether_names_are_one_leaves_that_to_the_next() {
     assert_eq!(asked.load(Ordering::Relaxed), 3, "nobody is asked any more");
     let read = |name: &str| std::fs::read(directory.path().join(name)).unwrap();
     assert_eq!((read("d/a"), read("d/A")), (b"a".to_vec(), b"A".to_vec()));
+}
+
+/// Where names may be one, a further name of a file is still a name of its own; another form of its first name is not.
+#[test]
+fn further_names_are_kept_where_names_fold() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("a"), b"x").unwrap();
+    std::fs::hard_link(path("a"), path("twin")).unwrap();
+    std::fs::hard_link(path("a"), path("A")).unwrap();
+    let tree = folding(directory.path());
+    let found = path("a").metadata().unwrap();
+    assert!(tree.claim(b"a", (found.dev(), found.ino())), "as a sync that has found it to be the same");
+    let named = |name| tree.write_hard_link(&small(name, b""), Existing::Replace, (&[b"a".to_vec()], None));
+    assert!(matches!(named("twin"), Ok(FurtherName::Same)));
+    assert_eq!(named("A").err().map(|failure| failure.code), Some(ErrorCode::AlreadyExists));
+    let Ok(FurtherName::Hidden(entry)) = named("new") else { panic!("it is made") };
+    assert!(entry.publish().unwrap());
+    assert_eq!(path("new").metadata().unwrap().ino(), found.ino());
+    assert_eq!(hidden(directory.path()), Vec::<String>::new());
 }
 
 /// A sync that hung returns after the session has failed: by then the next session may have given a
