@@ -329,11 +329,12 @@ impl OtherAttributes {
         Self(self.iter().filter(is_kept).cloned().collect())
     }
 
-    /// The same, with another number in the place of each owner and group, and of those that access control lists name.
+    /// With other numbers for owners, groups and whom lists name; with `nameless` also for those without one.
     #[must_use]
-    pub fn with_numbers(self, number: impl Fn(AttributeKind, u32, &[u8]) -> u32) -> Self {
+    pub fn with_numbers(self, nameless: bool, number: impl Fn(AttributeKind, u32, &[u8]) -> u32) -> Self {
         let is_list = |attribute: &Attribute| attribute.kind == AttributeKind::ACL && attribute.travels();
-        if !self.iter().any(|attribute| is_list(attribute) || attribute.as_account().is_some()) {
+        let is_asked = |(_, name): (u32, &[u8])| nameless || !name.is_empty();
+        if !self.iter().any(|one| is_list(one) || one.as_account().is_some_and(is_asked)) {
             return self;
         }
         let entry = |AccessEntry { who, name, permissions }: AccessEntry| {
@@ -544,12 +545,12 @@ mod tests {
     fn numbers_of_lists_become_those_of_this_host_and_come_in_order() {
         let here = |lists: AccessLists| {
             let told = listed(Some(lists), &[], false);
-            told.with_numbers(|_, id, name| if name == b"ann" { 1 } else { id }).access_lists().unwrap().access
+            told.with_numbers(false, |_, id, name| if name == b"ann" { 1 } else { id }).access_lists().unwrap().access
         };
         assert_eq!(here(of_user(7, "ann")), of_user(1, "").access);
         assert_eq!(here(of_user(7, "")), of_user(7, "").access);
         let garbled = vec![Attribute { kind: AttributeKind::ACL, value: Box::new([1]) }];
-        let garbled = OtherAttributes::new(garbled).unwrap().with_numbers(|_, id, _| id);
+        let garbled = OtherAttributes::new(garbled).unwrap().with_numbers(false, |_, id, _| id);
         assert_eq!(garbled.of_kind(AttributeKind::ACL), Some(&Attribute::present(AttributeKind::ACL)));
     }
 
@@ -569,18 +570,18 @@ mod tests {
         let told = |attribute: Attribute| OtherAttributes::new(vec![attribute]).unwrap();
         let named = told(Attribute::named(AttributeKind::OWNER, 1000, b"ann"));
         assert_eq!((named.number(AttributeKind::OWNER), named.number(AttributeKind::GROUP)), (Some(1000), None));
-        let here = named.clone().with_numbers(|kind, id, name| {
+        let here = named.clone().with_numbers(false, |kind, id, name| {
             assert_eq!((kind, id, name), (AttributeKind::OWNER, 1000, &b"ann"[..]));
             7
         });
         assert_eq!(here, told(Attribute::number(AttributeKind::OWNER, 7)));
-        // Who has no name is asked about, too, and what is no owner stays as it is.
-        let nameless = here.clone().with_numbers(|_, id, name| if name.is_empty() { id + 1 } else { 0 });
-        assert_eq!(nameless.number(AttributeKind::OWNER), Some(8));
+        assert_eq!(here.clone().with_numbers(false, |_, _, _| panic!("it has no name")), here);
+        let nameless = here.clone().with_numbers(true, |_, id, name| id + u32::from(name.is_empty()));
+        assert_eq!(nameless, told(Attribute::number(AttributeKind::OWNER, 8)));
         let short = told(Attribute { kind: AttributeKind::OWNER, value: Box::from(&b"abc"[..]) });
-        assert_eq!((short.number(AttributeKind::OWNER), short.clone().with_numbers(|_, _, _| 1)), (None, short));
+        assert_eq!((short.number(AttributeKind::OWNER), short.clone().with_numbers(false, |_, _, _| 1)), (None, short));
         let strange = told(Attribute { kind: AttributeKind(99), value: Box::from(&b"longer"[..]) });
-        assert_eq!(strange.clone().with_numbers(|_, _, _| 1), strange);
+        assert_eq!(strange.clone().with_numbers(false, |_, _, _| 1), strange);
         let kept = KeptAttributes { owner: true, ..KeptAttributes::default() };
         assert_eq!((named.kept(kept), strange.kept(kept)), (named.clone(), OtherAttributes::default()));
         assert!(named.kept(KeptAttributes::default()).is_empty());

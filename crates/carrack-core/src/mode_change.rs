@@ -4,8 +4,7 @@ use crate::words::quoted;
 
 /// Changes of permission bits, as rsync's `--chmod` has them: clauses separated by commas, each for directories (`D`),
 /// for all else (`F`) or for both; octal, or `u`, `g`, `o`, `a` with `+`, `-`, `=` and `r`, `w`, `x`, `X`, `s`, `t`. A
-/// clause that
-/// names nobody is for all, whatever the umask.
+/// clause that names nobody is for all, whatever the umask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModeChange {
     directory: BitChange,

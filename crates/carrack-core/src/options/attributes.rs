@@ -158,7 +158,7 @@ pub const DEVICES: Definition = Definition {
         help: "Make block and character devices at the destination. Only root can",
     },
     title: "Keep devices",
-    help: "Block and character devices are made at the destination. An endpoint does not: they are counted as skipped.",
+    help: "Block and character devices are made at the destination. An endpoint does not: they are counted as not kept.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],

@@ -77,7 +77,7 @@ impl Owners {
 
     /// The same attributes, with this host's numbers.
     pub fn here(&self, others: OtherAttributes) -> OtherAttributes {
-        others.with_numbers(|kind, number, name| {
+        others.with_numbers(!self.mapped.maps.are_empty(), |kind, number, name| {
             if let Some(mapped) = self.mapped.number(kind, number, name) {
                 return mapped;
             }

@@ -140,7 +140,7 @@ impl PartEntry {
         self.shared.journal.iter().for_each(|journal| journal.is_whole(|| self.path()));
         if let Some(directory) = self.shared.directories.find(&self.parent) {
             self.shared.count_in_memory(self.source.kind, &directory.file_system.ground);
-            self.write_down(stored, digests);
+            self.write_down(directory, stored, digests);
         }
         let each = self.shared.durability == Durability::Each;
         let group = self.shared.durability == Durability::Group;
@@ -163,19 +163,21 @@ impl PartEntry {
 
     /// Has the marker tell of what has got its name: it need not be sent again for as long as its source and what
     /// stands there are what they are now.
-    fn write_down(&self, written: Option<dir::Stat>, digests: FileDigests) {
+    fn write_down(&self, directory: Arc<OpenDir>, written: Option<dir::Stat>, digests: FileDigests) {
         let EntrySource { kind, fingerprint, .. } = self.source;
-        // A further name moves the time of the last change of its file, which is known by its first name.
-        let path = self.first_name.clone().unwrap_or_else(|| self.path());
-        let (parent, name) = split_name(&path);
         let (Some(journal), Some(source), Some(written)) = (&self.shared.journal, fingerprint, written) else { return };
         if kind == ItemKind::File && digests.main().is_none() {
             return;
         }
+        // A further name moves the time of the last change of its file, which is known by its first name.
+        let (path, directory) = match &self.first_name {
+            None => (self.path(), Some(directory)),
+            Some(first) => (first.clone(), self.shared.directories.find(split_name(first).0)),
+        };
         // Looked at once more: a rename moves the time of the last change. Somebody may have put
         // something else there by now.
-        let Some(directory) = self.shared.directories.find(parent) else { return };
-        let Ok(Some(stat)) = stat_entry(&directory.dir, name) else { return };
+        let Some(directory) = directory else { return };
+        let Ok(Some(stat)) = stat_entry(&directory.dir, split_name(&path).1) else { return };
         let known_by = |stat: &dir::Stat| (stat.device, stat.inode, stat.size, stat.mtime);
         if let Some(stored) =
             directory.file_system.ground.identity(&stat).filter(|_| known_by(&stat) == known_by(&written))

@@ -37,24 +37,25 @@ impl Tree {
         let part = self.names.small(parent, name, self.folds(parent)?);
         let giving = self.shared.giving();
         let others = &small.attributes.others;
-        let (stat, listed) = self.shared.directories.within(parent, "make what is special", |directory| {
-            let numbers = (special.major, special.minor);
-            PartNames::make(&directory.dir, &part, |name| {
-                directory.dir.make_special(name, system_kind(special), numbers)
+        let (stat, listed) =
+            self.shared.directories.within(parent, "make the FIFO, socket or device", |directory| {
+                let numbers = (special.major, special.minor);
+                PartNames::make(&directory.dir, &part, |name| {
+                    directory.dir.make_special(name, system_kind(special), numbers)
+                })?;
+                let give = || {
+                    let held = directory.dir.hold(&part.name)?;
+                    let stat = held.stat()?;
+                    if special_of(&stat) != Some(special) {
+                        return Err(io::Error::other("something else has come to stand in its place"));
+                    }
+                    giving.give_new(Getting::Special(&held), small.attributes.mode, others, true)?;
+                    let set = |mtime| if_it_can(directory.dir.set_times(&part.name, system_time(mtime)));
+                    small.attributes.mtime.map_or(Ok(true), set)?;
+                    Ok((held.stat()?, giving.listed_of(Holder::Held(&held), others)))
+                };
+                give().inspect_err(|_| drop(directory.dir.unlink(&part.name)))
             })?;
-            let give = || {
-                let held = directory.dir.hold(&part.name)?;
-                let stat = held.stat()?;
-                if special_of(&stat) != Some(special) {
-                    return Err(io::Error::other("something else has come to stand in its place"));
-                }
-                giving.give_new(Getting::Special(&held), small.attributes.mode, others, true)?;
-                let set = |mtime| if_it_can(directory.dir.set_times(&part.name, system_time(mtime)));
-                small.attributes.mtime.map_or(Ok(true), set)?;
-                Ok((held.stat()?, giving.listed_of(Holder::Held(&held), others)))
-            };
-            give().inspect_err(|_| drop(directory.dir.unlink(&part.name)))
-        })?;
         let (mtime, mode) = (small.attributes.mtime, Some(small.attributes.mode & MODE_MASK));
         let source =
             EntrySource { kind: ItemKind::Special, size: 0, mtime, mode, others: others.clone(), fingerprint: None };
