@@ -8,7 +8,9 @@
 
 mod access;
 mod extended;
+pub mod faked;
 mod kept;
+pub mod nfs4;
 
 use std::fmt;
 use std::time::Duration;
@@ -100,6 +102,12 @@ impl AttributeKind {
     pub const DIRECTORY: Self = Self(9);
     /// The item is a FIFO, a socket or a device, and the destination may not make it; as for a symbolic link.
     pub const SPECIAL_FILE: Self = Self(10);
+    /// When it was last read: seconds since 1970 (8 bytes) and nanoseconds (4 bytes), the highest first.
+    pub const ACCESS_TIME: Self = Self(11);
+    /// An access control list of NFS version 4, as its clients show it. Without bytes as for an access control list.
+    pub const NFS4_ACL: Self = Self(12);
+    /// Flags of an inode, as `chattr` sets them: it cannot be changed, only grows, or is not dumped. No bytes.
+    pub const INODE_FLAGS: Self = Self(13);
 
     /// The name of a kind that this version knows, as programs read it.
     pub fn name(self) -> Option<&'static str> {
@@ -114,16 +122,24 @@ impl AttributeKind {
             Self::SYMBOLIC_LINK => "symbolic-link",
             Self::DIRECTORY => "directory",
             Self::SPECIAL_FILE => "special-file",
+            Self::ACCESS_TIME => "access-time",
+            Self::NFS4_ACL => "nfs4-acl",
+            Self::INODE_FLAGS => "inode-flags",
             _ => return None,
         })
     }
 }
 
 impl AttributeKind {
+    /// Whether it says who may do what.
+    pub fn is_access_list(self) -> bool {
+        matches!(self, Self::ACL | Self::NFS4_ACL)
+    }
+
     /// The kind of a name, or of a number in its place.
     pub fn named(name: &str) -> Option<Self> {
         let number = name.parse().ok().map(Self);
-        (1..=10).map(Self).find(|kind| kind.name() == Some(name)).or(number)
+        (1..=13).map(Self).find(|kind| kind.name() == Some(name)).or(number)
     }
 }
 
@@ -180,6 +196,12 @@ impl Attribute {
         Self { kind: AttributeKind::SPECIAL_BITS, value: Box::new([(mode >> 9 & 0o7) as u8]) }
     }
 
+    /// When an item was last read.
+    pub fn access_time(time: Time) -> Self {
+        let value = [&time.seconds.to_be_bytes()[..], &time.nanos.to_be_bytes()].concat();
+        Self { kind: AttributeKind::ACCESS_TIME, value: value.into() }
+    }
+
     /// Something that an item has and that does not travel. Costs no allocation.
     pub fn present(kind: AttributeKind) -> Self {
         Self { kind, value: Box::default() }
@@ -193,7 +215,11 @@ impl Attribute {
             AttributeKind::SPECIAL_BITS => {
                 matches!(self.value[..], [bits] if u32::from(bits) & !(copy.mode >> 9) == 0)
             }
-            AttributeKind::ACL | AttributeKind::CAPABILITIES => self.travels() && others.0.contains(self),
+            AttributeKind::ACL | AttributeKind::CAPABILITIES | AttributeKind::NFS4_ACL => {
+                self.travels() && others.0.contains(self)
+            }
+            // Whoever looks at the copy's other times looks at this one.
+            AttributeKind::ACCESS_TIME => true,
             AttributeKind::EXTENDED => ExtendedAttributes::from_value(&self.value).is_some_and(|wanted| {
                 let has_all = others.extended().is_some_and(|kept| kept.values == wanted.values);
                 has_all && !wanted.has_others && !wanted.are_cut
@@ -225,6 +251,8 @@ pub struct Lacks {
 impl Lacks {
     /// Nothing is known of it but that it is not as it is to be.
     pub const ALL: Self = Self { acl: true, capabilities: true, xattrs: true, no_acls: false };
+    /// It can have no access control list.
+    pub const NO_ACLS: Self = Self { acl: false, capabilities: false, xattrs: false, no_acls: true };
 
     /// Whether there is anything that could be given.
     pub fn any(self) -> bool {
@@ -292,6 +320,18 @@ impl OtherAttributes {
         told.map_or(0, |bits| bits.value.first().map_or(0, |bits| u32::from(*bits) << 9 & 0o7000))
     }
 
+    /// When the item was last read at its source, where that is told.
+    pub fn access_time(&self) -> Option<Time> {
+        let (seconds, nanos) = self.of_kind(AttributeKind::ACCESS_TIME)?.value.split_first_chunk()?;
+        let time = Time::new(i64::from_be_bytes(*seconds), u32::from_be_bytes(nanos.try_into().ok()?));
+        Some(time).filter(|time| time.is_valid())
+    }
+
+    /// Whether there is one of this kind.
+    pub fn has(&self, kind: AttributeKind) -> bool {
+        self.of_kind(kind).is_some()
+    }
+
     /// The one of this kind.
     pub fn of_kind(&self, kind: AttributeKind) -> Option<&Attribute> {
         self.iter().find(|attribute| attribute.kind == kind)
@@ -321,12 +361,26 @@ impl OtherAttributes {
         let owners = kept.owner || kept.group || kept.special_bits;
         let is_kept = |attribute: &&Attribute| match attribute.kind {
             AttributeKind::OWNER | AttributeKind::GROUP => owners,
-            AttributeKind::ACL => kept.acls,
+            AttributeKind::ACL | AttributeKind::NFS4_ACL => kept.acls,
             AttributeKind::CAPABILITIES => kept.capabilities,
             AttributeKind::EXTENDED => kept.has_xattrs(),
+            AttributeKind::ACCESS_TIME => kept.access_times,
             _ => false,
         };
         Self(self.iter().filter(is_kept).cloned().collect())
+    }
+
+    /// With the owner, the group, the special bits and the access control lists of something else in the place of its
+    /// own.
+    #[must_use]
+    pub fn with_access_of(&self, other: &Self) -> Self {
+        let lists = [AttributeKind::ACL, AttributeKind::NFS4_ACL];
+        let kinds = [AttributeKind::OWNER, AttributeKind::GROUP, AttributeKind::SPECIAL_BITS, lists[0], lists[1]];
+        let rest = self.iter().filter(|one| !kinds.contains(&one.kind));
+        let access = other.iter().filter(|one| kinds.contains(&one.kind));
+        let mut all: Vec<Attribute> = rest.chain(access).cloned().collect();
+        all.sort_unstable_by_key(|one| one.kind);
+        Self(all.into_boxed_slice())
     }
 
     /// With other numbers for owners, groups and whom lists name; with `nameless` also for those without one.
@@ -367,7 +421,7 @@ impl OtherAttributes {
             now != wanted && wanted.is_none_or(Attribute::travels)
         };
         Lacks {
-            acl: kept.acls && differs(AttributeKind::ACL),
+            acl: kept.acls && (differs(AttributeKind::ACL) || differs(AttributeKind::NFS4_ACL)),
             capabilities: kept.capabilities && differs(AttributeKind::CAPABILITIES),
             xattrs: kept.has_xattrs() && self.lacks_values(wanted, kept),
             no_acls: false,

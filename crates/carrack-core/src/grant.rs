@@ -33,6 +33,7 @@ words! {
         0 Read "read" "list, describe, sum, and be the source of a copy"
         1 Write "write" "be the destination of a copy, which replaces files, make directories, and rename to free names"
         2 Delete "delete" "remove, and replace by a rename"
+        3 Ownership "ownership" "with write: give owners, special bits, devices and attributes of root, where the node does"
     }
 }
 
@@ -65,6 +66,12 @@ impl Rights {
     /// Whether there is none.
     pub fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    /// These but one.
+    #[must_use]
+    pub fn without(self, right: Right) -> Self {
+        Self(self.0 & !right.bit())
     }
 
     /// Those that are also among `others`.

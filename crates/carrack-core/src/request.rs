@@ -91,6 +91,12 @@ pub struct CopyOptions {
     pub accounts: AccountMaps,
     /// Owners and groups are kept by their numbers, and not by their names.
     pub numeric_ids: bool,
+    /// What the destination may not set of owners, special bits and devices is written down beside items there.
+    pub fake_super: bool,
+    /// What is written down so beside items of the source counts as theirs.
+    pub from_fake_super: bool,
+    /// The destination itself gets owner, permissions and access control list of its source, also where it was there.
+    pub top_attributes: bool,
     /// Links at the destination that lead to directories below it are kept, and written through.
     pub keep_directory_links: bool,
     /// What has to have reached stable storage, and when.
@@ -170,6 +176,9 @@ impl Default for CopyOptions {
             mode_change: None,
             accounts: AccountMaps::default(),
             numeric_ids: false,
+            fake_super: false,
+            from_fake_super: false,
+            top_attributes: false,
             keep_directory_links: false,
             durability: Durability::Group,
             delta: Delta::Auto,

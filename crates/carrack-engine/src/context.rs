@@ -44,6 +44,8 @@ pub struct Context {
     pub local: Place,
     /// What the destination of a copy may reach in this process; `None`: the same.
     pub local_destination: Option<Place>,
+    /// An end in this process that may not reach all of this host sets owners, special bits and devices all the same.
+    pub gives_ownership: bool,
     /// Stores beside the file systems of this host, by their names in a location.
     pub stores: Stores,
     /// What `-` stands for.
@@ -63,6 +65,7 @@ impl Default for Context {
             asker: None,
             local: Place::anywhere(),
             local_destination: None,
+            gives_ownership: false,
             stores: Stores::default(),
             standard: Standard::default(),
             tuning: Arc::default(),

@@ -4,8 +4,9 @@
 //! back unless it was told to: names and attributes are asked for each time, and a write has reached this file
 //! system when the call returns.
 //!
-//! Left out: extended attributes, locks, devices.
+//! Left out: extended attributes but lists of NFS version 4, locks, devices.
 
+mod lists;
 mod operations;
 mod tree;
 
@@ -110,6 +111,8 @@ pub struct Features {
     /// of the backing directory is seen only by those who ask past the cache. Mounted read-only: where reading moves a
     /// time, the kernel asks again after each.
     pub keeps_attributes: bool,
+    /// Items have access control lists of NFS version 4, and no other extended attributes.
+    pub nfs4_lists: bool,
     /// A read comes in pieces of 64 KiB.
     pub small_reads: bool,
     /// So many requests are answered at once as there may be; and names are looked up in a directory several at once,

@@ -4,7 +4,7 @@
 //! Hints (`preallocate`, `drop_cache`) succeed where the system has nothing of the kind;
 //! everything that touches data or metadata reports its error.
 
-use crate::dir::{FileTime, mode_bits, only_mtime};
+use crate::dir::{ItemTimes, mode_bits};
 use crate::retry;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
@@ -314,9 +314,9 @@ pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     Ok(retry(|| rustix::fs::fchmod(file, mode))?)
 }
 
-/// Sets the modification time and leaves the access time alone.
-pub fn set_times(file: &File, mtime: FileTime) -> io::Result<()> {
-    let times = only_mtime(mtime)?;
+/// Sets times.
+pub fn set_times(file: &File, times: impl Into<ItemTimes>) -> io::Result<()> {
+    let times = times.into().raw()?;
     Ok(retry(|| rustix::fs::futimens(file, &times))?)
 }
 
@@ -374,10 +374,20 @@ pub fn clear_nonblock(file: &File) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(file, flags - OFlags::NONBLOCK)?)
 }
 
+/// Has reads leave the access time alone from now on, where the file is this user's and the system has that.
+pub fn keep_access_time(file: &File) {
+    #[cfg(target_os = "linux")]
+    if let Ok(flags) = rustix::fs::fcntl_getfl(file) {
+        let _ = rustix::fs::fcntl_setfl(file, flags | OFlags::NOATIME);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = file;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dir::stat_file;
+    use crate::dir::{FileTime, stat_file};
 
     #[test]
     fn bytes_come_back_from_where_they_went() {

@@ -25,6 +25,8 @@ pub struct KeptAttributes {
     pub devices: bool,
     /// FIFOs and sockets.
     pub specials: bool,
+    /// When items were last read; not of directories.
+    pub access_times: bool,
 }
 
 impl KeptAttributes {
@@ -40,6 +42,7 @@ impl KeptAttributes {
         hard_links: false,
         devices: false,
         specials: false,
+        access_times: false,
     };
     /// All of them.
     pub const ALL: Self = Self {
@@ -53,13 +56,14 @@ impl KeptAttributes {
         hard_links: true,
         devices: true,
         specials: true,
+        access_times: true,
     };
 
     /// As they travel: a bit each.
     pub fn bits(self) -> u32 {
         let Self { owner, group, special_bits, acls, user_xattrs, capabilities, trusted_xattrs, .. } = self;
         let attributes = [owner, group, special_bits, acls, user_xattrs, capabilities, trusted_xattrs];
-        let kinds = attributes.into_iter().chain([self.hard_links, self.devices, self.specials]);
+        let kinds = attributes.into_iter().chain([self.hard_links, self.devices, self.specials, self.access_times]);
         kinds.enumerate().map(|(at, kept)| u32::from(kept) << at).sum()
     }
 
@@ -77,13 +81,14 @@ impl KeptAttributes {
             hard_links: has(7),
             devices: has(8),
             specials: has(9),
+            access_times: has(10),
         };
         (kept.bits() == bits).then_some(kept)
     }
 
     /// Whether there are any attributes among them; what is made otherwise has none by that.
     pub fn are_any(self) -> bool {
-        Self { hard_links: false, devices: false, specials: false, ..self } != Self::NONE
+        Self { hard_links: false, devices: false, specials: false, access_times: false, ..self } != Self::NONE
     }
 
     /// Whether there are any that nothing tells of but the extended attributes of an item.
@@ -101,11 +106,16 @@ impl KeptAttributes {
         special.is_some_and(|special| if special.is_device() { self.devices } else { self.specials })
     }
 
+    /// Whether any of them gives somebody the rights of others.
+    pub fn gives_rights(self) -> bool {
+        self.without_privileges() != self
+    }
+
     /// Those that give nobody the rights of somebody else.
     #[must_use]
     pub fn without_privileges(self) -> Self {
-        let Self { acls, user_xattrs, hard_links, specials, .. } = self;
-        Self { acls, user_xattrs, hard_links, specials, ..Self::NONE }
+        let Self { acls, user_xattrs, hard_links, specials, access_times, .. } = self;
+        Self { acls, user_xattrs, hard_links, specials, access_times, ..Self::NONE }
     }
 }
 
@@ -121,6 +131,8 @@ pub struct AttributesTold {
     pub at_once: bool,
     /// Whom access control lists name is not told: their numbers mean nothing to who asks.
     pub hides_names: bool,
+    /// What is written down beside items counts as what they are ([`super::faked`]).
+    pub faked: bool,
 }
 
 #[cfg(test)]
@@ -129,19 +141,25 @@ mod tests {
 
     #[test]
     fn kept_attributes_come_back_and_others_are_none() {
-        for bits in 0..1024 {
+        for bits in 0..2048 {
             assert_eq!(KeptAttributes::from_bits(bits).map(KeptAttributes::bits), Some(bits));
         }
-        assert_eq!(KeptAttributes::from_bits(1024), None);
-        assert_eq!((KeptAttributes::ALL.bits(), KeptAttributes::NONE.bits()), (1023, 0));
-        let made = KeptAttributes { hard_links: true, devices: true, specials: true, ..KeptAttributes::NONE };
+        assert_eq!(KeptAttributes::from_bits(2048), None);
+        assert_eq!((KeptAttributes::ALL.bits(), KeptAttributes::NONE.bits()), (2047, 0));
+        let made = KeptAttributes {
+            hard_links: true,
+            devices: true,
+            specials: true,
+            access_times: true,
+            ..KeptAttributes::NONE
+        };
         assert!(!made.are_any() && KeptAttributes { acls: true, ..made }.are_any());
     }
 
     #[test]
     fn attributes_without_privileges_are_those_of_ones_own_files() {
         let plain = KeptAttributes::ALL.without_privileges();
-        let own = KeptAttributes { hard_links: true, specials: true, ..KeptAttributes::NONE };
+        let own = KeptAttributes { hard_links: true, specials: true, access_times: true, ..KeptAttributes::NONE };
         assert_eq!(plain, KeptAttributes { acls: true, user_xattrs: true, ..own });
         assert_eq!(KeptAttributes::NONE.without_privileges(), KeptAttributes::NONE);
     }

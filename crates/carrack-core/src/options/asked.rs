@@ -124,11 +124,15 @@ asked! {
     hard_links: Option<HardLinks>,
     devices: bool,
     specials: bool,
+    access_times: bool,
     chmod: Option<ModeChanges>,
     chown: Option<NewOwner>,
     usermap: Option<AccountMap>,
     groupmap: Option<AccountMap>,
     numeric_ids: bool,
+    fake_super: bool,
+    from_fake_super: bool,
+    top_attributes: bool,
     filters: Option<FilterLines>,
     min_size: Option<FileSize>,
     max_size: Option<FileSize>,
@@ -357,11 +361,15 @@ impl AskedOptions {
         options.kept.hard_links = self.hard_links.map_or(links, |links| links == HardLinks::Keep);
         options.kept.devices |= self.devices;
         options.kept.specials |= self.specials;
+        options.kept.access_times |= self.access_times;
         options.mode_change = self.chmod.as_ref().map(ModeChanges::change).or(options.mode_change);
         options.accounts = self.accounts()?;
         options.kept.owner |= !options.accounts.users.rules().is_empty();
         options.kept.group |= !options.accounts.groups.rules().is_empty();
         options.numeric_ids |= self.numeric_ids;
+        options.fake_super |= self.fake_super;
+        options.from_fake_super |= self.from_fake_super;
+        options.top_attributes |= self.top_attributes;
         options.verify = self.verify.unwrap_or(options.verify);
         options.encrypt = self.encrypt.unwrap_or(options.encrypt);
         options.streams = self.streams.map_or(options.streams, Streams::fixed);

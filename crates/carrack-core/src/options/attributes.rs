@@ -180,6 +180,24 @@ pub const SPECIALS: Definition = Definition {
     examples: &[],
 };
 
+/// Access times that are kept.
+pub const ACCESS_TIMES: Definition = Definition {
+    name: "access_times",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "atimes",
+        letter: Some('U'),
+        help: "Keep access times of all but directories. They are set with what is sent or changed, and alone make no \
+               difference",
+    },
+    title: "Keep access times",
+    help: "Items but directories get the access times of their sources. They alone make no difference: reading changes \
+           them.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
 /// Permissions that are changed on the way.
 pub const CHMOD: Definition = Definition {
     name: "chmod",
@@ -251,6 +269,59 @@ pub const NUMERIC_IDS: Definition = Definition {
     },
     title: "Owners by number",
     help: "Owners and groups are kept by their numbers, whatever their names are.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// Whether what may not be set is written down.
+pub const FAKE_SUPER: Definition = Definition {
+    name: "fake_super",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "fake-super",
+        letter: None,
+        help: "Write owners, special bits and devices down in an extended attribute at the destination, as rsync's \
+               --fake-super does, and set none of them: for backups without root",
+    },
+    title: "Write owners down",
+    help: "Owners, special bits and devices that are kept are not set. The destination writes them down beside each item, in \
+           an extended attribute that rsync's --fake-super reads, too.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// Whether what is written down counts.
+pub const FROM_FAKE_SUPER: Definition = Definition {
+    name: "from_fake_super",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "from-fake-super",
+        letter: None,
+        help: "Restore: take what --fake-super has written down beside items of the source for what they are",
+    },
+    title: "Read owners that were written down",
+    help: "What a copy has written down beside items of the source, in the place of owners, special bits and devices, counts \
+           as what they are.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// Whether the destination itself becomes as its source is.
+pub const TOP_ATTRIBUTES: Definition = Definition {
+    name: "top_attributes",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "top-attributes",
+        letter: None,
+        help: "Give the destination directory itself the permissions, and with -o, -g and -A the owner and ACL, of its \
+               source, also where it was there before",
+    },
+    title: "Attributes of the destination itself",
+    help: "The destination directory itself gets the permissions of its source, and owner and access control list where \
+           they are kept, also where it was there before.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],

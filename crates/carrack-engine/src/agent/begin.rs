@@ -35,6 +35,8 @@ use crate::standard::Standard;
 use crate::storage::null::Null;
 use crate::storage::pipe::FifoWriter;
 use crate::storage::place::Place;
+use crate::storage::posix::extended::Holder;
+use crate::storage::posix::faked::shown;
 use crate::storage::posix::references::References;
 use crate::storage::posix::store::store_of;
 use crate::storage::posix::tree::standing_item;
@@ -164,11 +166,11 @@ impl Agent {
     fn references(&self, role: &ReceiveRole, options: &TransferOptions) -> Result<Option<References>, Failure> {
         let place = &self.environment.place;
         let is_file_system = role.sink == Sink::Files && !matches!(place, Place::Stored(..));
-        let opened = self.reference_directories(role)?;
+        let opened = self.reference_directories(role)?.map(|opened| opened.faked(options.fake_super));
         if options.renames == Renames::Never || role.delete.is_none() || !is_file_system {
             return Ok(opened);
         }
-        opened.unwrap_or_else(References::none).with_own(place, &role.directory).map(Some)
+        opened.unwrap_or_else(References::none).faked(options.fake_super).with_own(place, &role.directory).map(Some)
     }
 
     fn reference_directories(&self, role: &ReceiveRole) -> Result<Option<References>, Failure> {
@@ -208,7 +210,7 @@ impl Agent {
             Role::Send(role) => Running::Send(self.begin_sending(options, role)?),
             Role::Receive(role) => {
                 let options = self.within_rights(options);
-                let top = if options.item_changes { self.top_before(&role) } else { None };
+                let top = if options.item_changes { self.top_before(&role, &options) } else { None };
                 let (destination, references) = self.may_receive(&role, &options)?;
                 known = destination.known_count(options.digests);
                 if destination.folds_case() {
@@ -307,11 +309,15 @@ impl Agent {
 
     /// What is asked for, as far as this end gives it: who may go anywhere gives what they may, a node owners and
     /// what gives rights only where who runs it has said so. Where somebody is let in to a part of the files alone (a
-    /// grant, an endpoint), they could make programs that run as others. What is not given is counted as not kept.
+    /// grant, an endpoint), they could make programs that run as others: that takes a right of its own. What is not
+    /// given is counted as not kept.
     fn within_rights(&self, options: TransferOptions) -> TransferOptions {
         let is_free = matches!(self.environment.place, Place::Anywhere { .. });
-        let gives = self.environment.grant.is_none() && (is_free || self.environment.gives_ownership);
-        TransferOptions { kept: if gives { options.kept } else { options.kept.without_privileges() }, ..options }
+        let may = self.environment.grant.as_ref().is_none_or(|grant| grant.check_right(Right::Ownership).is_ok());
+        let gives = may && (is_free || self.environment.gives_ownership);
+        // What is written down gives nobody anything.
+        let kept = if gives || options.fake_super { options.kept } else { options.kept.without_privileges() };
+        TransferOptions { kept, ..options }
     }
 
     /// Whether what is copied may be deleted here, and can be.
@@ -338,9 +344,12 @@ impl Agent {
     }
 
     /// The destination before it is made, or its marker is written there; `None` where that is not known.
-    fn top_before(&self, role: &ReceiveRole) -> Option<Option<StandingItem>> {
-        let (stat, _) = self.environment.place.look(&role.directory).ok()?;
-        Some(stat.as_ref().map(standing_item))
+    fn top_before(&self, role: &ReceiveRole, options: &TransferOptions) -> Option<Option<StandingItem>> {
+        let place = &self.environment.place;
+        let (stat, _) = place.look(&role.directory).ok()?;
+        let top = place.dir(&role.directory).ok().filter(|_| options.fake_super);
+        let shown = |stat| top.as_ref().map_or(stat, |top| shown(stat, Holder::Directory(top)));
+        Some(stat.map(|stat| standing_item(&shown(stat))))
     }
 
     /// Where what comes goes, if it may, and the directories that may have it already.

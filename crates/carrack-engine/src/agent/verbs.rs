@@ -162,7 +162,8 @@ fn telling_all(sees_all: bool) -> Telling {
     let owners = KeptAttributes { owner: true, group: true, ..KeptAttributes::NONE };
     let kept = if sees_all { KeptAttributes::ALL } else { owners };
     let mut telling = Telling::default();
-    telling.tell_attributes(AttributesTold { kept, names: sees_all, at_once: true, hides_names: !sees_all });
+    let (at_once, hides_names, faked) = (true, !sees_all, false);
+    telling.tell_attributes(AttributesTold { kept, names: sees_all, at_once, hides_names, faked });
     telling
 }
 

@@ -201,7 +201,7 @@ impl End {
         let environment = Environment {
             place,
             read_only: false,
-            gives_ownership: false,
+            gives_ownership: context.gives_ownership,
             own: Some(context.standard.clone()),
             sources,
             token: None,

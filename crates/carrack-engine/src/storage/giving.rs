@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use carrack_core::attributes::nfs4;
 use carrack_core::attributes::{Attribute, AttributeKind, CopyFacts, KeptAttributes, Lacks, OtherAttributes};
 use carrack_sys::host;
 
@@ -15,19 +16,30 @@ const SET_GROUP_ID: u32 = 0o2000;
 #[derive(Clone, Debug)]
 pub struct Giving {
     kept: KeptAttributes,
+    fakes: bool,
     user: u32,
     groups: Arc<[u32]>,
 }
 
 impl Giving {
-    /// As this process may.
-    pub fn new(kept: KeptAttributes) -> Self {
+    /// As this process may. With `fakes` nothing is set that gives anybody the rights of others: it is written down.
+    pub fn new(kept: KeptAttributes, fakes: bool) -> Self {
+        if fakes {
+            let kept = KeptAttributes { capabilities: false, trusted_xattrs: false, ..kept };
+            return Self { kept, fakes, user: 0, groups: Arc::default() };
+        }
         let groups = if kept.group { host::group_ids() } else { Vec::new() };
         let user = host::user_id();
         let capabilities = kept.capabilities && host::may_set_capabilities();
         let trusted_xattrs = kept.trusted_xattrs && host::sees_trusted_attributes();
         let devices = kept.devices && host::may_make_devices();
-        Self { kept: KeptAttributes { capabilities, trusted_xattrs, devices, ..kept }, user, groups: groups.into() }
+        let kept = KeptAttributes { capabilities, trusted_xattrs, devices, ..kept };
+        Self { kept, fakes, user, groups: groups.into() }
+    }
+
+    /// Whether owners, special bits and devices are written down beside items.
+    pub fn fakes(&self) -> bool {
+        self.fakes
     }
 
     /// What is given, as far as this process may.
@@ -111,8 +123,11 @@ impl Giving {
     /// The permission bits that an item is to have where it lacks this: without a list they give nobody more than it,
     /// and where the list is not known nobody but the owner anything.
     pub fn mode_without(&self, mode: u32, others: &OtherAttributes, lacks: Lacks) -> u32 {
+        let nfs4 = others.of_kind(AttributeKind::NFS4_ACL);
+        let denies = |list: &Attribute| !list.travels() || lacks.no_acls && nfs4::denies_somebody(&list.value);
         match others.access_lists() {
             _ if !self.kept.acls => mode,
+            _ if nfs4.is_some_and(denies) => mode & 0o7700,
             None => mode & 0o7700,
             Some(lists) if lacks.no_acls => lists.narrowed(mode),
             Some(_) => mode,
@@ -132,7 +147,7 @@ mod tests {
     }
 
     fn of(kept: KeptAttributes, user: u32, groups: &[u32]) -> Giving {
-        Giving { kept, user, groups: groups.into() }
+        Giving { kept, fakes: false, user, groups: groups.into() }
     }
 
     #[test]

@@ -180,6 +180,10 @@ pub struct WriteOptions {
     pub plan_only: bool,
     /// What items get of the attributes of their sources beside permissions and times.
     pub kept: KeptAttributes,
+    /// What of it may not be set is written down beside items.
+    pub fakes: bool,
+    /// The destination itself becomes as its source is, also where it was there.
+    pub top_attributes: bool,
 }
 
 impl WriteOptions {
@@ -198,6 +202,8 @@ impl WriteOptions {
             shares: false,
             plan_only: false,
             kept: KeptAttributes::NONE,
+            fakes: false,
+            top_attributes: false,
         }
     }
 }

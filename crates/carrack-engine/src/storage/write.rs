@@ -404,6 +404,12 @@ pub trait Destination: Send + Sync {
         Ok(())
     }
 
+    /// The permissions, the owner and the access control lists that the directory itself keeps, whatever its source has;
+    /// `None` where it is to become as that is.
+    fn kept_by_top(&self) -> Option<&Attributes> {
+        None
+    }
+
     /// Brings what small files of a group hold to stable storage, before they get their names; but of those that need
     /// no sync ([`Entry::awaits_sync`]). May not be repeated after an error: asking again would prove nothing.
     ///

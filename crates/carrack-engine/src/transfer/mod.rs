@@ -40,7 +40,7 @@ pub fn content_readers() -> usize {
 /// What a store is told of a transfer's options.
 pub fn write_options(options: &TransferOptions) -> WriteOptions {
     let TransferOptions { block_bytes, digests, verify, existing, durability, in_place, .. } = *options;
-    let TransferOptions { plan_only, window_ns, kept, .. } = *options;
+    let TransferOptions { plan_only, window_ns, kept, top_attributes, fake_super: fakes, .. } = *options;
     let compares = options.rules().is_some();
     // The receiver decides about each file.
     let (takes_over, shares) = (false, false);
@@ -57,6 +57,8 @@ pub fn write_options(options: &TransferOptions) -> WriteOptions {
         shares,
         plan_only,
         kept,
+        fakes,
+        top_attributes,
     }
 }
 

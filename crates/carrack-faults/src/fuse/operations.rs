@@ -13,12 +13,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     IoctlFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 
 use super::tree::{Tree, folds_here, stored};
-use super::{Call, Fault, Shared};
+use super::{Call, Fault, Shared, lists};
+
+/// A value, or how long it is where the caller has room for none.
+fn tell_value(value: &[u8], size: u32, reply: ReplyXattr) {
+    match size as usize {
+        0 => reply.size(value.len() as u32),
+        room if room < value.len() => reply.error(Errno::ERANGE),
+        _ => reply.data(value),
+    }
+}
 
 /// How long the kernel keeps names and attributes, if it does.
 const KEPT: Duration = Duration::from_secs(3600);
@@ -92,6 +101,18 @@ impl Operations {
         inner.next += 1;
         inner.files.insert(handle, Open { file: Arc::new(file), path, number });
         FileHandle(handle)
+    }
+
+    fn inherit_list(&self, path: &Path) -> io::Result<()> {
+        if self.shared.features.nfs4_lists { lists::inherit(path) } else { Ok(()) }
+    }
+
+    /// The list of an item, if the name is that of one.
+    fn list_of(&self, number: INodeNo, name: &OsStr) -> io::Result<Vec<u8>> {
+        if !self.shared.features.nfs4_lists || name != lists::NAME {
+            return Err(rustix::io::Errno::OPNOTSUPP.into());
+        }
+        lists::list(&self.path(number))
     }
 
     fn kept(&self) -> Duration {
@@ -183,6 +204,7 @@ impl Operations {
             options.create_new(true);
         }
         let file = options.open(path)?;
+        self.inherit_list(path)?;
         let attributes = self.attributes(path)?;
         Ok((attributes, self.opened(file, path.into())))
     }
@@ -331,6 +353,9 @@ impl Filesystem for Operations {
             }
             if let Some(mode) = mode {
                 std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode & 0o7777))?;
+                if self.shared.features.nfs4_lists {
+                    lists::made_of_permissions(&path);
+                }
             }
             if uid.is_some() || gid.is_some() {
                 std::os::unix::fs::lchown(&path, uid, gid)?;
@@ -346,6 +371,20 @@ impl Filesystem for Operations {
         answer!(reply, change(), attributes => reply.attr(&self.kept(), &attributes));
     }
 
+    fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        answer!(reply, self.list_of(number, name), value => tell_value(&value, size, reply));
+    }
+
+    fn setxattr(&self, _: &Request, number: INodeNo, name: &OsStr, value: &[u8], _: i32, _: u32, reply: ReplyEmpty) {
+        let set = self.list_of(number, name).and_then(|_| lists::set(&self.path(number), value));
+        answer!(reply, set, () => reply.ok());
+    }
+
+    fn listxattr(&self, _: &Request, _: INodeNo, size: u32, reply: ReplyXattr) {
+        let names = if self.shared.features.nfs4_lists { Ok(lists::NAME) } else { Err(rustix::io::Errno::OPNOTSUPP) };
+        answer!(reply, names, names => tell_value(&[names.as_bytes(), b"\0"].concat(), size, reply));
+    }
+
     fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
         let target = std::fs::read_link(self.path(number));
         answer!(reply, target, target => reply.data(target.as_os_str().as_encoded_bytes()));
@@ -357,6 +396,7 @@ impl Filesystem for Operations {
             self.enter(Call::MakeDirectory, &path)?;
             std::fs::create_dir(&path)?;
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode & 0o7777))?;
+            self.inherit_list(&path)?;
             self.attributes(&path)
         };
         answer!(reply, make(), attributes => reply.entry(&self.kept(), &attributes, Generation(0)));

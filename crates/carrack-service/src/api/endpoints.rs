@@ -91,6 +91,9 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
             return Err(ApiError::malformed(format!("name: {fault}")));
         }
         check_location(api, caller, &new.location)?;
+        if new.ownership {
+            check_ownership(api, caller)?;
+        }
         check_rest(&new.limits, &new.description, &new.users)?;
         check_token(&new.location, new.token.as_ref())?;
         let sealed_token = new.token.as_ref().map(|token| api.seal.seal(&new.name, token)).transpose();
@@ -101,6 +104,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
             location: new.location,
             read_only: new.read_only,
             uploads: new.uploads,
+            ownership: new.ownership,
             limits: new.limits,
             defaults: new.defaults,
             description: new.description,
@@ -138,8 +142,8 @@ pub(super) fn event(caller: &Caller, endpoint: &Endpoint, text: &str) -> NewEven
 /// more.
 fn end_workers(api: &Api, before: &EndpointRow, after: &EndpointRow) {
     fn stands_on(row: &EndpointRow) -> impl PartialEq + '_ {
-        let Endpoint { location, read_only, uploads, owner, .. } = &row.endpoint;
-        (location, read_only, uploads, owner, &row.sealed_token)
+        let Endpoint { location, read_only, uploads, ownership, owner, .. } = &row.endpoint;
+        (location, read_only, uploads, ownership, owner, &row.sealed_token)
     }
     let all = stands_on(before) != stands_on(after);
     let is_open_to = |user: &str| {
@@ -238,6 +242,12 @@ pub(super) async fn update(
     Ok((etag(endpoint.version), Json(endpoint)).into_response())
 }
 
+/// Whether a caller may have an endpoint set owners.
+fn check_ownership(api: &Api, caller: &Caller) -> Done<()> {
+    let refused = |error: ApiError| error.hint("ownership: only an admin has an endpoint set owners and special bits");
+    api.check(caller, Verb::Admin, Object::Service).map_err(refused)
+}
+
 fn apply(api: &Api, caller: &Caller, row: &mut EndpointRow, update: EndpointUpdate) -> Done<()> {
     let endpoint = &mut row.endpoint;
     if let Some(owner) = update.owner {
@@ -257,6 +267,12 @@ fn apply(api: &Api, caller: &Caller, row: &mut EndpointRow, update: EndpointUpda
     }
     endpoint.read_only = update.read_only.unwrap_or(endpoint.read_only);
     endpoint.uploads = update.uploads.unwrap_or(endpoint.uploads);
+    if let Some(ownership) = update.ownership {
+        if ownership && !endpoint.ownership {
+            check_ownership(api, caller)?;
+        }
+        endpoint.ownership = ownership;
+    }
     endpoint.limits = update.limits.unwrap_or_else(|| endpoint.limits.clone());
     endpoint.defaults = update.defaults.unwrap_or_else(|| endpoint.defaults.clone());
     endpoint.description = update.description.unwrap_or_else(|| endpoint.description.clone());

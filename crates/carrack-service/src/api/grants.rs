@@ -76,8 +76,9 @@ fn rights(verbs: &[Verb]) -> Done<Rights> {
         Verb::Read => Ok(Right::Read),
         Verb::Write => Ok(Right::Write),
         Verb::Delete => Ok(Right::Delete),
+        Verb::Ownership => Ok(Right::Ownership),
         Verb::Tasks | Verb::View | Verb::Metrics | Verb::Admin => {
-            Err(ApiError::malformed("verbs: a node knows read, write and delete"))
+            Err(ApiError::malformed("verbs: a node knows read, write, delete and ownership"))
         }
     };
     let rights = verbs.iter().map(right).collect::<Done<Vec<_>>>()?;

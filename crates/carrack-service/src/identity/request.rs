@@ -396,6 +396,7 @@ mod tests {
                 location: EndpointLocation::Local { root: "/data".into() },
                 read_only: false,
                 uploads: false,
+                ownership: false,
                 limits: EndpointLimits::default(),
                 defaults: EndpointDefaults::default(),
                 description: String::new(),

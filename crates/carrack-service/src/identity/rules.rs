@@ -199,6 +199,9 @@ fn at_endpoint(caller: &Caller, endpoint: &Endpoint, verb: Verb) -> Decision {
     if endpoint.read_only && matches!(verb, Verb::Write | Verb::Delete) {
         return forbidden("endpoint-read-only");
     }
+    if verb == Verb::Ownership && (endpoint.read_only || !endpoint.ownership) {
+        return forbidden("endpoint-sets-no-owners");
+    }
     allowed(rule)
 }
 
@@ -207,7 +210,7 @@ fn role_has(role: Role, action: &Action<'_>) -> bool {
     match role {
         Role::Admin => true,
         Role::User => match action.verb {
-            Verb::Read | Verb::Write | Verb::Delete | Verb::Tasks | Verb::View => true,
+            Verb::Read | Verb::Write | Verb::Delete | Verb::Ownership | Verb::Tasks | Verb::View => true,
             // Their own ones: whose they are is looked at later.
             Verb::Admin => matches!(action.object, Object::EndpointSettings(_) | Object::Tokens { .. }),
             Verb::Metrics => false,
@@ -215,7 +218,7 @@ fn role_has(role: Role, action: &Action<'_>) -> bool {
         Role::Viewer => match action.verb {
             Verb::View => true,
             Verb::Admin => matches!(action.object, Object::Tokens { .. }),
-            Verb::Read | Verb::Write | Verb::Delete | Verb::Tasks | Verb::Metrics => false,
+            Verb::Read | Verb::Write | Verb::Delete | Verb::Ownership | Verb::Tasks | Verb::Metrics => false,
         },
     }
 }

@@ -12,6 +12,7 @@ fn endpoint(name: &str, owner: &str, users: &[&str], read_only: bool) -> Endpoin
         location: EndpointLocation::Local { root: "/data".into() },
         read_only,
         uploads: false,
+        ownership: false,
         limits: EndpointLimits::default(),
         defaults: EndpointDefaults::default(),
         description: String::new(),

@@ -139,7 +139,10 @@ pub fn endpoint_may_change(before: &Endpoint, after: &Endpoint, open: &[String])
 /// Whether an endpoint that is changed is another one than before, as far as its health goes: it is elsewhere, shows
 /// another token, or allows something else.
 pub fn endpoint_begins_anew(before: (&Endpoint, &Option<Vec<u8>>), after: (&Endpoint, &Option<Vec<u8>>)) -> bool {
-    before.0.location != after.0.location || before.1 != after.1 || before.0.read_only != after.0.read_only
+    before.0.location != after.0.location
+        || before.1 != after.1
+        || before.0.read_only != after.0.read_only
+        || before.0.ownership != after.0.ownership
 }
 
 /// Changes a task where the guard holds.

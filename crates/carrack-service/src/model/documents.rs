@@ -308,6 +308,10 @@ pub struct NewEndpoint {
     /// Files may be uploaded to it through the service.
     #[serde(default)]
     pub uploads: bool,
+    /// Owners, special bits and devices that a task keeps are set there, where its node or the service may. Only an
+    /// admin allows it: whoever may write there can make programs that run as others.
+    #[serde(default)]
+    pub ownership: bool,
     /// What it allows.
     #[serde(default)]
     pub limits: EndpointLimits,
@@ -338,6 +342,10 @@ pub struct EndpointUpdate {
     /// Files may be uploaded to it through the service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uploads: Option<bool>,
+    /// Owners, special bits and devices that a task keeps are set there, where its node or the service may. Only an
+    /// admin allows it: whoever may write there can make programs that run as others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ownership: Option<bool>,
     /// What it allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<EndpointLimits>,

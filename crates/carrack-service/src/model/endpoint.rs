@@ -194,6 +194,10 @@ pub struct Endpoint {
     /// Files may be uploaded to it through the service.
     #[serde(default)]
     pub uploads: bool,
+    /// Owners, special bits and devices that a task keeps are set there, where its node or the service may. Only an
+    /// admin allows it: whoever may write there can make programs that run as others.
+    #[serde(default)]
+    pub ownership: bool,
     /// What it allows.
     pub limits: EndpointLimits,
     /// What its tasks do where they do not say it.

@@ -21,6 +21,7 @@ word_enum! {
         Read "read" "list, stat and copy from an endpoint"
         Write "write" "copy to an endpoint, make directories, rename"
         Delete "delete" "delete at an endpoint"
+        Ownership "ownership" "with write: have owners, special bits and devices set at an endpoint that sets them"
         Tasks "tasks" "submit, change and cancel tasks and timers"
         View "view" "see tasks, endpoints, timers and events"
         Metrics "metrics" "read metrics"

@@ -15,7 +15,7 @@ use crate::clock::{Clock, Moment};
 use crate::identity::{self, RequestFault, ScopePath, Seal, check_rights};
 use crate::ledger::{EndpointRow, Ledger, LedgerError};
 use crate::model::{
-    self, Fence, KnownBy, NewTask, Pair, Progress, Role, Scope, Task, TaskFailure, TaskKind, TaskOptions,
+    self, Fence, KnownBy, NewTask, Pair, Progress, Role, Scope, Task, TaskFailure, TaskKind, TaskOptions, Verb,
 };
 use crate::schedule::{Link, Size};
 use crate::worker::{EndOrder, EndpointRoot, Order, PairOrder, Secret};
@@ -178,10 +178,12 @@ impl Orders {
             let destination = match &pair.destination {
                 Some(text) if task.request.kind != TaskKind::Delete => {
                     // What was copied there before is compared, and a move looks what it has made.
-                    let rights = match task.request.options.deletes() {
-                        true => Rights::of(&[Right::Read, Right::Write, Right::Delete]),
-                        false => Rights::of(&[Right::Read, Right::Write]),
-                    };
+                    let mut rights = vec![Right::Read, Right::Write];
+                    rights.extend(task.request.options.deletes().then_some(Right::Delete));
+                    // What the token does not allow is not kept, and counted.
+                    let may = scope.as_ref().is_none_or(|scope| scope.verbs.contains(&Verb::Ownership));
+                    rights.extend(may.then_some(Right::Ownership));
+                    let rights = Rights::of(&rights);
                     Some(self.end(&caller, text, &use_of(Side::Destination, rights), rate, &mut options)?)
                 }
                 _ => None,
@@ -372,6 +374,9 @@ impl Orders {
         let side = wanted.side;
         let (row, is_admins) = self.usable(caller, name, side, wanted.changes())?;
         let EndpointRow { endpoint, sealed_token } = row;
+        let ownership = endpoint.ownership && wanted.rights.allow(Right::Ownership);
+        let rights = if ownership { wanted.rights } else { wanted.rights.without(Right::Ownership) };
+        let wanted = &Use { rights, ..*wanted };
         if climbs(path) {
             let why = format!("a path at endpoint {name} may have no component ..");
             return Err(failed(ErrorCode::OutsideRoot, side, why, "write the path without .."));
@@ -398,7 +403,7 @@ impl Orders {
         let called = EndpointRoot::of(name, &root);
         let end = EndOrder::at_endpoint(root, path, endpoint.read_only, token);
         let within = wanted.within.map(ScopePath::bytes);
-        Ok((EndOrder { within, far_only: !is_admins, ..end }, called))
+        Ok((EndOrder { within, ownership, far_only: !is_admins, ..end }, called))
     }
 }
 

@@ -66,6 +66,7 @@ impl Host {
                 location,
                 read_only: false,
                 uploads: false,
+                ownership: false,
                 limits: Default::default(),
                 defaults: Default::default(),
                 description: String::new(),

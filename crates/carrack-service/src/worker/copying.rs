@@ -134,6 +134,7 @@ impl Copying<'_, '_> {
         let context = Context {
             local: source.place.clone(),
             local_destination: Some(destination.place.clone()),
+            gives_ownership: destination.ownership,
             ..self.attempt.context.clone()
         };
         self.check_beforehand(&request, &context)?;

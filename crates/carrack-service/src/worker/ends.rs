@@ -26,6 +26,8 @@ pub struct OpenEnd {
     pub place: Place,
     /// Nothing there may be changed.
     pub read_only: bool,
+    /// Owners, special bits and devices are set there, where it is on this host.
+    pub ownership: bool,
 }
 
 fn usage(side: Side, why: impl Into<String>) -> Failure {
@@ -42,6 +44,7 @@ pub fn open(end: &EndOrder, side: Side, reach: &Reach) -> Result<OpenEnd, Failur
         options: EndOptions { reach: reach.clone(), credential: Credential::None, confinement: None },
         place: Place::anywhere(),
         read_only: end.read_only,
+        ownership: end.ownership,
     };
     match (&end.location, &end.root) {
         (Location::Local(_), Some(root)) => {

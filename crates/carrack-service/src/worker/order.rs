@@ -126,6 +126,9 @@ pub struct EndOrder {
     /// Nothing there may be changed.
     #[serde(default)]
     pub read_only: bool,
+    /// Owners, special bits and devices are set there, where it is on this host. A node's grant says it to the node.
+    #[serde(default)]
+    pub ownership: bool,
     /// What a node is shown.
     #[serde(default)]
     pub credentials: Credentials,
@@ -149,6 +152,7 @@ impl EndOrder {
             root: None,
             within: None,
             read_only: false,
+            ownership: false,
             credentials: Credentials::default(),
             far_only: false,
         }

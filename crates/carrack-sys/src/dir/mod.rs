@@ -26,8 +26,7 @@ pub use held::HeldEntry;
 pub use mounts::{Mounts, PlaceWithin};
 pub use owner::set_owner;
 pub use passed::PassedWays;
-pub(crate) use stat::only_mtime;
-pub use stat::{FileTime, Kind, Stat, stat_file, stat_file_uncached, stat_path};
+pub use stat::{FileTime, ItemTimes, Kind, Stat, stat_file, stat_file_uncached, stat_path};
 use stat::{StatSource, stat_open};
 pub use xattrs::{extended_attribute, extended_attributes, remove_extended_attribute, set_extended_attribute};
 
@@ -337,10 +336,9 @@ impl Dir {
         Ok(rustix::fs::symlinkat(target, &self.fd, single(name)?)?)
     }
 
-    /// Sets the modification time of an entry, of a link itself if it is one, and leaves the
-    /// access time alone.
-    pub fn set_times(&self, name: &[u8], mtime: FileTime) -> io::Result<()> {
-        let (name, times) = (single(name)?, only_mtime(mtime)?);
+    /// Sets times of an entry, of a link itself if it is one.
+    pub fn set_times(&self, name: &[u8], times: impl Into<ItemTimes>) -> io::Result<()> {
+        let (name, times) = (single(name)?, times.into().raw()?);
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         Ok(retry(|| rustix::fs::utimensat(&self.fd, name, &times, flags))?)
     }
@@ -502,7 +500,7 @@ impl Dir {
 
     /// Sets the modification time of the directory itself, and leaves the access time alone.
     pub fn set_own_times(&self, mtime: FileTime) -> io::Result<()> {
-        let times = only_mtime(mtime)?;
+        let times = ItemTimes::from(mtime).raw()?;
         Ok(retry(|| rustix::fs::futimens(&self.fd, &times))?)
     }
 

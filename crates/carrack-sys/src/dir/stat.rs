@@ -54,16 +54,33 @@ pub struct FileTime {
     pub nanos: u32,
 }
 
-/// The pair (access time, modification time) that changes only the latter.
-pub(crate) fn only_mtime(mtime: FileTime) -> io::Result<rustix::fs::Timestamps> {
-    // Above the range sit the magic values UTIME_NOW and UTIME_OMIT: a peer's number must never
-    // be taken for one of them.
-    if mtime.nanos >= 1_000_000_000 {
-        return Err(Errno::INVAL.into());
+/// Times that an item is to have; those that are `None` stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ItemTimes {
+    /// When its content last changed.
+    pub modified: Option<FileTime>,
+    /// When it was last read.
+    pub accessed: Option<FileTime>,
+}
+
+/// The modification time alone.
+impl From<FileTime> for ItemTimes {
+    fn from(modified: FileTime) -> Self {
+        Self { modified: Some(modified), accessed: None }
     }
-    let omit = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
-    let set = Timespec { tv_sec: mtime.seconds, tv_nsec: mtime.nanos.into() };
-    Ok(rustix::fs::Timestamps { last_access: omit, last_modification: set })
+}
+
+impl ItemTimes {
+    pub(crate) fn raw(self) -> io::Result<rustix::fs::Timestamps> {
+        let one = |time: Option<FileTime>| match time {
+            None => Ok(Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT }),
+            // Above the range sit the magic values UTIME_NOW and UTIME_OMIT: a peer's number must never
+            // be taken for one of them.
+            Some(time) if time.nanos >= 1_000_000_000 => Err(Errno::INVAL),
+            Some(time) => Ok(Timespec { tv_sec: time.seconds, tv_nsec: time.nanos.into() }),
+        };
+        Ok(rustix::fs::Timestamps { last_access: one(self.accessed)?, last_modification: one(self.modified)? })
+    }
 }
 
 /// The parts of `struct stat` that a copy needs.
@@ -75,6 +92,8 @@ pub struct Stat {
     pub size: u64,
     /// Permission bits with setuid, setgid and sticky: at most `0o7777`.
     pub mode: u32,
+    /// When the content was last read, as far as the file system writes that down.
+    pub atime: FileTime,
     /// When the content last changed.
     pub mtime: FileTime,
     /// When content or metadata last changed.
@@ -95,6 +114,8 @@ pub struct Stat {
     pub blocks_512: u64,
     /// Of a device, the number of its driver, and its own among those of that driver.
     pub numbers: (u32, u32),
+    /// It cannot be changed, only grows, or is not to be dumped (`chattr +i`, `+a`, `+d`), where the system says so.
+    pub is_flagged: bool,
 }
 
 impl Stat {
@@ -106,6 +127,7 @@ impl Stat {
             kind: FileType::from_raw_mode(raw.st_mode).into(),
             size: u64::try_from(raw.st_size).unwrap_or(0),
             mode: raw.st_mode as u32 & 0o7777,
+            atime: time(raw.st_atime as i64, raw.st_atime_nsec as u64),
             mtime: time(raw.st_mtime as i64, raw.st_mtime_nsec as u64),
             ctime: time(raw.st_ctime as i64, raw.st_ctime_nsec as u64),
             born: None,
@@ -116,17 +138,21 @@ impl Stat {
             gid: raw.st_gid,
             blocks_512: raw.st_blocks as u64,
             numbers: (rustix::fs::major(raw.st_rdev as _), rustix::fs::minor(raw.st_rdev as _)),
+            is_flagged: false,
         }
     }
 
     #[cfg(target_os = "linux")]
     fn of_statx(raw: &rustix::fs::Statx) -> Stat {
+        use rustix::fs::StatxAttributes;
         let time = |time: rustix::fs::StatxTimestamp| FileTime { seconds: time.tv_sec, nanos: time.tv_nsec };
+        let flags = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND | StatxAttributes::NODUMP;
         let has_born = rustix::fs::StatxFlags::from_bits_retain(raw.stx_mask).contains(rustix::fs::StatxFlags::BTIME);
         Stat {
             kind: FileType::from_raw_mode(raw.stx_mode.into()).into(),
             size: raw.stx_size,
             mode: u32::from(raw.stx_mode) & 0o7777,
+            atime: time(raw.stx_atime),
             mtime: time(raw.stx_mtime),
             ctime: time(raw.stx_ctime),
             born: has_born.then(|| time(raw.stx_btime)),
@@ -137,6 +163,7 @@ impl Stat {
             gid: raw.stx_gid,
             blocks_512: raw.stx_blocks,
             numbers: (raw.stx_rdev_major, raw.stx_rdev_minor),
+            is_flagged: raw.stx_attributes.intersects(flags),
         }
     }
 }

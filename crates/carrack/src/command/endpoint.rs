@@ -43,6 +43,11 @@ const NO_TOKEN: Switch = Switch::new("no-token", "Forget the node's token");
 const READ_ONLY: Switch = Switch::new("read-only", "Tasks may not change anything there");
 const READ_WRITE: Switch = Switch::new("read-write", "Tasks may change what is there");
 const UPLOADS: Switch = Switch::new("uploads", "Files may be uploaded to it through the service, from the page");
+const OWNERSHIP: Switch = Switch::new(
+    "ownership",
+    "Tasks set owners, special bits and devices there, where the node does. Only an admin allows it",
+);
+const NO_OWNERSHIP: Switch = Switch::new("no-ownership", "Tasks set no owners, special bits and devices there");
 const NO_UPLOADS: Switch = Switch::new("no-uploads", "No files may be uploaded to it through the service");
 const TRANSFERS: Value<u32> = Value::new("transfers", "N", parse_most, "Transfers at once; 0: no limit");
 const STREAMS: Value<u16> = Value::new("streams", "N", parse_streams, "Data connections of each transfer; 0: no limit");
@@ -88,12 +93,14 @@ pub fn command() -> Command {
                 .help("/PATH, carrack://HOST/PATH[#sha256:FINGERPRINT] or ssh://[USER@]HOST/PATH"),
         )
         .args(described())
-        .args([READ_ONLY.arg(), UPLOADS.arg()]);
+        .args([READ_ONLY.arg(), UPLOADS.arg(), OWNERSHIP.arg()]);
     let edit = Command::new("edit").about("Change an endpoint").arg(name()).arg(MOVED.arg()).args(described()).args([
         READ_ONLY.arg().conflicts_with(READ_WRITE.name),
         READ_WRITE.arg(),
         UPLOADS.arg().conflicts_with(NO_UPLOADS.name),
         NO_UPLOADS.arg(),
+        OWNERSHIP.arg().conflicts_with(NO_OWNERSHIP.name),
+        NO_OWNERSHIP.arg(),
         NO_TOKEN.arg(),
         OWNER.arg(),
     ]);
@@ -167,6 +174,7 @@ fn add(flags: &Flags) -> Result<u8, CommandError> {
         location: parse_endpoint_location(location).map_err(CommandError::usage)?,
         read_only: flags.has(&READ_ONLY),
         uploads: flags.has(&UPLOADS),
+        ownership: flags.has(&OWNERSHIP),
         limits: limits(flags, EndpointLimits::default())?,
         defaults: defaults(flags, EndpointDefaults::default())?,
         description: flags.get(&DESCRIPTION)?.unwrap_or_default(),
@@ -203,6 +211,7 @@ fn edit(flags: &Flags) -> Result<u8, CommandError> {
         location: location.transpose()?,
         read_only: switched(flags, &READ_ONLY, &READ_WRITE),
         uploads: switched(flags, &UPLOADS, &NO_UPLOADS),
+        ownership: switched(flags, &OWNERSHIP, &NO_OWNERSHIP),
         limits: (limits != old.limits).then_some(limits),
         defaults: (defaults != old.defaults).then_some(defaults),
         description: flags.get(&DESCRIPTION)?,

@@ -28,6 +28,8 @@ impl Needs {
     pub const MOVE: Self = Self { rights: &[Right::Read, Right::Delete], wishes: &[] };
     /// It makes what is not there.
     pub const WRITE: Self = Self { rights: &[Right::Write], wishes: &[] };
+    /// The same, with owners and what else gives rights, where that is allowed.
+    pub const WRITE_OWNED: Self = Self { rights: &[Right::Write], wishes: &[Right::Ownership] };
     /// It removes.
     pub const DELETE: Self = Self { rights: &[Right::Delete], wishes: &[] };
     /// It renames: it looks where to, and may replace what is there.

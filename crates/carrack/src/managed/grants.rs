@@ -119,6 +119,7 @@ fn verb(right: Right) -> Verb {
         Right::Read => Verb::Read,
         Right::Write => Verb::Write,
         Right::Delete => Verb::Delete,
+        Right::Ownership => Verb::Ownership,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `@NAME:/path`: places of a service's endpoints as locations of the command line, between real nodes.
 
+mod owners;
 mod refused;
 mod revoked;
 

@@ -382,7 +382,7 @@ print(tries, opened)
             }
             set(&out, DEFAULT, &inherited);
         }
-        sandbox.ok(["sync", "-aX", "in/", "out"]);
+        sandbox.ok(["sync", "-aX", "--top-attributes", "in/", "out"]);
         fs::write(sandbox.path("over"), "").unwrap();
     });
     assert!(over.load(Ordering::Relaxed) && reads.load(Ordering::Relaxed) > 100, "the watcher has looked");
@@ -435,7 +435,7 @@ fn set_long(path: &Path, name: &str, length: usize) {
     assert!(ran.status.success(), "{ran:?}");
 }
 
-struct Unmounted<'a>(&'a Path);
+pub struct Unmounted<'a>(pub &'a Path);
 
 impl Drop for Unmounted<'_> {
     fn drop(&mut self) {

@@ -11,7 +11,7 @@ use crate::support::sshd::Sshd;
 use crate::support::{Sandbox, is_root, tree};
 
 /// A tree in which owners, groups and bits differ: small files, a large one, links and directories.
-fn scene() -> Option<Sandbox> {
+pub fn scene() -> Option<Sandbox> {
     if !is_root() {
         return None;
     }
@@ -39,7 +39,7 @@ fn scene() -> Option<Sandbox> {
 }
 
 /// What rsync would still do to make one like the other.
-fn left_to_rsync(from: &Path, to: &Path) -> String {
+pub fn left_to_rsync(from: &Path, to: &Path) -> String {
     let directory = |path: &Path| format!("{}/", path.display());
     let ran = Command::new("rsync")
         .args(["-rlptgoD", "--numeric-ids", "--dry-run", "--itemize-changes", "--delete"])
@@ -50,7 +50,7 @@ fn left_to_rsync(from: &Path, to: &Path) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-fn owned(path: &Path) -> (u32, u32, u32) {
+pub fn owned(path: &Path) -> (u32, u32, u32) {
     let found = fs::symlink_metadata(path).unwrap();
     (found.uid(), found.gid(), found.mode() & 0o7777)
 }

@@ -107,6 +107,12 @@ options! {
     numeric_ids: bool = bool "36",
     /// How permissions are changed on the way ([`ModeChange::encode`]); none travels as an empty text.
     mode_change: Option<ModeChange> = string "37",
+    /// A destination that was there gets owner, permissions and access control list of its source, too.
+    top_attributes: bool = bool "38",
+    /// Owners, special bits and devices are written down beside items at the destination ([`crate::attributes::faked`]).
+    fake_super: bool = bool "39",
+    /// What is written down so at the source counts as what its items are.
+    from_fake_super: bool = bool "40",
 }
 
 impl TransferOptions {
@@ -136,6 +142,9 @@ impl TransferOptions {
             no_times: options.no_times,
             kept: options.kept,
             numeric_ids: options.numeric_ids,
+            top_attributes: options.top_attributes,
+            fake_super: options.fake_super,
+            from_fake_super: options.from_fake_super,
             mode_change: options.mode_change,
             keeps_links: options.keep_directory_links,
             delta: options.delta,
@@ -173,7 +182,7 @@ impl TransferOptions {
     pub fn attributes_told(&self) -> AttributesTold {
         let names = !self.numeric_ids && self.kept.are_any();
         let at_once = self.rules().is_some() || self.follows();
-        AttributesTold { kept: self.kept, names, at_once, hides_names: false }
+        AttributesTold { kept: self.kept, names, at_once, hides_names: false, faked: self.from_fake_super }
     }
 
     /// Whether files that grow are copied on as they grow.
@@ -381,6 +390,9 @@ mod tests {
             kept: KeptAttributes::ALL,
             mode_change: ModeChange::parse("D755,F644").ok(),
             numeric_ids: true,
+            top_attributes: true,
+            fake_super: true,
+            from_fake_super: true,
             keeps_links: true,
             delta: Delta::Never,
             shares: true,

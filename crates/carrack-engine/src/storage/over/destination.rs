@@ -276,6 +276,10 @@ impl Destination for OverDestination {
         stored.map(|stored| self.stored(stored))
     }
 
+    fn kept_by_top(&self) -> Option<&Attributes> {
+        self.inner.kept_by_top()
+    }
+
     fn make_directory(&self, path: &[u8]) -> Result<(), Failure> {
         match self.hook.before(Call::MakeDirectory, 0) {
             Act::Go => self.inner.make_directory(path),

@@ -24,6 +24,7 @@ use super::identity::Ground;
 use super::names::FileSystemTraits;
 use super::syncs::Syncs;
 use super::times::system_time;
+use super::top::{UNFINISHED, is_unfinished};
 use super::unkept::{Keeps, ToKeep, UnkeptTally, if_it_can};
 use crate::error::{failure, io_failure};
 use crate::storage::giving::Giving;
@@ -463,13 +464,15 @@ impl Directories {
         if !self.is_known(path, &found, false).map_err(fail)? {
             return Err(exchanged(path));
         }
-        let before = found.dir.stat_self().map_err(fail)?;
+        let shown = |stat| giving.shown(stat, Holder::Directory(&found.dir));
+        let before = shown(found.dir.stat_self().map_err(fail)?);
         let had = lock(&self.opened_up).get(path).map_or(before.mode, |had| had.0);
+        let had = if path.is_empty() && is_unfinished(&before) { had & !UNFINISHED } else { had };
         let Attributes { mode, mtime, others } = &wanted.attributes;
         giving.give(Getting::Directory(&found.dir), *mode, others, had & 0o7777).map_err(fail)?;
         let mtime = *mtime;
         mtime.map_or(Ok(true), |mtime| if_it_can(found.dir.set_own_times(system_time(mtime)))).map_err(fail)?;
-        let now = found.dir.stat_self().map_err(fail)?;
+        let now = shown(found.dir.stat_self().map_err(fail)?);
         let listed = giving.listed_of(Holder::Directory(&found.dir), others);
         unkept.look(|| path.to_vec(), &ToKeep { mode: Some(*mode), mtime, others }, &now, &listed);
         lock(&self.opened_up).remove(path);

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io;
 
+use carrack_core::attributes::nfs4::{self, NFS4_ACL};
 use carrack_core::attributes::{
     AccessEntry, AccessLists, Attribute, AttributeKind, ExtendedAttributes, KeptAttributes, OtherAttributes, Who,
 };
@@ -87,6 +88,7 @@ struct ListedNames {
     access: bool,
     default: bool,
     capabilities: bool,
+    nfs4: bool,
     /// Names of those that are kept.
     kept: Vec<Vec<u8>>,
     /// There are others that somebody has given.
@@ -104,6 +106,7 @@ pub fn read(holder: Holder<'_>, kept: KeptAttributes, left: usize, told: &AsTold
         ACCESS => found.access = true,
         DEFAULT => found.default = true,
         CAPABILITIES => found.capabilities = true,
+        NFS4_ACL => found.nfs4 = true,
         _ if ExtendedAttributes::is_kept(name, kept) => found.kept.push(name.to_vec()),
         _ => found.others |= ExtendedAttributes::is_given(name),
     })?;
@@ -138,6 +141,16 @@ pub fn read(holder: Holder<'_>, kept: KeptAttributes, left: usize, told: &AsTold
         } else if !extended.are_none() {
             list.push(extended.attribute(most));
         }
+    }
+    if let Some(nfs4) = found.nfs4.then(|| holder.value(NFS4_ACL).unwrap_or_default()).flatten()
+        && !nfs4::is_trivial(&nfs4)
+    {
+        let left = left_beside(&OtherAttributes::new(list.clone()).unwrap_or_default());
+        let travels = kept.acls && nfs4.len() <= left;
+        list.push(Attribute {
+            kind: AttributeKind::NFS4_ACL,
+            value: if travels { nfs4.into() } else { Box::default() },
+        });
     }
     Ok(list)
 }
@@ -212,5 +225,5 @@ pub fn if_kept(set: io::Result<()>) -> io::Result<bool> {
 
 /// What may travel of an item in extended attributes, beside these. That there is something always may.
 pub fn left_beside(others: &OtherAttributes) -> usize {
-    ATTRIBUTE_BYTES.saturating_sub(others.encoded_bytes() + 3 * (OtherAttributes::HEAD_BYTES + 1))
+    ATTRIBUTE_BYTES.saturating_sub(others.encoded_bytes() + 4 * (OtherAttributes::HEAD_BYTES + 1))
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 
+use carrack_core::attributes::nfs4::{self, NFS4_ACL};
 use carrack_core::attributes::{AttributeKind, CopyFacts, ExtendedAttributes, Lacks, OtherAttributes};
 use carrack_sys::dir::{self, Dir, HeldEntry, Stat};
 use carrack_sys::{file, host};
@@ -26,7 +27,7 @@ pub enum Getting<'a> {
 
 impl<'a> Getting<'a> {
     /// Whose extended attributes are read and set; those of links are not.
-    fn holder(self) -> Option<Holder<'a>> {
+    pub(super) fn holder(self) -> Option<Holder<'a>> {
         match self {
             Self::File(file) => Some(Holder::File(file)),
             Self::Link(..) => None,
@@ -35,7 +36,7 @@ impl<'a> Getting<'a> {
         }
     }
 
-    fn set_extended(self, name: &[u8], value: &[u8]) -> io::Result<()> {
+    pub(super) fn set_extended(self, name: &[u8], value: &[u8]) -> io::Result<()> {
         match self {
             Self::File(file) => dir::set_extended_attribute(file, name, value),
             Self::Link(..) => Ok(()),
@@ -44,7 +45,7 @@ impl<'a> Getting<'a> {
         }
     }
 
-    fn remove_extended(self, name: &[u8]) -> io::Result<()> {
+    pub(super) fn remove_extended(self, name: &[u8]) -> io::Result<()> {
         match self {
             Self::File(file) => dir::remove_extended_attribute(file, name),
             Self::Link(..) => Ok(()),
@@ -53,7 +54,7 @@ impl<'a> Getting<'a> {
         }
     }
 
-    fn stat(self) -> io::Result<Stat> {
+    pub(super) fn stat(self) -> io::Result<Stat> {
         match self {
             Self::File(file) => dir::stat_file(file),
             Self::Link(dir, name) => dir.stat_at(name),
@@ -89,7 +90,7 @@ pub fn facts_of(stat: &Stat) -> CopyFacts {
 
 /// What an item is that gets extended attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum GettingState {
+pub(super) enum GettingState {
     /// New: it has none.
     Fresh,
     /// It may have some. What it holds has come just now.
@@ -108,14 +109,18 @@ pub struct GivenAttributes {
 }
 
 impl Giving {
-    /// Gives owner and group, as far as they are kept; which of the two it has by that.
+    /// Gives owner and group, as far as they are kept and it has others; which of the two it has by that.
     ///
     /// # Errors
     /// Those of the system but refusals.
     pub fn give_owners(&self, getting: Getting<'_>, others: &OtherAttributes) -> io::Result<(bool, bool)> {
         let (owner, group) = self.owners(others);
-        if owner.is_none() && group.is_none() {
+        if self.fakes() || owner.is_none() && group.is_none() {
             return Ok((false, false));
+        }
+        let now = getting.stat()?;
+        if owner.unwrap_or(now.uid) == now.uid && group.unwrap_or(now.gid) == now.gid {
+            return Ok((owner.is_some(), group.is_some()));
         }
         let set = |owner, group| match getting.set_owner(owner, group) {
             // A number that this system does not have, in a container; and an owner who has no room left.
@@ -145,6 +150,9 @@ impl Giving {
         others: &OtherAttributes,
         is_fresh: bool,
     ) -> io::Result<GivenAttributes> {
+        if self.fakes() {
+            return self.give_faked(getting, mode, others, is_fresh);
+        }
         let (owner, group) = self.give_owners(getting, others)?;
         let stands = if is_fresh { GettingState::Fresh } else { GettingState::Whole };
         let (capabilities, xattrs) = self.give_extended(getting, others, stands)?;
@@ -154,7 +162,7 @@ impl Giving {
         let is_given = |kind| match kind {
             AttributeKind::OWNER => owner,
             AttributeKind::GROUP => group,
-            AttributeKind::ACL => acl,
+            AttributeKind::ACL | AttributeKind::NFS4_ACL => acl,
             AttributeKind::CAPABILITIES => capabilities,
             AttributeKind::EXTENDED => xattrs,
             _ => false,
@@ -168,6 +176,9 @@ impl Giving {
     /// # Errors
     /// Those of the system but refusals.
     pub fn give(&self, getting: Getting<'_>, mode: u32, others: &OtherAttributes, had: u32) -> io::Result<()> {
+        if self.fakes() {
+            return self.give_faked(getting, mode, others, false).map(|_| ());
+        }
         let before = CopyFacts { mode: had, ..facts_of(&getting.stat()?) };
         let is_directory = matches!(getting, Getting::Directory(_));
         let wanted = self.wanted(mode, others, &before, is_directory);
@@ -202,7 +213,7 @@ impl Giving {
 
     /// Gives capabilities and extended attributes, and takes those away that are not to be there; whether it has all of
     /// each by that. Of what is not known of the source nothing is changed.
-    fn give_extended(
+    pub(super) fn give_extended(
         &self,
         getting: Getting<'_>,
         others: &OtherAttributes,
@@ -244,7 +255,12 @@ impl Giving {
 
     /// Gives permissions, and with them the access control lists of the source and no others; whether it has both by
     /// that. Where a list cannot be set the permissions let nobody do more than it does.
-    fn give_mode(&self, getting: Getting<'_>, mode: u32, others: &OtherAttributes) -> io::Result<(bool, bool)> {
+    pub(super) fn give_mode(
+        &self,
+        getting: Getting<'_>,
+        mode: u32,
+        others: &OtherAttributes,
+    ) -> io::Result<(bool, bool)> {
         let Some(holder) = getting.holder().filter(|_| self.kept().acls) else {
             return Ok((if_it_can(getting.set_mode(mode))?, false));
         };
@@ -255,15 +271,21 @@ impl Giving {
             let has_mode = is_set && facts_of(&getting.stat()?).mode == mode;
             return Ok((has_mode || if_it_can(getting.set_mode(mode))?, false));
         };
-        let (mut mode, mut has_lists) = (mode, true);
-        let mut is_set = false;
+        let there = holder.value(ACCESS);
+        let is_unsupported = there.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Unsupported);
+        let is_nfs4 = others.has(AttributeKind::NFS4_ACL);
+        if is_unsupported || is_nfs4 && holder.can_have(NFS4_ACL) {
+            return self.give_nfs4(getting, holder, mode, others);
+        }
+        let mode = if is_nfs4 { self.mode_without(mode, others, Lacks::NO_ACLS) } else { mode };
+        let (mut mode, mut has_lists, mut is_set) = (mode, !is_nfs4, false);
         if !lists.access.is_empty() {
             is_set = if_kept(getting.set_extended(ACCESS, &to_kernel(&lists.access)))?;
-            has_lists = is_set;
+            has_lists &= is_set;
             mode = if is_set { mode } else { lists.narrowed(mode) };
         }
         // One that was inherited, or is the old one.
-        if !is_set && holder.may_have(ACCESS) {
+        if !is_set && there.map_or(true, |there| there.is_some()) {
             is_set = if_kept(getting.set_extended(ACCESS, &of_bits(mode)))?;
         }
         if matches!(getting, Getting::Directory(_)) {
@@ -275,6 +297,36 @@ impl Giving {
         }
         let has_mode = is_set && facts_of(&getting.stat()?).mode == mode;
         Ok((has_mode || if_it_can(getting.set_mode(mode))?, has_lists))
+    }
+
+    /// The same where there are no POSIX lists, or the source has one of NFS version 4. Setting permissions changes such
+    /// a list, and setting it the permissions.
+    fn give_nfs4(
+        &self,
+        getting: Getting<'_>,
+        holder: Holder<'_>,
+        mode: u32,
+        others: &OtherAttributes,
+    ) -> io::Result<(bool, bool)> {
+        let is_directory = matches!(getting, Getting::Directory(_));
+        let wanted = others.of_kind(AttributeKind::NFS4_ACL);
+        let list = match wanted.filter(|_| !others.has(AttributeKind::ACL)) {
+            Some(told) if told.travels() => Some(told.value.to_vec()),
+            Some(_) => None,
+            None => {
+                let there = holder.value(NFS4_ACL).unwrap_or_default();
+                there.filter(|there| !nfs4::is_trivial(there)).map(|_| nfs4::of_bits(mode, is_directory))
+            }
+        };
+        let is_set = list.as_ref().map_or(Ok(false), |list| if_kept(getting.set_extended(NFS4_ACL, list)))?;
+        let Some(list) = list.filter(|_| is_set) else {
+            let mode = self.mode_without(mode, others, Lacks::NO_ACLS);
+            return Ok((if_it_can(getting.set_mode(mode))?, others.kinds().all(|kind| !kind.is_access_list())));
+        };
+        let has_mode = facts_of(&getting.stat()?).mode == mode || if_it_can(getting.set_mode(mode))?;
+        let is_there = holder.value(NFS4_ACL)?.as_ref() == Some(&list);
+        let has_list = is_there || if_kept(getting.set_extended(NFS4_ACL, &list))?;
+        Ok((has_mode, has_list && !others.has(AttributeKind::ACL)))
     }
 
     /// What an item has of what only its extended attributes show and what is kept; nothing of it where that cannot be
@@ -294,7 +346,8 @@ impl Giving {
 
     /// The same, where something of it is to be there.
     pub fn listed_of(&self, holder: Holder<'_>, wanted: &OtherAttributes) -> OtherAttributes {
-        let kinds = [AttributeKind::ACL, AttributeKind::CAPABILITIES, AttributeKind::EXTENDED];
+        let lists = [AttributeKind::ACL, AttributeKind::NFS4_ACL];
+        let kinds = [lists[0], lists[1], AttributeKind::CAPABILITIES, AttributeKind::EXTENDED];
         let is_wanted = wanted.kinds().any(|kind| kinds.contains(&kind));
         if is_wanted { self.listed(holder) } else { OtherAttributes::default() }
     }
@@ -309,7 +362,12 @@ impl Giving {
             read => read?,
         };
         let lacks = lacks.lacks(wanted, self.kept());
-        let no_acls = lacks.acl && !holder.can_have(ACCESS);
+        let can_have = || match (wanted.of_kind(AttributeKind::NFS4_ACL), wanted.of_kind(AttributeKind::ACL)) {
+            (Some(_), _) => holder.can_have(NFS4_ACL),
+            (None, Some(_)) => holder.can_have(ACCESS),
+            (None, None) => holder.can_have(ACCESS) || holder.can_have(NFS4_ACL),
+        };
+        let no_acls = lacks.acl && !can_have();
         Ok(Lacks {
             acl: lacks.acl && !no_acls,
             capabilities: lacks.capabilities && holder.can_have(CAPABILITIES),
@@ -332,14 +390,14 @@ mod tests {
         let path = place.path().join("f");
         let file = File::create(&path).unwrap();
         let unknown = OtherAttributes::new(vec![Attribute::present(AttributeKind::ACL)]).unwrap();
-        let asked = Giving::new(KeptAttributes { acls: true, ..KeptAttributes::NONE });
+        let asked = Giving::new(KeptAttributes { acls: true, ..KeptAttributes::NONE }, false);
         let mode = || dir::stat_file(&file).unwrap().mode & 0o7777;
         asked.give_new(Getting::File(&file), 0o664, &unknown, true).unwrap();
         assert_eq!(mode(), 0o600);
         file::set_mode(&file, 0o664).unwrap();
         asked.give(Getting::File(&file), 0o664, &unknown, 0o664).unwrap();
         assert_eq!(mode(), 0o600);
-        Giving::new(KeptAttributes::NONE).give_new(Getting::File(&file), 0o664, &unknown, true).unwrap();
+        Giving::new(KeptAttributes::NONE, false).give_new(Getting::File(&file), 0o664, &unknown, true).unwrap();
         assert_eq!(mode(), 0o664, "nobody has asked for lists");
     }
 }

@@ -184,6 +184,7 @@ mod tests {
             kind: Kind::File,
             size: 5,
             mode: 0o644,
+            atime: time(500, 6),
             mtime: time(500, 7),
             ctime: time(600, 8),
             born: Some(time(400, 9)),
@@ -194,6 +195,7 @@ mod tests {
             gid: 0,
             blocks_512: 8,
             numbers: (0, 0),
+            is_flagged: false,
         }
     }
 

@@ -348,6 +348,10 @@ impl<D: Destination> Destination for KeptLinks<D> {
         failed.into_iter().chain(below.map(|(path, why)| (self.at_source(&path), why))).collect()
     }
 
+    fn kept_by_top(&self) -> Option<&Attributes> {
+        self.inner.kept_by_top()
+    }
+
     fn sync_all(&self) -> Result<bool, Failure> {
         self.inner.sync_all()
     }

@@ -33,7 +33,7 @@ use super::marker::SharedJournal;
 use super::names::PartNames;
 use super::past_cache::WriteBehind;
 use super::replaced::Replaced;
-use super::times::system_time;
+use super::times::times_to_set;
 use super::turns::Turns;
 use super::unkept::{UnkeptTally, if_it_can};
 use super::watch::Watch;
@@ -83,7 +83,7 @@ pub(super) struct Shared {
 impl Shared {
     /// What items get of the attributes of their sources beside permissions and times.
     pub fn giving(&self) -> &Giving {
-        self.giving.get_or_init(|| Giving::new(KeptAttributes::default()))
+        self.giving.get_or_init(|| Giving::new(KeptAttributes::default(), false))
     }
 
     /// A file, or a link, has got its name on this file system, or keeps it.
@@ -477,8 +477,9 @@ impl PartFile {
         }
         // Where room is only found when a file is closed, its lack is told only then.
         file::flush(&self.file).map_err(Self::fail("close"))?;
-        let listed = giving.listed_of(Holder::File(&self.file), others);
-        self.entry.look(dir::stat_file(&self.file).map_err(&fail)?, listed);
+        let holder = Holder::File(&self.file);
+        let stat = giving.shown(dir::stat_file(&self.file).map_err(&fail)?, holder);
+        self.entry.look(stat, giving.listed_of(holder, others));
         Ok(())
     }
 
@@ -545,6 +546,11 @@ pub(super) fn finish_attributes(
 ) -> io::Result<GivenAttributes> {
     // Always: a part file is made 0600, but for what the umask takes away.
     let given = giving.give_new(Getting::File(part), mode, others, is_fresh)?;
-    let has_time = mtime.map_or(Ok(true), |mtime| if_it_can(file::set_times(part, system_time(mtime))))?;
+    if others.access_time().is_some() {
+        // It is read back later.
+        file::keep_access_time(part);
+    }
+    let times = times_to_set(mtime, others);
+    let has_time = times.map_or(Ok(true), |times| if_it_can(file::set_times(part, times)))?;
     Ok(GivenAttributes { mode_and_time: given.mode_and_time && has_time, ..given })
 }

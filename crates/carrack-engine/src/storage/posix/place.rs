@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -222,22 +223,27 @@ impl Place {
     /// # Errors
     /// As [`Place::dir`].
     pub(crate) fn make_dirs(&self, path: &[u8], durably: bool) -> io::Result<Dir> {
+        Ok(self.make_top(path, durably, 0o777)?.0)
+    }
+
+    /// The same, the directory itself with these permissions where it was not there, which is told.
+    ///
+    /// # Errors
+    /// As [`Place::dir`].
+    pub(crate) fn make_top(&self, path: &[u8], durably: bool, mode: u32) -> io::Result<(Dir, bool)> {
         let path = self.normal(path);
         match self {
-            Self::Anywhere { .. } => make_ambient(as_path(&path), durably),
+            Self::Anywhere { .. } => make_ambient(as_path(&path), durably, mode),
             Self::Stored(..) => Err(no_directories()),
-            Self::Beneath(root) => make_beneath(root, &path, durably),
+            Self::Beneath(root) => make_beneath((root.try_clone()?, false), root, &path, (durably, mode)),
             Self::Granted(root, prefix) => {
                 let rest = rest_of(prefix, &path)?;
                 // What the grant covers may be made; what is above it is somebody else's.
                 let (above, name) = split_name(prefix);
                 let above = root.open_dir(if above.is_empty() { b"." } else { above }, Links::Refuse)?;
-                match above.make_dir(name, 0o777) {
-                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                    Ok(()) if durably => above.sync()?,
-                    _ => {}
-                }
-                make_beneath(&above.open_dir(name, Links::Refuse)?, rest, durably)
+                let is_new = make_one(&above, name, durably, if rest.is_empty() { mode } else { 0o777 })?;
+                let top = above.open_dir(name, Links::Refuse)?;
+                make_beneath((top.try_clone()?, is_new), &top, rest, (durably, mode))
             }
         }
     }
@@ -346,40 +352,50 @@ fn look_covered(root: &Arc<Dir>, prefix: &[u8], path: &[u8]) -> io::Result<(Opti
     }
 }
 
-/// As [`Place::make_dirs`], below a directory.
-fn make_beneath(root: &Dir, path: &[u8], durably: bool) -> io::Result<Dir> {
-    let mut current = root.try_clone()?;
-    for name in path.split(|&byte| byte == b'/').filter(|name| !matches!(*name, b"" | b".")) {
-        match current.make_dir(name, 0o777) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            Ok(()) if durably => current.sync()?,
-            _ => {}
-        }
+/// Makes a directory, unless it is there; whether it was made.
+fn make_one(above: &Dir, name: &[u8], durably: bool, mode: u32) -> io::Result<bool> {
+    let made = match above.make_dir(name, mode) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        made => made.map(|()| true)?,
+    };
+    if made && durably {
+        above.sync()?;
+    }
+    Ok(made)
+}
+
+/// As [`Place::make_top`], below a directory. `begun` is that directory, and whether it was made just now.
+fn make_beneath(begun: (Dir, bool), root: &Dir, path: &[u8], (durably, mode): (bool, u32)) -> io::Result<(Dir, bool)> {
+    let names: Vec<_> = path.split(|&byte| byte == b'/').filter(|name| !matches!(*name, b"" | b".")).collect();
+    let (mut current, mut is_new) = begun;
+    for (at, name) in names.iter().enumerate() {
+        is_new = make_one(&current, name, durably, if at + 1 == names.len() { mode } else { 0o777 })?;
         // Each hop from the root again: a link in the middle may lead elsewhere below it, never out.
         current = match current.open_dir(name, Links::Refuse) {
             Ok(next) => next,
-            Err(_) => return root.open_dir(path, Links::Beneath),
+            Err(_) => return Ok((root.open_dir(path, Links::Beneath)?, false)),
         };
     }
-    Ok(current)
+    Ok((current, is_new))
 }
 
-fn make_ambient(path: &Path, durably: bool) -> io::Result<Dir> {
+fn make_ambient(path: &Path, durably: bool, mode: u32) -> io::Result<(Dir, bool)> {
     let parent = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
     match (Dir::open_ambient(path), parent.zip(path.file_name())) {
         (Err(error), Some((parent, name))) if error.kind() == io::ErrorKind::NotFound => {
-            let above = make_ambient(parent, durably)?;
-            match above.make_dir(name.as_bytes(), 0o777) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ if durably => above.sync()?,
-                _ => {}
-            }
+            let (above, _) = make_ambient(parent, durably, 0o777)?;
+            let is_new = make_one(&above, name.as_bytes(), durably, mode)?;
+            return Ok((Dir::open_ambient(path)?, is_new));
         }
         // What may be passed through and not read, and paths that go up again: the system knows its way.
-        (Err(_), _) => std::fs::create_dir_all(path)?,
-        (opened, _) => return opened,
+        (Err(_), parts) => {
+            parts.map_or(Ok(()), |(parent, _)| std::fs::create_dir_all(parent))?;
+            let is_new = std::fs::DirBuilder::new().mode(mode).create(path).is_ok();
+            std::fs::create_dir_all(path)?;
+            Ok((Dir::open_ambient(path)?, is_new))
+        }
+        (opened, _) => Ok((opened?, false)),
     }
-    Dir::open_ambient(path)
 }
 
 /// Linux's, its end counted.

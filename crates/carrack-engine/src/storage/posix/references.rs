@@ -13,6 +13,7 @@ use carrack_sys::file;
 
 use super::descriptors::patiently;
 use super::extended::Holder;
+use super::faked::shown;
 use super::found::open_found;
 use super::part::stat_entry;
 use super::place::Place;
@@ -31,6 +32,8 @@ pub struct References {
     /// What becomes of a file that one of them has.
     pub used: ReferenceUse,
     are_named: bool,
+    /// What is written down beside items counts as what they are.
+    faked: bool,
     directories: Vec<(Dir, LastDirectory)>,
     /// The destination itself, where files may be renamed.
     own: Option<(Dir, LastDirectory)>,
@@ -101,12 +104,18 @@ impl References {
                 _ => directories.push((dir, LastDirectory::default())),
             }
         }
-        Ok(Self { used: wanted.used(), are_named: true, directories, own: None })
+        Ok(Self { used: wanted.used(), are_named: true, faked: false, directories, own: None })
     }
 
     /// No reference directory.
     pub fn none() -> Self {
-        Self { used: ReferenceUse::Link, are_named: false, directories: Vec::new(), own: None }
+        Self { used: ReferenceUse::Link, are_named: false, faked: false, directories: Vec::new(), own: None }
+    }
+
+    /// The same, where what is written down beside items counts as what they are, if it is so.
+    #[must_use]
+    pub fn faked(self, faked: bool) -> Self {
+        Self { faked, ..self }
     }
 
     /// What becomes of what one that was named has.
@@ -145,7 +154,9 @@ impl References {
     }
 
     fn find_in(&self, directory: Option<usize>, parent: &[u8], name: &[u8]) -> Option<FoundReference> {
-        let stat = stat_entry(&*self.directory(directory, parent).ok()??, name).ok()??;
+        let dir = self.directory(directory, parent).ok()??;
+        let stat = stat_entry(&dir, name).ok()??;
+        let stat = if self.faked { shown(stat, Holder::Entry(&dir, name)) } else { stat };
         (stat.kind == Kind::File).then_some(FoundReference { directory, stat })
     }
 

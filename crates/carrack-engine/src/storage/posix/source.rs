@@ -115,6 +115,9 @@ impl PosixSource {
             io::ErrorKind::NotFound => failure(ErrorCode::SourceVanished, Side::Source, "vanished after it was listed"),
             _ => io_failure(Side::Source, "open", &error),
         })?;
+        if self.telling.keeps_access_times() {
+            file::keep_access_time(&file);
+        }
         let now = host::clock();
         let stat = dir::stat_file(&file).map_err(|error| io_failure(Side::Source, "stat", &error))?;
         let ground = self.grounds.of(stat.device, &file);
@@ -209,7 +212,9 @@ impl Reader for OpenSource {
     /// Of what may have grown the time is that of the listing: whoever compares times later sees that there is more.
     fn attributes(&self, item: &ScannedItem) -> Attributes {
         let mtime = if self.prefix.is_some() { item.attributes.mtime } else { Some(time_of(self.stat.mtime)) };
-        Attributes { mode: self.stat.mode, mtime, others: self.telling.of(&self.stat, Holder::File(&self.file)) }
+        let holder = Holder::File(&self.file);
+        let shown = self.telling.shown(self.stat, holder);
+        Attributes { mode: shown.mode, mtime, others: self.telling.of(&shown, holder) }
     }
 
     fn fingerprint(&self) -> Option<Fingerprint> {

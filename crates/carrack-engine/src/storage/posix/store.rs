@@ -24,6 +24,7 @@ use super::part::{PartEntry, PartFile};
 use super::place::Place;
 use super::settle::SourceClocks;
 use super::source::PosixSource;
+use super::top::{self, UNFINISHED};
 use super::tree::{FurtherName, GrowingFile, OpenedPart, Tree};
 use super::unkept::ToKeep;
 use crate::error::system_failure;
@@ -91,19 +92,29 @@ impl Store for Posix {
                 opened => {
                     let directory = opened.map_err(named)?;
                     let through = keeps_links.then(|| directory.try_clone()).transpose().map_err(named)?;
-                    let tree = Tree::planned(directory, tuning).map_err(named)?.giving(options.kept);
+                    let top = top_of(&directory, *is_copied, false, options).map_err(named)?;
+                    let tree =
+                        Tree::planned(directory, tuning).map_err(named)?.giving(options.kept, options.fakes).below(top);
                     Ok(writing_through(tree, through, *backup))
                 }
             };
         }
-        let directory = self.place.make_dirs(path, durability != Durability::None).map_err(named)?;
+        let mode = if *is_copied { UNFINISHED } else { 0o777 };
+        let made = self.place.make_top(path, durability != Durability::None, mode);
+        let (directory, is_new) = made.map_err(named)?;
+        let top = top_of(&directory, *is_copied, is_new, options).map_err(named)?;
         let through = keeps_links.then(|| directory.try_clone()).transpose().map_err(named)?;
         let tree = Tree::new(directory, *is_copied, *marker, durability, tuning).map_err(named)?;
         let (place, path) = (self.place.clone(), path.to_vec());
         let tree = tree.with_window(options.window_ns).keeping(backup.cloned()).keeping_shared(*keeps_shared);
-        let tree = tree.giving(options.kept);
+        let tree = tree.giving(options.kept, options.fakes).below(top);
         Ok(writing_through(tree.found_by(move || place.stat(&path)), through, *backup))
     }
+}
+
+/// What a destination that is the copy of a directory keeps of its own.
+fn top_of(top: &Dir, is_copied: bool, is_new: bool, options: &WriteOptions) -> io::Result<Option<Attributes>> {
+    if is_copied && !options.top_attributes { top::kept_by(top, is_new, options.kept, options.fakes) } else { Ok(None) }
 }
 
 /// Through the links below `top` that lead to directories, where there is one.
@@ -137,6 +148,10 @@ impl Destination for Tree {
 
     fn lacks(&self, path: &[u8], wanted: &OtherAttributes) -> Lacks {
         Tree::lacks(self, path, wanted)
+    }
+
+    fn kept_by_top(&self) -> Option<&Attributes> {
+        Tree::kept_by_top(self)
     }
 
     fn first_bytes(&self, path: &[u8], most: u64) -> Result<Option<Vec<u8>>, Failure> {

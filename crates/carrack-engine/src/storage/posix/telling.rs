@@ -18,6 +18,8 @@ use carrack_sys::dir::{Kind, Stat};
 use carrack_sys::{accounts, host};
 
 use super::extended::{self, Holder, left_beside};
+use super::faked::shown;
+use super::times::time_of;
 use crate::sync::lock;
 
 /// Says what items of a source have.
@@ -63,6 +65,16 @@ impl Telling {
     /// Tells so from now on.
     pub fn tell_attributes(&mut self, told: AttributesTold) {
         self.told = told;
+    }
+
+    /// What an item of the source counts as.
+    pub fn shown(&self, stat: Stat, holder: Holder<'_>) -> Stat {
+        if self.told.faked { shown(stat, holder) } else { stat }
+    }
+
+    /// Whether what is read is to be as if it had not been.
+    pub fn keeps_access_times(&self) -> bool {
+        self.told.kept.access_times
     }
 
     /// Whether what only extended attributes show is told of every item that is found.
@@ -116,6 +128,12 @@ impl Telling {
         if stat.kind == Kind::File && stat.links > 1 && !self.told.kept.hard_links {
             list.push(Attribute::present(AttributeKind::HARD_LINK));
         }
+        if self.told.kept.access_times && stat.kind != Kind::Dir {
+            list.push(Attribute::access_time(time_of(stat.atime)));
+        }
+        if stat.is_flagged {
+            list.push(Attribute::present(AttributeKind::INODE_FLAGS));
+        }
         checked(list)
     }
 
@@ -154,8 +172,9 @@ impl Telling {
     }
 }
 
-/// They are few, short enough and in the order of their kinds.
-fn checked(list: Vec<Attribute>) -> OtherAttributes {
+/// They are few and short enough.
+fn checked(mut list: Vec<Attribute>) -> OtherAttributes {
+    list.sort_unstable_by_key(|one| one.kind);
     OtherAttributes::new(list).unwrap_or_default()
 }
 
@@ -186,6 +205,7 @@ mod tests {
             names,
             at_once: false,
             hides_names: false,
+            faked: false,
         };
         someone.tell_attributes(telling(true, true, false, false));
         assert_eq!(kinds(&someone.of_stat(&own)), [1, 2], "where they are kept, all are told");

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::{KeptAttributes, OtherAttributes, Time};
+use carrack_core::attributes::{Attributes, KeptAttributes, OtherAttributes, Time};
 use carrack_core::backup::Backup;
 use carrack_core::digest::BlockDigest;
 use carrack_core::path::split_name;
@@ -48,7 +48,8 @@ use super::refusal::why_not_made;
 use super::replaced::Replaced;
 use super::stale::Stale;
 use super::syncs::{Doubt, Syncs};
-use super::times::{system_time, time_of};
+use super::times::{time_of, times_to_set};
+use super::top;
 use super::turns::Turns;
 use super::unkept::UnkeptTally;
 use super::watch::Watch;
@@ -72,6 +73,8 @@ pub struct Tree {
     look: Option<Look>,
     /// Files with several names keep their attributes: they may be those of other directories.
     keeps_shared: bool,
+    /// What the directory itself keeps of its own.
+    top: Option<Attributes>,
 }
 
 type Look = Box<dyn Fn() -> io::Result<Stat> + Send + Sync>;
@@ -179,6 +182,7 @@ impl Tree {
             next_part: AtomicU64::new(1),
             look: None,
             keeps_shared: false,
+            top: None,
         })
     }
 
@@ -204,9 +208,20 @@ impl Tree {
 
     /// The same, where items get these attributes of their sources.
     #[must_use]
-    pub fn giving(self, kept: KeptAttributes) -> Self {
-        let _ = self.shared.giving.set(Giving::new(kept));
+    pub fn giving(self, kept: KeptAttributes, fakes: bool) -> Self {
+        let _ = self.shared.giving.set(Giving::new(kept, fakes));
         self
+    }
+
+    /// The same, where the directory itself keeps this.
+    #[must_use]
+    pub fn below(self, top: Option<Attributes>) -> Self {
+        Self { top, ..self }
+    }
+
+    /// What the directory itself keeps, whatever its source has.
+    pub fn kept_by_top(&self) -> Option<&Attributes> {
+        self.top.as_ref()
     }
 
     /// The same, where what is replaced or deleted is kept.
@@ -472,7 +487,8 @@ impl Tree {
         let stat = self.shared.directories.within(parent, "make the link", |directory| {
             PartNames::make(&directory.dir, &part, |name| directory.dir.symlink(target, name))?;
             // A link's own time is a nicety that some file systems do not have.
-            let _ = small.attributes.mtime.map(|mtime| directory.dir.set_times(&part.name, system_time(mtime)));
+            let times = times_to_set(small.attributes.mtime, &small.attributes.others);
+            let _ = times.map(|times| directory.dir.set_times(&part.name, times));
             let given =
                 self.shared.giving().give_owners(Getting::Link(&directory.dir, &part.name), &small.attributes.others);
             given.inspect_err(|_| drop(directory.dir.unlink(&part.name)))?;
@@ -575,6 +591,9 @@ impl Tree {
             journal.finish(whole);
         }
         self.shared.directories.close_up();
+        if whole {
+            top::finish(&self.shared.directories.root.dir);
+        }
         self.shared.replaced.finish();
     }
 

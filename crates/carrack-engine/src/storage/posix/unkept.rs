@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use carrack_core::attributes::{CopyFacts, OtherAttributes, Time};
+use carrack_core::attributes::{AttributeKind, CopyFacts, OtherAttributes, Time};
 use carrack_core::report::{self, UnkeptAttributes, UnkeptDirectories};
 use carrack_sys::dir::{Kind, Stat};
 
@@ -55,7 +55,9 @@ impl UnkeptTally {
         }
         if !others.is_empty() {
             let shown = CopyFacts { owner: found.uid, group: found.gid, mode: found.mode };
-            UnkeptAttributes::note(&mut lock(&self.attributes), path, others.not_kept(&shown, listed));
+            let accessed = others.access_time().filter(|accessed| *accessed != time_of(found.atime));
+            let unkept = others.not_kept(&shown, listed).chain(accessed.map(|_| AttributeKind::ACCESS_TIME));
+            UnkeptAttributes::note(&mut lock(&self.attributes), path, unkept);
         }
     }
 

@@ -291,7 +291,10 @@ fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -
 fn look_at(source: &PosixSource, walk: Looking<'_>, at: SourceDir<'_>, name: &[u8]) -> Result<LookedAt, Unseen> {
     let now = clock_seconds();
     let see = || source.links.entry(at.top, (at.directory, at.path), name, walk.freshness);
-    let looked = |seen: SeenEntry| {
+    let looked = |mut seen: SeenEntry| {
+        if seen.reached.is_none() {
+            seen.stat = source.telling.shown(seen.stat, Holder::Entry(at.directory, name));
+        }
         let others = others_of(source, walk.freshness, &seen, at, name);
         let followed = seen.reached.map(|open| source.grounds.of(seen.stat.device, &open));
         LookedAt { now, stat: seen.stat, others, followed }
@@ -343,6 +346,7 @@ impl Walking<'_> {
         // As with rsync: where only some of its paths are wanted, the destination does not become like the source.
         let is_wanted = !self.walk.target.is_empty() || self.names(b"").is_none();
         if let Some(stat) = self.root.stat_self().ok().filter(|_| is_wanted) {
+            let stat = self.source.telling.shown(stat, Holder::Directory(self.root));
             let others = self.source.telling.of(&stat, Holder::Directory(self.root));
             let looked = LookedAt { now: 0, stat, others, followed: None };
             if !(self.each)(Found::Item(scanned(self.walk.number, Vec::new(), looked, None))) {

@@ -235,9 +235,13 @@ impl Changes {
         let there = there.map_or(CopyFacts { owner: 0, group: 0, mode: 0 }, |there| there.facts);
         let mode = self.giving.mode_without(item.mode, &item.others, lacks);
         let wanted = self.giving.wanted(mode, &item.others, &there, item.kind == ItemKind::Directory);
-        // Permissions of a link mean nothing.
-        let mode = if item.kind == ItemKind::Symlink { there.mode } else { wanted.mode };
-        let facts = CopyFacts { mode, ..wanted };
+        let facts = match item.kind {
+            // Nothing can be written down beside a link.
+            ItemKind::Symlink if self.giving.fakes() => there,
+            // Permissions of a link mean nothing.
+            ItemKind::Symlink => CopyFacts { mode: there.mode, ..wanted },
+            _ => wanted,
+        };
         let state = State { kind: item.kind, size: item.size, mtime: item.mtime };
         ChangeState { state, facts, lacks: Lacks::default() }
     }
@@ -365,7 +369,7 @@ mod tests {
             let named = |change: ItemChange| (String::from_utf8(change.path).unwrap(), change.done);
             lock(&heard).extend(changes.into_iter().map(named));
         };
-        let giving = Giving::new(options.kept);
+        let giving = Giving::new(options.kept, options.fake_super);
         let changes = Changes::new(&options, giving, &Properties::FILES, standing(&tree, b""), Box::new(tell));
         (tree, changes, told)
     }

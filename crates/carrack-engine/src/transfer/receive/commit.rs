@@ -123,13 +123,8 @@ impl ReceiveRun {
             Commit::Directories(list) => {
                 // Last of all, when nothing is made below any more: each new entry would change its directory's time,
                 // and permissions without writing would refuse it.
-                let list: Vec<DirectoryAttributes> = list
-                    .into_iter()
-                    .map(|DirectoryAttributes { path, mut attributes }| {
-                        attributes.others = self.owners.here(attributes.others);
-                        DirectoryAttributes { path, attributes }
-                    })
-                    .collect();
+                let mut list = list;
+                list.iter_mut().for_each(|directory| self.localize_directory(directory));
                 let told = self.changes.as_ref().filter(|_| self.properties.directories).map(|_| list.clone());
                 let to_set = |DirectoryAttributes { path, attributes }| {
                     let attributes = Attributes { mtime: self.time_to_set(attributes.mtime), ..attributes };

@@ -89,9 +89,7 @@ pub(super) enum ReadNext {
 impl ReceiveRun {
     pub(super) fn compare(&self, asked: ReceivedQuestion) {
         let ReceivedQuestion { number, mut question } = asked;
-        for item in &mut question.items {
-            item.others = self.owners.here(std::mem::take(&mut item.others));
-        }
+        question.items.iter_mut().for_each(|item| self.localize(item));
         let mut referred = Vec::new();
         let judgments = match self.driver.options.rules() {
             Some(rules) => self.judge(&rules, number, &question.items, &mut referred),

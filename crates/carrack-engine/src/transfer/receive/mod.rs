@@ -184,10 +184,16 @@ impl ReceiveRun {
             // Of a destination that is yet to be made nobody can say what it keeps.
             let is_there = properties.keeps || !options.plan_only;
             let told = if is_there { properties } else { Properties::FILES };
-            Arc::new(Changes::new(&options, Giving::new(options.kept), &told, top, Box::new(move |tell| command(tell))))
+            Arc::new(Changes::new(
+                &options,
+                Giving::new(options.kept, options.fake_super),
+                &told,
+                top,
+                Box::new(move |tell| command(tell)),
+            ))
         });
         let finds_renames = options.renames != Renames::Never && sweep.is_some() && references.is_some();
-        let giving = Giving::new(options.kept);
+        let giving = Giving::new(options.kept, options.fake_super);
         let renaming = finds_renames.then(|| Arc::new(Renaming::new(options.renames)));
         let sweep = sweep.map(|order| Sweep::new(order, tell, changes.clone(), renaming.clone()));
         let run = Arc::new(Self {

@@ -7,9 +7,11 @@ use std::sync::Mutex;
 use carrack_core::accounts::{AccountMap, AccountMaps, AccountRule, AccountTarget};
 use carrack_core::attributes::{AttributeKind, KeptAttributes, OtherAttributes};
 use carrack_core::limits::ACCOUNT_NAME_BYTES;
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
+use carrack_core::wire::peer::{AskedItem, DirectoryAttributes};
 use carrack_sys::accounts;
 
+use super::ReceiveRun;
 use crate::error::{failure, io_failure};
 use crate::sync::lock;
 
@@ -112,6 +114,34 @@ fn found(known: &Numbers, name: &[u8], ask: impl FnOnce(&[u8]) -> io::Result<Opt
     let found = ask(name)?;
     lock(known).insert(name.to_vec(), found);
     Ok(found)
+}
+
+impl ReceiveRun {
+    /// An item of a question as it is to become here: with this host's numbers, and the destination itself with what it
+    /// keeps.
+    pub(super) fn localize(&self, item: &mut AskedItem) {
+        item.others = self.owners.here(std::mem::take(&mut item.others));
+        if self.giving.fakes() && item.kind == ItemKind::Symlink {
+            // Nothing can be written down beside a link.
+            item.others = OtherAttributes::default();
+        }
+        if let Some(top) = self.destination.kept_by_top().filter(|_| is_top(&item.path, item.kind)) {
+            (item.mode, item.others) = (top.mode, item.others.with_access_of(&top.others));
+        }
+    }
+
+    /// The same of the attributes of a directory.
+    pub(super) fn localize_directory(&self, directory: &mut DirectoryAttributes) {
+        let attributes = &mut directory.attributes;
+        attributes.others = self.owners.here(std::mem::take(&mut attributes.others));
+        if let Some(top) = self.destination.kept_by_top().filter(|_| is_top(&directory.path, ItemKind::Directory)) {
+            (attributes.mode, attributes.others) = (top.mode, attributes.others.with_access_of(&top.others));
+        }
+    }
+}
+
+fn is_top(path: &[u8], kind: ItemKind) -> bool {
+    path.is_empty() && kind == ItemKind::Directory
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ function NewToken({ user, close, done }) {
   }, done);
   return html`<${Dialog} title="New token" close=${close}><form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void make.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}><h2>New token</h2>
     <div class="two"><label class="field"><span>Label</span><input name="label" required /></label><label class="field"><span>Days until it ends</span><input name="days" type="number" min="0" defaultValue="90" /><small class="help">0: never</small></label></div>
-    <fieldset class="bar-of-buttons"><legend>May</legend>${["read", "write", "delete", "tasks", "view", "metrics", "admin"].map((verb) => html`<label class="check"><input type="checkbox" name="verb" value=${verb} defaultChecked=${verb === "view"} />${verb}</label>`)}</fieldset>
+    <fieldset class="bar-of-buttons"><legend>May</legend>${["read", "write", "delete", "ownership", "tasks", "view", "metrics", "admin"].map((verb) => html`<label class="check"><input type="checkbox" name="verb" value=${verb} defaultChecked=${verb === "view"} />${verb}</label>`)}</fieldset>
     <label class="field"><span>Only at endpoint</span><input name="endpoint" placeholder="any" spellcheck=${false} /></label>
     <${Trouble} problem=${make.problem} /><div class="bar-of-buttons end"><button type="button" class="plain" onClick=${close}>Close</button><button class="main" disabled=${make.busy}>Make token</button></div></form><//>`;
 }

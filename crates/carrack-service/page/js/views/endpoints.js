@@ -94,7 +94,7 @@ function Edit({ endpoint, close, done }) {
     const timetable = text("timetable").split("\n").map((line) => /^\s*(\d\d:\d\d)\s*-\s*(\d\d:\d\d)\s*=\s*([\d.]+)/.exec(line)).filter((row) => row !== null)
       .map(([, from, until, mib]) => ({ from, until, rate: Math.round(Number(mib) * MIB) }));
     return call("PATCH", `/endpoints/${encodeURIComponent(endpoint.name)}`, { headers: { "if-match": `"${version}"` }, body: {
-      description: text("description"), read_only: Boolean(form.get("read_only")), uploads: Boolean(form.get("uploads")), users: text("users").split(/[\s,]+/).filter(Boolean),
+      description: text("description"), read_only: Boolean(form.get("read_only")), uploads: Boolean(form.get("uploads")), ownership: Boolean(form.get("ownership")), users: text("users").split(/[\s,]+/).filter(Boolean),
       limits: { transfers: number("transfers"), streams: number("streams"), rate: number("rate", MIB), timetable },
       defaults: { verify: text("verify") || null, encrypt: text("encrypt") || null }, ...(text("token") && { token: text("token") }) } });
   }, done);
@@ -108,6 +108,7 @@ function Edit({ endpoint, close, done }) {
     <label class="field"><span>Hours with another rate</span><textarea name="timetable" rows="2" class="mono" placeholder="08:00-18:00 = 50" defaultValue=${(limits.timetable ?? []).map((/** @type {any} */ row) => `${row.from}-${row.until} = ${row.rate / MIB}`).join("\n")}></textarea><small class="help">One a line, in MiB/s; 0: no transfer begins.</small></label>
     ${endpoint.location.kind === "node" && html`<label class="field"><span>New token</span><input name="token" type="password" autocomplete="off" placeholder=${endpoint.has_token ? "the one that is kept stays" : "none is kept"} /></label>`}
     <label class="check"><input type="checkbox" name="read_only" defaultChecked=${endpoint.read_only} />Read only: tasks change nothing there</label>
+    <label class="check"><input type="checkbox" name="ownership" defaultChecked=${endpoint.ownership} />Tasks may set owners, special bits and devices there (an admin allows it)</label>
     <label class="check"><input type="checkbox" name="uploads" defaultChecked=${endpoint.uploads} />Uploads: browsers may send files there</label>
     <${Trouble} problem=${save.problem} /><div class="bar-of-buttons end"><button type="button" class="plain" onClick=${close}>Close</button><button class="main" disabled=${save.busy}>Save</button></div></form><//>`;
 }

@@ -262,6 +262,7 @@ pub fn endpoint(name: &str, users: &[&str]) -> NewEndpoint {
         },
         read_only: false,
         uploads: false,
+        ownership: false,
         limits: Default::default(),
         defaults: Default::default(),
         description: String::new(),

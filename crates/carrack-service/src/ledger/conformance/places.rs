@@ -44,6 +44,7 @@ pub fn row(name: &str, number: usize) -> EndpointRow {
             location: location(number),
             read_only: true,
             uploads: number == 1,
+            ownership: number == 2,
             limits,
             defaults: EndpointDefaults { verify: Some(Verify::Disk), encrypt: None },
             description: "the beamline's buffer".to_owned(),

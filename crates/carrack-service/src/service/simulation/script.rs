@@ -568,6 +568,7 @@ fn endpoint(name: &str, transfers: Option<u32>, added: Moment) -> EndpointRow {
         location,
         read_only: false,
         uploads: false,
+        ownership: false,
         limits: EndpointLimits { transfers, ..EndpointLimits::default() },
         defaults: EndpointDefaults::default(),
         description: String::new(),

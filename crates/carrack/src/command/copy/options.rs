@@ -390,7 +390,12 @@ fn open(
     destination: Location,
 ) -> Result<(Vec<VerbPlace>, VerbPlace), CommandError> {
     let of_source = if flags.has(&REMOVE_SOURCE_FILES) { Needs::MOVE } else { Needs::READ };
-    let needs = typed.into_iter().map(|source| (source, of_source)).chain([(destination, Needs::WRITE)]);
+    let mut asked = CopyOptions::default();
+    option_flags::asked(flags)?
+        .apply(Time::new(clock_seconds(), 0), &mut asked)
+        .map_err(option_flags::refused_digests)?;
+    let to = if asked.kept.gives_rights() && !asked.fake_super { Needs::WRITE_OWNED } else { Needs::WRITE };
+    let needs = typed.into_iter().map(|source| (source, of_source)).chain([(destination, to)]);
     let mut sources = named::open(flags, needs)?;
     let Some(destination) = sources.pop() else { return Err(missing_location(None)) };
     if let Some(other) = sources.iter().find(|place| place.endpoint() != sources[0].endpoint()) {

@@ -30,8 +30,8 @@ const VERBS: Value<Verb> = Value::new(
     "verbs",
     "LIST",
     |text| parse_among(text, Verb::ALL),
-    "What it may be used for: read, write, delete, tasks, view, metrics, admin, separated by commas [default: all that \
-     its user may do]",
+    "What it may be used for: read, write, delete, ownership, tasks, view, metrics, admin, separated by commas [default: \
+     all that its user may do]",
 );
 const ENDPOINT: Value<String> = Value::new(
     "endpoint",

@@ -57,6 +57,9 @@ pub fn endpoint_lines(endpoint: &Endpoint) -> Vec<String> {
     if !endpoint.users.is_empty() {
         line("users", endpoint.users.join(", "));
     }
+    if endpoint.ownership {
+        line("ownership", "owners, special bits and devices are set".to_owned());
+    }
     if endpoint.uploads {
         line("uploads", "allowed, through the service".to_owned());
     }

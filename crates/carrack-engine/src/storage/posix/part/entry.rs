@@ -11,8 +11,8 @@ use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, Reason, Si
 use carrack_core::request::{Durability, Existing};
 use carrack_core::transfer::Fingerprint;
 use carrack_core::transfer::marker::{Published, PublishedItem, published_key};
-use carrack_sys::dir;
 use carrack_sys::dir::{Dir, Kind, Links};
+use carrack_sys::{dir, file};
 
 use super::{Shared, verify_stored};
 use crate::error::{failure, io_failure};
@@ -108,6 +108,9 @@ impl PartEntry {
         }
         let open = |directory: &OpenDir| patiently(|| directory.dir.open_read(&self.part.name, Links::Refuse));
         let stored = self.shared.directories.within(&self.parent, "open to read back", open)?;
+        if self.source.others.access_time().is_some() {
+            file::keep_access_time(&stored);
+        }
         verify_stored(&stored, self.source.size, self.digests)
     }
 

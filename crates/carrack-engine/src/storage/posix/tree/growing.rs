@@ -67,7 +67,8 @@ impl GrowingFile {
             if !given.mode_and_time || !self.is_known(&entry, given.others) {
                 let stat = stat_file(&part_file)?;
                 self.file_system.keeps.seen(small.attributes.mtime, &stat);
-                entry.look(stat, shared.giving().listed_of(Holder::File(&part_file), others));
+                let (giving, holder) = (shared.giving(), Holder::File(&part_file));
+                entry.look(giving.shown(stat, holder), giving.listed_of(holder, others));
             }
             file::close(part_file)
         })();

@@ -77,7 +77,11 @@ impl Tree {
     /// Whether an item has what is given beside permissions and times, or gets it here, where that needs no new file:
     /// an earlier session may have kept none.
     pub(super) fn is_given(&self, path: &[u8], stat: &Stat, mode: Option<u32>, others: &OtherAttributes) -> bool {
-        let (giving, now) = (self.shared.giving(), facts_of(stat));
+        let giving = self.shared.giving();
+        let (parent, name) = split_name(path);
+        let there = self.shared.directories.find(parent).filter(|_| giving.fakes());
+        let stat = &there.map_or(*stat, |there| giving.shown(*stat, Holder::Entry(&there.dir, name)));
+        let now = facts_of(stat);
         let mode = mode.unwrap_or(now.mode & 0o777 | others.special_bits());
         let wanted = giving.wanted(mode, others, &now, false);
         let has_bits = stat.kind == Kind::Symlink || (wanted.mode ^ now.mode) & 0o7000 == 0;

@@ -25,7 +25,7 @@ use crate::storage::posix::kinds::kind_of;
 use crate::storage::posix::names::is_own;
 use crate::storage::posix::part::stat_entry;
 use crate::storage::posix::refusal::why_refused;
-use crate::storage::posix::times::{system_time, time_of};
+use crate::storage::posix::times::{time_of, times_to_set};
 use crate::storage::posix::unkept::{ToKeep, if_it_can};
 use crate::storage::workers::MetadataWorkers;
 use crate::storage::write::StandingItem;
@@ -70,12 +70,14 @@ impl Tree {
         }
         let look = |(directory, path, name): &(usize, &[u8], &[u8])| {
             if name.is_empty() {
-                let stat = self.shared.directories.root.dir.stat_self();
+                let top = &self.shared.directories.root.dir;
+                let stat = top.stat_self().map(|stat| self.shared.giving().shown(stat, Holder::Directory(top)));
                 return stat.map(|stat| Some(standing_item(&stat))).map_err(|error| fail(path, error));
             }
             let Some((parent, late)) = directories.get(*directory) else { return Ok(None) };
             let Some(open) = late.get_or_init(|| self.shared.directories.find(parent)) else { return Ok(None) };
             let stat = stat_entry(&open.dir, name).map_err(|error| fail(path, error))?;
+            let stat = stat.map(|stat| self.shared.giving().shown(stat, Holder::Entry(&open.dir, name)));
             let (folds, is_mixture) = (open.folds(), self.is_mixture(path));
             Ok(stat.as_ref().map(|stat| StandingItem { folds, is_mixture, ..standing_item(stat) }))
         };
@@ -143,13 +145,15 @@ impl Tree {
         let Attributes { mode, mtime, others } = attributes;
         let giving = self.shared.giving();
         let set = |directory: &OpenDir| {
-            let before = directory.dir.stat_at(name)?;
+            let shown = |stat| giving.shown(stat, Holder::Entry(&directory.dir, name));
+            let real = directory.dir.stat_at(name)?;
+            let before = shown(real);
             if self.keeps_shared && before.kind == Kind::File && before.links > 1 {
                 return Err(io::Error::other("the file has further names, of which nothing may change"));
             }
             let had = before.mode & 0o7777;
             let mut listed = (OtherAttributes::default(), OtherAttributes::default());
-            match before.kind {
+            match real.kind {
                 Kind::Symlink => giving.give(Getting::Link(&directory.dir, name), *mode, others, had)?,
                 Kind::File if giving.gives() => {
                     // By a handle: nobody's file becomes another's by having been put in its place.
@@ -177,10 +181,11 @@ impl Tree {
                     }
                 }
             }
-            if let Some(mtime) = mtime.filter(|mtime| *mtime != time_of(before.mtime)) {
-                if_it_can(directory.dir.set_times(name, system_time(mtime)))?;
+            let mtime = mtime.filter(|mtime| *mtime != time_of(before.mtime));
+            if let Some(times) = times_to_set(mtime, others) {
+                if_it_can(directory.dir.set_times(name, times))?;
             }
-            Ok((before, directory.dir.stat_at(name)?, listed))
+            Ok((before, shown(directory.dir.stat_at(name)?), listed))
         };
         let (before, after, listed) = self.shared.directories.within(parent, "set permissions and times", set)?;
         let mode = (after.kind != Kind::Symlink).then_some(mode & MODE_MASK);

@@ -20,6 +20,7 @@ use carrack_sys::dir::stat_file;
 
 use super::*;
 use crate::data::hasher::BlockHasher;
+use crate::storage::posix::times::system_time;
 
 const BLOCK: usize = BLOCK_BYTES_MIN as usize;
 const BLAKE3: Digests = Digests::BLAKE3;
