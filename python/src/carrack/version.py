@@ -1,0 +1,3 @@
+"""The version of this package: that of the program."""
+
+VERSION = "0.1.0"
