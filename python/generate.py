@@ -139,15 +139,14 @@ def quoted(text: str | None, indent: str) -> str:
 
 def typed_dict(name: str, schema: Schema) -> str:
     fields, required = schema["properties"], schema.get("required", [])
+    kinds = {key: type_of(value, False) for key, value in fields.items()}
+    kinds = {key: f"Required[{kind}]" if key in required else kind for key, kind in kinds.items()}
     if "from" in fields:  # a word of Python: no class can have it
-        inner = "".join(
-            f"        {json.dumps(key)}: {json.dumps(type_of(value, False))},\n" for key, value in fields.items()
-        )
-        return f'\n\n{name} = TypedDict(\n    "{name}",\n    {{\n{inner}    }},\n)\n'
+        inner = "".join(f"        {json.dumps(key)}: {json.dumps(kind)},\n" for key, kind in kinds.items())
+        return f'\n\n{name} = TypedDict(\n    "{name}",\n    {{\n{inner}    }},\n    total=False,\n)\n'
     text = f"\n\nclass {name}(TypedDict, total=False):\n" + quoted(schema.get("description"), "    ") + "\n"
     for key, value in fields.items():
-        kind = type_of(value, False)
-        text += f"    {key}: {f'Required[{kind}]' if key in required else kind}\n" + described(value)
+        text += f"    {key}: {kinds[key]}\n" + described(value)
     return text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeVar, Unpack
 
 from ._decode import decode
@@ -201,7 +201,7 @@ class Client:
             if not patience.pause(error):
                 raise error
 
-    def events(self, since: int | None = 0, *, task: str | None = None) -> Iterator[Event]:
+    def events(self, since: int | None = 0, *, task: str | None = None) -> Generator[Event, None, None]:
         """Events as they happen, from the one behind `since` (None: from now on), without end. It connects again by
         itself, and misses none.
         """

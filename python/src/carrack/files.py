@@ -213,9 +213,12 @@ class Files:
         if len(missing) == 1:
             send(missing[0])
         elif missing:
-            with ThreadPoolExecutor(LANES) as lanes:
+            lanes = ThreadPoolExecutor(LANES)
+            try:
                 for _ in lanes.map(send, missing):
                     pass
+            finally:
+                lanes.shutdown(cancel_futures=True)
         if upload.state != "published":
             upload = self.client._ask(Upload, "POST", f"/uploads/{escape(upload.id)}/publish", may_repeat=True)
         while upload.state in ("publishing", "receiving"):

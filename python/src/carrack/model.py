@@ -162,10 +162,11 @@ class EndpointUpdate(TypedDict, total=False):
 FileRename = TypedDict(
     "FileRename",
     {
-        "from": "str",
+        "from": "Required[str]",
         "replace": "bool",
-        "to": "str",
+        "to": "Required[str]",
     },
+    total=False,
 )
 
 
@@ -352,10 +353,11 @@ class PasswordChange(TypedDict, total=False):
 RateWindow = TypedDict(
     "RateWindow",
     {
-        "from": "str",
-        "rate": "int",
-        "until": "str",
+        "from": "Required[str]",
+        "rate": "Required[int]",
+        "until": "Required[str]",
     },
+    total=False,
 )
 
 

@@ -112,14 +112,14 @@ class Run:
     """The program at work: its lines of JSON, and what it came to."""
 
     def __init__(self, arguments: Sequence[str], stdin: Any, environment: dict[str, str] | None = None) -> None:
-        # It lives as long as the process.
-        self.said = tempfile.TemporaryFile()  # noqa: SIM115
-        more = {key: value for key, value in os.environ.items() if key != "CARRACK_PROGRAM"} | (environment or {})
         words = [program(), arguments[0], "--json", *arguments[1:]]
+        more = {key: value for key, value in os.environ.items() if key != "CARRACK_PROGRAM"} | (environment or {})
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         # A session of its own: Ctrl-C reaches Python alone, which stops the program.
         self.process = subprocess.Popen(
-            words, stdin=stdin, stdout=subprocess.PIPE, stderr=self.said, env=more, start_new_session=True
+            words, stdin=stdin, stdout=subprocess.PIPE, stderr=self._errors, env=more, start_new_session=True
         )
+        self.said = ""
         self.summary: dict[str, Any] | None = None
         self.error: dict[str, Any] | None = None
         self.targets: list[str] = []
@@ -134,6 +134,9 @@ class Run:
         if self.process.stdout:
             self.process.stdout.close()
         self.process.wait()
+        with self._errors as errors:
+            errors.seek(0)
+            self.said = errors.read().decode(errors="replace").strip()
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Each line, as it comes."""
@@ -153,7 +156,7 @@ class Run:
 
     def report(self, check: bool) -> Report:
         """What it came to, once it has ended."""
-        code = self.process.wait()
+        code = self.process.returncode
         report = self._report() if self.summary else None
         if report is not None and (code == 0 or not (check or self.error)):
             return report
@@ -161,9 +164,7 @@ class Run:
             raise CopyFailed(failure_of(self.error), code, report)
         if report and report.failures:
             raise CopyFailed(report.failures[0], code, report)
-        self.said.seek(0)
-        said = self.said.read().decode(errors="replace").strip()
-        why = said[-2000:] or f"carrack ended with {code}, and without a word"
+        why = self.said[-2000:] or f"carrack ended with {code}, and without a word"
         raise CopyFailed(Failure("usage" if code == 2 else "other", "command", why), code, report)
 
     def _report(self) -> Report:

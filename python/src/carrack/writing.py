@@ -51,7 +51,12 @@ class Writer(io.RawIOBase):
             if self._stream is None and len(self._kept) + len(piece) <= self._memory:
                 self._kept += piece
             else:
-                (self._stream or self._begin()).send(piece)
+                try:
+                    (self._stream or self._begin()).send(piece)
+                except Exception:
+                    # What did not take a piece takes no more.
+                    self._drop()
+                    raise
             self._length += len(piece)
             return len(piece)
 
@@ -91,11 +96,14 @@ class Writer(io.RawIOBase):
         with self._lock:
             if self._is_over:
                 return
-            self._is_over = True
-            if self._stream is not None:
-                self._stream.drop()
-            self._kept = bytearray()
-            super().close()
+            self._drop()
+
+    def _drop(self) -> None:
+        self._is_over = True
+        if self._stream is not None:
+            self._stream.drop()
+        self._kept = bytearray()
+        super().close()
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
@@ -176,6 +184,8 @@ class _Stream:
             raise FileExistsError(f"{report.targets[0]} exists")
 
     def drop(self) -> None:
+        if self.run.process.returncode is not None:
+            return
         self.socket.close()
         self.run.process.terminate()
         with self.run:

@@ -1,0 +1,96 @@
+"""Copies by the program: report, progress, failures, and what stops them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+
+import pytest
+from support import TREE, Service
+
+from carrack import CopyFailed, CopyProgress, Failure, Report, copy, errors
+from carrack.program import Option, flags_of
+
+
+def test_copy_gives_its_report(shared: Service, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "one").write_bytes(b"1" * 1000)
+    (tmp_path / "two").write_bytes(b"2" * 2000)
+    report = copy([tmp_path / "one", tmp_path / "two"], "@lab:/copied/", verify="disk", service=shared.socket)
+    assert (report.exit_code, report.files, report.bytes, report.durable, report.verify) == (0, 2, 3000, True, "disk")
+    assert report.raw["type"] == "summary" and len(report.targets) == 2 and report.failures == []
+    assert (shared.data / "copied/two").read_bytes() == b"2" * 2000
+
+
+def test_progress_is_called_and_an_exception_in_it_stops_the_copy(tmp_path: pathlib.Path) -> None:
+    told: list[CopyProgress] = []
+
+    class Enough(Exception):
+        pass
+
+    def progress(now: CopyProgress) -> None:
+        told.append(now)
+        if now.bytes_done > 0:
+            raise Enough
+
+    with pytest.raises(Enough):
+        copy("random:10G", tmp_path / "stopped", bwlimit="20MB", progress=progress, every=0.1)
+    assert 0 < told[-1].bytes_done < 10 << 30
+    assert not (tmp_path / "stopped").exists()
+
+
+def test_failures_have_side_path_code_and_hints(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "from").mkdir()
+    (tmp_path / "from/good").write_bytes(b"1")
+    os.mkfifo(tmp_path / "from/pipe")
+    with pytest.raises(CopyFailed) as failed:
+        copy(tmp_path / "from", tmp_path / "to")
+    error = failed.value
+    assert (error.exit_code, error.side, error.path, error.code) == (23, "source", "from/pipe", "special-file")
+    assert error.report is not None and error.report.files == 1 and error.failures == error.report.failures
+    report = copy(tmp_path / "from", tmp_path / "to", check=False)
+    assert [failure.path for failure in report.failures] == ["from/pipe"]
+
+
+def test_copy_that_cannot_begin_is_an_error(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CopyFailed) as failed:
+        copy(tmp_path / "none", tmp_path / "to", check=False)
+    assert (failed.value.exit_code, failed.value.code, failed.value.side) == (11, "not-found", "source")
+    assert str(tmp_path / "none") in str(failed.value)
+    with pytest.raises(CopyFailed, match="--no-such-flag") as failed:
+        copy("a", "b", no_such_flag=True)
+    assert (failed.value.exit_code, failed.value.code) == (2, "usage")
+    with pytest.raises(CopyFailed, match="no service answers") as failed:
+        copy("random:1", "@lab:/x", service=str(tmp_path / "no.sock"))
+    assert failed.value.exit_code == 10 and failed.value.hints
+    monkeypatch.setenv("CARRACK_PROGRAM", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    with pytest.raises(errors.ProgramMissing):
+        copy("a", "b")
+
+
+def test_paths_that_begin_with_a_dash_are_paths(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-rf").write_bytes(b"1")
+    assert copy("./-rf", tmp_path / "to").files == 1
+
+
+def test_options_are_flags() -> None:
+    options: dict[str, Option] = {
+        "verify": "disk",
+        "dry_run": True,
+        "streams": 4,
+        "exclude": ["*.tmp", "x"],
+        "delete": False,
+        "only": None,
+    }
+    assert flags_of(options) == ["--verify=disk", "--dry-run", "--streams=4", "--exclude=*.tmp", "--exclude=x"]
+
+
+def test_report_and_failure_have_the_keys_of_the_schema() -> None:
+    schema = json.loads((TREE / "docs/json.schema.json").read_text())["$defs"]
+    own = {"targets", "notes", "raw"}
+    assert set(Report.__dataclass_fields__) - own <= set(schema["copy_summary"]["properties"])
+    assert set(CopyProgress.__dataclass_fields__) <= set(schema["progress"]["properties"])
+    assert set(Failure.__dataclass_fields__) - {"path"} <= set(schema["failure"]["properties"])

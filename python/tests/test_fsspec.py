@@ -1,0 +1,205 @@
+"""`carrack://` for fsspec, and what stands on it: pandas, pyarrow, zarr, dask, xarray."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import fsspec
+import numpy
+import pandas
+import pytest
+import xarray
+import zarr
+from dask import array as dask_array
+from support import PROGRAM, Relay, Service, until
+
+from carrack.filesystem import AheadCache, CarrackFileSystem
+
+
+@pytest.fixture
+def fs(shared: Service) -> CarrackFileSystem:
+    return CarrackFileSystem(shared.socket)
+
+
+def options(service: Service) -> dict[str, Any]:
+    return {"service": service.socket}
+
+
+def test_one_column_of_a_parquet_moves_less_than_twice_its_bytes(shared: Service) -> None:
+    frame = pandas.DataFrame({f"column{n}": numpy.random.default_rng(n).random(200_000) for n in range(12)})
+    place = "carrack://lab/wide.parquet"
+    frame.to_parquet(place, storage_options=options(shared), row_group_size=50_000)
+    assert os.path.getsize(shared.data / "wide.parquet") > 10 * frame.column3.nbytes
+    token, _ = shared.token("read", "view")
+    relay = Relay(shared.port)
+    column = pandas.read_parquet(place, columns=["column3"], storage_options={"service": relay.url, "token": token})
+    relay.close()
+    assert column.column3.equals(frame.column3)
+    assert frame.column3.nbytes < relay.received < 2 * frame.column3.nbytes
+
+
+def test_pandas_reads_and_writes_text(shared: Service) -> None:
+    frame = pandas.DataFrame({"one": [1, 2, 3], "two": ["a", "b", "c"]})
+    frame.to_csv("carrack://lab/table.csv.gz", index=False, storage_options=options(shared))
+    assert pandas.read_csv("carrack://lab/table.csv.gz", storage_options=options(shared)).equals(frame)
+
+
+def test_zarr_dask_and_xarray_write_arrays_and_read_them(shared: Service) -> None:
+    whole = numpy.random.default_rng(1).random((600, 600))
+    array = zarr.create_array(
+        "carrack://lab/z.zarr", shape=(600, 600), chunks=(200, 200), dtype="f8", storage_options=options(shared)
+    )
+    array[:] = whole
+    assert (zarr.open_array("carrack://lab/z.zarr", mode="r", storage_options=options(shared))[:] == whole).all()
+    lazy = dask_array.from_array(whole, chunks=(300, 300))
+    lazy.to_zarr("carrack://lab/d.zarr", storage_options=options(shared))
+    assert (dask_array.from_zarr("carrack://lab/d.zarr", storage_options=options(shared)).compute() == whole).all()
+    data = xarray.Dataset({"heat": (("x", "y"), whole)})
+    data.to_zarr("carrack://lab/x.zarr", storage_options=options(shared), consolidated=False)
+    opened = xarray.open_zarr("carrack://lab/x.zarr", storage_options=options(shared), consolidated=False)
+    assert opened.heat.mean() == data.heat.mean()
+
+
+def test_array_that_is_killed_half_way_has_only_whole_chunks(shared: Service) -> None:
+    script = f"""
+import numpy, zarr
+options = {{"service": {shared.socket!r}}}
+array = zarr.create_array("carrack://lab/k.zarr", shape=(64, 131072), chunks=(1, 131072), dtype="f8",
+                          compressors=None, storage_options=options)
+for row in range(64):
+    array[row] = numpy.full(131072, row)
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as writer:
+        chunks = shared.data / "k.zarr/c"
+        until(lambda: chunks.exists() and len(os.listdir(chunks)) > 5)
+        writer.kill()
+        assert writer.wait() == -signal.SIGKILL
+
+    def found() -> list[pathlib.Path]:
+        return [path for path in (shared.data / "k.zarr").rglob("*") if path.is_file()]
+
+    # The service ends by itself what it was publishing.
+    until(lambda: not [path for path in found() if path.name.startswith(".")])
+    assert 5 < len(found()) < 64
+    assert {path.stat().st_size for path in found() if path.name != "zarr.json"} == {8 * 131072}
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+def test_table_that_is_killed_half_way_is_not_there(shared: Service, rows: int) -> None:
+    script = f"""
+import fsspec, numpy, pyarrow, pyarrow.parquet, sys
+with fsspec.open("carrack://lab/half.parquet", "wb", service={shared.socket!r}) as file:
+    table = pyarrow.table({{"x": numpy.random.rand(131072)}})
+    with pyarrow.parquet.ParquetWriter(file, table.schema, compression="none") as writer:
+        for _ in range({rows}):
+            writer.write_table(table)
+        print("half", flush=True)
+        sys.stdin.read()
+"""
+    env = {**os.environ, "CARRACK_PROGRAM": PROGRAM}
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=env,
+    ) as writer:
+        assert writer.stdout is not None and writer.stdout.readline() == b"half\n"
+        writer.kill()
+        writer.wait()
+    until(lambda: not [name for name in os.listdir(shared.data) if "half.parquet" in name])
+
+
+def test_trees_are_put_found_got_moved_copied_and_removed(
+    fs: CarrackFileSystem, shared: Service, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "tree/deep").mkdir(parents=True)
+    (tmp_path / "tree/one").write_bytes(b"1")
+    (tmp_path / "tree/deep/two").write_bytes(b"22")
+    fs.put(str(tmp_path / "tree"), "carrack://lab/", recursive=True)
+    assert fs.find("lab/tree") == ["lab/tree/deep/two", "lab/tree/one"]
+    assert fs.du("lab/tree") == 3 and fs.isdir("lab/tree/deep") and fs.isfile("carrack://lab/tree/one")
+    assert "lab" in fs.ls("", detail=False)
+    fs.get("lab/tree", str(tmp_path / "back"), recursive=True)
+    assert (tmp_path / "back/deep/two").read_bytes() == b"22"
+    fs.mv("lab/tree/one", "lab/tree/first")
+    fs.cp("lab/tree", "lab/twin", recursive=True)
+    assert fs.cat("lab/twin/first") == b"1" and fs.cat_file("lab/twin/deep/two", start=-1) == b"2"
+    assert fs.checksum("lab/twin/first") == fs.checksum("lab/tree/first")
+    assert fs.ukey("lab/twin/first") and fs.modified("lab/twin/first")
+    with pytest.raises(IsADirectoryError):
+        fs.rm("lab/tree")
+    fs.rm("lab/tree/*", recursive=True)
+    fs.rmdir("lab/tree")
+    fs.rm("lab/twin", recursive=True)
+    assert not fs.exists("lab/tree") and not fs.exists("lab/twin")
+
+
+def test_links_are_what_they_lead_to(fs: CarrackFileSystem, shared: Service) -> None:
+    (shared.data / "linked").mkdir()
+    (shared.data / "linked/file").write_bytes(b"123")
+    (shared.data / "linked/to-file").symlink_to("file")
+    (shared.data / "linked/to-directory").symlink_to("../linked")
+    (shared.data / "linked/to-nothing").symlink_to("nothing")
+    rows = {row["name"].rsplit("/")[-1]: (row["type"], row["size"]) for row in fs.ls("lab/linked")}
+    assert rows["to-file"] == ("file", 3) and rows["file"] == ("file", 3)
+    assert rows["to-directory"][0] == "directory" and rows["to-nothing"][0] == "other"
+    assert fs.cat("lab/linked/to-file") == b"123"
+
+
+def test_failures_are_those_that_fsspec_has(fs: CarrackFileSystem) -> None:
+    for ask in (fs.info, fs.ls, fs.cat_file, fs.rm, fs.open):
+        with pytest.raises(FileNotFoundError):
+            ask("lab/no-such")
+    with pytest.raises(FileNotFoundError):
+        fs.info("no-such-endpoint/x")
+    fs.pipe("lab/taken", b"1")
+    with pytest.raises(FileExistsError):
+        fs.open("lab/taken", "xb").close()
+    with pytest.raises(FileExistsError):
+        fs.mkdir("lab/taken")
+    fs.makedirs("lab/made/deep", exist_ok=True)
+    fs.makedirs("lab/made/deep", exist_ok=True)
+    with pytest.raises(FileExistsError):
+        fs.makedirs("lab/made/deep")
+    with pytest.raises(ValueError, match="opened as ab"):
+        fs.open("lab/taken", "ab")
+    with pytest.raises(PermissionError):
+        fs.rm("lab", recursive=True)
+
+
+def test_text_is_read_line_by_line_by_few_requests(shared: Service) -> None:
+    lines = [f"{n:08}" for n in range(200_000)]
+    (shared.data / "lines").write_text("\n".join(lines))
+    token, _ = shared.token("read", "view")
+    relay = Relay(shared.port)
+    with fsspec.open("carrack://lab/lines", "rt", service=relay.url, token=token) as file:
+        assert [line.rstrip("\n") for line in file] == lines
+    relay.close()
+    assert relay.requests < 12
+
+
+def test_cache_gives_what_the_file_has() -> None:
+    content = bytes(range(256)) * 4096
+    asked: list[tuple[int, int]] = []
+
+    def fetch(start: int, end: int) -> bytes:
+        asked.append((start, end))
+        return content[start:end]
+
+    cache = AheadCache(0, fetch, len(content))
+    random = numpy.random.default_rng(7)
+    at = 0
+    for _ in range(500):
+        at = int(random.integers(0, len(content))) if random.random() < 0.3 else at
+        end = at + int(random.integers(0, 100_000))
+        assert cache._fetch(at, end) == content[at:end]
+        at = min(end, len(content) - 1)
+    asked.clear()
+    assert cache._fetch(5, 10) == content[5:10]
+    assert asked in ([(5, 10)], [])
