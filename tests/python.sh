@@ -13,7 +13,7 @@ if ! cmp -s "$wanted" "$home/requirements.txt"; then
     cp "$wanted" "$home/requirements.txt"
 fi
 "$home/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall \
-    python/ python/snakemake-storage-plugin-carrack/
+    ./python
 
 cd python
 "$home/bin/ruff" format --quiet --check .

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Runs the recipe of Snakemake: the suite that Snakemake has for storage plug-ins, then the workflow of three rules twice.
-# The second run must find nothing to do, and do again what an input that has changed asks for. From PyPI comes what
+# Runs the recipe of Snakemake: the suite that Snakemake has for storage plug-ins, then the workflow of three rules. The
+# second run must find nothing to do, the third do what an input that has changed asks for. From PyPI comes what
 # tests/recipes/snakemake.txt names, into target/snakemake.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 program=${CARRACK_TEST_PROGRAM:-$PWD/target/debug/carrack} home=$PWD/target/snakemake
 
-[ -x "$home/bin/snakemake" ] || { python3 -m venv "$home" && "$home/bin/pip" install --quiet -r tests/recipes/snakemake.txt; }
+if [ ! -x "$home/bin/snakemake" ]; then
+    python3 -m venv "$home"
+    "$home/bin/pip" install --quiet -r tests/recipes/snakemake.txt
+fi
 "$home/bin/pip" install --quiet --no-deps --force-reinstall python/ python/snakemake-storage-plugin-carrack/
 
 work=$(mktemp -d)
@@ -25,7 +28,8 @@ CARRACK_TEST_SOCKET=$socket "$home/bin/pytest" --quiet python/snakemake-storage-
 seq 3 >"$work/data/project/raw/one.txt"
 seq 5 >"$work/data/project/raw/two.txt"
 workflow() {
-    (cd "$work/run" && "$home/bin/snakemake" --snakefile "$recipe" --cores 2 --config place=carrack://lab/project "$@") 2>&1
+    cd "$work/run"
+    "$home/bin/snakemake" --snakefile "$recipe" --cores 2 --config place=carrack://lab/project 2>&1
 }
 recipe=$PWD/contrib/recipes/Snakefile
 fail() { echo "snakemake: $1" >&2 && cat "$work/out" >&2 && exit 1; }
