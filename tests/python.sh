@@ -9,7 +9,7 @@ home=$PWD/target/python wanted=python/requirements.txt
 if ! cmp -s "$wanted" "$home/requirements.txt"; then
     rm -rf "$home"
     python3 -m venv "$home"
-    "$home/bin/pip" install --quiet --disable-pip-version-check --require-hashes -r "$wanted"
+    "$home/bin/pip" install --quiet --disable-pip-version-check --no-compile --require-hashes -r "$wanted"
     cp "$wanted" "$home/requirements.txt"
 fi
 "$home/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall \

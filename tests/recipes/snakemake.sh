@@ -29,7 +29,8 @@ seq 3 >"$work/data/project/raw/one.txt"
 seq 5 >"$work/data/project/raw/two.txt"
 workflow() {
     cd "$work/run"
-    "$home/bin/snakemake" --snakefile "$recipe" --cores 2 --config place=carrack://lab/project 2>&1
+    "$home/bin/snakemake" --snakefile "$recipe" --cores 2 --config place=carrack://lab/project \
+        --storage-carrack-service "$socket" 2>&1
 }
 recipe=$PWD/contrib/recipes/Snakefile
 fail() { echo "snakemake: $1" >&2 && cat "$work/out" >&2 && exit 1; }

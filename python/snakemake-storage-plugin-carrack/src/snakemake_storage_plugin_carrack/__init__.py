@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from carrack.filesystem import CarrackFileSystem
 from snakemake_interface_storage_plugins.io import IOCacheStorageInterface, Mtime, get_constant_prefix
 from snakemake_interface_storage_plugins.settings import StorageProviderSettingsBase
 from snakemake_interface_storage_plugins.storage_object import (
@@ -23,6 +22,8 @@ from snakemake_interface_storage_plugins.storage_provider import (
     StorageQueryValidationResult,
 )
 
+from carrack.filesystem import CarrackFileSystem
+
 SCHEME = "carrack://"
 
 
@@ -32,7 +33,9 @@ class StorageProviderSettings(StorageProviderSettingsBase):
 
     service: str | None = field(
         default=None,
-        metadata={"help": "https://HOST[:PORT]#sha256:FINGERPRINT or the path of a socket [default: as carrack finds it]"},
+        metadata={
+            "help": "https://HOST[:PORT]#sha256:FINGERPRINT or the path of a socket [default: as carrack finds it]"
+        },
     )
     token: str | None = field(
         default=None, metadata={"help": "Token of the service [default: that of carrack login]", "env_var": True}
