@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import signal
+import subprocess
+import sys
 
 import pytest
 from support import TREE, Service
@@ -37,6 +40,28 @@ def test_progress_is_called_and_an_exception_in_it_stops_the_copy(tmp_path: path
         copy("random:10G", tmp_path / "stopped", bwlimit="20MB", progress=progress, every=0.1)
     assert 0 < told[-1].bytes_done < 10 << 30
     assert not (tmp_path / "stopped").exists()
+
+
+def test_interrupt_stops_the_copy_and_it_goes_on_afterwards(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "large").write_bytes(os.urandom(60 << 20))
+    script = f"""
+import carrack
+def progress(now):
+    if now.bytes_done > 20 << 20:
+        print("now", flush=True)
+carrack.copy({str(tmp_path / "large")!r}, {str(tmp_path / "to")!r}, bwlimit="20MB", progress=progress, every=0.1,
+             reflink="never")
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as python:
+        assert python.stdout is not None and python.stderr is not None
+        assert python.stdout.readline() == b"now\n"
+        python.send_signal(signal.SIGINT)
+        assert python.wait() != 0
+        assert b"KeyboardInterrupt" in python.stderr.read()
+    assert not (tmp_path / "to").exists()
+    report = copy(tmp_path / "large", tmp_path / "to")
+    assert report.bytes_resumed > 0
+    assert (tmp_path / "to").read_bytes() == (tmp_path / "large").read_bytes()
 
 
 def test_failures_have_side_path_code_and_hints(tmp_path: pathlib.Path) -> None:

@@ -71,6 +71,20 @@ def test_waiting_goes_on_over_a_service_that_restarts(own: Service) -> None:
         assert (own.data / "over").stat().st_size == 40 << 20
 
 
+def test_waiting_outlasts_a_quiet_time_that_is_longer_than_the_patience(own: Service) -> None:
+    with Client(own.socket, patience=2) as client, ThreadPoolExecutor(1) as other:
+        task = client.submit("random:1G", "null:", options={"rate_limit": 1_000_000})
+        client.pause(task.id)
+        until(lambda: client.task(task.id).state == "PAUSED")
+        began = time.monotonic()
+        waited = other.submit(client.wait, task.id, check=False)
+        until(lambda: time.monotonic() > began + 2.5)
+        own.kill()
+        own.start()
+        client.cancel(task.id)
+        assert waited.result(60).state == "CANCELLED"
+
+
 def test_events_miss_none_over_a_restart(own: Service) -> None:
     with Client(own.socket) as client:
         one = client.wait(client.submit("random:1", "null:").id)

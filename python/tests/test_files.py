@@ -153,6 +153,30 @@ def test_file_that_is_given_up_leaves_nothing_and_replaces_nothing(files: Files,
     assert [name for name in os.listdir(shared.data) if "kept" in name] == ["kept"]
 
 
+@pytest.mark.parametrize("memory", [0, 4 << 20])
+def test_library_that_closes_its_file_when_it_fails_publishes_nothing(
+    files: Files, shared: Service, memory: int
+) -> None:
+    def library() -> None:
+        file = files.open("/failed", memory=memory)
+        try:
+            file.write(b"half")
+            raise KeyError
+        finally:
+            file.close()
+
+    with pytest.raises(KeyError), pytest.warns(UserWarning, match="is dropped"):
+        library()
+    assert not (shared.data / "failed").exists()
+    try:
+        raise KeyError
+    except KeyError:  # one that was handled before the file was opened is no reason
+        file = files.open("/recovered", memory=memory)
+        file.write(b"whole")
+        file.close()
+    assert (shared.data / "recovered").read_bytes() == b"whole"
+
+
 @pytest.mark.parametrize("memory", [0, 64 << 20])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_killed_writer_leaves_nothing(shared: Service, how: signal.Signals, memory: int) -> None:

@@ -173,6 +173,45 @@ def test_failures_are_those_that_fsspec_has(fs: CarrackFileSystem) -> None:
         fs.rm("lab", recursive=True)
 
 
+def test_what_cannot_be_asked_is_not_taken_for_absent(tmp_path: pathlib.Path) -> None:
+    fs = CarrackFileSystem(str(tmp_path / "none.sock"), patience=0.01)
+    for ask in (fs.exists, fs.isdir, fs.isfile, fs.find, fs.glob, fs.du):
+        with pytest.raises(ConnectionError):
+            ask("lab/x")
+
+
+def test_table_whose_writing_fails_is_not_there(shared: Service) -> None:
+    class Failing:
+        def __str__(self) -> str:
+            raise OverflowError
+
+    frame = pandas.DataFrame({"x": [*range(200_000), Failing()]})
+    with pytest.raises(OverflowError), pytest.warns(UserWarning, match="is dropped"):
+        frame.to_csv("carrack://lab/failing.csv", chunksize=1000, storage_options=options(shared))
+    assert not (shared.data / "failing.csv").exists()
+
+
+def test_files_of_copies_under_way_are_not_listed(fs: CarrackFileSystem, shared: Service) -> None:
+    names = [".x.carrack-0a1b2c3d-1.part", ".carrack-0123456789abcdef.marker", ".x.part", "x"]
+    (shared.data / "under-way").mkdir()
+    for name in names:
+        (shared.data / "under-way" / name).touch()
+    assert fs.ls("lab/under-way", detail=False) == ["lab/under-way/.x.part", "lab/under-way/x"]
+
+
+def test_processes_that_fork_share_no_connection(fs: CarrackFileSystem, shared: Service) -> None:
+    fs.pipe("lab/forked", b"1" * 100_000)
+    pids = []
+    for _ in range(4):
+        pid = os.fork()
+        if pid == 0:
+            whole = all(fs.client.files("lab").read("/forked") == b"1" * 100_000 for _ in range(10))
+            os._exit(0 if whole else 1)
+        pids.append(pid)
+    assert [os.waitpid(pid, 0)[1] for pid in pids] == [0, 0, 0, 0]
+    assert fs.cat("lab/forked") == b"1" * 100_000
+
+
 def test_text_is_read_line_by_line_by_few_requests(shared: Service) -> None:
     lines = [f"{n:08}" for n in range(200_000)]
     (shared.data / "lines").write_text("\n".join(lines))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 from collections.abc import Iterator, Mapping
@@ -43,7 +44,7 @@ class Http:
 
     def __init__(self, target: Target, token: str | None, timeout: float, patience: float) -> None:
         self.target, self.token, self.timeout, self.patience = target, token, timeout, patience
-        self.pool = _Pool(target, timeout)
+        self.pool, self.process = _Pool(target, timeout), os.getpid()
         self.is_met = False
 
     def close(self) -> None:
@@ -90,6 +91,8 @@ class Http:
     def _once(
         self, method: str, url: str, body: Any, headers: dict[str, str], is_stream: bool, timeout: float
     ) -> BaseHTTPResponse:
+        if self.process != os.getpid():  # connections are not shared with a process that has forked
+            self.pool, self.process = _Pool(self.target, self.timeout), os.getpid()
         try:
             answer = self.pool.request(
                 method, url, body=body, headers=headers, preload_content=not is_stream, timeout=timeout
@@ -114,21 +117,23 @@ class Http:
 
 
 class Patience:
-    """How long something is tried again: until so many seconds have passed without success."""
+    """How long something is tried again: until so many seconds have passed since it failed first."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds, self.wait, self.until = seconds, PAUSE, time.monotonic() + seconds
+        self.seconds, self.wait, self.until = seconds, PAUSE, float("inf")
 
     def pause(self, error: CarrackError, may_repeat: bool = True) -> bool:
         """Waits before another try. False: there is none."""
-        # What never reached the service, and what it refused to begin, was not done.
+        # What never reached the service, and what it refused to begin (429, 503), was not done. 502: the process that
+        # serves the files has ended in the midst of it.
         if isinstance(error, ServiceError):
-            is_worth_it, least = error.status in (429, 503), error.retry_after
+            is_worth_it, least = error.status in (429, 503) or (error.status == 502 and may_repeat), error.retry_after
         else:
             is_worth_it, least = isinstance(error, Unreachable) and (may_repeat or not error.was_sent), 0.0
         wait = max(self.wait * random.uniform(0.5, 1), least)
         if not is_worth_it:
             return False
+        self.until = min(self.until, time.monotonic() + self.seconds)
         if time.monotonic() + wait > self.until:
             return False
         time.sleep(wait)

@@ -188,9 +188,10 @@ class Client:
                             if check and task.state != "SUCCEEDED":
                                 raise TaskFailed(task)
                             return task
+                    patience = Patience(self._http.patience)
                     if told is None:
                         continue
-                    since, patience = told.id, Patience(self._http.patience)
+                    since = told.id
                     if progress and told.kind == "progress" and "progress" in told.detail:
                         progress(decode(Progress, told.detail["progress"]))
                 error: Unreachable = Unreachable(f"{self.target} ends the stream of events again and again")
@@ -209,8 +210,9 @@ class Client:
         while True:
             try:
                 for told in self._stream(task, since, None):
+                    patience = Patience(self._http.patience)
                     if told is not None:
-                        since, patience = told.id, Patience(self._http.patience)
+                        since = told.id
                         yield told
                 error = Unreachable(f"{self.target} ends the stream of events again and again")
             except Unreachable as lost:

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 
 from ._decode import decode
 from ._http import Patience, escape
-from .errors import BadAnswer, Changed, ServiceError, Unreachable, WorkerLost
+from .errors import BadAnswer, Changed, ServiceError, Unreachable
 from .model import (
     FileEntry,
     FileFailure,
@@ -116,7 +116,7 @@ class Files:
                     start, patience = start + len(piece), Patience(self._http.patience)
                     yield piece
                 return
-            except (Unreachable, WorkerLost) as error:
+            except Unreachable as error:
                 if not patience.pause(error):
                     raise
 

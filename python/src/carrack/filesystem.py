@@ -8,16 +8,19 @@ what is listed and read is what is there now.
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from fsspec.caching import BaseCache, register_cache
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
 from .client import Client
-from .errors import CarrackError
+from .errors import Exists, ServiceError
 from .files import Files
 from .model import FileEntry
 
+# Files of copies under way, which get another name when they are whole.
+OWN = re.compile(r"\..*\.carrack-[0-9a-f]{8}(-\w+)?\.part|\.carrack-[0-9a-f]{16}(-\d)?\.marker", re.DOTALL)
 KINDS = {"file": "file", "directory": "directory", "symlink": "other", "special": "other"}
 
 
@@ -109,13 +112,40 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
         else:
             files, below = self.place(stripped)
             try:
-                rows = [self._row(f"{stripped}/{entry.name}", entry) for entry in files.ls(below)]
-            except CarrackError as error:
+                entries = [entry for entry in files.ls(below) if not OWN.fullmatch(entry.name)]
+                rows = [self._row(f"{stripped}/{entry.name}", entry) for entry in entries]
+            except ServiceError as error:
                 found = self.info(path)  # raises what is worse
                 if found["type"] == "directory":
                     raise error from None
                 rows = [found]
         return rows if detail else [row["name"] for row in rows]
+
+    def walk(
+        self, path: str, maxdepth: int | None = None, topdown: bool = True, on_error: Any = "omit", **more: Any
+    ) -> Any:
+        # What cannot be listed is no empty directory.
+        def omit(error: Exception) -> None:
+            if not isinstance(error, FileNotFoundError):
+                raise error
+
+        yield from super().walk(path, maxdepth, topdown, omit if on_error == "omit" else on_error, **more)
+
+    def exists(self, path: str, **more: Any) -> bool:
+        return self._kind(path) is not None
+
+    def isdir(self, path: str) -> bool:
+        return self._kind(path) == "directory"
+
+    def isfile(self, path: str) -> bool:
+        return self._kind(path) == "file"
+
+    def _kind(self, path: str) -> str | None:
+        """What a path is; None: there is nothing. Other failures are not taken for that."""
+        try:
+            return str(self.info(path)["type"])
+        except FileNotFoundError:
+            return None
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         stripped = self._strip_protocol(path)
@@ -128,13 +158,14 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def _row(self, path: str, entry: Any) -> dict[str, Any]:
         told: FileEntry = entry
-        row = {"name": path, "size": told.size, "type": KINDS[told.kind], "mtime": told.modified, "mode": told.mode}
+        size = told.size if told.kind == "file" else 0
+        row = {"name": path, "size": size, "type": KINDS[told.kind], "mtime": told.modified, "mode": told.mode}
         if told.kind == "symlink":
             row |= {"islink": True, "destination": told.link_target}
             files, below = self.place(path)
             try:
                 row |= {"size": files.size(below)[0], "type": "file"}
-            except CarrackError:
+            except ServiceError:
                 row["type"] = "directory" if self._is_directory(files, below) else "other"
         return row
 
@@ -142,7 +173,7 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def _is_directory(files: Files, path: str) -> bool:
         try:
             files.ls(path)
-        except CarrackError:
+        except ServiceError:
             return False
         return True
 
@@ -162,6 +193,8 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def _open(self, path: str, mode: str = "rb", block_size: Any = None, **more: Any) -> Any:
         files, below = self.place(path)
+        if more.get("autocommit") is False:
+            raise NotImplementedError("there are no transactions: each file appears when it is closed, whole")
         if mode == "rb":
             size, tag = files.size(below)
             wanted = {key: more[key] for key in ("cache_type", "cache_options") if key in more}
@@ -257,7 +290,10 @@ class CarrackFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def mv_file(self, path1: str, path2: str, **_: Any) -> None:
         (old, below), (new, to) = self.place(path1), self.place(path2)
         if old is new:
-            old.rename(below, to, replace=True)
+            try:
+                old.rename(below, to)
+            except Exists:  # to replace it takes a right more
+                old.rename(below, to, replace=True)
             return
         task = self.client.submit(old.location(below), new.location(to), kind="move")
         self.client.wait(task.id)

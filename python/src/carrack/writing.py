@@ -13,6 +13,7 @@ import os
 import pathlib
 import shutil
 import socket
+import sys
 import tempfile
 import threading
 import warnings
@@ -35,6 +36,7 @@ class Writer(io.RawIOBase):
         self._stream: _Stream | None = None
         self._length = 0
         self._is_over = False
+        self._handled = sys.exc_info()[1]
         self._lock = threading.Lock()
 
     def writable(self) -> bool:
@@ -77,9 +79,17 @@ class Writer(io.RawIOBase):
         return self._stream
 
     def close(self) -> None:
-        """Publishes the file: when this returns it is there, whole, verified and durable."""
+        """Publishes the file: when this returns it is there, whole, verified and durable.
+
+        Libraries close their files also when they fail. So while an exception is on its way that was not when the file
+        was opened, the file is dropped.
+        """
         with self._lock:
             if self._is_over:
+                return
+            if sys.exc_info()[1] not in (None, self._handled):
+                warnings.warn(f"{self._path} is dropped: an exception keeps it from being whole", stacklevel=2)
+                self._drop()
                 return
             self._is_over = True
             try:
