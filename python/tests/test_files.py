@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -204,6 +205,35 @@ sys.stdin.read()
         assert writer.wait() != 0
     until(lambda: not processes("@lab:/killed"))
     assert [name for name in os.listdir(shared.data) if "killed" in name] == []
+
+
+def test_many_threads_list_read_and_write_at_once(shared: Service) -> None:
+    with Client(shared.socket) as client, ThreadPoolExecutor(32) as lanes:
+        files = client.files("lab")
+        for n in range(32):
+            (shared.data / f"at-once-{n}/deep").mkdir(parents=True)
+
+        def one(n: int) -> tuple[list[str], bytes]:
+            path = f"/at-once-{n % 4}/same"
+            files.write(path, b"1" * 100_000)
+            return [entry.name for entry in files.ls(f"/at-once-{n}")], files.read(path)
+
+        for n, (names, content) in enumerate(lanes.map(one, range(32))):
+            assert "deep" in names and content == b"1" * 100_000, n
+
+
+def test_process_that_serves_the_files_may_be_killed(own: Service) -> None:
+    with Client(own.socket) as client:
+        files = client.files("lab")
+        files.write("/there", b"1")
+        for _ in range(3):
+            threads = pathlib.Path(f"/proc/{own.process.pid}/task").glob("*/children")
+            children = " ".join(thread.read_text() for thread in threads).split()
+            assert children
+            for child in children:
+                os.kill(int(child), signal.SIGKILL)
+            assert files.read("/there") == b"1"
+            assert [entry.name for entry in files.ls("/")] == ["there"]
 
 
 def processes(word: str) -> list[int]:

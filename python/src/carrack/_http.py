@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -24,8 +25,8 @@ from .model import Problem
 from .version import VERSION
 
 PREFIX = "/api/v1"
-# Connections that are kept open: what dask and zarr have under way at once.
-KEPT = 16
+# Connections that are kept open, and directories that are listed at once.
+KEPT, LISTINGS = 64, 4
 # Between two tries, in seconds: the first pause, and the longest.
 PAUSE, PAUSE_MAX = 0.2, 5.0
 # Seconds of patience before the first answer.
@@ -45,6 +46,7 @@ class Http:
     def __init__(self, target: Target, token: str | None, timeout: float, patience: float) -> None:
         self.target, self.token, self.timeout, self.patience = target, token, timeout, patience
         self.pool, self.process = _Pool(target, timeout), os.getpid()
+        self.listings = threading.BoundedSemaphore(LISTINGS)
         self.is_met = False
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ Bytes pass through the service. For much data, `Client.submit` has them go strai
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,7 +19,7 @@ from urllib.parse import quote, unquote
 
 from ._decode import decode
 from ._http import Patience, escape
-from .errors import BadAnswer, Changed, ServiceError, Unreachable
+from .errors import BadAnswer, Changed, Conflict, NotFound, ServiceError, Unreachable
 from .model import (
     FileEntry,
     FileFailure,
@@ -67,24 +68,39 @@ class Files:
 
     def ls(self, path: str = "/") -> list[FileEntry]:
         """All entries of a directory, by name. Their names are as Python has them."""
+        patience = Patience(self._http.patience)
+        # The service keeps eight listings of a caller: a ninth drops the first, which then begins anew.
+        with self._http.listings:
+            while (entries := self._listed(path)) is None:
+                told = Unreachable(f"{self.location(path)}: you list more at once than the service keeps")
+                if not patience.pause(told):
+                    raise told
+        for entry in entries:
+            _named(entry)
+        return entries
+
+    def _listed(self, path: str) -> list[FileEntry] | None:
+        """The same, as the service names them; None: the listing was dropped meanwhile."""
         body = {"endpoint": self.endpoint, "path": spelled(path)}
-        # A listing that nobody asks for is dropped by the service.
         listing = self.client._ask(FileListing, "POST", "/listings", body=body, may_repeat=True)
         entries: list[FileEntry] = []
-        while True:
-            query = {"offset": len(entries), "limit": WINDOW, "hidden": True}
-            window = self.client._ask(FileWindow, "GET", f"/listings/{escape(listing.id)}", query=query)
-            if window.failure is not None:
-                raise _failed(window.failure)
-            if window.state == "reading":
-                time.sleep(LOOK)
-                continue
-            entries += window.entries
-            if len(entries) >= window.count or not window.entries:
-                self._http.call("DELETE", f"/listings/{escape(listing.id)}")
-                for entry in entries:
-                    _named(entry)
-                return entries
+        try:
+            while True:
+                query = {"offset": len(entries), "limit": WINDOW, "hidden": True}
+                window = self.client._ask(FileWindow, "GET", f"/listings/{escape(listing.id)}", query=query)
+                if window.state == "reading":
+                    time.sleep(LOOK)
+                    continue
+                entries += window.entries
+                if window.failure is not None or len(entries) >= window.count or not window.entries:
+                    break
+        except NotFound:
+            return None
+        with contextlib.suppress(NotFound):
+            self._http.call("DELETE", f"/listings/{escape(listing.id)}")
+        if window.failure is not None:
+            raise _failed(window.failure)
+        return entries
 
     def stat(self, path: str) -> FileProperties:
         """What a path is. A symbolic link is not followed."""
@@ -205,7 +221,10 @@ class Files:
         def send(n: int) -> None:
             piece = block(n)
             headers = {"Content-Type": "application/octet-stream"}
-            self._http.call("PUT", f"/uploads/{escape(upload.id)}/blocks/{n}", body=piece, headers=headers)
+            try:
+                self._http.call("PUT", f"/uploads/{escape(upload.id)}/blocks/{n}", body=piece, headers=headers)
+            except Conflict:  # somebody else uploads the same, and had all blocks there before
+                return
             if progress:
                 progress(len(piece))
 
