@@ -117,12 +117,22 @@ def test_upload_sends_only_what_is_missing(files: Files, shared: Service, tmp_pa
     assert (shared.data / "large").stat().st_mtime == 1e9
 
 
-def test_stream_is_longer_than_what_is_kept_and_whole(files: Files, shared: Service) -> None:
+def test_stream_is_whole_and_has_no_temporary_copy(
+    files: Files, shared: Service, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def kept() -> int:
+        """Bytes of all that the service keeps."""
+        return sum(path.stat().st_size for path in (shared.directory / "state").rglob("*") if path.is_file())
+
+    before = kept()
     pieces = [os.urandom(1 << 20) for _ in range(20)]
     with files.open("/stream", memory=4 << 20) as file:
         for piece in pieces:
             assert file.write(piece) == 1 << 20
         assert file.tell() == 20 << 20
+        assert os.listdir(tmp_path) == [] and kept() < before + (1 << 20)
         assert not (shared.data / "stream").exists()
     assert (shared.data / "stream").read_bytes() == b"".join(pieces)
     with files.open("/stream", memory=0) as file:

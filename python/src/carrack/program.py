@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from .errors import CopyFailed, ProgramMissing
@@ -102,6 +102,10 @@ def copy(
     flags = [f"--stats={round(every * 1000)}ms", *flags_of(options)]
     run = Run(["copy", *flags, "--", *(os.fspath(one) for one in sources), os.fspath(destination)], subprocess.DEVNULL)
     with run:
+        run.places = {
+            "source": os.fspath(sources[0]) if len(sources) == 1 else None,
+            "destination": os.fspath(destination),
+        }
         for told in run.lines():
             if progress and told["type"] == "progress":
                 progress(CopyProgress(**{key: told[key] for key in CopyProgress.__dataclass_fields__}))
@@ -123,6 +127,8 @@ class Run:
         self.summary: dict[str, Any] | None = None
         self.error: dict[str, Any] | None = None
         self.targets: list[str] = []
+        # The paths that were given: an error that ends a copy is of one of them.
+        self.places: dict[str, str | None] = {}
         self.notes: list[str] = []
 
     def __enter__(self) -> Run:
@@ -161,7 +167,9 @@ class Run:
         if report is not None and (code == 0 or not (check or self.error)):
             return report
         if self.error:
-            raise CopyFailed(failure_of(self.error), code, report)
+            failure = failure_of(self.error)
+            failure = replace(failure, path=failure.path or self.places.get(failure.side))
+            raise CopyFailed(failure, code, report)
         if report and report.failures:
             raise CopyFailed(report.failures[0], code, report)
         why = self.said[-2000:] or f"carrack ended with {code}, and without a word"
