@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -37,6 +38,20 @@ def client(shared: Service) -> Iterator[Client]:
 @pytest.fixture
 def files(client: Client) -> Files:
     return client.files("lab")
+
+
+@pytest.fixture(autouse=True)
+def bounded() -> Iterator[None]:
+    """A test that waits for what never comes fails after two minutes."""
+
+    def over(*_: object) -> None:
+        raise TimeoutError("the test has not ended")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -83,6 +85,23 @@ def test_waiting_outlasts_a_quiet_time_that_is_longer_than_the_patience(own: Ser
         own.start()
         client.cancel(task.id)
         assert waited.result(60).state == "CANCELLED"
+
+
+def test_upload_goes_on_over_a_service_that_is_killed(own: Service, tmp_path: pathlib.Path) -> None:
+    content = os.urandom(40 << 20)
+    (tmp_path / "large").write_bytes(content)
+    sent: list[int] = []
+
+    def progress(bytes: int) -> None:
+        sent.append(bytes)
+        if len(sent) in (2, 6):
+            own.kill()
+            own.start()
+
+    with Client(own.socket) as client:
+        client.files("lab").upload(tmp_path / "large", "/large", progress=progress)
+    assert (own.data / "large").read_bytes() == content
+    assert sum(sent) == len(content)
 
 
 def test_events_miss_none_over_a_restart(own: Service) -> None:

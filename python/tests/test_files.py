@@ -152,6 +152,7 @@ def test_stream_by_a_token_leaves_no_token_behind(
         assert (shared.data / "by-token").read_bytes() == b"1" * 1000
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("memory", [0, 4 << 20])
 def test_file_that_is_given_up_leaves_nothing_and_replaces_nothing(files: Files, shared: Service, memory: int) -> None:
     (shared.data / "kept").write_bytes(b"before")

@@ -28,7 +28,7 @@ LEFT_OUT = {
     "GET /audit", "GET /endpoints/{}/bench", "POST /endpoints/{}/bench", "GET /endpoints/{}/files/archive",
     "POST /endpoints/{}/grants", "GET /listings/{}/names", "POST /login", "POST /logout", "GET /nodes", "GET /overview",
     "POST /password", "POST /tasks/acts", "POST /tasks/cancel", "GET /tasks/{}/events", "GET /tokens", "POST /tokens",
-    "DELETE /tokens/{}", "DELETE /uploads/{}", "GET /users", "POST /users", "GET /users/{}", "PATCH /users/{}",
+    "DELETE /tokens/{}", "GET /users", "POST /users", "GET /users/{}", "PATCH /users/{}",
     "POST /users/{}/links", "DELETE /users/{}/sessions",
 }  # fmt: skip
 

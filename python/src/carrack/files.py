@@ -214,17 +214,31 @@ class Files:
     ) -> None:
         body = {"path": spelled(path), "size": size, "block_bytes": BLOCK, "blocks": digests, "existing": existing}
         body |= {"modified": modified} if modified else {}
-        # The same file for the same path is the same upload, however often it is begun.
-        upload = self.client._ask(Upload, "POST", f"{self._at}/uploads", body=body, may_repeat=True)
-        at = f"/uploads/{escape(upload.id)}"
+        patience = Patience(self._http.patience)
+        while True:
+            # The same file for the same path is the same upload, however often it is begun.
+            upload = self.client._ask(Upload, "POST", f"{self._at}/uploads", body=body, may_repeat=True)
+            try:
+                upload = self._publish(upload, block, progress)
+            except (NotFound, Conflict) as error:
+                # Somebody else uploads the same at this moment, and began it anew.
+                if not patience.pause(Unreachable(str(error))):
+                    raise
+                continue
+            if upload.state == "published":
+                return
+            if upload.state == "failed" and upload.failure is not None:
+                with contextlib.suppress(NotFound):
+                    self._http.call("DELETE", f"/uploads/{escape(upload.id)}")
+                raise _failed(upload.failure)
+
+    def _publish(self, upload: Upload, block: Callable[[int], bytes], progress: Callable[[int], None] | None) -> Upload:
+        """Sends the blocks that are missing, and has the file published: how that ended."""
 
         def send(n: int) -> None:
             piece = block(n)
             headers = {"Content-Type": "application/octet-stream"}
-            try:
-                self._http.call("PUT", f"/uploads/{escape(upload.id)}/blocks/{n}", body=piece, headers=headers)
-            except Conflict:  # somebody else uploads the same, and had all blocks there before
-                return
+            self._http.call("PUT", f"/uploads/{escape(upload.id)}/blocks/{n}", body=piece, headers=headers)
             if progress:
                 progress(len(piece))
 
@@ -238,13 +252,12 @@ class Files:
                     pass
             finally:
                 lanes.shutdown(cancel_futures=True)
-        if upload.state != "published":
-            upload = self.client._ask(Upload, "POST", f"/uploads/{escape(upload.id)}/publish", may_repeat=True)
-        while upload.state in ("publishing", "receiving"):
-            upload = self.client._ask(Upload, "GET", f"/uploads/{escape(upload.id)}", query={"wait": "published"})
-        if upload.state == "failed" and upload.failure is not None:
-            self._http.call("DELETE", at)
-            raise _failed(upload.failure)
+        now = upload
+        if now.state != "published":
+            now = self.client._ask(Upload, "POST", f"/uploads/{escape(upload.id)}/publish", may_repeat=True)
+        while now.state == "publishing":
+            now = self.client._ask(Upload, "GET", f"/uploads/{escape(upload.id)}", query={"wait": "published"})
+        return now
 
     def download(
         self, path: str, local: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
