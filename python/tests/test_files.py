@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import termios
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -41,7 +43,7 @@ def test_directory_of_many_windows_is_listed_whole(files: Files, shared: Service
 
 def test_failures_of_files_are_pythons_own(files: Files) -> None:
     files.write("/there", b"1")
-    for ask in (files.stat, files.read, files.ls, files.sum):
+    for ask in (files.stat, files.read, files.ls, files.sum, files.size):
         with pytest.raises(FileNotFoundError, match="no-such"):
             ask("/no-such")
     with pytest.raises(FileExistsError):
@@ -138,6 +140,28 @@ def test_stream_is_whole_and_has_no_temporary_copy(
     with files.open("/stream", memory=0) as file:
         file.write(b"short")
     assert (shared.data / "stream").read_bytes() == b"short"
+
+
+def test_what_the_program_says_of_a_stream_is_read_while_it_runs(files: Files, shared: Service) -> None:
+    with files.open("/said", memory=0) as file:
+        file.write(b"1" * (8 << 20))
+        until(lambda: [name for name in os.listdir(shared.data) if name.startswith(".said.")])
+        assert file._stream is not None and file._stream.run.process.stdout is not None
+        said = file._stream.run.process.stdout.fileno()
+        until(lambda: fcntl.ioctl(said, termios.FIONREAD, bytes(4)) == bytes(4))
+    assert (shared.data / "said").stat().st_size == 8 << 20
+
+
+def test_process_that_forks_ends_no_stream_of_its_parent(files: Files, shared: Service) -> None:
+    with files.open("/parent", memory=0) as file:
+        file.write(b"1" * 100)
+        child = os.fork()
+        if child == 0:
+            file.__del__()
+            os._exit(0)
+        os.waitpid(child, 0)
+        file.write(b"2" * 100)
+    assert (shared.data / "parent").read_bytes() == b"1" * 100 + b"2" * 100
 
 
 def test_stream_by_a_token_leaves_no_token_behind(

@@ -170,7 +170,9 @@ def _problem(body: bytes, status: int, retry_after: str | None, target: str) -> 
 
 def _word(status: int) -> str:
     """The code of an answer without a body."""
-    return {401: "unauthenticated", 403: "forbidden", 404: "not-found"}.get(status, "internal")
+    return {401: "unauthenticated", 403: "forbidden", 404: "not-found"}.get(
+        status, "internal" if status >= 500 else "files-failed"
+    )
 
 
 def query_text(query: Mapping[str, Any]) -> str:

@@ -110,7 +110,11 @@ class Files:
 
     def size(self, path: str) -> tuple[int, str | None]:
         """Bytes of a file, and the tag of its present state. A symbolic link is followed."""
-        answer = self._http.call("HEAD", f"{self._at}/files/content", query={"path": spelled(path)})
+        try:
+            answer = self._http.call("HEAD", f"{self._at}/files/content", query={"path": spelled(path)})
+        except ServiceError:
+            self.read(path, 0, 1)  # says in words why: an answer to HEAD has none
+            raise
         return int(answer.headers.get("Content-Length", "0")), answer.headers.get("ETag")
 
     def read(self, path: str, start: int = 0, end: int | None = None, *, tag: str | None = None) -> bytes:

@@ -8,6 +8,7 @@ file. So a file that was not closed is never taken for a whole one.
 
 from __future__ import annotations
 
+import collections
 import io
 import os
 import pathlib
@@ -37,6 +38,7 @@ class Writer(io.RawIOBase):
         self._length = 0
         self._is_over = False
         self._handled = sys.exc_info()[1]
+        self._process = os.getpid()
         self._lock = threading.Lock()
 
     def writable(self) -> bool:
@@ -55,8 +57,8 @@ class Writer(io.RawIOBase):
             else:
                 try:
                     (self._stream or self._begin()).send(piece)
-                except Exception:
-                    # What did not take a piece takes no more.
+                except BaseException:
+                    # What may have taken a part of a piece takes no more.
                     self._drop()
                     raise
             self._length += len(piece)
@@ -122,8 +124,8 @@ class Writer(io.RawIOBase):
             self.discard()
 
     def __del__(self) -> None:
-        # Nobody said that it is whole.
-        if not getattr(self, "_is_over", True):
+        # Nobody said that it is whole. To a process that was forked it does not belong.
+        if not getattr(self, "_is_over", True) and self._process == os.getpid():
             warnings.warn(f"{self._path} was not closed: it is dropped", ResourceWarning, stacklevel=2)
             self.discard()
 
@@ -163,9 +165,12 @@ class _Stream:
             raise
         finally:
             theirs.close()
-        self.lines = self.run.lines()
-        next(self.lines, None)
+        lines = self.run.lines()
+        next(lines, None)
         self._forget()
+        # What the program says is read as it comes: it waits for its reader.
+        self.reader = threading.Thread(target=collections.deque, args=(lines, 0), daemon=True)
+        self.reader.start()
 
     def _forget(self) -> None:
         if self.kept is not None:
@@ -187,8 +192,7 @@ class _Stream:
     def finish(self) -> None:
         self.socket.close()
         with self.run:
-            for _ in self.lines:
-                pass
+            self.reader.join()
         report = self.run.report(check=True)
         if report.files_kept:
             raise FileExistsError(f"{report.targets[0]} exists")
@@ -199,5 +203,4 @@ class _Stream:
         self.socket.close()
         self.run.process.terminate()
         with self.run:
-            for _ in self.lines:
-                pass
+            self.reader.join()
