@@ -7,7 +7,7 @@ import functools
 import types
 import typing
 from datetime import datetime
-from typing import Any, Literal, TypeVar, Union
+from typing import Any, TypeVar, Union
 
 from . import model
 
@@ -55,4 +55,4 @@ def _of(kind: Any, value: Any) -> Any:
     if origin is dict:
         return {key: _of(inner[1], one) for key, one in value.items()}
     # Words and plain values come as they are: a newer service may have a word more.
-    return value if origin is not Literal else str(value)
+    return value
