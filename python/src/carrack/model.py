@@ -96,7 +96,7 @@ TaskState: TypeAlias = Literal[
 TimerState: TypeAlias = Literal["waiting", "paused", "ended"]
 UploadExisting: TypeAlias = Literal["fail", "replace"]
 UploadState: TypeAlias = Literal["receiving", "publishing", "published", "failed"]
-Verb: TypeAlias = Literal["read", "write", "delete", "tasks", "view", "metrics", "admin"]
+Verb: TypeAlias = Literal["read", "write", "delete", "ownership", "tasks", "view", "metrics", "admin"]
 
 
 class Ceilings(TypedDict, total=False):
@@ -149,6 +149,10 @@ class EndpointUpdate(TypedDict, total=False):
     """Where its root is. A token that is kept goes, unless one comes with it: it was for the place before."""
     owner: str | None
     """Who owns it from now on; for admins."""
+    ownership: bool | None
+    """Owners, special bits and devices that a task keeps are set there, where its node or the service may. Only an
+    admin allows it: whoever may write there can make programs that run as others.
+    """
     read_only: bool | None
     """Nothing there may be changed."""
     token: Secret | None
@@ -205,6 +209,10 @@ class NewEndpoint(TypedDict, total=False):
     """Where its root is."""
     name: Required[str]
     """What it is called: letters, digits, `-`, `_` and `.`; unique."""
+    ownership: bool
+    """Owners, special bits and devices that a task keeps are set there, where its node or the service may. Only an
+    admin allows it: whoever may write there can make programs that run as others.
+    """
     read_only: bool
     """Nothing there may be changed."""
     token: Secret | None
@@ -427,6 +435,9 @@ class TaskClone(TypedDict, total=False):
 class TaskOptions(TypedDict, total=False):
     """How a task copies; what is left out is as at the command line. Words are those of the flags of the same names."""
 
+    access_times: bool
+    """Items but directories get the access times of their sources. They alone make no difference: reading changes them.
+    """
     acls: bool
     """Items get the POSIX access control lists of their sources, and no others. Where one cannot be set, the
     permissions give nobody more than it does.
@@ -502,9 +513,17 @@ class TaskOptions(TypedDict, total=False):
     """Whether data connections keep secrets."""
     existing: Literal["replace", "keep", "only", "older"] | None
     """What happens to files that exist at the destination."""
+    fake_super: bool
+    """Owners, special bits and devices that are kept are not set. The destination writes them down beside each item, in
+    an extended attribute that rsync's --fake-super reads, too.
+    """
     filters: str | None
     """Rules that leave names out, one a line, as rsync has them: - *.tmp, + */, protect keep/, dir-merge .rules. The
     first that matches decides.
+    """
+    from_fake_super: bool
+    """What a copy has written down beside items of the source, in the place of owners, special bits and devices, counts
+    as what they are.
     """
     group: bool
     """Items get the groups of their sources, by name, where the destination may set them. An endpoint does not: they
@@ -575,6 +594,10 @@ class TaskOptions(TypedDict, total=False):
     """FIFOs and sockets are made at the destination."""
     streams: int | Literal["auto"] | None
     """Data connections of each transfer. Left out, the number is tuned while the copy runs."""
+    top_attributes: bool
+    """The destination directory itself gets the permissions of its source, and owner and access control list where they
+    are kept, also where it was there before.
+    """
     trusted: bool
     """Items get the extended attributes of their sources that only root sees. An endpoint does not set them: they are
     counted as not kept.
@@ -826,6 +849,10 @@ class Endpoint:
     """Grows with every change: the entity tag."""
     health: EndpointHealth | None = None
     """How it does. It is no part of what is changed: `version` does not grow with it."""
+    ownership: bool = False
+    """Owners, special bits and devices that a task keeps are set there, where its node or the service may. Only an
+    admin allows it: whoever may write there can make programs that run as others.
+    """
     uploads: bool = False
     """Files may be uploaded to it through the service."""
 
