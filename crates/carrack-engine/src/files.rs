@@ -115,6 +115,10 @@ fn over() -> Failure {
     failure(ErrorCode::Interrupted, Side::Command, "the reading was stopped, and the conversation with it")
 }
 
+fn answers_other() -> ProtocolError {
+    ProtocolError::violation("the peer answered something else than it was asked")
+}
+
 /// Whoever joins a listed name to what was listed must stay below it. What has no name of its own
 /// comes back as it was typed.
 fn check_name(path: &[u8], typed: &[u8]) -> Result<(), ProtocolError> {
@@ -157,7 +161,7 @@ impl Files {
     fn converse(&mut self, ask: Ask, part: TakePart<'_>) -> Result<u64, Failure> {
         self.converse_while(ask, &mut |tell| match tell {
             Tell::Page(_) | Tell::Sums(_) => part(tell).map(|()| true),
-            _ => Err(ProtocolError::violation("the peer answered something else than it was asked")),
+            _ => Err(answers_other()),
         })
     }
 
@@ -189,6 +193,42 @@ impl Files {
     pub fn leave_out(&mut self, filters: &Filters) -> Result<(), Failure> {
         let messages = control::Filter::messages(filters, None).into_iter();
         messages.map(Ask::Filter).try_for_each(|ask| self.converse(ask, &mut |_| Ok(())).map(|_| ()))
+    }
+
+    /// Compares only these paths and what is below them, from now on. Once for each conversation.
+    ///
+    /// # Errors
+    /// When the connection ends, or these are too many.
+    pub(crate) fn select(&mut self, paths: &[Vec<u8>]) -> Result<(), Failure> {
+        let ask = |paths: &[Vec<u8>]| Ask::Select(paths.to_vec());
+        let rooms = paths.chunk_by({
+            let mut room = limits::TOLD_BYTES;
+            move |_, path| {
+                let fits = room > path.len() + 8;
+                room = if fits { room - path.len() - 8 } else { limits::TOLD_BYTES };
+                fits
+            }
+        });
+        rooms.map(ask).try_for_each(|ask| self.converse(ask, &mut |_| Ok(())).map(|_| ()))
+    }
+
+    /// Tells a tree as it is compared with another, until `each` says `false`.
+    ///
+    /// # Errors
+    /// When it cannot be listed; what could not be read below it are entries with a failure.
+    pub(crate) fn survey(
+        &mut self,
+        path: &[u8],
+        survey: control::Survey,
+        each: &mut dyn FnMut(Vec<control::Entry>) -> bool,
+    ) -> Result<(), Failure> {
+        let list = control::List { path: path.to_vec(), survey: Some(survey), ..control::List::default() };
+        let mut part = |tell| {
+            let Tell::Page(page) = tell else { return Err(answers_other()) };
+            page.iter().try_for_each(|entry| check_name(&entry.path, b""))?;
+            Ok(each(page))
+        };
+        self.converse_while(Ask::List(list), &mut part).map(|_| ())
     }
 
     /// Lists a directory, or names a file, in the order of the file system.

@@ -8,6 +8,7 @@
 //! - [`Copy::start`] begins a copy; its [`Handle`] tells what happens, cancels it, and waits for its report. A copy is
 //!   paused by cancelling it: the same request, started again, goes on from there.
 //! - [`files::Files`] are the verbs of a file manager, at any kind of place.
+//! - [`check::check`] compares what two places have, and changes nothing.
 //! - [`examine::pair`] asks hosts what they are made of, and tries connections between them.
 //! - [`node::Node::start`] serves a directory to other hosts; other protocols can have a [`node::Door`] on its port.
 //! - [`FarSide`] is what a program does that ssh has started on another host; a [`FarPart`] does something else there.
@@ -35,6 +36,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros))]
 
 mod agent;
+pub mod check;
 mod context;
 mod control;
 mod copy;

@@ -30,6 +30,8 @@ pub const VANISHED: u8 = 24;
 pub const TOO_MANY_DELETIONS: u8 = 25;
 /// The digest of what arrived is not that of what was sent.
 pub const DIGEST: u8 = 26;
+/// Two places are not the same, and everything could be read.
+pub const DIFFERENCES: u8 = 27;
 /// Nothing was heard for too long, or the time given was over.
 pub const TIMEOUT: u8 = 30;
 /// Stopped by SIGTERM: run again to go on.
@@ -54,6 +56,7 @@ Exit codes:
   24  some items had vanished from the source, all others are there
   25  more would have been deleted than --max-delete allows, or than you agreed to
   26  a digest did not match
+  27  check, sum -c: what is compared is not the same, and all of it could be read
   30  timeout: the other side was silent too long, or --deadline passed
   75  stopped by SIGTERM; files that were copied stay
   77  authentication or authorization
@@ -215,6 +218,7 @@ mod tests {
             PARTIAL,
             VANISHED,
             DIGEST,
+            DIFFERENCES,
             TIMEOUT,
             TERMINATED,
             AUTHENTICATION,

@@ -59,7 +59,7 @@ pub(super) const HOUSE: &[Folder] = &[
         module: "",
         floors: &[
             &["keys", "secrets", "stores", "testing", "tuned"],
-            &["examine"],
+            &["check", "examine"],
             &["copy", "files", "node"],
             &["end"],
             &["agent", "context"],

@@ -494,6 +494,10 @@ pub const OF_A_COPY: &[Definition] = &[
 /// Those of them that choose files: verbs that list or count have them, too.
 pub const OF_FILES: &[Definition] = &[MIN_SIZE, MAX_SIZE, MIN_AGE, MAX_AGE, ONE_FILE_SYSTEM];
 
+/// Those that a comparison of two trees has, beside these.
+pub const OF_A_COMPARISON: &[Definition] =
+    &[LINKS, MODIFY_WINDOW, OWNER, GROUP, SPECIAL_BITS, ACLS, XATTRS, TRUSTED, NUMERIC_IDS];
+
 /// The options of a task beside those of a copy.
 pub const OF_A_TASK: &[Definition] = &[LABEL, PRIORITY, SKIP_SOURCE_ERRORS, FAIL_ON_QUOTA_ERRORS];
 

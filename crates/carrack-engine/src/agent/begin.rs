@@ -118,6 +118,11 @@ impl Agent {
         self.lock().chosen.filters.clone()
     }
 
+    /// What alone is compared.
+    pub(super) fn chosen_selection(&self) -> Option<Selection> {
+        self.lock().chosen.selection.clone()
+    }
+
     /// Adds to the digests that files of the next transfer must have, and counts all of them.
     pub(super) fn expect(&self, expected: Vec<(Vec<u8>, [u8; 32])>) -> Result<u64, Failure> {
         let mut state = self.lock();

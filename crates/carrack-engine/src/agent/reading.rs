@@ -10,6 +10,12 @@ impl Agent {
         let filters = self.chosen_filters();
         let sees_all = self.environment.grant.is_none();
         let send = &mut |page| self.page(request, Tell::Page(page));
+        if let Some(survey) = &list.survey {
+            let selection = self.chosen_selection();
+            let chosen = verbs::Chosen { filters: &filters, selection: selection.as_ref(), sees_all };
+            let work = verbs::Summing { tuning: &self.environment.tuning, unread: &self.unread };
+            return verbs::survey(&self.environment.place, (&list.path, survey), &chosen, &work, send);
+        }
         verbs::list(&self.environment.place, list, &filters, sees_all, send)
     }
 

@@ -4,9 +4,11 @@ mod listing_rules;
 mod reading;
 mod remove;
 mod stored;
+mod survey;
 
 pub use reading::read;
 pub use stored::check_files;
+pub use survey::{Chosen, survey};
 
 use std::io;
 use std::num::NonZeroU64;
@@ -303,9 +305,9 @@ fn entry(
         mode: stat.mode,
         mtime: time_of(stat.mtime),
         link_target,
-        failure: None,
         names,
         attributes,
+        ..Entry::default()
     }
 }
 
@@ -469,8 +471,7 @@ pub fn remove(
     let removed = remove::remove(place, remove, may_delete, &mut |path, failure| {
         pages.push(Entry { path, failure: Some(failure), ..Entry::default() })
     })?;
-    pages.flush()?;
-    Ok(removed)
+    pages.flush().map(|()| removed)
 }
 
 /// Collects what transfers have left below a directory, and tells how much it was.

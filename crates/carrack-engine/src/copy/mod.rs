@@ -2,7 +2,7 @@
 //! the two, let them work, and report. The bytes go straight between the ends; the command watches.
 
 mod asking;
-mod attempts;
+pub mod attempts;
 mod begin;
 mod beside;
 pub mod connect;

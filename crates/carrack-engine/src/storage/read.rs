@@ -31,8 +31,8 @@ pub struct Root {
 
 impl Root {
     fn chosen<'a>(&'a self, number: u32, chosen: &WalkChoice<'a>) -> Walk<'a> {
-        let WalkChoice { selection, filters, freshness, workers, folds_case, .. } = *chosen;
-        Walk { number, target: &self.target, selection, filters, freshness, workers, folds_case }
+        let WalkChoice { selection, filters, freshness, workers, folds_case, in_order, .. } = *chosen;
+        Walk { number, target: &self.target, selection, filters, freshness, workers, folds_case, in_order }
     }
 
     /// What a link says that is copied.
@@ -116,6 +116,8 @@ pub struct WalkChoice<'a> {
     pub workers: Option<&'a MetadataWorkers>,
     /// Upper and lower case are one where it goes.
     pub folds_case: bool,
+    /// Items come in the order of a comparison, where the source can tell them so.
+    pub in_order: bool,
 }
 
 impl WalkChoice<'_> {
@@ -128,6 +130,7 @@ impl WalkChoice<'_> {
             freshness: Freshness::Cached,
             workers: None,
             folds_case: false,
+            in_order: false,
         }
     }
 }
@@ -149,6 +152,9 @@ pub struct Walk<'a> {
     /// Upper and lower case are one where it goes: of names in one directory that would become one, each is a failure.
     /// A source may leave that to the destination, which lets the second not replace the first.
     pub folds_case: bool,
+    /// Items come in [the order of a comparison](carrack_core::plan::check::listing_order). Asked of a source that
+    /// [says so](Source::walks_in_order) alone.
+    pub in_order: bool,
 }
 
 impl Walk<'static> {
@@ -162,6 +168,7 @@ impl Walk<'static> {
             freshness: Freshness::Cached,
             workers: None,
             folds_case: false,
+            in_order: false,
         }
     }
 }
@@ -283,6 +290,11 @@ pub trait Source: Send + Sync {
     /// as there. Whoever walks leaves out what [`SourceLinks::Safe`] leaves out. A source without such a method has no
     /// links, or copies each as one.
     fn follow(&mut self, _links: SourceLinks, _target: &[u8]) {}
+
+    /// Whether it can be walked in order; else who walks puts its items in order.
+    fn walks_in_order(&self) -> bool {
+        false
+    }
 
     /// Whether [`Source::walk`] leaves out what rules leave out; else who walks does.
     fn filters(&self) -> bool {

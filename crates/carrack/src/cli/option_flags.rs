@@ -1,7 +1,7 @@
 //! The flags of the options that copies and tasks have: each follows from its definition.
 
 use carrack_core::options::{
-    AskedOptions, COMPARE_DEST, COPY_DEST, Definition, Flag, FormGroup, LINK_DEST, OF_A_COPY, OF_FILES, RATE_LIMIT,
+    AskedOptions, COMPARE_DEST, COPY_DEST, Definition, Flag, FormGroup, LINK_DEST, OF_A_COMPARISON, OF_A_COPY, OF_FILES, RATE_LIMIT,
     Takes, WordFlag,
 };
 use carrack_core::request::{HardLinks, KeptXattrs, Renames};
@@ -37,6 +37,32 @@ pub fn args(group: FormGroup) -> impl Iterator<Item = Arg> {
 pub fn of_files() -> impl Iterator<Item = Arg> {
     OF_FILES.iter().flat_map(args_of)
 }
+
+/// The flags of what is compared, for a verb that copies nothing.
+pub fn of_comparison() -> impl Iterator<Item = Arg> {
+    let compared = |arg: Arg| match COMPARED.iter().find(|(name, _)| arg.get_id() == name) {
+        Some((_, help)) => arg.help(*help),
+        None => arg,
+    };
+    [ARCHIVE.arg()].into_iter().chain(OF_A_COMPARISON.iter().flat_map(args_of)).map(compared)
+}
+
+/// What such a verb says of flags that a copy has for what it keeps.
+const COMPARED: &[(&str, &str)] = &[
+    ("archive", "Compare all of these: -ogpA --user-xattrs"),
+    ("owner", "Compare owners, by name where both sides tell one"),
+    ("group", "Compare groups, by name where both sides tell one"),
+    ("perms", "Compare permission bits, set-user-id, set-group-id and sticky bits"),
+    ("acls", "Compare POSIX access control lists (ACLs)"),
+    ("xattrs", "Compare extended attributes of users (user.NAME), and capabilities of programs"),
+    ("user-xattrs", "Compare extended attributes of users (user.NAME) alone"),
+    ("trusted", "Compare extended attributes that only root reads (trusted.NAME)"),
+    ("numeric-ids", "Compare owners and groups by their numbers"),
+    ("copy-links", "Compare what symbolic links lead to in their place, files and directories"),
+    ("copy-dirlinks", "Compare the directories that links lead to in their place; other links stay links"),
+    ("copy-unsafe-links", "Compare what links lead to in their place where they lead out of the tree"),
+    ("safe-links", "Leave out links that lead out of the tree"),
+];
 
 /// The flags of what is deleted.
 pub fn deletion() -> impl Iterator<Item = Arg> {
@@ -94,9 +120,7 @@ pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
     // No plain copy deletes anything.
     let has = |option: &&Definition| option.group != FormGroup::Deletion || flags.knows(option.flag.name());
     let mut asked = read(flags, OF_A_COPY.iter().filter(has))?;
-    if flags.has(&ARCHIVE) {
-        (asked.owner, asked.group, asked.special_bits, asked.acls) = (true, true, true, true);
-        asked.xattrs.get_or_insert(KeptXattrs::User);
+    if keep_all(flags, &mut asked) {
         asked.hard_links.get_or_insert(HardLinks::Keep);
     }
     if flags.has(&ARCHIVE) || flags.has(&SPECIAL_FILES) {
@@ -111,6 +135,26 @@ pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
         say("note: --max-delete, --allow-empty, --ignore-errors and --detect-renames mean nothing without --delete");
     }
     Ok(asked)
+}
+
+/// What is compared, and which files, of a verb that copies nothing.
+///
+/// # Errors
+/// As [`asked`].
+pub fn asked_comparison(flags: &Flags) -> Result<AskedOptions, CommandError> {
+    let mut asked = read(flags, OF_A_COMPARISON.iter().chain(OF_FILES))?;
+    keep_all(flags, &mut asked);
+    Ok(asked)
+}
+
+/// Asks for all attributes if the flag for that was given, and says whether it was.
+fn keep_all(flags: &Flags, asked: &mut AskedOptions) -> bool {
+    let is_all = flags.has(&ARCHIVE);
+    if is_all {
+        (asked.owner, asked.group, asked.special_bits, asked.acls) = (true, true, true, true);
+        asked.xattrs.get_or_insert(KeptXattrs::User);
+    }
+    is_all
 }
 
 /// Which files were asked for, of a verb that copies nothing.

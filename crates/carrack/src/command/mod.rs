@@ -5,6 +5,7 @@ mod agent;
 mod agents;
 #[cfg(feature = "terminal")]
 mod bench;
+mod check;
 #[cfg(feature = "terminal")]
 mod completions;
 mod context;
@@ -59,6 +60,7 @@ use crate::{cli, exit, output};
 const VERBS: &[Verb] = &[
     Verb { name: "copy", command: copy::command, run: copy::run },
     Verb { name: "sync", command: copy::sync_command, run: copy::sync },
+    Verb { name: "check", command: check::command, run: check::run },
     Verb { name: "ls", command: ls::command, run: ls::run },
     Verb { name: "stat", command: stat::command, run: stat::run },
     Verb { name: "mkdir", command: mkdir::command, run: mkdir::run },

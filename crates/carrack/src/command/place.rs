@@ -141,6 +141,11 @@ impl<'a> VerbRun<'a> {
     /// Tells a failure, and remembers it for the exit code.
     pub fn fail(&mut self, path: &[u8], failure: Failure) {
         say(&human::failed_path(path, &failure));
+        self.count_failed(path, failure);
+    }
+
+    /// Remembers a failure that has been told, and writes it in JSON.
+    pub fn count_failed(&mut self, path: &[u8], failure: Failure) {
         if self.json {
             let fields = json!({ "outcome": "failed", "error": objects::failure(&failure) });
             self.json("item", objects::with_path(fields, path));
@@ -167,7 +172,7 @@ impl<'a> VerbRun<'a> {
     /// to do, and a verb that only reads leaves nothing behind that would have to be tidied. The others go
     /// on, and end with the error.
     fn leave_if_unwritten(&self) {
-        let only_reads = matches!(self.verb, "ls" | "stat" | "sum" | "du");
+        let only_reads = matches!(self.verb, "check" | "ls" | "stat" | "sum" | "du");
         if let (true, Err(error)) = (only_reads, self.out.check()) {
             output::error(&error, false);
             carrack_sys::host::exit_at_once(error.exit_code());
@@ -178,16 +183,25 @@ impl<'a> VerbRun<'a> {
     ///
     /// # Errors
     /// What standard output did not take.
-    pub fn finish(mut self) -> Result<u8, CommandError> {
-        let exit_code = exit_code(self.done, self.failed, &self.failures);
+    pub fn finish(self) -> Result<u8, CommandError> {
+        self.finish_with(exit::DONE, json!({}))
+    }
+
+    /// The same, where it ends with `otherwise` if nothing has failed, and has more to say.
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub fn finish_with(mut self, otherwise: u8, mut more: Value) -> Result<u8, CommandError> {
+        let exit_code = match exit_code(self.done, self.failed, &self.failures) {
+            exit::DONE => otherwise,
+            code => code,
+        };
         if self.json {
-            let fields = json!({
-                "verb": self.verb,
-                "exit_code": exit_code,
-                "done": self.done,
-                "failed": self.failed,
-            });
-            self.json("summary", fields);
+            more["verb"] = self.verb.into();
+            more["exit_code"] = exit_code.into();
+            more["done"] = self.done.into();
+            more["failed"] = self.failed.into();
+            self.json("summary", more);
         }
         self.out.finish()?;
         Ok(exit_code)

@@ -1,10 +1,13 @@
 //! What the command asks of an agent: each request checked, so that whoever carries it out need not.
 
 mod fields;
+mod survey;
 
 use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
+
+pub use self::survey::Survey;
 
 use super::options::TransferOptions;
 use super::session_key::SessionKey;
@@ -299,6 +302,8 @@ pub struct List {
     /// Tell of each entry its owner and group, how many names it has, its access control list, and the names of its
     /// extended attributes, too.
     pub details: bool,
+    /// Tell everything below as it is compared with another tree.
+    pub survey: Option<Survey>,
 }
 
 /// Make a directory.

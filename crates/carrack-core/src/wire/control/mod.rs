@@ -16,10 +16,11 @@ mod tell;
 
 pub use ask::{
     Ask, Begin, Collect, Dial, EvidenceAbout, Filter, Hello, List, Listen, MakeDirectory, MarkerKey, Origin, Ports,
-    ReadFile, ReceiveRole, Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Tunnel,
+    ReadFile, ReceiveRole, Remove, Rename, Role, SendRole, Sink, SourceSpec, Sum, Survey, Tunnel,
 };
 pub use options::TransferOptions;
 pub use session_key::SessionKey;
 pub use tell::{
-    Dialed, Ended, Entry, FileSystemKey, Listening, OpenedFile, PathFacts, PlaceKey, Stages, StreamLost, Tell, Welcome,
+    Dialed, Ended, Entry, FileSystemKey, Listening, OpenedFile, PathFacts, PlaceKey, Stages, StreamLost, Surveyed, Tell,
+    Welcome,
 };

@@ -16,10 +16,11 @@ use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::pace::limit::StageTimes;
 use crate::report::{
-    Counts, DestinationCounts, Faults, ItemChange, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept,
+    Counts, DestinationCounts, Faults, FileDigests, ItemChange, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept,
     UnkeptAttributes, UnkeptDirectories, Unsynced,
 };
 use crate::request::DeletionExtent;
+use crate::special::SpecialFile;
 use crate::timeline::Sample;
 use crate::wire::Version;
 
@@ -199,8 +200,23 @@ pub struct Entry {
     /// Names that it has; 0 where nobody asked, or where that is not known.
     pub names: u32,
     /// Its owner and group, with their names, and what else it has, where somebody asked; extended attributes without
-    /// their values.
+    /// their values, unless it is surveyed.
     pub attributes: OtherAttributes,
+    /// What a survey tells besides.
+    pub surveyed: Option<Surveyed>,
+}
+
+/// What a survey tells of an entry besides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surveyed {
+    /// Those that were asked for, of a file.
+    pub digests: FileDigests,
+    /// It has no modification time.
+    pub is_timeless: bool,
+    /// Its size or age, or where it leads, leaves it out.
+    pub is_left_out: bool,
+    /// Of a FIFO, a socket or a device, which one.
+    pub special: Option<SpecialFile>,
 }
 
 /// A data stream was lost, or has ended as it was asked to.

@@ -14,6 +14,7 @@ pub mod identity;
 mod kept_links;
 pub mod kinds;
 mod links;
+mod listed;
 mod locked;
 pub mod marker;
 pub(crate) mod names;

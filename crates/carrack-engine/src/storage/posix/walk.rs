@@ -1,7 +1,7 @@
 //! Walking a source: what there is, streamed, in bounded memory.
 //!
-//! A directory is read in batches, each sorted by inode so that a disk reads its inodes in order. Names of
-//! subdirectories wait on a stack; nothing else is held. Symbolic links are followed only where that was asked for; a
+//! A directory is read in batches, each sorted by inode so that a disk reads its inodes in order, or by names where a
+//! tree is compared. Names of subdirectories wait on a stack; nothing else is held. Symbolic links are followed only where that was asked for; a
 //! directory that stands below itself, by a link, a bind mount or a broken file system, is not entered again. Where
 //! only some paths are wanted, directories above them are not listed: their names are looked at.
 
@@ -19,16 +19,16 @@ use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::selection::{Selected, place};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
-use carrack_sys::dir::{Dir, DirEntry, Entries, Kind, Links, Stat};
+use carrack_sys::dir::{Dir, DirEntry, Kind, Links, Stat};
 use carrack_sys::host::clock_seconds;
 
 use super::clashes::{Clashes, clash};
-use super::descriptors::patiently;
 use super::entering::{Trail, enter_source, hides};
 use super::extended::Holder;
 use super::identity::Ground;
 use super::kinds::{kind_of, special_of};
 use super::links::{SeenEntry, Unseen, leads_round};
+use super::listed::ListedAhead;
 use super::locked::is_locked;
 use super::names::is_own;
 use super::source::{PosixSource, RootKind, stat_failure};
@@ -60,6 +60,10 @@ impl Source for PosixSource {
 
     fn follow(&mut self, links: SourceLinks, target: &[u8]) {
         self.links.begin(links, target);
+    }
+
+    fn walks_in_order(&self) -> bool {
+        true
     }
 
     fn filters(&self) -> bool {
@@ -312,20 +316,6 @@ struct Looking<'a> {
     workers: Option<&'a MetadataWorkers>,
 }
 
-/// A directory that was opened; where it is listed, the first of what is in it, and whether there is more.
-struct ListedAhead {
-    directory: Dir,
-    entries: Option<(Entries, Vec<DirEntry>, bool)>,
-}
-
-fn list_ahead(source: &PosixSource, top: &Dir, path: &[u8]) -> io::Result<ListedAhead> {
-    let directory = source.links.open_dir(top, path)?;
-    let mut entries = patiently(|| directory.entries())?;
-    let mut batch = Vec::new();
-    let is_more = entries.next_batch(&mut batch)?;
-    Ok(ListedAhead { directory, entries: Some((entries, batch, is_more)) })
-}
-
 struct Walking<'a> {
     walk: &'a Walk<'a>,
     root: &'a Dir,
@@ -387,6 +377,16 @@ impl Walking<'_> {
     }
 
     fn directory(&mut self, path: &[u8], waiting: &mut Vec<Vec<u8>>, trail: &mut Trail) -> io::Result<bool> {
+        let others = waiting.len();
+        let goes_on = self.entries(path, waiting, trail);
+        if self.walk.in_order {
+            // The last that waits comes first.
+            waiting[others..].reverse();
+        }
+        goes_on
+    }
+
+    fn entries(&mut self, path: &[u8], waiting: &mut Vec<Vec<u8>>, trail: &mut Trail) -> io::Result<bool> {
         let (top, names) = (self.root, self.names(path));
         self.is_named = names.is_some();
         let ListedAhead { directory, entries } = match &names {
@@ -402,12 +402,11 @@ impl Walking<'_> {
             return Ok(self.batch((at, ground), names, &Clashes::default(), waiting, trail));
         }
         let clashes = self.clashes(&directory, path)?;
-        let Some((mut entries, mut batch, mut is_more)) = entries else { return Ok(true) };
-        while is_more {
-            if !self.batch((at, ground), std::mem::take(&mut batch), &clashes, waiting, trail) {
+        let Some(mut entries) = entries else { return Ok(true) };
+        while let Some(batch) = entries.next_batch(&directory)? {
+            if !self.batch((at, ground), batch, &clashes, waiting, trail) {
                 return Ok(false);
             }
-            is_more = entries.next_batch(&mut batch)?;
         }
         Ok(true)
     }
@@ -420,7 +419,8 @@ impl Walking<'_> {
         // Of a deep tree those that come next are others by now.
         let near: HashSet<&[u8]> = waiting.iter().rev().take(DIRECTORIES_AHEAD).map(Vec::as_slice).collect();
         self.ahead.retain(|path, _| near.contains(&path[..]));
-        let list = |path: &&[u8]| list_ahead(self.source, self.root, path);
+        let (source, root, in_order) = (self.source, self.root, self.walk.in_order);
+        let list = |path: &&[u8]| ListedAhead::open(source, root, path, in_order);
         let Some(workers) = self.walk.workers.filter(|workers| workers.are_several()) else { return list(&path) };
         let next = waiting.iter().rev().map(Vec::as_slice).filter(|path| !self.ahead.contains_key(*path));
         let mut paths = vec![path];
@@ -455,7 +455,6 @@ impl Walking<'_> {
         trail: &Trail,
     ) -> bool {
         batch.retain(|entry| self.kind_of(entry).is_none_or(|kind| self.takes(at.path, &entry.name, kind)));
-        batch.sort_unstable_by_key(|entry: &DirEntry| entry.inode);
         let shares = self.walk.workers.is_some_and(|workers| workers.shares_short(LOOKED_AT_BRIEFLY));
         for some in batch.chunks(if shares { LOOKED_AT_BRIEFLY } else { LOOKED_AT_ONCE }) {
             let mut looked = self.look_ahead(at, some).into_iter();

@@ -54,7 +54,7 @@ const MANIFEST: Value<Vec<u8>> = Value::path(
 );
 
 // What becomes of faults.
-const RETRIES: Value<u32> = Value::new(
+pub const RETRIES: Value<u32> = Value::new(
     "retries",
     "N",
     parse_retries,

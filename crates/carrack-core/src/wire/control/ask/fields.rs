@@ -120,9 +120,10 @@ impl From<Ask> for raw::Ask {
             }
             Ask::Begin(begin) => Self::Begin(begin.into()),
             Ask::Cancel => Self::Cancel(raw::Empty {}),
-            Ask::List(List { path, recursive, itself, sources, usage, details }) => {
+            Ask::List(List { path, recursive, itself, sources, usage, details, survey }) => {
+                let survey = survey.map(Into::into);
                 let sources = sources.into_iter().map(Into::into).collect();
-                Self::List(raw::List { path, recursive, itself, sources, usage, details })
+                Self::List(raw::List { path, recursive, itself, sources, usage, details, survey })
             }
             Ask::MakeDirectory(MakeDirectory { path, parents }) => {
                 Self::MakeDirectory(raw::MakeDirectory { path, parents })
@@ -475,7 +476,7 @@ impl TryFrom<raw::List> for List {
     type Error = ProtocolError;
 
     fn try_from(list: raw::List) -> Result<Self, ProtocolError> {
-        let raw::List { path, recursive, itself, sources, usage, details } = list;
+        let raw::List { path, recursive, itself, sources, usage, details, survey } = list;
         if sources.len() > limits::LISTED_SOURCES {
             let what = format!("the peer asked about {} sources at once", sources.len());
             return Err(ProtocolError::violation(what));
@@ -487,6 +488,7 @@ impl TryFrom<raw::List> for List {
             sources: all(sources, SourceSpec::try_from)?,
             usage,
             details,
+            survey: survey.map(TryInto::try_into).transpose()?,
         })
     }
 }
@@ -508,7 +510,7 @@ fn all<A, B>(list: Vec<A>, check: impl Fn(A) -> Result<B, ProtocolError>) -> Res
 }
 
 /// A path as typed.
-fn bounded(path: Vec<u8>) -> Result<Vec<u8>, ProtocolError> {
+pub(super) fn bounded(path: Vec<u8>) -> Result<Vec<u8>, ProtocolError> {
     if path.len() > limits::PATH_BYTES { Err(ProtocolError::path(&path, PathError::TooLong)) } else { Ok(path) }
 }
 

@@ -1,7 +1,7 @@
 //! The verbs of a file manager and what they answer, and the facts of a path.
 
 use super::{Item, Source};
-use crate::wire::values::RawFailure;
+use crate::wire::values::{RawDigests, RawFailure};
 
 /// Paths to inspect.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -77,6 +77,23 @@ pub struct List {
     /// Tells `names` and `attributes` of entries.
     #[prost(bool, tag = "6")]
     pub details: bool,
+    /// Tells `surveyed` and `attributes` of entries, in the order in which two trees are compared.
+    #[prost(message, optional, tag = "7")]
+    pub survey: Option<Survey>,
+}
+
+/// What a tree tells that is compared with another.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Survey {
+    /// Digests of files, as in the options of a transfer; 0 for none.
+    #[prost(uint32, tag = "1")]
+    pub digests: u32,
+    /// Attributes, as in the options of a transfer.
+    #[prost(uint32, tag = "2")]
+    pub kept: u32,
+    /// Only what comes after this path; empty for everything.
+    #[prost(bytes = "vec", tag = "3")]
+    pub after: Vec<u8>,
 }
 
 /// A page of a listing.
@@ -123,9 +140,29 @@ pub struct Entry {
     /// Names that it has; 0 where nobody asked, or where that is not known.
     #[prost(uint32, tag = "11")]
     pub names: u32,
-    /// A block of attributes, where that was asked for; extended ones without their values.
+    /// A block of attributes, where that was asked for; extended ones without their values, unless it is surveyed.
     #[prost(bytes = "vec", tag = "12")]
     pub attributes: Vec<u8>,
+    /// What a survey tells besides.
+    #[prost(message, optional, tag = "13")]
+    pub surveyed: Option<Surveyed>,
+}
+
+/// What a survey tells of an entry besides.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Surveyed {
+    /// Digests of a file.
+    #[prost(message, optional, tag = "1")]
+    pub digests: Option<RawDigests>,
+    /// It has no modification time.
+    #[prost(bool, tag = "2")]
+    pub timeless: bool,
+    /// Its size or age, or where it leads, leaves it out.
+    #[prost(bool, tag = "3")]
+    pub left_out: bool,
+    /// Of a FIFO, a socket or a device, which one: 9 bytes, or none.
+    #[prost(bytes = "vec", tag = "4")]
+    pub special: Vec<u8>,
 }
 
 /// Make a directory.

@@ -4,7 +4,8 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use super::{
-    Dialed, Ended, Entry, Listening, OpenedFile, PathFacts, PlaceKey, Stages, StreamLost, Tell, Welcome, evidence,
+    Dialed, Ended, Entry, Listening, OpenedFile, PathFacts, PlaceKey, Stages, StreamLost, Surveyed, Tell, Welcome,
+    evidence,
 };
 use crate::attributes::{AttributeKind, Time};
 use crate::failure::{ErrorCode, Failure, Side};
@@ -17,6 +18,7 @@ use crate::report::{
     UnkeptDirectories, Unsynced,
 };
 use crate::request::DeletionExtent;
+use crate::special::SpecialFile;
 use crate::wire::control::raw;
 use crate::wire::values::checked_identity;
 use crate::wire::{ProtocolError, Version, attributes, peer_text};
@@ -271,6 +273,12 @@ impl From<raw::Entry> for Entry {
             names: entry.names,
             // What cannot be read is not shown.
             attributes: attributes::decode(&entry.attributes).unwrap_or_default(),
+            surveyed: entry.surveyed.map(|raw::Surveyed { digests, timeless, left_out, special }| Surveyed {
+                digests: digests.unwrap_or_default().into(),
+                is_timeless: timeless,
+                is_left_out: left_out,
+                special: SpecialFile::decode(&special),
+            }),
         }
     }
 }
@@ -290,6 +298,12 @@ impl From<Entry> for raw::Entry {
             twin: entry.twin.map_or(0, NonZeroU64::get),
             names: entry.names,
             attributes: attributes::encode(&entry.attributes),
+            surveyed: entry.surveyed.map(|Surveyed { digests, is_timeless, is_left_out, special }| raw::Surveyed {
+                digests: Some(digests.into()),
+                timeless: is_timeless,
+                left_out: is_left_out,
+                special: special.map(|special| special.encode().to_vec()).unwrap_or_default(),
+            }),
         }
     }
 }

@@ -1,0 +1,367 @@
+//! Two trees, compared as both are listed: what only one of them has, and in what the others differ.
+//!
+//! Both listings come in one order, so only the next item of each is held, and the paths of what could not be read:
+//! that is a failure of its item, and what the other side has there and below is no difference.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+use super::compare::{CompareRules, State};
+use crate::attributes::{AttributeKind, KeptAttributes, OtherAttributes};
+use crate::failure::{ErrorCode, Failure, Side};
+use crate::judgment::Judgment;
+use crate::path::{above, split_name};
+use crate::report::{FileDigests, ItemKind};
+use crate::request::Compare;
+use crate::special::SpecialFile;
+
+/// The order in which a tree is told that is compared: the top; what lies in a directory, by the bytes of the names;
+/// then what lies in each directory there, in the same order.
+pub fn listing_order(one: &[u8], other: &[u8]) -> Ordering {
+    let names = |path| <[u8]>::split(path, |byte: &u8| *byte == b'/');
+    let ((parent, name), (other_parent, other_name)) = (split_name(one), split_name(other));
+    names(parent).cmp(names(other_parent)).then_with(|| name.cmp(other_name))
+}
+
+/// What one side tells at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedItem {
+    /// Relative to the top; empty for the top.
+    pub path: Vec<u8>,
+    /// What is there.
+    pub told: CheckedState,
+}
+
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckedState {
+    /// An item.
+    There(Box<CheckedFacts>),
+    /// Something that is not compared.
+    LeftOut,
+    /// Something that cannot be read.
+    Failed(Failure),
+    /// A directory whose entries cannot be listed, or not all of them. It comes where they would.
+    Unlisted(Failure),
+}
+
+/// What is compared of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedFacts {
+    /// What it is; of a file its size and time.
+    pub state: State,
+    /// Where a link leads.
+    pub link_target: Vec<u8>,
+    /// Which FIFO, socket or device it is.
+    pub special: Option<SpecialFile>,
+    /// Permission bits (07777).
+    pub mode: u32,
+    /// Owner, group, and what else is compared.
+    pub others: OtherAttributes,
+    /// Of a file whose content is compared.
+    pub digests: FileDigests,
+}
+
+/// By what items are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckRules {
+    /// What makes two files the same.
+    pub compare: CompareRules,
+    /// Attributes that are compared; with special bits, all permission bits.
+    pub kept: KeptAttributes,
+    /// Owners and groups are compared by their numbers alone.
+    pub numeric_ids: bool,
+}
+
+/// In what two items differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckDifferences {
+    /// One is a file, the other something else.
+    pub kind: bool,
+    /// In bytes.
+    pub size: bool,
+    /// In their modification times.
+    pub time: bool,
+    /// Their bytes.
+    pub content: bool,
+    /// Where two links lead.
+    pub target: bool,
+    /// One is a FIFO, the other a socket, or they are two devices.
+    pub special: bool,
+    /// Permission bits.
+    pub permissions: bool,
+    /// The owner.
+    pub owner: bool,
+    /// The group.
+    pub group: bool,
+    /// Access control lists.
+    pub acl: bool,
+    /// Extended attributes or capabilities.
+    pub xattrs: bool,
+}
+
+impl CheckDifferences {
+    /// The words for these, in a fixed order.
+    pub fn words(self) -> impl Iterator<Item = &'static str> {
+        let words = [
+            (self.kind, "type"),
+            (self.size, "size"),
+            (self.time, "time"),
+            (self.content, "content"),
+            (self.target, "target"),
+            (self.special, "device"),
+            (self.permissions, "mode"),
+            (self.owner, "owner"),
+            (self.group, "group"),
+            (self.acl, "acl"),
+            (self.xattrs, "xattrs"),
+        ];
+        words.into_iter().filter_map(|(differs, word)| differs.then_some(word))
+    }
+}
+
+impl CheckRules {
+    /// In what two items differ.
+    pub fn differences(&self, source: &CheckedFacts, destination: &CheckedFacts) -> CheckDifferences {
+        let by_state = match self.compare.judge(&source.state, Some(&destination.state)) {
+            Judgment::Differs(differs) => CheckDifferences {
+                kind: differs.kind,
+                size: differs.size,
+                time: differs.time && self.compare.compare == Compare::SizeAndTime,
+                ..CheckDifferences::default()
+            },
+            Judgment::Undecided => {
+                CheckDifferences { content: source.digests != destination.digests, ..CheckDifferences::default() }
+            }
+            _ => CheckDifferences::default(),
+        };
+        if by_state.kind {
+            return CheckDifferences { kind: true, ..CheckDifferences::default() };
+        }
+        let is_link = source.state.kind == ItemKind::Symlink;
+        let (one, other) = (&source.others, &destination.others);
+        let differs = |kind| one.of_kind(kind).map(|told| &told.value) != other.of_kind(kind).map(|told| &told.value);
+        CheckDifferences {
+            target: source.link_target != destination.link_target,
+            special: source.special != destination.special,
+            permissions: self.kept.special_bits && !is_link && source.mode != destination.mode,
+            owner: self.kept.owner && self.is_other_account(AttributeKind::OWNER, one, other),
+            group: self.kept.group && self.is_other_account(AttributeKind::GROUP, one, other),
+            acl: self.kept.acls && differs(AttributeKind::ACL),
+            xattrs: (self.kept.has_xattrs() && differs(AttributeKind::EXTENDED))
+                || (self.kept.capabilities && differs(AttributeKind::CAPABILITIES)),
+            ..by_state
+        }
+    }
+
+    /// By name, where both have one.
+    fn is_other_account(&self, kind: AttributeKind, one: &OtherAttributes, other: &OtherAttributes) -> bool {
+        let account = |told: &OtherAttributes| Some(told.of_kind(kind)?.as_account()?.1.to_vec());
+        match (account(one).filter(|name| !name.is_empty()), account(other).filter(|name| !name.is_empty())) {
+            (Some(one), Some(other)) if !self.numeric_ids => one != other,
+            _ => one.number(kind) != other.number(kind),
+        }
+    }
+}
+
+/// What a comparison finds at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// Both sides have the same.
+    Same(Box<CheckedFacts>),
+    /// Only the source has it.
+    OnlySource(Box<CheckedFacts>),
+    /// Only the destination has it.
+    OnlyDestination(Box<CheckedFacts>),
+    /// Both have something, and the two differ.
+    Differs(Box<[CheckedFacts; 2]>, CheckDifferences),
+    /// It cannot be read; the failure says at which side.
+    Failed(Failure),
+}
+
+/// How many items there were of each kind of finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckCounts {
+    /// The same at both sides.
+    pub same: u64,
+    /// Different ones.
+    pub differing: u64,
+    /// At the source alone.
+    pub only_source: u64,
+    /// At the destination alone.
+    pub only_destination: u64,
+    /// Could not be read.
+    pub failed: u64,
+    /// Bytes of the source's files that both sides have.
+    pub bytes: u64,
+    /// Files whose times were to be compared, and of which one side has none.
+    pub timeless: u64,
+}
+
+impl CheckCounts {
+    /// Items that are not the same at both sides, as far as they could be read.
+    pub fn differences(&self) -> u64 {
+        self.differing + self.only_source + self.only_destination
+    }
+
+    fn add(&mut self, finding: &Finding, compare: Compare) {
+        let both = match finding {
+            Finding::Same(facts) => Some(&**facts),
+            Finding::Differs(facts, _) => Some(&facts[0]),
+            _ => None,
+        };
+        *match finding {
+            Finding::Same(_) => &mut self.same,
+            Finding::OnlySource(_) => &mut self.only_source,
+            Finding::OnlyDestination(_) => &mut self.only_destination,
+            Finding::Differs(..) => &mut self.differing,
+            Finding::Failed(_) => &mut self.failed,
+        } += 1;
+        self.bytes += both.map_or(0, |facts| facts.state.size);
+        let is_timeless = |facts: &CheckedFacts| facts.state.kind == ItemKind::File && facts.state.mtime.is_none();
+        self.timeless += u64::from(compare == Compare::SizeAndTime && both.is_some_and(is_timeless));
+    }
+}
+
+/// A side of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckedSide {
+    /// What is compared.
+    Source,
+    /// What it is compared with.
+    Destination,
+}
+
+/// Merges two listings into what differs.
+pub struct TreeComparison {
+    rules: CheckRules,
+    counts: CheckCounts,
+    source: Listing,
+    destination: Listing,
+}
+
+/// What one side has told.
+#[derive(Default)]
+struct Listing {
+    /// The next item; `None` once it has been taken.
+    next: Option<CheckedItem>,
+    is_over: bool,
+    /// The last path that came in its place in the order.
+    last: Option<Vec<u8>>,
+    /// What could not be read.
+    unread: HashSet<Vec<u8>>,
+}
+
+impl CheckedItem {
+    /// Where it stands in the order of the listing.
+    fn place(&self) -> Vec<u8> {
+        match &self.told {
+            CheckedState::Unlisted(_) if !self.path.is_empty() => [&self.path, &b"/"[..]].concat(),
+            _ => self.path.clone(),
+        }
+    }
+}
+
+impl Listing {
+    /// Has the next item, unless the listing is over.
+    fn fill<E: From<Failure>>(
+        &mut self,
+        side: Side,
+        pull: impl FnOnce() -> Result<Option<CheckedItem>, E>,
+    ) -> Result<(), E> {
+        if self.is_over || self.next.is_some() {
+            return Ok(());
+        }
+        let Some(item) = pull()? else {
+            self.is_over = true;
+            return Ok(());
+        };
+        // What cannot be listed may be told late, or again after a connection was lost.
+        if !matches!(item.told, CheckedState::Unlisted(_)) {
+            if self.last.as_ref().is_some_and(|last| listing_order(last, &item.path).is_ge()) {
+                let what = "the listing did not come in the order that was asked for";
+                return Err(Failure::new(ErrorCode::ProtocolViolation, side, what).at_path(&item.path[..]).into());
+            }
+            self.last = Some(item.path.clone());
+        }
+        self.next = Some(item);
+        Ok(())
+    }
+
+    /// Whether a path, or a directory above it, could not be read.
+    fn hides(&self, path: &[u8]) -> bool {
+        let is_unread = |path: &[u8]| self.unread.contains(path);
+        !self.unread.is_empty() && (is_unread(b"") || above(path).any(is_unread) || is_unread(path))
+    }
+}
+
+impl TreeComparison {
+    /// A comparison of two listings, of which nothing has come.
+    pub fn new(rules: CheckRules) -> Self {
+        Self { rules, counts: CheckCounts::default(), source: Listing::default(), destination: Listing::default() }
+    }
+
+    /// What has been found so far.
+    pub fn counts(&self) -> CheckCounts {
+        self.counts
+    }
+
+    /// The next finding and its path; `None` when both listings have ended. `pull` gives the next item of a side.
+    ///
+    /// # Errors
+    /// Those of `pull`; a listing that breaks the order.
+    pub fn next_finding<E: From<Failure>>(
+        &mut self,
+        pull: &mut dyn FnMut(CheckedSide) -> Result<Option<CheckedItem>, E>,
+    ) -> Result<Option<(Vec<u8>, Finding)>, E> {
+        loop {
+            self.source.fill(Side::Source, || pull(CheckedSide::Source))?;
+            self.destination.fill(Side::Destination, || pull(CheckedSide::Destination))?;
+            let order = match (&self.source.next, &self.destination.next) {
+                (None, None) => return Ok(None),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(one), Some(other)) => listing_order(&one.place(), &other.place()),
+            };
+            let take = |listing: &mut Listing, is_next: bool| listing.next.take_if(|_| is_next);
+            let one = take(&mut self.source, order.is_le());
+            let other = take(&mut self.destination, order.is_ge());
+            let Some(path) = one.as_ref().or(other.as_ref()).map(|item| item.path.clone()) else { continue };
+            if let Some(finding) = self.judge(&path, one, other) {
+                self.counts.add(&finding, self.rules.compare.compare);
+                return Ok(Some((path, finding)));
+            }
+        }
+    }
+
+    /// What two sides have at one path is; `None` where that is nothing to be told.
+    fn judge(&mut self, path: &[u8], one: Option<CheckedItem>, other: Option<CheckedItem>) -> Option<Finding> {
+        use CheckedState::{Failed, LeftOut, There, Unlisted};
+        match (one.map(|item| item.told), other.map(|item| item.told)) {
+            (Some(Failed(why) | Unlisted(why)), rest) => {
+                let is_new = self.source.unread.insert(path.to_vec());
+                if let Some(Failed(_) | Unlisted(_)) = rest {
+                    self.destination.unread.insert(path.to_vec());
+                }
+                is_new.then_some(Finding::Failed(why))
+            }
+            (_, Some(Failed(why) | Unlisted(why))) => {
+                self.destination.unread.insert(path.to_vec()).then_some(Finding::Failed(why))
+            }
+            (Some(There(one)), Some(There(other))) => {
+                let differs = self.rules.differences(&one, &other);
+                Some(match differs == CheckDifferences::default() {
+                    true => Finding::Same(one),
+                    false => Finding::Differs(Box::new([*one, *other]), differs),
+                })
+            }
+            (Some(There(facts)), None) if !self.destination.hides(path) => Some(Finding::OnlySource(facts)),
+            (None, Some(There(facts))) if !self.source.hides(path) => Some(Finding::OnlyDestination(facts)),
+            (None | Some(There(_) | LeftOut), None | Some(There(_) | LeftOut)) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

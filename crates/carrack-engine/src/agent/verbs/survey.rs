@@ -1,0 +1,186 @@
+//! A tree, told in the order in which two are compared, with the digests of its files where they are asked for. It is
+//! walked as the source of a copy is: what copies have left unfinished does not count, links and rules mean the same.
+
+use std::time::{Duration, Instant};
+
+use carrack_core::attributes::{AttributesTold, KeptAttributes};
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::filter::Filters;
+use carrack_core::path::split_name;
+use carrack_core::plan::check::listing_order;
+use carrack_core::report::{FileDigests, ItemKind};
+use carrack_core::request::Digests;
+use carrack_core::selection::Selection;
+use carrack_core::transfer::ScannedItem;
+use carrack_core::wire::control::{Entry, Survey, Surveyed};
+
+use super::{Overlaps, Pages, Summing, digest, stored};
+use crate::error::failure;
+use crate::storage::place::Place;
+use crate::storage::read::{Found, Freshness, Root, Source, WalkChoice};
+use crate::storage::source::PosixSource;
+
+/// How long an entry may wait for others of its page, and how large a file is before which none waits.
+const WAITS: Duration = Duration::from_millis(500);
+const LARGE_BYTES: u64 = 4 << 20;
+
+/// What of a tree is compared.
+pub struct Chosen<'a> {
+    pub filters: &'a Filters,
+    pub selection: Option<&'a Selection>,
+    /// Who asks was let in to all files.
+    pub sees_all: bool,
+}
+
+/// Tells what is at a path, and below it.
+pub fn survey(
+    place: &Place,
+    (path, survey): (&[u8], &Survey),
+    chosen: &Chosen<'_>,
+    work: &Summing<'_>,
+    send: &mut dyn FnMut(Vec<Entry>) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let root = open(place, (path, survey), chosen)?;
+    let in_order = root.source.walks_in_order();
+    let filters = Some(chosen.filters).filter(|filters| !filters.is_empty());
+    let choice = WalkChoice {
+        selection: chosen.selection,
+        filters,
+        freshness: Freshness::Stored,
+        in_order,
+        ..WalkChoice::all()
+    };
+    let pages = Pages { page: Vec::new(), bytes: 0, count: 0, overlaps: Overlaps::new(&[], None), send };
+    let mut telling = Surveying { root: &root, survey, filters: chosen.filters, work, pages, flushed: Instant::now() };
+    let mut result = Ok(());
+    let mut found_all = Vec::new();
+    root.walk(0, &choice, &mut |found| {
+        if in_order {
+            result = telling.tell(found);
+        } else {
+            found_all.push(found);
+        }
+        result.is_ok()
+    });
+    result?;
+    // A store that has another order: its list is held whole.
+    found_all.sort_by(|one, other| listing_order(path_of(one), path_of(other)));
+    found_all.into_iter().try_for_each(|found| telling.tell(found))?;
+    telling.pages.flush()?;
+    Ok(telling.pages.count)
+}
+
+fn open(place: &Place, (path, survey): (&[u8], &Survey), chosen: &Chosen<'_>) -> Result<Root, Failure> {
+    let mut source: Box<dyn Source> = match place {
+        Place::Stored(_, store) => stored::look(&**store, path).and_then(|_| store.source(path))?,
+        _ => Box::new(PosixSource::open(place, path)?),
+    };
+    let KeptAttributes { owner, group, special_bits, .. } = survey.kept;
+    let shown = KeptAttributes { owner, group, special_bits, ..KeptAttributes::NONE };
+    if survey.kept != shown && !chosen.sees_all {
+        let why = "access control lists and extended attributes are not shown there: compare without them";
+        return Err(failure(ErrorCode::PermissionDenied, Side::Source, why).at_path(path));
+    }
+    let told = AttributesTold {
+        kept: survey.kept,
+        names: chosen.sees_all,
+        at_once: true,
+        hides_names: !chosen.sees_all,
+    };
+    source.tell_attributes(told);
+    source.follow(chosen.filters.links, b"");
+    let target = if source.is_directory() { Vec::new() } else { split_name(path).1.to_vec() };
+    Ok(Root { source, target, typed: path.to_vec() })
+}
+
+fn path_of(found: &Found) -> &[u8] {
+    match found {
+        Found::Item(item) | Found::Failure(item, _) | Found::LeftOut(item) => &item.path,
+        Found::Own | Found::Listed { .. } => b"",
+    }
+}
+
+/// A tree that is being told.
+struct Surveying<'a, 'b> {
+    root: &'a Root,
+    survey: &'a Survey,
+    filters: &'a Filters,
+    work: &'a Summing<'a>,
+    pages: Pages<'b>,
+    flushed: Instant,
+}
+
+impl Surveying<'_, '_> {
+    fn tell(&mut self, found: Found) -> Result<(), Failure> {
+        let entry = match found {
+            // Nothing at all could be listed.
+            Found::Failure(item, why) if item.path.is_empty() => return Err(why.at_path(&self.root.typed[..])),
+            // Where its entries would come.
+            Found::Failure(item, why) if item.kind == ItemKind::Directory => failed(item, why),
+            Found::Item(item) | Found::Failure(item, _) | Found::LeftOut(item) if self.was_told(&item.path) => {
+                drop(item);
+                return Ok(());
+            }
+            Found::Item(item) => self.item(item)?,
+            Found::Failure(item, why) => failed(item, why),
+            Found::LeftOut(item) => Entry {
+                path: item.path,
+                kind: Some(item.kind),
+                surveyed: Some(Surveyed { is_left_out: true, ..Surveyed::default() }),
+                ..Entry::default()
+            },
+            Found::Own | Found::Listed { .. } => return Ok(()),
+        };
+        self.pages.push(entry)?;
+        if self.flushed.elapsed() >= WAITS { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.flushed = Instant::now();
+        self.pages.flush()
+    }
+
+    /// Whether whoever asks has it from an earlier connection.
+    fn was_told(&self, path: &[u8]) -> bool {
+        !self.survey.after.is_empty() && listing_order(path, &self.survey.after).is_le()
+    }
+
+    fn item(&mut self, mut item: ScannedItem) -> Result<Entry, Failure> {
+        let link = (item.kind == ItemKind::Symlink).then(|| self.root.link_target(&item.path, self.filters.links));
+        let link_target = match link.transpose() {
+            Ok(link) => link.map(|(target, _)| target).unwrap_or_default(),
+            Err(why) => return Ok(failed(item, why)),
+        };
+        let mut digests = FileDigests::default();
+        if item.kind == ItemKind::File && self.survey.digests != Digests::NONE {
+            if item.size.is_none_or(|size| size >= LARGE_BYTES) {
+                self.flush()?;
+            }
+            match digest(&*self.root.source, &item, self.survey.digests, self.work) {
+                Ok((size, found)) => (item.size, digests) = (Some(size), found),
+                Err(why) => return Ok(failed(item, why)),
+            }
+        }
+        let ScannedItem { path, kind, size, attributes, special, .. } = item;
+        Ok(Entry {
+            path,
+            kind: Some(kind),
+            size: size.unwrap_or(0),
+            mode: attributes.mode & 0o7777,
+            mtime: attributes.mtime.unwrap_or_default(),
+            link_target,
+            attributes: attributes.others,
+            surveyed: Some(Surveyed {
+                digests,
+                is_timeless: attributes.mtime.is_none(),
+                is_left_out: false,
+                special,
+            }),
+            ..Entry::default()
+        })
+    }
+}
+
+fn failed(item: ScannedItem, why: Failure) -> Entry {
+    Entry { path: item.path, kind: Some(item.kind), failure: Some(why), ..Entry::default() }
+}

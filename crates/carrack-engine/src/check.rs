@@ -1,0 +1,240 @@
+//! Two trees, compared where they are: both ends list theirs at once and make the digests, and only what they tell
+//! moves. Listings are merged as they come, so memory does not follow the size of the trees.
+//!
+//! A lost connection is made again, and its end goes on behind the last path that it has told.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use carrack_core::location::Location;
+use carrack_core::plan::check::{
+    CheckCounts, CheckRules, CheckedFacts, CheckedItem, CheckedSide, CheckedState, Finding, TreeComparison,
+};
+use carrack_core::plan::compare::{CompareRules, State};
+use carrack_core::report::{ErrorCode, Event, Failure, ItemKind, Side};
+use carrack_core::request::{Compare, CopyOptions, CopyRequest, Digests, EndOptions, Existing};
+use carrack_core::wire::control::{Entry, Survey};
+use carrack_sys::threads;
+
+use crate::context::Context;
+use crate::copy::attempts::{Attempts, jittered};
+use crate::error::{failure, system_failure};
+use crate::files::Files;
+use crate::panics::contain;
+use crate::stop::{StopReason, Until};
+
+/// Pages of a listing that wait for the other side's.
+const PAGES_WAITING: usize = 2;
+/// How often somebody who waits looks whether to go on.
+const LOOKS: Duration = Duration::from_millis(100);
+
+/// What is told while two trees are compared.
+pub enum CheckEvent<'a> {
+    /// What was found at a path.
+    Found(&'a [u8], &'a Finding),
+    /// So far; several times a second while nothing is found.
+    Progress(CheckCounts),
+}
+
+/// How a comparison has ended.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// What was found.
+    pub counts: CheckCounts,
+    /// What ended it early.
+    pub error: Option<Failure>,
+}
+
+/// Compares what the first source and the destination of a request name. By what, under which rules, and how often lost
+/// connections are made again, is as in a copy of the one to the other. Nothing is changed.
+pub fn check(
+    request: &CopyRequest,
+    context: &Context,
+    observer: &(dyn Fn(Event) + Send + Sync),
+    each: &mut dyn FnMut(CheckEvent<'_>),
+) -> CheckReport {
+    let mut comparison = TreeComparison::new(rules(&request.options));
+    let result = std::thread::scope(|scope| {
+        let context = Context { stop: context.stop.child(), ..context.clone() };
+        let begin = |location, end, side| {
+            let (sender, pages) = sync_channel(PAGES_WAITING);
+            let (context, options) = (context.clone(), &request.options);
+            let surveyed = SurveyedEnd { location, end, options, context, observer };
+            let work = move || surveyed.run(sender);
+            threads::start_scoped(scope, "a side of a comparison", work)
+                .map_err(|error| system_failure(Side::Command, &error))?;
+            Ok(Pulled { side, pages, page: Vec::new().into_iter() })
+        };
+        let result = merge(request, &context, &begin, &mut comparison, each);
+        // One side may be in the midst of a large file.
+        context.stop.request(StopReason::Cancel);
+        result
+    });
+    CheckReport { counts: comparison.counts(), error: result.err() }
+}
+
+fn rules(options: &CopyOptions) -> CheckRules {
+    let window_ns = u64::try_from(options.modify_window.as_nanos()).unwrap_or(u64::MAX);
+    let compare = CompareRules { compare: options.compare, existing: Existing::Replace, window_ns };
+    CheckRules { compare, kept: options.kept, numeric_ids: options.numeric_ids }
+}
+
+/// Begins to list one side.
+type Begin<'a, 'b> = &'a dyn Fn(&'b Location, &'b EndOptions, Side) -> Result<Pulled, Failure>;
+
+fn merge<'b>(
+    request: &'b CopyRequest,
+    context: &Context,
+    begin: Begin<'_, 'b>,
+    comparison: &mut TreeComparison,
+    each: &mut dyn FnMut(CheckEvent<'_>),
+) -> Result<(), Failure> {
+    let CopyRequest { sources, destination, options } = request;
+    let Some(source) = sources.first() else { return Ok(()) };
+    let end = options.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
+    let until = Until::new(context.stop.clone(), end);
+    let mut source = begin(source, &options.source, Side::Source)?;
+    let mut destination = begin(destination, &options.destination, Side::Destination)?;
+    loop {
+        let counts = comparison.counts();
+        let mut wait = || {
+            each(CheckEvent::Progress(counts));
+            until.check()
+        };
+        let next = comparison.next_finding(&mut |side| match side {
+            CheckedSide::Source => source.next(&mut wait),
+            CheckedSide::Destination => destination.next(&mut wait),
+        })?;
+        let Some((path, finding)) = next else { return Ok(()) };
+        each(CheckEvent::Found(&path, &finding));
+    }
+}
+
+/// The listing of one side, as it comes.
+struct Pulled {
+    side: Side,
+    pages: Receiver<Result<Vec<Entry>, Failure>>,
+    page: std::vec::IntoIter<Entry>,
+}
+
+impl Pulled {
+    /// The next item; `wait` is asked now and then whether to go on.
+    fn next(&mut self, wait: &mut dyn FnMut() -> Result<(), Failure>) -> Result<Option<CheckedItem>, Failure> {
+        loop {
+            if let Some(entry) = self.page.next() {
+                return checked_item(entry, self.side).map(Some);
+            }
+            match self.pages.recv_timeout(LOOKS) {
+                Ok(page) => self.page = page.map_err(|why| of_side(why, self.side))?.into_iter(),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+            wait()?;
+        }
+    }
+}
+
+/// Each end tells what it reads as a source's.
+fn of_side(why: Failure, side: Side) -> Failure {
+    Failure { side: if why.side == Side::Source { side } else { why.side }, ..why }
+}
+
+fn checked_item(entry: Entry, side: Side) -> Result<CheckedItem, Failure> {
+    let Entry { path, kind, size, mode, mtime, link_target, failure: why, attributes, surveyed, .. } = entry;
+    let told = match (why, surveyed) {
+        (Some(why), _) if kind == Some(ItemKind::Directory) => CheckedState::Unlisted(of_side(why, side)),
+        (Some(why), _) => CheckedState::Failed(of_side(why, side)),
+        (None, None) => {
+            let what = "its program is older and lists nothing that can be compared: update it there";
+            return Err(failure(ErrorCode::VersionMismatch, side, what));
+        }
+        (None, Some(surveyed)) if surveyed.is_left_out => CheckedState::LeftOut,
+        (None, Some(surveyed)) => {
+            let kind = kind.unwrap_or(ItemKind::Special);
+            let is_file = kind == ItemKind::File;
+            let mtime = (is_file && !surveyed.is_timeless).then_some(mtime);
+            let state = State { kind, size: if is_file { size } else { 0 }, mtime };
+            let (special, digests) = (surveyed.special, surveyed.digests);
+            CheckedState::There(Box::new(CheckedFacts {
+                state,
+                link_target,
+                special,
+                mode,
+                others: attributes,
+                digests,
+            }))
+        }
+    };
+    Ok(CheckedItem { path, told })
+}
+
+/// One side, while it is listed.
+struct SurveyedEnd<'a> {
+    location: &'a Location,
+    end: &'a EndOptions,
+    options: &'a CopyOptions,
+    context: Context,
+    observer: &'a (dyn Fn(Event) + Send + Sync),
+}
+
+/// How far the listing of a side has come.
+struct Told {
+    attempts: Attempts,
+    /// The last path that has come in its place.
+    after: Vec<u8>,
+    /// Nobody takes any more.
+    is_unread: bool,
+}
+
+impl SurveyedEnd<'_> {
+    fn run(&self, pages: SyncSender<Result<Vec<Entry>, Failure>>) {
+        let told = contain(Side::Command, "a side of a comparison", || self.tell_all(&pages));
+        if let Err(why) = told.and_then(|result| result) {
+            // Whoever has stopped to read knows why.
+            let _ = pages.send(Err(why));
+        }
+    }
+
+    fn tell_all(&self, pages: &SyncSender<Result<Vec<Entry>, Failure>>) -> Result<(), Failure> {
+        let attempts = Attempts::new(self.options, self.context.tuning.clone(), Instant::now());
+        let mut told = Told { attempts, after: Vec::new(), is_unread: false };
+        loop {
+            match self.tell_rest(&mut told, pages) {
+                Err(why) if !told.is_unread => self.pause(&mut told.attempts, why)?,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Over one connection.
+    fn tell_rest(&self, told: &mut Told, pages: &SyncSender<Result<Vec<Entry>, Failure>>) -> Result<(), Failure> {
+        let mut files = Files::open(self.location, self.end, &self.context, self.observer)?;
+        told.attempts.handle_link();
+        files.leave_out(&self.options.filters)?;
+        self.options.only.as_ref().map_or(Ok(()), |only| files.select(only))?;
+        let digests = if self.options.compare == Compare::Content { Digests::BLAKE3 } else { Digests::NONE };
+        let survey = Survey { digests, kept: self.options.kept, after: told.after.clone() };
+        files.survey(self.location.path().unwrap_or_default(), survey, &mut |page| {
+            told.attempts.handle_gain();
+            let is_unlisted = |entry: &Entry| entry.failure.is_some() && entry.kind == Some(ItemKind::Directory);
+            if let Some(last) = page.iter().rfind(|entry| !is_unlisted(entry)) {
+                told.after.clone_from(&last.path);
+            }
+            told.is_unread = pages.send(Ok(page)).is_err();
+            !told.is_unread
+        })
+    }
+
+    /// Waits before the connection is made again, if that may help.
+    fn pause(&self, attempts: &mut Attempts, why: Failure) -> Result<(), Failure> {
+        let Some((attempt, longest)) = attempts.next(&why, Instant::now()) else { return Err(why) };
+        let pause = jittered(longest);
+        let over = Instant::now() + pause;
+        (self.observer)(Event::SessionLost { failure: why, attempt, pause });
+        while Instant::now() < over {
+            self.context.stop.check()?;
+            std::thread::park_timeout(over.saturating_duration_since(Instant::now()).min(LOOKS));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,434 @@
+//! `carrack check`: what two places have, compared where it is, and a line for each difference. With `--repair` the
+//! ordinary copy sends what the destination lacks.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use carrack_core::attributes::Time;
+use carrack_core::limits;
+use carrack_core::location::Location;
+use carrack_core::path::display_bytes;
+use carrack_core::plan::check::{CheckCounts, CheckDifferences, CheckedFacts, Finding};
+use carrack_core::report::{Event, Failure, ItemKind};
+use carrack_core::request::{Compare, CopyOptions, CopyRequest, EndOptions};
+use carrack_engine::Copy;
+use carrack_engine::check::{CheckEvent, CheckReport, check};
+use carrack_sys::host::clock_seconds;
+use clap::{ArgAction, Command};
+use serde_json::{Value as Json, json};
+
+use super::copy::options::{self, DESTINATION_TOKEN_FILE, FILES_FROM, RETRIES, SOURCE_TOKEN_FILE};
+use super::named::{self, Needs, VerbPlace};
+use super::place::VerbRun;
+use super::reach::{reach, with_endpoints};
+use crate::cli::files_from::{end_of_entries, read_list};
+use crate::cli::flag::{Positional, Switch};
+use crate::cli::flags::Flags;
+use crate::cli::{filters, option_flags};
+use crate::error::CommandError;
+use crate::exit;
+use crate::output::itemized::ContentWay;
+use crate::output::{BarChoice, CopyTarget, Output, OutputOptions, format, human, json as objects, say};
+
+const CHECKSUM: Switch = Switch::short(
+    'c',
+    "checksum",
+    "Compare content: each side makes the digests of its files, and only these travel. Times are not compared then",
+);
+const SIZE_ONLY: Switch = Switch::new("size-only", "Compare files by size, not by time");
+const REPAIR: Switch = Switch::new(
+    "repair",
+    "Copy to B what differs or is missing there, then compare that again. Nothing is deleted",
+);
+const VERBOSE: Switch = Switch::short('v', "verbose", "Name also what is the same");
+const FIRST: Positional = Positional::one("a", "A");
+const SECOND: Positional = Positional::one("b", "B");
+
+/// Between two lines of progress.
+const PROGRESS: Duration = Duration::from_secs(5);
+
+const NOTES: &str = "\
+Each difference is a line, with the signs of rclone:
+  +  only A has it
+  -  only B has it
+  *  it differs; behind the path stands in what: type, size, time, content, target (where a link leads),
+     device, mode, owner, group, acl, xattrs
+  !  it cannot be read at one side; the reason is on standard error
+  =  it is the same (with -v)
+
+A and B are two directories, compared by what is in them, or two files. Type and size are compared, of files the
+modification time as `sync` does, of links where they lead. What an interrupted copy has left does not count.
+Each side leaves out what the rules leave out of a copy.
+
+Exit codes: 0 if nothing differs, 27 if something does. If anything could not be read, the code is that of the
+failure (11, 23, 24), whether or not something differs.";
+
+/// What clap knows of it.
+pub fn command() -> Command {
+    let compared = [CHECKSUM.arg(), SIZE_ONLY.arg().conflicts_with(CHECKSUM.name)]
+        .into_iter()
+        .chain(option_flags::of_comparison())
+        .map(|arg| arg.help_heading("What is compared"));
+    let tokens = [SOURCE_TOKEN_FILE.arg(), DESTINATION_TOKEN_FILE.arg()].map(|arg| arg.help_heading("Hosts"));
+    let files = FILES_FROM.arg().help(
+        "Compare only the paths in FILE and what is below them, one a line, relative to A and to B; - is standard input",
+    );
+    let verb = Command::new("check")
+        .about("Compare two trees or files, wherever they are, and name what differs")
+        .after_help(NOTES)
+        .args(compared)
+        .arg(REPAIR.arg())
+        .args(filters::of_listing())
+        .arg(files.help_heading("Which files"))
+        .arg(RETRIES.arg().help_heading("Faults"))
+        .args(tokens)
+        .arg(VERBOSE.arg().action(ArgAction::SetTrue).help_heading("Output"))
+        .args([FIRST.arg().required(true), SECOND.arg().required(true)]);
+    with_endpoints(verb)
+}
+
+/// Runs the verb.
+pub fn run(flags: &Flags) -> Result<u8, CommandError> {
+    let (places, request) = asked(flags)?;
+    let run = VerbRun::new("check", flags)?;
+    for place in &places {
+        run.path_of(place)?;
+    }
+    let mut checking = Checking {
+        names_same: flags.has(&VERBOSE),
+        places: &places,
+        request: &request,
+        wanted: flags.has(&REPAIR).then(Repair::default),
+        is_file: false,
+        began: Instant::now(),
+        told: Instant::now(),
+        run,
+    };
+    let report = checking.compare(&request);
+    let first = checking.passed(report)?;
+    checking.summary("", &first);
+    let Some(repair) = checking.wanted.take().filter(|repair| !repair.paths.is_empty()) else {
+        return checking.finish(&first, first.differences(), json!({}));
+    };
+    let asked = checking.repair(repair.paths)?;
+    let report = checking.compare(&asked);
+    let second = checking.passed(report)?;
+    // What only the destination has is there as before.
+    let left = second.differing + second.only_source + first.only_destination;
+    let repaired = (first.differing + first.only_source).saturating_sub(second.differing + second.only_source);
+    if !checking.run.quiet {
+        say(&format!("repaired: {}", format::counted(repaired, "item", "items")));
+        if repair.is_cut {
+            say("note: more differs than can be repaired at once: run the same command again");
+        }
+        say(&format!("still different: {}", format::counted(left, "item", "items")));
+    }
+    checking.finish(&first, left, json!({ "repaired": repaired }))
+}
+
+/// The two places, and the copy that would make the second like the first.
+fn asked(flags: &Flags) -> Result<(Vec<VerbPlace>, CopyRequest), CommandError> {
+    const REPAIRED: Needs = Needs { rights: &[carrack_core::grant::Right::Read, carrack_core::grant::Right::Write], wishes: &[] };
+    let of_second = if flags.has(&REPAIR) { REPAIRED } else { Needs::READ };
+    let one = |at: &Positional| {
+        let missing = || CommandError::usage(format!("{} is missing", at.name));
+        flags.named(at)?.pop().ok_or_else(missing)
+    };
+    let places = named::open(flags, [(one(&FIRST)?, Needs::READ), (one(&SECOND)?, of_second)])?;
+    let [first, second] = &places[..] else { return Err(CommandError::usage("a comparison needs two places")) };
+    let own = |place: &VerbPlace| match place.endpoint() {
+        Some(_) => Location::Local(place.name().into_bytes()),
+        None => place.location().clone(),
+    };
+    let of_ends = options::credentials(flags, &[own(first)], &own(second))?;
+    let end = |place: &VerbPlace, own| {
+        let credential = place.credential().unwrap_or(own);
+        Ok::<_, CommandError>(EndOptions { reach: reach(flags)?, credential, ..EndOptions::default() })
+    };
+    let compare = match (flags.has(&CHECKSUM), flags.has(&SIZE_ONLY)) {
+        (true, _) => Compare::Content,
+        (_, true) => Compare::Size,
+        _ => Compare::SizeAndTime,
+    };
+    let default = CopyOptions::default();
+    let mut options = CopyOptions {
+        source: end(first, of_ends.0)?,
+        destination: end(second, of_ends.1)?,
+        filters: filters::filters(flags, false)?,
+        retries: flags.get(&RETRIES)?.unwrap_or(default.retries),
+        compare,
+        ..default
+    };
+    let compared = option_flags::asked_comparison(flags)?;
+    compared.apply(Time::new(clock_seconds(), 0), &mut options).map_err(option_flags::refused_digests)?;
+    let list = flags.get(&FILES_FROM)?.map(|path| read_list(&path, end_of_entries(flags))).transpose()?;
+    options.only = list.map(|list| list.paths);
+    let request =
+        CopyRequest { sources: vec![first.location().clone()], destination: second.location().clone(), options };
+    Ok((places, request))
+}
+
+/// What is to be copied, so that two places become alike.
+#[derive(Default)]
+struct Repair {
+    paths: Vec<Vec<u8>>,
+    bytes: usize,
+    /// There is more.
+    is_cut: bool,
+}
+
+impl Repair {
+    fn add(&mut self, path: &[u8]) {
+        self.is_cut |= self.paths.len() >= limits::SELECTED_PATHS || self.bytes + path.len() > limits::SELECTED_BYTES;
+        if !self.is_cut {
+            self.bytes += path.len();
+            self.paths.push(path.to_vec());
+        }
+    }
+}
+
+/// A comparison that is being told.
+struct Checking<'a> {
+    run: VerbRun<'a>,
+    places: &'a [VerbPlace],
+    request: &'a CopyRequest,
+    names_same: bool,
+    /// What is to be repaired, where that was asked for.
+    wanted: Option<Repair>,
+    /// The source is one file.
+    is_file: bool,
+    began: Instant,
+    /// When progress was told.
+    told: Instant,
+}
+
+impl Checking<'_> {
+    fn compare(&mut self, request: &CopyRequest) -> CheckReport {
+        let (is_quiet, is_json) = (self.run.quiet || self.run.json, self.run.json);
+        let sent = OnceLock::new();
+        let context = super::context::context();
+        let observer = |event: Event| match event {
+            Event::Note(_) | Event::SessionLost { .. } if !is_quiet => {
+                human::event(&event, 0).iter().for_each(|line| say(line));
+            }
+            Event::ProgramSent(program) if is_json => sent.set(program).unwrap_or_default(),
+            _ => {}
+        };
+        let report = check(request, &context, &observer, &mut |event| match event {
+            CheckEvent::Found(path, finding) => self.found(path, finding),
+            CheckEvent::Progress(counts) => self.progress(&counts),
+        });
+        if let Some(program) = sent.get() {
+            self.run.json("program", objects::program(program));
+        }
+        report
+    }
+
+    /// What was found; what ended a comparison early is told with what was found until then.
+    fn passed(&mut self, report: CheckReport) -> Result<CheckCounts, CommandError> {
+        match report.error {
+            None => Ok(report.counts),
+            Some(error) => {
+                self.summary("not finished: ", &report.counts);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// How a path is called: the top by what was typed.
+    fn name(&self, path: &[u8]) -> Vec<u8> {
+        if path.is_empty() { self.places[0].shown().to_vec() } else { path.to_vec() }
+    }
+
+    fn found(&mut self, path: &[u8], finding: &Finding) {
+        let name = self.name(path);
+        match finding {
+            Finding::Same(facts) => {
+                self.run.done += 1;
+                self.is_file |= path.is_empty() && facts.state.kind == ItemKind::File;
+                if self.names_same {
+                    self.line('=', &name, (Some(facts), Some(facts)), CheckDifferences::default());
+                }
+            }
+            Finding::OnlySource(facts) => {
+                self.run.done += 1;
+                self.wanted.as_mut().into_iter().for_each(|wanted| wanted.add(path));
+                self.line('+', &name, (Some(facts), None), CheckDifferences::default());
+            }
+            Finding::OnlyDestination(facts) => {
+                self.run.done += 1;
+                self.line('-', &name, (None, Some(facts)), CheckDifferences::default());
+            }
+            Finding::Differs(facts, differs) => {
+                self.run.done += 1;
+                self.is_file |= path.is_empty() && facts[0].state.kind == ItemKind::File;
+                self.wanted.as_mut().into_iter().for_each(|wanted| wanted.add(path));
+                self.line('*', &name, (Some(&facts[0]), Some(&facts[1])), *differs);
+            }
+            Finding::Failed(why) => self.failed(&name, why.clone()),
+        }
+    }
+
+    fn line(
+        &mut self,
+        sign: char,
+        name: &[u8],
+        (source, destination): (Option<&CheckedFacts>, Option<&CheckedFacts>),
+        differs: CheckDifferences,
+    ) {
+        let words: Vec<&str> = differs.words().collect();
+        if !self.run.json {
+            let why = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
+            return self.run.line(format!("{sign} {}{why}", display_bytes(name)).as_bytes());
+        }
+        let mut fields = json!({ "sign": sign });
+        if !words.is_empty() {
+            fields["differs"] = json!(words);
+        }
+        for (key, facts) in [("source", source), ("destination", destination)] {
+            if let Some(facts) = facts {
+                fields[key] = side(facts);
+            }
+        }
+        self.run.json("difference", objects::with_path(fields, name));
+    }
+
+    fn failed(&mut self, name: &[u8], why: Failure) {
+        if !self.run.json {
+            self.run.line(format!("! {}", display_bytes(name)).as_bytes());
+        }
+        say(&format!("failed: {}", human::failure(&why.clone().at_path(name))));
+        self.run.count_failed(name, why);
+    }
+
+    fn progress(&mut self, counts: &CheckCounts) {
+        if self.run.quiet || self.run.json || self.told.elapsed() < PROGRESS {
+            return;
+        }
+        self.told = Instant::now();
+        let (items, size) = (format::count(compared(counts)), format::size(counts.bytes));
+        let differences = format::counted(counts.differences(), "difference", "differences");
+        say(&format!("{} compared items: {items}, {size}; {differences}", format::clock(self.began.elapsed())));
+    }
+
+    fn summary(&self, before: &str, counts: &CheckCounts) {
+        if self.run.quiet || self.run.json {
+            return;
+        }
+        let items = format::counted(compared(counts), "item", "items");
+        let (size, time) = (format::size(counts.bytes), format::duration(self.began.elapsed()));
+        say(&format!("{before}compared {items}, {size} of files that both have, in {time}: {}", outcome(counts)));
+        let CopyOptions { kept, .. } = &self.request.options;
+        let by = match self.request.options.compare {
+            Compare::Content => "type, size and content (BLAKE3)",
+            Compare::Size => "type and size",
+            _ => "type, size and modification time",
+        };
+        let attributes = [
+            (kept.special_bits, "mode"),
+            (kept.owner, "owner"),
+            (kept.group, "group"),
+            (kept.acls, "ACLs"),
+            (kept.has_xattrs(), "extended attributes"),
+        ];
+        let attributes = attributes.into_iter().filter_map(|(is_compared, word)| is_compared.then_some(word));
+        say(&format!("compared by: {}", [by].into_iter().chain(attributes).collect::<Vec<_>>().join(", ")));
+        if counts.timeless > 0 {
+            let files = format::counted(counts.timeless, "file", "files");
+            say(&format!("not compared: the times of {files}, which one side does not have"));
+        }
+    }
+
+    /// Copies what differs, and answers with what is to be compared again.
+    fn repair(&mut self, paths: Vec<Vec<u8>>) -> Result<CopyRequest, CommandError> {
+        let mut request = self.request.clone();
+        if !self.is_file {
+            request.sources.iter_mut().for_each(|source| *source = source.contents());
+            request.options.only = Some(paths);
+        }
+        let output = Output::open(self.repair_output(&request))?;
+        let mut copy = Copy::start(request.clone(), &super::context::context());
+        while let Some(event) = copy.next_event() {
+            output.event(&event);
+        }
+        let report = copy.wait();
+        output.finish(&report);
+        match report.error {
+            Some(error) => Err(error.into()),
+            None => Ok(request),
+        }
+    }
+
+    fn repair_output(&self, request: &CopyRequest) -> OutputOptions {
+        OutputOptions {
+            verbose: 0,
+            quiet: self.run.quiet,
+            json: self.run.json,
+            log_file: None,
+            manifest: None,
+            failed_list: None,
+            timeline: None,
+            bar: BarChoice::Terminal,
+            stats: PROGRESS,
+            figures: false,
+            lines: None,
+            direction: ContentWay::default(),
+            dry_run: false,
+            strict: false,
+            destination: CopyTarget::Place(request.destination.clone()),
+        }
+    }
+
+    fn finish(self, counts: &CheckCounts, left: u64, mut more: Json) -> Result<u8, CommandError> {
+        let CheckCounts { same, differing, only_source, only_destination, bytes, timeless, .. } = *counts;
+        let fields = [
+            ("same", same),
+            ("different", differing),
+            ("only_source", only_source),
+            ("only_destination", only_destination),
+            ("bytes", bytes),
+            ("timeless", timeless),
+        ];
+        for (key, count) in fields {
+            more[key] = count.into();
+        }
+        more["seconds"] = self.began.elapsed().as_secs_f64().into();
+        self.run.finish_with(if left > 0 { exit::DIFFERENCES } else { exit::DONE }, more)
+    }
+}
+
+fn compared(counts: &CheckCounts) -> u64 {
+    counts.same + counts.differences() + counts.failed
+}
+
+fn outcome(counts: &CheckCounts) -> String {
+    let CheckCounts { differing, only_source, only_destination, failed, .. } = *counts;
+    let parts = [
+        (differing, "differ"),
+        (only_source, "only in A"),
+        (only_destination, "only in B"),
+        (failed, "could not be read"),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", format::count(count)))
+        .collect();
+    if parts.is_empty() { "no differences".to_owned() } else { parts.join(", ") }
+}
+
+/// What one side has.
+fn side(facts: &CheckedFacts) -> Json {
+    let CheckedFacts { state, link_target, mode, digests, .. } = facts;
+    let mut fields = json!({ "kind": state.kind.name(), "mode": format!("{mode:04o}") });
+    if state.kind == ItemKind::File {
+        fields["size"] = state.size.into();
+    }
+    if let Some(Time { seconds, nanos }) = state.mtime {
+        fields["mtime"] = format::rfc3339_nanos(seconds, nanos).into();
+    }
+    if state.kind == ItemKind::Symlink {
+        fields = objects::with_link_target(fields, link_target);
+    }
+    objects::with_digests(fields, digests)
+}
