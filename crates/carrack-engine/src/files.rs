@@ -1,6 +1,6 @@
 //! The verbs of a file manager on any kind of location: an agent is brought up there and asked.
 
-use carrack_core::attributes::{OtherAttributes, Time};
+use carrack_core::attributes::{KeptAttributes, OtherAttributes, Time};
 use carrack_core::filter::Filters;
 use carrack_core::limits;
 use carrack_core::location::Location;
@@ -476,6 +476,27 @@ impl Files {
             Ok(())
         };
         self.converse(Ask::Sum(ask), &mut part).map(|_| ())
+    }
+
+    /// The same, in the order in which trees are compared; a file that is named itself has an empty path.
+    ///
+    /// # Errors
+    /// As [`Self::sum`].
+    pub fn sum_in_order(
+        &mut self,
+        path: &[u8],
+        digests: Digests,
+        each: &mut dyn FnMut(SumEntry),
+    ) -> Result<(), Failure> {
+        let survey = control::Survey { digests, kept: KeptAttributes::NONE, after: Vec::new() };
+        self.survey(path, survey, &mut |page| {
+            for control::Entry { path, kind, size, failure, surveyed, .. } in page {
+                let surveyed = surveyed.filter(|told| kind == Some(ItemKind::File) && !told.is_left_out);
+                let result = failure.map_or_else(|| surveyed.map(|told| Ok(told.digests)), |why| Some(Err(why)));
+                result.into_iter().for_each(|result| each(SumEntry { path: path.clone(), size, result }));
+            }
+            true
+        })
     }
 }
 

@@ -69,7 +69,7 @@ fn program() -> &'static OsStr {
 }
 
 /// What a newcomer has to read: the names at the root of the engine, in order.
-const ROOT: [&str; 23] = [
+const ROOT: [&str; 24] = [
     "Asker",
     "Context",
     "Copy",
@@ -82,6 +82,7 @@ const ROOT: [&str; 23] = [
     "Stop",
     "StopReason",
     "Stores",
+    "check",
     "examine",
     "files",
     "io_failure",

@@ -1,0 +1,208 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+use crate::attributes::{Attribute, Time};
+use crate::chance::Chance;
+use crate::request::Existing;
+
+fn facts(kind: ItemKind, size: u64, seconds: i64) -> CheckedFacts {
+    let mtime = (kind == ItemKind::File).then(|| Time::new(seconds, 7));
+    CheckedFacts {
+        state: State { kind, size, mtime },
+        link_target: Vec::new(),
+        special: None,
+        mode: 0o644,
+        others: OtherAttributes::default(),
+        digests: FileDigests::default(),
+    }
+}
+
+fn there(path: &[u8], facts: CheckedFacts) -> CheckedItem {
+    CheckedItem { path: path.to_vec(), told: CheckedState::There(Box::new(facts)) }
+}
+
+fn why() -> Failure {
+    Failure::new(ErrorCode::PermissionDenied, Side::Source, "no")
+}
+
+fn rules(compare: Compare) -> CheckRules {
+    let compare = CompareRules { compare, existing: Existing::Replace, window_ns: 0 };
+    CheckRules { compare, kept: KeptAttributes::NONE, numeric_ids: false }
+}
+
+type Found = Vec<(Vec<u8>, Finding)>;
+
+fn merge(source: Vec<CheckedItem>, destination: Vec<CheckedItem>) -> Result<(Found, CheckCounts), Failure> {
+    let mut comparison = TreeComparison::new(rules(Compare::SizeAndTime));
+    let (mut source, mut destination) = (source.into_iter(), destination.into_iter());
+    let mut found = Vec::new();
+    while let Some(finding) = comparison.next_finding(&mut |side| {
+        Ok::<_, Failure>(match side {
+            CheckedSide::Source => source.next(),
+            CheckedSide::Destination => destination.next(),
+        })
+    })? {
+        found.push(finding);
+    }
+    Ok((found, comparison.counts()))
+}
+
+type Tree = BTreeMap<Vec<u8>, CheckedFacts>;
+
+/// A few names, of which some stand otherwise beside a slash than beside other bytes.
+fn grow(chance: &mut Chance, tree: &mut Tree, top: &[u8], depth: u32) {
+    for name in [&b"a"[..], b"a.b", b"a\xff", b"a-", b"A", b"\n", b"b"] {
+        let path = if top.is_empty() { name.to_vec() } else { [top, b"/", name].concat() };
+        match chance.number() % 5 {
+            0 => {
+                drop(tree.insert(path, facts(ItemKind::File, chance.number() % 2, 100 + (chance.number() % 2) as i64)))
+            }
+            1 => drop(tree.insert(path, facts(ItemKind::Symlink, 0, 0))),
+            2 if depth > 0 => {
+                grow(chance, tree, &path, depth - 1);
+                tree.insert(path, facts(ItemKind::Directory, 0, 0));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// As a walk lists it, which knows nothing of the order of paths.
+fn walk(tree: &Tree, top: &[u8], listed: &mut Vec<CheckedItem>) {
+    let is_in = |path: &&Vec<u8>| split_name(path).0 == top && !path.is_empty();
+    let mut names: Vec<&Vec<u8>> = tree.keys().filter(is_in).collect();
+    names.sort_by_key(|path| split_name(path).1);
+    listed.extend(names.iter().map(|path| there(path, tree[*path].clone())));
+    for path in names.into_iter().filter(|path| tree[*path].state.kind == ItemKind::Directory) {
+        walk(tree, path, listed);
+    }
+}
+
+#[test]
+fn merge_finds_what_sets_find_in_random_trees() {
+    for seed in 0..400 {
+        let mut chance = Chance::new(seed);
+        let trees = [(); 2].map(|()| {
+            let mut tree = Tree::from([(Vec::new(), facts(ItemKind::Directory, 0, 0))]);
+            grow(&mut chance, &mut tree, b"", 3);
+            tree
+        });
+        let listings = trees.each_ref().map(|tree| {
+            let mut listed = vec![there(b"", tree[&b""[..]].clone())];
+            walk(tree, b"", &mut listed);
+            assert_eq!(listed.len(), tree.len());
+            listed
+        });
+        let [source, destination] = listings;
+        let (found, counts) = merge(source, destination).unwrap();
+        let [one, other] = &trees;
+        let paths: BTreeSet<&Vec<u8>> = one.keys().chain(other.keys()).collect();
+        assert_eq!(found.len(), paths.len(), "seed {seed}");
+        for (path, finding) in &found {
+            let is_right = match (one.get(path), other.get(path), finding) {
+                (Some(_), None, Finding::OnlySource(_)) | (None, Some(_), Finding::OnlyDestination(_)) => true,
+                (Some(one), Some(other), Finding::Same(_)) => one == other,
+                (Some(one), Some(other), Finding::Differs(..)) => one != other,
+                _ => false,
+            };
+            assert!(is_right, "seed {seed}: {path:?} {finding:?}");
+        }
+        assert_eq!(counts.same + counts.differences(), paths.len() as u64);
+    }
+}
+
+#[test]
+fn merge_takes_nothing_below_what_could_not_be_read_for_a_difference() {
+    let file = || facts(ItemKind::File, 1, 1);
+    let directory = || facts(ItemKind::Directory, 0, 0);
+    let destination = || vec![there(b"d", directory()), there(b"e", file()), there(b"d/x", file())];
+    let unlisted = CheckedItem { path: b"d".to_vec(), told: CheckedState::Unlisted(why()) };
+    let failed = CheckedItem { path: b"d".to_vec(), told: CheckedState::Failed(why()) };
+    let signs = |source: Vec<CheckedItem>| {
+        let (found, counts) = merge(source, destination()).unwrap();
+        let sign = |(path, finding): &(Vec<u8>, Finding)| match finding {
+            Finding::Same(_) => (path.clone(), '='),
+            Finding::OnlySource(_) => (path.clone(), '+'),
+            Finding::OnlyDestination(_) => (path.clone(), '-'),
+            Finding::Differs(..) => (path.clone(), '*'),
+            Finding::Failed(_) => (path.clone(), '!'),
+        };
+        (found.iter().map(sign).collect::<Vec<_>>(), counts.failed)
+    };
+    let (d, e) = (b"d".to_vec(), b"e".to_vec());
+    let listed = [(d.clone(), '='), (e.clone(), '='), (d.clone(), '!')];
+    assert_eq!(signs(vec![there(b"d", directory()), there(b"e", file()), unlisted.clone()]), (listed.to_vec(), 1));
+    assert_eq!(signs(vec![failed.clone(), there(b"e", file())]), (vec![(d.clone(), '!'), (e.clone(), '=')], 1));
+    // Told again by an end that was reached anew, it is no second failure.
+    let again = signs(vec![there(b"d", directory()), there(b"e", file()), unlisted.clone(), unlisted]);
+    assert_eq!(again, (listed.to_vec(), 1));
+}
+
+#[test]
+fn merge_passes_over_what_either_side_leaves_out() {
+    let left_out = || CheckedItem { path: b"a".to_vec(), told: CheckedState::LeftOut };
+    for other in [None, Some(there(b"a", facts(ItemKind::File, 1, 1))), Some(left_out())] {
+        let (found, counts) = merge(vec![left_out()], other.clone().into_iter().collect()).unwrap();
+        assert_eq!((found.len(), counts), (0, CheckCounts::default()), "{other:?}");
+    }
+}
+
+#[test]
+fn listing_out_of_order_is_refused() {
+    let item = |path: &[u8]| there(path, facts(ItemKind::File, 1, 1));
+    for listed in [[&b"b"[..], b"a"], [b"a", b"a"], [b"a/b", b"b"]] {
+        let refused = merge(Vec::new(), listed.map(item).to_vec()).unwrap_err();
+        assert_eq!((refused.code, refused.side), (ErrorCode::ProtocolViolation, Side::Destination), "{listed:?}");
+    }
+    // What cannot be listed may come late.
+    let late = CheckedItem { path: b"a".to_vec(), told: CheckedState::Unlisted(why()) };
+    assert!(merge(vec![item(b"a/b"), late], Vec::new()).is_ok());
+}
+
+#[test]
+fn items_differ_in_what_is_compared_alone() {
+    let words = |rules: CheckRules, one: &CheckedFacts, other: &CheckedFacts| -> Vec<&str> {
+        rules.differences(one, other).words().collect()
+    };
+    let file = facts(ItemKind::File, 7, 100);
+    let digest = |byte| FileDigests { blake3: Some([byte; 32]), ..FileDigests::default() };
+    let (mut one, mut other) = (file.clone(), facts(ItemKind::File, 7, 101));
+    (one.digests, other.digests) = (digest(1), digest(2));
+    assert_eq!(words(rules(Compare::SizeAndTime), &one, &other), ["time"]);
+    assert_eq!(words(rules(Compare::Size), &one, &other), [""; 0]);
+    assert_eq!(words(rules(Compare::Content), &one, &other), ["content"]);
+    other.digests = digest(1);
+    assert_eq!(words(rules(Compare::Content), &one, &other), [""; 0]);
+    other.state.size = 8;
+    assert_eq!(words(rules(Compare::Content), &one, &other), ["size"]);
+    assert_eq!(words(rules(Compare::SizeAndTime), &one, &other), ["size", "time"]);
+    assert_eq!(words(rules(Compare::Size), &one, &facts(ItemKind::Directory, 0, 0)), ["type"]);
+    // A side without times.
+    other = file.clone();
+    other.state.mtime = None;
+    assert_eq!(words(rules(Compare::SizeAndTime), &file, &other), [""; 0]);
+
+    let (link, mut elsewhere) = (facts(ItemKind::Symlink, 0, 0), facts(ItemKind::Symlink, 0, 0));
+    elsewhere.link_target = b"x".to_vec();
+    assert_eq!(words(rules(Compare::SizeAndTime), &link, &elsewhere), ["target"]);
+
+    let all = CheckRules { kept: KeptAttributes::ALL, ..rules(Compare::SizeAndTime) };
+    let told = |owner: u32, name: &[u8], acl: Option<u8>| {
+        let owner = Attribute::named(AttributeKind::OWNER, owner, name);
+        let acl = acl.map(|byte| Attribute { kind: AttributeKind::ACL, value: Box::new([byte]) });
+        OtherAttributes::new([owner].into_iter().chain(acl).collect()).unwrap()
+    };
+    let with = |others, mode| CheckedFacts { others, mode, ..file.clone() };
+    let mine = with(told(5, b"ann", Some(1)), 0o644);
+    for (other, expected) in [
+        (with(told(6, b"ann", Some(1)), 0o644), vec![]),
+        (with(told(5, b"bob", Some(1)), 0o644), vec!["owner"]),
+        (with(told(5, b"", Some(1)), 0o644), vec![]),
+        (with(told(6, b"", None), 0o4644), vec!["mode", "owner", "acl"]),
+    ] {
+        assert_eq!(words(all, &mine, &other), expected, "{other:?}");
+        assert_eq!(words(rules(Compare::SizeAndTime), &mine, &other), [""; 0]);
+    }
+    let numbers = CheckRules { numeric_ids: true, ..all };
+    assert_eq!(words(numbers, &mine, &with(told(6, b"ann", Some(1)), 0o644)), ["owner"]);
+}

@@ -11,7 +11,7 @@ use super::control::*;
 use super::frame::{EntryHeader, EntryKind};
 use super::peer::{Answer, DirectoryAttributes, ItemResult, Offer, PeerMessage, QueryItem};
 use super::{Version, attributes, mux::Channel};
-use crate::attributes::{Attribute, AttributeKind, Attributes, OtherAttributes, Time};
+use crate::attributes::{Attribute, AttributeKind, Attributes, KeptAttributes, OtherAttributes, Time};
 use crate::digest::{BlockDigest, FileDigests};
 use crate::evidence::EvidenceText;
 use crate::failure::{ErrorCode, Failure, Reason, Side};
@@ -125,6 +125,7 @@ fn asks() -> Vec<Line> {
     };
     let sources = vec![source(path(b"a/"), b""), source(path(b"b"), b"b")];
     let list = List { path: b"l".to_vec(), ..List::default() };
+    let survey = Some(Survey { digests: Digests::BLAKE3, kept: KeptAttributes::ALL, after: b"a/b".to_vec() });
     let rename = |no_replace| Ask::Rename(Rename { from: b"f".to_vec(), to: b"t".to_vec(), no_replace });
     let remove = Remove { path: b"r".to_vec(), recursive: true, go_on: false, empty_only: false };
     let paths = || vec![b"p/q".to_vec(), b"\xff".to_vec(), Vec::new()];
@@ -154,7 +155,8 @@ fn asks() -> Vec<Line> {
         ask("ask List-recursive", Ask::List(List { recursive: true, ..list.clone() })),
         ask("ask List-itself", Ask::List(List { itself: true, ..list.clone() })),
         ask("ask List-sources", Ask::List(List { sources, ..list.clone() })),
-        ask("ask List-usage", Ask::List(List { usage: true, ..list })),
+        ask("ask List-usage", Ask::List(List { usage: true, ..list.clone() })),
+        ask("ask List-survey", Ask::List(List { survey, ..list })),
         ask("ask MakeDirectory", make(b"m", false)),
         ask("ask MakeDirectory-parents", make(b"m/n", true)),
         ask("ask Rename", rename(false)),
@@ -343,7 +345,7 @@ fn tells() -> Vec<Line> {
     let kinds = [None, Some(file), Some(directory), Some(symlink), Some(special)];
     let failed = PathFacts { failure: Some(no_space()), ..PathFacts::default() };
     let facts = kinds.into_iter().map(|kind| PathFacts { kind, ..facts.clone() }).chain([failed]).collect();
-    let link = Entry { link_target: b"to".to_vec(), ..entry(b"l", symlink) };
+    let link = Entry { link_target: b"to".to_vec(), surveyed: Some(Surveyed::default()), ..entry(b"l", symlink) };
     let refused = Entry { path: b"u".to_vec(), failure: Some(no_space()), ..Entry::default() };
     let entries = vec![entry(b"f", file), entry(b"d/e", directory), link, entry(b"s", special), refused];
     let main = FileDigests { blake3: Some(counting(1)), ..FileDigests::default() };

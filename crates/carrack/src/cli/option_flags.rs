@@ -1,8 +1,8 @@
 //! The flags of the options that copies and tasks have: each follows from its definition.
 
 use carrack_core::options::{
-    AskedOptions, COMPARE_DEST, COPY_DEST, Definition, Flag, FormGroup, LINK_DEST, OF_A_COMPARISON, OF_A_COPY, OF_FILES, RATE_LIMIT,
-    Takes, WordFlag,
+    AskedOptions, COMPARE_DEST, COPY_DEST, Definition, Flag, FormGroup, LINK_DEST, OF_A_COMPARISON, OF_A_COPY,
+    OF_FILES, RATE_LIMIT, Takes, WordFlag,
 };
 use carrack_core::request::{HardLinks, KeptXattrs, Renames};
 use clap::{Arg, ArgAction};

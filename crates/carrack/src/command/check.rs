@@ -36,10 +36,8 @@ const CHECKSUM: Switch = Switch::short(
     "Compare content: each side makes the digests of its files, and only these travel. Times are not compared then",
 );
 const SIZE_ONLY: Switch = Switch::new("size-only", "Compare files by size, not by time");
-const REPAIR: Switch = Switch::new(
-    "repair",
-    "Copy to B what differs or is missing there, then compare that again. Nothing is deleted",
-);
+const REPAIR: Switch =
+    Switch::new("repair", "Copy to B what differs or is missing there, then compare that again. Nothing is deleted");
 const VERBOSE: Switch = Switch::short('v', "verbose", "Name also what is the same");
 const FIRST: Positional = Positional::one("a", "A");
 const SECOND: Positional = Positional::one("b", "B");
@@ -123,13 +121,12 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         }
         say(&format!("still different: {}", format::counted(left, "item", "items")));
     }
-    checking.finish(&first, left, json!({ "repaired": repaired }))
+    checking.finish(&first, left, json!({ "repaired": repaired, "left": left }))
 }
 
 /// The two places, and the copy that would make the second like the first.
 fn asked(flags: &Flags) -> Result<(Vec<VerbPlace>, CopyRequest), CommandError> {
-    const REPAIRED: Needs = Needs { rights: &[carrack_core::grant::Right::Read, carrack_core::grant::Right::Write], wishes: &[] };
-    let of_second = if flags.has(&REPAIR) { REPAIRED } else { Needs::READ };
+    let of_second = if flags.has(&REPAIR) { Needs::COMPARE_AND_WRITE } else { Needs::READ };
     let one = |at: &Positional| {
         let missing = || CommandError::usage(format!("{} is missing", at.name));
         flags.named(at)?.pop().ok_or_else(missing)
@@ -392,7 +389,7 @@ impl Checking<'_> {
         for (key, count) in fields {
             more[key] = count.into();
         }
-        more["seconds"] = self.began.elapsed().as_secs_f64().into();
+        more["elapsed_seconds"] = self.began.elapsed().as_secs_f64().into();
         self.run.finish_with(if left > 0 { exit::DIFFERENCES } else { exit::DONE }, more)
     }
 }
@@ -404,7 +401,7 @@ fn compared(counts: &CheckCounts) -> u64 {
 fn outcome(counts: &CheckCounts) -> String {
     let CheckCounts { differing, only_source, only_destination, failed, .. } = *counts;
     let parts = [
-        (differing, "differ"),
+        (differing, "different"),
         (only_source, "only in A"),
         (only_destination, "only in B"),
         (failed, "could not be read"),

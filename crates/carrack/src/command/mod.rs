@@ -37,6 +37,7 @@ mod serve;
 mod service;
 mod stat;
 mod sum;
+mod sum_list;
 #[cfg(feature = "service")]
 mod task;
 #[cfg(feature = "service")]

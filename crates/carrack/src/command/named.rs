@@ -26,6 +26,8 @@ impl Needs {
     pub const READ: Self = Self { rights: &[Right::Read], wishes: &[] };
     /// It reads, and then removes what it has read.
     pub const MOVE: Self = Self { rights: &[Right::Read, Right::Delete], wishes: &[] };
+    /// It looks, and writes what is other than it shall be.
+    pub const COMPARE_AND_WRITE: Self = Self { rights: &[Right::Read, Right::Write], wishes: &[] };
     /// It makes what is not there.
     pub const WRITE: Self = Self { rights: &[Right::Write], wishes: &[] };
     /// The same, with owners and what else gives rights, where that is allowed.

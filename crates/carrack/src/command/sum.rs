@@ -5,7 +5,7 @@
 
 use std::io::IsTerminal;
 
-use carrack_core::path::{display_bytes, join};
+use carrack_core::path::{display_bytes, join, split_name};
 use carrack_core::report::{FileDigests, ItemKind};
 use carrack_engine::files::{Files, SumEntry};
 use clap::Command;
@@ -15,8 +15,9 @@ use serde_json::json;
 use super::named::{self, Needs};
 use super::place::VerbRun;
 use super::reach::with_endpoints;
+use super::sum_list;
 use crate::cli::filters;
-use crate::cli::flag::{Positional, Value};
+use crate::cli::flag::{Positional, Switch, Value};
 use crate::cli::flags::Flags;
 use crate::error::CommandError;
 use crate::output::{json as objects, manifest};
@@ -28,6 +29,15 @@ const DIGEST: Value<Digests> = Value::new(
     Digests::parse,
     "blake3 or xxh128, adler32, crc32c, separated by commas [default: blake3]",
 );
+const CHECK: Value<Vec<u8>> = Value::path(
+    "check",
+    "FILE",
+    "Compare files with the digests in FILE, which sum, b3sum or xxhsum printed; - is standard input. Names in FILE are \
+     paths here, or below LOCATION",
+)
+.letter('c');
+const RELATIVE: Switch =
+    Switch::new("relative", "Print names below LOCATION, in a fixed order: lists of two trees can be compared by diff");
 const LOCATIONS: Positional = Positional::several("locations", "LOCATION");
 
 /// What clap knows of it.
@@ -35,21 +45,33 @@ pub fn command() -> Command {
     let verb = Command::new("sum")
         .about("Print digests of files, computed on the host that has them")
         .after_help(
-            "With one digest, the lines are those of b3sum or xxhsum; with several, each line names its digest.",
+            "With one digest, the lines are those of b3sum or xxhsum; with several, each line names its digest.\n\n\
+             With --check, each file is OK, FAILED or MISSING; -q leaves out those that are OK. Exit code 27 if one is not.",
         )
-        .arg(DIGEST.arg())
+        .args([DIGEST.arg(), CHECK.arg(), RELATIVE.arg().conflicts_with(CHECK.name)])
         .args(filters::of_listing())
-        .arg(LOCATIONS.arg().required(true));
+        .arg(LOCATIONS.arg().required_unless_present(CHECK.name));
     with_endpoints(verb)
 }
 
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
-    let places = named::places(flags, &LOCATIONS, Needs::READ)?;
     let digests = wanted(flags)?;
+    if let Some(list) = flags.get(&CHECK)? {
+        return sum_list::run(flags, &list, &LOCATIONS, digests);
+    }
+    let places = named::places(flags, &LOCATIONS, Needs::READ)?;
+    let is_relative = flags.has(&RELATIVE);
     let terminal = std::io::stdout().is_terminal();
     let mut run = VerbRun::new("sum", flags)?.without(filters::of_verb(flags)?);
     run.each(&places, |run, files, place| {
+        if is_relative {
+            let name = split_name(place.shown()).1;
+            return files.sum_in_order(place.path(), digests, &mut |entry| {
+                let path = if entry.path.is_empty() { name.to_vec() } else { entry.path.clone() };
+                tell(run, &path, entry, terminal);
+            });
+        }
         let directory = is_directory(files, place.path());
         let shown = place.shown();
         files.sum(place.path(), digests, &mut |entry| tell(run, &name_of(shown, directory, &entry), entry, terminal))

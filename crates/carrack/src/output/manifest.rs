@@ -137,6 +137,26 @@ pub fn escape(name: &[u8]) -> (Vec<u8>, bool) {
     (escaped, true)
 }
 
+/// The name that was escaped so.
+pub fn unescape(escaped: &[u8]) -> Vec<u8> {
+    let mut name = Vec::with_capacity(escaped.len());
+    let mut bytes = escaped.iter();
+    while let Some(&byte) = bytes.next() {
+        name.push(match (byte, bytes.as_slice().first()) {
+            (b'\\', Some(&letter)) => {
+                bytes.next();
+                match letter {
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    other => other,
+                }
+            }
+            _ => byte,
+        });
+    }
+    name
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;

@@ -9,9 +9,10 @@ use crate::support::node::Node;
 use crate::support::running::InTime;
 use crate::support::{Sandbox, same_tree, slim_program, tool, tree};
 
-const VERBS: [&str; 27] = [
+const VERBS: [&str; 28] = [
     "copy",
     "sync",
+    "check",
     "gc",
     "ls",
     "stat",

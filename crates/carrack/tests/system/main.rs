@@ -9,6 +9,7 @@ mod bench;
 mod bench_faults;
 mod bind;
 mod changed;
+mod check;
 mod cli;
 mod compress;
 mod crash;

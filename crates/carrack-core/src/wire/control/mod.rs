@@ -21,6 +21,6 @@ pub use ask::{
 pub use options::TransferOptions;
 pub use session_key::SessionKey;
 pub use tell::{
-    Dialed, Ended, Entry, FileSystemKey, Listening, OpenedFile, PathFacts, PlaceKey, Stages, StreamLost, Surveyed, Tell,
-    Welcome,
+    Dialed, Ended, Entry, FileSystemKey, Listening, OpenedFile, PathFacts, PlaceKey, Stages, StreamLost, Surveyed,
+    Tell, Welcome,
 };

@@ -16,8 +16,8 @@ use crate::failure::Failure;
 use crate::fingerprint::Fingerprint;
 use crate::pace::limit::StageTimes;
 use crate::report::{
-    Counts, DestinationCounts, Faults, FileDigests, ItemChange, ItemKind, ItemReport, PathTrace, Progress, Unfinished, Unkept,
-    UnkeptAttributes, UnkeptDirectories, Unsynced,
+    Counts, DestinationCounts, Faults, FileDigests, ItemChange, ItemKind, ItemReport, PathTrace, Progress, Unfinished,
+    Unkept, UnkeptAttributes, UnkeptDirectories, Unsynced,
 };
 use crate::request::DeletionExtent;
 use crate::special::SpecialFile;

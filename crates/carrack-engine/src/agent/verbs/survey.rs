@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use carrack_core::attributes::{AttributesTold, KeptAttributes};
+use carrack_core::attributes::AttributesTold;
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::filter::Filters;
 use carrack_core::path::split_name;
@@ -75,18 +75,12 @@ fn open(place: &Place, (path, survey): (&[u8], &Survey), chosen: &Chosen<'_>) ->
         Place::Stored(_, store) => stored::look(&**store, path).and_then(|_| store.source(path))?,
         _ => Box::new(PosixSource::open(place, path)?),
     };
-    let KeptAttributes { owner, group, special_bits, .. } = survey.kept;
-    let shown = KeptAttributes { owner, group, special_bits, ..KeptAttributes::NONE };
-    if survey.kept != shown && !chosen.sees_all {
+    if survey.kept.are_listed() && !chosen.sees_all {
         let why = "access control lists and extended attributes are not shown there: compare without them";
         return Err(failure(ErrorCode::PermissionDenied, Side::Source, why).at_path(path));
     }
-    let told = AttributesTold {
-        kept: survey.kept,
-        names: chosen.sees_all,
-        at_once: true,
-        hides_names: !chosen.sees_all,
-    };
+    let told =
+        AttributesTold { kept: survey.kept, names: chosen.sees_all, at_once: true, hides_names: !chosen.sees_all };
     source.tell_attributes(told);
     source.follow(chosen.filters.links, b"");
     let target = if source.is_directory() { Vec::new() } else { split_name(path).1.to_vec() };
@@ -170,12 +164,7 @@ impl Surveying<'_, '_> {
             mtime: attributes.mtime.unwrap_or_default(),
             link_target,
             attributes: attributes.others,
-            surveyed: Some(Surveyed {
-                digests,
-                is_timeless: attributes.mtime.is_none(),
-                is_left_out: false,
-                special,
-            }),
+            surveyed: Some(Surveyed { digests, is_timeless: attributes.mtime.is_none(), is_left_out: false, special }),
             ..Entry::default()
         })
     }

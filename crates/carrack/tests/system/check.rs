@@ -1,0 +1,388 @@
+//! `check`: two trees compared where they are. All that was planted is found, over each link, and nothing else.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File, FileTimes, Permissions};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use carrack_faults::proxy::Proxy;
+use data_encoding::BASE64;
+use serde_json::Value;
+
+use crate::support::node::Node;
+use crate::support::process::signal;
+use crate::support::running::Running;
+use crate::support::sshd::Sshd;
+use crate::support::{Ran, Sandbox, same_tree, tool, tree, wait_until};
+
+const DIFFERENCES: i32 = 27;
+
+/// A sign and the words behind it, by path.
+type Found = BTreeMap<Vec<u8>, (char, String)>;
+
+/// Compares, and tells what was found.
+fn check(sandbox: &Sandbox, words: &[&str]) -> (Found, Ran) {
+    let ran = sandbox.run(["check", "--json"].iter().chain(words));
+    let lines = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let differences = lines.filter(|line| line["type"] == "difference").map(|line| {
+        let encoded = || BASE64.decode(line["path_b64"].as_str().unwrap().as_bytes()).unwrap();
+        let path = line["path"].as_str().map_or_else(encoded, |path| path.as_bytes().to_vec());
+        let words = line["differs"].as_array().into_iter().flatten().map(|word| word.as_str().unwrap());
+        let sign = line["sign"].as_str().unwrap().chars().next().unwrap();
+        (path, (sign, words.collect::<Vec<_>>().join(" ")))
+    });
+    (differences.collect(), ran)
+}
+
+/// Gives a file other content, and the time that it had.
+fn alter(path: &Path, change: impl FnOnce(&Path)) {
+    let modified = fs::metadata(path).unwrap().modified().unwrap();
+    change(path);
+    File::open(path).unwrap().set_times(FileTimes::new().set_modified(modified)).unwrap();
+}
+
+/// What was planted at a path: the sign, and in what it differs by time, and by content.
+type Planted<'a> = (&'a [u8], char, &'a str, &'a str);
+
+/// Two trees of so many files below `one` and `root/two`, and differences of many kinds between them.
+fn plant(sandbox: &Sandbox, files: usize) -> Vec<Planted<'static>> {
+    let one = sandbox.path("one");
+    tree::mixed(&one);
+    tree::many(&one.join("many"), files, 200);
+    for name in ["bytes", "short", "long", "time", "mode", "to-dir", "to-link", "to-fifo", "gone", "Case", "new\nline"]
+    {
+        sandbox.write(format!("one/p/{name}"), format!("{name} as it was"));
+    }
+    sandbox.write("one/skip/file", "left out");
+    fs::write(one.join(OsStr::from_bytes(b"p/\xffname")), "not UTF-8").unwrap();
+    symlink("bytes", one.join("p/link")).unwrap();
+    symlink("bytes", one.join("p/from-link")).unwrap();
+    fs::create_dir_all(one.join("p/empty-dir")).unwrap();
+    fs::create_dir_all(one.join("p/gone-dir/below")).unwrap();
+    sandbox.write("one/p/gone-dir/below/file", "gone, too");
+    tool(Command::new("mkfifo").arg(one.join("p/fifo")).arg(one.join("p/same-fifo")));
+    sandbox.write("one/p/linked", "one of two names");
+    fs::hard_link(one.join("p/linked"), one.join("p/linked-too")).unwrap();
+    sandbox.write("one/p/sparse", vec![0; 300_000]);
+    fs::create_dir(sandbox.path("root")).unwrap();
+    tool(Command::new("cp").args(["-a", "--sparse=always"]).arg(&one).arg(sandbox.path("root/two")));
+
+    let at = |name: &str| sandbox.path("root/two/p").join(name);
+    alter(&at("bytes"), |path| fs::write(path, "bytes as it wes").unwrap());
+    alter(&at("short"), |path| fs::write(path, "short").unwrap());
+    alter(&at("long"), |path| fs::write(path, "long as it was, and more").unwrap());
+    for name in [OsStr::new("time"), OsStr::new("new\nline"), OsStr::from_bytes(b"\xffname")] {
+        let file = File::open(sandbox.path("root/two/p").join(name)).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+    }
+    fs::set_permissions(at("mode"), Permissions::from_mode(0o4711)).unwrap();
+    for name in ["to-dir", "to-link", "to-fifo", "from-link", "gone", "Case", "fifo", "linked-too", "link"] {
+        fs::remove_file(at(name)).unwrap();
+    }
+    fs::create_dir(at("to-dir")).unwrap();
+    fs::write(at("to-dir/inside"), "").unwrap();
+    symlink("bytes", at("to-link")).unwrap();
+    tool(Command::new("mkfifo").arg(at("to-fifo")));
+    fs::write(at("from-link"), "bytes").unwrap();
+    fs::write(at("case"), "Case as it was").unwrap();
+    drop(UnixListener::bind(at("fifo")).unwrap());
+    tool(Command::new("cp").arg("-a").arg(at("linked")).arg(at("linked-too")));
+    symlink("short", at("link")).unwrap();
+    fs::remove_dir(at("empty-dir")).unwrap();
+    fs::remove_dir_all(at("gone-dir")).unwrap();
+    fs::create_dir(at("extra-dir")).unwrap();
+    fs::write(at("extra-dir/file"), "").unwrap();
+    fs::write(at("extra"), "").unwrap();
+    fs::write(sandbox.path("root/two/skip/other"), "left out, too").unwrap();
+    fs::write(at(".bytes.carrack-0123456789abcdef.part"), "what a copy has left").unwrap();
+    vec![
+        (b"p/bytes", '*', "", "content"),
+        (b"p/short", '*', "size", "size"),
+        (b"p/long", '*', "size", "size"),
+        (b"p/time", '*', "time", ""),
+        (b"p/new\nline", '*', "time", ""),
+        (b"p/\xffname", '*', "time", ""),
+        (b"p/mode", '*', "mode", "mode"),
+        (b"p/to-dir", '*', "type", "type"),
+        (b"p/to-dir/inside", '-', "", ""),
+        (b"p/to-link", '*', "type", "type"),
+        (b"p/to-fifo", '*', "type", "type"),
+        (b"p/from-link", '*', "type", "type"),
+        (b"p/fifo", '*', "device", "device"),
+        (b"p/link", '*', "target", "target"),
+        (b"p/gone", '+', "", ""),
+        (b"p/Case", '+', "", ""),
+        (b"p/case", '-', "", ""),
+        (b"p/empty-dir", '+', "", ""),
+        (b"p/gone-dir", '+', "", ""),
+        (b"p/gone-dir/below", '+', "", ""),
+        (b"p/gone-dir/below/file", '+', "", ""),
+        (b"p/extra-dir", '-', "", ""),
+        (b"p/extra-dir/file", '-', "", ""),
+        (b"p/extra", '-', "", ""),
+    ]
+}
+
+/// What a comparison has to find of what was planted: what only one side has, it finds in any case.
+fn expected(planted: &[Planted<'_>], by_content: bool) -> Found {
+    let words = |&(path, sign, by_time, content): &Planted<'_>| {
+        (path.to_vec(), (sign, if by_content { content } else { by_time }.to_owned()))
+    };
+    planted.iter().map(words).filter(|(_, (sign, words))| *sign != '*' || !words.is_empty()).collect()
+}
+
+/// That all that was planted is found, and nothing else, by time and by content.
+fn find_planted(sandbox: &Sandbox, planted: &[Planted<'_>], words: &[&str]) {
+    for by_content in [false, true] {
+        let flags: &[&str] = if by_content { &["-pc", "--exclude=/skip"] } else { &["-p", "--exclude=/skip"] };
+        let (found, ran) = check(sandbox, &[words, flags].concat());
+        assert_eq!(found, expected(planted, by_content), "{words:?} {flags:?}: {}", ran.stderr);
+        assert_eq!(ran.code, DIFFERENCES, "{}", ran.stderr);
+        let (summary, signs) = (ran.summary(), |sign| found.values().filter(|(of, _)| *of == sign).count());
+        let counts = [('+', "only_source"), ('-', "only_destination"), ('*', "different")];
+        counts.map(|(sign, key)| assert_eq!(summary[key], signs(sign), "{key}"));
+        assert_eq!((&summary["verb"], &summary["failed"]), (&"check".into(), &0.into()));
+    }
+}
+
+#[test]
+fn check_finds_all_that_was_planted_and_invents_nothing() {
+    let sandbox = Sandbox::in_memory();
+    let planted = plant(&sandbox, 2000);
+    find_planted(&sandbox, &planted, &["one", "root/two"]);
+
+    let node = Node::start(&sandbox, "root", &[]);
+    find_planted(&sandbox, &planted, &["one", &node.at("two"), &node.token()]);
+
+    fs::rename(sandbox.path("one"), sandbox.path("left-one")).unwrap();
+    fs::create_dir(sandbox.path("left")).unwrap();
+    fs::rename(sandbox.path("left-one"), sandbox.path("left/one")).unwrap();
+    let left = Node::start(&sandbox, "left", &[]);
+    let tokens = [left.token_as("source"), node.token_as("destination")];
+    find_planted(&sandbox, &planted, &[&left.at("one"), &node.at("two/"), &tokens[0], &tokens[1]]);
+
+    let sshd = Sshd::start(&sandbox);
+    let far = format!("far:{}", sandbox.path("root/two").display());
+    find_planted(&sandbox, &planted, &["left/one", &far, &sshd.rsh]);
+    let near = format!("far:{}", sandbox.path("left/one").display());
+    find_planted(&sandbox, &planted, &[&near, &far, &sshd.rsh]);
+}
+
+/// Minutes, and so by name alone.
+#[test]
+#[ignore = "100,000 files: cargo test -p carrack --test system check_of_100_000 -- --ignored"]
+fn check_of_100_000_files_finds_all_that_was_planted() {
+    let sandbox = Sandbox::in_memory();
+    let planted = plant(&sandbox, 100_000);
+    let node = Node::start(&sandbox, "root", &[]);
+    find_planted(&sandbox, &planted, &["one", &node.at("two"), &node.token()]);
+}
+
+#[test]
+fn check_after_a_sync_is_silent() {
+    let sandbox = Sandbox::new();
+    tree::mixed(&sandbox.path("one"));
+    let node = Node::start(&sandbox, "root", &[]);
+    let sshd = Sshd::start(&sandbox);
+    let far = format!("far:{}", sandbox.path("by-ssh").display());
+    for (to, more) in [("here".to_owned(), "-q".to_owned()), (node.at("two"), node.token()), (far, sshd.rsh.clone())] {
+        sandbox.ok(["sync", "one/", &to, &more]);
+        for flags in ["-p", "-cp", "--size-only"] {
+            let ran = sandbox.ok(["check", flags, "one", &to, &more]);
+            assert_eq!(ran.stdout, "", "{flags} {to}");
+        }
+        let ran = sandbox.ok(["check", "-v", "one", &to, &more]);
+        let count = tree::walk(&sandbox.path("one")).len() + 1;
+        assert_eq!(ran.stdout.lines().filter(|line| line.starts_with("= ")).count(), count, "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn check_says_what_each_line_means_and_what_was_compared() {
+    let sandbox = Sandbox::new();
+    sandbox.write("one/a", "1");
+    sandbox.write("one/b\n", "2");
+    sandbox.write("one/same", "3");
+    tool(Command::new("cp").args(["-a", "one", "two"]).current_dir(sandbox.path("")));
+    sandbox.write("two/a", "12");
+    fs::remove_file(sandbox.path("two/b\n")).unwrap();
+    sandbox.write("two/c", "4");
+    let ran = sandbox.run(["check", "one", "two"]);
+    assert_eq!(ran.stdout, "* a (size, time)\n+ b\\x0a\n- c\n");
+    ran.failed_with(DIFFERENCES, &["compared 5 items", "1 different, 1 only in A, 1 only in B", "modification time"]);
+    // A file in the place of a directory, a file each, and the same file twice.
+    assert_eq!(sandbox.run(["check", "one/a", "two"]).stdout, "* one/a (type)\n- a\n- c\n- same\n");
+    assert_eq!(sandbox.run(["check", "-q", "one/a", "two/a"]).stdout, "* one/a (size, time)\n");
+    sandbox.ok(["check", "-c", "one/same", "two/same"]);
+    sandbox.ok(["check", "one", "one"]);
+    sandbox.write("list", "same\nc\nabsent\n");
+    assert_eq!(sandbox.run(["check", "--files-from=list", "one", "two"]).stdout, "- c\n");
+    assert_eq!(sandbox.run(["check", "--max-size=1", "one", "two"]).stdout, "+ b\\x0a\n- c\n");
+    sandbox.run(["check", "one", "absent"]).failed_with(11, &["not finished", "destination", "absent"]);
+    sandbox.run(["check", "one", "null:"]).failed_with(2, &["check needs a place with files"]);
+}
+
+#[test]
+fn check_tells_what_cannot_be_read_and_ends_with_its_code() {
+    let sandbox = Sandbox::new();
+    sandbox.write("one/d/a", "1");
+    tool(Command::new("cp").args(["-a", "one", "two"]).current_dir(sandbox.path("")));
+    symlink("nowhere", sandbox.path("two/d/bad")).unwrap();
+    sandbox.write("one/d/bad", "a file");
+    let ran = sandbox.run(["check", "-L", "one", "two"]);
+    assert_eq!(ran.stdout, "! d/bad\n");
+    ran.failed_with(23, &["failed: destination: ", "d/bad"]);
+    // A difference beside it does not hide it, nor is it hidden.
+    sandbox.write("two/d/more", "");
+    let ran = sandbox.run(["check", "-L", "one", "two"]);
+    assert_eq!((ran.code, &ran.stdout[..]), (23, "! d/bad\n- d/more\n"));
+}
+
+#[test]
+fn check_by_content_moves_digests_alone() {
+    let sandbox = Sandbox::in_memory();
+    for index in 0..8 {
+        let content = tree::bytes(4 << 20, index);
+        sandbox.write(format!("left/one/f{index}"), &content);
+        sandbox
+            .write(format!("root/two/f{index}"), tree::changed(&content, 1 << 20, if index == 5 { &[3] } else { &[] }));
+    }
+    let nodes = [Node::start(&sandbox, "left", &[]), Node::start(&sandbox, "root", &[])];
+    let proxies = nodes.each_ref().map(|node| Proxy::start(node.address.parse().unwrap()));
+    let at = |index: usize, path: &str| {
+        nodes[index].at(path).replace(&nodes[index].address, &proxies[index].address().to_string())
+    };
+    let tokens = [nodes[0].token_as("source"), nodes[1].token_as("destination")];
+    let ran = sandbox.run(["check", "-c", &at(0, "one"), &at(1, "two"), &tokens[0], &tokens[1]]);
+    assert_eq!((ran.code, &ran.stdout[..]), (DIFFERENCES, "* f5 (content)\n"), "{}", ran.stderr);
+    let carried: u64 = proxies.iter().map(|proxy| proxy.carried().up + proxy.carried().down).sum();
+    assert!(carried > 1000 && carried < (8 * (4 << 20)) / 100, "{carried} bytes");
+}
+
+#[test]
+fn check_goes_on_where_a_lost_connection_stood() {
+    let sandbox = Sandbox::in_memory();
+    let planted = plant(&sandbox, 2000);
+    let node = Node::start(&sandbox, "root", &[]);
+    let proxy = Proxy::start(node.address.parse().unwrap());
+    let there = node.at("two").replace(&node.address, &proxy.address().to_string());
+    proxy.reset_after(Some(60_000));
+    find_planted(&sandbox, &planted, &["one", &there, &node.token()]);
+    assert!(proxy.connections().len() > 4, "nothing was lost");
+
+    // Without another attempt it says how far it came.
+    let ran = sandbox.run(["check", "-p", "--exclude=/skip", "--retries=0", "one", &there, &node.token()]);
+    ran.failed_with(10, &["not finished: compared "]);
+}
+
+#[test]
+fn check_goes_on_when_a_node_comes_back() {
+    let sandbox = Sandbox::in_memory();
+    let planted = plant(&sandbox, 2000);
+    let mut node = Node::start(&sandbox, "root", &[]);
+    let proxy = Proxy::start(node.address.parse().unwrap());
+    let there = node.at("two").replace(&node.address, &proxy.address().to_string());
+    let token = node.token();
+    proxy.rate(Some(100_000));
+    let words = ["check", "-p", "--exclude=/skip", "one", &there, &token];
+    let running = Running::start(sandbox.carrack().args(words));
+    wait_until("a part of the listing has come", || proxy.carried().down > 30_000);
+    node.kill();
+    node.restart(&sandbox);
+    proxy.rate(None);
+    let ran = running.end();
+    assert_eq!(ran.code, DIFFERENCES, "{}", ran.stderr);
+    assert_eq!(ran.stdout.lines().count(), expected(&planted, false).len(), "{}", ran.stdout);
+    assert!(ran.stderr.contains("trying again"), "{}", ran.stderr);
+}
+
+#[test]
+fn check_that_is_interrupted_ends_and_says_how_far_it_came() {
+    let sandbox = Sandbox::in_memory();
+    plant(&sandbox, 2000);
+    let node = Node::start(&sandbox, "root", &[]);
+    let proxy = Proxy::start(node.address.parse().unwrap());
+    let there = node.at("two").replace(&node.address, &proxy.address().to_string());
+    proxy.rate(Some(50_000));
+    let running = Running::start(sandbox.carrack().args(["check", "one", &there, &node.token()]));
+    wait_until("a part of the listing has come", || proxy.carried().down > 20_000);
+    proxy.stall(true);
+    signal(running.id(), "INT");
+    running.end().failed_with(20, &["not finished: compared ", "interrupted"]);
+}
+
+#[test]
+fn repair_sends_what_differs_and_deletes_nothing() {
+    for flags in [&["-p", "--exclude=/skip"][..], &["-pc", "--exclude=/skip"]] {
+        let sandbox = Sandbox::in_memory();
+        plant(&sandbox, 100);
+        let node = Node::start(&sandbox, "root", &[]);
+        let (there, token) = (node.at("two"), node.token());
+        // A directory is in the place of a file: that is not repaired, and neither is a FIFO that is not made.
+        let ran = sandbox.run(["check", "--repair", "one", &there, &token].iter().chain(flags));
+        assert_eq!(ran.code, DIFFERENCES, "{}", ran.stderr);
+        assert!(ran.stderr.contains("repaired: ") && ran.stderr.contains("still different: "), "{}", ran.stderr);
+        let (found, _) = check(&sandbox, &[&["one", &there, &token], flags].concat());
+        let left: Vec<&[u8]> = found.keys().map(Vec::as_slice).collect();
+        let stays: [&[u8]; 7] =
+            [b"p/case", b"p/extra", b"p/extra-dir", b"p/extra-dir/file", b"p/fifo", b"p/to-dir", b"p/to-dir/inside"];
+        assert_eq!(left, stays, "{flags:?}");
+        assert_eq!(fs::read(sandbox.path("root/two/skip/other")).unwrap(), b"left out, too");
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("one/a", "new");
+    sandbox.write("two/a", "old");
+    sandbox.write("two/b", "stays");
+    sandbox
+        .run(["check", "--repair", "one", "two"])
+        .failed_with(DIFFERENCES, &["repaired: 1 item", "different: 1 item"]);
+    fs::remove_file(sandbox.path("two/b")).unwrap();
+    same_tree(&sandbox.path("one"), &sandbox.path("two"));
+    sandbox.write("a", "another");
+    sandbox.ok(["check", "-c", "--repair", "a", "two/a"]);
+    assert_eq!(fs::read(sandbox.path("two/a")).unwrap(), b"another");
+}
+
+#[test]
+fn sum_compares_a_list_with_files_wherever_they_are() {
+    let sandbox = Sandbox::new();
+    for (name, content) in [("d/a", "1"), ("d/b\n", "2"), ("d/gone", "3"), ("d/e/c", "4")] {
+        sandbox.write(format!("root/{name}"), content);
+    }
+    let node = Node::start(&sandbox, "root", &[]);
+    let lists = [("blake3", "list"), ("xxh128", "list-x"), ("adler32", "list-a"), ("blake3,crc32c", "list-tagged")];
+    for (digest, list) in lists {
+        fs::write(sandbox.path(list), sandbox.ok(["sum", "--digest", digest, "--relative", "root/d"]).stdout).unwrap();
+    }
+    let shown = tool(Command::new("b3sum").args(["a", "b\n", "gone", "e/c"]).current_dir(sandbox.path("root/d")));
+    assert_eq!(fs::read_to_string(sandbox.path("list")).unwrap(), shown, "as b3sum has it, and in order");
+    for (digest, list) in lists {
+        let at = node.at("d");
+        for place in [vec!["root/d"], vec![&at, &node.token()]] {
+            let words = [&["sum", "-c", list, "--digest", digest], &place[..]].concat();
+            let ran = sandbox.ok(&words);
+            assert!(ran.stdout.contains("a: OK\n") && ran.stdout.contains("b\\x0a: OK\n"), "{}", ran.stdout);
+        }
+    }
+    fs::write(sandbox.path("root/d/a"), "5").unwrap();
+    fs::remove_file(sandbox.path("root/d/gone")).unwrap();
+    let ran = sandbox.run(["sum", "-q", "-c", "list", "root/d"]);
+    assert_eq!((ran.code, &ran.stdout[..]), (DIFFERENCES, "a: FAILED\ngone: MISSING\n"));
+    let ran = sandbox.run(["sum", "--json", "-c", "list", &node.at("d"), &node.token()]);
+    let summary = ran.summary();
+    assert_eq!(["same", "different", "missing"].map(|key| summary[key].as_u64()), [Some(2), Some(1), Some(1)]);
+    // Names as they were typed are paths here; a directory has no digest; and what is no list is refused.
+    fs::write(sandbox.path("typed"), sandbox.ok(["sum", "root/d"]).stdout).unwrap();
+    sandbox.ok(["sum", "-q", "-c", "typed"]);
+    fs::write(sandbox.path("typed"), format!("{}  root/d\n", "11".repeat(32))).unwrap();
+    sandbox.run(["sum", "-c", "typed"]).failed_with(11, &["root/d: is no file"]);
+    fs::write(sandbox.path("typed"), "\nno digest\n").unwrap();
+    sandbox.run(["sum", "-c", "typed"]).failed_with(2, &["line 2 of typed", "is no line of b3sum"]);
+    sandbox.run(["sum", "-c", "absent"]).failed_with(11, &["cannot read the list", "absent"]);
+    sandbox.run(["sum"]).failed_with(2, &["LOCATION"]);
+}
