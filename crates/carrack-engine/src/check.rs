@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::location::Location;
 use carrack_core::plan::check::{
-    CheckCounts, CheckRules, CheckedFacts, CheckedItem, CheckedSide, CheckedState, Finding, TreeComparison,
+    CheckCounts, CheckFinding, CheckRules, CheckedFacts, CheckedItem, CheckedSide, CheckedState, TreeComparison,
 };
 use carrack_core::plan::compare::{CompareRules, State};
 use carrack_core::report::{ErrorCode, Event, Failure, ItemKind, Side};
@@ -31,14 +31,14 @@ const LOOKS: Duration = Duration::from_millis(100);
 /// What is told while two trees are compared.
 pub enum CheckEvent<'a> {
     /// What was found at a path.
-    Found(&'a [u8], &'a Finding),
+    Found(&'a [u8], &'a CheckFinding),
     /// So far; several times a second while nothing is found.
     Progress(CheckCounts),
 }
 
 /// How a comparison has ended.
 #[derive(Clone, Debug, Default)]
-pub struct CheckReport {
+pub struct ComparisonReport {
     /// What was found.
     pub counts: CheckCounts,
     /// What ended it early.
@@ -52,7 +52,7 @@ pub fn check(
     context: &Context,
     observer: &(dyn Fn(Event) + Send + Sync),
     each: &mut dyn FnMut(CheckEvent<'_>),
-) -> CheckReport {
+) -> ComparisonReport {
     let mut comparison = TreeComparison::new(rules(&request.options));
     let result = std::thread::scope(|scope| {
         let context = Context { stop: context.stop.child(), ..context.clone() };
@@ -63,14 +63,14 @@ pub fn check(
             let work = move || surveyed.run(sender);
             threads::start_scoped(scope, "a side of a comparison", work)
                 .map_err(|error| system_failure(Side::Command, &error))?;
-            Ok(Pulled { side, pages, page: Vec::new().into_iter() })
+            Ok(PulledListing { side, pages, page: Vec::new().into_iter() })
         };
         let result = merge(request, &context, &begin, &mut comparison, each);
         // One side may be in the midst of a large file.
         context.stop.request(StopReason::Cancel);
         result
     });
-    CheckReport { counts: comparison.counts(), error: result.err() }
+    ComparisonReport { counts: comparison.counts(), error: result.err() }
 }
 
 fn rules(options: &CopyOptions) -> CheckRules {
@@ -80,12 +80,12 @@ fn rules(options: &CopyOptions) -> CheckRules {
 }
 
 /// Begins to list one side.
-type Begin<'a, 'b> = &'a dyn Fn(&'b Location, &'b EndOptions, Side) -> Result<Pulled, Failure>;
+type BeginSurvey<'a, 'b> = &'a dyn Fn(&'b Location, &'b EndOptions, Side) -> Result<PulledListing, Failure>;
 
 fn merge<'b>(
     request: &'b CopyRequest,
     context: &Context,
-    begin: Begin<'_, 'b>,
+    begin: BeginSurvey<'_, 'b>,
     comparison: &mut TreeComparison,
     each: &mut dyn FnMut(CheckEvent<'_>),
 ) -> Result<(), Failure> {
@@ -111,13 +111,13 @@ fn merge<'b>(
 }
 
 /// The listing of one side, as it comes.
-struct Pulled {
+struct PulledListing {
     side: Side,
     pages: Receiver<Result<Vec<Entry>, Failure>>,
     page: std::vec::IntoIter<Entry>,
 }
 
-impl Pulled {
+impl PulledListing {
     /// The next item; `wait` is asked now and then whether to go on.
     fn next(&mut self, wait: &mut dyn FnMut() -> Result<(), Failure>) -> Result<Option<CheckedItem>, Failure> {
         loop {
@@ -178,7 +178,7 @@ struct SurveyedEnd<'a> {
 }
 
 /// How far the listing of a side has come.
-struct Told {
+struct SurveyProgress {
     attempts: Attempts,
     /// The last path that has come in its place.
     after: Vec<u8>,
@@ -197,7 +197,7 @@ impl SurveyedEnd<'_> {
 
     fn tell_all(&self, pages: &SyncSender<Result<Vec<Entry>, Failure>>) -> Result<(), Failure> {
         let attempts = Attempts::new(self.options, self.context.tuning.clone(), Instant::now());
-        let mut told = Told { attempts, after: Vec::new(), is_unread: false };
+        let mut told = SurveyProgress { attempts, after: Vec::new(), is_unread: false };
         loop {
             match self.tell_rest(&mut told, pages) {
                 Err(why) if !told.is_unread => self.pause(&mut told.attempts, why)?,
@@ -207,7 +207,11 @@ impl SurveyedEnd<'_> {
     }
 
     /// Over one connection.
-    fn tell_rest(&self, told: &mut Told, pages: &SyncSender<Result<Vec<Entry>, Failure>>) -> Result<(), Failure> {
+    fn tell_rest(
+        &self,
+        told: &mut SurveyProgress,
+        pages: &SyncSender<Result<Vec<Entry>, Failure>>,
+    ) -> Result<(), Failure> {
         let mut files = Files::open(self.location, self.end, &self.context, self.observer)?;
         told.attempts.handle_link();
         files.leave_out(&self.options.filters)?;

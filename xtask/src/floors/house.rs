@@ -342,6 +342,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &[
                 "agent",
                 "bench",
+                "check",
                 "completions",
                 "doctor",
                 "du",
@@ -362,7 +363,7 @@ pub(super) const HOUSE: &[Folder] = &[
                 "worker",
             ],
             &["report", "serve", "task"],
-            &["copy"],
+            &["copy", "sum_list"],
             &["entry", "place"],
             &["named"],
             &["context"],

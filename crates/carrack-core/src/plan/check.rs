@@ -166,7 +166,7 @@ impl CheckRules {
 
 /// What a comparison finds at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum CheckFinding {
     /// Both sides have the same.
     Same(Box<CheckedFacts>),
     /// Only the source has it.
@@ -204,18 +204,18 @@ impl CheckCounts {
         self.differing + self.only_source + self.only_destination
     }
 
-    fn add(&mut self, finding: &Finding, compare: Compare) {
+    fn add(&mut self, finding: &CheckFinding, compare: Compare) {
         let both = match finding {
-            Finding::Same(facts) => Some(&**facts),
-            Finding::Differs(facts, _) => Some(&facts[0]),
+            CheckFinding::Same(facts) => Some(&**facts),
+            CheckFinding::Differs(facts, _) => Some(&facts[0]),
             _ => None,
         };
         *match finding {
-            Finding::Same(_) => &mut self.same,
-            Finding::OnlySource(_) => &mut self.only_source,
-            Finding::OnlyDestination(_) => &mut self.only_destination,
-            Finding::Differs(..) => &mut self.differing,
-            Finding::Failed(_) => &mut self.failed,
+            CheckFinding::Same(_) => &mut self.same,
+            CheckFinding::OnlySource(_) => &mut self.only_source,
+            CheckFinding::OnlyDestination(_) => &mut self.only_destination,
+            CheckFinding::Differs(..) => &mut self.differing,
+            CheckFinding::Failed(_) => &mut self.failed,
         } += 1;
         self.bytes += both.map_or(0, |facts| facts.state.size);
         let is_timeless = |facts: &CheckedFacts| facts.state.kind == ItemKind::File && facts.state.mtime.is_none();
@@ -236,13 +236,13 @@ pub enum CheckedSide {
 pub struct TreeComparison {
     rules: CheckRules,
     counts: CheckCounts,
-    source: Listing,
-    destination: Listing,
+    source: SideListing,
+    destination: SideListing,
 }
 
 /// What one side has told.
 #[derive(Default)]
-struct Listing {
+struct SideListing {
     /// The next item; `None` once it has been taken.
     next: Option<CheckedItem>,
     is_over: bool,
@@ -262,7 +262,7 @@ impl CheckedItem {
     }
 }
 
-impl Listing {
+impl SideListing {
     /// Has the next item, unless the listing is over.
     fn fill<E: From<Failure>>(
         &mut self,
@@ -298,7 +298,12 @@ impl Listing {
 impl TreeComparison {
     /// A comparison of two listings, of which nothing has come.
     pub fn new(rules: CheckRules) -> Self {
-        Self { rules, counts: CheckCounts::default(), source: Listing::default(), destination: Listing::default() }
+        Self {
+            rules,
+            counts: CheckCounts::default(),
+            source: SideListing::default(),
+            destination: SideListing::default(),
+        }
     }
 
     /// What has been found so far.
@@ -313,7 +318,7 @@ impl TreeComparison {
     pub fn next_finding<E: From<Failure>>(
         &mut self,
         pull: &mut dyn FnMut(CheckedSide) -> Result<Option<CheckedItem>, E>,
-    ) -> Result<Option<(Vec<u8>, Finding)>, E> {
+    ) -> Result<Option<(Vec<u8>, CheckFinding)>, E> {
         loop {
             self.source.fill(Side::Source, || pull(CheckedSide::Source))?;
             self.destination.fill(Side::Destination, || pull(CheckedSide::Destination))?;
@@ -323,7 +328,7 @@ impl TreeComparison {
                 (None, Some(_)) => Ordering::Greater,
                 (Some(one), Some(other)) => listing_order(&one.place(), &other.place()),
             };
-            let take = |listing: &mut Listing, is_next: bool| listing.next.take_if(|_| is_next);
+            let take = |listing: &mut SideListing, is_next: bool| listing.next.take_if(|_| is_next);
             let one = take(&mut self.source, order.is_le());
             let other = take(&mut self.destination, order.is_ge());
             let Some(path) = one.as_ref().or(other.as_ref()).map(|item| item.path.clone()) else { continue };
@@ -335,7 +340,7 @@ impl TreeComparison {
     }
 
     /// What two sides have at one path is; `None` where that is nothing to be told.
-    fn judge(&mut self, path: &[u8], one: Option<CheckedItem>, other: Option<CheckedItem>) -> Option<Finding> {
+    fn judge(&mut self, path: &[u8], one: Option<CheckedItem>, other: Option<CheckedItem>) -> Option<CheckFinding> {
         use CheckedState::{Failed, LeftOut, There, Unlisted};
         match (one.map(|item| item.told), other.map(|item| item.told)) {
             (Some(Failed(why) | Unlisted(why)), rest) => {
@@ -343,20 +348,20 @@ impl TreeComparison {
                 if let Some(Failed(_) | Unlisted(_)) = rest {
                     self.destination.unread.insert(path.to_vec());
                 }
-                is_new.then_some(Finding::Failed(why))
+                is_new.then_some(CheckFinding::Failed(why))
             }
             (_, Some(Failed(why) | Unlisted(why))) => {
-                self.destination.unread.insert(path.to_vec()).then_some(Finding::Failed(why))
+                self.destination.unread.insert(path.to_vec()).then_some(CheckFinding::Failed(why))
             }
             (Some(There(one)), Some(There(other))) => {
                 let differs = self.rules.differences(&one, &other);
                 Some(match differs == CheckDifferences::default() {
-                    true => Finding::Same(one),
-                    false => Finding::Differs(Box::new([*one, *other]), differs),
+                    true => CheckFinding::Same(one),
+                    false => CheckFinding::Differs(Box::new([*one, *other]), differs),
                 })
             }
-            (Some(There(facts)), None) if !self.destination.hides(path) => Some(Finding::OnlySource(facts)),
-            (None, Some(There(facts))) if !self.source.hides(path) => Some(Finding::OnlyDestination(facts)),
+            (Some(There(facts)), None) if !self.destination.hides(path) => Some(CheckFinding::OnlySource(facts)),
+            (None, Some(There(facts))) if !self.source.hides(path) => Some(CheckFinding::OnlyDestination(facts)),
             (None | Some(There(_) | LeftOut), None | Some(There(_) | LeftOut)) => None,
         }
     }

@@ -1,3 +1,5 @@
+//! Two listings merged: against sets, in random trees; and what each side may tell in between.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
@@ -30,7 +32,7 @@ fn rules(compare: Compare) -> CheckRules {
     CheckRules { compare, kept: KeptAttributes::NONE, numeric_ids: false }
 }
 
-type Found = Vec<(Vec<u8>, Finding)>;
+type Found = Vec<(Vec<u8>, CheckFinding)>;
 
 fn merge(source: Vec<CheckedItem>, destination: Vec<CheckedItem>) -> Result<(Found, CheckCounts), Failure> {
     let mut comparison = TreeComparison::new(rules(Compare::SizeAndTime));
@@ -100,9 +102,11 @@ fn merge_finds_what_sets_find_in_random_trees() {
         assert_eq!(found.len(), paths.len(), "seed {seed}");
         for (path, finding) in &found {
             let is_right = match (one.get(path), other.get(path), finding) {
-                (Some(_), None, Finding::OnlySource(_)) | (None, Some(_), Finding::OnlyDestination(_)) => true,
-                (Some(one), Some(other), Finding::Same(_)) => one == other,
-                (Some(one), Some(other), Finding::Differs(..)) => one != other,
+                (Some(_), None, CheckFinding::OnlySource(_)) | (None, Some(_), CheckFinding::OnlyDestination(_)) => {
+                    true
+                }
+                (Some(one), Some(other), CheckFinding::Same(_)) => one == other,
+                (Some(one), Some(other), CheckFinding::Differs(..)) => one != other,
                 _ => false,
             };
             assert!(is_right, "seed {seed}: {path:?} {finding:?}");
@@ -120,12 +124,12 @@ fn merge_takes_nothing_below_what_could_not_be_read_for_a_difference() {
     let failed = CheckedItem { path: b"d".to_vec(), told: CheckedState::Failed(why()) };
     let signs = |source: Vec<CheckedItem>| {
         let (found, counts) = merge(source, destination()).unwrap();
-        let sign = |(path, finding): &(Vec<u8>, Finding)| match finding {
-            Finding::Same(_) => (path.clone(), '='),
-            Finding::OnlySource(_) => (path.clone(), '+'),
-            Finding::OnlyDestination(_) => (path.clone(), '-'),
-            Finding::Differs(..) => (path.clone(), '*'),
-            Finding::Failed(_) => (path.clone(), '!'),
+        let sign = |(path, finding): &(Vec<u8>, CheckFinding)| match finding {
+            CheckFinding::Same(_) => (path.clone(), '='),
+            CheckFinding::OnlySource(_) => (path.clone(), '+'),
+            CheckFinding::OnlyDestination(_) => (path.clone(), '-'),
+            CheckFinding::Differs(..) => (path.clone(), '*'),
+            CheckFinding::Failed(_) => (path.clone(), '!'),
         };
         (found.iter().map(sign).collect::<Vec<_>>(), counts.failed)
     };

@@ -12,7 +12,7 @@ impl Agent {
         let send = &mut |page| self.page(request, Tell::Page(page));
         if let Some(survey) = &list.survey {
             let selection = self.chosen_selection();
-            let chosen = verbs::Chosen { filters: &filters, selection: selection.as_ref(), sees_all };
+            let chosen = verbs::SurveyChoice { filters: &filters, selection: selection.as_ref(), sees_all };
             let work = verbs::Summing { tuning: &self.environment.tuning, unread: &self.unread };
             return verbs::survey(&self.environment.place, (&list.path, survey), &chosen, &work, send);
         }

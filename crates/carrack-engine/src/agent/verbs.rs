@@ -8,7 +8,7 @@ mod survey;
 
 pub use reading::read;
 pub use stored::check_files;
-pub use survey::{Chosen, survey};
+pub use survey::{SurveyChoice, survey};
 
 use std::io;
 use std::num::NonZeroU64;

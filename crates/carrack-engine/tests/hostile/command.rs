@@ -46,6 +46,7 @@ fn paths_outside_are_not_read_or_changed() {
         let sum = Sum { path: bytes(path), digests: 1 };
         let asks = [
             Ask::List(List { path: bytes(path), recursive: true, ..List::default() }),
+            Ask::List(List { path: bytes(path), survey: Some(Survey::default()), ..List::default() }),
             Ask::Sum(sum),
             Ask::Read(carrack_core::wire::control::raw::Read { path: bytes(path), length: 1, ..Default::default() }),
             Ask::MakeDirectory(MakeDirectory { path: bytes(&format!("{path}/made")), parents: false }),

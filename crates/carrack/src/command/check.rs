@@ -8,11 +8,11 @@ use carrack_core::attributes::Time;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::display_bytes;
-use carrack_core::plan::check::{CheckCounts, CheckDifferences, CheckedFacts, Finding};
-use carrack_core::report::{Event, Failure, ItemKind};
+use carrack_core::plan::check::{CheckCounts, CheckDifferences, CheckFinding, CheckedFacts};
+use carrack_core::report::{Event, Failure, ItemKind, Side};
 use carrack_core::request::{Compare, CopyOptions, CopyRequest, EndOptions};
 use carrack_engine::Copy;
-use carrack_engine::check::{CheckEvent, CheckReport, check};
+use carrack_engine::check::{CheckEvent, ComparisonReport, check};
 use carrack_sys::host::clock_seconds;
 use clap::{ArgAction, Command};
 use serde_json::{Value as Json, json};
@@ -53,6 +53,7 @@ Each difference is a line, with the signs of rclone:
      device, mode, owner, group, acl, xattrs
   !  it cannot be read at one side; the reason is on standard error
   =  it is the same (with -v)
+With -q, these lines are printed without counts.
 
 A and B are two directories, compared by what is in them, or two files. Type and size are compared, of files the
 modification time as `sync` does, of links where they lead. What an interrupted copy has left does not count.
@@ -69,7 +70,7 @@ pub fn command() -> Command {
         .map(|arg| arg.help_heading("What is compared"));
     let tokens = [SOURCE_TOKEN_FILE.arg(), DESTINATION_TOKEN_FILE.arg()].map(|arg| arg.help_heading("Hosts"));
     let files = FILES_FROM.arg().help(
-        "Compare only the paths in FILE and what is below them, one a line, relative to A and to B; - is standard input",
+        "Compare only the paths in FILE and what is below them, one a line, relative to A and B; - is standard input",
     );
     let verb = Command::new("check")
         .about("Compare two trees or files, wherever they are, and name what differs")
@@ -81,7 +82,10 @@ pub fn command() -> Command {
         .arg(RETRIES.arg().help_heading("Faults"))
         .args(tokens)
         .arg(VERBOSE.arg().action(ArgAction::SetTrue).help_heading("Output"))
-        .args([FIRST.arg().required(true), SECOND.arg().required(true)]);
+        .args([
+            FIRST.arg().required(true).help("A directory or a file; a LOCATION, as in `carrack --help`"),
+            SECOND.arg().required(true).help("What it is compared with, at any other place"),
+        ]);
     with_endpoints(verb)
 }
 
@@ -96,7 +100,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         names_same: flags.has(&VERBOSE),
         places: &places,
         request: &request,
-        wanted: flags.has(&REPAIR).then(Repair::default),
+        wanted: flags.has(&REPAIR).then(RepairList::default),
         is_file: false,
         began: Instant::now(),
         told: Instant::now(),
@@ -167,14 +171,14 @@ fn asked(flags: &Flags) -> Result<(Vec<VerbPlace>, CopyRequest), CommandError> {
 
 /// What is to be copied, so that two places become alike.
 #[derive(Default)]
-struct Repair {
+struct RepairList {
     paths: Vec<Vec<u8>>,
     bytes: usize,
     /// There is more.
     is_cut: bool,
 }
 
-impl Repair {
+impl RepairList {
     fn add(&mut self, path: &[u8]) {
         self.is_cut |= self.paths.len() >= limits::SELECTED_PATHS || self.bytes + path.len() > limits::SELECTED_BYTES;
         if !self.is_cut {
@@ -191,7 +195,7 @@ struct Checking<'a> {
     request: &'a CopyRequest,
     names_same: bool,
     /// What is to be repaired, where that was asked for.
-    wanted: Option<Repair>,
+    wanted: Option<RepairList>,
     /// The source is one file.
     is_file: bool,
     began: Instant,
@@ -200,7 +204,7 @@ struct Checking<'a> {
 }
 
 impl Checking<'_> {
-    fn compare(&mut self, request: &CopyRequest) -> CheckReport {
+    fn compare(&mut self, request: &CopyRequest) -> ComparisonReport {
         let (is_quiet, is_json) = (self.run.quiet || self.run.json, self.run.json);
         let sent = OnceLock::new();
         let context = super::context::context();
@@ -222,12 +226,13 @@ impl Checking<'_> {
     }
 
     /// What was found; what ended a comparison early is told with what was found until then.
-    fn passed(&mut self, report: CheckReport) -> Result<CheckCounts, CommandError> {
+    fn passed(&mut self, report: ComparisonReport) -> Result<CheckCounts, CommandError> {
         match report.error {
             None => Ok(report.counts),
             Some(error) => {
                 self.summary("not finished: ", &report.counts);
-                Err(error.into())
+                let place = &self.places[usize::from(error.side == Side::Destination)];
+                Err(place.tell(error).into())
             }
         }
     }
@@ -237,32 +242,32 @@ impl Checking<'_> {
         if path.is_empty() { self.places[0].shown().to_vec() } else { path.to_vec() }
     }
 
-    fn found(&mut self, path: &[u8], finding: &Finding) {
+    fn found(&mut self, path: &[u8], finding: &CheckFinding) {
         let name = self.name(path);
         match finding {
-            Finding::Same(facts) => {
+            CheckFinding::Same(facts) => {
                 self.run.done += 1;
                 self.is_file |= path.is_empty() && facts.state.kind == ItemKind::File;
                 if self.names_same {
                     self.line('=', &name, (Some(facts), Some(facts)), CheckDifferences::default());
                 }
             }
-            Finding::OnlySource(facts) => {
+            CheckFinding::OnlySource(facts) => {
                 self.run.done += 1;
                 self.wanted.as_mut().into_iter().for_each(|wanted| wanted.add(path));
                 self.line('+', &name, (Some(facts), None), CheckDifferences::default());
             }
-            Finding::OnlyDestination(facts) => {
+            CheckFinding::OnlyDestination(facts) => {
                 self.run.done += 1;
                 self.line('-', &name, (None, Some(facts)), CheckDifferences::default());
             }
-            Finding::Differs(facts, differs) => {
+            CheckFinding::Differs(facts, differs) => {
                 self.run.done += 1;
                 self.is_file |= path.is_empty() && facts[0].state.kind == ItemKind::File;
                 self.wanted.as_mut().into_iter().for_each(|wanted| wanted.add(path));
                 self.line('*', &name, (Some(&facts[0]), Some(&facts[1])), *differs);
             }
-            Finding::Failed(why) => self.failed(&name, why.clone()),
+            CheckFinding::Failed(why) => self.failed(&name, why.clone()),
         }
     }
 

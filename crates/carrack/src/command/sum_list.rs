@@ -34,13 +34,13 @@ struct ListedDigest {
 
 /// What became of a file of a list.
 #[derive(Clone, Copy)]
-enum Outcome {
+enum ListedOutcome {
     Same,
     Differs,
     Missing,
 }
 
-impl Outcome {
+impl ListedOutcome {
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Same => ("OK", "same"),
@@ -103,18 +103,18 @@ pub fn run(flags: &Flags, list: &[u8], locations: &Positional, short: Digests) -
     run.finish_with(code, json!({ "same": same, "different": different, "missing": missing }))
 }
 
-fn tell(run: &mut VerbRun, name: &[u8], outcome: Outcome, counts: &mut [u64; 3]) {
+fn tell(run: &mut VerbRun, name: &[u8], outcome: ListedOutcome, counts: &mut [u64; 3]) {
     run.done += 1;
     counts[outcome as usize] += 1;
     let (line, word) = outcome.words();
     if run.json {
         run.json("sum_compared", objects::with_path(json!({ "result": word }), name));
-    } else if !run.quiet || !matches!(outcome, Outcome::Same) {
+    } else if !run.quiet || !matches!(outcome, ListedOutcome::Same) {
         run.line(format!("{}: {line}", display_bytes(name)).as_bytes());
     }
 }
 
-fn compare(files: &mut Files, top: &[u8], listed: &ListedDigest) -> Result<Outcome, Failure> {
+fn compare(files: &mut Files, top: &[u8], listed: &ListedDigest) -> Result<ListedOutcome, Failure> {
     let path = if listed.name.starts_with(b"/") { listed.name.clone() } else { join(top, &listed.name) };
     let FileDigests { blake3, xxh128, adler32, crc32c } = listed.digests;
     let wanted = Digests { adler32: adler32.is_some(), crc32c: crc32c.is_some(), ..Digests::NONE };
@@ -127,11 +127,11 @@ fn compare(files: &mut Files, top: &[u8], listed: &ListedDigest) -> Result<Outco
     let (mut outcome, mut count) = (Err(is_no_file(&path)), 0);
     let summed = files.sum(&path, wanted, &mut |SumEntry { result, .. }| {
         count += 1;
-        let is_same = |found| if found == listed.digests { Outcome::Same } else { Outcome::Differs };
+        let is_same = |found| if found == listed.digests { ListedOutcome::Same } else { ListedOutcome::Differs };
         outcome = result.map(is_same);
     });
     match summed.and(if count == 1 { outcome } else { Err(is_no_file(&path)) }) {
-        Err(why) if why.code == ErrorCode::NotFound => Ok(Outcome::Missing),
+        Err(why) if why.code == ErrorCode::NotFound => Ok(ListedOutcome::Missing),
         ended => ended,
     }
 }

@@ -288,3 +288,21 @@ fn endpoint_copy_keeps_holes() {
     assert_eq!(du[0]["size"], 64 << 20);
     assert!(du[0]["allocated"].as_u64().unwrap() < 16 << 20, "{du:?}");
 }
+
+#[test]
+fn endpoints_are_compared_and_repaired() {
+    let scene = Scene::new();
+    for (name, content) in [("a", "1"), ("d/b", "22")] {
+        scene.sandbox.write(format!("one/data/t/{name}"), content);
+    }
+    scene.ok(["copy", "@one:/t", "@two:/"]);
+    assert_eq!(scene.ok(["check", "-cog", "@one:/t", "@two:/t"]).stdout, "");
+    scene.sandbox.write("two/t/d/b", "23");
+    let ran = scene.sandbox.run(["check", "-c", "@one:/t", "@two:/t"]);
+    assert_eq!((ran.code, &ran.stdout[..]), (27, "* d/b (content)\n"), "{}", ran.stderr);
+    // Names and lists of others are not shown there.
+    scene.fails(["check", "-A", "@one:/t", "@two:/t"], 11, &["/t", "access control lists", "not shown"]);
+    scene.fails(["check", "@one:/t", "@two:/absent"], 11, &["destination", "/absent"]);
+    scene.ok(["check", "-c", "--repair", "@one:/t", "@two:/t"]);
+    assert_eq!(fs::read(scene.sandbox.path("two/t/d/b")).unwrap(), b"22");
+}

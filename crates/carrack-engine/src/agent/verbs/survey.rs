@@ -20,12 +20,14 @@ use crate::storage::place::Place;
 use crate::storage::read::{Found, Freshness, Root, Source, WalkChoice};
 use crate::storage::source::PosixSource;
 
-/// How long an entry may wait for others of its page, and how large a file is before which none waits.
+/// Entries of a page, so few that little is told again after a connection was lost; how long one may wait for others;
+/// and how large a file is before which none waits.
+const PAGE: usize = 128;
 const WAITS: Duration = Duration::from_millis(500);
 const LARGE_BYTES: u64 = 4 << 20;
 
 /// What of a tree is compared.
-pub struct Chosen<'a> {
+pub struct SurveyChoice<'a> {
     pub filters: &'a Filters,
     pub selection: Option<&'a Selection>,
     /// Who asks was let in to all files.
@@ -36,7 +38,7 @@ pub struct Chosen<'a> {
 pub fn survey(
     place: &Place,
     (path, survey): (&[u8], &Survey),
-    chosen: &Chosen<'_>,
+    chosen: &SurveyChoice<'_>,
     work: &Summing<'_>,
     send: &mut dyn FnMut(Vec<Entry>) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
@@ -70,7 +72,7 @@ pub fn survey(
     Ok(telling.pages.count)
 }
 
-fn open(place: &Place, (path, survey): (&[u8], &Survey), chosen: &Chosen<'_>) -> Result<Root, Failure> {
+fn open(place: &Place, (path, survey): (&[u8], &Survey), chosen: &SurveyChoice<'_>) -> Result<Root, Failure> {
     let mut source: Box<dyn Source> = match place {
         Place::Stored(_, store) => stored::look(&**store, path).and_then(|_| store.source(path))?,
         _ => Box::new(PosixSource::open(place, path)?),
@@ -126,7 +128,7 @@ impl Surveying<'_, '_> {
             Found::Own | Found::Listed { .. } => return Ok(()),
         };
         self.pages.push(entry)?;
-        if self.flushed.elapsed() >= WAITS { self.flush() } else { Ok(()) }
+        if self.pages.page.len() >= PAGE || self.flushed.elapsed() >= WAITS { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), Failure> {

@@ -1,9 +1,10 @@
 //! Walking a source: what there is, streamed, in bounded memory.
 //!
 //! A directory is read in batches, each sorted by inode so that a disk reads its inodes in order, or by names where a
-//! tree is compared. Names of subdirectories wait on a stack; nothing else is held. Symbolic links are followed only where that was asked for; a
-//! directory that stands below itself, by a link, a bind mount or a broken file system, is not entered again. Where
-//! only some paths are wanted, directories above them are not listed: their names are looked at.
+//! tree is compared. Names of subdirectories wait on a stack; nothing else is held. Symbolic links are followed only
+//! where that was asked for; a directory that stands below itself, by a link, a bind mount or a broken file system, is
+//! not entered again. Where only some paths are wanted, directories above them are not listed: their names are looked
+//! at.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
