@@ -4,6 +4,7 @@
 
 mod attributes;
 mod borders;
+mod check;
 mod core;
 mod engine;
 mod exceptions;
@@ -71,6 +72,7 @@ const STORES: &str = "-p carrack-engine --test stores";
 /// By what they are about.
 const MUTATIONS: &[&[Mutation]] = &[
     borders::MUTATIONS,
+    check::MUTATIONS,
     core::MUTATIONS,
     engine::MUTATIONS,
     grants::MUTATIONS,

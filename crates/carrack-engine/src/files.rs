@@ -209,7 +209,9 @@ impl Files {
                 fits
             }
         });
-        rooms.map(ask).try_for_each(|ask| self.converse(ask, &mut |_| Ok(())).map(|_| ()))
+        // Of an empty list nothing is compared.
+        let none = paths.is_empty().then_some(paths);
+        none.into_iter().chain(rooms).map(ask).try_for_each(|ask| self.converse(ask, &mut |_| Ok(())).map(|_| ()))
     }
 
     /// Tells a tree as it is compared with another, until `each` says `false`.

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
+mod compared;
 mod far;
 mod file_system;
 mod object;

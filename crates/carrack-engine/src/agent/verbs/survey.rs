@@ -1,12 +1,13 @@
 //! A tree, told in the order in which two are compared, with the digests of its files where they are asked for. It is
 //! walked as the source of a copy is: what copies have left unfinished does not count, links and rules mean the same.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::AttributesTold;
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::filter::Filters;
-use carrack_core::path::split_name;
+use carrack_core::path::{self, split_name};
 use carrack_core::plan::check::listing_order;
 use carrack_core::report::{FileDigests, ItemKind};
 use carrack_core::request::Digests;
@@ -17,7 +18,7 @@ use carrack_core::wire::control::{Entry, Survey, Surveyed};
 use super::{Overlaps, Pages, Summing, digest, stored};
 use crate::error::failure;
 use crate::storage::place::Place;
-use crate::storage::read::{Found, Freshness, Root, Source, WalkChoice};
+use crate::storage::read::{Found, Freshness, Root, Source, Walk, WalkChoice};
 use crate::storage::source::PosixSource;
 
 /// Entries of a page, so few that little is told again after a connection was lost; how long one may wait for others;
@@ -66,7 +67,10 @@ pub fn survey(
     });
     result?;
     // A store that has another order: its list is held whole.
-    found_all.sort_by(|one, other| listing_order(path_of(one), path_of(other)));
+    if !in_order {
+        found_all.extend(directories_above(&root, &found_all));
+        found_all.sort_by(|one, other| listing_order(path_of(one), path_of(other)));
+    }
     found_all.into_iter().try_for_each(|found| telling.tell(found))?;
     telling.pages.flush()?;
     Ok(telling.pages.count)
@@ -87,6 +91,18 @@ fn open(place: &Place, (path, survey): (&[u8], &Survey), chosen: &SurveyChoice<'
     source.follow(chosen.filters.links, b"");
     let target = if source.is_directory() { Vec::new() } else { split_name(path).1.to_vec() };
     Ok(Root { source, target, typed: path.to_vec() })
+}
+
+/// Directories that a store has no items of: the other side's are not compared with nothing.
+fn directories_above(root: &Root, found: &[Found]) -> Vec<Found> {
+    let mut above: BTreeSet<&[u8]> = found.iter().flat_map(|found| path::above(path_of(found))).collect();
+    if root.source.is_directory() {
+        above.insert(b"");
+    }
+    found.iter().filter(|found| !matches!(found, Found::Listed { .. } | Found::Own)).for_each(|found| {
+        above.remove(path_of(found));
+    });
+    above.into_iter().map(|path| Found::LeftOut(Walk::plain(0).item(path, ItemKind::Directory))).collect()
 }
 
 fn path_of(found: &Found) -> &[u8] {

@@ -1,0 +1,43 @@
+//! Two trees are compared whole, and no difference is invented.
+
+use super::{Mutation, mutation};
+
+const MERGE: &str = "-p carrack-core --lib plan::check::";
+const CHECK: &str = "-p carrack --test system check::";
+
+/// The safeguards of a comparison.
+pub const MUTATIONS: &[Mutation] = &[
+    mutation(
+        "what lies below something unreadable counts as a difference",
+        "crates/carrack-core/src/plan/check.rs",
+        ["(None, Some(There(facts))) if !self.source.hides(path) =>", "(None, Some(There(facts))) =>"],
+        MERGE,
+    ),
+    mutation(
+        "a listing out of order is merged",
+        "crates/carrack-core/src/plan/check.rs",
+        ["listing_order(last, &item.path).is_ge()", "listing_order(last, &item.path).is_gt()"],
+        MERGE,
+    ),
+    mutation(
+        "an end that is reached anew tells everything again",
+        "crates/carrack-engine/src/check.rs",
+        ["after: told.after.clone()", "after: Vec::new()"],
+        CHECK,
+    ),
+    mutation(
+        "names are told in the order of the file system",
+        "crates/carrack-engine/src/storage/posix/listed.rs",
+        ["        if in_order {", "        if in_order && path.is_empty() {"],
+        CHECK,
+    ),
+    mutation(
+        "what cannot be read is hidden by a difference",
+        "crates/carrack/src/command/place.rs",
+        [
+            "            exit::DONE => otherwise,\n            code => code,",
+            "            exit::DONE => otherwise,\n            code => code.max(otherwise),",
+        ],
+        CHECK,
+    ),
+];
