@@ -345,7 +345,7 @@ fn repair_sends_what_differs_and_deletes_nothing() {
         assert_eq!(fs::read(sandbox.path("root/two/skip/other")).unwrap(), b"left out, too");
     }
     let sandbox = Sandbox::new();
-    sandbox.write("one/a", "new");
+    sandbox.write("one/a", "newer");
     sandbox.write("two/a", "old");
     sandbox.write("two/b", "stays");
     sandbox
