@@ -4,7 +4,7 @@
 //! that is a failure of its item, and what the other side has there and below is no difference.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use super::compare::{CompareRules, State};
 use crate::attributes::{AttributeKind, KeptAttributes, OtherAttributes};
@@ -168,7 +168,7 @@ impl CheckRules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckFinding {
     /// Both sides have the same.
-    Same(Box<CheckedFacts>),
+    Same(Box<[CheckedFacts; 2]>),
     /// Only the source has it.
     OnlySource(Box<CheckedFacts>),
     /// Only the destination has it.
@@ -206,8 +206,7 @@ impl CheckCounts {
 
     fn add(&mut self, finding: &CheckFinding, compare: Compare) {
         let both = match finding {
-            CheckFinding::Same(facts) => Some(&**facts),
-            CheckFinding::Differs(facts, _) => Some(&facts[0]),
+            CheckFinding::Same(facts) | CheckFinding::Differs(facts, _) => Some(facts),
             _ => None,
         };
         *match finding {
@@ -217,9 +216,10 @@ impl CheckCounts {
             CheckFinding::Differs(..) => &mut self.differing,
             CheckFinding::Failed(_) => &mut self.failed,
         } += 1;
-        self.bytes += both.map_or(0, |facts| facts.state.size);
+        self.bytes += both.map_or(0, |facts| facts[0].state.size);
         let is_timeless = |facts: &CheckedFacts| facts.state.kind == ItemKind::File && facts.state.mtime.is_none();
-        self.timeless += u64::from(compare == Compare::SizeAndTime && both.is_some_and(is_timeless));
+        let is_timeless = both.is_some_and(|facts| facts.iter().any(is_timeless));
+        self.timeless += u64::from(compare == Compare::SizeAndTime && is_timeless);
     }
 }
 
@@ -249,7 +249,7 @@ struct SideListing {
     /// The last path that came in its place in the order.
     last: Option<Vec<u8>>,
     /// What could not be read.
-    unread: HashSet<Vec<u8>>,
+    unread: BTreeSet<Vec<u8>>,
 }
 
 impl CheckedItem {
@@ -355,9 +355,10 @@ impl TreeComparison {
             }
             (Some(There(one)), Some(There(other))) => {
                 let differs = self.rules.differences(&one, &other);
+                let both = Box::new([*one, *other]);
                 Some(match differs == CheckDifferences::default() {
-                    true => CheckFinding::Same(one),
-                    false => CheckFinding::Differs(Box::new([*one, *other]), differs),
+                    true => CheckFinding::Same(both),
+                    false => CheckFinding::Differs(both, differs),
                 })
             }
             (Some(There(facts)), None) if !self.destination.hides(path) => Some(CheckFinding::OnlySource(facts)),

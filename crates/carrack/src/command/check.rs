@@ -247,9 +247,9 @@ impl Checking<'_> {
         match finding {
             CheckFinding::Same(facts) => {
                 self.run.done += 1;
-                self.is_file |= path.is_empty() && facts.state.kind == ItemKind::File;
+                self.is_file |= path.is_empty() && facts[0].state.kind == ItemKind::File;
                 if self.names_same {
-                    self.line('=', &name, (Some(facts), Some(facts)), CheckDifferences::default());
+                    self.line('=', &name, (Some(&facts[0]), Some(&facts[1])), CheckDifferences::default());
                 }
             }
             CheckFinding::OnlySource(facts) => {

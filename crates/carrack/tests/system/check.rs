@@ -47,10 +47,38 @@ fn alter(path: &Path, change: impl FnOnce(&Path)) {
 }
 
 /// What was planted at a path: the sign, and in what it differs by time, and by content.
-type Planted<'a> = (&'a [u8], char, &'a str, &'a str);
+type Planted = (&'static [u8], char, &'static str, &'static str);
+
+/// What [`plant`] plants.
+const PLANTED: [Planted; 24] = [
+    (b"p/bytes", '*', "", "content"),
+    (b"p/short", '*', "size", "size"),
+    (b"p/long", '*', "size", "size"),
+    (b"p/time", '*', "time", ""),
+    (b"p/new\nline", '*', "time", ""),
+    (b"p/\xffname", '*', "time", ""),
+    (b"p/mode", '*', "mode", "mode"),
+    (b"p/to-dir", '*', "type", "type"),
+    (b"p/to-dir/inside", '-', "", ""),
+    (b"p/to-link", '*', "type", "type"),
+    (b"p/to-fifo", '*', "type", "type"),
+    (b"p/from-link", '*', "type", "type"),
+    (b"p/fifo", '*', "device", "device"),
+    (b"p/link", '*', "target", "target"),
+    (b"p/gone", '+', "", ""),
+    (b"p/Case", '+', "", ""),
+    (b"p/case", '-', "", ""),
+    (b"p/empty-dir", '+', "", ""),
+    (b"p/gone-dir", '+', "", ""),
+    (b"p/gone-dir/below", '+', "", ""),
+    (b"p/gone-dir/below/file", '+', "", ""),
+    (b"p/extra-dir", '-', "", ""),
+    (b"p/extra-dir/file", '-', "", ""),
+    (b"p/extra", '-', "", ""),
+];
 
 /// Two trees of so many files below `one` and `root/two`, and differences of many kinds between them.
-fn plant(sandbox: &Sandbox, files: usize) -> Vec<Planted<'static>> {
+fn plant(sandbox: &Sandbox, files: usize) {
     let one = sandbox.path("one");
     tree::mixed(&one);
     tree::many(&one.join("many"), files, 200);
@@ -101,48 +129,22 @@ fn plant(sandbox: &Sandbox, files: usize) -> Vec<Planted<'static>> {
     fs::write(at("extra"), "").unwrap();
     fs::write(sandbox.path("root/two/skip/other"), "left out, too").unwrap();
     fs::write(at(".bytes.carrack-0a1b2c3d.part"), "what a copy has left").unwrap();
-    vec![
-        (b"p/bytes", '*', "", "content"),
-        (b"p/short", '*', "size", "size"),
-        (b"p/long", '*', "size", "size"),
-        (b"p/time", '*', "time", ""),
-        (b"p/new\nline", '*', "time", ""),
-        (b"p/\xffname", '*', "time", ""),
-        (b"p/mode", '*', "mode", "mode"),
-        (b"p/to-dir", '*', "type", "type"),
-        (b"p/to-dir/inside", '-', "", ""),
-        (b"p/to-link", '*', "type", "type"),
-        (b"p/to-fifo", '*', "type", "type"),
-        (b"p/from-link", '*', "type", "type"),
-        (b"p/fifo", '*', "device", "device"),
-        (b"p/link", '*', "target", "target"),
-        (b"p/gone", '+', "", ""),
-        (b"p/Case", '+', "", ""),
-        (b"p/case", '-', "", ""),
-        (b"p/empty-dir", '+', "", ""),
-        (b"p/gone-dir", '+', "", ""),
-        (b"p/gone-dir/below", '+', "", ""),
-        (b"p/gone-dir/below/file", '+', "", ""),
-        (b"p/extra-dir", '-', "", ""),
-        (b"p/extra-dir/file", '-', "", ""),
-        (b"p/extra", '-', "", ""),
-    ]
 }
 
 /// What a comparison has to find of what was planted: what only one side has, it finds in any case.
-fn expected(planted: &[Planted<'_>], by_content: bool) -> Found {
-    let words = |&(path, sign, by_time, content): &Planted<'_>| {
+fn expected(by_content: bool) -> Found {
+    let words = |&(path, sign, by_time, content): &Planted| {
         (path.to_vec(), (sign, if by_content { content } else { by_time }.to_owned()))
     };
-    planted.iter().map(words).filter(|(_, (sign, words))| *sign != '*' || !words.is_empty()).collect()
+    PLANTED.iter().map(words).filter(|(_, (sign, words))| *sign != '*' || !words.is_empty()).collect()
 }
 
 /// That all that was planted is found, and nothing else, by time and by content.
-fn find_planted(sandbox: &Sandbox, planted: &[Planted<'_>], words: &[&str]) {
+fn find_planted(sandbox: &Sandbox, words: &[&str]) {
     for by_content in [false, true] {
         let flags: &[&str] = if by_content { &["-pc", "--exclude=/skip"] } else { &["-p", "--exclude=/skip"] };
         let (found, ran) = check(sandbox, &[words, flags].concat());
-        assert_eq!(found, expected(planted, by_content), "{words:?} {flags:?}: {}", ran.stderr);
+        assert_eq!(found, expected(by_content), "{words:?} {flags:?}: {}", ran.stderr);
         assert_eq!(ran.code, DIFFERENCES, "{}", ran.stderr);
         let (summary, signs) = (ran.summary(), |sign| found.values().filter(|(of, _)| *of == sign).count());
         let counts = [('+', "only_source"), ('-', "only_destination"), ('*', "different")];
@@ -154,24 +156,24 @@ fn find_planted(sandbox: &Sandbox, planted: &[Planted<'_>], words: &[&str]) {
 #[test]
 fn check_finds_all_that_was_planted_and_invents_nothing() {
     let sandbox = Sandbox::in_memory();
-    let planted = plant(&sandbox, 2000);
-    find_planted(&sandbox, &planted, &["one", "root/two"]);
+    plant(&sandbox, 2000);
+    find_planted(&sandbox, &["one", "root/two"]);
 
     let node = Node::start(&sandbox, "root", &[]);
-    find_planted(&sandbox, &planted, &["one", &node.at("two"), &node.token()]);
+    find_planted(&sandbox, &["one", &node.at("two"), &node.token()]);
 
     fs::rename(sandbox.path("one"), sandbox.path("left-one")).unwrap();
     fs::create_dir(sandbox.path("left")).unwrap();
     fs::rename(sandbox.path("left-one"), sandbox.path("left/one")).unwrap();
     let left = Node::start(&sandbox, "left", &[]);
     let tokens = [left.token_as("source"), node.token_as("destination")];
-    find_planted(&sandbox, &planted, &[&left.at("one"), &node.at("two/"), &tokens[0], &tokens[1]]);
+    find_planted(&sandbox, &[&left.at("one"), &node.at("two/"), &tokens[0], &tokens[1]]);
 
     let sshd = Sshd::start(&sandbox);
     let far = format!("far:{}", sandbox.path("root/two").display());
-    find_planted(&sandbox, &planted, &["left/one", &far, &sshd.rsh]);
+    find_planted(&sandbox, &["left/one", &far, &sshd.rsh]);
     let near = format!("far:{}", sandbox.path("left/one").display());
-    find_planted(&sandbox, &planted, &[&near, &far, &sshd.rsh]);
+    find_planted(&sandbox, &[&near, &far, &sshd.rsh]);
 }
 
 /// Minutes, and so by name alone.
@@ -179,9 +181,9 @@ fn check_finds_all_that_was_planted_and_invents_nothing() {
 #[ignore = "100,000 files: cargo test -p carrack --test system check_of_100_000 -- --ignored"]
 fn check_of_100_000_files_finds_all_that_was_planted() {
     let sandbox = Sandbox::in_memory();
-    let planted = plant(&sandbox, 100_000);
+    plant(&sandbox, 100_000);
     let node = Node::start(&sandbox, "root", &[]);
-    find_planted(&sandbox, &planted, &["one", &node.at("two"), &node.token()]);
+    find_planted(&sandbox, &["one", &node.at("two"), &node.token()]);
 }
 
 #[test]
@@ -268,12 +270,12 @@ fn check_by_content_moves_digests_alone() {
 #[test]
 fn check_goes_on_where_a_lost_connection_stood() {
     let sandbox = Sandbox::in_memory();
-    let planted = plant(&sandbox, 2000);
+    plant(&sandbox, 2000);
     let node = Node::start(&sandbox, "root", &[]);
     let proxy = Proxy::start(node.address.parse().unwrap());
     let there = node.at("two").replace(&node.address, &proxy.address().to_string());
     proxy.reset_after(Some(60_000));
-    find_planted(&sandbox, &planted, &["one", &there, &node.token()]);
+    find_planted(&sandbox, &["one", &there, &node.token()]);
     assert!(proxy.connections().len() > 4, "nothing was lost");
 
     // Without another attempt it says how far it came.
@@ -284,7 +286,7 @@ fn check_goes_on_where_a_lost_connection_stood() {
 #[test]
 fn check_goes_on_when_a_node_comes_back() {
     let sandbox = Sandbox::in_memory();
-    let planted = plant(&sandbox, 2000);
+    plant(&sandbox, 2000);
     let mut node = Node::start(&sandbox, "root", &[]);
     let proxy = Proxy::start(node.address.parse().unwrap());
     let there = node.at("two").replace(&node.address, &proxy.address().to_string());
@@ -299,7 +301,7 @@ fn check_goes_on_when_a_node_comes_back() {
     proxy.rate(None);
     let ran = running.end();
     assert_eq!(ran.code, DIFFERENCES, "{}", ran.stderr);
-    assert_eq!(ran.stdout.lines().count(), expected(&planted, false).len(), "{}", ran.stdout);
+    assert_eq!(ran.stdout.lines().count(), expected(false).len(), "{}", ran.stdout);
     assert!(ran.stderr.contains("trying again"), "{}", ran.stderr);
 }
 
