@@ -144,8 +144,8 @@ pub struct Entry {
     #[prost(bytes = "vec", tag = "12")]
     pub attributes: Vec<u8>,
     /// What a survey tells besides.
-    #[prost(message, optional, tag = "13")]
-    pub surveyed: Option<Surveyed>,
+    #[prost(message, optional, boxed, tag = "13")]
+    pub surveyed: Option<Box<Surveyed>>,
 }
 
 /// What a survey tells of an entry besides.

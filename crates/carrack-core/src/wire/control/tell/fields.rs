@@ -273,11 +273,11 @@ impl From<raw::Entry> for Entry {
             names: entry.names,
             // What cannot be read is not shown.
             attributes: attributes::decode(&entry.attributes).unwrap_or_default(),
-            surveyed: entry.surveyed.map(|raw::Surveyed { digests, timeless, left_out, special }| Surveyed {
-                digests: digests.unwrap_or_default().into(),
-                is_timeless: timeless,
-                is_left_out: left_out,
-                special: SpecialFile::decode(&special),
+            surveyed: entry.surveyed.map(|surveyed| Surveyed {
+                digests: surveyed.digests.unwrap_or_default().into(),
+                is_timeless: surveyed.timeless,
+                is_left_out: surveyed.left_out,
+                special: SpecialFile::decode(&surveyed.special),
             }),
         }
     }
@@ -298,11 +298,14 @@ impl From<Entry> for raw::Entry {
             twin: entry.twin.map_or(0, NonZeroU64::get),
             names: entry.names,
             attributes: attributes::encode(&entry.attributes),
-            surveyed: entry.surveyed.map(|Surveyed { digests, is_timeless, is_left_out, special }| raw::Surveyed {
-                digests: Some(digests.into()),
-                timeless: is_timeless,
-                left_out: is_left_out,
-                special: special.map(|special| special.encode().to_vec()).unwrap_or_default(),
+            surveyed: entry.surveyed.map(|surveyed| {
+                let special = surveyed.special.map(|special| special.encode().to_vec());
+                Box::new(raw::Surveyed {
+                    digests: Some(surveyed.digests.into()),
+                    timeless: surveyed.is_timeless,
+                    left_out: surveyed.is_left_out,
+                    special: special.unwrap_or_default(),
+                })
             }),
         }
     }
