@@ -505,8 +505,7 @@ pub fn collect(
             ..Entry::default()
         })
     })?;
-    pages.flush()?;
-    Ok(removed)
+    pages.flush().map(|()| removed)
 }
 
 /// What [`sum`] works with.

@@ -85,8 +85,9 @@ fn open(place: &Place, (path, survey): (&[u8], &Survey), chosen: &SurveyChoice<'
         let why = "access control lists and extended attributes are not shown there: compare without them";
         return Err(failure(ErrorCode::PermissionDenied, Side::Source, why).at_path(path));
     }
+    let sees_all = chosen.sees_all;
     let told =
-        AttributesTold { kept: survey.kept, names: chosen.sees_all, at_once: true, hides_names: !chosen.sees_all };
+        AttributesTold { kept: survey.kept, names: sees_all, at_once: true, hides_names: !sees_all, faked: false };
     source.tell_attributes(told);
     source.follow(chosen.filters.links, b"");
     let target = if source.is_directory() { Vec::new() } else { split_name(path).1.to_vec() };
