@@ -137,6 +137,7 @@ fn control_seeds() {
         marker: None,
         anew: false,
         partial: false,
+        lacks_top: false,
         delete: None,
         backup: None,
     };

@@ -237,14 +237,6 @@ pub fn allowed_congestion_controls() -> String {
     read_line("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 }
 
-/// The permission bits that the system takes away of what this process makes (umask); the usual ones where it does not
-/// say.
-pub fn umask() -> u32 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let told = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    told.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok()).unwrap_or(0o022) & 0o777
-}
-
 /// The user whose rights this process has (the effective id).
 pub fn user_id() -> u32 {
     rustix::process::geteuid().as_raw()

@@ -515,7 +515,7 @@ class TaskOptions(TypedDict, total=False):
     """What happens to files that exist at the destination."""
     fake_super: bool
     """Owners, special bits and devices that are kept are not set. The destination writes them down beside each item, in
-    an extended attribute that rsync's --fake-super reads, too.
+    an extended attribute that rsync reads, too.
     """
     filters: str | None
     """Rules that leave names out, one a line, as rsync has them: - *.tmp, + */, protect keep/, dir-merge .rules. The

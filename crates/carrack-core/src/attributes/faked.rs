@@ -12,6 +12,8 @@ pub struct FakedStat {
     pub special: Option<SpecialFile>,
     /// It is a directory.
     pub is_directory: bool,
+    /// A file that holds where a symbolic link leads. Only rsync makes such.
+    pub is_link: bool,
     /// Permission bits (07777).
     pub mode: u32,
     /// The number of the owner.
@@ -23,6 +25,7 @@ pub struct FakedStat {
 const TYPES: u32 = 0o170_000;
 const DIRECTORY: u32 = 0o040_000;
 const FILE: u32 = 0o100_000;
+const LINK: u32 = 0o120_000;
 const SPECIAL: [(SpecialKind, u32); 4] = [
     (SpecialKind::Fifo, 0o010_000),
     (SpecialKind::Character, 0o020_000),
@@ -37,6 +40,7 @@ impl FakedStat {
     pub fn text(&self) -> String {
         let kind = match self.special {
             None if self.is_directory => DIRECTORY,
+            None if self.is_link => LINK,
             None => FILE,
             Some(special) => SPECIAL.iter().find(|(kind, _)| *kind == special.kind).map_or(FILE, |(_, bits)| *bits),
         };
@@ -57,10 +61,11 @@ impl FakedStat {
         let special = SPECIAL.iter().find(|(_, bits)| *bits == kind).map(|(kind, _)| *kind);
         let is_device = matches!(special, Some(SpecialKind::Block | SpecialKind::Character));
         let (major, minor) = if is_device { numbers } else { (0, 0) };
-        let is_known = special.is_some() || kind == FILE || kind == DIRECTORY;
+        let is_known = special.is_some() || [FILE, DIRECTORY, LINK].contains(&kind);
         (is_known && parts.next().is_none()).then_some(Self {
             special: special.map(|kind| SpecialFile { kind, major, minor }),
             is_directory: kind == DIRECTORY,
+            is_link: kind == LINK,
             mode: mode & 0o7777,
             owner: owner.parse().ok()?,
             group: group.parse().ok()?,
@@ -74,12 +79,20 @@ mod tests {
 
     #[test]
     fn what_is_written_down_comes_back_and_all_else_is_nothing() {
-        let plain = FakedStat { special: None, is_directory: false, mode: 0o4755, owner: 1234, group: 4_294_967_294 };
+        let plain = FakedStat {
+            special: None,
+            is_directory: false,
+            is_link: false,
+            mode: 0o4755,
+            owner: 1234,
+            group: 4_294_967_294,
+        };
         assert_eq!(plain.text(), "104755 0,0 1234:4294967294");
         let special = |kind, major, minor| Some(SpecialFile { kind, major, minor });
         for one in [
             plain,
             FakedStat { is_directory: true, ..plain },
+            FakedStat { is_link: true, mode: 0o777, ..plain },
             FakedStat { special: special(SpecialKind::Block, 8, 1), ..plain },
             FakedStat { special: special(SpecialKind::Character, 1, 3), mode: 0o600, ..plain },
             FakedStat { special: special(SpecialKind::Fifo, 0, 0), ..plain },
@@ -95,7 +108,7 @@ mod tests {
             "104755 0,0 1",
             "104755 0,0 1:2 3",
             "204755 0,0 1:2",
-            "120777 0,0 1:2",
+            "150777 0,0 1:2",
             "104755 0 1:2",
             "104755 0,0 -1:2",
             "104755 0,0 4294967296:2",

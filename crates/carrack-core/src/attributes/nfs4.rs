@@ -1,8 +1,8 @@
 //! Access control lists of NFS version 4, as its clients show them in an extended attribute: a number of entries, each
 //! with a type, flags, a mask and whom it is about, in the encoding of RFC 7530 (XDR).
 //!
-//! Every item of such a file system has one. One that says no more than the permissions is no property of the item, and
-//! takes the place of any other where there is to be none.
+//! Every item of such a file system has one. One that names nobody but those whom permissions are for is no property of
+//! the item, and takes the place of any other where there is to be none.
 
 /// The list of an item.
 pub const NFS4_ACL: &[u8] = b"system.nfs4_acl";
@@ -56,16 +56,17 @@ fn is_of_mode(who: &[u8]) -> bool {
     [OWNER, GROUP, EVERYONE].contains(&who)
 }
 
-/// Whether a list says no more than permissions do.
+/// Whether a list names nobody but those whom permissions are for, and nothing inherits it. What else its masks may say
+/// than permissions do is not looked at.
 pub fn is_trivial(list: &[u8]) -> bool {
     let is_plain = |entry: &Entry<'_>| entry.kind <= DENY && entry.flags & INHERITED == 0 && is_of_mode(entry.who);
     entries(list).is_some_and(|entries| entries.iter().all(is_plain))
 }
 
-/// Whether a list may deny somebody what permissions would give them. One in an unknown form may.
-pub fn denies_somebody(list: &[u8]) -> bool {
-    let denies = |entry: &Entry<'_>| entry.kind == DENY && !is_of_mode(entry.who);
-    entries(list).is_none_or(|entries| entries.iter().any(denies))
+/// Whether a list names anybody beside the owner, the group and everybody: then permissions may give some of them more
+/// than it does, whatever they say. One in an unknown form may.
+pub fn names_somebody(list: &[u8]) -> bool {
+    entries(list).is_none_or(|entries| entries.iter().any(|entry| !is_of_mode(entry.who)))
 }
 
 /// The list that says no more than these permission bits.
@@ -114,19 +115,19 @@ mod tests {
     fn lists_that_say_no_more_than_permissions_are_told_from_others() {
         for mode in 0..0o1000 {
             let plain = of_bits(mode, mode & 1 == 0);
-            assert!(is_trivial(&plain) && !denies_somebody(&plain), "{mode:o}");
+            assert!(is_trivial(&plain) && !names_somebody(&plain), "{mode:o}");
         }
         let named = list(&[(ALLOW, 0, b"ann@example.org"), (ALLOW, 0, OWNER)]);
         let denied = list(&[(DENY, 0, b"bob@example.org"), (ALLOW, 0, EVERYONE)]);
-        assert!(!is_trivial(&named) && !denies_somebody(&named));
-        assert!(!is_trivial(&denied) && denies_somebody(&denied));
+        assert!(!is_trivial(&named) && names_somebody(&named));
+        assert!(!is_trivial(&denied) && names_somebody(&denied));
         for flags in [0x1, 0x2, 0x8, 0x80] {
             assert!(!is_trivial(&list(&[(ALLOW, flags, OWNER)])), "{flags:x}: what is below inherits it");
         }
         assert!(!is_trivial(&list(&[(2, 0, EVERYONE)])), "audited");
         // Cut anywhere, or longer, it is in no form that is known.
         for broken in (0..named.len()).map(|end| named[..end].to_vec()).chain([[&named[..], b"\0\0\0\0"].concat()]) {
-            assert!(!is_trivial(&broken) && denies_somebody(&broken), "{broken:?}");
+            assert!(!is_trivial(&broken) && names_somebody(&broken), "{broken:?}");
         }
         assert!(!is_trivial(&u32::MAX.to_be_bytes()));
     }

@@ -281,12 +281,12 @@ pub const FAKE_SUPER: Definition = Definition {
     flag: Flag::Switch {
         name: "fake-super",
         letter: None,
-        help: "Write owners, special bits and devices down in an extended attribute at the destination, as rsync's \
-               --fake-super does, and set none of them: for backups without root",
+        help: "Write owners, special bits and devices down in an extended attribute at the destination, in rsync's form, \
+               and set none of them: for backups without root",
     },
     title: "Write owners down",
     help: "Owners, special bits and devices that are kept are not set. The destination writes them down beside each item, in \
-           an extended attribute that rsync's --fake-super reads, too.",
+           an extended attribute that rsync reads, too.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
@@ -299,7 +299,7 @@ pub const FROM_FAKE_SUPER: Definition = Definition {
     flag: Flag::Switch {
         name: "from-fake-super",
         letter: None,
-        help: "Restore: take what --fake-super has written down beside items of the source for what they are",
+        help: "Restore: take what is written down so beside items of the source for what they are",
     },
     title: "Read owners that were written down",
     help: "What a copy has written down beside items of the source, in the place of owners, special bits and devices, counts \

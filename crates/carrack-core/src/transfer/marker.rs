@@ -78,6 +78,8 @@ pub enum Record {
     /// A sync of names or of a whole file system has failed. Names that were published before may be gone, so none of
     /// them is believed.
     Doubted,
+    /// The copy has made the directory that the marker is in: it gets the attributes of its source.
+    MadeTop,
 }
 
 /// One session of a run.
@@ -186,6 +188,7 @@ impl Chain {
                 out.extend_from_slice(identity);
             }),
             Record::Doubted => self.seal(out, KIND_DOUBTED, |_| {}),
+            Record::MadeTop => self.seal(out, KIND_MADE_TOP, |_| {}),
         }
     }
 
@@ -214,6 +217,7 @@ const KIND_PUBLISHED: u8 = 4;
 const KIND_DROPPED: u8 = 5;
 const KIND_LEFT: u8 = 6;
 const KIND_DOUBTED: u8 = 7;
+const KIND_MADE_TOP: u8 = 8;
 
 fn put_digest(out: &mut Vec<u8>, digest: &BlockDigest) {
     out.extend_from_slice(&digest.main);
@@ -326,6 +330,7 @@ fn decode(kind: u8, payload: &[u8]) -> Option<Record> {
             payload.at_end(Record::Left { part, identity })
         }
         KIND_DOUBTED => payload.at_end(Record::Doubted),
+        KIND_MADE_TOP => payload.at_end(Record::MadeTop),
         _ => None,
     }
 }

@@ -207,8 +207,7 @@ fn begins() -> Vec<Line> {
         ..options()
     };
     let xxh128 = TransferOptions { digests: Digests { adler32: true, crc32c: true, ..Digests::XXH128 }, ..all() };
-    let send = |sources, known| Role::Send(SendRole { sources, known });
-    let a = || vec![source(path(b"/data/a"), b"a")];
+    let (send, a) = (|sources, known| Role::Send(SendRole { sources, known }), || vec![source(path(b"/data/a"), b"a")]);
     let [stdin, zeros, random] = [Origin::Stdin, Origin::Zeros(77), Origin::Random(78)];
     let synthetic = vec![source(stdin, b"stdin"), source(zeros, b"zero"), source(random, b"random")];
     let into = ReceiveRole {
@@ -218,6 +217,7 @@ fn begins() -> Vec<Line> {
         marker: None,
         anew: false,
         partial: false,
+        lacks_top: false,
         delete: None,
         backup: None,
     };

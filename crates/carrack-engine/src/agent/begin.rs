@@ -459,7 +459,7 @@ impl Agent {
                 store.properties().block_bytes.map_or(Ok(()), |takes| takes.check(options.block_bytes))?;
                 store.destination(&Wanted {
                     path,
-                    is_copied: role.targets.is_empty(),
+                    is_copied: role.targets.is_empty() && !role.lacks_top,
                     marker: marker_request(role, options),
                     options: write_options(options),
                     backup: role.backup.as_ref(),
@@ -529,7 +529,7 @@ pub(super) fn open_roots(place: &Place, sources: &[SourceSpec], own: Option<&Sta
 fn marker_request(role: &ReceiveRole, options: &TransferOptions) -> Option<MarkerRequest> {
     // What is kept as it is may have an unfinished part, too.
     let partial = role.partial || options.existing != Existing::Replace;
-    role.marker.map(|key| MarkerRequest { key, anew: role.anew, partial })
+    role.marker.map(|key| MarkerRequest { key, anew: role.anew, made_top: false, partial })
 }
 
 #[cfg(test)]

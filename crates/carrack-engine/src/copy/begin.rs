@@ -130,6 +130,7 @@ impl Copying<'_> {
             // A later session of this run goes on from where this run stood.
             anew: !options.resume && self.session == 0,
             partial: options.only.is_some() || !options.filters.is_empty(),
+            lacks_top: options.only.is_some(),
             // So many in all sessions together.
             delete: options.delete.map(|order| {
                 let deleted = self.report.at_destination.items_deleted;

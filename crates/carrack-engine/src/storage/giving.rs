@@ -57,7 +57,7 @@ impl Giving {
 
     /// Whether anything is given beside permissions and times.
     pub fn gives(&self) -> bool {
-        self.kept.are_any()
+        self.kept.are_any() || self.fakes
     }
 
     /// Whether special bits are given, or taken.
@@ -124,10 +124,10 @@ impl Giving {
     /// and where the list is not known nobody but the owner anything.
     pub fn mode_without(&self, mode: u32, others: &OtherAttributes, lacks: Lacks) -> u32 {
         let nfs4 = others.of_kind(AttributeKind::NFS4_ACL);
-        let denies = |list: &Attribute| !list.travels() || lacks.no_acls && nfs4::denies_somebody(&list.value);
+        let names = |list: &Attribute| !list.travels() || lacks.no_acls && nfs4::names_somebody(&list.value);
         match others.access_lists() {
             _ if !self.kept.acls => mode,
-            _ if nfs4.is_some_and(denies) => mode & 0o7700,
+            _ if nfs4.is_some_and(names) => mode & 0o7700,
             None => mode & 0o7700,
             Some(lists) if lacks.no_acls => lists.narrowed(mode),
             Some(_) => mode,

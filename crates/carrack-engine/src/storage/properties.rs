@@ -149,6 +149,8 @@ pub struct MarkerRequest {
     pub key: [u8; limits::MARKER_KEY_BYTES],
     /// Whatever is there already is removed, not used.
     pub anew: bool,
+    /// The directory is the copy's own: it was made just now.
+    pub made_top: bool,
     /// Not all that the key means is copied: unfinished items that the session does not ask for stay.
     pub partial: bool,
 }

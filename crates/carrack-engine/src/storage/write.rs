@@ -404,8 +404,8 @@ pub trait Destination: Send + Sync {
         Ok(())
     }
 
-    /// The permissions, the owner and the access control lists that the directory itself keeps, whatever its source has;
-    /// `None` where it is to become as that is.
+    /// The permissions, the owner and the access control lists that the directory itself keeps, whatever its source
+    /// has; `None` where it is to become as that is.
     fn kept_by_top(&self) -> Option<&Attributes> {
         None
     }

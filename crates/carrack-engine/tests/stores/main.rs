@@ -169,7 +169,7 @@ fn options() -> WriteOptions {
 
 /// A session that keeps a journal.
 fn destination(service: &Service) -> Box<dyn Destination> {
-    let marker = Some(MarkerRequest { key: [3; 8], anew: false, partial: false });
+    let marker = Some(MarkerRequest { key: [3; 8], anew: false, made_top: false, partial: false });
     let tuning = &Arc::default();
     store(service)
         .destination(&Wanted {

@@ -92,7 +92,7 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
         }
         check_location(api, caller, &new.location)?;
         if new.ownership {
-            check_ownership(api, caller)?;
+            check_ownership(api, caller, &new.location)?;
         }
         check_rest(&new.limits, &new.description, &new.users)?;
         check_token(&new.location, new.token.as_ref())?;
@@ -243,7 +243,11 @@ pub(super) async fn update(
 }
 
 /// Whether a caller may have an endpoint set owners.
-fn check_ownership(api: &Api, caller: &Caller) -> Done<()> {
+fn check_ownership(api: &Api, caller: &Caller, location: &EndpointLocation) -> Done<()> {
+    if matches!(location, EndpointLocation::Ssh { .. }) {
+        let hint = "let a node serve the directory, with --allow-ownership";
+        return Err(ApiError::malformed("ownership: an endpoint behind ssh sets no owners").hint(hint));
+    }
     let refused = |error: ApiError| error.hint("ownership: only an admin has an endpoint set owners and special bits");
     api.check(caller, Verb::Admin, Object::Service).map_err(refused)
 }
@@ -263,13 +267,15 @@ fn apply(api: &Api, caller: &Caller, row: &mut EndpointRow, update: EndpointUpda
             // The token was for the place before: whoever may change the place must not learn it by another one.
             row.sealed_token = None;
             endpoint.location = location;
+            // So was what an admin has allowed.
+            endpoint.ownership = false;
         }
     }
     endpoint.read_only = update.read_only.unwrap_or(endpoint.read_only);
     endpoint.uploads = update.uploads.unwrap_or(endpoint.uploads);
     if let Some(ownership) = update.ownership {
-        if ownership && !endpoint.ownership {
-            check_ownership(api, caller)?;
+        if ownership {
+            check_ownership(api, caller, &endpoint.location)?;
         }
         endpoint.ownership = ownership;
     }

@@ -325,7 +325,8 @@ impl Orders {
             return Ok((end, Some(root)));
         }
         may_use_raw(caller, text, side)?;
-        Ok((EndOrder::at_location(location), None))
+        let ownership = wanted.rights.allow(Right::Ownership);
+        Ok((EndOrder { ownership, ..EndOrder::at_location(location) }, None))
     }
 
     /// An endpoint that a caller may use so, and whether it is an admin's.

@@ -126,6 +126,9 @@ impl Copying<'_, '_> {
         kept.map_err(|why| Failure::new(ErrorCode::InputOutput, Side::Command, why))?;
         options.marker_key = Some(marker);
         options.expected = expected_of(&self.attempt.order.expect_digests);
+        if !destination.ownership && !options.fake_super {
+            options.kept = options.kept.without_privileges();
+        }
         options.source = source.options.clone();
         options.destination = destination.options.clone();
         let durable = options.durability != Durability::None;

@@ -26,7 +26,7 @@ pub struct OpenEnd {
     pub place: Place,
     /// Nothing there may be changed.
     pub read_only: bool,
-    /// Owners, special bits and devices are set there, where it is on this host.
+    /// Owners, special bits and devices are asked for there.
     pub ownership: bool,
 }
 

@@ -126,7 +126,8 @@ pub struct EndOrder {
     /// Nothing there may be changed.
     #[serde(default)]
     pub read_only: bool,
-    /// Owners, special bits and devices are set there, where it is on this host. A node's grant says it to the node.
+    /// Owners, special bits and devices are asked for there, and set where it is on this host. A node looks at its
+    /// grant as well.
     #[serde(default)]
     pub ownership: bool,
     /// What a node is shown.

@@ -1,7 +1,7 @@
 //! Backups by who may not set owners: what items are is written down beside them, in rsync's form, and comes back.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -26,6 +26,8 @@ fn scene() -> Option<Sandbox> {
         assert!(Command::new("mknod").arg(at(name)).args(words).status().unwrap().success());
     }
     symlink("own", at("link")).unwrap();
+    // Whoever writes the backup has it: beside a link nothing can be written down.
+    lchown(at("link"), Some(65534), Some(65534)).unwrap();
     for (name, owner, group, mode) in [
         ("own", 65534, 65534, 0o644),
         ("d/program", 1234, 2345, 0o6755),
@@ -62,8 +64,8 @@ fn left_to_rsync(from: &Path, to: &Path) -> String {
     told.lines().filter(|line| !line.ends_with("link -> own")).collect()
 }
 
-/// The backup of a user who may set nothing: rsync finds nothing left to do, and from it all comes back, by this program
-/// and by rsync.
+/// The backup of a user who may set nothing: rsync finds nothing left to do, and from it all comes back, by this
+/// program and by rsync.
 #[test]
 fn backup_without_root_has_all_that_root_had_and_gives_it_back() {
     let Some(sandbox) = scene() else { return };
@@ -111,7 +113,7 @@ fn backup_without_root_has_all_that_root_had_and_gives_it_back() {
         .output()
         .unwrap();
     assert!(restored.status.success(), "{restored:?}");
-    assert_eq!(judged(&sandbox.path("in"), &sandbox.path("restored"), ""), "");
+    assert_eq!(judged(&sandbox.path("in"), &sandbox.path("restored"), "time"), "");
     // Without being asked, it is a tree of plain files.
     sandbox.ok(["sync", "-a", "backup/day/", "plain"]);
     assert!(fs::metadata(sandbox.path("plain/null")).unwrap().is_file());
@@ -123,7 +125,7 @@ fn backup_without_root_has_all_that_root_had_and_gives_it_back() {
 fn backups_that_rsync_began_go_on() {
     let Some(sandbox) = scene() else { return };
     let ran = Command::new("rsync")
-        .args(["-a", "--numeric-ids", "--fake-super", "--no-links"])
+        .args(["-a", "--numeric-ids", "--fake-super"])
         .arg(format!("{}/", sandbox.path("in").display()))
         .arg(sandbox.path("day"))
         .output()
@@ -132,7 +134,12 @@ fn backups_that_rsync_began_go_on() {
     // It does not write all nanoseconds.
     let words = ["sync", "-a", "--numeric-ids", "--fake-super", "--modify-window=1", "-n", "-i", "in/", "day"];
     let changed = sandbox.ok(words).stdout;
-    assert_eq!(changed, "cL+++++++++ link -> own\n");
+    assert_eq!(changed.lines().filter(|line| !line.contains("link -> own")).collect::<String>(), "");
+    // What it has made of links and devices comes back as these.
+    sandbox.ok(["sync", "-a", "--from-fake-super", "day/", "back"]);
+    assert_eq!(judged(&sandbox.path("in"), &sandbox.path("back"), "time"), "");
+    let refused = sandbox.run(["copy", "-a", "--from-fake-super", "day/null", "alone"]);
+    assert!(refused.code != 0 && !sandbox.path("alone").exists(), "{}", refused.stderr);
 }
 
 /// Where nothing can be written down, it is counted, and a device is left out.

@@ -133,7 +133,7 @@ fn lists_of_nfs_version_4_are_kept_where_both_sides_have_them() {
     let elsewhere = sandbox.ok(["sync", "-A", "from/in/", "elsewhere"]);
     assert!(elsewhere.stderr.contains("not kept: 4 NFS version 4 ACLs"), "{}", elsewhere.stderr);
     let mode = |name: &str| fs::metadata(sandbox.path("elsewhere").join(name)).unwrap().mode() & 0o777;
-    assert_eq!((mode("denied"), mode("plain")), (0o600, 0o644));
+    assert_eq!((mode("denied"), mode("plain"), mode("named")), (0o600, 0o600, 0o644));
     assert_eq!(sandbox.ok(["sync", "-A", "-n", "-i", "from/in/", "elsewhere"]).stdout, "");
     if is_root() {
         // And the other way: a POSIX list is not one of these.

@@ -43,9 +43,13 @@ fn alike(sandbox: &Sandbox, words: &[&str], expected: &str) -> Ran {
 fn destination_that_was_there_keeps_its_permissions_unless_others_are_asked_for() {
     let sandbox = scene();
     // A home that nobody else may see, and a directory that all may write to.
-    for (verb, name, had) in
-        [("sync", "home", 0o700), ("copy", "shared", 0o1777), ("sync", "group", 0o2775), ("copy", "closed", 0o500)]
-    {
+    for (verb, name, had) in [
+        ("sync", "home", 0o700),
+        ("copy", "shared", 0o1777),
+        ("sync", "group", 0o2775),
+        ("copy", "closed", 0o500),
+        ("copy", "sticky", 0o1700),
+    ] {
         with_mode(&sandbox, name, had);
         let ran = sandbox.ok([verb, "in/", name]);
         assert_eq!(mode(&sandbox.path(name)), had, "{name}: {}", ran.stderr);
@@ -65,6 +69,13 @@ fn destination_that_was_there_keeps_its_permissions_unless_others_are_asked_for(
     // Several sources have no top in common.
     sandbox.ok(["in/d", "list", "several/"]);
     assert_eq!(mode(&sandbox.path("several")), 0o755);
+    with_mode(&sandbox, "group/of", 0o2770);
+    sandbox.ok(["--files-from=list", "in/", "group/of/part"]);
+    assert_eq!(mode(&sandbox.path("group/of/part")), 0o2755);
+    // A directory above a file is none of the copy's.
+    with_mode(&sandbox, "private", 0o1700);
+    sandbox.ok(["copy", "list", "private/file"]);
+    assert_eq!(mode(&sandbox.path("private")), 0o1700);
     // At a node, too.
     let node = Node::start(&sandbox, "served", &[]);
     with_mode(&sandbox, "served/there", 0o711);
@@ -74,8 +85,8 @@ fn destination_that_was_there_keeps_its_permissions_unless_others_are_asked_for(
     }
 }
 
-/// Nobody else comes in before the directory has the permissions of its source, and one that a killed copy has made gets
-/// them from the next.
+/// Nobody else comes in before the directory has the permissions of its source, and one that a killed copy has made
+/// gets them from the next.
 #[test]
 fn destination_that_a_killed_copy_made_is_its_copy_all_the_same() {
     let sandbox = scene();

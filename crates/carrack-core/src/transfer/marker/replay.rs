@@ -85,6 +85,7 @@ pub struct Replay {
     blocks: usize,
     known: Vec<KnownItem>,
     last_part: u64,
+    made_top: bool,
 }
 
 impl Replay {
@@ -102,6 +103,7 @@ impl Replay {
             blocks: 0,
             known: Vec::new(),
             last_part: 0,
+            made_top: false,
         }
     }
 
@@ -200,6 +202,7 @@ impl Replay {
                 Some(left) => left.identity = Some(identity),
                 None => return part <= self.last_part,
             },
+            (Record::MadeTop, Some(_)) => self.made_top = true,
             (Record::Doubted, Some(_)) => self.known.clear(),
         }
         true
@@ -219,6 +222,7 @@ impl Replay {
             damaged: self.damaged || rest > 0,
             parts: self.parts,
             last_part: self.last_part,
+            made_top: self.made_top,
             known: self.known,
         })
     }
@@ -245,6 +249,8 @@ pub struct Replayed {
     pub parts: BTreeMap<u64, Left>,
     /// The highest number that a part file has had.
     pub last_part: u64,
+    /// The copy has made the directory that the marker is in.
+    pub made_top: bool,
     pub(super) known: Vec<KnownItem>,
 }
 

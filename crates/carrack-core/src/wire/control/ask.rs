@@ -276,6 +276,8 @@ pub struct ReceiveRole {
     pub anew: bool,
     /// The sender leaves items out by a selection: what an earlier attempt has left of these stays.
     pub partial: bool,
+    /// The attributes of the source itself do not come: of that only some paths are copied.
+    pub lacks_top: bool,
     /// What only the destination has is deleted.
     pub delete: Option<DeleteOrder>,
     /// What is replaced or deleted is kept.

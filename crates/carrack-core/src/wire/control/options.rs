@@ -109,7 +109,7 @@ options! {
     mode_change: Option<ModeChange> = string "37",
     /// A destination that was there gets owner, permissions and access control list of its source, too.
     top_attributes: bool = bool "38",
-    /// Owners, special bits and devices are written down beside items at the destination ([`crate::attributes::faked`]).
+    /// The destination writes owners, special bits and devices down beside items ([`crate::attributes::faked`]).
     fake_super: bool = bool "39",
     /// What is written down so at the source counts as what its items are.
     from_fake_super: bool = bool "40",

@@ -52,6 +52,7 @@ pub fn lines() -> Vec<Line> {
         marker: None,
         anew: false,
         partial: false,
+        lacks_top: true,
         delete: Some(order),
         backup: None,
     };

@@ -286,7 +286,7 @@ mod tests {
     }
 
     fn marker(directory: &Path, key: u8) -> Journal {
-        let request = MarkerRequest { key: [key; 8], anew: false, partial: false };
+        let request = MarkerRequest { key: [key; 8], anew: false, made_top: false, partial: false };
         Journal::open(&Dir::open_ambient(directory).unwrap(), &request, Durability::Group, &Tuning::DEFAULT).unwrap()
     }
 
@@ -465,7 +465,7 @@ mod tests {
             assert_eq!(run(directory.path(), 0, 400 * 24 * HOUR, false), Vec::<String>::new());
             // Nor does a copy under the same key write it over, or begin anew without it.
             for anew in [false, true] {
-                let request = MarkerRequest { key: [1; 8], anew, partial: false };
+                let request = MarkerRequest { key: [1; 8], anew, made_top: false, partial: false };
                 let journal = Journal::open(
                     &Dir::open_ambient(directory.path()).unwrap(),
                     &request,

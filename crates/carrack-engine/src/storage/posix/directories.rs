@@ -24,7 +24,6 @@ use super::identity::Ground;
 use super::names::FileSystemTraits;
 use super::syncs::Syncs;
 use super::times::system_time;
-use super::top::{UNFINISHED, is_unfinished};
 use super::unkept::{Keeps, ToKeep, UnkeptTally, if_it_can};
 use crate::error::{failure, io_failure};
 use crate::storage::giving::Giving;
@@ -467,7 +466,6 @@ impl Directories {
         let shown = |stat| giving.shown(stat, Holder::Directory(&found.dir));
         let before = shown(found.dir.stat_self().map_err(fail)?);
         let had = lock(&self.opened_up).get(path).map_or(before.mode, |had| had.0);
-        let had = if path.is_empty() && is_unfinished(&before) { had & !UNFINISHED } else { had };
         let Attributes { mode, mtime, others } = &wanted.attributes;
         giving.give(Getting::Directory(&found.dir), *mode, others, had & 0o7777).map_err(fail)?;
         let mtime = *mtime;

@@ -24,6 +24,7 @@ pub fn shown(stat: Stat, holder: Holder<'_>) -> Stat {
     let (kind, numbers) = match faked.special {
         // What holds something is a file.
         Some(special) if stat.size == 0 => (system_kind(special), (special.major, special.minor)),
+        None if faked.is_link => (Kind::Symlink, stat.numbers),
         _ => (stat.kind, stat.numbers),
     };
     Stat { kind, numbers, mode: faked.mode, uid: faked.owner, gid: faked.group, ..stat }
@@ -80,7 +81,8 @@ impl Giving {
         let Some(holder) = getting.holder() else { return Ok(false) };
         let real = getting.stat()?;
         let CopyFacts { owner, group, mode } = *wanted;
-        let text = FakedStat { special, is_directory: real.kind == Kind::Dir, mode, owner, group }.text();
+        let text =
+            FakedStat { special, is_directory: real.kind == Kind::Dir, is_link: false, mode, owner, group }.text();
         let is_so = special.is_none() && facts_of(&real) == *wanted;
         match holder.value(FAKED_STAT).unwrap_or_default() {
             None if is_so => Ok(true),

@@ -299,8 +299,8 @@ impl Giving {
         Ok((has_mode || if_it_can(getting.set_mode(mode))?, has_lists))
     }
 
-    /// The same where there are no POSIX lists, or the source has one of NFS version 4. Setting permissions changes such
-    /// a list, and setting it the permissions.
+    /// The same where there are no POSIX lists, or the source has one of NFS version 4. Setting permissions changes
+    /// such a list, and setting it the permissions.
     fn give_nfs4(
         &self,
         getting: Getting<'_>,

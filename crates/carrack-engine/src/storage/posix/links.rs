@@ -156,6 +156,17 @@ impl Following {
         self.links.follows_file(&place(&self.target, path), said)
     }
 
+    /// What something counts as, which a link leads to.
+    pub fn reached_shown(&self, top: &Dir, path: &[u8], stat: Stat, telling: &Telling) -> Stat {
+        let shown = match stat.kind {
+            _ if !telling.is_faked() => return stat,
+            Kind::Dir => self.open_dir(top, path).map(|open| telling.shown(stat, Holder::Directory(&open))),
+            Kind::File => self.open_read(top, path).map(|open| telling.shown(stat, Holder::File(&open))),
+            _ => return stat,
+        };
+        shown.unwrap_or(stat)
+    }
+
     /// What something has besides, which a link leads to.
     pub fn reached_attributes(&self, top: &Dir, path: &[u8], stat: &Stat, telling: &Telling) -> OtherAttributes {
         match stat.kind {

@@ -159,6 +159,13 @@ fn replay(marker: &File) -> io::Result<Option<Replayed>> {
     }
 }
 
+/// Whether the copy of a key has made the directory, as far as its marker says, which nobody takes for that.
+pub fn made_top(root: &Dir, request: &MarkerRequest) -> bool {
+    let marker = root.open_read(&marker_name(request.key, 1), Links::Refuse);
+    let replayed = marker.and_then(|marker| replay(&marker)).ok().flatten();
+    !request.anew && replayed.is_some_and(|replayed| replayed.made_top)
+}
+
 /// Whether a record is that of a file that is written in place.
 fn is_in_place(part: &PartRecord) -> bool {
     part.part_name == split_name(&part.path).1
@@ -230,6 +237,9 @@ impl Journal {
         };
         let session = SessionRecord { boot: host::boot_id(), durability };
         chain.append(&Record::Session(session), &mut bytes);
+        if request.made_top {
+            chain.append(&Record::MadeTop, &mut bytes);
+        }
         // What is behind the last good record would make all that is written now count for nothing.
         file.set_len(end)?;
         file::write_all_at(&file, &bytes, end)?;

@@ -385,7 +385,7 @@ fn make_ambient(path: &Path, durably: bool, mode: u32) -> io::Result<(Dir, bool)
         (Err(error), Some((parent, name))) if error.kind() == io::ErrorKind::NotFound => {
             let (above, _) = make_ambient(parent, durably, 0o777)?;
             let is_new = make_one(&above, name.as_bytes(), durably, mode)?;
-            return Ok((Dir::open_ambient(path)?, is_new));
+            Ok((Dir::open_ambient(path)?, is_new))
         }
         // What may be passed through and not read, and paths that go up again: the system knows its way.
         (Err(_), parts) => {

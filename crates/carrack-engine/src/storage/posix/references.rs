@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use carrack_core::attributes::{Lacks, OtherAttributes};
+use carrack_core::attributes::{CopyFacts, Lacks, OtherAttributes};
 use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::path::{bare, display_bytes, join, split_name, within};
 use carrack_core::reference::{ReferenceDirectories, ReferenceUse, below_root};
@@ -15,6 +15,7 @@ use super::descriptors::patiently;
 use super::extended::Holder;
 use super::faked::shown;
 use super::found::open_found;
+use super::giving::facts_of;
 use super::part::stat_entry;
 use super::place::Place;
 use super::tree::{content_of, standing_item};
@@ -46,18 +47,20 @@ pub struct FoundReference {
     directory: Option<usize>,
     /// What it was when it was found.
     pub stat: Stat,
+    /// Owner, group and permissions that it counts as having.
+    pub facts: CopyFacts,
 }
 
 impl FoundReference {
     /// Something of the destination.
     #[cfg(test)]
     pub fn of_destination(stat: Stat) -> Self {
-        Self { directory: None, stat }
+        Self { directory: None, stat, facts: facts_of(&stat) }
     }
 
     /// As it is compared.
     pub fn item(&self) -> StandingItem {
-        standing_item(&self.stat)
+        StandingItem { facts: self.facts, ..standing_item(&self.stat) }
     }
 }
 
@@ -156,8 +159,8 @@ impl References {
     fn find_in(&self, directory: Option<usize>, parent: &[u8], name: &[u8]) -> Option<FoundReference> {
         let dir = self.directory(directory, parent).ok()??;
         let stat = stat_entry(&dir, name).ok()??;
-        let stat = if self.faked { shown(stat, Holder::Entry(&dir, name)) } else { stat };
-        (stat.kind == Kind::File).then_some(FoundReference { directory, stat })
+        let shown = if self.faked { shown(stat, Holder::Entry(&dir, name)) } else { stat };
+        (shown.kind == Kind::File).then_some(FoundReference { directory, stat, facts: facts_of(&shown) })
     }
 
     /// The directory that a file at a path was found in.

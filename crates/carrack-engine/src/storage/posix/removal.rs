@@ -10,6 +10,7 @@ use carrack_core::transfer::ScannedItem;
 use carrack_sys::dir::{Dir, Links, Stat};
 
 use super::descriptors::patiently;
+use super::extended::Holder;
 use super::kinds::kind_of;
 use super::names::{PartNames, new_tag};
 use super::source::{PosixSource, RootKind};
@@ -44,7 +45,8 @@ impl PosixSource {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(io_failure(Side::Source, "look once more", &error)),
         };
-        if !self.is_what_was_copied(&stat, item) {
+        let shown = self.telling.shown(stat, Holder::Entry(directory, name));
+        if !self.is_what_was_copied(&shown, item) {
             let why = "it has changed since it was copied, so it was not deleted";
             return Err(failure(ErrorCode::SourceChanged, Side::Source, why));
         }

@@ -3,11 +3,12 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use carrack_core::attributes::{Attributes, Time};
+use carrack_core::attributes::{Attributes, OtherAttributes, Time};
+use carrack_core::limits::LINK_TARGET_BYTES;
 use carrack_core::report::{ErrorCode, Failure, Reason, Side};
 use carrack_core::transfer::{Fingerprint, ScannedItem};
 use carrack_core::tuning::Tuning;
@@ -133,6 +134,41 @@ impl PosixSource {
         let ahead = if ground.is_in_memory() { ReadAhead::NONE } else { ReadAhead::new(tuning, &file, stat.size) };
         let telling = Arc::clone(&self.telling);
         Ok(OpenSource { file, stat, ground, opened: now, prefix: None, ahead, telling })
+    }
+}
+
+impl PosixSource {
+    /// What a source counts as that is one item; its name may be a path through links.
+    pub fn shown_alone(&self, parent: &Dir, name: &[u8], links: Links, stat: Stat) -> Stat {
+        match parent.open_read(name, links) {
+            Ok(file) if stat.kind == Kind::File => self.telling.shown(stat, Holder::File(&file)),
+            _ => stat,
+        }
+    }
+
+    /// What else it has.
+    pub fn others_alone(&self, parent: &Dir, name: &[u8], links: Links, stat: &Stat) -> OtherAttributes {
+        if stat.kind != Kind::File {
+            return self.telling.of_stat(stat);
+        }
+        match parent.open_read(name, links) {
+            Ok(file) => self.telling.of(stat, Holder::File(&file)),
+            Err(_) => self.telling.of_unreadable(stat),
+        }
+    }
+
+    /// Where a link leads that a file stands for.
+    ///
+    /// # Errors
+    /// Those of the system; where the file stands for none.
+    pub fn faked_target(&self, directory: &Dir, name: &[u8], stat: &Stat) -> io::Result<Vec<u8>> {
+        let file = directory.open_read(name, Links::Refuse)?;
+        if self.telling.shown(*stat, Holder::File(&file)).kind != Kind::Symlink {
+            return Err(io::Error::other("it is no symbolic link any more"));
+        }
+        let mut target = Vec::new();
+        file.take(LINK_TARGET_BYTES as u64 + 1).read_to_end(&mut target)?;
+        Ok(target)
     }
 }
 

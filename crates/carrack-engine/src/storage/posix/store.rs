@@ -20,16 +20,17 @@ use carrack_sys::dir::Dir;
 
 use super::kept_links::KeptLinks;
 use super::kinds::kind_of;
+use super::marker::made_top;
 use super::part::{PartEntry, PartFile};
 use super::place::Place;
 use super::settle::SourceClocks;
 use super::source::PosixSource;
-use super::top::{self, UNFINISHED};
+use super::top::{self, CLOSED};
 use super::tree::{FurtherName, GrowingFile, OpenedPart, Tree};
 use super::unkept::ToKeep;
 use crate::error::system_failure;
 use crate::storage::null::Null;
-use crate::storage::properties::{Properties, WriteOptions};
+use crate::storage::properties::{MarkerRequest, Properties, WriteOptions};
 use crate::storage::read::Source;
 use crate::storage::store::{Facts, Store, Wanted};
 use crate::storage::workers::MetadataWorkers;
@@ -92,19 +93,22 @@ impl Store for Posix {
                 opened => {
                     let directory = opened.map_err(named)?;
                     let through = keeps_links.then(|| directory.try_clone()).transpose().map_err(named)?;
-                    let top = top_of(&directory, *is_copied, false, options).map_err(named)?;
+                    let made = marker.is_some_and(|request| made_top(&directory, &request));
+                    let top = top_of(&directory, *is_copied && !made, options).map_err(named)?;
                     let tree =
                         Tree::planned(directory, tuning).map_err(named)?.giving(options.kept, options.fakes).below(top);
                     Ok(writing_through(tree, through, *backup))
                 }
             };
         }
-        let mode = if *is_copied { UNFINISHED } else { 0o777 };
+        let mode = if *is_copied { CLOSED } else { 0o777 };
         let made = self.place.make_top(path, durability != Durability::None, mode);
         let (directory, is_new) = made.map_err(named)?;
-        let top = top_of(&directory, *is_copied, is_new, options).map_err(named)?;
+        let is_made = is_new || marker.is_some_and(|request| made_top(&directory, &request));
+        let top = top_of(&directory, *is_copied && !is_made, options).map_err(named)?;
+        let marker = marker.map(|request| MarkerRequest { made_top: is_new && *is_copied, ..request });
         let through = keeps_links.then(|| directory.try_clone()).transpose().map_err(named)?;
-        let tree = Tree::new(directory, *is_copied, *marker, durability, tuning).map_err(named)?;
+        let tree = Tree::new(directory, *is_copied, marker, durability, tuning).map_err(named)?;
         let (place, path) = (self.place.clone(), path.to_vec());
         let tree = tree.with_window(options.window_ns).keeping(backup.cloned()).keeping_shared(*keeps_shared);
         let tree = tree.giving(options.kept, options.fakes).below(top);
@@ -113,8 +117,9 @@ impl Store for Posix {
 }
 
 /// What a destination that is the copy of a directory keeps of its own.
-fn top_of(top: &Dir, is_copied: bool, is_new: bool, options: &WriteOptions) -> io::Result<Option<Attributes>> {
-    if is_copied && !options.top_attributes { top::kept_by(top, is_new, options.kept, options.fakes) } else { Ok(None) }
+fn top_of(top: &Dir, keeps: bool, options: &WriteOptions) -> io::Result<Option<Attributes>> {
+    let keeps = keeps && !options.top_attributes;
+    keeps.then(|| top::kept_by(top, options.kept, options.fakes)).transpose()
 }
 
 /// Through the links below `top` that lead to directories, where there is one.

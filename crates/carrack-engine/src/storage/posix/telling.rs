@@ -67,6 +67,11 @@ impl Telling {
         self.told = told;
     }
 
+    /// Whether what is written down beside items counts as what they are.
+    pub fn is_faked(&self) -> bool {
+        self.told.faked
+    }
+
     /// What an item of the source counts as.
     pub fn shown(&self, stat: Stat, holder: Holder<'_>) -> Stat {
         if self.told.faked { shown(stat, holder) } else { stat }

@@ -49,7 +49,6 @@ use super::replaced::Replaced;
 use super::stale::Stale;
 use super::syncs::{Doubt, Syncs};
 use super::times::{time_of, times_to_set};
-use super::top;
 use super::turns::Turns;
 use super::unkept::UnkeptTally;
 use super::watch::Watch;
@@ -74,7 +73,7 @@ pub struct Tree {
     /// Files with several names keep their attributes: they may be those of other directories.
     keeps_shared: bool,
     /// What the directory itself keeps of its own.
-    top: Option<Attributes>,
+    pub(super) top: Option<Attributes>,
 }
 
 type Look = Box<dyn Fn() -> io::Result<Stat> + Send + Sync>;
@@ -211,17 +210,6 @@ impl Tree {
     pub fn giving(self, kept: KeptAttributes, fakes: bool) -> Self {
         let _ = self.shared.giving.set(Giving::new(kept, fakes));
         self
-    }
-
-    /// The same, where the directory itself keeps this.
-    #[must_use]
-    pub fn below(self, top: Option<Attributes>) -> Self {
-        Self { top, ..self }
-    }
-
-    /// What the directory itself keeps, whatever its source has.
-    pub fn kept_by_top(&self) -> Option<&Attributes> {
-        self.top.as_ref()
     }
 
     /// The same, where what is replaced or deleted is kept.
@@ -591,9 +579,6 @@ impl Tree {
             journal.finish(whole);
         }
         self.shared.directories.close_up();
-        if whole {
-            top::finish(&self.shared.directories.root.dir);
-        }
         self.shared.replaced.finish();
     }
 

@@ -84,7 +84,8 @@ impl Source for PosixSource {
                 let now = clock_seconds();
                 let found = match walk.freshness.stat(parent, name, *links) {
                     Ok(stat) => {
-                        let others = named_alone(self, parent, name, *links, &stat);
+                        let stat = self.shown_alone(parent, name, *links, stat);
+                        let others = self.others_alone(parent, name, *links, &stat);
                         let looked = LookedAt { now, stat, others, followed: None };
                         Found::Item(scanned(walk.number, Vec::new(), looked, ground_of(self, parent)))
                     }
@@ -204,7 +205,8 @@ pub fn look_again(root: &PosixSource, item: &ScannedItem) -> Result<ScannedItem,
             })
         }
         RootKind::Entry(parent, name, links) => parent.stat(name, *links).map_err(Unseen::Entry).map(|stat| {
-            let others = named_alone(root, parent, name, *links, &stat);
+            let stat = root.shown_alone(parent, name, *links, stat);
+            let others = root.others_alone(parent, name, *links, &stat);
             (LookedAt { now, stat, others, followed: None }, ground_of(root, parent))
         }),
     };
@@ -265,17 +267,6 @@ fn others_of(
     }
 }
 
-/// What else a file has, of a source that is one file; its name may be a path through links.
-fn named_alone(source: &PosixSource, parent: &Dir, name: &[u8], links: Links, stat: &Stat) -> OtherAttributes {
-    if stat.kind != Kind::File {
-        return source.telling.of_stat(stat);
-    }
-    match parent.open_read(name, links) {
-        Ok(file) => source.telling.of(stat, Holder::File(&file)),
-        Err(_) => source.telling.of_unreadable(stat),
-    }
-}
-
 /// As an item of a transfer.
 fn scanned(root: u32, path: Vec<u8>, looked: LookedAt, ground: Option<Ground>) -> ScannedItem {
     let LookedAt { now, stat, others, followed } = looked;
@@ -297,9 +288,10 @@ fn look_at(source: &PosixSource, walk: Looking<'_>, at: SourceDir<'_>, name: &[u
     let now = clock_seconds();
     let see = || source.links.entry(at.top, (at.directory, at.path), name, walk.freshness);
     let looked = |mut seen: SeenEntry| {
-        if seen.reached.is_none() {
-            seen.stat = source.telling.shown(seen.stat, Holder::Entry(at.directory, name));
-        }
+        seen.stat = match &seen.reached {
+            None => source.telling.shown(seen.stat, Holder::Entry(at.directory, name)),
+            Some(_) => source.links.reached_shown(at.top, &join(at.path, name), seen.stat, &source.telling),
+        };
         let others = others_of(source, walk.freshness, &seen, at, name);
         let followed = seen.reached.map(|open| source.grounds.of(seen.stat.device, &open));
         LookedAt { now, stat: seen.stat, others, followed }
@@ -591,7 +583,11 @@ pub fn link_target(root: &PosixSource, path: &[u8]) -> Result<(Vec<u8>, Option<F
     let read = |directory: Dir| {
         let now = clock_seconds();
         let before = directory.stat_uncached(name, Links::Refuse)?;
-        let target = directory.read_link(name)?;
+        let target = match before.kind {
+            // One that is written down: rsync makes files of links.
+            Kind::File => root.faked_target(&directory, name, &before)?,
+            _ => directory.read_link(name)?,
+        };
         let same = directory.stat_uncached(name, Links::Refuse)? == before;
         let ground = ground_of(root, &directory).filter(|_| same);
         Ok((target, ground.and_then(|ground| ground.fingerprint(&before, now))))

@@ -235,7 +235,7 @@ impl ReceiveRun {
         item: &AskedItem,
         (found, path): (&FoundReference, &[u8]),
     ) -> bool {
-        let keeps_bits = self.giving.gives_special_bits() || found.stat.mode & 0o7000 == 0;
+        let keeps_bits = self.giving.gives_special_bits() || found.facts.mode & 0o7000 == 0;
         keeps_bits && self.has_attributes(rules, item, &self.found_item(item, (found, path)))
     }
 

@@ -36,7 +36,7 @@ const IMPATIENT: Tuning = Tuning {
 };
 
 fn session(directory: &Path) -> Tree {
-    let request = MarkerRequest { key: [7; limits::MARKER_KEY_BYTES], anew: false, partial: false };
+    let request = MarkerRequest { key: [7; limits::MARKER_KEY_BYTES], anew: false, made_top: false, partial: false };
     Tree::new(Dir::open_ambient(directory).unwrap(), false, Some(request), Durability::None, &Arc::new(IMPATIENT))
         .unwrap()
 }

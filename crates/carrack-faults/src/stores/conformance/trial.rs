@@ -52,7 +52,7 @@ impl<'a> Trial<'a> {
     }
 
     pub fn session_with(&self, options: WriteOptions) -> Result<Box<dyn Destination>, Broken> {
-        let marker = Some(MarkerRequest { key: KEY, anew: false, partial: false });
+        let marker = Some(MarkerRequest { key: KEY, anew: false, made_top: false, partial: false });
         let tuning = &Arc::default();
         let wanted = Wanted {
             path: TOP,

@@ -275,6 +275,7 @@ impl From<Begin> for raw::Begin {
                     raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors, asks, share }
                 }),
                 backup: role.backup.map(Into::into),
+                lacks_top: role.lacks_top,
             }),
         };
         Self { options: Some(begin.options.into()), role: Some(role) }
@@ -390,6 +391,7 @@ impl TryFrom<raw::ReceiveRole> for ReceiveRole {
             marker: marker_key(role.marker)?,
             anew: role.anew,
             partial: role.partial,
+            lacks_top: role.lacks_top,
             delete: role.delete.map(|order| {
                 let raw::RawDeleteOrder { most, partial, allow_empty, ignore_errors, asks, share } = order;
                 // What is no share lets nothing be deleted.

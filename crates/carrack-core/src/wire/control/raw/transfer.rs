@@ -81,6 +81,9 @@ pub struct ReceiveRole {
     /// What is replaced or deleted is kept.
     #[prost(message, optional, tag = "8")]
     pub backup: Option<RawBackup>,
+    /// The attributes of the source itself do not come: of that only some paths are copied.
+    #[prost(bool, tag = "9")]
+    pub lacks_top: bool,
 }
 
 /// See [`crate::reference::ReferenceDirectories`].

@@ -134,9 +134,10 @@ impl Tree {
         let giving = self.shared.giving();
         // Whatever has been given and could not be is looked at once more.
         let found = self.shared.directories.find(split_name(path).0);
-        let listed =
-            found.map(|parent| giving.listed_of(Holder::Entry(&parent.dir, split_name(path).1), wanted.others));
-        self.shared.unkept.look(|| path.to_vec(), wanted, &standing.stat, &listed.unwrap_or_default());
+        let holder = found.as_ref().map(|parent| Holder::Entry(&parent.dir, split_name(path).1));
+        let stat = holder.map_or(standing.stat, |holder| giving.shown(standing.stat, holder));
+        let listed = holder.map(|holder| giving.listed_of(holder, wanted.others));
+        self.shared.unkept.look(|| path.to_vec(), wanted, &stat, &listed.unwrap_or_default());
         if standing.folds {
             let mut published = lock(&self.shared.published);
             published.insert((standing.stat.device, standing.stat.inode), path.to_vec());

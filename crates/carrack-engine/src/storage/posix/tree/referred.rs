@@ -71,6 +71,9 @@ impl Tree {
             linked.inspect_err(|_| drop(directory.dir.unlink(&part.name)))
         })?;
         // It has what it has, and is to have nothing else.
+        let giving = self.shared.giving();
+        let at = self.shared.directories.find(parent);
+        let stat = at.map_or(stat, |at| giving.shown(stat, Holder::Entry(&at.dir, &part.name)));
         let (mtime, mode) = (Some(time_of(stat.mtime)), Some(stat.mode & MODE_MASK));
         let others = referred.attributes.others.clone();
         let fingerprint: Option<Fingerprint> = None;
@@ -78,7 +81,7 @@ impl Tree {
         let entry = self.entry(referred.path, part, source, options.existing);
         let found = self.shared.directories.find(parent);
         let holder = found.as_ref().map(|parent| Holder::Entry(&parent.dir, &entry.part.name));
-        let listed = holder.map(|holder| self.shared.giving().listed_of(holder, &entry.source.others));
+        let listed = holder.map(|holder| giving.listed_of(holder, &entry.source.others));
         entry.look(stat, listed.unwrap_or_default());
         Ok(Some(PartEntry { awaits_sync: false, ..entry }))
     }

@@ -30,7 +30,7 @@ fn options() -> WriteOptions {
 }
 
 fn request() -> MarkerRequest {
-    MarkerRequest { key: [5; 8], anew: false, partial: false }
+    MarkerRequest { key: [5; 8], anew: false, made_top: false, partial: false }
 }
 
 /// A session into a directory, as the receiving end would begin it.

@@ -102,7 +102,7 @@ fn stale_parts_are_looked_for_once_and_before_anything_is_made() {
 fn stale_parts_of_other_copies_stay() {
     let directory = tempfile::tempdir().unwrap();
     killed(directory.path());
-    let other = MarkerRequest { key: [6; 8], anew: false, partial: false };
+    let other = MarkerRequest { key: [6; 8], anew: false, made_top: false, partial: false };
     for _ in 0..2 {
         let tree = session(directory.path(), other, Durability::Group);
         put_small(&tree, "d/one", b"1").publish().unwrap();
