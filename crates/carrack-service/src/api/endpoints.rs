@@ -274,7 +274,7 @@ fn apply(api: &Api, caller: &Caller, row: &mut EndpointRow, update: EndpointUpda
     endpoint.read_only = update.read_only.unwrap_or(endpoint.read_only);
     endpoint.uploads = update.uploads.unwrap_or(endpoint.uploads);
     if let Some(ownership) = update.ownership {
-        if ownership {
+        if ownership && !endpoint.ownership {
             check_ownership(api, caller, &endpoint.location)?;
         }
         endpoint.ownership = ownership;

@@ -149,7 +149,7 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
     ours(&["-C"], "rsync and scp", "only rules leave names out", "-z, as with scp"),
     refused(&["--cvs-exclude"], "rsync", "only rules leave names out"),
     refused(
-        &["--drop-D", "--super", "--fake-super"],
+        &["--drop-D", "--super"],
         "rsync",
         "who may not make devices or set owners leaves them out, and the report counts them",
     ),
@@ -183,7 +183,7 @@ pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "rsync",
         "a source that is missing is an error, and nothing is deleted for it",
     ),
-    refused(&["-U", "--atimes", "--open-noatime"], "rsync", "of times, that of the last change is kept"),
+    ours(&["--open-noatime"], "rsync", "reading leaves access times alone where they are kept", "--atimes"),
     refused(&["-N", "--crtimes"], "rsync", "Linux lets nobody set when a file was made"),
     refused(&["-O", "--omit-dir-times", "--omit-link-times"], "rsync", "times are kept"),
     refused(&["--copy-devices"], "rsync", "devices are not read"),

@@ -140,10 +140,10 @@ impl PosixSource {
 impl PosixSource {
     /// What a source counts as that is one item; its name may be a path through links.
     pub fn shown_alone(&self, parent: &Dir, name: &[u8], links: Links, stat: Stat) -> Stat {
-        match parent.open_read(name, links) {
-            Ok(file) if stat.kind == Kind::File => self.telling.shown(stat, Holder::File(&file)),
-            _ => stat,
+        if !self.telling.is_faked() || stat.kind != Kind::File {
+            return stat;
         }
+        parent.open_read(name, links).map_or(stat, |file| self.telling.shown(stat, Holder::File(&file)))
     }
 
     /// What else it has.
