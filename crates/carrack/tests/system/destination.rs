@@ -334,11 +334,15 @@ fn contents_of_a_directory_bring_its_permissions_and_time_as_with_rsync() {
     let attributes =
         |name: &str| (mode(&sandbox.path(name)), fs::metadata(sandbox.path(name)).unwrap().modified().unwrap());
     for (destination, place) in [("here".to_string(), "here"), (node.at("there"), "root/there")] {
-        // Of a destination that is new, of one that stands, and of several sources the first.
-        for sources in [&["src/"][..], &["src/"], &["src/", "other/"]] {
+        // Of a destination that is new, of one that stands and is to have them, and of several sources the first.
+        for sources in
+            [&["src/"][..], &["--top-attributes", "src/"], &["--top-attributes", "src/", "other/"], &["src/"]]
+        {
+            let keeps = sources == ["src/"] && sandbox.path(place).exists();
             let arguments = sources.iter().map(ToString::to_string).chain([destination.clone(), node.token()]);
             sandbox.ok(arguments);
-            assert_eq!(attributes(place), (0o750, old), "{sources:?} {destination}");
+            let expected = if keeps { 0o700 } else { 0o750 };
+            assert_eq!(attributes(place), (expected, old), "{sources:?} {destination}");
             assert!(tree::walk(&sandbox.path(place)).iter().all(|path| !path.to_string_lossy().contains(".carrack-")));
             fs::set_permissions(sandbox.path(place), Permissions::from_mode(0o700)).unwrap();
         }
@@ -368,7 +372,7 @@ fn contents_of_a_read_only_directory_are_copied_again_and_again_by_a_user_withou
     give(&sandbox, "src");
     give(&sandbox, "out");
     for round in 0..3 {
-        let ran = under(&sandbox, &NOBODY, &["src/", "out"]);
+        let ran = under(&sandbox, &NOBODY, &["--top-attributes", "src/", "out"]);
         assert_eq!(ran.code, 0, "round {round}: {}", ran.stderr);
         same_tree(&sandbox.path("src"), &sandbox.path("out"));
         assert_eq!(mode(&sandbox.path("out")), 0o555);

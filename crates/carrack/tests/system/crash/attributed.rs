@@ -27,7 +27,7 @@ const CALLS: [&str; 10] = [
 
 fn command(sandbox: &Sandbox) -> Command {
     let mut command = sandbox.carrack();
-    command.args(["sync", "-aX", "--block=1M", "--streams=2", "tree/", "root/to"]);
+    command.args(["sync", "-aX", "--top-attributes", "--block=1M", "--streams=2", "tree/", "root/to"]);
     command
 }
 
