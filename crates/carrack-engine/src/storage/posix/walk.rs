@@ -588,7 +588,7 @@ pub fn link_target(root: &PosixSource, path: &[u8]) -> Result<(Vec<u8>, Option<F
             Kind::File => root.faked_target(&directory, name, &before)?,
             _ => directory.read_link(name)?,
         };
-        let same = directory.stat_uncached(name, Links::Refuse)? == before;
+        let same = Stat { atime: before.atime, ..directory.stat_uncached(name, Links::Refuse)? } == before;
         let ground = ground_of(root, &directory).filter(|_| same);
         Ok((target, ground.and_then(|ground| ground.fingerprint(&before, now))))
     };
