@@ -153,11 +153,15 @@ fn dry_run_changes_nothing() {
         fs::set_permissions(sandbox.path(name), Permissions::from_mode(mode)).unwrap();
     }
     touch(&sandbox.path("dst"), LONG_AGO);
-    for flags in [&["-n"][..], &["-n", "-i"], &["-n", "--delete"]] {
+    for flags in [&["-n"][..], &["-n", "-i"], &["-n", "-i", "--top-attributes"], &["-n", "--delete"]] {
         let ran = sandbox.ok([&["sync", "src/", "dst"], flags].concat());
         let there = fs::metadata(sandbox.path("dst")).unwrap();
         assert_eq!((there.mtime(), there.mode() & 0o777), (LONG_AGO as i64, 0o755), "{flags:?}");
-        let lines = if flags.contains(&"-i") { ".d..tp..... ./\n>f+++++++++ a\n" } else { "" };
+        let lines = match flags.len() {
+            3 => ".d..tp..... ./\n>f+++++++++ a\n",
+            _ if flags.contains(&"-i") => ".d..t...... ./\n>f+++++++++ a\n",
+            _ => "",
+        };
         assert_eq!(ran.stdout, lines);
     }
 }
