@@ -390,7 +390,7 @@ mod tests {
             ("a field of a later version", [&good[..], &[0x48, 1]].concat()),
             ("a field twice", [&good[..], &[0x10, 5]].concat()),
             ("a long number", [&[0x10, 0x85, 0], &good[..]].concat()),
-            ("a right of a later version", RawClaims { rights: 9, ..raw() }.encode_to_vec()),
+            ("a right of a later version", RawClaims { rights: 17, ..raw() }.encode_to_vec()),
             ("a short number", RawClaims { id: vec![1; 15], ..raw() }.encode_to_vec()),
             ("no protobuf", vec![0xff]),
         ];
