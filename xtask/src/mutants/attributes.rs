@@ -26,10 +26,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a node gives ownership to everybody",
         "crates/carrack-engine/src/agent/begin.rs",
-        [
-            "let gives = self.environment.grant.is_none() && (is_free || self.environment.gives_ownership);",
-            "let gives = true;",
-        ],
+        ["let gives = may && (is_free || self.environment.gives_ownership);", "let gives = true;"],
         OWNERSHIP,
     ),
     mutation(
@@ -131,7 +128,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "a list that was inherited stays",
         "crates/carrack-engine/src/storage/posix/giving.rs",
-        ["if !is_set && holder.may_have(ACCESS) {", "if !is_set && false {"],
+        ["if !is_set && there.map_or(true, |there| there.is_some()) {", "if !is_set && false {"],
         FIDELITY,
     ),
     mutation(
@@ -161,7 +158,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "capabilities are no privilege",
         "crates/carrack-core/src/attributes/kept.rs",
-        ["specials, ..Self::NONE }", "specials, capabilities: self.capabilities, ..Self::NONE }"],
+        ["access_times, ..Self::NONE }", "access_times, capabilities: self.capabilities, ..Self::NONE }"],
         "-p carrack-core --lib attributes::kept::",
     ),
     mutation(

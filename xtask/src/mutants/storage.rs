@@ -239,10 +239,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "extended attributes of small files are not looked for",
         "crates/carrack-engine/src/storage/posix/source.rs",
-        [
-            "others: self.telling.of(&self.stat, Holder::File(&self.file)) }",
-            "others: self.telling.of_stat(&self.stat) }",
-        ],
+        ["others: self.telling.of(&shown, holder) }", "others: self.telling.of_stat(&shown) }"],
         UNKEPT,
     ),
     mutation(

@@ -339,7 +339,7 @@ pub const MUTATIONS: &[Mutation] = &[
     mutation(
         "what has changed since it was copied is deleted at its source",
         "crates/carrack-engine/src/storage/posix/removal.rs",
-        ["if !self.is_what_was_copied(&stat, item) {", "if stat.size == u64::MAX {"],
+        ["if !self.is_what_was_copied(&shown, item) {", "if shown.size == u64::MAX {"],
         REMOVAL,
     ),
     mutation(
