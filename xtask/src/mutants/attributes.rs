@@ -7,6 +7,10 @@ const FIDELITY: &str = "-p carrack --test system fidelity::";
 const GIVING: &str = "-p carrack-engine --lib storage::giving::";
 const FURTHER_NAMES: &str = "-p carrack-core --lib further_names::";
 const HARD_LINKS: &str = "-p carrack --test system hard_links::";
+const TOP: &str = "-p carrack --test system top::";
+const FAKE_SUPER: &str = "-p carrack --test system fake_super::";
+const NFS4: &str = "-p carrack --test system further_attributes::";
+const ENDPOINT: &str = "-p carrack --test system endpoint::owners::";
 const OWNERS: &str = "-p carrack-engine --lib transfer::receive::owners::";
 
 /// What keeps them from whoever may not have them.
@@ -205,5 +209,59 @@ pub const MUTATIONS: &[Mutation] = &[
         "crates/carrack-engine/src/storage/posix/part.rs",
         ["(true, true) => file::zero(&self.file, at, length),", "(true, true) => Ok(()),"],
         "-p carrack-engine --lib storage::posix::tree::tests::",
+    ),
+    mutation(
+        "a destination that was there becomes as its source is",
+        "crates/carrack-engine/src/storage/posix/store.rs",
+        ["let keeps = keeps && !options.top_attributes;", "let keeps = keeps && false;"],
+        TOP,
+    ),
+    mutation(
+        "everybody comes into a destination before it has its permissions",
+        "crates/carrack-engine/src/storage/posix/top.rs",
+        ["pub const CLOSED: u32 = 0o700;", "pub const CLOSED: u32 = 0o755;"],
+        TOP,
+    ),
+    mutation(
+        "a later session does not know that the copy made its destination",
+        "crates/carrack-engine/src/storage/posix/store.rs",
+        ["let top = top.filter(|_| !tree.made_top());", ""],
+        TOP,
+    ),
+    mutation(
+        "what is written down does not count at the destination",
+        "crates/carrack-engine/src/storage/posix/faked.rs",
+        ["if self.fakes() { shown(stat, holder) } else { stat }", "stat"],
+        FAKE_SUPER,
+    ),
+    mutation(
+        "a list of NFS that names somebody is none",
+        "crates/carrack-core/src/attributes/nfs4.rs",
+        ["entry.flags & INHERITED == 0 && is_of_mode(entry.who);", "entry.flags & INHERITED == 0;"],
+        "-p carrack-core --lib attributes::nfs4::",
+    ),
+    mutation(
+        "permissions give what a list of NFS that cannot be kept may deny",
+        "crates/carrack-engine/src/storage/giving.rs",
+        ["_ if nfs4.is_some_and(names) => mode & 0o7700,", ""],
+        NFS4,
+    ),
+    mutation(
+        "reading its source changes an access time that is kept",
+        "crates/carrack-engine/src/storage/posix/source.rs",
+        ["file::keep_access_time(&file);", ""],
+        NFS4,
+    ),
+    mutation(
+        "a grant without that right gives ownership",
+        "crates/carrack-engine/src/agent/begin.rs",
+        ["grant.check_right(Right::Ownership).is_ok()", "grant.check_right(Right::Write).is_ok()"],
+        ENDPOINT,
+    ),
+    mutation(
+        "an endpoint sets owners that no admin has allowed",
+        "crates/carrack-service/src/service/orders.rs",
+        ["let ownership = endpoint.ownership && wanted.rights", "let ownership = wanted.rights"],
+        ENDPOINT,
     ),
 ];

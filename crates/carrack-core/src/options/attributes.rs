@@ -15,8 +15,8 @@ pub const OWNER: Definition = Definition {
         help: "Keep owners, by name. Only root can set them at the destination",
     },
     title: "Keep owners",
-    help: "Items get the owners of their sources, by name, where the destination may set them. An endpoint does not: they \
-           are counted as not kept.",
+    help: "Items get the owners of their sources, by name, where the destination may set them. An endpoint does so \
+           only where an admin allows it; else they are counted as not kept.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
@@ -32,8 +32,8 @@ pub const GROUP: Definition = Definition {
         help: "Keep groups, by name. Other users than root can set only groups that they are in",
     },
     title: "Keep groups",
-    help: "Items get the groups of their sources, by name, where the destination may set them. An endpoint does not: they \
-           are counted as not kept.",
+    help: "Items get the groups of their sources, by name, where the destination may set them. An endpoint does so \
+           only where an admin allows it; else they are counted as not kept.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
@@ -51,7 +51,7 @@ pub const SPECIAL_BITS: Definition = Definition {
     },
     title: "Keep special bits",
     help: "Items get the set-user-id, set-group-id and sticky bits of their sources, the first two only with its owner and \
-           group. An endpoint does not set them: they are counted as not kept.",
+           group. An endpoint sets them only where an admin allows it; else they are counted as not kept.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
@@ -96,8 +96,8 @@ pub const XATTRS: Definition = Definition {
         },
     ]),
     title: "Keep extended attributes",
-    help: "Items get the extended attributes of their sources, and no others. An endpoint does not set capabilities: they \
-           are counted as not kept.",
+    help: "Items get the extended attributes of their sources, and no others. An endpoint sets \
+           capabilities only where an admin allows it; else they are counted as not kept.",
     kind: Takes::Words(choices::<KeptXattrs>),
     default: Some(KeptXattrs::None.name()),
     examples: &[],
@@ -113,8 +113,8 @@ pub const TRUSTED: Definition = Definition {
         help: "Keep extended attributes that only root sees (trusted.NAME), but for those of file systems themselves",
     },
     title: "Keep root's attributes",
-    help: "Items get the extended attributes of their sources that only root sees. An endpoint does not set them: they are \
-           counted as not kept.",
+    help: "Items get the extended attributes of their sources that only root sees. An endpoint sets them \
+           only where an admin allows it; else they are counted as not kept.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
@@ -158,7 +158,8 @@ pub const DEVICES: Definition = Definition {
         help: "Make block and character devices at the destination. Only root can",
     },
     title: "Keep devices",
-    help: "Block and character devices are made at the destination. An endpoint does not: they are counted as not kept.",
+    help: "Block and character devices are made at the destination. An endpoint makes them only where an admin allows it; else \
+           they are counted as not kept.",
     kind: Takes::Switch,
     default: Some("false"),
     examples: &[],
@@ -224,7 +225,8 @@ pub const CHOWN: Definition = Definition {
         help: "Give all items this owner and group, by names or numbers of the destination; one of them may be missing",
     },
     title: "New owner and group",
-    help: "The owner and the group of all items, by names or numbers of the destination. An endpoint does not set them.",
+    help: "The owner and the group of all items, by names or numbers of the destination. An endpoint sets them only where an \
+           admin allows it.",
     kind: Takes::Text { characters_max: AccountMap::CHARACTERS_MAX as u64 },
     default: None,
     examples: &["data:data", ":project"],

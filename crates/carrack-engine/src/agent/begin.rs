@@ -352,7 +352,7 @@ impl Agent {
     fn top_before(&self, role: &ReceiveRole, options: &TransferOptions) -> Option<Option<StandingItem>> {
         let place = &self.environment.place;
         let (stat, _) = place.look(&role.directory).ok()?;
-        let top = place.dir(&role.directory).ok().filter(|_| options.fake_super);
+        let top = if options.fake_super { place.dir(&role.directory).ok() } else { None };
         let shown = |stat| top.as_ref().map_or(stat, |top| shown(stat, Holder::Directory(top)));
         Some(stat.map(|stat| standing_item(&shown(stat))))
     }

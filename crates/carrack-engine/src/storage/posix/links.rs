@@ -156,7 +156,7 @@ impl Following {
         self.links.follows_file(&place(&self.target, path), said)
     }
 
-    /// What something counts as, which a link leads to.
+    /// What something counts as, which a link leads to; nothing is opened where nothing is written down.
     pub fn reached_shown(&self, top: &Dir, path: &[u8], stat: Stat, telling: &Telling) -> Stat {
         let shown = match stat.kind {
             _ if !telling.is_faked() => return stat,

@@ -285,6 +285,11 @@ impl Journal {
         lock(&self.state)
     }
 
+    /// Whether an earlier session of the copy has made the directory.
+    pub fn made_top(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| found.made_top)
+    }
+
     /// The tag that its part files have in their names.
     pub fn tag(&self) -> Tag {
         self.tag

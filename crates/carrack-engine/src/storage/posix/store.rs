@@ -104,13 +104,13 @@ impl Store for Posix {
         let mode = if *is_copied { CLOSED } else { 0o777 };
         let made = self.place.make_top(path, durability != Durability::None, mode);
         let (directory, is_new) = made.map_err(named)?;
-        let is_made = is_new || marker.is_some_and(|request| made_top(&directory, &request));
-        let top = top_of(&directory, *is_copied && !is_made, options).map_err(named)?;
+        let top = top_of(&directory, *is_copied && !is_new, options).map_err(named)?;
         let marker = marker.map(|request| MarkerRequest { made_top: is_new && *is_copied, ..request });
         let through = keeps_links.then(|| directory.try_clone()).transpose().map_err(named)?;
         let tree = Tree::new(directory, *is_copied, marker, durability, tuning).map_err(named)?;
         let (place, path) = (self.place.clone(), path.to_vec());
         let tree = tree.with_window(options.window_ns).keeping(backup.cloned()).keeping_shared(*keeps_shared);
+        let top = top.filter(|_| !tree.made_top());
         let tree = tree.giving(options.kept, options.fakes).below(top);
         Ok(writing_through(tree.found_by(move || place.stat(&path)), through, *backup))
     }

@@ -36,6 +36,11 @@ pub fn kept_by(top: &Dir, kept: KeptAttributes, fakes: bool) -> io::Result<Attri
 }
 
 impl Tree {
+    /// Whether an earlier session of the copy has made the directory.
+    pub fn made_top(&self) -> bool {
+        self.shared.journal.as_ref().is_some_and(|journal| journal.made_top())
+    }
+
     /// The same, where the directory itself keeps this.
     #[must_use]
     pub fn below(mut self, top: Option<Attributes>) -> Self {

@@ -78,15 +78,18 @@ impl Tree {
     /// an earlier session may have kept none.
     pub(super) fn is_given(&self, path: &[u8], stat: &Stat, mode: Option<u32>, others: &OtherAttributes) -> bool {
         let giving = self.shared.giving();
+        if !giving.gives() {
+            return true;
+        }
         let (parent, name) = split_name(path);
-        let there = self.shared.directories.find(parent).filter(|_| giving.fakes());
+        let there = if giving.fakes() { self.shared.directories.find(parent) } else { None };
         let stat = &there.map_or(*stat, |there| giving.shown(*stat, Holder::Entry(&there.dir, name)));
         let now = facts_of(stat);
         let mode = mode.unwrap_or(now.mode & 0o777 | others.special_bits());
         let wanted = giving.wanted(mode, others, &now, false);
         let has_bits = stat.kind == Kind::Symlink || (wanted.mode ^ now.mode) & 0o7000 == 0;
         let has_owners = (wanted.owner, wanted.group) == (now.owner, now.group);
-        !giving.gives() || (has_owners && has_bits && self.has_listed((path, stat), &wanted, others))
+        has_owners && has_bits && self.has_listed((path, stat), &wanted, others)
     }
 
     /// Whether a file has what only extended attributes show, or has got it now, as far as it can: the session that

@@ -72,15 +72,15 @@ impl Tree {
         })?;
         // It has what it has, and is to have nothing else.
         let giving = self.shared.giving();
-        let at = self.shared.directories.find(parent);
-        let stat = at.map_or(stat, |at| giving.shown(stat, Holder::Entry(&at.dir, &part.name)));
+        let found = self.shared.directories.find(parent);
+        let name = part.name.clone();
+        let holder = found.as_ref().map(|parent| Holder::Entry(&parent.dir, &name));
+        let stat = holder.map_or(stat, |holder| giving.shown(stat, holder));
         let (mtime, mode) = (Some(time_of(stat.mtime)), Some(stat.mode & MODE_MASK));
         let others = referred.attributes.others.clone();
         let fingerprint: Option<Fingerprint> = None;
         let source = EntrySource { kind: ItemKind::File, size: stat.size, mtime, mode, others, fingerprint };
         let entry = self.entry(referred.path, part, source, options.existing);
-        let found = self.shared.directories.find(parent);
-        let holder = found.as_ref().map(|parent| Holder::Entry(&parent.dir, &entry.part.name));
         let listed = holder.map(|holder| giving.listed_of(holder, &entry.source.others));
         entry.look(stat, listed.unwrap_or_default());
         Ok(Some(PartEntry { awaits_sync: false, ..entry }))
