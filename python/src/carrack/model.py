@@ -468,7 +468,9 @@ class TaskOptions(TypedDict, total=False):
     else.
     """
     chown: str | None
-    """The owner and the group of all items, by names or numbers of the destination. An endpoint does not set them."""
+    """The owner and the group of all items, by names or numbers of the destination. An endpoint sets them only where an
+    admin allows it.
+    """
     compare: Literal["none", "size", "size,mtime", "checksum"] | None
     """What has to be the same at both sides, so that a file is not sent."""
     compare_dest: str | None
@@ -502,7 +504,9 @@ class TaskOptions(TypedDict, total=False):
     deletion.
     """
     devices: bool
-    """Block and character devices are made at the destination. An endpoint does not: they are counted as not kept."""
+    """Block and character devices are made at the destination. An endpoint makes them only where an admin allows it;
+    else they are counted as not kept.
+    """
     digest: str | None
     """Digests to compute, separated by commas: blake3, or in its place xxh128 (cheaper; finds accidents, not forgery;
     no digest of whole files), and adler32, crc32c. none computes nothing and needs a copy that verifies nothing.
@@ -526,8 +530,8 @@ class TaskOptions(TypedDict, total=False):
     as what they are.
     """
     group: bool
-    """Items get the groups of their sources, by name, where the destination may set them. An endpoint does not: they
-    are counted as not kept.
+    """Items get the groups of their sources, by name, where the destination may set them. An endpoint does so only
+    where an admin allows it; else they are counted as not kept.
     """
     groupmap: str | None
     """Groups of the source, by names, numbers or ranges of them, and which their items get at the destination."""
@@ -575,8 +579,8 @@ class TaskOptions(TypedDict, total=False):
     only: list[str] | None
     """Only these paths and what is below them, relative to the destination."""
     owner: bool
-    """Items get the owners of their sources, by name, where the destination may set them. An endpoint does not: they
-    are counted as not kept.
+    """Items get the owners of their sources, by name, where the destination may set them. An endpoint does so only
+    where an admin allows it; else they are counted as not kept.
     """
     polite: bool
     """Use fewer data connections where others use the path: each must raise the rate by 5 %, not by 1 %."""
@@ -588,7 +592,7 @@ class TaskOptions(TypedDict, total=False):
     """
     special_bits: bool
     """Items get the set-user-id, set-group-id and sticky bits of their sources, the first two only with its owner and
-    group. An endpoint does not set them: they are counted as not kept.
+    group. An endpoint sets them only where an admin allows it; else they are counted as not kept.
     """
     specials: bool
     """FIFOs and sockets are made at the destination."""
@@ -599,16 +603,16 @@ class TaskOptions(TypedDict, total=False):
     are kept, also where it was there before.
     """
     trusted: bool
-    """Items get the extended attributes of their sources that only root sees. An endpoint does not set them: they are
-    counted as not kept.
+    """Items get the extended attributes of their sources that only root sees. An endpoint sets them only where an admin
+    allows it; else they are counted as not kept.
     """
     usermap: str | None
     """Owners of the source, by names, numbers or ranges of them, and whom their items go to at the destination."""
     verify: Literal["wire", "disk", "source", "none"] | None
     """How each file is proved before its name appears."""
     xattrs: Literal["none", "user", "all"] | None
-    """Items get the extended attributes of their sources, and no others. An endpoint does not set capabilities: they
-    are counted as not kept.
+    """Items get the extended attributes of their sources, and no others. An endpoint sets capabilities only where an
+    admin allows it; else they are counted as not kept.
     """
 
 
