@@ -8,6 +8,7 @@ use std::process::Command;
 use crate::faults::{NOBODY, open_to_all, under};
 use crate::fidelity::{Unmounted, judged};
 use crate::support::node::Node;
+use crate::support::running::Running;
 use crate::support::{Sandbox, is_root, tree};
 
 /// A tree of many owners, with programs, devices and FIFOs.
@@ -98,8 +99,11 @@ fn backup_without_root_has_all_that_root_had_and_gives_it_back() {
     assert_eq!(changed.lines().count(), 2, "{changed}");
     assert_eq!(left_to_rsync(&sandbox.path("in"), &day), "");
     // The next day shares what is the same.
-    run(&["sync", "-a", "--fake-super", "--link-dest=../day", &from, "backup/next"]);
-    assert_eq!(fs::metadata(day.join("large")).unwrap().nlink(), 2);
+    let linked = run(&["sync", "-a", "--fake-super", "--strict", "--link-dest=../day", &from, "backup/next"]);
+    assert!(!linked.stderr.contains("not kept"), "{}", linked.stderr);
+    for name in ["large", "own", "d/program", "d/closed"] {
+        assert_eq!(fs::metadata(day.join(name)).unwrap().nlink(), 2, "{name}");
+    }
     assert_eq!(left_to_rsync(&sandbox.path("in"), &sandbox.path("backup/next")), "");
     // Back: by this program, and by rsync.
     let back = ["sync", "-a", "--from-fake-super", "backup/day/", "back"];
@@ -140,6 +144,52 @@ fn backups_that_rsync_began_go_on() {
     assert_eq!(judged(&sandbox.path("in"), &sandbox.path("back"), "time"), "");
     sandbox.ok(["copy", "-a", "--from-fake-super", "day/null", "alone"]);
     assert!(fs::symlink_metadata(sandbox.path("alone")).unwrap().file_type().is_char_device());
+}
+
+/// What is written down counts where a copy is moved, followed, taken up, and given nothing but permissions.
+#[test]
+fn what_is_written_down_counts_wherever_items_are_looked_at() {
+    let Some(sandbox) = scene() else { return };
+    // Nothing is kept but permissions: what the source closes is closed.
+    sandbox.write("plain/f", "content");
+    for mode in [0o400, 0o444, 0o400] {
+        fs::set_permissions(sandbox.path("plain/f"), Permissions::from_mode(mode)).unwrap();
+        let ran = sandbox.ok(["sync", "--fake-super", "plain/", "backup/plain"]);
+        assert_eq!(fs::metadata(sandbox.path("backup/plain/f")).unwrap().mode() & 0o077, mode & 0o077);
+        assert!(!ran.stderr.contains("not kept"), "{}", ran.stderr);
+    }
+    // Killed, and taken up.
+    crate::support::wait_until("the files have settled", || {
+        let changed = fs::metadata(sandbox.path("in/own")).unwrap();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        now > changed.ctime() as u64 + 3
+    });
+    sandbox.write("in/z/last", tree::bytes(8 << 20, 2));
+    let words = ["-a", "--fake-super", "--bwlimit=2M", "--block=64K", "in/", "day"];
+    let running = Running::start(sandbox.carrack().args(words));
+    let are_marked = || sandbox.marked("day").is_some_and(|marker| marker.known_count() >= 4);
+    crate::support::wait_until("what is small is there, and marked", are_marked);
+    crate::support::process::signal(running.id(), "KILL");
+    running.end();
+    let again = sandbox.ok(["-a", "--fake-super", "in/", "day"]);
+    // Whoever writes it owns the link.
+    assert!(
+        !again.stderr.contains("not kept") || again.stderr.contains("not kept: 1 owner, 1 group; first link"),
+        "{}",
+        again.stderr
+    );
+    assert_eq!(left_to_rsync(&sandbox.path("in"), &sandbox.path("day")), "");
+    // A link that is followed leads to what its file stands for.
+    fs::create_dir(sandbox.path("links")).unwrap();
+    symlink("../day/own", sandbox.path("links/own")).unwrap();
+    let followed = ["sync", "-a", "-L", "--from-fake-super", "links/", "followed"];
+    sandbox.ok(followed);
+    assert_eq!(fs::metadata(sandbox.path("followed/own")).unwrap().uid(), 65534);
+    assert_eq!(sandbox.ok([&followed[..], &["-n", "-i"]].concat()).stdout, "");
+    // Moved, all of it goes.
+    sandbox.ok(["-a", "--from-fake-super", "--remove-source-files", "day/", "moved"]);
+    assert_eq!(judged(&sandbox.path("in"), &sandbox.path("moved"), "owner,group"), "");
+    assert!(tree::walk(&sandbox.path("day")).iter().all(|path| path.is_dir()));
 }
 
 /// Where nothing can be written down, it is counted, and a device is left out.

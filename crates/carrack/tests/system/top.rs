@@ -66,6 +66,11 @@ fn destination_that_was_there_keeps_its_permissions_unless_others_are_asked_for(
     sandbox.write("list", "d/3\n");
     sandbox.ok(["--files-from=list", "in/", "part"]);
     assert_eq!(mode(&sandbox.path("part")), 0o755);
+    // Also where the source is a private sticky directory itself.
+    with_mode(&sandbox, "odd", 0o1700);
+    sandbox.write("odd/f", "content");
+    alike(&sandbox, &["sync", "-a", "odd/", "odd-copy"], "cd+++++++");
+    assert_eq!(mode(&sandbox.path("odd-copy")), 0o1700);
     // Several sources have no top in common.
     sandbox.ok(["in/d", "list", "several/"]);
     assert_eq!(mode(&sandbox.path("several")), 0o755);

@@ -69,6 +69,12 @@ fn endpoint_sets_owners_only_where_an_admin_allows_it() {
     sandbox.ok(["endpoint", "edit", "free", "--no-ownership"]);
     submit("@free:/last");
     assert!(!is_owned(sandbox, "free/last"));
+    // Behind ssh nothing of it is set, which is said; and elsewhere nobody has allowed it yet.
+    let ssh = sandbox.run(["endpoint", "add", "far", "ssh://far/data", "--ownership"]);
+    assert!(ssh.code != 0 && ssh.stderr.contains("an endpoint behind ssh sets no owners"), "{}", ssh.stderr);
+    fs::create_dir(sandbox.path("elsewhere")).unwrap();
+    sandbox.ok(["endpoint", "edit", "here", "--location", sandbox.path("elsewhere").to_str().unwrap()]);
+    assert!(!sandbox.ok(["endpoint", "show", "here"]).stdout.contains("are set"));
     // Who is no admin allows it nobody.
     let eve = scene.log_in("eve", &[]);
     let refused = eve.run(&["endpoint", "add", "mine", "carrack://192.0.2.1/x", "--ownership"]);
