@@ -57,6 +57,9 @@ fn endpoint_sets_owners_only_where_an_admin_allows_it() {
         let to = format!("of-{user}");
         let typed = words(&format!("@free:/{to}"));
         let ran = other.run(&typed.each_ref().map(String::as_str));
+        // So is a grant that it is given: the node looks at that alone.
+        let from = tree.path("in/").display().to_string();
+        other.ok(&["-a", &from, &format!("@free:/{to}-itself/")]);
         (format!("free/{to}"), ran)
     };
     for (user, verbs, expected) in
@@ -64,6 +67,7 @@ fn endpoint_sets_owners_only_where_an_admin_allows_it() {
     {
         let (to, ran) = of(user, verbs);
         assert!(ran.code == 0 && is_owned(sandbox, &to) == expected, "{verbs}: {}{}", ran.stdout, ran.stderr);
+        assert_eq!(is_owned(sandbox, &format!("{to}-itself")), expected, "{verbs}");
     }
     // Taken back, it ends with the next attempt.
     sandbox.ok(["endpoint", "edit", "free", "--no-ownership"]);
