@@ -12,6 +12,7 @@ mod grants;
 mod measure;
 mod options;
 mod program;
+mod receipt;
 mod service;
 mod speed;
 mod storage;
@@ -85,6 +86,7 @@ const MUTATIONS: &[&[Mutation]] = &[
     service::MUTATIONS,
     speed::MUTATIONS,
     measure::MUTATIONS,
+    receipt::MUTATIONS,
     tasks::MUTATIONS,
 ];
 

@@ -14,6 +14,7 @@ pub use crate::digest::FileDigests;
 pub use crate::failure::{At, ErrorCode, Failure, Reason, Side};
 use crate::groups::counters;
 use crate::judgment::Judgment;
+use crate::location::Location;
 use crate::pace::limit::Limit;
 use crate::pace::packing::Compressible;
 use crate::pace::streams::Change;
@@ -31,6 +32,8 @@ pub enum Event {
         sources: Vec<String>,
         /// The resolved target of each source, in the same order.
         targets: Vec<String>,
+        /// The directory that the paths of items are relative to; `None` where nothing is kept under names.
+        directory: Option<Location>,
     },
     /// An ssh host without an agent got one.
     ProgramSent(ProgramSent),
@@ -137,6 +140,8 @@ pub struct EndFacts {
     pub processors: u32,
     /// Congestion control that its host gives to connections; empty where it does not say.
     pub congestion: String,
+    /// The fingerprint of the key that it has shown, where it is a node.
+    pub key: Option<String>,
 }
 
 /// What an end has measured.

@@ -54,47 +54,92 @@ pub fn check(
     each: &mut dyn FnMut(CheckEvent<'_>),
 ) -> ComparisonReport {
     let mut comparison = TreeComparison::new(rules(&request.options));
-    let result = std::thread::scope(|scope| {
-        let context = Context { stop: context.stop.child(), ..context.clone() };
-        let begin = |location, end, side| {
+    let CopyRequest { sources, destination, options } = request;
+    let result = sources.first().map_or(Ok(()), |source| {
+        let one = |location, end, side| SurveyedPlace { location, end, options, side };
+        let places =
+            [one(source, &options.source, Side::Source), one(destination, &options.destination, Side::Destination)];
+        with_surveys(&places, context, observer, |listings, until| match listings {
+            [source, destination] => merge(source, destination, until, &mut comparison, each),
+            _ => Ok(()),
+        })?
+    });
+    ComparisonReport { counts: comparison.counts(), error: result.err() }
+}
+
+/// A place that is listed in the order in which trees are compared.
+#[derive(Clone, Copy)]
+pub struct SurveyedPlace<'a> {
+    /// Where it is,
+    pub location: &'a Location,
+    /// and how its host is reached.
+    pub end: &'a EndOptions,
+    /// Which items are listed, which attributes are told, whether digests are made, and how often lost connections are
+    /// made again: as in a copy.
+    pub options: &'a CopyOptions,
+    /// Which side it is, in failures.
+    pub side: Side,
+}
+
+/// Lists a place, digests included where content is compared; `work` takes item by item from the function that it is
+/// given.
+///
+/// # Errors
+/// When the host has no thread left. What ends the listing early is told to `work`.
+pub fn survey<T>(
+    place: SurveyedPlace<'_>,
+    context: &Context,
+    observer: &(dyn Fn(Event) + Send + Sync),
+    work: impl FnOnce(&mut dyn FnMut() -> Result<Option<CheckedItem>, Failure>) -> T,
+) -> Result<T, Failure> {
+    with_surveys(&[place], context, observer, |listings, until| {
+        let mut listing = listings.first_mut();
+        work(&mut || listing.as_mut().map_or(Ok(None), |listing| listing.next(&mut || until.check())))
+    })
+}
+
+/// Begins to list places, all at once, and ends that with `work`.
+fn with_surveys<'a, T>(
+    places: &'a [SurveyedPlace<'a>],
+    context: &Context,
+    observer: &(dyn Fn(Event) + Send + Sync),
+    work: impl FnOnce(&mut [PulledListing], &Until) -> T,
+) -> Result<T, Failure> {
+    let deadline = places.iter().find_map(|place| place.options.deadline);
+    let end = deadline.and_then(|deadline| Instant::now().checked_add(deadline));
+    let context = Context { stop: context.stop.child(), ..context.clone() };
+    let until = Until::new(context.stop.clone(), end);
+    std::thread::scope(|scope| {
+        let begin = |place: SurveyedPlace<'a>| {
             let (sender, pages) = sync_channel(PAGES_WAITING);
-            let (context, options) = (context.clone(), &request.options);
-            let surveyed = SurveyedEnd { location, end, options, context, observer };
+            let SurveyedPlace { location, end, options, side } = place;
+            let surveyed = SurveyedEnd { location, end, options, context: context.clone(), observer };
             let work = move || surveyed.run(sender);
             threads::start_scoped(scope, "a side of a comparison", work)
                 .map_err(|error| system_failure(Side::Command, &error))?;
             Ok(PulledListing { side, pages, page: Vec::new().into_iter() })
         };
-        let result = merge(request, &context, &begin, &mut comparison, each);
+        let begun: Result<Vec<_>, Failure> = places.iter().copied().map(begin).collect();
+        let result = begun.map(|mut listings| work(&mut listings, &until));
         // One side may be in the midst of a large file.
         context.stop.request(StopReason::Cancel);
         result
-    });
-    ComparisonReport { counts: comparison.counts(), error: result.err() }
+    })
 }
 
 fn rules(options: &CopyOptions) -> CheckRules {
     let window_ns = u64::try_from(options.modify_window.as_nanos()).unwrap_or(u64::MAX);
     let compare = CompareRules { compare: options.compare, existing: Existing::Replace, window_ns };
-    CheckRules { compare, kept: options.kept, numeric_ids: options.numeric_ids }
+    CheckRules { compare, kept: options.kept, numeric_ids: options.numeric_ids, claims: false }
 }
 
-/// Begins to list one side.
-type BeginSurvey<'a, 'b> = &'a dyn Fn(&'b Location, &'b EndOptions, Side) -> Result<PulledListing, Failure>;
-
-fn merge<'b>(
-    request: &'b CopyRequest,
-    context: &Context,
-    begin: BeginSurvey<'_, 'b>,
+fn merge(
+    source: &mut PulledListing,
+    destination: &mut PulledListing,
+    until: &Until,
     comparison: &mut TreeComparison,
     each: &mut dyn FnMut(CheckEvent<'_>),
 ) -> Result<(), Failure> {
-    let CopyRequest { sources, destination, options } = request;
-    let Some(source) = sources.first() else { return Ok(()) };
-    let end = options.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
-    let until = Until::new(context.stop.clone(), end);
-    let mut source = begin(source, &options.source, Side::Source)?;
-    let mut destination = begin(destination, &options.destination, Side::Destination)?;
     loop {
         let counts = comparison.counts();
         let mut wait = || {

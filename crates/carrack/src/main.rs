@@ -23,6 +23,8 @@ mod far_scratch;
 #[cfg(feature = "service")]
 mod managed;
 mod output;
+#[cfg(feature = "terminal")]
+mod receipts;
 mod tokens;
 
 #[cfg(test)]

@@ -270,6 +270,8 @@ class NewTask(TypedDict, total=False):
     """Count and list what a copy would send and delete, and change nothing: `progress.plan` tells it."""
     priority: int | None
     """Of your own tasks, those with a higher number go first."""
+    receipt: bool
+    """Leave a signed receipt of each pair: `GET /tasks/{id}/receipt`. A copy or a move."""
     skip_source_errors: bool
     """Sources that are missing or may not be read do not keep the task from SUCCEEDED; they are told as skipped."""
     timer: str | None
@@ -1365,6 +1367,16 @@ class Rates:
     """Over the last five minutes."""
     now: float = 0.0
     """Over the last seconds."""
+
+
+@dataclass(frozen=True)
+class ReceiptSigner:
+    """The key with which a service signs receipts."""
+
+    fingerprint: str
+    """As `ssh-keygen -l` shows it."""
+    key: str
+    """As OpenSSH writes public keys."""
 
 
 @dataclass(frozen=True)

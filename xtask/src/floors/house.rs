@@ -102,6 +102,18 @@ pub(super) const HOUSE: &[Folder] = &[
         floors: &[&["rules"], &["facts"], &["finding"], &["situation"], &["known", "units"]],
     },
     Folder {
+        name: "carrack-receipt",
+        module: "",
+        floors: &[
+            &["compare", "making"],
+            &["read", "write"],
+            &["item", "signers", "sorted", "statement", "tops"],
+            &["signature"],
+            &["key", "lists"],
+            &["error", "form", "ssh"],
+        ],
+    },
+    Folder {
         name: "carrack-service",
         module: "",
         floors: &[
@@ -140,6 +152,7 @@ pub(super) const HOUSE: &[Folder] = &[
                 "overview",
                 "page",
                 "query",
+                "receipts",
                 "tasks",
             ],
             &["grants", "submit", "tokens"],
@@ -173,6 +186,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["far_scratch"],
             &["cli"],
             &["output"],
+            &["receipts"],
             &["error"],
             &["exit"],
             &["agents", "tokens"],
@@ -185,7 +199,7 @@ pub(super) const HOUSE: &[Folder] = &[
         floors: &[
             &["run"],
             &["copying"],
-            &["look", "planning", "removal"],
+            &["look", "planning", "receipts", "removal"],
             &["attempt", "files"],
             &["called", "places", "teller"],
             &["ends", "limit", "yields"],
@@ -327,7 +341,7 @@ pub(super) const HOUSE: &[Folder] = &[
         floors: &[
             &["timeline"],
             &["plot"],
-            &["failed_list", "log", "manifest"],
+            &["failed_list", "log", "manifest", "receipt"],
             &["lines", "part_file", "screen"],
             &["figures", "human", "json", "problem_hints"],
             &["hints", "options", "sample", "synced", "unsent"],
@@ -362,8 +376,8 @@ pub(super) const HOUSE: &[Folder] = &[
                 "token",
                 "worker",
             ],
-            &["report", "serve", "task"],
-            &["copy", "sum_list"],
+            &["report", "serve", "task", "verify"],
+            &["copy", "receipt", "sum_list"],
             &["entry", "place"],
             &["named"],
             &["context"],

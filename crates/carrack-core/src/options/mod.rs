@@ -29,7 +29,7 @@ pub use deletion::{
 pub use growing::{GROWING, GROWING_IDLE, GROWING_LOCK};
 pub use in_place::{APPEND, INPLACE};
 pub use references::{COMPARE_DEST, COPY_DEST, LINK_DEST};
-pub use task::{LABEL, PRIORITY};
+pub use task::{FAIL_ON_QUOTA_ERRORS, LABEL, PRIORITY, RECEIPT, SKIP_SOURCE_ERRORS};
 pub use values::{
     Age, BackupDirectory, BackupSuffix, BlockSize, DeleteLimit, DirectoryLines, FileSize, FilterLines, ModeChanges,
     NewOwner, OptionValue, RateBound, Streams, WINDOW_SECONDS_MAX, WindowSeconds, check_label, parse_priority,
@@ -396,38 +396,6 @@ pub const COMPRESS: Definition = Definition {
     examples: &[],
 };
 
-/// Sources that a task may miss.
-pub const SKIP_SOURCE_ERRORS: Definition = Definition {
-    name: "skip_source_errors",
-    group: FormGroup::Faults,
-    flag: Flag::Switch {
-        name: "skip-source-errors",
-        letter: None,
-        help: "Skip sources that are missing or may not be read; the task can still succeed",
-    },
-    title: "Skip unreadable sources",
-    help: "Skip sources that are missing or may not be read; the task can still succeed.",
-    kind: Takes::Switch,
-    default: Some("false"),
-    examples: &[],
-};
-
-/// The end of a task at a full quota.
-pub const FAIL_ON_QUOTA_ERRORS: Definition = Definition {
-    name: "fail_on_quota_errors",
-    group: FormGroup::Faults,
-    flag: Flag::Switch {
-        name: "fail-on-quota-errors",
-        letter: None,
-        help: "End at the first item that a quota refuses",
-    },
-    title: "End at a full quota",
-    help: "End at the first item that a quota refuses.",
-    kind: Takes::Switch,
-    default: Some("false"),
-    examples: &[],
-};
-
 /// The options of a copy: flags of `copy`, and fields of the `options` of a task.
 pub const OF_A_COPY: &[Definition] = &[
     EXISTING,
@@ -499,7 +467,7 @@ pub const OF_A_COMPARISON: &[Definition] =
     &[LINKS, MODIFY_WINDOW, OWNER, GROUP, SPECIAL_BITS, ACLS, XATTRS, TRUSTED, NUMERIC_IDS];
 
 /// The options of a task beside those of a copy.
-pub const OF_A_TASK: &[Definition] = &[LABEL, PRIORITY, SKIP_SOURCE_ERRORS, FAIL_ON_QUOTA_ERRORS];
+pub const OF_A_TASK: &[Definition] = &[LABEL, PRIORITY, RECEIPT, SKIP_SOURCE_ERRORS, FAIL_ON_QUOTA_ERRORS];
 
 #[cfg(test)]
 mod tests {

@@ -30,3 +30,51 @@ pub const PRIORITY: Definition = Definition {
     default: Some("4"),
     examples: &["7"],
 };
+
+/// Sources that a task may miss.
+pub const SKIP_SOURCE_ERRORS: Definition = Definition {
+    name: "skip_source_errors",
+    group: FormGroup::Faults,
+    flag: Flag::Switch {
+        name: "skip-source-errors",
+        letter: None,
+        help: "Skip sources that are missing or may not be read; the task can still succeed",
+    },
+    title: "Skip unreadable sources",
+    help: "Skip sources that are missing or may not be read; the task can still succeed.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// The receipts of a task.
+pub const RECEIPT: Definition = Definition {
+    name: "receipt",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "receipt",
+        letter: None,
+        help: "Leave a signed receipt of each pair: what became of each item, with digest and attributes",
+    },
+    title: "Signed receipt",
+    help: "Leave a signed account of each item, with its digest and attributes.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
+/// The end of a task at a full quota.
+pub const FAIL_ON_QUOTA_ERRORS: Definition = Definition {
+    name: "fail_on_quota_errors",
+    group: FormGroup::Faults,
+    flag: Flag::Switch {
+        name: "fail-on-quota-errors",
+        letter: None,
+        help: "End at the first item that a quota refuses",
+    },
+    title: "End at a full quota",
+    help: "End at the first item that a quota refuses.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};

@@ -62,6 +62,11 @@ pub struct CheckedFacts {
     pub digests: FileDigests,
 }
 
+impl CheckedFacts {
+    /// The mode of what nobody has told one of.
+    pub const NO_MODE: u32 = u32::MAX;
+}
+
 /// By what items are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckRules {
@@ -71,6 +76,8 @@ pub struct CheckRules {
     pub kept: KeptAttributes,
     /// Owners and groups are compared by their numbers alone.
     pub numeric_ids: bool,
+    /// The source is what somebody once said of the destination: all that it tells is compared, and nothing else.
+    pub claims: bool,
 }
 
 /// In what two items differ.
@@ -123,6 +130,9 @@ impl CheckDifferences {
 impl CheckRules {
     /// In what two items differ.
     pub fn differences(&self, source: &CheckedFacts, destination: &CheckedFacts) -> CheckDifferences {
+        if self.claims {
+            return self.unfounded(source, destination);
+        }
         let by_state = match self.compare.judge(&source.state, Some(&destination.state)) {
             Judgment::Differs(differs) => CheckDifferences {
                 kind: differs.kind,
@@ -151,6 +161,32 @@ impl CheckRules {
             xattrs: (self.kept.has_xattrs() && differs(AttributeKind::EXTENDED))
                 || (self.kept.capabilities && differs(AttributeKind::CAPABILITIES)),
             ..by_state
+        }
+    }
+
+    /// What the source says and the destination is not.
+    fn unfounded(&self, source: &CheckedFacts, destination: &CheckedFacts) -> CheckDifferences {
+        if source.state.kind != destination.state.kind {
+            return CheckDifferences { kind: true, ..CheckDifferences::default() };
+        }
+        let (one, other) = (&source.others, &destination.others);
+        let says = |kind| one.of_kind(kind).is_some();
+        let value = |told: &OtherAttributes, kind| told.of_kind(kind).map(|told| told.value.clone());
+        let differs = |kind| value(one, kind) != value(other, kind);
+        CheckDifferences {
+            kind: false,
+            size: source.state.size != destination.state.size,
+            time: source.state.mtime.is_some() && source.state.mtime != destination.state.mtime,
+            content: source.digests.blake3.is_some() && source.digests.blake3 != destination.digests.blake3,
+            target: !source.link_target.is_empty() && source.link_target != destination.link_target,
+            special: source.special.is_some() && source.special != destination.special,
+            permissions: source.mode != CheckedFacts::NO_MODE && source.mode != destination.mode,
+            owner: says(AttributeKind::OWNER) && self.is_other_account(AttributeKind::OWNER, one, other),
+            group: says(AttributeKind::GROUP) && self.is_other_account(AttributeKind::GROUP, one, other),
+            // What was to be kept and is not there is said, too.
+            acl: self.kept.acls && (differs(AttributeKind::ACL) || differs(AttributeKind::NFS4_ACL)),
+            xattrs: (self.kept.has_xattrs() && differs(AttributeKind::EXTENDED))
+                || (self.kept.capabilities && differs(AttributeKind::CAPABILITIES)),
         }
     }
 

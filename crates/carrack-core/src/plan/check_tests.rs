@@ -29,7 +29,7 @@ fn why() -> Failure {
 
 fn rules(compare: Compare) -> CheckRules {
     let compare = CompareRules { compare, existing: Existing::Replace, window_ns: 0 };
-    CheckRules { compare, kept: KeptAttributes::NONE, numeric_ids: false }
+    CheckRules { compare, kept: KeptAttributes::NONE, numeric_ids: false, claims: false }
 }
 
 type Found = Vec<(Vec<u8>, CheckFinding)>;

@@ -105,7 +105,7 @@ fn end_text(end: &EndFacts) -> usize {
 fn weight(event: &Event) -> usize {
     let text = |all: &[String]| all.iter().map(|text| size_of::<String>() + text.len()).sum::<usize>();
     let more = match event {
-        Event::Resolved { sources, targets } => text(sources) + text(targets),
+        Event::Resolved { sources, targets, .. } => text(sources) + text(targets),
         Event::Note(text) => text.len(),
         Event::SessionLost { failure, .. } => failure.held_bytes(),
         Event::StreamEnded { failure } => failure.as_ref().map_or(0, Failure::held_bytes),

@@ -271,6 +271,7 @@ fn facts(end: &End) -> EndFacts {
         system: welcome.system.clone(),
         processors: welcome.processors,
         congestion: welcome.congestion.clone(),
+        key: end.key_fingerprint(),
     }
 }
 

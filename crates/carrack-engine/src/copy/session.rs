@@ -15,7 +15,7 @@ use super::connect::{Connecting, Link};
 use super::ends::{Ends, name_end};
 use super::fit::fit;
 use super::known::Known;
-use super::resolve::{check_mounted, resolve};
+use super::resolve::{Plan, check_mounted, resolve};
 use super::streams::Streams;
 use super::tune::Tune;
 use crate::end::{End, EndId, Inbox};
@@ -83,6 +83,13 @@ impl Copying<'_> {
         }
     }
 
+    fn tell_resolved(&self, plan: &Plan) {
+        let CopyRequest { sources, destination, .. } = self.request;
+        let directory = (plan.sink == Sink::Files).then(|| destination.with_path(plan.directory.clone()));
+        let sources = sources.iter().map(ToString::to_string).collect();
+        self.events.tell(Event::Resolved { sources, targets: plan.shown.clone(), directory });
+    }
+
     fn run_with(&mut self, ends: &mut Ends) -> Result<(), Failure> {
         check_mounted(self.request, &mut ends.source, &mut self.inbox, &self.note)?;
         let plan = match self.plan.take() {
@@ -93,8 +100,7 @@ impl Copying<'_> {
                     let notes = fit(&mut plan, &self.request.options, &store.properties())?;
                     notes.into_iter().for_each(|note| self.events.tell(Event::Note(note)));
                 }
-                let sources = self.request.sources.iter().map(ToString::to_string).collect();
-                self.events.tell(Event::Resolved { sources, targets: plan.shown.clone() });
+                self.tell_resolved(&plan);
                 plan
             }
         };

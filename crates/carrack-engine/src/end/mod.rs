@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use carrack_core::credential::{Shown, Token};
 use carrack_core::location::Location;
+use carrack_core::pin::format_pin;
 use carrack_core::report::{ErrorCode, Failure, ProgramSent, Side};
 use carrack_core::request::{Confinement, EndOptions, Reach};
 use carrack_core::timeline::StartStep;
@@ -450,6 +451,11 @@ impl End {
             name.extend([device, inode].iter().flat_map(|number| number.to_le_bytes()));
         }
         name
+    }
+
+    /// The fingerprint of the key that it has shown, where it is a node.
+    pub fn key_fingerprint(&self) -> Option<String> {
+        if let Reached::Node(_, pin, _) = &self.reached { Some(format_pin(pin)) } else { None }
     }
 
     /// Whether it has the same files as another.

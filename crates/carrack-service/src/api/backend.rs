@@ -1,5 +1,9 @@
 //! What the API needs of the rest of the service.
 
+use std::fs::File;
+
+use carrack_receipt::PublicKey;
+
 use crate::clock::Moment;
 use crate::journal::ItemQuery;
 use crate::model::{
@@ -64,6 +68,15 @@ pub trait Backend: Send + Sync + 'static {
         offset: u64,
         limit: usize,
     ) -> Result<Windowed<TaskItem>, String>;
+
+    /// The receipt of a pair of a task, where there is one.
+    ///
+    /// # Errors
+    /// Why it cannot be read, in words.
+    fn receipt(&self, task: &str, pair: u32) -> Result<Option<File>, String>;
+
+    /// The key that signs receipts.
+    fn receipt_key(&self) -> PublicKey;
 
     /// Has the next attempt of a task compare the digests of what counts as done.
     ///

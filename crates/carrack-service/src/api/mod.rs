@@ -34,6 +34,7 @@ mod overview;
 mod page;
 mod problem;
 mod query;
+mod receipts;
 mod router;
 mod serve;
 mod sessions;

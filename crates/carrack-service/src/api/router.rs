@@ -20,7 +20,7 @@ use super::leftover::Leftover;
 use super::problem::ApiError;
 use super::{
     Api, acts, admit, audit, bench, bodies, endpoints, events, files, grants, health, host, items, login, metrics,
-    nodes, openapi, options, overview, page, query, sessions, tasks, timers, tokens, users,
+    nodes, openapi, options, overview, page, query, receipts, sessions, tasks, timers, tokens, users,
 };
 use crate::model::ProblemCode;
 
@@ -38,6 +38,8 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(tasks::clone))
         .routes(routes!(options::of_tasks))
         .routes(routes!(items::list))
+        .routes(routes!(receipts::show))
+        .routes(routes!(receipts::key))
         .routes(routes!(files::leftovers, files::remove_leftovers))
         .routes(routes!(events::list_of_task))
         .routes(routes!(events::list))

@@ -13,3 +13,8 @@ pub(super) const HEAD_BYTES: usize = 5;
 pub(super) const TAIL_BYTES: usize = 4;
 /// The longest body: a path of 64 KiB and a reason fit.
 pub(super) const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// Where the receipt of a pair is, in the task's directory.
+pub fn receipt_path(directory: &std::path::Path, pair: u32) -> std::path::PathBuf {
+    directory.join(format!("receipt-{pair}.jsonl"))
+}

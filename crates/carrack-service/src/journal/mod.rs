@@ -19,7 +19,7 @@ mod withdrawn;
 mod writer;
 
 pub use error::JournalError;
-pub use format::{FAILED, JOURNAL};
+pub use format::{FAILED, JOURNAL, receipt_path};
 pub use index::{ItemIndex, ItemQuery, ItemWindow};
 pub use items::{Cursor, ItemFilter, ItemPage, each_item, items};
 pub use reader::Reader;

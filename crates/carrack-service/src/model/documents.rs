@@ -512,6 +512,15 @@ word_enum! {
     }
 }
 
+/// The key with which a service signs receipts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReceiptSigner {
+    /// As OpenSSH writes public keys.
+    pub key: String,
+    /// As `ssh-keygen -l` shows it.
+    pub fingerprint: String,
+}
+
 /// Who the caller is.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Whoami {

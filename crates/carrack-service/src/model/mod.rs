@@ -31,8 +31,8 @@ pub use address::is_of_this_host;
 pub use bench::{BenchFailure, BenchKind, BenchResult, BenchRow, BenchState, BenchStatus};
 pub use documents::{
     ActedTask, DryRun, EndpointCheck, EndpointTest, EndpointUpdate, KnownBy, Listed, Login, LoginLink, LoginRequest,
-    MadeGrant, MadeToken, NewEndpoint, NewGrant, NewTimer, NewToken, NewUser, PasswordChange, TaskAct, TaskActed,
-    TaskActs, TaskClone, TaskCount, TaskItem, TaskRetry, TaskSelection, TaskUpdate, UserUpdate, Whoami,
+    MadeGrant, MadeToken, NewEndpoint, NewGrant, NewTimer, NewToken, NewUser, PasswordChange, ReceiptSigner, TaskAct,
+    TaskActed, TaskActs, TaskClone, TaskCount, TaskItem, TaskRetry, TaskSelection, TaskUpdate, UserUpdate, Whoami,
 };
 pub use endpoint::{Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, RateWindow};
 pub use endpoint_health::{EndpointFault, EndpointHealth, EndpointTested, HealthState};

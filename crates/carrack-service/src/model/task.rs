@@ -207,6 +207,9 @@ pub struct NewTask {
     /// End at the first item that a quota refuses.
     #[serde(skip_serializing_if = "is_false")]
     pub fail_on_quota_errors: bool,
+    /// Leave a signed receipt of each pair: `GET /tasks/{id}/receipt`. A copy or a move.
+    #[serde(skip_serializing_if = "is_false")]
+    pub receipt: bool,
     /// BLAKE3 digests that files must have, in hexadecimal, by the path relative to the destination.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(schema_with = text_schema::digests)]

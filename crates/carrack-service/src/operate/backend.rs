@@ -1,18 +1,20 @@
 //! What the API gets from the rest of the service.
 
 use carrack_engine::sync::lock;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use carrack_core::request::Reach;
 use carrack_engine::Context;
+use carrack_receipt::PublicKey;
 
 use super::endpoint_test::{self, ExamineEndpoint, Means};
 use super::item::document;
 use crate::api::{Backend, TaskSize};
 use crate::clock::Moment;
-use crate::journal::{Cursor, Item, ItemFilter, ItemIndex, ItemQuery, items};
+use crate::journal::{Cursor, Item, ItemFilter, ItemIndex, ItemQuery, items, receipt_path};
 use crate::ledger::Ledger;
 use crate::model::{
     Endpoint, EndpointTest, Estimate, ItemState, Listed, NewTask, Secret, Task, TaskItem, Timer, TimerSchedule,
@@ -67,6 +69,7 @@ pub struct Whole {
     pub reach: Reach,
     pub examine: ExamineEndpoint,
     pub indexes: Indexes,
+    pub receipt_key: PublicKey,
 }
 
 impl Whole {
@@ -127,6 +130,17 @@ impl Backend for Whole {
         let window = index.window(offset, limit, [INDEX_PATIENCE, INDEX_ENOUGH]).map_err(|error| error.to_string())?;
         let items = self.documents(task, &window.items);
         Ok(Windowed { items, offset, total: window.total, complete: window.is_complete })
+    }
+
+    fn receipt(&self, task: &str, pair: u32) -> Result<Option<File>, String> {
+        match File::open(receipt_path(&self.tasks.join(task), pair)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some).map_err(|error| error.to_string()),
+        }
+    }
+
+    fn receipt_key(&self) -> PublicKey {
+        self.receipt_key
     }
 
     fn recheck(&self, task: &str) -> Result<(), String> {

@@ -21,6 +21,8 @@ use carrack_core::grant::GrantKey;
 use carrack_core::request::Reach;
 use carrack_engine::Context;
 use carrack_engine::node::{Door, RevokedGrants};
+use carrack_engine::secrets::{Unread, read_secret, write_whole};
+use carrack_receipt::{PublicKey, ReceiptKey};
 
 use self::backend::{Indexes, Whole};
 pub use self::endpoint_test::ExamineEndpoint;
@@ -32,7 +34,7 @@ use crate::files::{Pool, Programs};
 use crate::identity::Seal;
 use crate::ledger::Ledger;
 use crate::ledger::sqlite::SqliteLedger;
-use crate::model::{LoginLink, keep_out_of_cores, new_id};
+use crate::model::{LoginLink, Secret, keep_out_of_cores, new_id};
 use crate::service::{Directory, DirectoryError, Handle, Parts, Service, Settings};
 use crate::supervise::{Settings as WorkerSettings, Supervisor, kept_environment};
 
@@ -136,6 +138,7 @@ impl Operation {
         let ledger: Arc<dyn Ledger> = Arc::new(ledger);
         tell_whether_older(&*ledger, &directory);
         let seal = Arc::new(Seal::open(&directory.seal_key()).map_err(failed)?);
+        let receipt_key = receipt_key(&directory.receipt_key())?;
         let certificate = match config.certificate {
             Some(files) => Certificate::load(files),
             None => Certificate::own(directory.path(), &config.names),
@@ -154,6 +157,7 @@ impl Operation {
             workers: Box::new(workers),
             clock: Arc::clone(&clock),
             seal: Arc::<Seal>::clone(&seal),
+            receipt_key: receipt_key.1.clone(),
             tasks: directory.tasks(),
             ids: Box::new(new_id),
             changed: Arc::new(move || tell.get().into_iter().for_each(|api| api.changed())),
@@ -168,6 +172,7 @@ impl Operation {
             reach: config.reach,
             examine: config.examine,
             indexes: Indexes::default(),
+            receipt_key: receipt_key.0,
         };
         let uploads = directory.uploads();
         let (ledger, backend) = (Arc::clone(&ledger), Arc::new(backend));
@@ -289,4 +294,20 @@ impl fmt::Debug for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Operation").field("directory", &self.directory.path()).finish_non_exhaustive()
     }
+}
+/// The key that signs receipts: its public half, and what keeps it. It is made where there is none.
+fn receipt_key(path: &Path) -> Result<(PublicKey, Secret), StartError> {
+    const KEY_BYTES: usize = 4 << 10;
+    let unfit = |why: String| failed(format!("the key for receipts, {}: {why}", path.display()));
+    let text = match read_secret(path, KEY_BYTES, |_| None) {
+        Ok(bytes) => String::from_utf8(bytes).map_err(|_| unfit("it is no text".into()))?,
+        Err(Unread::Foreign(why) | Unread::Unfit(why)) => return Err(unfit(why)),
+        Err(Unread::Absent) => {
+            let (_, text) = ReceiptKey::generate().map_err(|error| unfit(error.to_string()))?;
+            write_whole(path, text.as_bytes()).map_err(|error| unfit(error.to_string()))?;
+            text
+        }
+    };
+    let key = ReceiptKey::parse(text.as_bytes()).map_err(|error| unfit(error.to_string()))?;
+    Ok((key.public(), Secret::new(text)))
 }

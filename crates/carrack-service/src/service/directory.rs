@@ -105,6 +105,11 @@ impl Directory {
         self.path.join("seal.key")
     }
 
+    /// The key that signs receipts.
+    pub fn receipt_key(&self) -> PathBuf {
+        self.path.join("receipt.key")
+    }
+
     /// The Unix socket of the API.
     pub fn socket(&self) -> PathBuf {
         self.path.join("service.sock")

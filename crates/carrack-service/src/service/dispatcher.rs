@@ -15,7 +15,7 @@ use super::timers::Timers;
 use super::{StartFault, Workers};
 use crate::clock::Clock;
 use crate::ledger::{Answer, Ledger, LedgerError, Page, Retention, TaskFilter};
-use crate::model::{Endpoint, EventKind, TaskState};
+use crate::model::{Endpoint, EventKind, Secret, TaskState};
 use crate::schedule::{
     Decision, EndpointState, Health as Links, History, Outlook, Patience, Plan, Rules, Shares, View, plan, rate_now,
 };
@@ -81,6 +81,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Opens tokens of endpoints.
     pub seal: Arc<dyn Unseal>,
+    /// Signs receipts.
+    pub receipt_key: Secret,
     /// The directory with a directory for each task.
     pub tasks: PathBuf,
     /// Makes identifiers of tasks that timers submit.
@@ -133,9 +135,10 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// Knows nothing yet: the first turn reads the ledger and finds the workers of an earlier service.
     pub fn new(parts: Parts, settings: Settings) -> Self {
-        let Parts { ledger, workers, clock, seal, tasks, ids, changed } = parts;
+        let Parts { ledger, workers, clock, seal, receipt_key, tasks, ids, changed } = parts;
         let service_owner = settings.service_owner.clone();
-        let orders = Orders { ledger: ledger.clone(), seal, clock: Arc::clone(&clock), tasks, service_owner };
+        let orders =
+            Orders { ledger: ledger.clone(), seal, clock: Arc::clone(&clock), tasks, receipt_key, service_owner };
         let forgot_at = clock.elapsed();
         Self {
             ledger,

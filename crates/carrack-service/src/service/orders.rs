@@ -103,6 +103,8 @@ pub(super) struct Orders {
     pub seal: Arc<dyn Unseal>,
     pub clock: Arc<dyn Clock>,
     pub tasks: PathBuf,
+    /// Signs receipts.
+    pub receipt_key: Secret,
     /// The user who needs no row: whoever runs the service.
     pub service_owner: String,
 }
@@ -208,6 +210,7 @@ impl Orders {
             ceilings: self.ceilings_left(task)?,
             preview: task.request.preview,
             guard: task.request.guard.clone().filter(|_| task.request.deletes_at_destination()),
+            receipt: task.request.receipt.then(|| self.receipt_key.clone()),
             nice: 0,
         })
     }

@@ -40,6 +40,7 @@ impl Host {
             seal: Arc::new(Opens),
             clock: Arc::new(SystemClock::default()),
             tasks: PathBuf::from("/tasks"),
+            receipt_key: Secret::new("the key"),
             service_owner: "local".to_owned(),
         };
         let host = Self { ledger, orders };

@@ -7,7 +7,7 @@ use carrack_core::failure::{ErrorCode, Failure, Side};
 use carrack_core::limits;
 use carrack_core::options::DeleteLimit;
 use carrack_core::report::{Event, ItemKind, ItemReport, Outcome, Report};
-use carrack_core::request::{Compare, CopyRequest, Durability, Verify};
+use carrack_core::request::{Compare, CopyOptions, CopyRequest, Durability, Reflink, Verify};
 use carrack_core::timeline::{Sample, Work};
 use carrack_engine::{Context, Copy, Handle};
 use serde_json::json;
@@ -20,6 +20,7 @@ use super::look;
 use super::order::Order;
 use super::pass::{Counted, unkept};
 use super::planning;
+use super::receipts::PairReceipt;
 use super::removal;
 use crate::journal::{EndCounts, Item};
 use crate::model::{Ceilings, EventKind, ItemState, Progress, TaskFailure, TaskKind, TokenUse};
@@ -38,6 +39,8 @@ struct Copying<'a, 'b> {
     landed: u64,
     /// Bytes that sessions before the one under way had there.
     landed_before: u64,
+    /// The receipt of the pair, where there is to be one.
+    receipt: Option<PairReceipt>,
 }
 
 /// Copies what is left of a pair and, where the task moves, deletes the sources of what was copied.
@@ -83,8 +86,17 @@ pub fn copy(
             history.told =
                 told.map_err(|error| Failure::new(ErrorCode::InputOutput, Side::Command, error.to_string()))?;
         }
-        let mut copying =
-            Copying { attempt, pair, history, again, verified, told_plan: false, landed: 0, landed_before: 0 };
+        let mut copying = Copying {
+            attempt,
+            pair,
+            history,
+            again,
+            verified,
+            told_plan: false,
+            landed: 0,
+            landed_before: 0,
+            receipt: None,
+        };
         ended = copying.pass(source, destination).map(Some);
         let attempt = &mut *copying.attempt;
         if ended.is_ok() {
@@ -131,6 +143,10 @@ impl Copying<'_, '_> {
         }
         options.source = source.options.clone();
         options.destination = destination.options.clone();
+        if self.attempt.order.receipt.is_some() {
+            // A receipt tells digests.
+            options.reflink = Reflink::Never;
+        }
         let durable = options.durability != Durability::None;
         let request =
             CopyRequest { sources: vec![source.location.clone()], destination: destination.location.clone(), options };
@@ -141,6 +157,9 @@ impl Copying<'_, '_> {
             ..self.attempt.context.clone()
         };
         self.check_beforehand(&request, &context)?;
+        self.receipt = PairReceipt::begin(self.attempt.order, self.pair)
+            .map_err(|why| Failure::new(ErrorCode::InputOutput, Side::Command, format!("the receipt: {why}")))?;
+        let options = request.options.clone();
         let mut handle = Copy::start(request, &context);
         self.follow(&mut handle);
         let report = handle.wait();
@@ -148,6 +167,7 @@ impl Copying<'_, '_> {
         if let Some(error) = report.error {
             return Err(error);
         }
+        self.sign(&report, &options, &Context { local: destination.place.clone(), ..context });
         if let Some(why) = &report.undeleted {
             let failure = Some(self.attempt.told(why, b""));
             self.attempt.teller.item(whole_pair(self.pair, failure), false, false);
@@ -159,6 +179,35 @@ impl Copying<'_, '_> {
             return Err(Failure::new(ErrorCode::InputOutput, Side::Destination, why));
         }
         Ok(report)
+    }
+
+    fn note_for_receipt(&mut self, event: &Event) {
+        let Some(receipt) = &mut self.receipt else { return };
+        match event {
+            // Where an endpoint is, its users need not know.
+            Event::Item(ItemReport { path, outcome: Outcome::Failed(why), .. }) => {
+                let Event::Item(item) = event.clone() else { return };
+                let why = Failure { why: self.attempt.told(why, path).why, ..why.clone() };
+                receipt.making.event(&Event::Item(ItemReport { outcome: Outcome::Failed(why), ..item }));
+            }
+            event => receipt.making.event(event),
+        }
+    }
+
+    /// Makes the receipt. The task has done what it was to do without it, too.
+    fn sign(&mut self, report: &Report, options: &CopyOptions, context: &Context) {
+        let Some(receipt) = self.receipt.take() else { return };
+        let attempt = &mut *self.attempt;
+        match receipt.finish(attempt.order, report, options, context) {
+            Ok(made) => {
+                let text = format!("a receipt of {} items was signed", made.items);
+                attempt.teller.event(EventKind::Note, text, json!({ "pair": self.pair, "items": made.items }));
+            }
+            Err(why) => {
+                let text = format!("no receipt was made: {why}");
+                attempt.teller.event(EventKind::Fault, text, json!({ "pair": self.pair }));
+            }
+        }
     }
 
     /// What the task has selected of its sources.
@@ -181,6 +230,7 @@ impl Copying<'_, '_> {
 
     fn follow(&mut self, handle: &mut Handle) {
         while let Some(event) = handle.next_event() {
+            self.note_for_receipt(&event);
             self.handle(event);
             if self.attempt.fatal.is_some() {
                 handle.cancel();

@@ -24,6 +24,7 @@ mod order;
 mod pass;
 mod places;
 mod planning;
+mod receipts;
 mod removal;
 mod run;
 mod teller;

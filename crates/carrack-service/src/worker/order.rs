@@ -45,6 +45,9 @@ pub struct Order {
     /// What the run of a timer is held to before it deletes.
     #[serde(default)]
     pub guard: Option<RunGuard>,
+    /// Signs the receipt of each pair, where the task is to have them: the service's key for receipts.
+    #[serde(default)]
+    pub receipt: Option<Secret>,
     /// By how much the worker gives way to other processes: 0 (not at all) to 19.
     #[serde(default)]
     pub nice: u8,

@@ -354,7 +354,7 @@ impl Checking<'_> {
             output.event(&event);
         }
         let report = copy.wait();
-        output.finish(&report);
+        output.finish(&report, None);
         match report.error {
             Some(error) => Err(error.into()),
             None => Ok(request),
@@ -368,6 +368,7 @@ impl Checking<'_> {
             json: self.run.json,
             log_file: None,
             manifest: None,
+            receipt: None,
             failed_list: None,
             timeline: None,
             bar: BarChoice::Terminal,

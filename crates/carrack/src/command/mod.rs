@@ -30,6 +30,8 @@ mod named;
 mod place;
 mod reach;
 #[cfg(feature = "terminal")]
+mod receipt;
+#[cfg(feature = "terminal")]
 mod report;
 mod rm;
 mod serve;
@@ -45,6 +47,8 @@ mod timer;
 mod token;
 mod tree;
 mod tuning;
+#[cfg(feature = "terminal")]
+mod verify;
 #[cfg(feature = "service")]
 mod worker;
 
@@ -76,6 +80,10 @@ const VERBS: &[Verb] = &[
     Verb { name: "doctor", command: doctor::command, run: doctor::run },
     #[cfg(feature = "terminal")]
     Verb { name: "report", command: report::command, run: report::run },
+    #[cfg(feature = "terminal")]
+    Verb { name: "verify", command: verify::command, run: verify::run },
+    #[cfg(feature = "terminal")]
+    Verb { name: "receipt", command: receipt::command, run: receipt::run },
     #[cfg(feature = "terminal")]
     Verb { name: "fan", command: fan::command, run: fan::run },
     #[cfg(feature = "service")]

@@ -68,8 +68,11 @@ fn events() -> Vec<Event> {
     let reasons = [Reason::TryMore, Reason::TryFewer, Reason::Back, Reason::Loss, Reason::LossOfPath, Reason::NotMade];
     let streams =
         reasons.map(|reason| Event::Streams(Change { streams: 4, before: 1, rate: 1.25e7, loss: 0.25, reason }));
-    let mut events =
-        vec![Event::Resolved { sources: vec!["a".into(), "b".into()], targets: vec!["d/a".into(), "d/b".into()] }];
+    let mut events = vec![Event::Resolved {
+        sources: vec!["a".into(), "b".into()],
+        targets: vec!["d/a".into(), "d/b".into()],
+        directory: None,
+    }];
     let slim = ProgramSent { host: "me@far".into(), slim: true, bytes: 2_916_248, size: 6_750_784, compressed: true };
     let itself = ProgramSent { slim: false, bytes: 8_123_456, size: 8_123_456, compressed: false, ..slim.clone() };
     events.extend([slim, itself].map(Event::ProgramSent));
@@ -90,6 +93,7 @@ fn events() -> Vec<Event> {
         system: "Linux 6.8.0".into(),
         processors: 8,
         congestion: "cubic".into(),
+        key: None,
     };
     let silent = EndFacts { system: String::new(), ..end.clone() };
     events.push(Event::Ends(Box::new(SessionEnds { session: 1, source: end, destination: silent })));

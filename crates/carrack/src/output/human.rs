@@ -25,7 +25,7 @@ use crate::error::CommandError;
 /// The lines that an event is worth; `verbose` is how often `-v` was given.
 pub fn event(event: &Event, verbose: u8) -> Vec<String> {
     match event {
-        Event::Resolved { sources, targets } => {
+        Event::Resolved { sources, targets, .. } => {
             // Names come from the far side, too: made harmless, and harmlessly so if they are already.
             sources
                 .iter()

@@ -350,8 +350,11 @@ fn events_are_lines() {
             outcome,
         })
     };
-    let resolved =
-        Event::Resolved { sources: vec!["a\x1bx".into(), "b\\x00".into()], targets: vec!["c".into(), "d".into()] };
+    let resolved = Event::Resolved {
+        sources: vec!["a\x1bx".into(), "b\\x00".into()],
+        targets: vec!["c".into(), "d".into()],
+        directory: None,
+    };
     let more = Change { streams: 8, before: 4, rate: 2e9, loss: 0.0, reason: Reason::TryMore };
     let cases = [
         (resolved, 0, vec!["a\\x1bx -> c".to_owned(), "b\\x00 -> d".to_owned()]),

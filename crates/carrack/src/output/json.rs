@@ -58,7 +58,7 @@ pub fn text(object: &Value) -> String {
 /// What an event is in JSON.
 pub fn event(event: &Event, time: SystemTime) -> Value {
     match event {
-        Event::Resolved { sources, targets } => {
+        Event::Resolved { sources, targets, .. } => {
             object("resolved", time, json!({ "sources": sources, "targets": targets }))
         }
         Event::ProgramSent(sent) => object("program", time, program(sent)),
@@ -486,7 +486,7 @@ mod tests {
         };
         let cases = [
             (
-                Event::Resolved { sources: vec!["a".into()], targets: vec!["b/a".into()] },
+                Event::Resolved { sources: vec!["a".into()], targets: vec!["b/a".into()], directory: None },
                 json!({"type": "resolved", "sources": ["a"], "targets": ["b/a"]}),
             ),
             (

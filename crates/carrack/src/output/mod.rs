@@ -22,6 +22,8 @@ pub mod part_file;
 pub mod plot;
 #[cfg(feature = "service")]
 pub mod problem_hints;
+#[cfg(feature = "terminal")]
+pub mod receipt;
 #[cfg_attr(not(feature = "terminal"), allow(dead_code, reason = "the slim build writes samples, and reads none"))]
 mod sample;
 mod screen;
@@ -168,8 +170,18 @@ impl Output {
         }
     }
 
-    /// Ends everything, tells the report, and answers with the exit code.
-    pub fn finish(&self, report: &Report) -> u8 {
+    /// Something more was made than the copy: for a person, a log and a program.
+    #[cfg(feature = "terminal")]
+    pub fn made(&self, line: &str, kind: &str, fields: serde_json::Value) {
+        let (mut state, time) = (self.lock(), SystemTime::now());
+        if let Some(json) = &mut state.json {
+            json.json(&json::object(kind, time, fields));
+        }
+        self.tell(&mut state, time, line);
+    }
+
+    /// Ends everything, tells the report, and answers with the exit code. `unmade` is what else went wrong.
+    pub fn finish(&self, report: &Report, unmade: Option<CommandError>) -> u8 {
         let mut exit_code = match self.options.destination {
             CopyTarget::Stdout => exit::of_stream(report),
             _ => exit::of_report(report),
@@ -203,7 +215,7 @@ impl Output {
         if let (Some(error), Some(log)) = (&report.error, &mut state.log) {
             log.line(time, &format!("error: {}", human::failure(error)));
         }
-        let mut errors = Vec::new();
+        let mut errors: Vec<CommandError> = unmade.into_iter().collect();
         if let Some(manifest) = state.manifest.take() {
             errors.extend(self.end_manifest(&mut state, manifest, report.error.is_none()).err());
         }

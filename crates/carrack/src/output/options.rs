@@ -19,6 +19,8 @@ pub struct OutputOptions {
     pub log_file: Option<Vec<u8>>,
     /// Where to write digests; `-` is standard output.
     pub manifest: Option<Vec<u8>>,
+    /// Where to write a signed account of it.
+    pub receipt: Option<Vec<u8>>,
     /// Where to write the paths of the items that failed.
     pub failed_list: Option<Vec<u8>>,
     /// Where to write what both ends measure.
@@ -65,7 +67,12 @@ pub struct TimelineOptions {
 impl OutputOptions {
     /// Whether somebody wants to hear of every item, not only of failed ones.
     pub fn wants_items(&self) -> bool {
-        self.verbose > 0 || self.json || self.manifest.is_some()
+        self.verbose > 0 || self.json || self.proves()
+    }
+
+    /// Whether the digest of each file is told.
+    pub fn proves(&self) -> bool {
+        self.manifest.is_some() || self.receipt.is_some()
     }
 }
 

@@ -21,6 +21,7 @@ fn options(directory: &Path) -> OutputOptions {
         log_file: path("log"),
         failed_list: None,
         timeline: None,
+        receipt: None,
         manifest: path("sums"),
         bar: BarChoice::Never,
         stats: Duration::ZERO,
@@ -46,7 +47,7 @@ fn item(path: &[u8], outcome: Outcome) -> Event {
 fn log_and_manifest_hear_everything_even_when_quiet() {
     let directory = tempfile::tempdir().expect("a directory");
     let output = Output::open(options(directory.path())).expect("opened");
-    output.event(&Event::Resolved { sources: vec!["a".into()], targets: vec!["b/a".into()] });
+    output.event(&Event::Resolved { sources: vec!["a".into()], targets: vec!["b/a".into()], directory: None });
     std::thread::scope(|scope| {
         for name in [b"x", b"y"] {
             let output = &output;
@@ -61,7 +62,7 @@ fn log_and_manifest_hear_everything_even_when_quiet() {
         failures: vec![ItemFailure { path: b"z".to_vec(), failure: refused() }],
         ..Report::default()
     };
-    assert_eq!(output.finish(&report), exit::PARTIAL);
+    assert_eq!(output.finish(&report, None), exit::PARTIAL);
 
     let log = fs::read_to_string(directory.path().join("log")).expect("a log");
     for line in ["a -> b/a", "failed: source: z: no", "copied 3 files", "1 file left out of the manifest"] {
@@ -77,7 +78,7 @@ fn copy_that_broke_off_gives_no_manifest() {
     let output = Output::open(options(directory.path())).expect("opened");
     output.event(&item(b"x", Outcome::Published));
     let error = Failure::new(ErrorCode::Interrupted, Side::Command, "stopped");
-    assert_eq!(output.finish(&Report { error: Some(error), ..Report::default() }), exit::INTERRUPTED);
+    assert_eq!(output.finish(&Report { error: Some(error), ..Report::default() }, None), exit::INTERRUPTED);
     assert!(!directory.path().join("sums").exists());
     let log = fs::read_to_string(directory.path().join("log")).expect("a log");
     assert!(log.contains("error: stopped") && log.contains("sums.part") && !log.contains("copied 0"), "{log}");
@@ -151,6 +152,6 @@ fn numbers_at_their_ends_are_told() {
             error: Some(refused()),
             ..Report::default()
         };
-        assert_eq!(output.finish(&report), exit::FILE);
+        assert_eq!(output.finish(&report, None), exit::FILE);
     }
 }

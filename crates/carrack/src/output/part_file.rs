@@ -164,9 +164,22 @@ fn remove_old(part: &Path) -> io::Result<()> {
 
 /// A file without a name.
 fn spool() -> io::Result<File> {
+    spool_in(&std::env::temp_dir())
+}
+
+/// A file without a name, on the file system of another.
+///
+/// # Errors
+/// Those of the system calls.
+#[cfg(feature = "terminal")]
+pub fn spool_beside(path: &[u8]) -> io::Result<File> {
+    spool_in(parent(&PathBuf::from(OsString::from_vec(path.to_vec()))))
+}
+
+fn spool_in(directory: &Path) -> io::Result<File> {
     let mut random = [0; 8];
     carrack_sys::host::random_bytes(&mut random)?;
-    let path = std::env::temp_dir().join(format!("carrack-output-{}", HEXLOWER.encode(&random)));
+    let path = directory.join(format!("carrack-output-{}", HEXLOWER.encode(&random)));
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)

@@ -11,6 +11,7 @@ mod judge;
 mod leftovers;
 mod login;
 mod operation;
+mod receipts;
 mod rights;
 mod secrets;
 mod uploads;

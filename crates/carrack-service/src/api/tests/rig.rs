@@ -106,6 +106,14 @@ impl Backend for FakeBackend {
         Ok(Windowed { items, offset, total: wanted.len() as u64, complete: true })
     }
 
+    fn receipt(&self, _: &str, _: u32) -> Result<Option<std::fs::File>, String> {
+        Ok(None)
+    }
+
+    fn receipt_key(&self) -> carrack_receipt::PublicKey {
+        carrack_receipt::ReceiptKey::generate().unwrap().0.public()
+    }
+
     fn markers(&self, _: &str) -> Result<Vec<PairMarker>, String> {
         Ok(self.markers.lock().unwrap().clone())
     }

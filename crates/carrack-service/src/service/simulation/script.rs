@@ -125,6 +125,7 @@ impl Script {
             workers,
             clock: self.clock.clone(),
             seal: Arc::new(NoSeal),
+            receipt_key: crate::model::Secret::new("none"),
             tasks: "/nowhere".into(),
             ids,
             changed: Arc::new(|| {}),

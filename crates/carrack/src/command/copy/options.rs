@@ -52,6 +52,12 @@ const MANIFEST: Value<Vec<u8>> = Value::path(
     "FILE",
     "Write the BLAKE3 digest of every copied file, for `b3sum -c` in the destination; - is standard output",
 );
+const RECEIPT: Value<Vec<u8>> = Value::path(
+    "receipt",
+    "FILE",
+    "Write a signed account of the copy: each item with its digest and attributes, both hosts, what was not done; \
+     `carrack verify` reads it",
+);
 
 // What becomes of faults.
 pub const RETRIES: Value<u32> = Value::new(
@@ -233,6 +239,7 @@ fn what() -> Vec<Arg> {
         .chain(filters::args())
         .chain([KEEP_DIRLINKS.arg(), REMOVE_SOURCE_FILES.arg()])
         .chain([MANIFEST.arg().conflicts_with(DRY_RUN.name)])
+        .chain(cfg!(feature = "terminal").then(|| RECEIPT.arg().conflicts_with(DRY_RUN.name)))
         .collect()
 }
 
@@ -329,7 +336,7 @@ fn asked_for(flags: &Flags, compare: Compare, keeps_links: bool) -> Result<(Copy
     options.delta = if flags.has(&WHOLE_FILE) { Delta::Never } else { options.delta };
     // A manifest tells digests.
     let reflink = flags.get(&REFLINK)?.unwrap_or(Reflink::Auto);
-    options.reflink = if output.manifest.is_some() { Reflink::Never } else { reflink };
+    options.reflink = if output.proves() { Reflink::Never } else { reflink };
     check_deletion(&sources, &options)?;
     options.remove_sources = flags.has(&REMOVE_SOURCE_FILES);
     check_removal(&sources, &destination, &options)?;
@@ -436,9 +443,10 @@ fn copy_options(
         return Err(CommandError::usage("--verify source reads the source twice, and standard input can be read once"));
     }
     let digest = asked.digests().map_err(option_flags::refused_digests)?;
-    if output.manifest.is_some() && digest.main != Some(MainDigest::Blake3) {
+    if output.proves() && digest.main != Some(MainDigest::Blake3) {
         let left_out = digest.main.map_or("none", MainDigest::name);
-        let message = format!("--manifest needs the BLAKE3 digest of each file, which --digest {left_out} leaves out");
+        let flag = if output.manifest.is_some() { "--manifest" } else { "--receipt" };
+        let message = format!("{flag} needs the BLAKE3 digest of each file, which --digest {left_out} leaves out");
         return Err(CommandError::usage(message));
     }
     let reach = Reach { ports: flags.get(&PORTS)?, data_address: flags.get(&DATA_ADDRESS)?, ..reach(flags)? };
@@ -504,6 +512,7 @@ fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
         log_file: flags.get(&LOG_FILE)?,
         // clap refuses both on the command line; the environment may still name one.
         manifest: flags.get(&MANIFEST)?.filter(|_| !flags.has(&DRY_RUN)),
+        receipt: receipt(flags)?,
         failed_list: failed_list(flags)?,
         timeline: None,
         bar: match (flags.has(&PROGRESS) || flags.get(&INFO)?.is_some(), flags.has(&NO_PROGRESS)) {
@@ -528,6 +537,16 @@ fn output(flags: &Flags) -> Result<OutputOptions, CommandError> {
 fn lines(flags: &Flags) -> Result<Option<LineFormat>, CommandError> {
     let format = flags.get(&OUT_FORMAT)?.filter(|_| !flags.has(&JSON) && !flags.has(&QUIET));
     Ok(format.or_else(|| flags.has(&ITEMIZE).then(LineFormat::itemized)))
+}
+
+fn receipt(flags: &Flags) -> Result<Option<Vec<u8>>, CommandError> {
+    if cfg!(not(feature = "terminal")) {
+        return Ok(None);
+    }
+    match flags.get(&RECEIPT)?.filter(|_| !flags.has(&DRY_RUN)) {
+        Some(path) if path == b"-" => Err(CommandError::usage("--receipt needs a file: it is written at the end")),
+        path => Ok(path),
+    }
 }
 
 fn failed_list(flags: &Flags) -> Result<Option<Vec<u8>>, CommandError> {

@@ -25,12 +25,13 @@ const ALL: Switch = Switch::new("all", "All of them");
 const ITEM_STATE: Value<ItemState> =
     Value::word("state", "STATE", ItemState::ALL, "Only items in this state [default: all]");
 const CSV: Switch = Switch::new("csv", "Write values separated by commas, with headings");
+const PAIR: Value<u64> = Value::new("pair", "N", parse_event, "Of which pair of the task, from 0 [default: 0]");
 const SINCE_EVENT: Value<u64> =
     Value::new("since", "N", parse_event, "Only events after the one with this number [default: 0]");
 const FOLLOW: Switch = Switch::short('f', "follow", "Go on with the events to come, until Ctrl-C");
 
 /// What clap knows of them.
-pub fn commands() -> [Command; 4] {
+pub fn commands() -> [Command; 5] {
     let list = Command::new("list")
         .visible_alias("ls")
         .about("List tasks, the latest first")
@@ -47,7 +48,12 @@ pub fn commands() -> [Command; 4] {
         .about("List what happened to a task, or to all of yours")
         .arg(TASK.arg())
         .args([SINCE_EVENT.arg(), FOLLOW.arg()]);
-    [list, show, items, events]
+    let receipt = Command::new("receipt")
+        .about("Print the signed receipt of a task, for `carrack verify`")
+        .after_help("Whoever verifies it has to believe the service's key: carrack receipt trust NAME --of-service")
+        .arg(TASK.arg().required(true))
+        .arg(PAIR.arg());
+    [list, show, items, events, receipt]
 }
 
 /// Runs `list`.
@@ -154,6 +160,21 @@ pub fn items(flags: &Flags) -> Result<u8, CommandError> {
         } else {
             out.line(show::item_line(&item).as_bytes());
         }
+        out.check()?;
+    }
+    out.finish()?;
+    Ok(exit::DONE)
+}
+
+/// Runs `receipt`.
+pub fn receipt(flags: &Flags) -> Result<u8, CommandError> {
+    let service = Service::open(flags)?;
+    let pair = flags.get(&PAIR)?.unwrap_or(0).to_string();
+    let path = with_query(&path_of(&task(&service, flags)?, "/receipt"), &[("pair", &pair)]);
+    let mut out = Lines::stdout(false);
+    for line in BufReader::new(service.stream(&path, "application/x-ndjson")?).lines() {
+        let broken = |why: String| service.error(carrack_service::client::ClientError::Broken(why));
+        out.line(line.map_err(|error| broken(error.to_string()))?.as_bytes());
         out.check()?;
     }
     out.finish()?;

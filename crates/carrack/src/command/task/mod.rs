@@ -62,6 +62,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         "show" => list::show(&flags),
         "items" => list::items(&flags),
         "events" => list::events(&flags),
+        "receipt" => list::receipt(&flags),
         "wait" => wait::wait(&flags),
         "watch" => wait::watch(&flags),
         "update" => act::update(&flags),

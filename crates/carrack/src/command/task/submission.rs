@@ -44,6 +44,7 @@ pub const PRIORITY: Value<u8> = Value::new(
     parse_priority,
     options::PRIORITY.flag.help(),
 );
+const RECEIPT: Switch = Switch::option(&options::RECEIPT);
 const SKIP_SOURCE_ERRORS: Switch = Switch::option(&options::SKIP_SOURCE_ERRORS);
 const FAIL_ON_QUOTA_ERRORS: Switch = Switch::option(&options::FAIL_ON_QUOTA_ERRORS);
 const EXPECT_DIGESTS: Value<Vec<u8>> = Value::path(
@@ -70,7 +71,7 @@ pub fn args() -> Vec<Arg> {
     let batch = BATCH.arg().conflicts_with_all([LOCATIONS.name, RELATIVE.name]);
     let what = [KIND.arg(), batch, FILES_FROM.arg(), RELATIVE.arg()];
     let what = what.into_iter().chain(option_flags::args(FormGroup::What)).chain(filters::args());
-    let what = what.chain([EXPECT_DIGESTS.arg()]);
+    let what = what.chain([EXPECT_DIGESTS.arg(), RECEIPT.arg()]);
     let task = [LABEL.arg(), DEADLINE.arg(), PRIORITY.arg(), NOTIFY.arg()];
     let faults = [SKIP_SOURCE_ERRORS.arg(), FAIL_ON_QUOTA_ERRORS.arg()];
     let globus = [PERF_CC.arg(), PERF_P.arg(), SYNC_LEVEL.arg()];
@@ -118,6 +119,7 @@ pub fn new_task(flags: &Flags) -> Result<NewTask, CommandError> {
         label: flags.get(&LABEL)?,
         deadline: flags.get(&DEADLINE)?,
         priority: flags.get(&PRIORITY)?,
+        receipt: flags.has(&RECEIPT),
         skip_source_errors: flags.has(&SKIP_SOURCE_ERRORS),
         fail_on_quota_errors: flags.has(&FAIL_ON_QUOTA_ERRORS),
         expect_digests: match flags.get(&EXPECT_DIGESTS)? {

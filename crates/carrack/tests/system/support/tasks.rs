@@ -68,6 +68,7 @@ impl Tasks {
             deadline: None,
             skip_source_errors: false,
             fail_on_quota_errors: false,
+            receipt: None,
             expect_digests: BTreeMap::new(),
             ceilings: Ceilings::default(),
             preview: false,
