@@ -8,24 +8,26 @@ use std::process::{Command, Stdio};
 use crate::{cargo, metadata, output};
 
 /// A kind of host.
-struct Target {
+pub struct Target {
     /// As `rustc` names it.
-    triple: &'static str,
+    pub triple: &'static str,
     /// The oldest glibc that Rust's own library will do with.
     glibc: &'static str,
     /// The name of the file.
-    name: &'static str,
+    pub name: &'static str,
+    /// As Debian names the machine.
+    pub debian: &'static str,
 }
 
 const TARGETS: &[Target] = &[
-    Target { triple: "x86_64-unknown-linux-gnu", glibc: "2.17", name: "linux-x86_64" },
-    Target { triple: "aarch64-unknown-linux-gnu", glibc: "2.17", name: "linux-aarch64" },
+    Target { triple: "x86_64-unknown-linux-gnu", glibc: "2.17", name: "linux-x86_64", debian: "amd64" },
+    Target { triple: "aarch64-unknown-linux-gnu", glibc: "2.17", name: "linux-aarch64", debian: "arm64" },
 ];
 
 /// Where they are put, below the root; nothing else is there.
 const DIRECTORY: &str = "target/agents";
 /// Where zig and what calls it are put.
-const ZIG: &str = "target/zig";
+pub const ZIG: &str = "target/zig";
 const BUILD: &[&str] = &["--profile", "slim", "--no-default-features", "--locked", "-p", "carrack"];
 /// What AWS-LC leaves out of an agent.
 const AWS_LC: &str = "xtask/aws-lc-small.h";
@@ -72,17 +74,27 @@ pub fn build(root: &Path, options: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
+/// The kind of host that `rustc` names so.
+pub fn target(triple: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.triple == triple)
+}
+
 /// A search path on which zig is. It is installed first where it is not yet.
 fn zig(root: &Path) -> Result<String, String> {
-    let script = root.join("xtask/install-zig.sh");
+    let path = std::env::var("PATH").unwrap_or_default();
+    Ok(format!("{}:{path}", tools(root, ZIG, "zig.txt")?))
+}
+
+/// The directory of the programs that a list names, put below the root where they are not yet.
+pub fn tools(root: &Path, directory: &str, list: &str) -> Result<String, String> {
+    let script = root.join("xtask/install-tools.sh");
     let mut install = Command::new("bash");
-    install.arg(script).arg(root.join(ZIG)).stdin(Stdio::null()).stderr(Stdio::inherit());
+    install.arg(script).arg(root.join(directory)).arg(list).stdin(Stdio::null()).stderr(Stdio::inherit());
     let done = install.status().map_err(|error| format!("bash: {error}"))?;
     if !done.success() {
-        return Err("it cannot be installed".to_owned());
+        return Err(format!("the programs of xtask/{list} cannot be installed"));
     }
-    let path = std::env::var("PATH").unwrap_or_default();
-    Ok(format!("{}:{path}", root.join(ZIG).join("bin").display()))
+    Ok(root.join(directory).join("bin").display().to_string())
 }
 
 type Built = Vec<(String, std::path::PathBuf)>;
@@ -90,7 +102,7 @@ type Built = Vec<(String, std::path::PathBuf)>;
 fn with_zig(root: &Path, path: &str) -> Result<Built, String> {
     let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
     let mut built = Vec::new();
-    for Target { triple, glibc, name } in TARGETS {
+    for Target { triple, glibc, name, .. } in TARGETS {
         if !Path::new(sysroot.trim()).join("lib/rustlib").join(triple).join("lib").is_dir() {
             eprintln!("agents: none for {name}: Rust's library for it is not installed (rustup target add {triple})");
             continue;
@@ -98,15 +110,15 @@ fn with_zig(root: &Path, path: &str) -> Result<Built, String> {
         let mut zigbuild = cargo();
         zigbuild.arg("zigbuild").args(["--target", &format!("{triple}.{glibc}")]).args(BUILD).env("PATH", path);
         run(root, &mut zigbuild)?;
-        built.push(((*name).to_owned(), root.join("target").join(triple).join("slim/carrack")));
+        built.push(((*name).to_owned(), metadata::target_directory(root).join(triple).join("slim/carrack")));
     }
     Ok(built)
 }
 
 fn plain(root: &Path, host: &str) -> Result<Built, String> {
     run(root, cargo().arg("build").args(BUILD))?;
-    let name = TARGETS.iter().find(|target| target.triple == host).map_or("own", |target| target.name);
-    Ok(vec![(name.to_owned(), root.join("target/slim/carrack"))])
+    let name = target(host).map_or("own", |target| target.name);
+    Ok(vec![(name.to_owned(), metadata::target_directory(root).join("slim/carrack"))])
 }
 
 /// Builds, with few bytes of AWS-LC: none of C's tables for unwinding, which Rust does not do through it.

@@ -14,6 +14,7 @@ mod metadata;
 mod mutants;
 mod names;
 mod packages;
+mod release;
 mod runs;
 mod source;
 mod tidy;
@@ -32,6 +33,7 @@ usage: cargo xtask <chore>
   agents [--plain]   build the slim program for other hosts into target/agents; --plain: against this host's C library
   man DIR            write the manual pages into DIR
   completions DIR    write the shells' completions into DIR
+  release            build program and packages into target/packages, by `make release`
 
   instructions       what the hot loop takes for each KiB, counted by valgrind, beside what it took
 
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         ["agents", ref options @ ..] => agents::build(&root, options).map(|()| Vec::new()),
         ["man", dir] => mans::pages(dir).map(|()| Vec::new()),
         ["completions", dir] => mans::completions(dir).map(|()| Vec::new()),
+        ["release"] => release::build(&root).map(|()| Vec::new()),
         ["sim", ref options @ ..] => runs::simulate(&root, options).map(|()| Vec::new()),
         ["sweep", name] => runs::sweep(&root, name).map(|()| Vec::new()),
         ["soak", "--minutes", minutes] => runs::soak(&root, minutes).map(|()| Vec::new()),

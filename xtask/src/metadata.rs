@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -49,6 +49,17 @@ pub fn all(root: &Path, target: &str) -> Result<Vec<Package>, String> {
 /// The packages of others, each as `NAME vVERSION`, that `cargo tree` prints with these arguments for a target.
 pub fn used(root: &Path, target: &str, args: &[&str]) -> Result<BTreeSet<String>, String> {
     Ok(third_party(&ask(root, &[&["tree", "--prefix=none", "--locked", "--target", target], args].concat())?))
+}
+
+/// All that `cargo metadata` tells, of every package that the lock file names.
+pub fn everything(root: &Path) -> Result<Value, String> {
+    let told = ask(root, &["metadata", "--format-version=1", "--locked"])?;
+    serde_json::from_str(&told).map_err(|error| format!("cargo metadata is no JSON: {error}"))
+}
+
+/// Where cargo puts what it builds.
+pub fn target_directory(root: &Path) -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), |directory| root.join(directory))
 }
 
 /// The triple of this machine, such as `x86_64-unknown-linux-gnu`.
