@@ -10,11 +10,12 @@ configure) if [ -n "$2" ]; then was_there=yes; else was_there=no; fi ;;
 *) exit 0 ;; # dpkg has given something up
 esac
 
-if ! getent passwd carrack >/dev/null; then
-    # Where systemd is not there, or too old.
-    { command -v systemd-sysusers >/dev/null && systemd-sysusers carrack.conf; } ||
-        useradd --system --user-group --home-dir /var/lib/carrack --no-create-home --shell /usr/sbin/nologin carrack
+if ! getent passwd carrack >/dev/null && command -v systemd-sysusers >/dev/null; then
+    systemd-sysusers carrack.conf || true
 fi
+# Where systemd is not there, or too old.
+getent passwd carrack >/dev/null ||
+    useradd --system --user-group --home-dir /var/lib/carrack --no-create-home --shell /usr/sbin/nologin carrack
 
 if [ -d /run/systemd/system ]; then
     systemctl daemon-reload

@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 program=$(realpath "${CARRACK_TEST_PROGRAM:-target/debug/carrack}") tools=$PWD/target/packages-tools
+unset CARRACK_TEST_PROGRAM # the program names variables of this form that it does not know
 bash xtask/install-tools.sh "$tools" packages.txt
 work=$(mktemp -d "${TMPDIR:-/tmp}/carrack-packages.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -27,7 +28,7 @@ done
 listed() { sed -n 's,^\./,/,p' | grep -v '/$' | grep -v -e /man1/ -e /doc/carrack/docs/ | LC_ALL=C sort; }
 dpkg-deb --fsys-tarfile "$work"/out/*.deb | tar -t | listed >"$work/files"
 diff tests/packages/files.txt "$work/files" || fail "tests/packages/files.txt has other files than the deb"
-[ "$(dpkg-deb --field "$work"/out/*.deb Version)" = 0.0.1~test ] || fail "the deb has another version"
+[ "$(dpkg-deb --field "$work"/out/*.deb Version)" = 0.0.1~test-1 ] || fail "the deb has another version"
 [ "$(dpkg-deb --info "$work"/out/*.deb conffiles)" = /etc/carrack/carrack.toml ] || fail "conffiles"
 for script in contrib/packages/*.sh; do
     sh -n "$script"
@@ -84,7 +85,7 @@ declared = set(re.search(r"^\.PHONY: (.*)$", makefile, re.M)[1].split())
 assert targets == declared, targets ^ declared
 pages = [*pathlib.Path(".").glob("*.md"), *pathlib.Path("docs").glob("*.md")]
 for page in pages:
-    for target in re.findall(r"(?:`|^    |sudo )make ([a-z]+)", page.read_text(), re.M):
+    for target in re.findall(r"(?:`|^    |sudo )make ([a-z]+)\b(?! [a-z])", page.read_text(), re.M):
         assert target in targets, f"{page}: make {target}"
 END
 echo "packages: make install, nfpm, units, configuration, metadata and targets are as they should be"

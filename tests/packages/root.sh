@@ -17,7 +17,7 @@ boot() {
     systemd-nspawn --quiet --register=no --keep-unit --private-network --resolv-conf=off --link-journal=no \
         --boot --directory "$root" </dev/null >"$work/$1.console" 2>&1 &
     container=$!
-    until leader=$(pgrep --parent "$container" --exact systemd) && inside systemctl is-system-running --quiet; do
+    until leader=$(pgrep --parent "$container" --exact systemd) && inside systemctl is-system-running --quiet 2>/dev/null; do
         kill -0 "$container" || { cat "$work/$1.console" >&2 && return 1; }
         sleep 0.2
     done
@@ -36,9 +36,10 @@ as() {
     inside runuser --user "$user" -- "$@"
 }
 
+# Nothing of it is wanted any more: its first process takes all others with it.
 halt() {
     [ -n "${container:-}" ] || return 0
-    inside systemctl poweroff --force >/dev/null 2>&1 || kill "$container" 2>/dev/null || true
+    kill -KILL "${leader:-$container}" 2>/dev/null || true
     wait "$container" 2>/dev/null || true
-    container=
+    container= leader=
 }
