@@ -147,6 +147,7 @@ removed() {
     expect "kept, with all that is in it: /var/lib/carrack" "what the removal says" <"$work/said"
     inside test ! -e /usr/bin/carrack -a ! -e /usr/lib/systemd/system/carrack.service || fail "files were left"
     inside timeout 60 sh -c 'while pgrep --uid carrack >/dev/null; do sleep 0.2; done' || fail "a process was left"
+    inside test ! -e /srv/data/to/removal/large || fail "the task was not stopped: it is done"
     inside test -s /var/lib/carrack/service/ledger.db || fail "the ledger is gone"
     say "removed under a running task: nothing runs, the data is kept"
 }
@@ -156,7 +157,9 @@ back() {
     inside "$@" >"$work/said" 2>&1 || { cat "$work/said" && fail "$*"; }
     inside systemctl enable --quiet --now carrack.socket carrack.service || fail "$(inside journalctl -u carrack)"
     succeeded removal
-    inside carrack task show "$task" | grep -q ' 0 bytes sent again' || fail "what was there was sent again"
+    inside carrack task show "$task" >"$work/said"
+    expect ' 0 bytes sent again' "the task that went on" <"$work/said"
+    expect 'attempts: 2,' "the task that went on" <"$work/said"
     [ "$(inside carrack task list --state SUCCEEDED --json | grep -c '"id"')" = 3 ] || fail "a task is missing"
     say "installed again: the task went on where it stood"
 }
