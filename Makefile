@@ -71,7 +71,8 @@ install: ## put program, manual, completions, documents and units below PREFIX=/
 	install -m 644 README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE contrib/packages/carrack.toml \
 		$(place)/share/doc/carrack
 	install -m 644 docs/*.md docs/*.json $(place)/share/doc/carrack/docs
-	sed 's,/usr/bin/carrack,$(PREFIX)/bin/carrack,' contrib/systemd/carrack.service >$(place)/lib/systemd/system/carrack.service
+	sed 's,/usr/bin/carrack,$(PREFIX)/bin/carrack,' contrib/systemd/carrack.service \
+		>$(place)/lib/systemd/system/carrack.service
 	install -m 644 contrib/systemd/carrack.socket $(place)/lib/systemd/system
 	install -m 644 contrib/systemd/sysusers.conf $(place)/lib/sysusers.d/carrack.conf
 	chmod -R u=rwX,go=rX $(place)/share/man/man1/carrack*.1 $(place)/share/bash-completion/completions/carrack \

@@ -73,7 +73,8 @@ python3 - <<'END'
 import pathlib, re, tomllib
 
 # Both wheels are one package: with the program, and without.
-whole, pure = (tomllib.loads(pathlib.Path(name).read_text())["project"] for name in ("pyproject.toml", "python/pyproject.toml"))
+names = ("pyproject.toml", "python/pyproject.toml")
+whole, pure = (tomllib.loads(pathlib.Path(name).read_text())["project"] for name in names)
 for key in sorted(whole.keys() | pure.keys()):
     if key not in ("description", "readme", "license-files"):
         assert whole.get(key) == pure.get(key), f"pyproject.toml and python/pyproject.toml: {key}"

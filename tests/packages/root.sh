@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154
 # Clean systems for tests of packages: Debian in a directory, booted with its own systemd. Needs root, debootstrap and
 # systemd-nspawn. What is sourced here expects $home (kept from run to run) and $work (of this run).
 
@@ -41,5 +42,5 @@ halt() {
     [ -n "${container:-}" ] || return 0
     kill -KILL "${leader:-$container}" 2>/dev/null || true
     wait "$container" 2>/dev/null || true
-    container= leader=
+    container='' leader=''
 }

@@ -1,5 +1,5 @@
-//! What is given to users: the program built once, for every Linux with the oldest glibc that Rust serves, then a wheel,
-//! a tarball, a deb and an rpm around it, what it contains, and checksums. Everything is in `target/packages`.
+//! What is given to users: the program built once, for every Linux with the oldest glibc that Rust serves; a wheel, a
+//! tarball, a deb and an rpm around it; what it contains; checksums. Everything is in `target/packages`.
 //!
 //! The same commit gives the same packages: times are those of the commit, names stand in order.
 

@@ -21,8 +21,8 @@ struct Part {
     texts: Vec<String>,
 }
 
-/// Writes the bill of materials, in the form of CycloneDX: what maturin has put into the wheel, without the packages that
-/// only another system or feature would have used, and with the page's libraries.
+/// Writes the bill of materials, in the form of CycloneDX: what maturin has put into the wheel, without the packages
+/// that only another system or feature would have used, and with the page's libraries.
 pub fn bill(root: &Path, wheel: &Path, used: &BTreeSet<String>, to: &Path) -> Result<(), String> {
     // The names and contents of a zip, read by Python's own library.
     const READ: &str = "import sys, zipfile\nfiles = zipfile.ZipFile(sys.argv[1])\n\
