@@ -32,9 +32,7 @@ struct Release {
 
 /// As packages name it.
 struct Version {
-    /// As `Cargo.toml` has it.
-    plain: String,
-    /// A commit without a tag comes before the version that it leads to, and after the commits before it.
+    /// That of `Cargo.toml`. A commit without a tag comes before the version that it leads to, after earlier commits.
     package: String,
     /// Seconds since 1970.
     time: String,
@@ -184,12 +182,12 @@ fn version(root: &Path) -> Result<Version, String> {
     let given = std::env::var("SOURCE_DATE_EPOCH").ok();
     let Some((time, name)) = commit.as_deref().and_then(|told| told.split_once(' ')) else {
         let time = given.ok_or("no git, and SOURCE_DATE_EPOCH does not say which time files are to have")?;
-        return Ok(Version { package: plain.clone(), plain, time });
+        return Ok(Version { package: plain, time });
     };
     let tags = git(&["tag", "--points-at", "HEAD"]).unwrap_or_default();
     let changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|told| !told.is_empty());
     let package = package_version(&plain, name, &tags, changed);
-    Ok(Version { package, plain, time: given.unwrap_or_else(|| time.to_owned()) })
+    Ok(Version { package, time: given.unwrap_or_else(|| time.to_owned()) })
 }
 
 /// `~` sorts before the version itself, in both kinds of packages.
