@@ -69,16 +69,21 @@ fn need(method: &str, path: &str) -> Option<Need> {
     use Need::*;
     Some(match (method, path) {
         ("post", "/login") => Open,
-        ("get", "/whoami" | "/options/task") | ("post", "/logout") => Known,
+        ("get", "/whoami" | "/options/task" | "/receipts/key") | ("post", "/logout") => Known,
         ("post", "/password") => Whole,
         ("get", "/tasks" | "/timers" | "/endpoints") => Any(Verb::View),
         ("get", "/events" | "/overview" | "/nodes") => Everywhere(Verb::View),
         ("post", "/tasks/acts" | "/tasks/cancel") => Any(Verb::Tasks),
         ("post", "/tasks" | "/timers") => Copy,
         ("post", "/tasks/{id}/clone" | "/tasks/{id}/retry") => Again,
-        ("get", "/tasks/{id}" | "/tasks/{id}/events" | "/tasks/{id}/items" | "/tasks/{id}/leftovers") => {
-            Row(Verb::View)
-        }
+        (
+            "get",
+            "/tasks/{id}"
+            | "/tasks/{id}/events"
+            | "/tasks/{id}/items"
+            | "/tasks/{id}/leftovers"
+            | "/tasks/{id}/receipt",
+        ) => Row(Verb::View),
         ("patch", "/tasks/{id}") | ("delete", "/tasks/{id}/leftovers") => Row(Verb::Tasks),
         ("post", "/tasks/{id}/cancel" | "/tasks/{id}/pause" | "/tasks/{id}/resume") => Row(Verb::Tasks),
         ("get", "/timers/{id}") => Row(Verb::View),
