@@ -60,7 +60,7 @@ pub struct FoundFacts {
     pub link_target: Vec<u8>,
     /// Which FIFO, socket or device it is.
     pub special: Option<SpecialFile>,
-    /// Owner and group, and of lists and extended attributes the BLAKE3 digest of their values ([`condensed`]).
+    /// Owner and group, and of lists and extended attributes the BLAKE3 digest of their values.
     pub others: OtherAttributes,
 }
 

@@ -39,7 +39,7 @@ impl Signed {
 /// A signature, with the key that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Whose it says it is; whether that is so, [`Signature::check`] knows.
+    /// Whose it says it is; a receipt that could be read has been checked against it.
     pub key: PublicKey,
     bytes: Vec<u8>,
 }

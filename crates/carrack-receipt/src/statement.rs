@@ -32,7 +32,7 @@ words! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
-    /// The version of the form, [`crate::form::VERSION`].
+    /// The version of the form, [`crate::VERSION`].
     pub carrack_receipt: u32,
     /// 32 hexadecimal digits by chance; of a task, its identifier.
     pub id: String,

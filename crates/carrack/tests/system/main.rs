@@ -58,6 +58,7 @@ mod ownership;
 mod peers;
 mod pscheduler;
 mod push;
+#[cfg(feature = "terminal")]
 mod receipts;
 mod reconnect;
 mod reflink;
