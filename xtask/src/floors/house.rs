@@ -368,6 +368,7 @@ pub(super) const HOUSE: &[Folder] = &[
                 "man",
                 "mkdir",
                 "mv",
+                "names",
                 "rm",
                 "service",
                 "stat",

@@ -27,6 +27,8 @@ mod man;
 mod mkdir;
 mod mv;
 mod named;
+#[cfg(feature = "terminal")]
+mod names;
 mod place;
 mod reach;
 #[cfg(feature = "terminal")]
@@ -104,6 +106,8 @@ const VERBS: &[Verb] = &[
     Verb { name: "tuning", command: tuning::command, run: tuning::run },
     Verb { name: "serve", command: serve::command, run: serve::run },
     #[cfg(feature = "terminal")]
+    Verb { name: "names", command: names::command, run: names::run },
+    #[cfg(feature = "terminal")]
     Verb {
         name: "completions",
         command: completions::command,
@@ -123,6 +127,10 @@ pub fn whole_tree() -> Command {
 
 /// Runs a command line (the program's name first) and answers with the exit code.
 pub fn run(arguments: Vec<OsString>) -> u8 {
+    #[cfg(feature = "terminal")]
+    if let Some(old) = arguments.first().and_then(|program| names::CalledAs::called(program)) {
+        return old.run(arguments);
+    }
     let tree = whole_tree();
     let arguments = cli::bare::with_verb(&tree, arguments);
     let parsed = tree.clone().try_get_matches_from(&arguments);

@@ -10,7 +10,9 @@ use super::serve::{KEYS, check_values};
 use super::whole_tree;
 use crate::cli::config_file::{ConfigFile, ConfigKey, ValueKind};
 use crate::cli::flags::Flags;
+use crate::cli::foreign::{BBCP_FLAGS, FOREIGN_FLAGS, ForeignEffect, ForeignFlag, GLOBUS_URL_COPY_FLAGS};
 use crate::cli::settings::Settings;
+use crate::cli::words::split_words;
 
 /// Verbs of managed transfers, in the order of the page.
 const VERBS: [&str; 8] = ["serve", "task", "endpoint", "timer", "service", "login", "logout", "whoami"];
@@ -105,6 +107,50 @@ fn commands_page_has_every_verb_of_managed_transfers_as_help_has_it() {
     }
     assert!(text.contains("## `carrack serve`") && text.contains("### `carrack task submit`"), "{text}");
     compare("commands.md", "commands", &text);
+}
+
+/// A table of another program's flags, and what becomes of each.
+fn foreign(flags: &[ForeignFlag]) -> String {
+    let rows = flags.iter().map(|row| {
+        let names = row.names.iter().map(|name| format!("`{}`", cell(name))).collect::<Vec<_>>().join(", ");
+        let (effect, ours) = match row.effect {
+            ForeignEffect::Always => ("without effect", String::new()),
+            ForeignEffect::Taken("") => ("taken", String::new()),
+            ForeignEffect::Taken(ours) => ("taken", format!(" (`{}`)", cell(ours))),
+            ForeignEffect::Ours(ours) => ("refused", format!(": {}", cell(ours))),
+            ForeignEffect::Refused => ("refused", String::new()),
+        };
+        format!("| {names} | {effect} | {}{ours} |\n", cell(row.why))
+    });
+    format!("| flag | is | |\n|---|---|---|\n{}", rows.collect::<String>())
+}
+
+#[test]
+fn pages_have_the_flags_of_other_programs_as_they_are_taken() {
+    compare("old-names.md", "flags of bbcp", &foreign(BBCP_FLAGS));
+    compare("old-names.md", "flags of globus-url-copy", &foreign(GLOBUS_URL_COPY_FLAGS));
+    let of = |programs: &[&str]| {
+        let is_of = |whose: &str| whose.replace(" and ", ", ").split(", ").any(|one| programs.contains(&one));
+        let rows = FOREIGN_FLAGS.iter().filter(|row| is_of(row.whose));
+        foreign(&rows.copied().collect::<Vec<_>>())
+    };
+    compare("coming-from.md", "flags of rsync, scp and cp", &of(&["rsync", "scp", "cp"]));
+    compare("coming-from.md", "flags of rclone", &of(&["rclone"]));
+    compare("coming-from.md", "flags of bbcp and globus-url-copy", &of(&["bbcp", "globus-url-copy"]));
+}
+
+#[test]
+fn lines_of_the_page_for_newcomers_are_lines_of_ours() {
+    let text = std::fs::read_to_string(page("coming-from.md")).expect("the page");
+    let lines: Vec<&str> = text.split("`$ ").skip(1).filter_map(|rest| rest.split('`').next()).collect();
+    assert!(lines.len() >= 20, "{lines:?}");
+    for line in lines {
+        let words = split_words(line).expect("words").into_iter().map(Into::into).collect();
+        let words = crate::cli::bare::with_verb(&whole_tree(), words);
+        let parsed = whole_tree().try_get_matches_from(&words);
+        let explained = crate::cli::foreign::explain(&parsed, &words);
+        assert!(explained.is_none() && parsed.is_ok(), "{line}: {explained:?} {:?}", parsed.err());
+    }
 }
 
 /// The help of the flag that a key stands for, without its default.

@@ -52,6 +52,8 @@ mod net;
 mod net_path;
 mod network;
 mod node;
+#[cfg(feature = "service")]
+mod old_names;
 mod onto_itself;
 mod output;
 mod ownership;

@@ -1,4 +1,11 @@
-//! Flags of other programs that people type from habit: what becomes of each, in one table.
+//! Flags of other programs that people type from habit, and those of programs by whose names Carrack can be called:
+//! what becomes of each, in one table for each place where they are typed.
+
+#[cfg(feature = "terminal")]
+mod bbcp;
+mod copying;
+#[cfg(feature = "terminal")]
+mod globus_url_copy;
 
 use std::ffi::{OsStr, OsString};
 
@@ -7,13 +14,18 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction};
 
 use crate::error::CommandError;
+#[cfg(feature = "terminal")]
+pub use bbcp::BBCP_FLAGS;
+pub use copying::{FOREIGN_FLAGS, FOREIGN_TASK_FLAGS};
+#[cfg(feature = "terminal")]
+pub use globus_url_copy::GLOBUS_URL_COPY_FLAGS;
 
 /// What Carrack does with a flag of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForeignEffect {
     /// Carrack always does what it asks for: it is taken in silence.
     Always,
-    /// It is taken, and does what these words of ours do.
+    /// It is taken, and does what these words of ours do; they are empty where ours need none.
     Taken(&'static str),
     /// It is refused, and these words of ours do the same, or what comes nearest to it.
     Ours(&'static str),
@@ -28,14 +40,57 @@ pub struct ForeignFlag {
     pub names: &'static [&'static str],
     /// Which programs have it.
     pub whose: &'static str,
+    /// What follows it on a line of its own program.
+    pub follows: Follows,
     /// What becomes of it.
     pub effect: ForeignEffect,
     /// Why, as the end of a sentence.
     pub why: &'static str,
 }
 
+/// What follows a flag on the line of the program that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// Nothing that is its own.
+    Nothing,
+    /// A word, whatever it is.
+    Word,
+    /// A word of this kind, where there is one.
+    #[cfg_attr(not(feature = "terminal"), allow(dead_code, reason = "only lines of other programs have such flags"))]
+    Perhaps(WordKind),
+}
+
+/// The words that a flag takes which can do without one.
+#[cfg_attr(not(feature = "terminal"), allow(dead_code, reason = "only lines of other programs have such flags"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordKind {
+    /// All that begin with no dash.
+    NoFlag,
+    /// Numbers.
+    Number,
+    /// Of these letters alone.
+    Letters(&'static str),
+    /// Settings such as `i=5`, and the path of a lock file.
+    Settings,
+}
+
+impl ForeignFlag {
+    /// The same flag, behind which a word follows.
+    const fn word(mut self) -> Self {
+        self.follows = Follows::Word;
+        self
+    }
+
+    /// The same flag, behind which a word of a kind may follow.
+    #[cfg(feature = "terminal")]
+    const fn perhaps(mut self, kind: WordKind) -> Self {
+        self.follows = Follows::Perhaps(kind);
+        self
+    }
+}
+
 const fn always(names: &'static [&'static str], whose: &'static str, why: &'static str) -> ForeignFlag {
-    ForeignFlag { names, whose, effect: ForeignEffect::Always, why }
+    ForeignFlag { names, whose, follows: Follows::Nothing, effect: ForeignEffect::Always, why }
 }
 
 const fn ours(
@@ -44,7 +99,7 @@ const fn ours(
     why: &'static str,
     ours: &'static str,
 ) -> ForeignFlag {
-    ForeignFlag { names, whose, effect: ForeignEffect::Ours(ours), why }
+    ForeignFlag { names, whose, follows: Follows::Nothing, effect: ForeignEffect::Ours(ours), why }
 }
 
 const fn taken_as(
@@ -53,184 +108,12 @@ const fn taken_as(
     why: &'static str,
     ours: &'static str,
 ) -> ForeignFlag {
-    ForeignFlag { names, whose, effect: ForeignEffect::Taken(ours), why }
+    ForeignFlag { names, whose, follows: Follows::Nothing, effect: ForeignEffect::Taken(ours), why }
 }
 
 const fn refused(names: &'static [&'static str], whose: &'static str, why: &'static str) -> ForeignFlag {
-    ForeignFlag { names, whose, effect: ForeignEffect::Refused, why }
+    ForeignFlag { names, whose, follows: Follows::Nothing, effect: ForeignEffect::Refused, why }
 }
-
-/// Flags for copying. What `copy` has itself is not here.
-pub const FOREIGN_FLAGS: &[ForeignFlag] = &[
-    always(&["-r", "--recursive"], "rsync, scp, cp", "directories are copied with all that is in them"),
-    always(&["--fsync"], "rsync", "what is copied is on stable storage before it counts as there"),
-    always(
-        &["--inc-recursive", "--i-r", "--no-inc-recursive", "--no-i-r"],
-        "rsync",
-        "nothing waits for a whole listing",
-    ),
-    always(&["--preserve"], "cp", "permissions and times are kept"),
-    always(&["--times"], "rsync", "times are kept"),
-    always(&["--links"], "rsync", "symbolic links are copied as links"),
-    always(&["--sparse"], "rsync", "holes stay holes"),
-    always(&["--partial"], "rsync", "a copy that was interrupted goes on when it is started again"),
-    always(&["--mkpath"], "rsync", "missing directories above the destination are made"),
-    always(&["--human-readable"], "rsync", "sizes are shown with their units"),
-    always(&["--protect-args", "--secluded-args"], "rsync", "no shell at the far side reads a path"),
-    always(&["--no-motd"], "rsync", "no node greets"),
-    always(&["--trust-sender"], "rsync", "whatever a source claims, it reaches nothing outside the destination"),
-    ours(&["--rsync-path"], "rsync", "the far side needs carrack", "--remote-path PATH"),
-    taken_as(&["--info"], "rsync", "the bar shows the whole copy", "--progress"),
-    // Letters that mean one thing here and another there, where a value would become a source: never taken in silence.
-    refused(&["-t"], "rsync and cp", "times are kept, and the last path is the destination"),
-    ours(
-        &["-l"],
-        "rsync, scp and cp",
-        "links are copied as links; a limit of the rate is typed otherwise",
-        "--bwlimit RATE",
-    ),
-    ours(&["-S"], "rsync, scp and cp", "holes stay holes; another ssh is typed otherwise", "-e COMMAND"),
-    refused(
-        &["-s"],
-        "rsync, scp and cp",
-        "no shell at the far side reads a path, and no link is made in place of a copy",
-    ),
-    ours(&["--transfers", "--checkers"], "rclone", "many files are copied at once by itself", "--streams N"),
-    ours(
-        &["--parallel", "-parallel"],
-        "globus-url-copy",
-        "data connections are chosen while the copy runs",
-        "--streams N",
-    ),
-    ours(&["-dbg"], "globus-url-copy", "the bar shows the rate", "--progress, -v"),
-    ours(&["-sync"], "globus-url-copy", "only newer files are copied", "--update"),
-    ours(
-        &["-tcp-bs", "-tcp-buffer-size"],
-        "globus-url-copy",
-        "the kernel chooses the buffers of TCP",
-        "carrack doctor",
-    ),
-    ours(
-        &["-F"],
-        "rsync and scp",
-        "rules in directories have a name of yours, and ssh is started with words of yours",
-        "--filter 'dir-merge .rsync-filter', -e 'ssh -F FILE'",
-    ),
-    ours(&["-J"], "rsync and scp", "times are kept, and ssh is started with words of yours", "-e 'ssh -J HOST'"),
-    ours(
-        &["-3"],
-        "scp",
-        "data of two other hosts goes from one to the other by itself",
-        "--link tunnel leads it through here",
-    ),
-    ours(
-        &[
-            "--delete",
-            "--delete-after",
-            "--delete-delay",
-            "--delete-before",
-            "--delete-during",
-            "--del",
-            "--delete-excluded",
-            "--max-delete",
-            "--ignore-errors",
-        ],
-        "rsync",
-        "a copy deletes nothing at its destination",
-        "carrack sync --delete",
-    ),
-    ours(
-        &["--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"],
-        "rsync",
-        "zstd compresses, as hard as the path leaves time for",
-        "--compress",
-    ),
-    ours(&["--skip-compress"], "rsync", "what does not shrink is found out, and left alone", "--compress"),
-    ours(&["-C"], "rsync and scp", "only rules leave names out", "-z, as with scp"),
-    refused(&["--cvs-exclude"], "rsync", "only rules leave names out"),
-    refused(
-        &["--drop-D", "--super"],
-        "rsync",
-        "who may not make devices or set owners leaves them out, and the report counts them",
-    ),
-    refused(
-        &["--copy-as", "-E", "--executability"],
-        "rsync",
-        "permissions are those of the source, or as --chmod changes them; owners its own (-o), or as --chown says",
-    ),
-    refused(
-        &["--munge-links", "--insecure-links"],
-        "rsync",
-        "links say at the destination what they say at the source",
-    ),
-    refused(&["--no-implied-dirs"], "rsync", "directories above a source get its permissions and times"),
-    refused(&["--fuzzy", "-y"], "rsync", "a file is compared with what has its name, and with no other"),
-    ours(&["--append-verify"], "rsync", "what a file has is always compared", "--append"),
-    refused(&["--write-devices"], "rsync", "a device takes one file, named as the destination"),
-    refused(&["--delay-updates"], "rsync", "each file gets its name as soon as it is whole and verified"),
-    refused(
-        &["--partial-dir", "--temp-dir", "-T"],
-        "rsync",
-        "what is not yet whole waits beside its place under a hidden name, and the next run goes on from it",
-    ),
-    refused(&["-d", "--dirs", "--old-dirs", "--old-d"], "rsync", "directories are copied with all that is in them"),
-    refused(&["-m", "--prune-empty-dirs"], "rsync", "empty directories are copied, too"),
-    ours(&["--no-whole-file", "--no-W"], "rsync", "the blocks that differ are asked for otherwise", "--delta always"),
-    ours(&["-B", "--block-size"], "rsync", "the unit that is compared is the one that is sent", "--block SIZE"),
-    refused(&["--force"], "rsync", "no file takes the place of a directory with something in it"),
-    refused(
-        &["--ignore-missing-args", "--delete-missing-args"],
-        "rsync",
-        "a source that is missing is an error, and nothing is deleted for it",
-    ),
-    ours(&["--open-noatime"], "rsync", "reading leaves access times alone where they are kept", "--atimes"),
-    refused(&["-N", "--crtimes"], "rsync", "Linux lets nobody set when a file was made"),
-    refused(&["-O", "--omit-dir-times", "--omit-link-times"], "rsync", "times are kept"),
-    refused(&["--copy-devices"], "rsync", "devices are not read"),
-    refused(&["--preallocate"], "rsync", "room is reserved as a file grows"),
-    ours(&["--checksum-choice", "--cc"], "rsync", "the digest is chosen otherwise", "--digest LIST"),
-    refused(&["--checksum-seed", "--protocol", "--max-alloc", "--confine-root"], "rsync", "there is no such setting"),
-    refused(&["--iconv"], "rsync", "names are copied as they are, byte for byte"),
-    refused(&["--write-batch", "--only-write-batch", "--read-batch"], "rsync", "nothing is copied by way of a file"),
-    ours(&["--list-only"], "rsync", "files are listed otherwise", "carrack ls"),
-    ours(
-        &["--log-file-format"],
-        "rsync",
-        "the log has the lines that are printed",
-        "--log-file FILE, --out-format FORMAT",
-    ),
-    ours(&["--debug", "--stderr", "--outbuf"], "rsync", "the command says more", "-v, --log-file FILE"),
-    refused(
-        &["--8-bit-output", "-8"],
-        "rsync",
-        "letters of UTF-8 are shown as they are, and what drives a terminal is not",
-    ),
-    ours(&["--stop-after", "--stop-at"], "rsync", "a copy ends by a time in all", "--deadline TIME"),
-    ours(&["--password-file", "--early-input"], "rsync", "a node is shown a token", "--token-file FILE"),
-    refused(&["--port"], "rsync", "a node's port stands in its address: carrack://HOST:PORT/PATH"),
-    ours(&["-@"], "rsync", "this letter is not taken", "--modify-window SECONDS"),
-    ours(
-        &["--address", "-4", "--ipv4", "-6", "--ipv6"],
-        "rsync",
-        "connections leave from an address of yours",
-        "--bind ADDR",
-    ),
-    refused(
-        &["--sockopts", "--blocking-io", "--old-args", "--remote-option", "-M"],
-        "rsync",
-        "there is no such setting",
-    ),
-    refused(&["--no-perms", "--no-links"], "rsync", "permissions and links are kept"),
-];
-
-/// Flags for tasks. What `task submit` has itself is not here.
-pub const FOREIGN_TASK_FLAGS: &[ForeignFlag] = &[
-    always(&["-r", "--recursive"], "Globus", "directories are copied with all that is in them"),
-    taken_as(&["--perf-cc", "--perf-p"], "Globus", "all files share all data connections", "--streams N"),
-    taken_as(&["--sync-level"], "Globus", "files that exist may stay", "--no-clobber, --compare, --update"),
-    refused(&["--perf-pp"], "Globus", "small files travel in bundles, and no command waits for another"),
-    refused(&["--perf-udt"], "Globus", "data travels over TCP"),
-];
 
 /// The flags of others that a command line may have, by its verb.
 fn table_of(arguments: &[OsString]) -> &'static [ForeignFlag] {
@@ -283,7 +166,7 @@ pub fn explain<T>(parsed: &Result<T, clap::Error>, arguments: &[OsString]) -> Op
     // clap takes `-sync` for letters of flags, some of which we have: what was typed says more.
     let mut long_words =
         words.filter(|word| word.len() > "-x".len() && word.starts_with('-') && !word.starts_with("--"));
-    let word = long_words.find_map(row_of);
+    let word = long_words.find_map(|word| row_of(word).or_else(|| row_of_globus_url_copy(table, word)));
     let (name, row) = match (word, parsed) {
         (Some(word), _) => word,
         (None, Err(refusal)) if refusal.kind() == ErrorKind::UnknownArgument => {
@@ -295,8 +178,29 @@ pub fn explain<T>(parsed: &Result<T, clap::Error>, arguments: &[OsString]) -> Op
     let error = CommandError::usage(format!("{name} is a flag of {}: here, {}", row.whose, row.why));
     Some(match row.effect {
         ForeignEffect::Ours(ours) => error.hint(ours),
+        // The row is of a line of that program's own.
+        ForeignEffect::Taken(ours) if row.whose == GLOBUS_URL_COPY => {
+            let error = if ours.is_empty() { error } else { error.hint(ours) };
+            error.hint("carrack names DIR makes a link of that name, which takes its lines")
+        }
         ForeignEffect::Always | ForeignEffect::Taken(_) | ForeignEffect::Refused => error,
     })
+}
+
+/// The name that rows of lines of globus-url-copy have.
+const GLOBUS_URL_COPY: &str = "globus-url-copy";
+
+/// A word of globus-url-copy, where Carrack copies. Shorter ones are letters of ours, too: `-vb`, `-rp`.
+#[cfg(feature = "terminal")]
+fn row_of_globus_url_copy(table: &[ForeignFlag], typed: &str) -> Option<(&'static str, &'static ForeignFlag)> {
+    let is_copy = std::ptr::eq(table, FOREIGN_FLAGS);
+    row_of(GLOBUS_URL_COPY_FLAGS, typed).filter(|(name, _)| is_copy && name.len() >= "-rst".len())
+}
+
+/// The slim program knows none.
+#[cfg(not(feature = "terminal"))]
+fn row_of_globus_url_copy(_: &[ForeignFlag], _: &str) -> Option<(&'static str, &'static ForeignFlag)> {
+    None
 }
 
 /// Whether a word looks like the key that scp takes there.
@@ -379,7 +283,7 @@ mod tests {
     /// Each flag that rsync 3.5 helps with is ours, is taken, or is refused by its row.
     #[test]
     fn each_flag_of_rsync_is_answered() {
-        for flag in include_str!("../../tests/golden/rsync-3.5-flags.txt").lines() {
+        for flag in include_str!("../../../tests/golden/rsync-3.5-flags.txt").lines() {
             let words = flag.strip_suffix('=').map_or(vec![flag], |flag| vec![flag, "1"]);
             for verb in ["copy", "sync"] {
                 let words = [&["carrack", verb][..], &words, &["a", "b"]].concat();
@@ -391,18 +295,47 @@ mod tests {
         }
     }
 
+    /// Each flag that rclone 1.60 has for all its verbs is ours, is taken, or is answered by its row.
+    #[test]
+    fn each_flag_of_rclone_is_answered() {
+        for flag in include_str!("../../../tests/golden/rclone-1.60-flags.txt").lines() {
+            let words = flag.strip_suffix('=').map_or(vec![flag], |flag| vec![flag, "1"]);
+            for verb in ["copy", "sync"] {
+                let words = [&["carrack", verb][..], &words, &["a", "b"]].concat();
+                let line: Vec<OsString> = words.iter().map(OsString::from).collect();
+                let parsed = whole_tree().try_get_matches_from(&line);
+                let is_unknown = parsed.as_ref().is_err_and(|why| why.kind() == ErrorKind::UnknownArgument);
+                assert!(!is_unknown || explain(&parsed, &line).is_some(), "{verb} {flag}");
+            }
+        }
+    }
+
+    #[cfg(feature = "terminal")]
+    #[test]
+    fn words_of_globus_url_copy_are_answered_where_carrack_copies() {
+        for row in GLOBUS_URL_COPY_FLAGS {
+            for name in row.names.iter().filter(|name| name.len() >= 4) {
+                let error = refusal(&["copy"], &[name, "a", "b"]).expect_err("a flag of globus-url-copy");
+                assert!(error.failure.why.starts_with(name), "{name}: {}", error.failure.why);
+                assert!(error.failure.why.contains("globus-url-copy"), "{name}: {}", error.failure.why);
+            }
+        }
+    }
+
     #[test]
     fn words_of_ours_are_words_that_we_have() {
         for (verb, table) in VERBS {
             let known = |own: &[Arg], word: &str| match word.strip_prefix("--") {
-                Some(long) => own.iter().any(|arg| arg.get_long() == Some(long)),
+                // A value may be joined to it.
+                Some(long) => own.iter().any(|arg| arg.get_long() == long.split('=').next()),
                 None => own.iter().any(|arg| arg.get_short() == word.chars().nth(1)),
             };
             for row in table {
                 let (ForeignEffect::Ours(ours) | ForeignEffect::Taken(ours)) = row.effect else { continue };
                 // Another verb may be what does it.
                 let other = ours.strip_prefix("carrack ").unwrap_or_default();
-                let other: Vec<&str> = other.split(' ').take_while(|word| !word.starts_with('-')).collect();
+                let is_verb = |word: &&str| !word.starts_with('-') && !word.starts_with(char::is_uppercase);
+                let other: Vec<&str> = other.split(' ').take_while(is_verb).collect();
                 let own = flags_of(if ours.starts_with("carrack ") { &other } else { verb });
                 let words = ours.split([' ', ',', '\'']).filter(|word| word.starts_with('-'));
                 for word in words.take_while(|word| !matches!(*word, "-F" | "-J" | "-i" | "-o")) {
