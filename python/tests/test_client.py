@@ -100,7 +100,10 @@ def test_timer_is_made_paused_resumed_and_removed(client: Client) -> None:
     assert timer.next_run is not None and abs(timer.next_run - start) < timedelta(seconds=1)
     assert client.pause_timer(timer.id).state == "paused"
     assert client.resume_timer(timer.id).state == "waiting"
-    assert client.timer(timer.id).label == "nightly"
+    changed = client.update_timer(timer.id, label="weekly", schedule={"every_seconds": 604800, "start": start})
+    assert (changed.label, changed.schedule.every_seconds) == ("weekly", 604800)
+    assert changed.task.pairs[0].source == "random:1M"
+    assert client.timer(timer.id).label == "weekly"
     assert timer.id in {one.id for one in client.timers()}
     client.remove_timer(timer.id)
     with pytest.raises(errors.NotFound):

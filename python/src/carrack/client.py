@@ -30,6 +30,7 @@ from .model import (
     TaskUpdate,
     Timer,
     TimerSchedule,
+    TimerUpdate,
     Whoami,
 )
 
@@ -121,9 +122,12 @@ class Client:
         before: Moment | None = None,
         cause: str | None = None,
         q: str | None = None,
+        source: str | None = None,
+        destination: str | None = None,
     ) -> Iterator[Task]:
         """Tasks, the latest first. `owner="*"`: those of all users, for admins."""
         query = {"label": label, "endpoint": endpoint, "owner": owner, "timer": timer, "cause": cause, "q": q}
+        query |= {"source": source, "destination": destination}
         states = ",".join([state] if isinstance(state, str) else state or []).lower()
         return self._rows(Task, "/tasks", {**query, "state": states or None, "since": since, "before": before})
 
@@ -258,6 +262,10 @@ class Client:
     def resume_timer(self, id: str) -> Timer:
         """Has a paused timer go on with its next run."""
         return self._ask(Timer, "POST", f"/timers/{escape(id)}/resume", may_repeat=True)
+
+    def update_timer(self, id: str, **changes: Unpack[TimerUpdate]) -> Timer:
+        """Changes label, schedule or task of a timer: `label="weekly"`, `schedule={"cron": "0 2 * * 1"}`."""
+        return self._ask(Timer, "PATCH", f"/timers/{escape(id)}", body=changes, may_repeat=True)
 
     def remove_timer(self, id: str) -> None:
         """Removes a timer. Its tasks stay."""

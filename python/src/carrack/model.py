@@ -640,6 +640,8 @@ class TaskSelection(TypedDict, total=False):
     """Submitted before this moment."""
     cause: str | None
     """That failed with this error code, or wait for this cause."""
+    destination: str | None
+    """Whose first pair goes to this endpoint."""
     endpoint: str | None
     """That use this endpoint."""
     label: str | None
@@ -650,6 +652,8 @@ class TaskSelection(TypedDict, total=False):
     """Whose label, identifier or a path of which contains this, in any case."""
     since: Moment | None
     """Submitted at this moment or later."""
+    source: str | None
+    """Whose first pair comes from this endpoint."""
     state: list[TaskState]
     """In one of these states; those that the act can be done to, where none is named."""
     timer: str | None
@@ -684,6 +688,17 @@ class TimerSchedule(TypedDict, total=False):
     """No run is due after this."""
     zone: str | None
     """A name of the IANA database of time zones for `cron`; UTC where it is left out."""
+
+
+class TimerUpdate(TypedDict, total=False):
+    """A change of a timer. What is left out stays."""
+
+    label: str | None
+    """What its owner calls it; null: nothing."""
+    schedule: TimerSchedule | None
+    """When it runs. Its runs so far count on."""
+    task: NewTask | None
+    """What it submits."""
 
 
 class UsageRequest(TypedDict, total=False):
@@ -1714,3 +1729,5 @@ class Whoami:
     """When token or session ends."""
     scope: Scope | None = None
     """What the token allows; none: all that the user may do."""
+    token: str | None = None
+    """The token or the session, as `GET /tokens` lists it; none: it is the local socket."""

@@ -58,6 +58,8 @@ fn selected(api: &Api, caller: &Caller, acts: &TaskActs, limit: usize) -> Done<(
         states: filter.state,
         label: filter.label,
         endpoint: filter.endpoint,
+        source: filter.source,
+        destination: filter.destination,
         since: filter.since,
         before: filter.before,
         timer: filter.timer,

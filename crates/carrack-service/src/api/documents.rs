@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use crate::identity::{Action, Object};
 use crate::model::{
     EndpointUpdate, FileRename, LoginRequest, NewDirectory, NewEndpoint, NewGrant, NewListing, NewTask, NewTimer,
-    NewToken, NewUpload, NewUser, PasswordChange, SumRequest, TaskActs, TaskClone, TaskRetry, TaskUpdate, UsageRequest,
-    UserUpdate, Verb,
+    NewToken, NewUpload, NewUser, PasswordChange, SumRequest, TaskActs, TaskClone, TaskRetry, TaskUpdate, TimerUpdate,
+    UsageRequest, UserUpdate, Verb,
 };
 
 /// A document that is not larger is read for everybody who is known; the handler then says all that is in its way.
@@ -45,6 +45,11 @@ impl Document for NewTask {
 }
 
 impl Document for NewTimer {
+    const BYTES: usize = TASK_BYTES;
+    const ACTION: Option<Action<'static>> = to(Verb::Tasks);
+}
+
+impl Document for TimerUpdate {
     const BYTES: usize = TASK_BYTES;
     const ACTION: Option<Action<'static>> = to(Verb::Tasks);
 }

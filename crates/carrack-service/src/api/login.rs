@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Extension, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::caller::{COOKIE, Known, Peer};
@@ -14,7 +14,7 @@ use super::extract::Body;
 use super::noted::Noted;
 use super::problem::{ApiError, Done};
 use super::shares::Holder;
-use super::{Api, tokens};
+use super::{Api, device, tokens};
 use crate::identity::{ShownToken, network, verify_password};
 use crate::ledger::LedgerError;
 use crate::model::{Login, LoginRequest, Problem, ProblemCode, Secret, TokenRow, User, Whoami};
@@ -29,8 +29,13 @@ const TURN: Duration = Duration::from_secs(5);
 const NOBODY: &str = "";
 
 fn wrong_login() -> ApiError {
-    let detail = "name and password do not fit, or the link is used up";
+    ApiError::new(StatusCode::UNAUTHORIZED, ProblemCode::WrongLogin, "name and password do not fit")
+}
+
+fn wrong_link() -> ApiError {
+    let detail = "the login link is used up, or older than ten minutes";
     ApiError::new(StatusCode::UNAUTHORIZED, ProblemCode::WrongLogin, detail)
+        .hint("ask an admin of the service for another, or log in with your password")
 }
 
 /// Logs in: with a name and a password, or with a link that the service has printed.
@@ -45,6 +50,7 @@ pub(super) async fn login(
     State(api): State<Arc<Api>>,
     peer: Option<Extension<Peer>>,
     Extension(noted): Extension<Noted>,
+    headers: HeaderMap,
     Body(request): Body<LoginRequest>,
 ) -> Done<Response> {
     let address = peer.and_then(|Extension(peer)| peer.address());
@@ -63,18 +69,25 @@ pub(super) async fn login(
                 Some(name) => Ok(Some(api.ledger.user(&name)?.user).filter(|user| user.enabled)),
                 None => Ok(None),
             });
-            by_link.await?.ok_or_else(wrong_login)?
+            by_link.await?.ok_or_else(wrong_link)?
         }
         _ => return Err(ApiError::malformed("a login takes a user with a password, or a link")),
     };
     noted.by(&user.name);
-    let answer = begin(&api, user, is_cookie, address).await?;
+    let answer = begin(&api, user, is_cookie, address, agent_of(&headers)).await?;
     api.metrics.login("let in");
     Ok(answer)
 }
 
 /// Begins a session: its token in the answer, or in a cookie.
-pub(super) async fn begin(api: &Arc<Api>, user: User, is_cookie: bool, address: Option<IpAddr>) -> Done<Response> {
+/// `agent` is what the client says of itself.
+pub(super) async fn begin(
+    api: &Arc<Api>,
+    user: User,
+    is_cookie: bool,
+    address: Option<IpAddr>,
+    agent: Option<String>,
+) -> Done<Response> {
     let made = api.run(move |api| {
         // Sessions that are over go now.
         let now = api.now();
@@ -89,7 +102,7 @@ pub(super) async fn begin(api: &Arc<Api>, user: User, is_cookie: bool, address: 
         let row = TokenRow {
             id: String::new(),
             user: user.name.clone(),
-            label: if is_cookie { "login in a browser" } else { "login by the command line" }.to_owned(),
+            label: device::label(is_cookie, agent.as_deref(), address),
             scope: None,
             made: now,
             expires: Some(now.after(if is_cookie { COOKIE_LIFETIME } else { TOKEN_LIFETIME })),
@@ -110,6 +123,11 @@ pub(super) async fn begin(api: &Arc<Api>, user: User, is_cookie: bool, address: 
     login.csrf = ShownToken::parse(made.token.reveal()).map(|token| token.csrf().to_owned());
     let cookie = cookie(made.token.reveal(), COOKIE_LIFETIME)?;
     Ok(([(header::SET_COOKIE, cookie)], Json(login)).into_response())
+}
+
+/// What a client says of itself.
+pub(super) fn agent_of(headers: &HeaderMap) -> Option<String> {
+    headers.get(header::USER_AGENT)?.to_str().ok().map(str::to_owned)
 }
 
 fn cookie(value: &str, lifetime: Duration) -> Done<HeaderValue> {
@@ -209,6 +227,7 @@ pub(super) async fn whoami(known: Known) -> Json<Whoami> {
         role: caller.role,
         via: caller.via,
         scope: caller.scope.clone(),
+        token: caller.token.clone(),
         expires: caller.expires,
         csrf: known.csrf.clone(),
         service: env!("CARGO_PKG_VERSION").to_owned(),

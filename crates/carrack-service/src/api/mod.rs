@@ -12,6 +12,7 @@ mod bench;
 mod bodies;
 mod caller;
 mod counters;
+mod device;
 mod documents;
 mod endpoint_health;
 mod endpoints;

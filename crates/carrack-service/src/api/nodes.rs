@@ -16,6 +16,13 @@ use crate::model::{Endpoint, KeptTest, Listed, NodeStatus, Problem, TaskState, V
 /// Endpoints that are looked at.
 const ENDPOINTS_MOST: usize = 1000;
 
+/// What the service's host calls itself.
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "this host".to_owned() } else { name.to_owned() }
+}
+
 /// Lists nodes: the one beside the service, with what the caller's tasks move there (of all, for admins and viewers),
 /// the storage of the endpoints on the service's host, and what the last test of each endpoint has found.
 /// `POST /endpoints/{name}/test` makes another.
@@ -54,7 +61,7 @@ pub(super) async fn list(State(api): State<Arc<Api>>, known: Known) -> Done<Json
         let tests = kept.collect();
         let node = api.node.get();
         let status = NodeStatus {
-            name: "this host".to_owned(),
+            name: host_name(),
             address: node.map(|node| node.address.to_string()),
             fingerprint: node.map(|node| data_encoding::HEXLOWER.encode(&node.fingerprint)),
             program: env!("CARGO_PKG_VERSION").to_owned(),

@@ -62,7 +62,7 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(files::put_block))
         .routes(routes!(files::publish))
         .routes(routes!(timers::list, timers::add))
-        .routes(routes!(timers::show, timers::remove))
+        .routes(routes!(timers::show, timers::update, timers::remove))
         .routes(routes!(timers::pause))
         .routes(routes!(timers::resume))
         .routes(routes!(users::list, users::add))

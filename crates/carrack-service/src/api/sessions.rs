@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Extension, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::caller::{Known, Peer};
@@ -28,6 +28,7 @@ pub(super) async fn change_password(
     State(api): State<Arc<Api>>,
     known: Known,
     peer: Option<Extension<Peer>>,
+    headers: HeaderMap,
     Body(change): Body<PasswordChange>,
 ) -> Done<Response> {
     let address = peer.and_then(|Extension(peer)| peer.address());
@@ -65,7 +66,7 @@ pub(super) async fn change_password(
     if known.caller.via != KnownBy::Session {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    login::begin(&api, user, known.csrf.is_some(), address).await
+    login::begin(&api, user, known.csrf.is_some(), address, login::agent_of(&headers)).await
 }
 
 /// Makes a link that logs a user in once, within ten minutes: oneself, or anybody for admins.

@@ -90,6 +90,10 @@ pub(super) struct ListQuery {
     label: Option<String>,
     /// That use this endpoint.
     endpoint: Option<String>,
+    /// Whose first pair comes from this endpoint.
+    source: Option<String>,
+    /// Whose first pair goes to this endpoint.
+    destination: Option<String>,
     /// Submitted at this moment or later.
     since: Option<Moment>,
     /// Submitted before this moment.
@@ -102,8 +106,8 @@ pub(super) struct ListQuery {
     cause: Option<String>,
     /// Whose label, identifier or a path of which contains this, in any case.
     q: Option<String>,
-    /// With `offset`: `created`, `state`, `bytes` or `rate`, with `-` before it for the greatest first; `-created`
-    /// where it is left out.
+    /// With `offset`: `created`, `state`, `bytes`, `rate`, `source`, `destination` or `ended`, with `-` before it for the
+    /// greatest first; `-created` where it is left out.
     sort: Option<String>,
     /// Rows from this place in the sorted list on, with the number of all rows: a `Windowed` in place of a page.
     offset: Option<u64>,
@@ -141,6 +145,8 @@ pub(super) async fn list(
         states,
         label: query.label,
         endpoint: query.endpoint,
+        source: query.source,
+        destination: query.destination,
         since: query.since,
         before: query.before,
         timer: query.timer,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use carrack_core::options::check_label;
 use serde::Deserialize;
@@ -12,11 +12,12 @@ use utoipa::IntoParams;
 
 use super::Api;
 use super::caller::Known;
-use super::extract::{Body, PathOf, QueryOf, etag, limit, paged};
+use super::extract::{Body, PathOf, QueryOf, etag, if_match, limit, paged};
 use super::problem::{ApiError, Done};
+use crate::clock::Moment;
 use crate::identity::{Action, Caller, Object, Verdict, may, places};
 use crate::ledger::{LedgerError, NewEvent, Page};
-use crate::model::{EventKind, Listed, NewTimer, Problem, Timer, TimerState, Verb, new_id};
+use crate::model::{EventKind, Listed, NewTimer, Problem, Timer, TimerState, TimerUpdate, Verb, new_id};
 
 /// How often a change is tried again where the loop has changed the timer meanwhile.
 const TRIES: u32 = 5;
@@ -146,6 +147,89 @@ pub(super) async fn add(State(api): State<Arc<Api>>, known: Known, Body(new): Bo
 pub(super) async fn show(State(api): State<Arc<Api>>, known: Known, PathOf(id): PathOf<String>) -> Done<Response> {
     let timer = api.run(move |api| timer_of(api, &known.caller, &id, Verb::View)).await?;
     Ok((etag(timer.version), Json(timer)).into_response())
+}
+
+/// Changes a timer: its label, its schedule, what it submits. What it has submitted goes on as it was. The next run
+/// comes by the new schedule; a paused timer stays so.
+#[utoipa::path(
+    patch, path = "/timers/{id}", tag = "timers", params(("id" = String, Path, description = "The timer."),
+        ("If-Match" = Option<String>, Header, description = "Change only this version.")),
+    request_body = TimerUpdate,
+    responses(
+        (status = 200, description = "The timer as it is now.", body = Timer),
+        (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn update(
+    State(api): State<Arc<Api>>,
+    known: Known,
+    PathOf(id): PathOf<String>,
+    headers: HeaderMap,
+    Body(update): Body<TimerUpdate>,
+) -> Done<Response> {
+    let version = if_match(&headers)?;
+    let changed = api.run(move |api| {
+        let caller = &*known.caller;
+        for _ in 0..TRIES {
+            let timer = timer_of(api, caller, &id, Verb::Tasks)?;
+            if version.is_some_and(|version| version != timer.version) {
+                return Err(ApiError::version_differs(timer.version));
+            }
+            let timer = updated(api, caller, timer, update.clone())?;
+            let event = event(caller, &timer, EventKind::Updated, "a timer was changed");
+            match api.ledger.change_timer(&timer, None, &event, api.now()) {
+                Ok(_) => {
+                    tracing::info!(target: "carrack::audit", user = %caller.user, timer = %timer.id, "timer changed");
+                    api.wrote();
+                    return Ok(api.ledger.timer(&id)?);
+                }
+                // It has run meanwhile.
+                Err(LedgerError::Conflict(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ApiError::conflict("the timer changes all the time"))
+    });
+    let timer = changed.await?;
+    Ok((etag(timer.version), Json(timer)).into_response())
+}
+
+/// A timer with what somebody wants of it.
+fn updated(api: &Api, caller: &Caller, mut timer: Timer, update: TimerUpdate) -> Done<Timer> {
+    if let Some(label) = update.label {
+        label.as_deref().map_or(Ok(()), check_label).map_err(|why| ApiError::malformed(format!("label: {why}")))?;
+        timer.label = label;
+    }
+    if let Some(task) = update.task {
+        if task.deadline.is_some() {
+            return Err(ApiError::malformed("a task that is submitted again and again has no one deadline"));
+        }
+        api.check_task(caller, &task)?;
+        timer.task = Api::stamped(caller, task);
+    }
+    if let Some(schedule) = update.schedule {
+        let now = api.now();
+        if schedule.runs.is_some_and(|most| most <= timer.runs) {
+            return Err(ApiError::malformed(format!("schedule: there were {} runs already", timer.runs)));
+        }
+        // The schedule as a whole is judged as that of a new timer.
+        let first = api.backend.first_run(&schedule, now);
+        let first = first.map_err(|why| ApiError::malformed(format!("schedule: {why}")))?;
+        timer.schedule = schedule;
+        let next = if timer.runs == 0 { Some(first) } else { next_run(api, &timer, now)? };
+        let Some(next) = next else {
+            return Err(ApiError::malformed("schedule: by it no more runs come: pause or remove the timer"));
+        };
+        if timer.state == TimerState::Ended {
+            timer.state = TimerState::Waiting;
+        }
+        timer.next_run = (timer.state == TimerState::Waiting).then_some(next);
+    }
+    Ok(timer)
+}
+
+fn next_run(api: &Api, timer: &Timer, now: Moment) -> Done<Option<Moment>> {
+    api.backend.next_run(timer, now).map_err(|why| ApiError::malformed(format!("schedule: {why}")))
 }
 
 async fn change(api: Arc<Api>, known: Known, id: String, pause: bool) -> Done<Response> {

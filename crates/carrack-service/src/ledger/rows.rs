@@ -82,6 +82,10 @@ pub struct TaskFilter {
     pub label: Option<String>,
     /// That uses this endpoint.
     pub endpoint: Option<String>,
+    /// Whose first pair comes from this endpoint.
+    pub source: Option<String>,
+    /// Whose first pair goes to this endpoint.
+    pub destination: Option<String>,
     /// Submitted at this moment or later.
     pub since: Option<Moment>,
     /// Submitted before this moment.

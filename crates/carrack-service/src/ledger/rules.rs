@@ -87,6 +87,21 @@ pub fn mentions(task: &Task, text: &str) -> bool {
         || paths.any(is_in)
 }
 
+/// Where the first pair of a task comes from; empty: it has none.
+pub fn first_source(task: &Task) -> &str {
+    task.request.pairs.first().map_or("", |pair| &pair.source)
+}
+
+/// Where the first pair of a task goes; empty: nowhere.
+pub fn first_destination(task: &Task) -> &str {
+    task.request.pairs.first().and_then(|pair| pair.destination.as_deref()).unwrap_or_default()
+}
+
+/// Whether a location is at an endpoint.
+pub fn is_at(location: &str, endpoint: &str) -> bool {
+    location.strip_prefix('@').and_then(|rest| rest.strip_prefix(endpoint)).is_some_and(|rest| rest.starts_with(':'))
+}
+
 /// Whether a task failed with this error code, or waits for this cause.
 pub fn is_because(task: &Task, cause: &str) -> bool {
     task.failure.as_ref().is_some_and(|failure| failure.code == cause)

@@ -187,6 +187,12 @@ pub struct TaskSelection {
     /// That use this endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
+    /// Whose first pair comes from this endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Whose first pair goes to this endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
     /// Of this user; `*` for every user; one's own, where it is left out. Others than oneself for admins alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
@@ -380,6 +386,22 @@ pub struct NewTimer {
     pub task: NewTask,
 }
 
+/// A change of a timer. What is left out stays.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TimerUpdate {
+    /// What its owner calls it; null: nothing.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub label: Option<Option<String>>,
+    /// When it runs. Its runs so far count on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<TimerSchedule>,
+    /// What it submits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<NewTask>,
+}
+
 /// A user to be added.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -533,6 +555,9 @@ pub struct Whoami {
     /// What the token allows; none: all that the user may do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
+    /// The token or the session, as `GET /tokens` lists it; none: it is the local socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
     /// When token or session ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Moment>,

@@ -32,7 +32,8 @@ pub use bench::{BenchFailure, BenchKind, BenchResult, BenchRow, BenchState, Benc
 pub use documents::{
     ActedTask, DryRun, EndpointCheck, EndpointTest, EndpointUpdate, KnownBy, Listed, Login, LoginLink, LoginRequest,
     MadeGrant, MadeToken, NewEndpoint, NewGrant, NewTimer, NewToken, NewUser, PasswordChange, ReceiptSigner, TaskAct,
-    TaskActed, TaskActs, TaskClone, TaskCount, TaskItem, TaskRetry, TaskSelection, TaskUpdate, UserUpdate, Whoami,
+    TaskActed, TaskActs, TaskClone, TaskCount, TaskItem, TaskRetry, TaskSelection, TaskUpdate, TimerUpdate, UserUpdate,
+    Whoami,
 };
 pub use endpoint::{Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation, RateWindow};
 pub use endpoint_health::{EndpointFault, EndpointHealth, EndpointTested, HealthState};

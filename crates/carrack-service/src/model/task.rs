@@ -58,6 +58,9 @@ word_enum! {
         State "state" "where they stand, in the order of their lives"
         Bytes "bytes" "bytes at the destination"
         Rate "rate" "bytes a second over all time in which bytes moved"
+        Source "source" "where their first pair comes from"
+        Destination "destination" "where their first pair goes"
+        Ended "ended" "when they ended; those that have not come before all others"
     }
 }
 

@@ -87,7 +87,9 @@ fn need(method: &str, path: &str) -> Option<Need> {
         ("patch", "/tasks/{id}") | ("delete", "/tasks/{id}/leftovers") => Row(Verb::Tasks),
         ("post", "/tasks/{id}/cancel" | "/tasks/{id}/pause" | "/tasks/{id}/resume") => Row(Verb::Tasks),
         ("get", "/timers/{id}") => Row(Verb::View),
-        ("delete", "/timers/{id}") | ("post", "/timers/{id}/pause" | "/timers/{id}/resume") => Row(Verb::Tasks),
+        ("patch" | "delete", "/timers/{id}") | ("post", "/timers/{id}/pause" | "/timers/{id}/resume") => {
+            Row(Verb::Tasks)
+        }
         ("post", "/endpoints") => Add,
         ("get", "/endpoints/{name}" | "/endpoints/{name}/bench") => At(Verb::View),
         ("patch" | "delete", "/endpoints/{name}") => Settings,
@@ -354,7 +356,7 @@ fn tree(directory: &std::path::Path) -> Vec<String> {
 fn body(kind: &str, place: &Place, path: &str, number: u32) -> Value {
     let copy = copy(place, path);
     match kind {
-        "" | "LoginRequest" | "EndpointUpdate" | "UserUpdate" | "TaskUpdate" => json!({}),
+        "" | "LoginRequest" | "EndpointUpdate" | "UserUpdate" | "TaskUpdate" | "TimerUpdate" => json!({}),
         "NewEndpoint" => {
             let location = json!({ "kind": "node", "host": "198.51.100.7", "port": 7420, "path": "/" });
             json!({ "name": format!("new{number}"), "location": location })

@@ -422,3 +422,37 @@ fn timer_is_made_paused_resumed_and_removed() {
     assert_eq!(local.call(&Call::delete(&path)).unwrap().status, 204);
     assert_eq!(problem(local.get::<Value>(&path)).status, 404);
 }
+
+#[test]
+fn timer_is_changed_in_part_and_judged_as_a_new_one() {
+    let rig = Rig::start();
+    let (local, ann) = (rig.local(), rig.user("ann", Role::User));
+    let body = json!({"label": "nightly", "schedule": {"every_seconds": 3600, "runs": 9},
+        "task": {"pairs": [{"source": "/a", "destination": "/b"}]}});
+    let made: Value = local.call(&Call::post("/timers").body(&body).unwrap()).unwrap().json().unwrap();
+    let path = format!("/timers/{}", made["id"].as_str().unwrap());
+    let patch = |body: &Value| local.call(&Call::patch(&path).body(body).unwrap());
+    let changed: Value = patch(&json!({"label": null, "schedule": {"every_seconds": 60}})).unwrap().json().unwrap();
+    assert_eq!((&changed["label"], &changed["schedule"]["every_seconds"]), (&Value::Null, &json!(60)));
+    assert_eq!((&changed["task"]["pairs"], &changed["version"]), (&made["task"]["pairs"], &json!(2)));
+    // Left as it was where anything of it is refused.
+    for (body, words) in [
+        (json!({"label": "x", "schedule": {"cron": "never"}}), "cron"),
+        (json!({"label": "x\ny"}), "label"),
+        (json!({"label": "x", "task": {"pairs": []}}), "pairs"),
+        (
+            json!({"task": {"pairs": [{"source": "/a", "destination": "/b"}], "deadline": "2126-01-01T00:00:00Z"}}),
+            "deadline",
+        ),
+    ] {
+        let refused = problem(patch(&body));
+        assert!(refused.status == 400 && refused.detail.contains(words), "{body}: {refused:?}");
+    }
+    let stays: Value = local.get(&path).unwrap();
+    assert_eq!(stays, changed);
+    assert_eq!(problem(ann.call(&Call::patch(&path).body(&json!({"label": "mine"})).unwrap())).status, 404);
+    // A paused one stays paused.
+    local.call(&Call::post(format!("{path}/pause"))).unwrap();
+    let paused: Value = patch(&json!({"schedule": {"every_seconds": 120}})).unwrap().json().unwrap();
+    assert_eq!((&paused["state"], &paused["next_run"]), (&json!("paused"), &Value::Null));
+}

@@ -53,12 +53,23 @@ fn task_windows_are_sorted_and_count_all_rows(ledger: &dyn Ledger) {
         (TaskSort::State, true, "t1 t4 t3 t2 t5"),
         (TaskSort::Bytes, true, "t2 t3 t1 t5 t4"),
         (TaskSort::Rate, false, "t5 t4 t1 t3 t2"),
+        (TaskSort::Ended, true, "t1 t5 t4 t3 t2"),
+        (TaskSort::Ended, false, "t5 t4 t3 t2 t1"),
+        (TaskSort::Source, true, "t5 t4 t3 t2 t1"),
     ] {
         assert_eq!(window(sort, descending, 0, 9), expected, "{sort:?} {descending}");
         assert_eq!(window(sort, descending, 1, 2), expected[3..8], "{sort:?} {descending}");
     }
     assert_eq!(window(TaskSort::Created, true, 4, 9), "t1");
     assert_eq!(window(TaskSort::Created, true, 5, 9), "");
+    let pair = Pair { source: "@a:/".to_owned(), destination: Some("@z:/".to_owned()) };
+    let request = NewTask { pairs: vec![pair], ..NewTask::default() };
+    ledger.submit(&Submission { request, ..submission("t6") }, at(9)).unwrap();
+    for (sort, descending, expected) in [(TaskSort::Source, false, 0), (TaskSort::Destination, false, 5)] {
+        let window = TaskWindow { sort, descending, offset: 0, limit: 9 };
+        let (tasks, _) = ledger.task_window(&TaskFilter::default(), &window).unwrap();
+        assert_eq!(ids(&tasks)[expected], "t6", "{sort:?}");
+    }
     let open = TaskFilter { states: vec![TaskState::Active], ..TaskFilter::default() };
     let one = TaskWindow { sort: TaskSort::Bytes, descending: true, offset: 0, limit: 1 };
     let (tasks, total) = ledger.task_window(&open, &one).unwrap();

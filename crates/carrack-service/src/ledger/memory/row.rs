@@ -24,6 +24,8 @@ impl TaskRow {
             && (filter.states.is_empty() || filter.states.contains(&task.state))
             && filter.label.as_ref().is_none_or(label)
             && filter.endpoint.as_ref().is_none_or(|endpoint| endpoints.contains(endpoint))
+            && filter.source.as_ref().is_none_or(|name| rules::is_at(rules::first_source(task), name))
+            && filter.destination.as_ref().is_none_or(|name| rules::is_at(rules::first_destination(task), name))
             && filter.since.is_none_or(|since| task.submitted >= since)
             && filter.before.is_none_or(|before| task.submitted < before)
             && filter.timer.as_ref().is_none_or(|timer| Some(timer) == self.submitted.timer.as_ref())
@@ -39,6 +41,9 @@ pub fn order(sort: TaskSort, one: &Task, other: &Task) -> std::cmp::Ordering {
         TaskSort::Created => std::cmp::Ordering::Equal,
         TaskSort::State => state(one).cmp(&state(other)),
         TaskSort::Bytes => one.progress.bytes_moved.cmp(&other.progress.bytes_moved),
+        TaskSort::Source => rules::first_source(one).cmp(rules::first_source(other)),
+        TaskSort::Destination => rules::first_destination(one).cmp(rules::first_destination(other)),
+        TaskSort::Ended => one.ended.cmp(&other.ended),
         TaskSort::Rate => one.progress.rates.all.total_cmp(&other.progress.rates.all),
     }
 }

@@ -106,6 +106,9 @@ pub fn window(connection: &Connection, filter: &TaskFilter, window: &TaskWindow)
         }
         TaskSort::Bytes => number("bytes_moved"),
         TaskSort::Rate => number("rates.all"),
+        TaskSort::Source => first("source"),
+        TaskSort::Destination => first("destination"),
+        TaskSort::Ended => "ended".to_owned(),
     };
     let way = if window.descending { "DESC" } else { "ASC" };
     let mut query = Query::new(&format!("SELECT {COLUMNS} FROM task WHERE TRUE"));
@@ -115,6 +118,11 @@ pub fn window(connection: &Connection, filter: &TaskFilter, window: &TaskWindow)
     let mut statement = connection.prepare(&query.sql)?;
     let rows = statement.query_map(params_from_iter(query.values), row)?;
     Ok((rows.collect::<Result<_, _>>()?, total))
+}
+
+/// An end of the first pair of a task; empty: it has none.
+fn first(end: &str) -> String {
+    format!("CASE WHEN json_valid(request) THEN coalesce(json_extract(request, '$.pairs[0].{end}'), '') ELSE '' END")
 }
 
 /// Reads a task of a list.
@@ -150,6 +158,13 @@ impl Query {
         }
         if let Some(endpoint) = &filter.endpoint {
             self.add(" AND seq IN (SELECT task FROM task_endpoint WHERE endpoint = ?)", text(endpoint));
+        }
+        for (of, name) in [("source", &filter.source), ("destination", &filter.destination)] {
+            if let Some(name) = name {
+                let begin = format!("@{name}:");
+                self.add(&format!(" AND substr({}, 1, ?)", first(of)), Value::Integer(integer(begin.len() as u64)));
+                self.add(" = ?", Value::Text(begin));
+            }
         }
         if let Some(since) = filter.since {
             self.add(" AND submitted >= ?", Value::Integer(since.0));

@@ -47,6 +47,8 @@ pub fn filter(flags: &Flags) -> Result<Option<TaskSelection>, CommandError> {
         state: flags.all(&STATE)?,
         label: flags.get(&LABEL)?,
         endpoint: flags.get(&ENDPOINT)?,
+        source: None,
+        destination: None,
         owner: flags.get(&USER)?,
         timer: flags.get(&TIMER)?,
         cause: flags.get(&CAUSE)?,
