@@ -51,6 +51,18 @@ class Guard {
   }
 }
 
+/** The page's files as they lie in the working tree, which need no new program. */
+const TREE = new URL("../../../crates/carrack-service/page/", import.meta.url);
+const KINDS = { html: "text/html; charset=utf-8", css: "text/css", js: "text/javascript", mjs: "text/javascript", svg: "image/svg+xml" };
+/** Answers with files of the working tree in place of the program's. */
+export async function fromTree(context, origin) {
+  await context.route((url) => url.origin === origin && (url.pathname === "/" || url.pathname.startsWith("/page/")), async (route) => {
+    const name = new URL(route.request().url()).pathname.replace(/^\/page\//, "").replace(/^\/$/, "index.html"), file = new URL(name, TREE);
+    if (fs.existsSync(file)) await route.fulfill({ body: fs.readFileSync(file), contentType: KINDS[name.split(".").at(-1)] });
+    else await route.continue();
+  });
+}
+
 /**
  * Opens a page in a browser of its own, does something with it, and looks whether it did what it must not.
  * @param {import("./world.mjs").World} world
@@ -66,6 +78,7 @@ export async function visit(world, how, run) {
   await context.addInitScript(() => {
     document.addEventListener("securitypolicyviolation", (event) => console.error(`the policy forbids ${event.violatedDirective} ${event.blockedURI}`));
   });
+  if (process.env.CARRACK_TEST_PAGE) await fromTree(context, world.origin);
   const guard = new Guard(world.origin), page = await context.newPage();
   guard.watch(page);
   guard.expect(...how.expect ?? []);

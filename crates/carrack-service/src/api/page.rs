@@ -19,7 +19,9 @@ use super::problem::ApiError;
 const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// Browsers ask each time, and are told that nothing has changed: another version of the service brings another page.
-const CACHE: &str = "no-cache";
+const ASKED_EACH_TIME: &str = "no-cache";
+/// Another content has another name.
+const KEPT: &str = "public, max-age=31536000, immutable";
 
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -35,30 +37,13 @@ struct File {
     /// Below `/page/`.
     path: &'static str,
     kind: &'static str,
+    /// It is named by its content.
+    is_kept: bool,
     bytes: &'static [u8],
 }
 
-macro_rules! files {
-    ($($kind:ident: $($path:literal)+;)+) => {
-        &[$($(File { path: $path, kind: $kind, bytes: include_bytes!(concat!("../../page/", $path)) },)+)+]
-    };
-}
-
-/// Every file of the page; a test compares them with the directory.
-static FILES: &[File] = files! {
-    HTML: "index.html";
-    STYLE: "css/base.css" "css/files.css" "css/parts.css" "css/views.css" "vendor/uPlot.min.css";
-    IMAGE: "icon.svg";
-    SCRIPT: "js/api.js" "js/app.js" "js/command.js" "js/format.js" "js/live.js" "js/login.js" "js/parts.js"
-        "js/plot.js" "js/store.js" "js/submit.js" "js/table.js" "js/types.js" "js/ui.js" "js/windows.js"
-        "js/files/actions.js" "js/files/dialogs.js" "js/files/listing.js" "js/files/names.js" "js/files/pane.js"
-        "js/files/places.js" "js/files/selection.js" "js/files/sheet.js" "js/files/upload.js" "js/files/upload-worker.js"
-        "js/views/access.js" "js/views/audit.js" "js/views/endpoints.js" "js/views/files.js" "js/views/items.js"
-        "js/views/measured.js" "js/views/node.js" "js/views/overview.js" "js/views/task.js"
-        "js/views/tasks.js" "js/views/timers.js"
-        "vendor/hooks.mjs" "vendor/htm.mjs" "vendor/preact.mjs" "vendor/uPlot.iife.min.js";
-    TEXT: "vendor/LICENSE-htm" "vendor/LICENSE-preact" "vendor/LICENSE-uPlot";
-};
+/// Every file that is served, as `build.rs` has made them of the page's own.
+static FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 /// A file as it is sent.
 struct Ready {
@@ -113,7 +98,10 @@ fn send(path: &str, headers: &HeaderMap) -> Response {
     answered.insert(header::CONTENT_TYPE, HeaderValue::from_static(found.file.kind));
     answered.insert(header::ETAG, found.tag.clone());
     answered.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-    answered.insert(header::CACHE_CONTROL, HeaderValue::from_static(CACHE));
+    answered.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static(if found.file.is_kept { KEPT } else { ASKED_EACH_TIME }),
+    );
     guarded(response)
 }
 
@@ -149,6 +137,10 @@ fn guarded(mut response: Response) -> Response {
 }
 
 #[cfg(test)]
+#[path = "../../build/bundle.rs"]
+mod bundle;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -156,27 +148,43 @@ mod tests {
         HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
     }
 
-    #[test]
-    fn page_table_names_every_file_that_browsers_load() {
+    /// The page's own files, whose paths end so.
+    fn sources(end: &str) -> Vec<(String, String)> {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
-        let mut found = Vec::new();
-        let mut open = vec![root.clone()];
+        let (mut found, mut open) = (Vec::new(), vec![root.clone()]);
         while let Some(directory) = open.pop() {
             for entry in std::fs::read_dir(directory).unwrap() {
                 let path = entry.unwrap().path();
+                let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
                 if path.is_dir() {
                     open.push(path);
-                } else {
-                    found.push(path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned());
+                } else if name.ends_with(end) {
+                    found.push((name, std::fs::read_to_string(path).unwrap()));
                 }
             }
         }
-        found.retain(|path| !["tsconfig.json", "vendor/manifest.json", "vendor/fetch.py"].contains(&path.as_str()));
-        found.retain(|path| !path.ends_with(".d.mts"));
-        let mut named: Vec<_> = FILES.iter().map(|file| file.path.to_owned()).collect();
-        found.sort_unstable();
-        named.sort_unstable();
-        assert_eq!(named, found);
+        found
+    }
+
+    /// What the bundle lacks nobody loads; types alone need no place in it.
+    #[test]
+    fn page_bundle_reads_every_file_of_the_page() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
+        let read = std::cell::RefCell::new(Vec::new());
+        let served = bundle::bundle(&|path| {
+            read.borrow_mut().push(path.to_owned());
+            std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"))
+        });
+        let served: Vec<_> = served.unwrap().into_iter().map(|file| (file.name, file.is_named_by_content)).collect();
+        assert_eq!(served, FILES.iter().map(|file| (file.path.to_owned(), file.is_kept)).collect::<Vec<_>>());
+        let read = read.into_inner();
+        let mut unread: Vec<_> =
+            sources("").into_iter().map(|(name, _)| name).filter(|name| !read.contains(name)).collect();
+        unread.retain(|name| !name.ends_with(".d.mts"));
+        unread.sort_unstable();
+        assert_eq!(unread, ["js/types.js", "tsconfig.json", "vendor/fetch.py", "vendor/manifest.json"]);
+        let twice: Vec<_> = read.iter().filter(|path| read.iter().filter(|other| other == path).count() > 1).collect();
+        assert!(twice.is_empty(), "{twice:?}");
     }
 
     /// What was fetched from elsewhere is what it was when somebody looked at it.
@@ -193,9 +201,9 @@ mod tests {
             assert_eq!(file["sha256"], data_encoding::HEXLOWER.encode(&digest), "{name}");
             known.push(name);
         }
-        let served = FILES.iter().filter_map(|file| file.path.strip_prefix("vendor/"));
-        let unknown: Vec<_> = served.filter(|name| !known.contains(name)).collect();
-        assert!(unknown.is_empty(), "the manifest does not have {unknown:?}");
+        let all = sources("").into_iter().filter_map(|(name, _)| Some(name.strip_prefix("vendor/")?.to_owned()));
+        let unknown = all.filter(|name| !known.contains(&name.as_str()) && !name.ends_with(".d.mts"));
+        assert_eq!(unknown.collect::<Vec<_>>().len(), 2, "the manifest has all but itself and what fetches");
     }
 
     #[test]
@@ -216,13 +224,12 @@ mod tests {
     /// Names of files come from anywhere: they stay text in every script of the page.
     #[test]
     fn page_scripts_never_turn_text_into_markup_or_code() {
-        let ours = FILES.iter().filter(|file| file.kind == SCRIPT && !file.path.starts_with("vendor/"));
+        let ours = sources(".js").into_iter().filter(|(name, _)| name.starts_with("js/"));
         let ways = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "createContextualFragment"];
         let more = ["dangerouslySetInnerHTML", "DOMParser", "srcdoc", "eval(", "new Function", "javascript:"];
-        for file in ours {
-            let text = std::str::from_utf8(file.bytes).unwrap();
+        for (name, text) in ours {
             for way in ways.iter().chain(&more) {
-                assert!(!text.contains(way), "{}: {way}", file.path);
+                assert!(!text.contains(way), "{name}: {way}");
             }
         }
     }
@@ -243,12 +250,15 @@ mod tests {
 
     #[test]
     fn page_file_that_the_browser_has_is_not_sent_again() {
-        let first = send("js/app.js", &HeaderMap::new());
+        let script = FILES.iter().find(|file| file.path.starts_with("app-")).unwrap().path;
+        let first = send(script, &HeaderMap::new());
+        assert_eq!(first.headers()[header::CACHE_CONTROL], "public, max-age=31536000, immutable");
+        assert_eq!(send(INDEX, &HeaderMap::new()).headers()[header::CACHE_CONTROL], "no-cache");
         let tag = first.headers()[header::ETAG].clone();
-        let again = send("js/app.js", &HeaderMap::from_iter([(header::IF_NONE_MATCH, tag)]));
+        let again = send(script, &HeaderMap::from_iter([(header::IF_NONE_MATCH, tag)]));
         assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
-        let other = send("js/app.js", &request(header::IF_NONE_MATCH, "\"00\""));
+        let other = send(script, &request(header::IF_NONE_MATCH, "\"00\""));
         assert_eq!(other.status(), StatusCode::OK);
-        assert_eq!(send("js/none.js", &HeaderMap::new()).status(), StatusCode::NOT_FOUND);
+        assert_eq!(send("js/app.js", &HeaderMap::new()).status(), StatusCode::NOT_FOUND);
     }
 }
