@@ -322,7 +322,7 @@ for (const [what, how] of /** @type {[string, object][]} */ ([["light", {}], ["d
     await page.goto(`${world.origin}/${link("/empty", "/")}`);
     await page.getByText("This folder is empty").waitFor();
     await accessible(page, `empty, ${what}`);
-    await button(page, "Places").first().click();
+    await button(page, "Bookmarks").first().click();
     await dialog(page).waitFor();
     await accessible(page, `places, ${what}`);
     await page.keyboard.press("Escape");

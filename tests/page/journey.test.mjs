@@ -57,7 +57,7 @@ test("person schedules a folder from its sheet, and its timer sends it", () => v
   await button(sheet, "Make timer").click();
   await sheet.waitFor({ state: "detached" });
   await page.goto(`${world.origin}/#/timers`);
-  await page.getByRole("link", { name: "every six hours" }).click();
+  await page.getByRole("link", { name: "every six hours", exact: true }).click();
   await page.getByRole("region", { name: "Table of runs" }).getByText("Succeeded").waitFor();
   assert.equal(b3sum(world.path("archive/run41/old.bin")), b3sum(world.path("lab/2026/run41/old.bin")));
 }));

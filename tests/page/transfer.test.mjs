@@ -98,7 +98,7 @@ test("label and deadline of a task are changed, and its clone is another task", 
   assert.equal(await label.inputValue(), "another name");
   await button(page.getByRole("dialog"), "Save").click();
   await page.getByRole("heading", { level: 1, name: "another name" }).waitFor();
-  await button(page, "Clone").click();
+  await button(page, "Run again with changes").click();
   const again = page.getByRole("dialog");
   assert.equal(await again.getByRole("textbox", { name: /^From/ }).inputValue(), "random:1T");
   await until("the options are filled in", async () => await again.getByLabel("Label").inputValue() === "another name");
@@ -114,7 +114,7 @@ test("clone of a delete shows what is there today and deletes nothing unasked", 
   await world.reached(id, "SUCCEEDED");
   const kept = [1, 2, 3].map((number) => world.write(`archive/victim/new-${number}.dat`, randomBytes(1000)));
   await page.goto(`${world.origin}/#/tasks/${id}`);
-  await button(page, "Clone").click();
+  await button(page, "Run again with changes").click();
   const again = page.getByRole("dialog", { name: "Delete again?" });
   await again.getByText("3 files").waitFor();
   await again.getByText("It cannot be taken back").waitFor();
@@ -123,7 +123,7 @@ test("clone of a delete shows what is there today and deletes nothing unasked", 
   await again.waitFor({ state: "detached" });
   assert.equal((await world.api("GET", "/tasks?label=clear")).items.length, 1);
   for (const file of kept) assert.ok(fs.existsSync(file));
-  await button(page, "Clone").click();
+  await button(page, "Run again with changes").click();
   await again.getByText("3 files").waitFor();
   await button(again, "Delete").click();
   await page.waitForURL((url) => url.hash.startsWith("#/tasks/") && !url.hash.includes(id));
@@ -143,12 +143,12 @@ test("forms do not offer to replace older files alone, and a task that does stay
   await page.goto(`${world.origin}/#/tasks/${id}`);
   // Nothing was there before: all was sent.
   await page.locator(".figures > div").filter({ has: page.getByText("Moved", { exact: true }) }).getByText(/^4\.0 MiB/).waitFor();
-  await button(page, "Clone").click();
+  await button(page, "Run again with changes").click();
   await until("the options are filled in", async () => await form.getByLabel("Label").inputValue() === "only older");
   await until("it stays", async () => await form.locator("select[name='options.existing']").inputValue() === "older");
   await page.keyboard.press("Escape");
   await page.goto(`${world.origin}/#/tasks`);
-  await page.getByRole("grid", { name: "Tasks" }).getByRole("row").filter({ hasText: "only older" }).getByText("1 of 1").waitFor();
+  await page.getByRole("grid", { name: "Tasks" }).getByRole("row").filter({ hasText: "only older" }).getByText("1 of 1").waitFor({ state: "attached" });
 }));
 
 test("command line and items show marks of direction, controls and bytes that are no text", () => visit(world, { user: "local" }, async (page) => {
@@ -271,7 +271,7 @@ test("timer submits its task by itself and another user sees neither", () => vis
   await form.getByLabel("Label").fill("each night");
   await button(form, "Make timer").click();
   const row = page.getByRole("row").filter({ hasText: "each night" });
-  await row.getByRole("link", { name: "show" }).click();
+  await row.getByRole("link", { name: /^Last task of/ }).click();
   await state(page, "Succeeded");
   assert.equal(b3sum(world.path("archive/nightly/a.dat")), b3sum(file));
   const address = page.url();

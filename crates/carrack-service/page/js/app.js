@@ -2,8 +2,9 @@
 import { html, render, useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "./ui.js";
 import { all, forget, logout, onLost, whoami } from "./api.js";
 import * as live from "./live.js";
+import { canNotify, isOn, turn, watch } from "./notice.js";
 import { Mark, Trouble, useAction } from "./parts.js";
-import { clock, duration } from "./format.js";
+import { clock, duration, plural } from "./format.js";
 import { useLive } from "./store.js";
 import { LINK, Login } from "./login.js";
 import { Files } from "./views/files.js";
@@ -24,6 +25,11 @@ const MARKS = { good: 1, wait: 1, warn: 1 };
 
 /** @param {string} to */
 const go = (to) => { location.hash = `#${to}`; };
+/** Leads the keyboard to what a view is about: its list, where it has one. */
+function skip() {
+  const main = document.getElementById("main");
+  (/** @type {HTMLElement|null|undefined} */ (main?.querySelector("[role=grid]")) ?? main)?.focus();
+}
 /** Whoever may only look lands where figures are. @param {string} [role] */
 const home = (role) => role === "viewer" ? "overview" : "files";
 /** @param {string} [role] */
@@ -54,8 +60,11 @@ function Shell({ known, leave }) {
   const [at, setAt] = useState(() => whereabouts(known.role));
   const [link, setLink] = useState("connecting");
   const newer = useNewer(known.service);
+  const [told, setTold] = useState(() => isOn(known.user));
+  useEffect(() => watch(known.user, go), [known.user]);
   const out = useAction(logout, leave);
-  const endpoints = useLive((signal) => all("/endpoints", {}, 5000, signal), [], (event) => event.kind === "endpoint-changed");
+  const endpoints = useLive((signal) => all("/endpoints", {}, 5000, signal), [], (event) => ["endpoint-changed", "fault", "ended"].includes(event.kind));
+  const sick = /** @type {any[]} */ (endpoints.value?.items ?? []).filter(({ health }) => health?.state === "down" || health?.state === "degraded").length;
   const names = /** @type {any[]} */ (endpoints.value?.items ?? []).map((endpoint) => endpoint.name);
   // At once: an address that changes before the first picture is drawn must not be missed.
   useLayoutEffect(() => {
@@ -65,22 +74,29 @@ function Shell({ known, leave }) {
     return () => { removeEventListener("hashchange", moved); off(); };
   }, []);
   // Another view begins at its top; another filter of the same view leaves the reader where they are.
-  const place = `${at.view}/${at.id ?? ""}`, shown = useRef(place);
+  // An endpoint opens within its list.
+  const place = at.view === "endpoints" ? at.view : `${at.view}/${at.id ?? ""}`, shown = useRef(place);
   useLayoutEffect(() => {
     if (shown.current === place) return;
     shown.current = place;
     document.getElementById("main")?.focus({ preventScroll: true });
     scrollTo(0, 0);
   }, [place]);
+  // Where the views stand in a line that is longer than the window, the current one is seen.
+  useEffect(() => {
+    const nav = document.querySelector(".nav"), one = nav?.querySelector("[aria-current]");
+    if (nav && one && nav.scrollWidth > nav.clientWidth) nav.scrollLeft += one.getBoundingClientRect().left - nav.getBoundingClientRect().left - 40;
+  }, [at.view]);
   const name = VIEWS.find(([view]) => view === at.view)?.[1] ?? "Not found";
   useEffect(() => { document.title = `${name} · Carrack`; }, [name]);
-  const [mark, word] = LINKS[link];
+  const [mark, word] = LINKS[link], isWall = at.view === "overview" && at.query.has("wall");
   const tall = at.view === "files" || (at.view === "tasks" && !at.id);
-  return html`<div class="shell"><header class="side"><a class="brand" href=${`#/${home(known.role)}`}><img src="/page/icon.svg" alt="" />Carrack</a>
-      <nav class="nav" aria-label="Views">${VIEWS.filter(([view]) => view !== "files" || known.role !== "viewer").map(([view, text]) => html`<a href=${`#/${view}`} aria-current=${at.view === view ? "page" : undefined}>${text}</a>`)}</nav>
+  return html`<a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); skip(); }}>Skip to the content</a><div class=${`shell ${isWall ? "wall" : ""}`}>${isWall && html`<div class="wall-head"><img src="/page/icon.svg" alt="" /><strong>Carrack</strong><span class=${`link-state ${link === "live" ? "" : "off"}`}><${Mark} of=${mark} />${word}</span><a href="#/overview">Leave the wall</a></div>`}<header class="side" hidden=${isWall}><a class="brand" href=${`#/${home(known.role)}`}><img src="/page/icon.svg" alt="" />Carrack</a>
+      <nav class="nav" aria-label="Views">${VIEWS.filter(([view]) => view !== "files" || known.role !== "viewer").map(([view, text]) => html`<a href=${`#/${view}`} aria-current=${at.view === view ? "page" : undefined}>${text}${view === "endpoints" && sick > 0 && html`<span class="count bad" title=${`${plural(sick, "endpoint")} with trouble`}>${sick}<span class="hidden-text"> with trouble</span></span>`}</a>`)}</nav>
       <div class="foot"><span class=${`link-state ${link === "live" ? "" : "off"}`} role="status"><${Mark} of=${mark} />${word}</span>
         <span><strong>${known.user}</strong> <span class="quiet">${known.role}</span></span>
-        <button disabled=${out.busy} onClick=${() => out.go()}>Log out</button><span class="quiet">version ${known.service}</span>
+        ${canNotify() && known.role !== "viewer" && html`<label class="check notify"><input type="checkbox" checked=${told} onChange=${(/** @type {Event} */ event) => { const box = /** @type {HTMLInputElement} */ (event.currentTarget); void turn(known.user, box.checked).then((on) => { box.checked = on; setTold(on); }); }} />Tell me when a task ends</label>`}
+        <button disabled=${out.busy} onClick=${() => out.go()}>Log out</button><span class="quiet version">version ${known.service}</span>
         ${Math.abs(clock.behind) > CLOCK_WRONG && html`<span class="quiet">This computer's clock is ${duration(Math.abs(clock.behind) / 1000)} ${clock.behind > 0 ? "behind" : "ahead of"} the server's.</span>`}</div></header>
     <main id="main" tabindex="-1" class=${tall ? "tall" : ""} key=${place}>${newer && html`<div class="notice bar-of-buttons" role="status"><span>${newer}</span><button onClick=${() => location.reload()}>Reload the page</button></div>`}<${Guard}><${View} at=${at} known=${known} endpoints=${names} list=${endpoints} /><//></main></div>`;
 }
@@ -118,9 +134,9 @@ function Guard({ children }) {
 function View({ at, known, endpoints, list }) {
   switch (at.view) {
     case "files": return html`<${Files} known=${known} list=${list} query=${at.query} go=${go} />`;
-    case "overview": return html`<${Overview} known=${known} />`;
+    case "overview": return html`<${Overview} known=${known} list=${list} isWall=${at.query.has("wall")} />`;
     case "tasks": return at.id ? html`<${TaskView} id=${at.id} known=${known} go=${go} />` : html`<${Tasks} known=${known} endpoints=${endpoints} query=${at.query} go=${go} />`;
-    case "endpoints": return html`<${Endpoints} known=${known} />`;
+    case "endpoints": return html`<${Endpoints} known=${known} id=${at.id} query=${at.query} go=${go} />`;
     case "node": return html`<${NodeView} known=${known} list=${list} id=${at.id} />`;
     case "timers": return html`<${Timers} known=${known} endpoints=${endpoints} id=${at.id} />`;
     case "access": return html`<${Access} known=${known} />`;

@@ -2,6 +2,7 @@
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const COUNT = new Intl.NumberFormat("en-US");
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const DAY_THIS_YEAR = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
 /** How far this computer's clock is behind the server's, in milliseconds; little is nothing: answers take their time. */
@@ -34,6 +35,7 @@ export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one
 /** @param {number|null|undefined} seconds */
 export function duration(seconds) {
   if (seconds == null || !Number.isFinite(seconds)) return "–";
+  if (seconds > 0 && seconds < 9.95) return `${seconds < 0.05 ? "under 0.1" : Number(seconds.toFixed(1))} s`;
   const s = Math.max(0, Math.round(seconds));
   if (s < 60) return `${s} s`;
   if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
@@ -49,13 +51,22 @@ export function range(least, most) {
   return !more && unit === other && to.split(" ").length === 2 ? `${one} to ${to}` : `${from} to ${to}`;
 }
 
-/** The time of day today, else the day with it. @param {string|null|undefined} moment */
-export function when(moment) {
+/**
+ * The time of day today, else the day with it. `exact`: with its seconds on every day. `file`: today by its name, and
+ * other years without the time of day.
+ * @param {string|null|undefined} moment @param {""|"exact"|"file"} [form]
+ */
+export function when(moment, form = "") {
   if (!moment) return "–";
-  const date = new Date(moment), today = new Date(now());
-  const time = CLOCK.format(date);
-  return date.toDateString() === today.toDateString() ? time : `${DAY.format(date)} ${time.slice(0, 5)}`;
+  const date = new Date(moment), today = new Date(now()), time = CLOCK.format(date), short = time.slice(0, 5);
+  if (date.toDateString() === today.toDateString()) return form === "file" ? `today ${short}` : time;
+  const isThisYear = date.getFullYear() === today.getFullYear();
+  const day = isThisYear ? DAY_THIS_YEAR.format(date) : DAY.format(date);
+  return form === "file" && !isThisYear ? day : `${day} ${form === "exact" ? time : short}`;
 }
+
+/** A time that lies ahead; null: there is none, or it has passed. @param {string|null|undefined} moment */
+export const ahead = (moment) => moment && Date.parse(moment) > now() ? moment : null;
 
 /** @param {string} from @param {string} to */
 export const between = (from, to) => duration((Date.parse(to) - Date.parse(from)) / 1000);

@@ -31,5 +31,6 @@ export function Login({ enter, said }) {
       <small class="help">Kept until this tab is closed. <code>carrack service token create</code> makes one.</small></label>`}
     <${Trouble} problem=${problem ?? link.problem} />
     <button class="main" disabled=${busy || link.busy}>${busy || link.busy ? "Logging in…" : "Log in"}</button>
-    <p class="help">No password yet? On the service's host: <code>carrack service user add NAME --password</code></p></form></main>`;
+    <p class="help">No password yet, or forgotten? Whoever runs this service sends you a link that logs you in; you set a password under Access.</p>
+    <details class="help"><summary>You run this service</summary><p>On its host: <code>carrack service user add NAME --password</code> for a password, <code>carrack service user link NAME</code> for a link.</p></details></form></main>`;
 }

@@ -33,19 +33,22 @@ export function Progress({ share, tone = "", label }) {
     <i style=${{ width: known ? `${share}%` : "100%" }}></i></div>`;
 }
 
-/** A time in the reader's zone; UTC on hover. @param {{at: string|null|undefined}} props */
-export const Time = ({ at }) => at
-  ? html`<time datetime=${at} title=${new Date(at).toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC")}>${when(at)}</time>`
+/** A time in the reader's zone; UTC on hover. @param {{at: string|null|undefined, form?: ""|"exact"|"file"}} props `form`: of `when` */
+export const Time = ({ at, form }) => at
+  ? html`<time datetime=${at} title=${new Date(at).toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC")}>${when(at, form)}</time>`
   : html`<span class="quiet">–</span>`;
 
 /** A name that came from outside. @param {{children?: any}} props */
 export const Name = ({ children }) => html`<bdi class="name">${shown(String(children))}</bdi>`;
 
-/** What went wrong, and what to try. @param {{problem: any, again?: () => void}} props */
+/** A message as a sentence: codes are for programs. @param {string} message */
+const sentence = (message) => `${message.charAt(0).toUpperCase()}${message.slice(1)}`.replace(/ \([a-z]+(-[a-z]+)+\)$/, "");
+
+/** What went wrong, and what to try. What is refused, or is not there, is no fault. @param {{problem: any, again?: () => void}} props */
 export function Trouble({ problem, again }) {
   if (!problem) return null;
   const hints = problem.hints ?? [];
-  return html`<div class="notice bad" role="alert"><p><strong>${problem.message}</strong></p>
+  return html`<div class=${`notice ${problem.status === 403 || problem.status === 404 ? "warn" : "bad"}`} role="alert"><p><strong>${sentence(problem.message)}</strong></p>
     ${hints.length > 0 && html`<ul>${hints.map((/** @type {string} */ hint) => html`<li>${hint}</li>`)}</ul>`}
     ${again && html`<p><button onClick=${again}>Try again</button></p>`}</div>`;
 }
@@ -66,6 +69,24 @@ export function Copy({ text, label = "Copy" }) {
 
 /** A command line that does the same. @param {{line: string}} props */
 export const Command = ({ line }) => html`<div class="command"><code>${line}</code><${Copy} text=${line} /></div>`;
+
+/** Acts behind one button. A choice or Escape leads back to it. @param {{label: string, children?: any}} props */
+export function Menu({ label, children }) {
+  const [open, setOpen] = useState(false);
+  /** @type {{current: HTMLDivElement|null}} */
+  const box = useRef(null);
+  const back = () => { box.current?.querySelector("button")?.focus(); setOpen(false); };
+  useEffect(() => {
+    if (!open) return undefined;
+    const outside = (/** @type {Event} */ event) => { if (!box.current?.contains(/** @type {Node} */ (event.target))) setOpen(false); };
+    addEventListener("pointerdown", outside);
+    return () => removeEventListener("pointerdown", outside);
+  }, [open]);
+  return html`<div class="menu" ref=${box} onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (open && event.key === "Escape") { event.stopPropagation(); back(); } }}
+    onFocusOut=${(/** @type {FocusEvent} */ event) => { if (event.relatedTarget && !box.current?.contains(/** @type {Node} */ (event.relatedTarget))) setOpen(false); }}>
+    <button aria-expanded=${open} onClick=${() => setOpen(!open)}>${label}<span aria-hidden="true">▾</span></button>
+    ${open && html`<div class="menu-list sheet" onClick=${(/** @type {Event} */ event) => { if (/** @type {Element} */ (event.target).closest("button, a")) back(); }}>${children}</div>`}</div>`;
+}
 
 /** @param {{title: string, close: () => void, children?: any}} props */
 export function Dialog({ title, close, children }) {
@@ -89,13 +110,13 @@ export function Dialog({ title, close, children }) {
 
 /**
  * A question before something that cannot be taken back.
- * @param {{title: string, text: any, act: string, run: () => Promise<unknown>, close: () => void}} props
+ * @param {{title: string, text: any, act: string, keep?: string, run: () => Promise<unknown>, close: () => void}} props `keep`: the button that does nothing
  */
-export function Confirm({ title, text, act, run, close }) {
+export function Confirm({ title, text, act, keep = "Keep", run, close }) {
   const { busy, problem, go } = useAction(run, close);
   return html`<${Dialog} title=${title} close=${close}><div class="inside"><h2>${title}</h2><div>${text}</div>
     <${Trouble} problem=${problem} />
-    <div class="bar-of-buttons end"><button onClick=${close}>Keep</button>
+    <div class="bar-of-buttons end"><button onClick=${close}>${keep}</button>
       <button class="danger" disabled=${busy} onClick=${go}>${act}</button></div></div><//>`;
 }
 

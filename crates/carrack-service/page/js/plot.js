@@ -5,7 +5,11 @@ import { bytes, count, when } from "./format.js";
 /** @typedef {"rate"|"size"|"count"|"share"} Unit bytes a second; bytes; whole numbers; numbers with a fraction */
 /** @typedef {{label: string, values: (number|null)[], unit: Unit}} Line */
 /** @typedef {{label: string, lines: Line[], bars?: boolean}} Panel `bars`: sums of a stretch of time, not a course */
-/** @typedef {{time: number, text: string, fault?: boolean}} Mark */
+/** @typedef {{time: number, text: string, fault?: boolean, number?: number}} Mark `number`: by which it is found below the plots */
+/** What happened is numbered up to here; the events tell the rest. */
+const NUMBERED = 20;
+/** What happened so shortly before the first figures belongs to them, in seconds: it stands at the edge. */
+const BEFORE = 30;
 
 /** @type {Promise<any>|null} */
 let library = null;
@@ -55,23 +59,26 @@ function draw(Library, element, panel, top, wide, times, marks, group) {
   return new Library({
     width: element.clientWidth, height: top ? HEIGHT : HEIGHT_BELOW, cursor: { points: { size: 6 }, sync: { key: group } },
     legend: { live: true }, scales: { ...(wide && { x: { range: (/** @type {any} */ u, /** @type {number} */ low, /** @type {number} */ high) => [low - beside(u), high + beside(u)] } }), ...Object.fromEntries(units.map((unit) => [unit, { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ high) => [0, Math.max(high * 1.08, UNITS[unit].least)] }])) },
-    series: [{ label: "Time", value: (/** @type {any} */ _, /** @type {number|null} */ t) => t == null ? "–" : when(new Date(t * 1000).toISOString()) },
+    series: [{ label: "Time", value: (/** @type {any} */ _, /** @type {number|null} */ t) => t == null ? "latest" : when(new Date(t * 1000).toISOString()) },
       ...panel.lines.map((line, place) => ({ label: line.label, scale: line.unit, stroke: colour(`--series-${place + 1}`),
         ...(panel.bars ? { width: 0, fill: colour(`--series-${place + 1}`), paths: Library.paths.bars({ size: [0.7, 60] }) } : { width: 2, dash: place ? [5, 4] : undefined }),
-        points: { show: !panel.bars && times.length < 3 }, value: (/** @type {any} */ _, /** @type {number|null} */ v) => written(line.unit, v) }))],
+        points: { show: !panel.bars && times.length < 3 }, value: (/** @type {any} */ u, /** @type {number|null} */ v, /** @type {number} */ series, /** @type {number|null} */ at) => written(line.unit, at == null ? u.data[series]?.findLast((/** @type {number|null} */ one) => one !== null) : v) }))],
     axes: [{ ...axis, space: 76, size: 30, incrs: SECONDS, values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map((t) => clock(t, span())) },
-      { ...axis, scale: units[0], size: 84, space: 28, incrs: UNITS[units[0]].incrs, values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map((v) => written(units[0], v)) },
+      { ...axis, scale: units[0], size: 84, space: 28, incrs: UNITS[units[0]].incrs, values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map((v) => written(units[0], v).replace(".0 ", " ")) },
       // Panels have the same room on both sides, so that one time stands above the other.
       { ...axis, scale: units[1] ?? units[0], side: 1, size: 44, space: 28, incrs: UNITS[units[1] ?? "count"].incrs, grid: { show: false },
-        values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map((v) => units[1] ? written(units[1], v) : "") }],
+        values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map((v) => units[1] ? written(units[1], v).replace(".0 ", " ") : "") }],
     hooks: { drawAxes: [(/** @type {any} */ u) => mark(u, marks.current)] },
   }, [times, ...panel.lines.map((line) => line.values)], element);
 }
 
 /**
- * @param {{label: string, times: number[], panels: Panel[], marks?: Mark[]}} props times in seconds since 1970; a null is a gap
+ * @param {{label: string, times: number[], panels: Panel[], marks?: Mark[], isEmpty?: boolean}} props times in seconds since 1970; a null is a gap;
+ *   `isEmpty`: there is nothing to draw
  */
-export function Plot({ label, times, panels, marks = [] }) {
+export function Plot({ label, times, panels, marks: told = [], isEmpty = false }) {
+  const first = times[0] ?? 0;
+  const marks = useMemo(() => told.filter(({ time }) => time >= first - BEFORE).map((one, place) => place < NUMBERED ? { ...one, number: place + 1 } : one), [told, first]);
   /** @type {{current: HTMLDivElement|null}} */
   const box = useRef(null);
   /** @type {{current: any[]}} */
@@ -82,7 +89,7 @@ export function Plot({ label, times, panels, marks = [] }) {
   const shape = panels.map((panel) => `${panel.label}:${panel.lines.map((line) => line.label)}`).join(";");
   const data = (/** @type {Panel} */ panel) => [times, ...panel.lines.map((line) => line.values)];
   useEffect(() => {
-    if (asTable) return undefined;
+    if (asTable || isEmpty) return undefined;
     let gone = false;
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     const clear = () => { for (const plot of plots.current) plot.destroy(); plots.current = []; };
@@ -98,14 +105,15 @@ export function Plot({ label, times, panels, marks = [] }) {
     const watch = new ResizeObserver(() => { for (const plot of plots.current) plot.setSize({ width: plot.root.parentElement.clientWidth, height: plot.height }); });
     if (box.current) watch.observe(box.current);
     return () => { gone = true; watch.disconnect(); scheme.removeEventListener("change", again); clear(); };
-  }, [asTable, shape]);
+  }, [asTable, shape, isEmpty]);
   useEffect(() => { plots.current.forEach((plot, place) => plot.setData(data(panels[place]))); }, [times, panels, marks.length]);
   return html`<section class="sheet" aria-label=${label}>
-    <div class="part-head"><h2>${label}</h2><button aria-pressed=${asTable} onClick=${() => setAsTable(!asTable)}>${asTable ? "As a plot" : "As a table"}</button></div>
-    ${asTable ? html`<${Numbers} label=${label} times=${times} panels=${panels} marks=${marks} />`
+    <div class="part-head"><h2>${label}</h2>${!isEmpty && html`<button aria-pressed=${asTable} onClick=${() => setAsTable(!asTable)}>${asTable ? "As a plot" : "As a table"}</button>`}</div>
+    ${isEmpty ? html`<p class="pad quiet">Nothing was moved, and nothing waited, in this time.</p>` : asTable ? html`<${Numbers} label=${label} times=${times} panels=${panels} marks=${marks} />`
     : html`<div class="plots" ref=${box}>${panels.map((panel, place) => html`<div key=${panel.label}>
         ${panels.length > 1 && html`<h3 class="plot-name">${panel.label}</h3>`}
-        <div class=${`plot ${place ? "below" : ""}`} aria-hidden="true"></div></div>`)}</div>`}</section>`;
+        <div class=${`plot ${place ? "below" : ""}`} aria-hidden="true"></div></div>`)}</div>
+      ${marks.some(({ number }) => number) && html`<details class="pad small"><summary>${marks.length === 1 ? "One event" : `${count(marks.length)} events`} on the plot</summary><ol class="marks">${marks.filter(({ number }) => number).map((one) => html`<li key=${one.number}><span class=${`mark-number ${one.fault ? "bad" : ""}`}>${one.number}</span><span class="nowrap quiet">${when(new Date(one.time * 1000).toISOString(), "exact")}</span><span>${one.text}</span></li>`)}</ol></details>`}`}</section>`;
 }
 
 /** The same as a table, the newest first; what happened stands beside the first time behind it. @param {{label: string, times: number[], panels: Panel[], marks: Mark[]}} props */
@@ -129,10 +137,14 @@ function mark(u, marks) {
   ctx.save();
   ctx.lineWidth = 1; ctx.setLineDash([2, 3]);
   for (const one of marks) {
-    const x = Math.round(u.valToPos(one.time, "x", true));
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    const x = Math.max(bbox.left, Math.round(u.valToPos(one.time, "x", true)));
+    if (x > bbox.left + bbox.width) continue;
     ctx.strokeStyle = colour(one.fault ? "--bad" : "--ink-3");
     ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
+    if (!one.number) continue;
+    ctx.fillStyle = ctx.strokeStyle;
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.fillText(String(one.number), x + 3 * devicePixelRatio, bbox.top + 10 * devicePixelRatio);
   }
   ctx.restore();
 }

@@ -35,11 +35,11 @@ export function TaskFields({ endpoints, known, filled = {} }) {
 }
 
 /** What a task is asked to do once more: without what the service sets, and without a deadline that has passed. @param {Record<string, any>} request @returns {Record<string, any>} */
-const anew = ({ timer, guard, token, ceilings, deadline, preview, ...rest }) => rest;
+export const anew = ({ timer, guard, token, ceilings, deadline, preview, ...rest }) => rest;
 
 /** What a form says over what was asked before: options that the form has, and does not say, are left to the service.
  * @param {Record<string, any>} before @param {Record<string, any>} said @param {OptionTable|null} known */
-function over(before, said, known) {
+export function over(before, said, known) {
   const merged = { ...before, ...said, options: { ...before.options } };
   for (const { at, name } of known?.groups.flatMap((group) => group.options) ?? []) {
     const of = at === "task" ? merged : merged.options, from = at === "task" ? said : said.options ?? {};
@@ -105,7 +105,7 @@ export function Submit({ endpoints, again, close, done }) {
       ${known && html`<div class="task-sheet stack"><${OptionFields} known=${known} kind=${kind} /></div>`}` : html`<${TaskFields} endpoints=${endpoints} known=${known} filled=${before} />`}
     ${seen && html`<div class="stack"><${Preview} of=${seen.preview} /><${Command} line=${seen.line} /></div>`}
     <${Trouble} problem=${submit.problem ?? preview.problem ?? problem} />
-    <div class="bar-of-buttons end"><button type="button" class="plain" onClick=${close}>${warning ? "Keep" : "Close"}</button>
+    <div class="bar-of-buttons end sheet-end"><button type="button" class="plain" onClick=${close}>${warning ? "Keep" : "Cancel"}</button>
       <button type="button" disabled=${preview.busy} onClick=${(/** @type {MouseEvent} */ event) => { if (/** @type {HTMLFormElement} */ (/** @type {HTMLElement} */ (event.currentTarget).closest("form")).reportValidity()) void preview.go(read(event)); }}>Preview</button>
       <button class=${warning ? "danger" : "main"} disabled=${submit.busy || Boolean(before && !known)}>${act}</button></div></form><//>`;
 }

@@ -2,6 +2,7 @@
 // names the active row (aria-activedescendant), so that nothing is lost when rows come and go. The data source decides
 // what the whole set is; the table never sorts or filters what happens to be loaded.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
+import { entry, recall, remember } from "./entry.js";
 import { onGap } from "./live.js";
 
 const ROW = 34, HEAD = 35, OVERSCAN = 8, BASE = 128;
@@ -23,6 +24,10 @@ let grids = 0;
  * The active row. `row` keeps what it is while it is far from the view; another `reveal` scrolls to it.
  * @typedef {{index: number, key: string|null, row?: any, reveal?: number}} Cursor
  */
+/** @typedef {{top: number, cursor: Cursor}} Left where a list was left */
+/** @type {Left} */
+const NOWHERE = { top: 0, cursor: { index: 0, key: null } };
+
 /**
  * Which rows are selected, and what changes that.
  * @typedef {object} Marks
@@ -36,17 +41,25 @@ let grids = 0;
 /**
  * @param {{source: Source<any>, columns: Column<any>[], label: string, cls?: string, busy?: boolean, fitted?: boolean,
  *   open?: (row: any) => void, empty?: any, sort?: string, setSort?: (sort: string) => void, marks?: Marks,
- *   cursor?: Cursor, setCursor?: (cursor: Cursor) => void, keys?: (event: KeyboardEvent, row: any) => boolean,
+ *   cursor?: Cursor, setCursor?: (cursor: Cursor) => void, keys?: (event: KeyboardEvent, row: any) => boolean, place?: string,
  *   drag?: (event: DragEvent, row: any) => void, over?: number|null}} props
- *   `sort` is a column's, with a minus before it for the greatest first; `over` is the row that something is dragged over
+ *   `sort` is a column's, with a minus before it for the greatest first; `over` is the row that something is dragged over;
+ *   `place` names the list where Back leads to it again: it is as it was left, in this entry of the history
  */
-export function Table({ source, columns, label, cls = "", busy = false, fitted = false, open, empty, sort, setSort, marks, cursor, setCursor, keys, drag, over }) {
+export function Table({ source, columns, label, cls = "", busy = false, fitted = false, open, empty, sort, setSort, marks, cursor, setCursor, keys, drag, over, place: named }) {
   /** @type {{current: HTMLDivElement|null}} */
   const body = useRef(null);
   const id = useRef("");
   if (!id.current) { grids += 1; id.current = `grid-${grids}`; }
-  const [view, setView] = useState({ top: 0, height: 600 });
-  const [own, setOwn] = useState(/** @type {Cursor} */ ({ index: 0, key: null }));
+  /** Where this entry of the history was left, until the list stands there again. @type {{current: {at: string, name: string|undefined, left: Left}|null}} */
+  const back = useRef(null);
+  if (back.current === null || back.current.name !== named) {
+    const at = named === undefined ? "" : entry();
+    back.current = { at, name: named, left: named === undefined ? NOWHERE : recall(at, named) ?? NOWHERE };
+  }
+  const there = back.current;
+  const [view, setView] = useState({ top: there.left.top, height: 600 });
+  const [own, setOwn] = useState(/** @type {Cursor} */ (there.left.cursor));
   /** The column whose head is active; -1: a row is. */
   const [head, setHead] = useState(-1);
   /** Where a range of selected rows began, and whether it has been drawn further. */
@@ -81,6 +94,15 @@ export function Table({ source, columns, label, cls = "", busy = false, fitted =
     return () => watch.disconnect();
   }, []);
   useEffect(() => { source.need(first, last); }, [first, last, source]);
+  // Back to the same entry of the history: the list is scrolled as soon as it is as long as it was.
+  useLayoutEffect(() => {
+    const { top, cursor: was } = there.left, element = body.current;
+    if (!element || there.left === NOWHERE || (tall - view.height < top && !source.complete)) return;
+    there.left = NOWHERE;
+    element.scrollTop = top;
+    setActive(was);
+  }, [tall, view.height, there, source.complete]);
+  useEffect(() => { if (named && there.left === NOWHERE) remember(there.at, named, { top: view.top, cursor: { index, key: active.key } }); }, [there, view.top, index, active.key]);
   /** @param {number} y of the first visible row's top edge */
   const scroll = (y) => {
     const element = body.current;
@@ -186,7 +208,7 @@ export function Table({ source, columns, label, cls = "", busy = false, fitted =
     const chosen = marks ? marked : place === index;
     const state = [row, columns, y, isActive, marked, chosen, place === over, parked], before = drawn.current.get(place);
     const kept = before && state.every((value, at) => value === before.state[at]) ? before : { state, drawn: html`<div key=${place} id=${`${id.current}-${place}`} role="row" aria-rowindex=${place + 2} data-row=${place}
-      class=${`grid-row ${isActive ? "active" : ""} ${marked ? "marked" : ""} ${place === over ? "over" : ""} ${parked ? "parked" : ""}`}
+      class=${`grid-row ${place % 2 ? "odd" : ""} ${isActive ? "active" : ""} ${marked ? "marked" : ""} ${place === over ? "over" : ""} ${parked ? "parked" : ""}`}
       aria-selected=${chosen} style=${{ top: `${y}px` }} draggable=${drag && row ? true : undefined}>
       ${columns.map((column) => html`<div role="gridcell" class=${`cell ${column.cls ?? ""}`}>${row ? column.cell(row) : html`<i class="ghost"></i>`}</div>`)}
     </div>` };

@@ -43,6 +43,6 @@
  *   text: string, detail: any}} CarrackEvent */
 /** @typedef {{pair: number, path: string, kind: string, size: number, state: string, digest?: string|null,
  *   failure?: Failure|null}} Item */
-/** @typedef {{user: string, role: string, via: string, csrf?: string|null, service: string, expires?: string|null, scope?: any}} Whoami */
+/** @typedef {{user: string, role: string, via: string, csrf?: string|null, service: string, expires?: string|null, scope?: any, token?: string|null}} Whoami `token`: the session or the token */
 /** @template T @typedef {{items: T[], next?: string|null}} Listed */
 export {};

@@ -81,7 +81,7 @@ export function Places({ user, go, close }) {
   const [kept, setKept] = useState(() => read(user));
   const list = (/** @type {Place[]} */ places, /** @type {boolean} */ marks) => html`<ul class="places">${places.map((place) => html`<li><button class="plain one-line mono" onClick=${() => go(place)}>${spelled(location(place))}</button>
     ${marks && html`<button class="plain small-button" aria-label=${`Remove the bookmark of ${spelled(location(place))}`} onClick=${() => setKept(keep(user, mark(place)))}>Remove</button>`}</li>`)}</ul>`;
-  return html`<${Dialog} title="Places" close=${close}><div class="inside"><h2>Bookmarks</h2>
+  return html`<${Dialog} title="Bookmarks and recent folders" close=${close}><div class="inside"><h2>Bookmarks</h2>
     ${kept.marks.length ? list(kept.marks, true) : html`<p class="quiet">None yet. The star above a pane bookmarks its folder.</p>`}
     <h2>Recent</h2>${kept.recent.length ? list(kept.recent, false) : html`<p class="quiet">None yet.</p>`}
     <div class="bar-of-buttons end"><button class="main" onClick=${close}>Close</button></div></div><//>`;

@@ -60,6 +60,17 @@ export function placeOf(text, endpoint) {
 /** Whether two places are one. @param {Place|null} one @param {Place|null} other */
 export const same = (one, other) => one?.endpoint === other?.endpoint && one?.path === other?.path;
 
+/** @typedef {{left: Place, right: Place}} Way */
+/** The folders between which the latest of these tasks went. @param {import("../types.js").Task[]} tasks @returns {Way|null} */
+export function lastWay(tasks) {
+  const folder = (/** @type {string|null|undefined} */ text) => { const place = text?.startsWith("@") ? placeOf(text, "") : null; return place && !text?.endsWith("/") ? { ...place, path: parent(place.path) } : place; };
+  for (const { request } of tasks) {
+    const [pair] = request.pairs ?? [], left = folder(pair?.source), right = folder(pair?.destination);
+    if (left && right) return { left, right };
+  }
+  return null;
+}
+
 /** The page's own address for two places. @param {Place|null} left @param {Place|null} right @param {string} at */
 export function linkTo(left, right, at) {
   const text = (/** @type {string} */ value) => encodeURIComponent(value).replace(/%(40|3A|2F)/g, decodeURIComponent);

@@ -152,19 +152,19 @@ const COLUMNS = [
     entry.link_target != null && html`<span class="quiet"> → <${Spelled} of=${entry.link_target} /></span>`}</span>${entry.error && html`<span class="chip warn" title=${entry.error}>unreadable</span>`}` },
   { title: "Kind", sort: "kind", cls: "kind-cell quiet", cell: (entry) => KINDS[entry.kind] ?? entry.kind },
   { title: "Size", sort: "size", cls: "num", cell: (entry) => entry.kind === "file" ? bytes(entry.size) : "" },
-  { title: "Modified", sort: "modified", cls: "num time-cell quiet", cell: (entry) => entry.modified ? html`<${Time} at=${entry.modified} />` : "" },
+  { title: "Modified", sort: "modified", cls: "num time-cell quiet", cell: (entry) => entry.modified ? html`<${Time} at=${entry.modified} form="file" />` : "" },
 ];
 /** @type {Record<string, string>} */
 export const KINDS = { directory: "Folder", file: "File", symlink: "Link", special: "Special" };
 
 /**
- * @param {{pane: Pane, focus: () => void, up: () => void, open: (entry: Entry) => void, keys: (event: KeyboardEvent) => boolean, at: boolean,
+ * @param {{pane: Pane, focus: () => void, up: () => void, open: (entry: Entry) => void, keys: (event: KeyboardEvent) => boolean, at: boolean, user: string, endpoints: any[], go: (place: Place) => void,
  *   drop: (event: DragEvent, into: Entry|null) => void, drag: (event: DragEvent, entry: Entry) => void, takes: (event: DragEvent, into: Entry|null) => boolean}} props
  */
-export function Grid({ pane, focus, up, open, keys, at, drop, drag, takes }) {
+export function Grid({ pane, focus, up, open, keys, at, user, endpoints, go, drop, drag, takes }) {
   const { side, place, listing, query, cursor, setCursor, marks } = pane;
   const [over, setOver] = useState(/** @type {{row: number|null}|null} */ (null));
-  if (!listing || !place) return html`<div class=${`pane-grid ${side} sheet`}><${Empty} title="Choose an endpoint">Each pane shows a folder of an endpoint.<//></div>`;
+  if (!listing || !place) return html`<div class=${`pane-grid ${side} sheet`} onFocusIn=${focus}><${Choose} side=${side} user=${user} endpoints=${endpoints} go=${go} /></div>`;
   const pointed = (/** @type {DragEvent} */ event) => {
     const row = Number(/** @type {HTMLElement|null} */ (/** @type {Element} */ (event.target).closest("[data-row]"))?.dataset.row ?? -1);
     const entry = row >= 0 ? listing.rows.get(row) : undefined;
@@ -185,6 +185,25 @@ export function Grid({ pane, focus, up, open, keys, at, drop, drag, takes }) {
     onDrop=${(/** @type {DragEvent} */ event) => { setOver(null); const { entry } = pointed(event); if (takes(event, entry)) { event.preventDefault(); drop(event, entry); } }}>
     <${Table} source=${listing.source} columns=${COLUMNS} label=${`${SIDES[side]} pane: ${spelled(location(place))}`} cls="files-grid" busy=${listing.busy && listing.total === 0} open=${open}
       sort=${query.sort} setSort=${(/** @type {string} */ sort) => pane.ask({ sort })} marks=${marks} cursor=${cursor} setCursor=${setCursor} keys=${keys} drag=${drag} over=${over?.row} empty=${html`<div onClick=${() => gridOf(side)?.focus({ preventScroll: true })}>${empty}</div>`} /></div>`;
+}
+
+/** Places that a pane without one offers, of each kind. */
+const OFFERED = 8;
+/** @type {Record<string, [string, string]>} */
+const CHOICES = { left: ["Choose where your data is", "An endpoint is a place that this service reaches."], right: ["Choose where your data should go", "Any endpoint may be either end of a copy."] };
+
+/** What a pane that shows no folder yet offers. @param {{side: string, user: string, endpoints: any[], go: (place: Place) => void}} props */
+function Choose({ side, user, endpoints, go }) {
+  const { marks, recent } = read(user), [text, setText] = useState(""), [title, more] = CHOICES[side];
+  const isThere = (/** @type {Place} */ place) => endpoints.some(({ name }) => name === place.endpoint);
+  const known = [...marks, ...recent.filter((one) => !marks.some((other) => same(one, other)))].filter(isThere).slice(0, OFFERED);
+  const fits = endpoints.filter(({ name, description }) => `${name} ${description}`.toLowerCase().includes(text.toLowerCase()));
+  return html`<div class="choose"><h2>${title}</h2><p class="quiet">${more}</p>
+    ${known.length > 0 && html`<h3>Where you were</h3><ul>${known.map((place) => html`<li><button class="plain one-line mono" onClick=${() => go(place)}>${spelled(location(place))}</button></li>`)}</ul><h3>Endpoints</h3>`}
+    ${endpoints.length > OFFERED && html`<input type="search" aria-label=${`Find an endpoint for the ${side} pane`} placeholder="Find an endpoint…" spellcheck=${false} value=${text} onInput=${(/** @type {Event} */ event) => setText(/** @type {HTMLInputElement} */ (event.currentTarget).value)} />`}
+    <ul>${fits.map(({ name, description, health }) => html`<li key=${name}><button class="plain" onClick=${() => go({ endpoint: name, path: "/" })}><strong>@${name}</strong>${health?.state === "down" && html`<span class="chip bad">Down</span>`}<span class="quiet one-line">${description}</span></button></li>`)}</ul>
+    ${fits.length === 0 && html`<p class="quiet">No endpoint fits.</p>`}
+    <p class="quiet">Is yours not among them? <a href="#/endpoints?add">Add an endpoint</a></p></div>`;
 }
 
 /** @param {{pane: Pane, user: string, endpoints: any[], go: (place: Place) => void, link: (place: Place) => string, choose: () => void, focus: () => void}} props */
@@ -216,8 +235,8 @@ export function Bar({ pane, user, endpoints, go, link, choose, focus }) {
     <div class="bar-line"><button class="icon-button" title="Up (Backspace)" aria-label="Folder above" aria-keyshortcuts="Backspace" disabled=${!place || place.path === "/"} onClick=${() => place && go({ ...place, path: parent(place.path) })}><${Icon} of="up" /></button>
       <button class="icon-button" title="Read again" aria-label="Read the folder again" disabled=${!place} onClick=${() => pane.again()}><${Icon} of="again" /></button>
       <button class=${`icon-button ${marked ? "on" : ""}`} title="Bookmark" aria-label="Bookmark this folder" aria-pressed=${marked} disabled=${!place} onClick=${() => { if (place) keep(user, mark(place)); redraw((turn) => turn + 1); }}><${Icon} of="star" /></button>
-      <button onClick=${choose} title="Bookmarks and recent places">Places</button>
-      <button aria-pressed=${query.hidden} class=${query.hidden ? "on" : ""} disabled=${!place} onClick=${() => pane.ask({ hidden: !query.hidden })}>Hidden</button>
+      <button onClick=${choose} title="Bookmarks and recent folders">Bookmarks</button>
+      <button aria-pressed=${query.hidden} class=${query.hidden ? "on" : ""} disabled=${!place} onClick=${() => pane.ask({ hidden: !query.hidden })}>Show hidden</button>
       <input type="search" class="filter" aria-label=${`Filter of the ${word} pane`} aria-keyshortcuts="/" placeholder="Filter: text, or *.dat  ( / )" spellcheck=${false} autocapitalize="none" value=${wanted} disabled=${!listing}
         onInput=${(/** @type {Event} */ event) => setWanted(/** @type {HTMLInputElement} */ (event.currentTarget).value)}
         onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === "Escape") { setWanted(""); gridOf(side)?.focus(); event.preventDefault(); } if (event.key === "Enter" || event.key === "ArrowDown") { gridOf(side)?.focus(); event.preventDefault(); } }} /></div></div>`;

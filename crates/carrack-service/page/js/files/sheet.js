@@ -93,15 +93,26 @@ function Field({ option }) {
     : option.kind === "number" ? html`<input name=${name} type="number" min=${option.minimum} max=${option.maximum} placeholder=${usual || "automatic"} />`
     : option.kind === "lines" ? html`<textarea name=${name} rows="3" spellcheck=${false} maxlength=${option.maximum} placeholder=${(option.examples ?? [])[0] ?? ""}></textarea>`
     : option.kind === "moment" ? html`<input name=${name} type="datetime-local" />`
-    : html`<input name=${name} spellcheck=${false} maxlength=${option.kind === "text" ? option.maximum : undefined} placeholder=${usual || (option.kind === "bytes" ? "like 64M" : option.kind === "duration" ? "like 2h" : "")} />`;
+    : html`<input name=${name} spellcheck=${false} maxlength=${option.kind === "text" ? option.maximum : undefined} placeholder=${usual || (option.kind === "bytes" ? option.name.endsWith("rate_limit") ? "like 100 MB/s" : "like 64M" : option.kind === "duration" ? "like 2h" : "")} />`;
   return html`<label class="field"><span>${option.label}</span>${field}<small class="help">${option.help}</small></label>`;
 }
 
+/** What is asked first: what becomes of files that exist, and how all is verified. */
+const FIRST = ["existing", "verify"];
+
 /** Fields for all options that a kind of task takes. @param {{known: OptionTable, kind: string}} props */
-export const OptionFields = ({ known, kind }) => known.groups.map((group, at) => {
-  const options = group.options.filter((option) => fits(option, kind));
-  return options.length > 0 && html`<details open=${at === 0 && kind !== "delete"} key=${group.title}><summary>${group.title}</summary><div class="two">${options.map((option) => html`<${Field} key=${option.name} option=${option} />`)}</div></details>`;
-});
+export const OptionFields = ({ known, kind }) => {
+  const isFirst = (/** @type {Option} */ { at, name }) => at === "options" && FIRST.includes(name), all = known.groups.flatMap((group) => group.options);
+  const groups = [{ title: "What exists there, and how it is verified", options: all.filter(isFirst), isOpen: true },
+    ...known.groups.map((group, at) => ({ title: group.title, options: group.options.filter((option) => !isFirst(option)), isOpen: at === 0 }))];
+  return groups.map(({ title, options, isOpen }) => {
+    const fitting = options.filter((option) => fits(option, kind));
+    return fitting.length > 0 && html`<details open=${isOpen && kind !== "delete"} key=${title}><summary>${title}</summary><div class="two">${fitting.map((option) => html`<${Field} key=${option.name} option=${option} />`)}</div></details>`;
+  });
+};
+
+/** As a sentence of its own. @param {string|null|undefined} text */
+const sentence = (text) => text ? `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}` : "";
 
 /** When a task begins. @param {{earliest?: string|null, latest?: string|null}} props */
 export const Begins = ({ earliest, latest }) => !earliest && !latest ? "When it begins is not known."
@@ -110,7 +121,7 @@ export const Begins = ({ earliest, latest }) => !earliest && !latest ? "When it 
   : html`It begins between <${Time} at=${earliest} /> and <${Time} at=${latest} />.`;
 
 /** What to expect of a task. @param {{of: {earliest_start?: string|null, expected_start?: string|null, expected_seconds_least?: number|null, expected_seconds_most?: number|null, why?: string|null}}} props */
-export const Expected = ({ of }) => html`<p>${of.expected_seconds_least != null && of.expected_seconds_most != null ? `It takes ${range(of.expected_seconds_least, of.expected_seconds_most)}` : "How long it takes is not known"}. <${Begins} earliest=${of.earliest_start} latest=${of.expected_start} /> <span class="quiet">${of.why}</span></p>`;
+export const Expected = ({ of }) => html`<p>${of.expected_seconds_least != null && of.expected_seconds_most != null ? `It takes ${range(of.expected_seconds_least, of.expected_seconds_most)}` : "How long it takes is not known"}. <${Begins} earliest=${of.earliest_start} latest=${of.expected_start} /> <span class="quiet">${sentence(of.why)}</span></p>`;
 
 /** Files, folders and bytes below some paths, counted at their endpoint; `done` is told the end.
  * @param {{place: Place, paths: string[], done?: (found: any) => void}} props */
@@ -208,7 +219,7 @@ export function TaskSheet({ kind, targets, to, close, done }) {
       ${when === "cron" && html`<label class="field"><span>Cron line</span><input name="cron" class="mono" required placeholder="30 2 * * *" /><small class="help">minute, hour, day, month, weekday</small></label>
         <label class="field"><span>Time zone</span><input name="zone" defaultValue=${Intl.DateTimeFormat().resolvedOptions().timeZone} /></label>`}</div></details>`}
     ${known && task && task.pairs && task.pairs.length <= 50 && html`<details><summary>The same at the command line</summary><${Command} line=${submitLine(known, task)} /></details>`}
-    <div class="bar-of-buttons end sheet-end"><button type="button" class="plain" onClick=${close}>${kind === "delete" ? "Keep" : "Close"}</button>
+    <div class="bar-of-buttons end sheet-end"><button type="button" class="plain" onClick=${close}>${kind === "delete" ? "Keep" : "Cancel"}</button>
       ${kind === "copy" && when === "now" && html`<button type="button" disabled=${plan.busy || !task || Boolean(why) || paths?.length === 0} onClick=${() => plan.go()}>What would change</button>`}
       <button class=${kind === "delete" ? "danger" : "main"} disabled=${start.busy || !task || Boolean(why) || paths?.length === 0}>${start.busy ? "Starting…" : when === "now" || kind === "delete" ? act : "Make timer"}</button></div></form><//>`;
 }

@@ -3,14 +3,16 @@
 import { html, useEffect, useState } from "../ui.js";
 import { Problem, address, call, headers, problemOf } from "../api.js";
 import { Progress, Trouble } from "../parts.js";
-import { bytes, count, plural } from "../format.js";
+import { count, plural } from "../format.js";
+import { paced, uploadWords } from "./pace.js";
 import { exact, join, location, spelled } from "./names.js";
 
 /** @typedef {import("./names.js").Place} Place */
 /**
  * @typedef {object} Upload
  * @property {number} number @property {File} file @property {Place} place the directory @property {string} name below it
- * @property {"waiting"|"hashing"|"sending"|"publishing"|"done"|"failed"|"stopped"} state
+ * @property {"waiting"|"hashing"|"sending"|"publishing"|"done"|"failed"|"stopped"} state @property {number} [away] blocks that wait for the service to be back
+ * @property {[number, number][]} [pace] when so many bytes had been sent, of the last seconds
  * @property {number} done bytes hashed or sent @property {number} kept bytes that were there before @property {any} problem
  * @property {AbortController} control @property {string|null} id @property {() => void} ended
  */
@@ -72,6 +74,12 @@ function hash(upload) {
 /** @param {number} ms @param {AbortSignal} signal */
 const pause = (ms, signal) => new Promise((resolve) => { const timer = setTimeout(resolve, ms); signal.addEventListener("abort", () => { clearTimeout(timer); resolve(null); }, { once: true }); });
 
+/** @param {Upload} upload @param {number} size */
+function sent(upload, size) {
+  const done = upload.done + size;
+  put(upload, { done, pace: paced(upload.pace, performance.now(), done) });
+}
+
 /** One block, tried again where the connection or the service failed. @param {Upload} upload @param {number} block */
 async function send(upload, block) {
   const part = upload.file.slice(block * BLOCK, (block + 1) * BLOCK), path = `/uploads/${upload.id}/blocks/${block}`;
@@ -80,14 +88,16 @@ async function send(upload, block) {
     let fault;
     try {
       const answer = await fetch(address(path), { method: "PUT", headers: headers({ "content-type": "application/octet-stream" }), body: part, signal: upload.control.signal });
-      if (answer.ok) { put(upload, { done: upload.done + part.size }); return; }
+      if (answer.ok) { sent(upload, part.size); return; }
       fault = await problemOf(answer, path);
     } catch (error) {
       if (upload.control.signal.aborted) throw error;
       fault = new Problem(0, "unreachable", `${upload.name}: the connection to the service failed.`, ["Drop the same file again: it goes on where it stands."]);
     }
     if (attempt === ATTEMPTS || (fault.status >= 400 && fault.status < 500 && fault.status !== 429)) throw fault;
+    put(upload, { away: (upload.away ?? 0) + 1 });
     await pause(500 * 3 ** attempt, upload.control.signal);
+    put(upload, { away: Math.max(0, (upload.away ?? 1) - 1) });
   }
 }
 
@@ -162,9 +172,6 @@ export async function dropped(data) {
   return { files, folders, more: files.length >= DROP_MOST };
 }
 
-/** @type {Record<string, string>} */
-const WORDS = { waiting: "waits", hashing: "hashing", sending: "sending", publishing: "being put in place", done: "done, verified", failed: "failed" };
-
 /** The uploads of this tab. */
 export function Uploads() {
   const [, redraw] = useState(0);
@@ -173,8 +180,8 @@ export function Uploads() {
   const open = uploads.filter(isOpen);
   return html`<section class="sheet running" aria-label="Uploads"><div class="part-head"><h2>Uploads</h2><span class="quiet small">${open.length ? `${plural(open.length, "file")} to go` : "all ended"}. They pass through the service over HTTPS; this is not the fast path. Much data goes faster with <code>carrack copy</code>.</span>
       ${open.length < uploads.length && html`<button class="plain small-button" onClick=${() => { uploads = open; told(); }}>Clear ended</button>`}</div>
-    <ul class="causes">${uploads.slice(0, 50).map((upload) => { const { file, place, name, state, done, kept, problem } = upload; return html`<li key=${upload.number}><div class="running-line"><span class="one-line" title=${spelled(location(place, name))}>${spelled(name)}</span>
-        <span class="quiet small">${WORDS[state]}${state === "sending" ? ` ${bytes(done)} of ${bytes(file.size)}` : ""}${kept ? `, ${bytes(kept)} were there` : ""}</span>
+    <ul class="causes">${uploads.slice(0, 50).map((upload) => { const { file, place, name, state, done, problem } = upload; return html`<li key=${upload.number}><div class="running-line"><span class="one-line" title=${spelled(location(place, name))}>${spelled(name)}</span>
+        <span class="quiet small">${uploadWords({ ...upload, size: file.size })}</span>
         ${problem?.code === "exists" && html`<button onClick=${() => void run(upload, true)}>Replace</button>`}
         ${state === "failed" && problem?.code !== "exists" && html`<button onClick=${() => void run(upload, false)}>Go on</button>`}
         ${state !== "done" && html`<button class="plain" aria-label=${`${isOpen(upload) ? "Stop" : "Remove"} the upload of ${spelled(name)}`} onClick=${() => stop(upload, true)}>${isOpen(upload) ? "Stop" : "Remove"}</button>`}</div>

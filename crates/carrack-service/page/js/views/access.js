@@ -26,7 +26,7 @@ export function Access({ known }) {
     <${Trouble} problem=${tokens.problem ?? users.problem ?? link.problem} />
     ${made && html`<div class="notice" role="status"><p><strong>${made.title}</strong></p><div class="command"><code>${made.text}</code><${Copy} text=${made.text} /></div></div>`}
     <section class="sheet" aria-label="Sessions"><div class="part-head"><h2>Sessions${mine ? "" : ` of ${whose}`}</h2><button class="danger" disabled=${sessions.length === 0} onClick=${() => setAsked({ what: "sessions", row: whose })}>${mine ? "Log out everywhere" : "End all"}</button></div>
-      <${Rows} rows=${sessions} loading=${tokens.loading} label="Sessions" empty="No sessions" act="End" remove=${(/** @type {any} */ row) => setAsked({ what: "session", row })} /></section>
+      <${Rows} rows=${sessions} loading=${tokens.loading} label="Sessions" empty="No sessions" act="End" mine=${known.token} remove=${(/** @type {any} */ row) => setAsked({ what: "session", row })} /></section>
     <section class="sheet" aria-label="Tokens"><div class="part-head"><h2>Tokens${mine ? "" : ` of ${whose}`}</h2><button onClick=${() => setAsked({ what: "add token" })}>New token</button></div>
       <${Rows} rows=${others} loading=${tokens.loading} label="Tokens" empty="No tokens. Programs use them; one can do less than its user." act="Revoke" remove=${(/** @type {any} */ row) => setAsked({ what: "token", row })} /></section>
     ${users.value && html`<section class="sheet" aria-label="Users"><div class="part-head"><h2>Users</h2><button onClick=${() => setAsked({ what: "add user" })}>Add user</button></div>
@@ -45,12 +45,12 @@ export function Access({ known }) {
     ${what === "password" && html`<${Password} close=${close} />`}`;
 }
 
-/** @param {{rows: any[], loading: boolean, label: string, empty: string, act: string, remove: (row: any) => void}} props */
-const Rows = ({ rows, loading, label, empty, act, remove }) => rows.length === 0 ? html`<p class="pad quiet">${loading ? "Loading…" : empty}</p>`
-  : html`<div class="scroll-x" tabindex="0" role="region" aria-label=${`Table of ${label.toLowerCase()}`}><table class="plain-table"><thead><tr><th scope="col">Label</th><th scope="col">Made</th><th scope="col">Last used</th><th scope="col">Ends</th><th scope="col">May</th><th scope="col"><span class="hidden-text">Actions</span></th></tr></thead><tbody>
-    ${rows.map((row) => html`<tr key=${row.id}><td><strong>${row.label || "no label"}</strong></td><td><${Time} at=${row.made} /></td><td><${Time} at=${row.used} /></td><td>${row.expires ? html`<${Time} at=${row.expires} />` : "never"}</td>
+/** @param {{rows: any[], loading: boolean, label: string, empty: string, act: string, mine?: string|null, remove: (row: any) => void}} props `mine`: the session of this page */
+const Rows = ({ rows, loading, label, empty, act, mine, remove }) => rows.length === 0 ? html`<p class="pad quiet">${loading ? "Loading…" : empty}</p>`
+  : html`<div class="scroll-x" tabindex="0" role="region" aria-label=${`Table of ${label.toLowerCase()}`}><table class="plain-table"><thead><tr><th scope="col">${label === "Sessions" ? "By" : "Label"}</th><th scope="col">${label === "Sessions" ? "Begun" : "Made"}</th><th scope="col">Last used</th><th scope="col">Ends</th><th scope="col">May</th><th scope="col"><span class="hidden-text">Actions</span></th></tr></thead><tbody>
+    ${rows.map((row) => html`<tr key=${row.id}><td><strong>${row.label || "no label"}</strong>${row.id === mine && html` <span class="chip live">this one</span>`}</td><td><${Time} at=${row.made} /></td><td><${Time} at=${row.used} /></td><td>${row.expires ? html`<${Time} at=${row.expires} />` : "never"}</td>
       <td>${row.scope ? [row.scope.verbs?.join(", "), ...(row.scope.endpoints ?? []).map((/** @type {string} */ name) => `@${name}:${row.scope.path ?? "/"}`)].filter(Boolean).join(" at ") : "all that its user may"}</td>
-      <td class="acts"><button class="plain danger" aria-label=${`${act} ${row.label || row.id} of ${row.user}`} onClick=${() => remove(row)}>${act}</button></td></tr>`)}</tbody></table></div>`;
+      <td class="acts"><button class="plain danger" aria-label=${`${act} ${row.label || row.id} of ${row.user}${row.id === mine ? ", this one" : ""}`} onClick=${() => remove(row)}>${act}</button></td></tr>`)}</tbody></table></div>`;
 
 /** @param {{user: string, close: () => void, done: (made: any) => void}} props */
 function NewToken({ user, close, done }) {
@@ -93,7 +93,7 @@ function Password({ close }) {
     await whoami();
   }, close);
   return html`<${Dialog} title="Change password" close=${close}><form onSubmit=${(/** @type {SubmitEvent} */ event) => { event.preventDefault(); void change.go(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget))); }}><h2>Change password</h2>
-    <label class="field"><span>Password until now</span><input name="old" type="password" autocomplete="current-password" /><small class="help">Empty if there was none.</small></label>
+    <label class="field"><span>Current password</span><input name="old" type="password" autocomplete="current-password" /><small class="help">Empty if there was none.</small></label>
     <label class="field"><span>New password</span><input name="new" type="password" autocomplete="new-password" minlength="10" maxlength="1024" required /><small class="help">10 characters or more. Your sessions elsewhere end.</small></label>
     <${Trouble} problem=${change.problem} /><div class="bar-of-buttons end"><button type="button" class="plain" onClick=${close}>Close</button><button class="main" disabled=${change.busy}>Change</button></div></form><//>`;
 }

@@ -3,6 +3,7 @@ import { html, useState } from "../ui.js";
 import { call } from "../api.js";
 import { Empty, Search, Time, Trouble } from "../parts.js";
 import { daysAgo } from "../format.js";
+import { linkOf, outcome, wordsOf } from "../audit-words.js";
 import { Table, usePages } from "../table.js";
 
 /** @typedef {{id: number, time: string, user: string, via: string, token: string|null, from: string|null, action: string, object: string|null, status: number}} Line */
@@ -22,10 +23,10 @@ export function Audit() {
 
 /** @type {import("../table.js").Column<Line>[]} */
 const COLUMNS = [
-  { title: "When", cell: (line) => html`<${Time} at=${line.time} />` },
+  { title: "When", cell: (line) => html`<${Time} at=${line.time} form="exact" />` },
   { title: "Who", cell: (line) => html`<strong>${line.user || "nobody known"}</strong>` },
-  { title: "What", cell: (line) => html`<code>${line.action}</code>` },
-  { title: "About", cls: "mid", cell: (line) => line.object ? html`<bdi title=${line.object}>${line.object}</bdi>` : html`<span class="quiet">–</span>` },
+  { title: "What", cell: (line) => html`<span title=${line.action}>${wordsOf(line.action) || html`<code>${line.action}</code>`}</span>` },
+  { title: "About", cls: "mid", cell: (line) => line.object ? linkOf(line.action, line.object) && line.status < 400 ? html`<a class="soft" tabindex="-1" href=${linkOf(line.action, line.object)} title=${line.object}><bdi>${line.object}</bdi></a>` : html`<bdi title=${line.object}>${line.object}</bdi>` : html`<span class="quiet">–</span>` },
   { title: "From", cls: "wide", cell: (line) => line.from ?? html`<span class="quiet">this host</span>` },
-  { title: "Answer", cell: (line) => line.status < 400 ? html`<span class="chip good">${line.status}</span>` : html`<span class="chip bad">${line.status}</span>` },
+  { title: "Outcome", cell: (line) => html`<span class=${`chip ${line.status < 400 ? "good" : "bad"}`} title=${`${line.action}: ${line.status}`}>${outcome(line.status)}</span>` },
 ];

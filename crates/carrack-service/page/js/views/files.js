@@ -2,22 +2,26 @@
 import { html, useEffect, useMemo, useRef, useState } from "../ui.js";
 import { address, call, hasToken, headers, problemOf } from "../api.js";
 import { useLive } from "../store.js";
-import { Empty, Progress, Segments, State, Trouble, useAction } from "../parts.js";
+import { Empty, Menu, Progress, Segments, State, Trouble, useAction } from "../parts.js";
 import { bytes, duration, title } from "../format.js";
 import { Bar, Foot, Grid, Icon, filterOf, gridOf, other, usePane } from "../files/pane.js";
-import { exact, linkTo, join, last, location, parent, placeOf, same, spelled } from "../files/names.js";
+import { entry, recall, remember } from "../entry.js";
+import { exact, linkTo, join, last as baseName, lastWay, location, parent, placeOf, same, spelled } from "../files/names.js";
 import { pathsOf, targetsOf } from "../files/actions.js";
+import { copyWords } from "../files/copy-words.js";
 import { TaskSheet } from "../files/sheet.js";
 import { Keys, NameDialog, Places, Properties } from "../files/dialogs.js";
 import { Uploads, add as upload, dropped, obstacle } from "../files/upload.js";
 import { read } from "../files/places.js";
-import { share, tone } from "./tasks.js";
+import { share, tone } from "../share.js";
 
 /** @typedef {import("../files/listing.js").Entry} Entry */
 /** @typedef {import("../files/names.js").Place} Place */
 /** @typedef {import("../files/pane.js").Pane} Pane */
 /** @typedef {import("../files/actions.js").Targets} Targets */
 
+/** Buttons that stand together, and those behind one button. */
+const GROUPS = [["move", "rename", "delete", "properties"], ["folder", "upload", "download"]], IN_MENU = ["open", "locate", "keys"];
 /** What a link takes, and what a page can keep of a file that it must read itself. */
 const LINK_MOST = 6000, BLOB_MOST = 2 ** 30;
 /** What is dragged within the page. @type {{side: string, entry: Entry|null}|null} */
@@ -25,25 +29,25 @@ let dragged = null;
 
 /** @param {{known: import("../types.js").Whoami, list: {value: {items: any[]}|null, problem: any, loading: boolean, again: () => void}, query: URLSearchParams, go: (to: string) => void}} props */
 export function Files({ known, list, query, go }) {
-  const endpoints = list.value?.items ?? [];
+  const endpoints = list.value?.items ?? [], { sides } = read(known.user);
+  // A browser that knows no folders of this user lands at those of their last copy.
+  const asks = !sides.left && !sides.right && !query.has("left") && !query.has("right") && known.role !== "viewer";
+  const tasks = useLive(async (signal) => asks ? lastWay((await call("GET", "/tasks", { query: { owner: known.user, limit: 20 }, signal })).items) : null, []);
   if (known.role === "viewer") return html`<h1>Files</h1><div class="sheet"><${Empty} title="A viewer sees figures, not files"><a href="#/overview">Overview of all tasks</a><//></div>`;
-  if (list.loading) return html`<h1>Files</h1><p class="quiet">Loading…</p>`;
+  if (list.loading) return html`<h1>Files</h1><div class="sheet loading"><p class="quiet">Loading…</p></div>`;
   if (list.problem && !list.value) return html`<h1>Files</h1><${Trouble} problem=${list.problem} again=${list.again} />`;
   if (endpoints.length === 0) {
-    return html`<h1>Files</h1><div class="sheet"><${Empty} title="No endpoints yet">Files are shown of endpoints: nodes, directories of the service's host, hosts behind ssh. <a href="#/endpoints">Add one</a><//></div>`;
+    return html`<h1>Files</h1><div class="sheet"><${Empty} title="No endpoints yet">Files are shown of endpoints: nodes, directories of the service's host, hosts behind ssh. <a class="button main" href="#/endpoints?add">Add the first one</a><//></div>`;
   }
-  return html`<${Panes} known=${known} endpoints=${endpoints} query=${query} go=${go} />`;
+  if (asks && tasks.loading) return html`<h1>Files</h1><div class="sheet loading"><p class="quiet">Loading…</p></div>`;
+  return html`<${Panes} known=${known} endpoints=${endpoints} query=${query} last=${tasks.value} go=${go} />`;
 }
 
-/** The place that an address names, else where the user was, else an endpoint. @param {string|null} said @param {Place|null|undefined} before @param {any[]} endpoints @param {number} at @returns {Place|null} */
-function placeFor(said, before, endpoints, at) {
-  const place = said ? placeOf(said, "") : before && endpoints.some(({ name }) => name === before.endpoint) ? before : null;
-  const endpoint = endpoints[at] ?? endpoints[0];
-  return place ?? (endpoint ? { endpoint: endpoint.name, path: "/" } : null);
-}
+/** The place that an address names, else where the user was; null: somebody has to choose. @param {string|null} said @param {Place|null|undefined} before @param {any[]} endpoints @returns {Place|null} */
+const placeFor = (said, before, endpoints) => (said ? placeOf(said, "") : null) ?? (before && endpoints.some(({ name }) => name === before.endpoint) ? before : null);
 
-/** @param {{known: import("../types.js").Whoami, endpoints: any[], query: URLSearchParams, go: (to: string) => void}} props */
-function Panes({ known, endpoints, query, go }) {
+/** @param {{known: import("../types.js").Whoami, endpoints: any[], query: URLSearchParams, last: import("../files/names.js").Way|null, go: (to: string) => void}} props `last`: the folders of the user's last copy */
+function Panes({ known, endpoints, query, last, go }) {
   const [said, setSaid] = useState({ text: "", quiet: true });
   const speech = useRef(/** @type {ReturnType<typeof setTimeout>|undefined} */ (undefined));
   // One thing after a while of quiet: a live region that tells each step is not listened to.
@@ -55,16 +59,25 @@ function Panes({ known, endpoints, query, go }) {
   /** @type {[any, (ask: any) => void]} what is asked in a dialog */
   const [ask, setAsk] = useState(/** @type {any} */ (null));
   const [tasks, setTasks] = useState(/** @type {{id: string, places: (Place|null)[]}[]} */ ([]));
+  /** @type {{current: {left: Place|null, right: Place|null, at: string}|null}} the folders that were shown last, and in which entry of the history */
+  const before = useRef(null);
   const wishes = { left: useRef(/** @type {string|null} */ (null)), right: useRef(/** @type {string|null} */ (null)) };
   const places = useMemo(() => {
-    const name = query.get("name");
+    const name = query.get("name"), { sides } = read(known.user), at = entry(), stood = recall(at, "files") ?? {};
+    const next = { left: placeFor(query.get("left"), sides.left ?? last?.left, endpoints), right: placeFor(query.get("right"), sides.right ?? last?.right, endpoints) };
+    for (const side of /** @type {("left"|"right")[]} */ (["left", "right"])) {
+      const from = before.current?.[side], to = next[side];
+      // Where it stood in this entry of the history, else on the folder that one comes from.
+      if (to && !same(from ?? null, to)) wishes[side].current ??= stood[side] ?? (from && from.endpoint === to.endpoint && parent(from.path) === to.path && from.path !== "/" ? baseName(from.path) : null);
+    }
     if (name !== null) wishes[query.get("at") === "right" ? "right" : "left"].current = name;
-    const { sides } = read(known.user);
-    return { left: placeFor(query.get("left"), sides.left, endpoints, 0), right: placeFor(query.get("right"), sides.right, endpoints, 1) };
+    before.current = { ...next, at };
+    return next;
   }, [query]);
   const left = usePane("left", places.left, known.user, say, wishes.left), right = usePane("right", places.right, known.user, say, wishes.right);
   /** @type {Record<string, Pane>} */
   const panes = { left, right };
+  useEffect(() => { if (before.current) remember(before.current.at, "files", { left: left.cursor.key, right: right.cursor.key }); }, [left.cursor.key, right.cursor.key, query]);
   useEffect(() => { gridOf(at)?.focus({ preventScroll: true }); }, []);
   // An address that names an entry of a folder that is shown already.
   useEffect(() => { for (const one of [left, right]) { const wish = wishes[one === left ? "left" : "right"]; if (wish.current !== null) one.again(wish.current); wish.current = null; } }, [query]);
@@ -80,7 +93,7 @@ function Panes({ known, endpoints, query, go }) {
     wishes[side === "left" ? "left" : "right"].current = name;
     go(linkTo(side === "left" ? place : places.left, side === "right" ? place : places.right, side).slice(1));
   };
-  const up = (/** @type {Pane} */ { side, place }) => { if (place && place.path !== "/") open(side, { ...place, path: parent(place.path) }, last(place.path)); };
+  const up = (/** @type {Pane} */ { side, place }) => { if (place && place.path !== "/") open(side, { ...place, path: parent(place.path) }, baseName(place.path)); };
   const enter = (/** @type {Pane} */ from, /** @type {Entry} */ entry) => {
     if (entry.kind === "directory" && from.place) open(from.side, { ...from.place, path: join(from.place.path, entry.name) });
     else void act.go("properties", from, entry);
@@ -94,7 +107,7 @@ function Panes({ known, endpoints, query, go }) {
     if (url.length > LINK_MOST) throw Object.assign(new Error("So many names do not fit into one download."), { hints: ["Download the folder itself, or fewer items."] });
     // What is wrong is told here, not in a file that holds an error.
     await call("GET", `${base}properties`, { query: { path: paths[0].replace(/(.)\/$/, "$1") } });
-    const name = file ? spelled(file.name) : `${spelled(!all && entries.length === 1 ? entries[0].name : last(place.path) || place.endpoint)}.tar`;
+    const name = file ? spelled(file.name) : `${spelled(!all && entries.length === 1 ? entries[0].name : baseName(place.path) || place.endpoint)}.tar`;
     fetchFile(url, name, file ? file.size : 0);
   };
   const act = useAction(async (/** @type {string} */ name, /** @type {Pane} */ from, /** @type {Entry|null} */ only = null, /** @type {Place|null} */ into = null) => {
@@ -179,11 +192,14 @@ function Panes({ known, endpoints, query, go }) {
   // A dialog that closes late leaves the next one open.
   const close = () => setAsk((/** @type {any} */ now) => now === ask ? null : now);
   const button = (/** @type {typeof commands[0]} */ { name, key, word, icon, off }) => html`<button key=${name} disabled=${Boolean(off)} title=${off || (key ? `${word} (${key})` : word)} aria-keyshortcuts=${key} onClick=${() => run(name)}>${icon && html`<${Icon} of=${icon} />`}${word}${key && html`<kbd aria-hidden="true">${({ Delete: "Del", Enter: "↵" })[key] ?? key}</kbd>`}</button>`;
+  const copying = /** @type {typeof commands[0]} */ (commands.find(({ name }) => name === "copy")), meant = targetsOf(pane);
+  const primary = html`<button class="main copy-button" disabled=${Boolean(copying.off)} title=${copying.off || "Copy (c)"} aria-keyshortcuts="c" onClick=${() => run("copy")}>${at === "right" && html`<${Icon} of="left" />`}<span class="one-line">${copyWords(meant, pane.selection, across.place)}</span>${at === "left" && html`<${Icon} of="right" />`}</button>`;
   const bar = (/** @type {Pane} */ of) => html`<${Bar} pane=${of} user=${known.user} endpoints=${endpoints} focus=${() => setAt(of.side)} go=${(/** @type {Place} */ place) => open(of.side, place)} choose=${() => setAsk({ name: "places", side: of.side })}
     link=${(/** @type {Place} */ place) => linkTo(of.side === "left" ? place : places.left, of.side === "right" ? place : places.right, of.side)} />`;
-  const grid = (/** @type {Pane} */ of) => html`<${Grid} pane=${of} at=${at === of.side} focus=${() => setAt(of.side)} up=${() => up(of)} open=${(/** @type {Entry} */ entry) => enter(of, entry)} keys=${keys(of)} drag=${drag(of)} takes=${takes(of)} drop=${drop(of)} />`;
+  const grid = (/** @type {Pane} */ of) => html`<${Grid} pane=${of} user=${known.user} endpoints=${endpoints} go=${(/** @type {Place} */ place) => open(of.side, place)} at=${at === of.side} focus=${() => setAt(of.side)} up=${() => up(of)} open=${(/** @type {Entry} */ entry) => enter(of, entry)} keys=${keys(of)} drag=${drag(of)} takes=${takes(of)} drop=${drop(of)} />`;
   const send1 = (/** @type {Pane} */ from) => { const off = !targetsOf(from) ? `Nothing is selected in the ${from.side} pane` : writes(panes[other(from.side)].place); return html`<button class="arrow" disabled=${Boolean(off)} title=${off || `Copy to the ${other(from.side)} pane`} aria-label=${`Copy from the ${from.side} pane to the ${other(from.side)} pane`} onClick=${() => { setAt(from.side); void act.go("copy", from); }}><${Icon} of=${other(from.side)} /></button>`; };
-  return html`<div class="files-head"><h1>Files</h1><div class="bar-of-buttons files-tools" role="group" aria-label="Actions on the active pane">${commands.filter(({ name }) => name !== "filter" && (canUpload || name !== "upload")).map(button)}</div>
+  return html`<div class="files-head"><h1>Files</h1><div class="bar-of-buttons files-tools" role="group" aria-label="Actions on the active pane">${primary}${GROUPS.map((names) => html`<div class="joined" key=${names[0]}>${names.map((name) => commands.find((one) => one.name === name)).filter((one) => one && (canUpload || one.name !== "upload")).map((one) => one && button(one))}</div>`)}
+        <${Menu} label="More">${IN_MENU.map((name) => commands.find((one) => one.name === name)).map((one) => one && button(one))}<//></div>
       <div class="side-switch"><${Segments} value=${at} set=${(/** @type {string} */ side) => { setAt(side); }} label="Pane" choices=${[["left", "Left"], ["right", "Right"]]} /></div></div>
     <input type="file" multiple hidden ref=${files} onChange=${(/** @type {Event} */ event) => { const input = /** @type {HTMLInputElement} */ (event.currentTarget); if (pane.place) void send.go(pane, pane.place, Promise.resolve({ files: [...(input.files ?? [])].map((file) => ({ file, name: exact(file.name) })), folders: [], more: false })); input.value = ""; }} />
     <${Trouble} problem=${act.problem ?? send.problem} />

@@ -5,10 +5,11 @@ import { useEvery, useLive } from "../store.js";
 import { Empty, Name, Progress, State, Time, Trouble, useAction } from "../parts.js";
 import { Plot } from "../plot.js";
 import { bytes, count, duration, now, percent, rate, shown, title } from "../format.js";
-import { Found } from "./endpoints.js";
+import { Found } from "./found.js";
 import { Measured } from "./measured.js";
 import { overTime } from "./overview.js";
-import { share, tone } from "./tasks.js";
+import { share, tone } from "../share.js";
+import { limitOf } from "../verdict.js";
 
 /** @typedef {import("../types.js").Task} Task */
 /** @typedef {{endpoint: string, root: string, bytes_total: number|null, bytes_free: number|null, files_total: number|null, files_free: number|null, failure: string|null}} Storage */
@@ -46,7 +47,7 @@ export function NodeView({ known, list, id }) {
   const problem = node.problem ?? active.problem ?? list.problem;
   const head = html`<div class="view-head"><h1>Node</h1>${id && html`<a class="button" href="#/node">All endpoints of the node's service</a>`}</div>
     <${Trouble} problem=${problem} again=${again} />`;
-  if (!node.value || !active.value || !list.value) return html`${head}${!problem && html`<p class="quiet">Loading…</p>`}`;
+  if (!node.value || !active.value || !list.value) return html`${head}${!problem && html`<div class="sheet loading"><p class="quiet">Loading…</p></div>`}`;
   const endpoints = /** @type {any[]} */ (list.value.items).filter((endpoint) => !id || endpoint.name === id);
   const local = endpoints.filter((endpoint) => endpoint.location.kind === "local");
   const { node: here, figures } = node.value;
@@ -75,7 +76,7 @@ function Running({ tasks }) {
     ${tasks.length === 0 ? html`<p class="pad quiet">No transfer runs.</p>` : html`<div class="scroll-x" tabindex="0" role="region" aria-label="Table of running transfers"><table class="plain-table"><thead><tr><th scope="col">State</th><th scope="col">Task</th><th scope="col">Progress</th><th scope="col" class="num">Rate</th><th scope="col" class="num">Moved</th><th scope="col" class="num">Left</th><th scope="col">Limited by</th></tr></thead><tbody>
     ${tasks.map((task) => html`<tr key=${task.id}><td><${State} state=${task.state} /></td><td class="path"><a href=${`#/tasks/${task.id}`}><bdi>${title(task)}</bdi></a></td>
       <td class="meter"><${Progress} share=${share(task)} tone=${tone(task.state)} label=${`Progress of ${title(task)}`} /></td><td class="num">${rate(task.progress.rates?.now)}</td><td class="num">${bytes(task.progress.bytes_moved)}</td>
-      <td class="num">${duration(task.progress.eta_seconds)}</td><td>${task.progress.limited_by ?? "–"}</td></tr>`)}</tbody></table></div>`}</section>`;
+      <td class="num">${duration(task.progress.eta_seconds)}</td><td>${limitOf(task) || "–"}</td></tr>`)}</tbody></table></div>`}</section>`;
 }
 
 /** @param {{storage: Storage[]}} props */

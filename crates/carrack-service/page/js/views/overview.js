@@ -2,10 +2,13 @@
 import { html, useMemo, useRef, useState } from "../ui.js";
 import { call } from "../api.js";
 import { useEvery, useLive } from "../store.js";
-import { Progress, Segments, State, Time, Trouble } from "../parts.js";
+import { Confirm, Mark, Name, Progress, Segments, State, Time, Trouble, useAction } from "../parts.js";
 import { Plot } from "../plot.js";
-import { bytes, count, duration, now, percent, percentText, plural, rate, title } from "../format.js";
-import { share, tone } from "./tasks.js";
+import { ahead, bytes, count, duration, now, percent, percentText, plural, rate, title } from "../format.js";
+import { actOn } from "../acts.js";
+import { ordered, waits } from "../health.js";
+import { share, tone } from "../share.js";
+import { limitOf } from "../verdict.js";
 
 /** @typedef {import("../types.js").Task} Task */
 /**
@@ -15,6 +18,8 @@ import { share, tone } from "./tasks.js";
  * @property {{source: string, destination: string, bytes: number, rate: number|null, succeeded: number, partial: number, failed: number, cancelled: number, success: number|null}[]} pairs
  * @property {{code: string, side: string, count: number, steps: number[]}[]} failures @property {Task[]} slowest @property {Task[]} stuck
  */
+/** Waiting tasks that are grouped; of more, the rest is counted. */
+const WAITING_MOST = 1000;
 const SHOWN = 8, HOUR = 3_600_000, DAY = 24 * HOUR;
 /** Figures are read again after an end, but no sooner than this, in milliseconds. */
 const CALM = 5000;
@@ -23,8 +28,11 @@ const SECONDS = 10;
 /** @type {Record<string, [number, number]>} how long, and in how many steps */
 const SPANS = { day: [DAY, 24], week: [7 * DAY, 28], month: [30 * DAY, 30] };
 
-/** @param {{known: import("../types.js").Whoami}} props */
-export function Overview({ known }) {
+/** @type {Record<string, string>} */
+const DAYS = { day: "1", week: "7", month: "30" };
+
+/** @param {{known: import("../types.js").Whoami, list: any, isWall?: boolean}} props `list`: all endpoints; `isWall`: for a screen that many look at */
+export function Overview({ known, list, isWall = false }) {
   const [over, setOver] = useState("day");
   const [length, steps] = SPANS[over];
   const read = useRef(0);
@@ -35,21 +43,21 @@ export function Overview({ known }) {
   // A viewer is told figures of all tasks, and none of the tasks themselves.
   const isViewer = known.role === "viewer";
   // No event comes of the tasks of others.
-  useEvery(isViewer ? SECONDS * 1000 : 0, figures.again);
+  useEvery(isViewer || isWall ? SECONDS * 1000 : 0, () => { figures.again(); if (isWall) list.again(); });
   const open = useLive(async (signal) => {
-    if (isViewer) return { active: [], waiting: [] };
-    const of = (/** @type {string} */ state) => call("GET", "/tasks", { query: { state, limit: 200 }, signal });
-    const [active, waiting] = await Promise.all([of("ACTIVE,CANCELLING"), of("QUEUED,STAGING,PAUSED")]);
-    return { active: /** @type {Task[]} */ (active.items), waiting: /** @type {Task[]} */ (waiting.items) };
+    if (isViewer) return { active: [], waiting: [], more: 0 };
+    const of = (/** @type {string} */ state, /** @type {number} */ limit) => call("GET", "/tasks", { query: { state, limit, offset: 0 }, signal });
+    const [active, waiting] = await Promise.all([of("ACTIVE,CANCELLING", 200), of("QUEUED,STAGING,PAUSED", WAITING_MOST)]);
+    return { active: /** @type {Task[]} */ (active.items), waiting: /** @type {Task[]} */ (waiting.items), more: waiting.total - waiting.items.length };
   }, [], (event, now) => {
     if (event.kind !== "progress" || !now) return event.task != null;
     return { ...now, active: now.active.map((task) => task.id === event.task && event.detail.progress ? { ...task, progress: event.detail.progress } : task) };
   });
   const problem = figures.problem ?? open.problem;
   const head = html`<div class="view-head"><h1>Overview${isViewer ? " of all tasks" : ""}</h1>
-    <${Segments} value=${over} set=${setOver} label="Over how long" choices=${[["day", "24 hours"], ["week", "7 days"], ["month", "30 days"]]} /></div>`;
-  if (!figures.value || !open.value) return html`${head}${problem ? html`<${Trouble} problem=${problem} again=${() => { figures.again(); open.again(); }} />` : html`<p class="quiet">Loading…</p>`}`;
-  return html`${head}<${Trouble} problem=${problem} again=${() => { figures.again(); open.again(); }} /><${Shown} figures=${figures.value} isViewer=${isViewer} ...${open.value} />`;
+    <${Segments} value=${over} set=${setOver} label="Over how long" choices=${[["day", "24 hours"], ["week", "7 days"], ["month", "30 days"]]} />${!isWall && html`<a class="button" href="#/overview?wall">Wall view</a>`}</div>`;
+  if (!figures.value || !open.value) return html`${head}${problem ? html`<${Trouble} problem=${problem} again=${() => { figures.again(); open.again(); }} />` : html`<div class="sheet loading"><p class="quiet">Loading…</p></div>`}`;
+  return html`${head}<${Trouble} problem=${problem} again=${() => { figures.again(); open.again(); }} /><${Shown} figures=${figures.value} isViewer=${isViewer} ...${open.value} days=${DAYS[over]} again=${open.again} endpoints=${list.value?.items ?? []} />`;
 }
 
 /** What was moved in each step, over another panel. @param {Figures} figures @param {import("../plot.js").Panel} below */
@@ -61,31 +69,59 @@ export function overTime(figures, below) {
     { label: "Mean rate", bars: true, lines: [{ label: "Mean rate", unit: /** @type {const} */ ("rate"), values: figures.moved.map((moved, at) => moved / passed(at)) }] }, below] };
 }
 
-/** @param {{figures: Figures, active: Task[], waiting: Task[], isViewer: boolean}} props */
-function Shown({ figures, active, waiting, isViewer }) {
+/** @param {{figures: Figures, active: Task[], waiting: Task[], more: number, isViewer: boolean, days: string, endpoints: any[], again: () => void}} props `more`: tasks that wait beside those in `waiting` */
+function Shown({ figures, active, waiting, more, isViewer, days, endpoints, again }) {
   const now = isViewer ? figures.rate : active.reduce((sum, task) => sum + (task.progress.rates?.now ?? 0), 0);
   const inState = (/** @type {string[]} */ ...states) => figures.states.filter((one) => states.includes(one.state)).reduce((sum, one) => sum + one.tasks, 0);
   const ended = (/** @type {string[]} */ ...states) => figures.ended.filter((one) => states.includes(one.state)).reduce((sum, one) => sum + one.tasks, 0);
   const good = ended("SUCCEEDED"), judged = ended("SUCCEEDED", "PARTIAL", "FAILED");
   const curve = useMemo(() => overTime(figures, { label: "Tasks", lines: [{ label: "Running", unit: "count", values: figures.running }, { label: "Waiting", unit: "count", values: figures.waiting }] }), [figures]);
-  return html`<dl class="sheet totals"><div><dt>Rate now</dt><dd>${rate(now)}</dd></div><div><dt>Running</dt><dd>${count(inState("ACTIVE", "CANCELLING"))}</dd></div><div><dt>Waiting</dt><dd>${count(inState("QUEUED", "STAGING", "PAUSED"))}</dd></div>
-      <div><dt>Moved</dt><dd>${bytes(figures.moved.reduce((all, one) => all + one, 0))}</dd></div><div><dt>Succeeded</dt><dd>${judged ? percentText(percent(good, judged)) : "–"}<small>${judged ? `of ${plural(judged, "task")}` : "no task has ended"}</small></dd></div></dl>
-    <${Plot} label="Throughput and queue" ...${curve} />
-    ${!isViewer && html`<div class="columns"><${Queue} title="Active" empty="No task is active." tasks=${active} more="running" />
-      <${Queue} title="Waiting" empty="No task waits." tasks=${waiting} more="waiting" /></div>
-    <${Attention} stuck=${figures.stuck} slow=${figures.slowest} />`}
-    <section class="sheet" aria-label="Failures by cause"><div class="part-head"><h2>Failures by cause</h2>${!isViewer && html`<a class="button" href="#/tasks?state=trouble">Tasks that failed</a>`}</div><${Causes} figures=${figures} /></section>
-    ${!isViewer && html`<section class="sheet" aria-label="Pairs of endpoints"><div class="part-head"><h2>Pairs of endpoints</h2></div><${Pairs} pairs=${figures.pairs} /></section>`}`;
+  const groups = useMemo(() => waits(waiting), [waiting]), sick = ordered(endpoints).filter(({ health }) => health?.state === "down" || health?.state === "degraded");
+  // Whoever sees no tasks is given no links to them.
+  const link = (/** @type {string} */ to, /** @type {any} */ text) => isViewer ? text : html`<a class="soft" href=${`#/tasks?${to}`}>${text}</a>`;
+  return html`<dl class="sheet totals"><div><dt>Rate now</dt><dd>${rate(now)}</dd></div><div><dt>Running</dt><dd>${link("state=running", count(inState("ACTIVE", "CANCELLING")))}</dd></div><div><dt>Waiting</dt><dd>${link("state=waiting", count(inState("QUEUED", "STAGING", "PAUSED")))}</dd></div>
+      <div><dt>Moved</dt><dd>${bytes(figures.moved.reduce((all, one) => all + one, 0))}</dd></div><div><dt>Succeeded</dt><dd>${judged ? link(`state=done&days=${days}`, percentText(percent(good, judged))) : "–"}<small>${judged ? `of ${plural(judged, "task")}` : "no task has ended"}</small></dd></div></dl>
+    <div class="flow">${sick.length > 0 && html`<${Sick} endpoints=${sick} />`}
+    ${!isViewer && html`<${Waiting} groups=${groups} more=${more} again=${again} />`}
+    ${!isViewer && html`<${Attention} stuck=${figures.stuck} slow=${figures.slowest} />`}
+    <section class="sheet" aria-label="Failures by cause"><div class="part-head"><h2>Failures by cause</h2>${!isViewer && html`<a class="button" href=${`#/tasks?state=trouble&days=${days}`}>Tasks that failed</a>`}</div><${Causes} figures=${figures} days=${isViewer ? null : days} /></section>
+    <${Plot} label="Throughput and queue" ...${curve} isEmpty=${!figures.moved.some(Boolean) && !figures.running.some(Boolean) && !figures.waiting.some(Boolean)} />
+    ${!isViewer && html`<${Active} tasks=${active} />
+    <section class="sheet" aria-label="Pairs of endpoints"><div class="part-head"><h2>Pairs of endpoints</h2></div><${Pairs} pairs=${figures.pairs} days=${days} /></section>`}</div>`;
 }
 
-/** @param {{title: string, empty: string, tasks: Task[], more: string}} props */
-function Queue({ title: name, empty, tasks, more }) {
-  return html`<section class="sheet" aria-label=${name}><div class="part-head"><h2>${name}</h2>${tasks.length > SHOWN && html`<a href=${`#/tasks?state=${more}`}>all ${count(tasks.length)}</a>`}</div>
-    ${tasks.length === 0 ? html`<p class="pad quiet">${empty}</p>` : html`<ul class="causes">${tasks.slice(0, SHOWN).map((task) => html`<li key=${task.id}><div class="task-title"><a class="one-line" href=${`#/tasks/${task.id}`}><bdi>${title(task)}</bdi></a><${State} state=${task.state} /></div>
-      ${task.state === "ACTIVE" && html`<${Progress} share=${share(task)} tone=${tone(task.state)} label=${`Progress of ${title(task)}`} />`}
-      <span class="quiet small">${task.state === "ACTIVE" ? [rate(task.progress.rates?.now), task.progress.eta_seconds != null && `${duration(task.progress.eta_seconds)} left`, task.progress.limited_by && `limited by ${task.progress.limited_by}`].filter(Boolean).join(", ")
-        : task.blocked ? `${task.blocked.why}${task.position != null ? `, number ${task.position} in the queue` : ""}` : "will go on when somebody resumes it"}</span></li>`)}</ul>`}</section>`;
+/** Places that keep tasks from going on. @param {{endpoints: any[]}} props */
+const Sick = ({ endpoints }) => html`<section class="sheet" aria-label="Endpoints with trouble"><div class="part-head"><h2>Endpoints with trouble</h2><a class="button" href="#/endpoints">All endpoints</a></div>
+  <ul class="causes">${endpoints.map(({ name, health }) => html`<li key=${name}><div class="task-title"><a href=${`#/endpoints/${encodeURIComponent(name)}`}><strong>@${name}</strong></a><span class=${`chip ${health.state === "down" ? "bad" : "warn"}`}><${Mark} of=${health.state === "down" ? "bad" : "warn"} />${health.state === "down" ? "Down" : "Degraded"}</span>
+    ${health.open_tasks > 0 && html`<a href=${`#/tasks?state=open&endpoint=${encodeURIComponent(name)}`}>${plural(health.open_tasks, "open task")}</a>`}</div>
+    ${health.last_fault && html`<span class="small">${health.last_fault.code}${health.last_fault.why && html`, <${Name}>${health.last_fault.why}<//>`}</span>`}<span class="quiet small">last contact ${health.last_contact ? html`<${Time} at=${health.last_contact} />` : "never"}</span></li>`)}</ul></section>`;
+
+/** @type {Record<string, string>} */
+const WAIT_ACTS = { retry: "Try now", confirm: "", guard: "", paused: "Resume" };
+
+/** Reasons by which the service finds tasks; it makes up the others as it plans. */
+const LEDGER_CAUSES = ["guard", "confirm"];
+
+/** What tasks wait for, a line for each reason. @param {{groups: import("../health.js").Wait[], more: number, again: () => void}} props */
+function Waiting({ groups, more, again }) {
+  const [asked, setAsked] = useState(/** @type {import("../health.js").Wait|null} */ (null));
+  const [told, setTold] = useState("");
+  const resume = useAction((/** @type {import("../health.js").Wait} */ group) => actOn("resume", group.tasks), (/** @type {import("../acts.js").Done} */ done) => { setTold(done.text); again(); });
+  const words = (/** @type {import("../health.js").Wait} */ { cause, endpoint }) => `#/tasks?${new URLSearchParams({ state: cause === "paused" ? "paused" : "waiting", ...(LEDGER_CAUSES.includes(cause) && { cause }), ...(endpoint && { endpoint }) })}`;
+  return html`<section class="sheet" aria-label="Waiting"><div class="part-head"><h2>Waiting</h2><a class="button" href="#/tasks?state=waiting">Tasks that wait</a></div>
+    <p class="hidden-text" role="status">${told}</p><${Trouble} problem=${resume.problem} />
+    ${groups.length === 0 ? html`<p class="pad quiet">No task waits.</p>` : html`<ul class="causes">${groups.slice(0, SHOWN).map((group) => { const { cause, why, hint, endpoint, since, next, tasks } = group, act = WAIT_ACTS[cause]; return html`<li key=${`${cause} ${why} ${endpoint}`}><div class="task-title"><strong><a href=${words(group)}>${plural(tasks.length, "task")}</a></strong>${endpoint && html`<a href=${`#/endpoints/${encodeURIComponent(endpoint)}`}>@${endpoint}</a>`}
+        ${act && html`<button class="small-button" disabled=${resume.busy} aria-label=${`${act}: ${plural(tasks.length, "task")}${endpoint ? ` of @${endpoint}` : ""}`} onClick=${() => setAsked(group)}>${act}</button>`}</div>
+      <span><${Name}>${why}<//></span><span class="quiet small">since <${Time} at=${since} />${ahead(next) && html`, next try at <${Time} at=${next} />`}${hint && `. Try: ${hint}`}</span></li>`; })}
+      ${groups.length > SHOWN && html`<li class="quiet">and ${plural(groups.length - SHOWN, "other reason")}</li>`}${more > 0 && html`<li class="quiet">and ${plural(more, "more task")}, which submitted before these</li>`}</ul>`}
+    ${asked && html`<${Confirm} title=${`${WAIT_ACTS[asked.cause]}: ${plural(asked.tasks.length, "task")}?`} act=${WAIT_ACTS[asked.cause]} keep="Cancel" close=${() => setAsked(null)} text=${asked.why} run=${() => resume.go(asked)} />`}</section>`;
 }
+
+/** @param {{tasks: Task[]}} props */
+const Active = ({ tasks }) => html`<section class="sheet" aria-label="Active"><div class="part-head"><h2>Active</h2>${tasks.length > SHOWN && html`<a href="#/tasks?state=running">all ${count(tasks.length)}</a>`}</div>
+  ${tasks.length === 0 ? html`<p class="pad quiet">No task is active.</p>` : html`<ul class="causes">${tasks.slice(0, SHOWN).map((task) => html`<li key=${task.id}><div class="task-title"><a class="one-line" href=${`#/tasks/${task.id}`}><bdi>${title(task)}</bdi></a><${State} state=${task.state} /></div>
+    ${task.state === "ACTIVE" && html`<${Progress} share=${share(task)} tone=${tone(task.state)} label=${`Progress of ${title(task)}`} />`}
+    <span class="quiet small">${[rate(task.progress.rates?.now), task.progress.eta_seconds != null && `${duration(task.progress.eta_seconds)} left`, limitOf(task) && `limited by ${limitOf(task)}`].filter(Boolean).join(", ")}</span></li>`)}</ul>`}</section>`;
 
 /** Tasks that do not get on, and the slowest of the rest. @param {{stuck: Task[], slow: Task[]}} props */
 function Attention({ stuck, slow }) {
@@ -93,7 +129,7 @@ function Attention({ stuck, slow }) {
   const row = (/** @type {Task} */ task, /** @type {string} */ why) => html`<tr key=${task.id}><td><${State} state=${task.state} /></td><td class="path"><a href=${`#/tasks/${task.id}`}><bdi>${title(task)}</bdi></a></td><td class="num">${rate(task.ended ? task.progress.rates?.all : task.progress.rates?.five_minutes ?? task.progress.rates?.now)}</td><td>${why}</td></tr>`;
   return html`<section class="sheet" aria-label="Stuck and slowest"><div class="part-head"><h2>Stuck and slowest</h2></div><div class="scroll-x" tabindex="0" role="region" aria-label="Table of stuck and slow tasks"><table class="plain-table"><thead><tr><th scope="col">State</th><th scope="col">Task</th><th scope="col" class="num">Rate</th><th scope="col">Why</th></tr></thead><tbody>
     ${stuck.map((task) => row(task, task.blocked ? `stuck: ${task.blocked.why}` : "stuck: nothing moves"))}
-    ${slow.slice(0, SHOWN).map((task) => row(task, task.progress.limited_by ? `limited by ${task.progress.limited_by}` : "no limit was found"))}</tbody></table></div></section>`;
+    ${slow.slice(0, SHOWN).map((task) => row(task, limitOf(task) ? `limited by ${limitOf(task)}` : "no limit was found"))}</tbody></table></div></section>`;
 }
 
 /** How often in each step of the time. @param {{values: number[]}} props */
@@ -102,16 +138,16 @@ function Spark({ values }) {
   return html`<svg class="spark" viewBox="0 0 120 24" preserveAspectRatio="none" aria-hidden="true">${values.map((value, place) => value > 0 && html`<rect x=${(place * wide).toFixed(2)} width=${Math.max(1, wide - 0.6).toFixed(2)} y=${(24 - Math.max(2, (value / high) * 24)).toFixed(2)} height="24" />`)}</svg>`;
 }
 
-/** @param {{figures: Figures}} props */
-function Causes({ figures: { failures, from, to, step_seconds } }) {
+/** @param {{figures: Figures, days: string|null}} props `days` that the links to tasks go back; null: no links */
+function Causes({ figures: { failures, from, to, step_seconds }, days }) {
   if (failures.length === 0) return html`<p class="pad quiet">Nothing has failed.</p>`;
   const last = (/** @type {number[]} */ steps) => new Date(Math.min(Date.parse(to), Date.parse(from) + (steps.findLastIndex((one) => one > 0) + 1) * step_seconds * 1000));
-  return html`<div class="scroll-x" tabindex="0" role="region" aria-label="Table of causes"><table class="plain-table"><thead><tr><th scope="col">Cause</th><th scope="col">Side</th><th scope="col" class="num">Times</th><th scope="col">When</th><th scope="col">The last before</th></tr></thead><tbody>
-    ${failures.map((cause) => html`<tr key=${`${cause.side} ${cause.code}`}><td><strong>${cause.code}</strong></td><td>${cause.side}</td><td class="num">${count(cause.count)}</td><td><${Spark} values=${cause.steps} /></td><td class="nowrap"><${Time} at=${last(cause.steps).toISOString()} /></td></tr>`)}</tbody></table></div>`;
+  return html`<div class="scroll-x" tabindex="0" role="region" aria-label="Table of causes"><table class="plain-table"><thead><tr><th scope="col">Cause</th><th scope="col">Side</th><th scope="col" class="num">Times</th><th scope="col">When</th><th scope="col">Last seen before</th></tr></thead><tbody>
+    ${failures.map((cause) => html`<tr key=${`${cause.side} ${cause.code}`}><td><strong>${days ? html`<a href=${`#/tasks?${new URLSearchParams({ state: "trouble", cause: cause.code, days })}`}>${cause.code}</a>` : cause.code}</strong></td><td>${cause.side}</td><td class="num">${count(cause.count)}</td><td><${Spark} values=${cause.steps} /></td><td class="nowrap"><${Time} at=${last(cause.steps).toISOString()} /></td></tr>`)}</tbody></table></div>`;
 }
 
-/** From each source to each destination: share that succeeded, and rate. @param {{pairs: Figures["pairs"]}} props */
-function Pairs({ pairs }) {
+/** From each source to each destination: share that succeeded, and rate. @param {{pairs: Figures["pairs"], days: string}} props */
+function Pairs({ pairs, days }) {
   const two = pairs.filter((pair) => pair.destination);
   if (two.length === 0) return html`<p class="pad quiet">Nothing was moved in this time.</p>`;
   const sources = [...new Set(two.map((pair) => pair.source))].sort(), destinations = [...new Set(two.map((pair) => pair.destination))].sort();
@@ -120,5 +156,5 @@ function Pairs({ pairs }) {
       const pair = two.find((one) => one.source === from && one.destination === to);
       if (!pair) return html`<td class="quiet">–</td>`;
       const { success, rate: speed, bytes: moved } = pair, ended = pair.succeeded + pair.partial + pair.failed;
-      return html`<td>${success !== null && html`<span class=${`chip ${success === 1 ? "good" : success >= 0.5 ? "warn" : "bad"}`}>${percentText(percent(pair.succeeded, ended))}</span> `}<strong>${speed ? rate(speed) : "–"}</strong><div class="quiet small">${plural(ended, "task")}, ${bytes(moved)}</div></td>`; })}</tr>`)}</tbody></table></div>`;
+      return html`<td>${success !== null && html`<span class=${`chip ${success === 1 ? "good" : success >= 0.5 ? "warn" : "bad"}`}>${percentText(percent(pair.succeeded, ended))}</span> `}<strong>${speed ? rate(speed) : "–"}</strong><div class="quiet small">${from.startsWith("@") && to.startsWith("@") ? html`<a href=${`#/tasks?${new URLSearchParams({ from: from.slice(1), to: to.slice(1), days })}`}>${plural(ended, "task")}</a>` : plural(ended, "task")}, ${bytes(moved)}</div></td>`; })}</tr>`)}</tbody></table></div>`;
 }

@@ -2,13 +2,15 @@
 import { html, useMemo, useState } from "../ui.js";
 import { all, call } from "../api.js";
 import { useLive } from "../store.js";
-import { Command, Confirm, Copy, Dialog, Name, Progress, Segments, State, Time, Trouble, useAction } from "../parts.js";
-import { between, bytes, count, duration, percentText, plural, range, rate, title } from "../format.js";
+import { Command, Confirm, Copy, Dialog, Empty, Name, Progress, Segments, State, Time, Trouble, useAction } from "../parts.js";
+import { verdict } from "../verdict.js";
+import { ahead, between, bytes, count, duration, percentText, plural, range, rate, shown, title } from "../format.js";
 import { Plot } from "../plot.js";
 import { submitLine } from "../command.js";
 import { Submit } from "../submit.js";
+import { last, linkTo, parent, placeOf } from "../files/names.js";
 import { Begins, useOptions } from "../files/sheet.js";
-import { share, tone } from "./tasks.js";
+import { share, tone } from "../share.js";
 import { Failures, Items } from "./items.js";
 
 /** @typedef {import("../types.js").Task} Task */
@@ -25,9 +27,13 @@ export function TaskView({ id, known, go }) {
     if (event.task !== id || !now) return false;
     return now.items.some((one) => one.id === event.id) ? false : { ...now, items: [...now.items, event] };
   });
+  if (!task.value && /** @type {any} */ (task.problem)?.status === 404) {
+    return html`<div class="view-head"><h1>No such task</h1></div><div class="sheet"><${Empty} title="This service has no such task">It may be another user's, or the address may be cut. Tasks that ended long ago are forgotten, with their items.
+      <span class="mono quiet">${id}</span><span class="bar-of-buttons"><a class="button main" href="#/tasks">All tasks</a><a class="button" href=${`#/tasks?q=${encodeURIComponent(id.slice(0, 64))}`}>Find it by its identifier</a></span><//></div>`;
+  }
   if (!task.value) {
     return html`<div class="view-head"><h1>Task</h1></div>${task.problem ? html`<${Trouble} problem=${task.problem} again=${task.again} />
-      <p><a href="#/tasks">All tasks</a></p>` : html`<p class="quiet">Loading…</p>`}`;
+      <p><a href="#/tasks">All tasks</a></p>` : html`<div class="sheet loading"><p class="quiet">Loading…</p></div>`}`;
   }
   return html`<${Shown} task=${task.value} put=${task.put} events=${/** @type {CarrackEvent[]} */ (events.value?.items ?? [])}
     eventsComplete=${events.value?.complete ?? true} problem=${task.problem ?? events.problem} known=${known} go=${go} />`;
@@ -43,31 +49,50 @@ function Shown({ task, put, events, eventsComplete, problem, known, go }) {
   const failures = useLive((signal) => failed ? all(`/tasks/${task.id}/items`, { state: "failed" }, 5000, signal) : Promise.resolve(null),
     [task.id, Boolean(failed), revision]);
   const line = useMemo(() => timeLine(events), [events.length]);
+  // A failed task that has done nothing has no figures to show.
+  const isIdle = task.state === "FAILED" && !progress.bytes_moved && !progress.bytes_skipped && !progress.items_done;
   return html`<div class="view-head"><div><div class="task-title"><h1><bdi>${title(task)}</bdi></h1><${State} state=${task.state} /></div>
-      <p class="small quiet mono">${task.id}</p></div>
+      <${Route} task=${task} /></div>
       ${known.role !== "viewer" && html`<${Actions} task=${task} put=${put} go=${go} />`}</div>
     <${Trouble} problem=${problem} />
-    ${task.failure && html`<div class="notice bad"><p><strong>${task.failure.side}: ${task.failure.why}</strong></p>
-      ${(task.failure.hints ?? []).map((hint) => html`<p>Try: ${hint}</p>`)}</div>`}
-    ${task.blocked && !ended && html`<div class="notice warn"><p><strong>Waits: ${task.blocked.why}</strong></p>
-      <p>since <${Time} at=${task.blocked.since} />${task.position != null && `, number ${task.position} in the queue`}${task.blocked.next_try && html`, next try at <${Time} at=${task.blocked.next_try} />`}</p>
-      ${task.blocked.hint && html`<p>Try: ${task.blocked.hint}</p>`}</div>`}
-    <section class="sheet pad big" aria-label="Progress"><${Progress} share=${done} tone=${tone(task.state)} label="Progress" />
+    <section class=${`notice verdict ${VERDICT_TONES[task.state] ?? (task.blocked ? "warn" : "")}`} aria-label="Verdict"><p><strong><bdi>${shown(verdict(task))}</bdi></strong></p>
+      ${task.blocked && !ended && html`<p>since <${Time} at=${task.blocked.since} />${task.position != null && `, number ${task.position} in the queue`}${ahead(task.blocked.next_try) && html`, next try at <${Time} at=${task.blocked.next_try} />`}</p>
+      ${task.blocked.hint && html`<p>Try: ${task.blocked.hint}</p>`}`}
+      ${failed === 0 && (task.failure?.hints ?? []).map((hint) => html`<p>Try: ${hint}</p>`)}</section>
+    ${failures.value && failed > 0 && html`<${Failures} items=${failures.value.items} complete=${failures.value.complete} />`}
+    ${!isIdle && html`<section class="sheet pad big" aria-label="Progress"><${Progress} share=${done} tone=${tone(task.state)} label="Progress" />
       <dl class="figures">
         <div><dt>Done</dt><dd>${done === null ? "counting…" : percentText(done)}<small>${ended || progress.scan_complete ? "" : "of what is listed so far"}</small></dd></div>
         <div><dt>Moved</dt><dd>${bytes(progress.bytes_moved)}<small>of ${bytes(progress.bytes_total)}${progress.bytes_skipped ? `, ${bytes(progress.bytes_skipped)} there before` : ""}</small></dd></div>
         <div><dt>Verified</dt><dd>${bytes(progress.bytes_verified)}<small>${progress.bytes_resent ? `${bytes(progress.bytes_resent)} sent again` : "nothing sent again"}</small></dd></div>
         <div><dt>Items</dt><dd>${count(progress.items_done)}<small>of ${count(progress.items_total)}${progress.items_skipped ? `, ${count(progress.items_skipped)} skipped` : ""}${progress.items_deleted ? `, ${count(progress.items_deleted)} deleted there` : ""}${failed ? html`, <span class="bad">${count(failed)} failed</span>` : ""}</small></dd></div>
-        <div><dt>${ended ? "Mean rate" : "Rate"}</dt><dd>${ended ? rate(progress.rates?.all) : task.state === "ACTIVE" ? rate(progress.rates?.now) : "–"}<small>${task.state === "ACTIVE" ? `${rate(progress.rates?.five_minutes)} in 5 min` : ""}</small></dd></div>
+        <div><dt>${ended ? "Mean rate" : "Rate"}</dt><dd>${ended ? (progress.rates?.all ? rate(progress.rates.all) : "–") : task.state === "ACTIVE" ? rate(progress.rates?.now) : "–"}<small>${task.state === "ACTIVE" ? `${rate(progress.rates?.five_minutes)} in 5 min` : ""}</small></dd></div>
         <div><dt>${ended ? "Took" : "Left"}</dt><dd>${ended ? between(task.started ?? task.submitted, task.ended ?? "") : task.state === "ACTIVE" && progress.eta_seconds != null ? duration(progress.eta_seconds) : "–"}<small>${plural(task.fence, "attempt")}, ${plural(progress.faults ?? 0, "fault")}</small></dd></div>
-      </dl><${Estimated} task=${task} />${progress.limited_by && html`<p class="small quiet">Limited by ${progress.limited_by}</p>`}</section>
+      </dl><${Estimated} task=${task} /></section>`}
     ${progress.plan && html`<${Plan} plan=${progress.plan} preview=${Boolean(request.preview)} />`}
-    ${failures.value && failed > 0 && html`<${Failures} items=${failures.value.items} complete=${failures.value.complete} />`}
     ${line.times.length > 1 && html`<${Plot} label="Over time" ...${line} />`}
     <div class="columns"><${Events} events=${events} complete=${eventsComplete} /><${Facts} task=${task} /></div>
     <${Items} id=${task.id} revision=${revision} />
     <section class="sheet" aria-label="At the command line"><div class="part-head"><h2>The same at the command line</h2></div><div class="pad stack">
       ${options && html`<${Command} line=${submitLine(options, request)} />`}<${Command} line=${`carrack task watch ${task.id}`} /></div></section>`;
+}
+
+/** @type {Record<string, string>} */
+const VERDICT_TONES = { SUCCEEDED: "good", PARTIAL: "warn", FAILED: "bad", PAUSED: "warn" };
+
+/** The folder that a location of an endpoint lies in, in the view of files. @param {string} location */
+function folderOf(location) {
+  const place = location.startsWith("@") ? placeOf(location, "") : null;
+  return place && { place: location.endsWith("/") ? place : { ...place, path: parent(place.path) }, name: location.endsWith("/") ? null : last(place.path) };
+}
+
+/** Where it goes from and to, each a link to the folder. @param {{task: Task}} props */
+function Route({ task: { request } }) {
+  const [first, ...more] = request.pairs ?? [];
+  if (!first) return null;
+  const from = folderOf(first.source), to = first.destination ? folderOf(first.destination) : null;
+  const one = (/** @type {string} */ text, /** @type {ReturnType<typeof folderOf>} */ at, /** @type {string} */ side) => at ? html`<a class="mono" href=${`${linkTo(from?.place ?? null, to?.place ?? null, side)}${at.name ? `&name=${encodeURIComponent(at.name)}` : ""}`}><${Name}>${text}<//></a>` : html`<span class="mono"><${Name}>${text}<//></span>`;
+  return html`<p class="task-route">${one(first.source, from, "left")}${first.destination && html`<span aria-label="to">→</span>${one(first.destination, to, "right")}`}${more.length > 0 && html`<span>and ${plural(more.length, "more pair")}</span>`}</p>`;
 }
 
 /** What a task would do; of one that is no preview, what it would delete and did not. @param {{plan: import("../types.js").Plan, preview: boolean}} props */
@@ -130,7 +155,7 @@ function Events({ events, complete }) {
   return html`<section class="sheet" aria-label="Events"><div class="part-head"><h2>Events</h2>
       <${Segments} value=${which} set=${setWhich} label="Which events" choices=${[["all", "All"], ["faults", "Faults"], ["decisions", "Decisions"], ["progress", "Progress"]]} /></div>
     ${told.length === 0 && html`<p class="pad quiet">${which === "all" ? "Nothing has happened yet." : `No ${which} so far.`}</p>`}
-    <ol class="events" tabindex="0" aria-label="Events, the newest first">${told.map((event) => html`<li key=${event.id} class=${event.kind}><${Time} at=${event.time} /><span class="kind">${event.kind}</span><span class="text">${event.text}</span></li>`)}</ol>
+    <ol class="events" tabindex="0" aria-label="Events, the newest first">${told.map((event) => html`<li key=${event.id} class=${event.kind}><${Time} at=${event.time} form="exact" /><span class="kind">${event.kind}</span><span class="text">${event.text}</span></li>`)}</ol>
     ${(!complete || told.length === 500) && html`<p class="pad small quiet">Not all of them: <code>carrack task events</code> lists every one.</p>`}</section>`;
 }
 
@@ -142,7 +167,7 @@ function Facts({ task }) {
     <dt>Kind</dt><dd>${request.kind ?? "copy"}</dd>
     ${pairs.slice(0, 5).map((pair) => html`<dt>From</dt><dd class="mono"><${Name}>${pair.source}<//></dd>${pair.destination && html`<dt>To</dt><dd class="mono"><${Name}>${pair.destination}<//></dd>`}`)}
     ${pairs.length > 5 && html`<dt>Pairs</dt><dd>${count(pairs.length)} in all</dd>`}
-    <dt>Owner</dt><dd>${task.owner}</dd><dt>Submitted</dt><dd><${Time} at=${task.submitted} /></dd><dt>Started</dt><dd><${Time} at=${task.started} /></dd>
+    <dt>Identifier</dt><dd class="mono">${task.id}</dd><dt>Owner</dt><dd>${task.owner}</dd><dt>Submitted</dt><dd><${Time} at=${task.submitted} /></dd><dt>Started</dt><dd><${Time} at=${task.started} /></dd>
     <dt>Ended</dt><dd><${Time} at=${task.ended} /></dd>${request.deadline && html`<dt>Deadline</dt><dd><${Time} at=${request.deadline} /></dd>`}
     ${request.priority != null && html`<dt>Priority</dt><dd>${request.priority}</dd>`}${request.timer && html`<dt>Timer</dt><dd class="mono">${request.timer}</dd>`}
     ${options.map(([name, value]) => html`<dt>${name.replaceAll("_", " ")}</dt><dd>${name === "rate_limit" ? rate(Number(value)) : name === "block_bytes" ? bytes(Number(value)) : String(value)}</dd>`)}</dl></section>`;
@@ -160,7 +185,7 @@ function Actions({ task, put, go }) {
       ${ended && task.request.preview && html`<button class="main" disabled=${run.busy} onClick=${() => run.go()}>Start it</button>`}
       ${["FAILED", "PARTIAL", "CANCELLED"].includes(task.state) && button("retry", "Retry")}
       ${!ended && html`<button onClick=${() => setAsked("edit")}>Edit</button>`}
-      <button onClick=${() => setAsked("clone")}>Clone</button>
+      <button onClick=${() => setAsked("clone")}>Run again with changes</button>
       <${Copy} text=${task.id} label="Copy id" />
       ${!ended && html`<button class="danger" disabled=${task.cancel_wanted} onClick=${() => setAsked("cancel")}>Cancel task</button>`}</div>
     <${Trouble} problem=${act.problem ?? run.problem} />

@@ -1,0 +1,141 @@
+// What the page makes of what the service tells, without a browser.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { test } from "node:test";
+import { addressOf, nameFor } from "../../crates/carrack-service/page/js/address.js";
+import { linkOf, outcome, wordsOf } from "../../crates/carrack-service/page/js/audit-words.js";
+import { lastWay } from "../../crates/carrack-service/page/js/files/names.js";
+import { paced, paceOf, uploadWords } from "../../crates/carrack-service/page/js/files/pace.js";
+import { copyWords } from "../../crates/carrack-service/page/js/files/copy-words.js";
+import { NONE } from "../../crates/carrack-service/page/js/files/selection.js";
+import { duration, when } from "../../crates/carrack-service/page/js/format.js";
+import { meanRate, ordered, spaceOf, waits } from "../../crates/carrack-service/page/js/health.js";
+import { limitOf, verdict } from "../../crates/carrack-service/page/js/verdict.js";
+
+const MIB = 2 ** 20, PIN = "ab".repeat(32);
+
+test("address is read from what carrack serve prints, from locations, and from nothing else", () => {
+  const node = (host, port, path, fingerprint) => ({ kind: "node", host, port, path, fingerprint });
+  for (const [text, at] of [
+    [`carrack://box.example.org:7421/data#sha256:${PIN}`, node("box.example.org", 7421, "/data", PIN)],
+    [`  carrack://box/#sha256:${PIN.toUpperCase()}\n`, node("box", 7420, "/", PIN)],
+    ["carrack://[2001:db8::7]:7420/x%20y", node("2001:db8::7", 7420, "/x%20y", null)],
+    [`to copy from here: carrack --token-file '/state/t' 'carrack://box:7420/PATH#sha256:${PIN}' .`, node("box", 7420, "/", PIN)],
+    [`listening on 192.0.2.7:7420\nroot /data\nfingerprint #sha256:${PIN}\ntoken /x`, node("192.0.2.7", 7420, "/", PIN)],
+    ["ssh://ada@host/data", { kind: "ssh", user: "ada", host: "host", path: "/data" }],
+    ["ada@host:run 1".replace(" ", ""), { kind: "ssh", user: "ada", host: "host", path: "~/run1" }],
+    ["host:", { kind: "ssh", user: null, host: "host", path: "~" }],
+    ["/data/100% new", { kind: "local", root: "/data/100%25 new" }],
+  ]) assert.deepEqual(addressOf(text), { at, why: "" }, text);
+  for (const [text, why] of [
+    ["", ""], ["data", /Paste the line/], ["https://box/", /carrack:\/\/HOST/], ["carrack://HOST/PATH", /in place of HOST/], ["carrack://[::]:7420/", /where the node listens/],
+    ["listening on [::]:7420", /where the node listens/], ["carrack://box:99999/", /not a port/], ["carrack://box/#sha256:abc", /64 hexadecimal digits/], ["carrack:///x", /A node is written/],
+  ]) {
+    const found = addressOf(text);
+    assert.equal(found.at, null, text);
+    assert.match(found.why, why || /^$/, text);
+  }
+  assert.equal(nameFor(addressOf("carrack://Box-7.example.org/").at), "box-7");
+  assert.equal(nameFor(addressOf("carrack://192.0.2.7/").at), "");
+  assert.equal(nameFor(addressOf("/srv/Run Data/").at), "run-data");
+});
+
+const task = (more = {}, progress = {}) => ({ id: "t", state: "QUEUED", owner: "ada", submitted: "2026-11-01T10:00:00Z", started: null, ended: null, version: 1, fence: 0, pause_wanted: false, cancel_wanted: false,
+  request: { pairs: [{ source: "@lab:/run/", destination: "@archive:/2026/" }] }, ...more, progress: { rates: {}, ...progress } });
+const blocked = (why, more = {}) => ({ cause: "retry", why, since: "2026-11-01T10:00:00Z", ...more });
+
+test("tasks that wait for the same are one line, with the endpoint that is to blame", () => {
+  const groups = waits([
+    task({ id: "1", blocked: blocked("destination: connect to 127.0.0.1:1: Connection refused", { since: "2026-11-01T11:00:00Z", next_try: "2026-11-01T13:00:00Z" }) }),
+    task({ id: "2", blocked: blocked("destination: connect to 127.0.0.1:1: Connection refused", { next_try: "2026-11-01T12:00:00Z" }) }),
+    task({ id: "3", blocked: blocked("source: the token is refused") }),
+    task({ id: "4", blocked: blocked("the last 3 attempts from @lab to @archive got nowhere; one task at a time tries it") }),
+    task({ id: "5", blocked: blocked("the last 12 attempts from @lab to @archive got nowhere; one task at a time tries it") }),
+    task({ id: "6", state: "PAUSED" }),
+  ]);
+  const told = groups.map(({ cause, endpoint, tasks, since, next }) => [cause, endpoint, tasks.map(({ id }) => id).join(), since.slice(11, 13), next?.slice(11, 13)]);
+  assert.deepEqual(told.sort(), [["paused", null, "6", "10", undefined], ["retry", "archive", "1,2", "10", "12"], ["retry", "lab", "3", "10", undefined], ["retry", "lab", "4,5", "10", undefined]]);
+  assert.equal(groups[0].tasks.length, 2);
+  assert.deepEqual(waits([]), []);
+});
+
+test("endpoints with trouble come first, and their rates are those of all their pairs", () => {
+  const named = (name, state) => ({ name, health: { state } });
+  assert.deepEqual(ordered([named("b", "ok"), named("d", "degraded"), named("a", "idle"), named("c", "down")]).map(({ name }) => name), ["c", "d", "a", "b"]);
+  const pair = (source, destination, bytes, rate) => ({ source, destination, bytes, rate });
+  const pairs = [pair("@lab", "@archive", 300, 100), pair("@archive", "@tape", 100, 50), pair("@other", "@tape", 9, null)];
+  assert.equal(meanRate("archive", pairs), 400 / 5);
+  assert.equal(meanRate("other", pairs), 0);
+  const nodeOf = { storage: [{ endpoint: "here", bytes_free: 5, bytes_total: 10 }, { endpoint: "gone", bytes_free: null, bytes_total: null }], tests: [{ endpoint: "far", test: { checks: [{ name: "list", told: "9" }, { name: "space", told: "/data: 1.5 GiB free of 2.0 TiB; it is full soon" }] } }] };
+  assert.deepEqual([spaceOf("here", nodeOf), spaceOf("far", nodeOf), spaceOf("gone", nodeOf), spaceOf("x", undefined)], [{ free: 5, total: 10 }, { free: 1.5 * 2 ** 30, total: 2 ** 41 }, null, null]);
+});
+
+test("verdict is one sentence on what became of a task, or what holds it", () => {
+  const active = (options, progress) => task({ state: "ACTIVE", request: { pairs: [], options } }, { scan_complete: true, bytes_total: 100 * MIB, bytes_moved: 25 * MIB, ...progress });
+  for (const [one, text] of [
+    [task(), "Waits for its turn."],
+    [task({ blocked: blocked("destination: refused") }), "Waits: destination: refused."],
+    [active({ rate_limit: MIB }, { rates: { now: 0.97 * MIB }, limited_by: null, eta_seconds: 75 }), "25 %, 993.3 KiB/s; limited by the rate limit of 1.0 MiB/s that was set; 1 min 15 s left."],
+    [active({ rate_limit: 100 * MIB }, { rates: { now: MIB }, limited_by: "the source's disk" }), "25 %, 1.0 MiB/s; limited by the source's disk."],
+    [active({}, { scan_complete: false, bytes_moved: 0 }), "Lists its sources, and moves what it finds."],
+    [task({ state: "SUCCEEDED", started: "2026-11-01T10:00:00Z", ended: "2026-11-01T10:00:00.300Z" }, { bytes_moved: MIB, items_done: 3, rates: { all: 3 * MIB } }), "1.0 MiB moved in 0.3 s at 3.0 MiB/s, all of it verified."],
+    [task({ state: "SUCCEEDED", started: "2026-11-01T10:00:00Z", ended: "2026-11-01T11:00:00Z", request: { options: { verify: "none" } } }, { bytes_moved: MIB, items_done: 3 }), "1.0 MiB moved in 1 h 0 min."],
+    [task({ state: "FAILED", failure: { side: "source", why: "no such file" } }), "Failed: source: no such file."],
+    [task({ state: "FAILED", failure: { side: "source", why: "gone" } }, { items_failed: 4, items_total: 4 }), "Failed: nothing could be done."],
+    [task({ state: "PAUSED", blocked: blocked("a guard keeps it from going on") }), "Paused: a guard keeps it from going on."],
+  ]) assert.equal(verdict(one), text);
+  assert.equal(limitOf(active({ rate_limit: MIB }, { rates: { now: 0.2 * MIB } })), "");
+});
+
+test("button that copies says how much goes where", () => {
+  const to = { endpoint: "archive", path: "/" }, file = (name, size) => ({ name, kind: "file", size }), folder = { name: "f", kind: "directory", size: 0 };
+  const chosen = (...entries) => ({ named: new Map(entries.map((entry) => [entry.name, entry])), all: null });
+  const words = (entries, selection) => copyWords({ entries, count: entries.length, all: false }, selection, to);
+  assert.equal(copyWords(null, NONE, to), "Copy to @archive");
+  assert.equal(copyWords(null, NONE, null), "Copy");
+  assert.equal(words([file("a", 3 * MIB)], NONE), "Copy 1 item (3.0 MiB) to @archive");
+  assert.equal(words([folder], NONE), "Copy 1 item to @archive");
+  const three = [file("a", 600), file("b", 424), file("c", 0)];
+  assert.equal(words(three, chosen(...three)), "Copy 3 items (1.0 KiB) to @archive");
+  assert.equal(words([...three, folder], chosen(...three, folder)), "Copy 4 items to @archive");
+  const all = { named: new Map(), all: { query: {}, total: 1200, bytes: 5 * MIB, whole: true } };
+  assert.equal(copyWords({ entries: [], count: 1200, all: true }, all, to), "Copy 1,200 items to @archive");
+});
+
+test("last pair is that of the latest task between two endpoints", () => {
+  const of = (source, destination) => ({ request: { pairs: [{ source, destination }] } });
+  assert.deepEqual(lastWay([of("random:1G", "null:"), of("@lab:/run/42/a.dat", "@archive:/2026/"), of("@x:/", "@y:/")]), { left: { endpoint: "lab", path: "/run/42" }, right: { endpoint: "archive", path: "/2026" } });
+  assert.equal(lastWay([{ request: { kind: "delete", pairs: [{ source: "@lab:/x" }] } }]), null);
+});
+
+test("upload has a rate and its time left, and says that it waits for the service", () => {
+  let pace = paced(undefined, 0, 0);
+  for (let second = 1; second <= 20; second += 1) pace = paced(pace, second * 1000, second * MIB);
+  const going = { state: "sending", done: 20 * MIB, size: 120 * MIB, kept: 0, pace };
+  assert.ok(pace.length < 10);
+  assert.deepEqual(paceOf(going), { speed: MIB, left: 100 });
+  assert.equal(uploadWords(going), "sending 20.0 MiB of 120.0 MiB, 1.0 MiB/s, 1 min 40 s left");
+  assert.equal(uploadWords({ ...going, away: 3 }), "waiting for the service: 20.0 MiB of 120.0 MiB are there");
+  assert.equal(paceOf({ ...going, pace: [[0, 0]] }), null);
+});
+
+test("audit has words for every change of the API, and for every refusal", () => {
+  const { paths } = JSON.parse(fs.readFileSync(new URL("../../crates/carrack-service/openapi.json", import.meta.url), "utf8"));
+  const changes = Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).filter((method) => ["post", "put", "patch", "delete"].includes(method)).map((method) => `${method.toUpperCase()} ${path.replace(/^\/api\/v1/, "")}`));
+  assert.ok(changes.length > 30);
+  assert.deepEqual(changes.filter((change) => !wordsOf(change)), []);
+  assert.equal(linkOf("PATCH /endpoints/{name}", "lab"), "#/endpoints/lab");
+  assert.equal(linkOf("POST /login", "ada"), "");
+  assert.deepEqual([200, 401, 418, 503].map(outcome), ["done", "refused: nobody was known by it", "refused", "failed at the service"]);
+});
+
+test("times have their day where it is another, and their seconds where they count", () => {
+  const now = new Date(), year = now.getFullYear(), today = new Date(now.getTime() - 1000).toISOString(), older = new Date(year - 2, 4, 6, 7, 8, 9).toISOString();
+  const day = now.getMonth() === 0 && now.getDate() < 3 ? null : new Date(year, 0, 1, 7, 8, 9).toISOString();
+  assert.match(when(older), new RegExp(`6.*${year - 2}.* 07:08$`));
+  assert.match(when(older, "exact"), /07:08:09$/);
+  assert.doesNotMatch(when(older, "file"), /07:08/);
+  if (day) { assert.match(when(day), /07:08$/); assert.doesNotMatch(when(day), new RegExp(String(year))); }
+  if (new Date(today).toDateString() === now.toDateString()) { assert.match(when(today, "file"), /^today \d\d:\d\d$/); assert.match(when(today), /^\d\d:\d\d:\d\d$/); }
+  assert.deepEqual([0, 0.01, 0.3, 9.4, 12.4, 61].map(duration), ["0 s", "under 0.1 s", "0.3 s", "9.4 s", "12 s", "1 min 1 s"]);
+});

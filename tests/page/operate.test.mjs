@@ -1,0 +1,183 @@
+// What an operator does each day: who waits and why, the same act on many tasks, timers that change, sessions.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { after, before, test } from "node:test";
+import { accessible, endBrowser, visit } from "./support/browser.mjs";
+import { until, World } from "./support/world.mjs";
+
+/** @type {World} */
+let world;
+const MIB = 1 << 20;
+/** Tasks that wait for an endpoint that is down. @type {string[]} */
+const ids = [];
+before(async () => {
+  world = await World.start();
+  world.addUser("ada");
+  for (const name of ["a", "b", "c"]) world.write(`lab/run/${name}.dat`, randomBytes(1000));
+  // Nothing listens there. Until it has been tried often enough the other tests run.
+  await world.api("POST", "/endpoints", { name: "dead", location: { kind: "node", host: "127.0.0.1", port: 1, path: "/", fingerprint: null } });
+  for (const name of ["one", "two", "three"]) ids.push((await world.submit("@lab:/run/", `@dead:/${name}/`, { label: `waits ${name}` })).id);
+});
+after(async () => { await endBrowser(); world?.endNow(); });
+
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+const tasksGrid = (page) => page.getByRole("grid", { name: "Tasks" });
+const rowOf = (page, label) => tasksGrid(page).getByRole("row").filter({ hasText: label });
+
+test("all endpoints are tested by one button, and their rows say what was found", () => visit(world, { user: "local", at: "#/endpoints" }, async (page) => {
+  const row = (name) => page.getByRole("row").filter({ has: page.getByRole("link", { name: `@${name}`, exact: true }) });
+  await row("lab").getByText("not tested").waitFor();
+  await button(page, "Test all").click();
+  for (const name of ["lab", "archive"]) await row(name).getByText("passed").waitFor();
+  // What the test has found of the far host's storage stands in the row.
+  await row("lab").getByRole("progressbar", { name: "Space in use at @lab" }).waitFor();
+  assert.match(await row("lab").innerText(), /[\d.]+ [GT]iB/);
+  await button(page, "Test all").waitFor();
+  await accessible(page, "endpoints as a table");
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0);
+}));
+
+test("marked tasks are retried, paused and cancelled together, and all that a filter shows", () => visit(world, { user: "local", at: "#/tasks?q=bulk" }, async (page) => {
+  const failed = [];
+  for (const name of ["x", "y", "z"]) failed.push((await world.submit(`@lab:/late/${name}.dat`, "@archive:/late/", { label: `bulk ${name}` })).id);
+  for (const id of failed) await world.reached(id, "FAILED");
+  const long = (await world.submit("random:1T", "null:", { label: "bulk long", options: { rate_limit: MIB } })).id;
+  await world.reached(long, "ACTIVE");
+  for (const name of ["x", "y", "z"]) world.write(`lab/late/${name}.dat`, name);
+  const bar = page.getByRole("group", { name: "Marked tasks" });
+  for (const label of ["bulk x", "bulk y", "bulk long"]) await rowOf(page, label).locator(".tick").click();
+  await bar.getByText("3 tasks marked").waitFor();
+  await accessible(page, "tasks, some of them marked");
+  // The button says how many it fits.
+  await button(bar, "Retry 2").click();
+  await page.getByRole("status").filter({ hasText: "Tried again: 2 tasks" }).waitFor();
+  await Promise.all(failed.slice(0, 2).map((id) => world.reached(id, "SUCCEEDED")));
+  assert.equal((await world.api("GET", `/tasks/${failed[2]}`)).state, "FAILED", "what was not marked stays as it was");
+  // By keyboard: the whole filter, and a question before it.
+  await tasksGrid(page).focus();
+  await page.keyboard.press("Control+a");
+  await bar.getByText("All 4 tasks marked").waitFor();
+  await button(bar, "Cancel").click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("Cancel all 4 tasks that the filter shows?").waitFor();
+  await accessible(page, "a question before many tasks are cancelled");
+  assert.equal((await world.api("GET", `/tasks/${long}`)).state, "ACTIVE");
+  await button(dialog, "Cancel tasks").click();
+  await world.reached(long, "CANCELLED");
+  await page.getByRole("status").filter({ hasText: /^Cancelled: / }).waitFor();
+}));
+
+test("tasks have columns of where from and where to, by which the service sorts and finds them", () => visit(world, { user: "local", at: "#/overview" }, async (page) => {
+  const there = await world.submit("@lab:/run/", "@archive:/way/", { label: "way there" });
+  const back = await world.submit("@archive:/way/", "@lab:/back/", { label: "way back" });
+  await world.reached(there.id, "SUCCEEDED");
+  await world.reached(back.id, "SUCCEEDED", "FAILED");
+  await page.reload();
+  const cell = page.getByRole("region", { name: "Table of pairs" }).getByRole("row").filter({ has: page.getByRole("rowheader", { name: "@archive" }) }).getByRole("link");
+  await cell.first().click();
+  await page.waitForURL(/from=archive&to=lab/);
+  await rowOf(page, "way back").waitFor();
+  assert.equal(await rowOf(page, "way there").count(), 0);
+  await button(page, "from @archive: remove this filter").or(page.getByRole("button", { name: /^from @archive/ })).first().click();
+  await page.goto(`${world.origin}/#/tasks?q=way`);
+  await rowOf(page, "way there").waitFor();
+  await page.getByRole("columnheader", { name: "From" }).click();
+  const first = async () => await tasksGrid(page).getByRole("row").nth(1).innerText();
+  await until("they are sorted by where they come from", async () => (await first()).includes("way back"));
+  await page.getByRole("columnheader", { name: "From" }).click();
+  await until("and the other way round", async () => (await first()).includes("way there"));
+  assert.match(await first(), /@lab:\/run\/[^]*@archive:\/way\//);
+}));
+
+test("timer is changed in place, and what somebody else changed meanwhile is not written over", () => visit(world, { user: "local", at: "#/timers" }, async (page, guard) => {
+  const made = await world.api("POST", "/timers", { label: "each night", schedule: { cron: "30 2 * * *", zone: "Europe/Berlin" }, task: { pairs: [{ source: "@lab:/run/", destination: "@archive:/night/" }], options: { verify: "disk" } } });
+  await page.reload();
+  await button(page, "Edit each night").click();
+  const form = page.getByRole("dialog");
+  await until("the form is filled", async () => await form.getByLabel("Label").inputValue() === "each night");
+  assert.equal(await form.getByLabel("Cron line").or(form.getByRole("textbox", { name: /^Cron line/ })).first().inputValue(), "30 2 * * *");
+  await accessible(page, "a timer is edited");
+  await form.getByRole("textbox", { name: /^Cron line/ }).fill("15 4 * * 1");
+  await form.getByLabel("To", { exact: true }).fill("@archive:/weekly/");
+  await form.getByLabel("Label").fill("each week");
+  await button(form, "Save").click();
+  await form.waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "each week", exact: true }).waitFor();
+  const now = await world.api("GET", `/timers/${made.id}`);
+  assert.deepEqual([now.label, now.schedule.cron, now.schedule.zone, now.task.pairs[0].destination, now.task.options.verify, now.version], ["each week", "15 4 * * 1", "Europe/Berlin", "@archive:/weekly/", "disk", 2]);
+  assert.equal(new Date(now.next_run).toLocaleString("en-GB", { timeZone: "Europe/Berlin", weekday: "long", hour: "2-digit", minute: "2-digit" }), "Monday 04:15");
+  await button(page, "Edit each week").click();
+  await until("the form is filled", async () => await form.getByLabel("Label").inputValue() === "each week");
+  await world.api("PATCH", `/timers/${made.id}`, { label: "theirs" });
+  guard.expect(/^412 /);
+  await button(form, "Save").click();
+  await form.getByRole("alert").waitFor();
+  assert.equal((await world.api("GET", `/timers/${made.id}`)).label, "theirs");
+  await world.api("DELETE", `/timers/${made.id}`);
+}));
+
+test("sessions say by which browser and from where, and which of them is this one", () => visit(world, { user: "ada", at: "#/access" }, async (page) => {
+  await visit(world, { user: "ada", at: "#/access" }, async (other) => {
+    const rows = (of) => of.getByRole("region", { name: "Table of sessions" }).getByRole("row").filter({ hasText: "from 127.0.0.1" });
+    await until("both are listed", async () => await rows(other).count() === 2);
+    assert.match(await rows(other).first().innerText(), /Chrome on Linux, from 127\.0\.0\.1/);
+    assert.equal(await other.getByText("this one").count(), 1);
+    // It is this one: once it is ended, this page is out, and the other is not.
+    await other.getByRole("button", { name: /, this one$/ }).click();
+    await button(other.getByRole("dialog"), "End session").click();
+    await button(other, "Log in").waitFor();
+  }).catch((error) => { if (!/401/.test(error.message)) throw error; });
+  await page.reload();
+  await page.getByText("this one").waitFor();
+  await button(page, "Log out").waitFor();
+}));
+
+test("task says in one sentence what holds it, tells a failure once, and has what happened on its plot", () => visit(world, { user: "local" }, async (page) => {
+  const { id } = await world.submit("random:1T", "null:", { label: "held by its limit", options: { rate_limit: 4 * MIB } });
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  const verdict = page.getByRole("region", { name: "Verdict" });
+  await verdict.getByText(/limited by the rate limit of 4\.0 MiB\/s that was set/).waitFor();
+  const plot = page.getByRole("region", { name: "Over time", exact: true });
+  await plot.getByText(/events? on the plot$/).click();
+  await plot.getByRole("listitem").filter({ hasText: /attempt 1 begins/ }).first().waitFor();
+  await accessible(page, "a task that is held by its limit");
+  await world.api("POST", `/tasks/${id}/cancel`);
+  const failed = await world.submit("@lab:/absent", "@archive:/absent", { label: "told once" });
+  await world.reached(failed.id, "FAILED");
+  await page.goto(`${world.origin}/#/tasks/${failed.id}`);
+  await verdict.getByText(/^Failed/).waitFor();
+  await page.getByRole("region", { name: "Failures" }).waitFor();
+  // Zeros say nothing: there are no figures. Of what to try there is one line.
+  assert.equal(await page.getByRole("region", { name: "Progress" }).count(), 0);
+  const hints = await page.locator("main").getByText(/^Try: /).allInnerTexts();
+  assert.equal(new Set(hints).size, hints.length, hints.join("\n"));
+  // The route leads to the folders.
+  await page.getByRole("heading", { level: 1, name: "told once" }).waitFor();
+  assert.match(await page.locator(".task-route a").first().getAttribute("href") ?? "", /^#\/files\?left=@lab:\/&right=@archive:\/&name=absent$/);
+}));
+
+test("sick endpoint is named first, what waits for it is one line with one button, and its number leads to the tasks", () => visit(world, { user: "local", at: "#/overview" }, async (page) => {
+  await until("all of them wait", async () => (await world.api("GET", "/tasks?state=QUEUED")).items.filter((task) => task.blocked?.cause === "retry").length === 3);
+  await page.reload();
+  const sick = page.getByRole("region", { name: "Endpoints with trouble" });
+  await sick.getByRole("link", { name: "@dead" }).waitFor();
+  await sick.getByText("Down").waitFor();
+  const waiting = page.getByRole("region", { name: "Waiting", exact: true });
+  const lines = async () => (await waiting.getByRole("listitem").allInnerTexts()).filter((text) => text.includes("@dead"));
+  await until("what waits for it stands together", async () => { const found = await lines(); return found.length > 0 && found.length <= 2; });
+  await accessible(page, "the overview, with an endpoint that is down");
+  const { top } = await sick.boundingBox().then((box) => ({ top: box?.y ?? 9999 }));
+  assert.ok(top < 400, `the sick endpoint stands ${top} pixels down`);
+  await sick.getByRole("link", { name: "3 open tasks" }).click();
+  await page.waitForURL(/state=open&endpoint=dead/);
+  for (const name of ["one", "two", "three"]) await rowOf(page, `waits ${name}`).waitFor();
+  await page.goBack();
+  const attempts = async () => (await Promise.all(ids.map((id) => world.api("GET", `/tasks/${id}`)))).reduce((sum, task) => sum + task.fence, 0);
+  const before = await attempts();
+  await waiting.getByRole("button", { name: /^Try now: \d tasks? of @dead/ }).first().click();
+  await button(page.getByRole("dialog"), "Try now").click();
+  await until("they are tried", async () => await attempts() > before);
+  for (const id of ids) await world.api("POST", `/tasks/${id}/cancel`);
+  await Promise.all(ids.map((id) => world.reached(id, "CANCELLED")));
+  await world.api("DELETE", "/endpoints/dead");
+}));
