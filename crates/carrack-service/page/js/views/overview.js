@@ -143,7 +143,7 @@ function Causes({ figures: { failures, from, to, step_seconds }, days }) {
   if (failures.length === 0) return html`<p class="pad quiet">Nothing has failed.</p>`;
   const last = (/** @type {number[]} */ steps) => new Date(Math.min(Date.parse(to), Date.parse(from) + (steps.findLastIndex((one) => one > 0) + 1) * step_seconds * 1000));
   return html`<div class="scroll-x" tabindex="0" role="region" aria-label="Table of causes"><table class="plain-table"><thead><tr><th scope="col">Cause</th><th scope="col">Side</th><th scope="col" class="num">Times</th><th scope="col">When</th><th scope="col">Last seen before</th></tr></thead><tbody>
-    ${failures.map((cause) => html`<tr key=${`${cause.side} ${cause.code}`}><td><strong>${days ? html`<a href=${`#/tasks?${new URLSearchParams({ state: "trouble", cause: cause.code, days })}`}>${cause.code}</a>` : cause.code}</strong></td><td>${cause.side}</td><td class="num">${count(cause.count)}</td><td><${Spark} values=${cause.steps} /></td><td class="nowrap"><${Time} at=${last(cause.steps).toISOString()} /></td></tr>`)}</tbody></table></div>`;
+    ${failures.map((cause) => html`<tr key=${`${cause.side} ${cause.code}`}><td class="nowrap"><strong>${days ? html`<a href=${`#/tasks?${new URLSearchParams({ state: "trouble", cause: cause.code, days })}`}>${cause.code}</a>` : cause.code}</strong></td><td>${cause.side}</td><td class="num">${count(cause.count)}</td><td><${Spark} values=${cause.steps} /></td><td class="nowrap"><${Time} at=${last(cause.steps).toISOString()} /></td></tr>`)}</tbody></table></div>`;
 }
 
 /** From each source to each destination: share that succeeded, and rate. @param {{pairs: Figures["pairs"], days: string}} props */

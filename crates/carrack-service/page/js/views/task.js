@@ -28,8 +28,8 @@ export function TaskView({ id, known, go }) {
     return now.items.some((one) => one.id === event.id) ? false : { ...now, items: [...now.items, event] };
   });
   if (!task.value && /** @type {any} */ (task.problem)?.status === 404) {
-    return html`<div class="view-head"><h1>No such task</h1></div><div class="sheet"><${Empty} title="This service has no such task">It may be another user's, or the address may be cut. Tasks that ended long ago are forgotten, with their items.
-      <span class="mono quiet">${id}</span><span class="bar-of-buttons"><a class="button main" href="#/tasks">All tasks</a><a class="button" href=${`#/tasks?q=${encodeURIComponent(id.slice(0, 64))}`}>Find it by its identifier</a></span><//></div>`;
+    return html`<div class="view-head"><h1>No such task</h1></div><div class="sheet"><${Empty} title="This service has no such task"><p>It may be another user's, or the address may be cut. Tasks that ended long ago are forgotten, with their items.</p>
+      <p class="mono">${shown(id)}</p><p class="bar-of-buttons centred"><a class="button main" href="#/tasks">All tasks</a><a class="button" href=${`#/tasks?q=${encodeURIComponent(id.slice(0, 64))}`}>Find it by its identifier</a></p><//></div>`;
   }
   if (!task.value) {
     return html`<div class="view-head"><h1>Task</h1></div>${task.problem ? html`<${Trouble} problem=${task.problem} again=${task.again} />
