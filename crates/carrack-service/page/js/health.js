@@ -39,8 +39,9 @@ export function meanRate(name, pairs) {
 /** @param {string|null|undefined} location */
 const endpointOf = (location) => /^@([A-Za-z0-9._-]+):/.exec(location ?? "")?.[1] ?? null;
 
-/** Tasks that wait, by what they wait for: one line for all that wait for the same. The most come first. @param {Task[]} tasks @returns {Wait[]} */
-export function waits(tasks) {
+/** Tasks that wait, by what they wait for: one line for all that wait for the same. The most come first.
+ * @param {Task[]} tasks @param {string[]} [sick] endpoints with trouble @returns {Wait[]} */
+export function waits(tasks, sick = []) {
   /** @type {Map<string, Wait>} */
   const groups = new Map();
   for (const task of tasks) {
@@ -49,7 +50,9 @@ export function waits(tasks) {
     const [pair] = task.request.pairs ?? [], [source, destination] = [endpointOf(pair?.source), endpointOf(pair?.destination)];
     // A failure names its side; other reasons name the endpoint itself, or none.
     const side = /^(source|destination): /.exec(why)?.[1];
-    const endpoint = side === "source" ? source : side === "destination" ? destination : [source, destination].find((name) => name !== null && why.split(/[^A-Za-z0-9._-]+/).includes(name)) ?? null;
+    const named = [...new Set([source, destination])].filter((name) => name !== null && why.split(/[^A-Za-z0-9._-]+/).includes(name)), [only = null] = named;
+    // Of two that are named, the one with trouble is to blame; it may be neither.
+    const endpoint = side === "source" ? source : side === "destination" ? destination : named.length < 2 ? only : named.find((name) => name !== null && sick.includes(name)) ?? null;
     // Numbers (of attempts, of those before it) differ from task to task.
     const key = `${cause}\u0000${why.replace(/\d+/g, "#")}\u0000${endpoint}`, group = groups.get(key);
     const next = blocked?.next_try ?? null;

@@ -76,7 +76,8 @@ function Shown({ figures, active, waiting, more, isViewer, days, endpoints, agai
   const ended = (/** @type {string[]} */ ...states) => figures.ended.filter((one) => states.includes(one.state)).reduce((sum, one) => sum + one.tasks, 0);
   const good = ended("SUCCEEDED"), judged = ended("SUCCEEDED", "PARTIAL", "FAILED");
   const curve = useMemo(() => overTime(figures, { label: "Tasks", lines: [{ label: "Running", unit: "count", values: figures.running }, { label: "Waiting", unit: "count", values: figures.waiting }] }), [figures]);
-  const groups = useMemo(() => waits(waiting), [waiting]), sick = ordered(endpoints).filter(({ health }) => health?.state === "down" || health?.state === "degraded");
+  const sick = ordered(endpoints).filter(({ health }) => health?.state === "down" || health?.state === "degraded"), names = sick.map(({ name }) => name);
+  const groups = useMemo(() => waits(waiting, names), [waiting, names.join()]);
   // Whoever sees no tasks is given no links to them.
   const link = (/** @type {string} */ to, /** @type {any} */ text) => isViewer ? text : html`<a class="soft" href=${`#/tasks?${to}`}>${text}</a>`;
   return html`<dl class="sheet totals"><div><dt>Rate now</dt><dd>${rate(now)}</dd></div><div><dt>Running</dt><dd>${link("state=running", count(inState("ACTIVE", "CANCELLING")))}</dd></div><div><dt>Waiting</dt><dd>${link("state=waiting", count(inState("QUEUED", "STAGING", "PAUSED")))}</dd></div>
@@ -102,6 +103,9 @@ const WAIT_ACTS = { retry: "Try now", confirm: "", guard: "", paused: "Resume" }
 /** Reasons by which the service finds tasks; it makes up the others as it plans. */
 const LEDGER_CAUSES = ["guard", "confirm"];
 
+/** Whether somebody can have them go on at once. Where a whole link got nowhere, the service itself tries one task at a time. @param {import("../health.js").Wait} group */
+const canAct = ({ cause, why }) => cause !== "retry" || !why.includes("one task at a time");
+
 /** What tasks wait for, a line for each reason. @param {{groups: import("../health.js").Wait[], more: number, again: () => void}} props */
 function Waiting({ groups, more, again }) {
   const [asked, setAsked] = useState(/** @type {import("../health.js").Wait|null} */ (null));
@@ -110,7 +114,7 @@ function Waiting({ groups, more, again }) {
   const words = (/** @type {import("../health.js").Wait} */ { cause, endpoint }) => `#/tasks?${new URLSearchParams({ state: cause === "paused" ? "paused" : "waiting", ...(LEDGER_CAUSES.includes(cause) && { cause }), ...(endpoint && { endpoint }) })}`;
   return html`<section class="sheet" aria-label="Waiting"><div class="part-head"><h2>Waiting</h2><a class="button" href="#/tasks?state=waiting">Tasks that wait</a></div>
     <p class="hidden-text" role="status">${told}</p><${Trouble} problem=${resume.problem} />
-    ${groups.length === 0 ? html`<p class="pad quiet">No task waits.</p>` : html`<ul class="causes">${groups.slice(0, SHOWN).map((group) => { const { cause, why, hint, endpoint, since, next, tasks } = group, act = WAIT_ACTS[cause]; return html`<li key=${`${cause} ${why} ${endpoint}`}><div class="task-title"><strong><a href=${words(group)}>${plural(tasks.length, "task")}</a></strong>${endpoint && html`<a href=${`#/endpoints/${encodeURIComponent(endpoint)}`}>@${endpoint}</a>`}
+    ${groups.length === 0 ? html`<p class="pad quiet">No task waits.</p>` : html`<ul class="causes">${groups.slice(0, SHOWN).map((group) => { const { cause, why, hint, endpoint, since, next, tasks } = group, act = canAct(group) ? WAIT_ACTS[cause] : ""; return html`<li key=${`${cause} ${why} ${endpoint}`}><div class="task-title"><strong><a href=${words(group)}>${plural(tasks.length, "task")}</a></strong>${endpoint && html`<a href=${`#/endpoints/${encodeURIComponent(endpoint)}`}>@${endpoint}</a>`}
         ${act && html`<button class="small-button" disabled=${resume.busy} aria-label=${`${act}: ${plural(tasks.length, "task")}${endpoint ? ` of @${endpoint}` : ""}`} onClick=${() => setAsked(group)}>${act}</button>`}</div>
       <span><${Name}>${why}<//></span><span class="quiet small">since <${Time} at=${since} />${ahead(next) && html`, next try at <${Time} at=${next} />`}${hint && `. Try: ${hint}`}</span></li>`; })}
       ${groups.length > SHOWN && html`<li class="quiet">and ${plural(groups.length - SHOWN, "other reason")}</li>`}${more > 0 && html`<li class="quiet">and ${plural(more, "more task")}, which submitted before these</li>`}</ul>`}
