@@ -281,7 +281,7 @@ test("timer submits its task by itself and another user sees neither", () => vis
     await other.getByText("No tasks yet").waitFor();
     theirs.expect(/^404 .*\/tasks\//);
     await other.goto(address);
-    await other.getByRole("alert").filter({ hasText: "no such" }).waitFor();
+    await other.getByRole("heading", { level: 1, name: "No such task" }).waitFor();
     // What begins while he looks is not shown to him either.
     await other.goto(`${world.origin}/#/tasks`);
     await other.getByText("No tasks yet").waitFor();

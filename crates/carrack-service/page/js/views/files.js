@@ -78,7 +78,8 @@ function Panes({ known, endpoints, query, last, go }) {
   /** @type {Record<string, Pane>} */
   const panes = { left, right };
   useEffect(() => { if (before.current) remember(before.current.at, "files", { left: left.cursor.key, right: right.cursor.key }); }, [left.cursor.key, right.cursor.key, query]);
-  useEffect(() => { gridOf(at)?.focus({ preventScroll: true }); }, []);
+  // The view begins in its list; so does a pane that was empty, and got a folder.
+  useEffect(() => { gridOf(at)?.focus({ preventScroll: true }); }, [!left.place, !right.place]);
   // An address that names an entry of a folder that is shown already.
   useEffect(() => { for (const one of [left, right]) { const wish = wishes[one === left ? "left" : "right"]; if (wish.current !== null) one.again(wish.current); wish.current = null; } }, [query]);
   const pane = panes[at], across = panes[other(at)];
