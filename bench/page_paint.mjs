@@ -8,6 +8,8 @@ import net from "node:net";
 import { endBrowser, visit } from "../tests/page/support/browser.mjs";
 import { World } from "../tests/page/support/world.mjs";
 
+// As with a certificate that is trusted: else the browser connects twice.
+process.env.CARRACK_TEST_CHROMIUM_FLAGS = "--ignore-certificate-errors";
 const TURNS = 5;
 /** What TCP sends before the first acknowledgement: ten segments. */
 const WINDOW = 10 * 1460;

@@ -17,7 +17,7 @@ async function launched() {
   if (!browser) {
     const found = process.env.CARRACK_TEST_CHROMIUM ?? spawnSync("sh", ["-c", "command -v chromium chromium-browser google-chrome | head -n 1"], { encoding: "utf8" }).stdout.trim();
     assert.ok(found, "no chromium: bash tests/install-needs.sh installs it");
-    browser = await chromium.launch({ executablePath: found, args: ["--no-sandbox", "--disable-dev-shm-usage"], timeout: PATIENCE });
+    browser = await chromium.launch({ executablePath: found, args: ["--no-sandbox", "--disable-dev-shm-usage", ...(process.env.CARRACK_TEST_CHROMIUM_FLAGS ?? "").split(" ").filter(Boolean)], timeout: PATIENCE });
   }
   return browser;
 }
