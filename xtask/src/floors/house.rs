@@ -160,7 +160,7 @@ pub(super) const HOUSE: &[Folder] = &[
             &["bodies"],
             &["state"],
             &["shares", "space", "strangers"],
-            &["caller", "counters", "documents", "hands"],
+            &["caller", "counters", "device", "documents", "hands"],
             &["problem"],
             &["backend", "leftover", "noted", "stream", "tls"],
         ],

@@ -106,8 +106,8 @@ pub(super) struct ListQuery {
     cause: Option<String>,
     /// Whose label, identifier or a path of which contains this, in any case.
     q: Option<String>,
-    /// With `offset`: `created`, `state`, `bytes`, `rate`, `source`, `destination` or `ended`, with `-` before it for the
-    /// greatest first; `-created` where it is left out.
+    /// With `offset`: `created`, `state`, `bytes`, `rate`, `source`, `destination` or `ended`, with `-` before it for
+    /// the greatest first; `-created` where it is left out.
     sort: Option<String>,
     /// Rows from this place in the sorted list on, with the number of all rows: a `Windowed` in place of a page.
     offset: Option<u64>,

@@ -76,20 +76,14 @@ fn need(method: &str, path: &str) -> Option<Need> {
         ("post", "/tasks/acts" | "/tasks/cancel") => Any(Verb::Tasks),
         ("post", "/tasks" | "/timers") => Copy,
         ("post", "/tasks/{id}/clone" | "/tasks/{id}/retry") => Again,
-        (
-            "get",
-            "/tasks/{id}"
-            | "/tasks/{id}/events"
-            | "/tasks/{id}/items"
-            | "/tasks/{id}/leftovers"
-            | "/tasks/{id}/receipt",
-        ) => Row(Verb::View),
+        ("get", "/tasks/{id}" | "/tasks/{id}/events" | "/tasks/{id}/items" | "/tasks/{id}/leftovers") => {
+            Row(Verb::View)
+        }
+        ("get", "/timers/{id}" | "/tasks/{id}/receipt") => Row(Verb::View),
         ("patch", "/tasks/{id}") | ("delete", "/tasks/{id}/leftovers") => Row(Verb::Tasks),
         ("post", "/tasks/{id}/cancel" | "/tasks/{id}/pause" | "/tasks/{id}/resume") => Row(Verb::Tasks),
-        ("get", "/timers/{id}") => Row(Verb::View),
-        ("patch" | "delete", "/timers/{id}") | ("post", "/timers/{id}/pause" | "/timers/{id}/resume") => {
-            Row(Verb::Tasks)
-        }
+        ("patch" | "delete", "/timers/{id}") => Row(Verb::Tasks),
+        ("post", "/timers/{id}/pause" | "/timers/{id}/resume") => Row(Verb::Tasks),
         ("post", "/endpoints") => Add,
         ("get", "/endpoints/{name}" | "/endpoints/{name}/bench") => At(Verb::View),
         ("patch" | "delete", "/endpoints/{name}") => Settings,

@@ -25,14 +25,14 @@ use crate::error::CommandError;
 
 /// A program, or a named pipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PipeEnd {
+pub enum PipeSide {
     /// A named pipe of this host, or another file that is read from its beginning to its end.
     File(Vec<u8>),
     /// A program: its words, the first its name.
     Program(Vec<String>),
 }
 
-impl PipeEnd {
+impl PipeSide {
     /// What a place of a line stands for. On another host it is run by the words `ssh`, which end before the host.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ type OpenStream = Arc<dyn Fn() -> io::Result<File> + Send + Sync>;
 
 /// What is read, while it is.
 pub struct PipeReading {
-    stream: PipeEnd,
+    stream: PipeSide,
     relay: Option<Relay>,
 }
 
@@ -93,7 +93,7 @@ struct Relay {
 
 /// What is fed, while it is.
 pub struct PipeFeeding {
-    stream: PipeEnd,
+    stream: PipeSide,
     child: Option<Child>,
 }
 
@@ -112,14 +112,14 @@ impl PipeReading {
     ///
     /// # Errors
     /// What cannot be started or opened.
-    pub fn start(stream: PipeEnd, stop: &Stop) -> Result<(Self, OpenStream), CommandError> {
+    pub fn start(stream: PipeSide, stop: &Stop) -> Result<(Self, OpenStream), CommandError> {
         let failed = |error: io::Error| CommandError::file("cannot read", stream.shown().as_bytes(), &error);
         match &stream {
-            PipeEnd::File(path) => {
+            PipeSide::File(path) => {
                 let file = File::open(OsStr::from_bytes(path)).map_err(failed)?;
                 Ok((Self { stream, relay: None }, once(file)))
             }
-            PipeEnd::Program(words) => {
+            PipeSide::Program(words) => {
                 let mut child = stream.start(words, Stdio::null(), Stdio::piped())?;
                 let printed = child.stdout.take().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
                 let (from, to) = io::pipe().map_err(failed)?;
@@ -171,14 +171,14 @@ impl PipeFeeding {
     ///
     /// # Errors
     /// What cannot be started or opened.
-    pub fn start(stream: PipeEnd) -> Result<(Self, OpenStream), CommandError> {
+    pub fn start(stream: PipeSide) -> Result<(Self, OpenStream), CommandError> {
         let failed = |error: io::Error| CommandError::file("cannot write to", stream.shown().as_bytes(), &error);
         match &stream {
-            PipeEnd::File(path) => {
+            PipeSide::File(path) => {
                 let file = File::options().write(true).open(OsStr::from_bytes(path)).map_err(failed)?;
                 Ok((Self { stream, child: None }, once(file)))
             }
-            PipeEnd::Program(words) => {
+            PipeSide::Program(words) => {
                 let mut child = stream.start(words, Stdio::piped(), Stdio::inherit())?;
                 let fed: Option<ChildStdin> = child.stdin.take();
                 let fed = fed.ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
@@ -196,7 +196,7 @@ impl PipeFeeding {
     }
 }
 
-fn judged(stream: &PipeEnd, ended: io::Result<ExitStatus>) -> Result<(), CommandError> {
+fn judged(stream: &PipeSide, ended: io::Result<ExitStatus>) -> Result<(), CommandError> {
     match ended {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => {

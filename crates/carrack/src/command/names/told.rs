@@ -13,9 +13,9 @@ use crate::output::{hints, human, stream};
 
 /// Standard error, or a file in its place.
 #[derive(Debug, Default)]
-pub struct Voice(Option<File>);
+pub struct NamesVoice(Option<File>);
 
-impl Voice {
+impl NamesVoice {
     /// Appends to a file.
     ///
     /// # Errors

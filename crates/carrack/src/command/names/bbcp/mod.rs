@@ -14,7 +14,7 @@ use carrack_core::report::{ErrorCode, Failure, Side};
 use carrack_engine::Standard;
 
 use super::line::{LineError, OldLine, by_letters};
-use super::programs::{PipeEnd, PipeFeeding, PipeReading};
+use super::programs::{PipeFeeding, PipeReading, PipeSide};
 use super::runner;
 use super::step::{CopyStep, OldPlace, trimmed};
 use super::told::help;
@@ -39,8 +39,8 @@ const WRONG_LINE: u8 = 1;
 struct BbcpPlan {
     steps: Vec<CopyStep>,
     /// In the place of the one source, and of the target.
-    reads: Option<PipeEnd>,
-    writes: Option<PipeEnd>,
+    reads: Option<PipeSide>,
+    writes: Option<PipeSide>,
     checksum: Option<Checksum>,
 }
 
@@ -146,8 +146,8 @@ fn compared(step: &CopyStep) -> CopyStep {
 /// Makes a copy from a program, to one, or both.
 fn with_programs(
     step: &CopyStep,
-    reads: Option<PipeEnd>,
-    writes: Option<PipeEnd>,
+    reads: Option<PipeSide>,
+    writes: Option<PipeSide>,
     teller: &mut BbcpTeller,
 ) -> Result<u8, CommandError> {
     let (request, mut context) = runner::request(step)?;
@@ -372,7 +372,7 @@ fn piped(
             why: "one source is expected".into(),
         });
     };
-    let stream = |is: bool, place: &OldPlace, ssh, reads| is.then(|| PipeEnd::of(place, ssh, reads)).transpose();
+    let stream = |is: bool, place: &OldPlace, ssh, reads| is.then(|| PipeSide::of(place, ssh, reads)).transpose();
     let streams = stream(reads, source, from, true)
         .and_then(|reading| stream(writes, target, to, false).map(|writing| (reading, writing)));
     Ok(streams.map(|(reading, writing)| {

@@ -9,7 +9,7 @@ use super::NAME;
 use crate::command::names::line::{LineError, OldLine};
 use crate::command::names::runner::Teller;
 use crate::command::names::step::CopyStep;
-use crate::command::names::told::{Pace, PaceMoment, Voice};
+use crate::command::names::told::{NamesVoice, Pace, PaceMoment};
 use crate::error::CommandError;
 use crate::exit;
 use crate::output::human;
@@ -26,7 +26,7 @@ const UNREACHED: u8 = 255;
 /// Tells of the copies of one line.
 #[derive(Debug)]
 pub struct BbcpTeller {
-    told: Voice,
+    told: NamesVoice,
     /// Between two lines of progress.
     progress: Option<Pace>,
     verbose: bool,
@@ -60,7 +60,7 @@ impl BbcpTeller {
     /// A number that is none; a log that cannot be opened.
     pub fn new(line: &OldLine) -> Result<Result<Self, CommandError>, LineError> {
         let every = line.number("-P", 1, u64::from(u32::MAX))?.map(Duration::from_secs);
-        let told = match line.value("-l").map(Voice::to_file).transpose() {
+        let told = match line.value("-l").map(NamesVoice::to_file).transpose() {
             Ok(told) => told.unwrap_or_default(),
             Err(error) => return Ok(Err(error)),
         };

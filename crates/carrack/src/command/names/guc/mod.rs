@@ -12,7 +12,7 @@ use carrack_core::limits;
 use super::line::{LineError, OldLine, by_words};
 use super::runner;
 use super::step::CopyStep;
-use super::told::{Voice, help};
+use super::told::{NamesVoice, help};
 use crate::cli::foreign::GLOBUS_URL_COPY_FLAGS;
 use crate::command::tree::version;
 use crate::error::CommandError;
@@ -115,7 +115,7 @@ fn carry_out(line: &OldLine, steps: &[UrlStep]) -> u8 {
     }
     if failed > 0 {
         let transfers = if failed == 1 { "transfer" } else { "transfers" };
-        Voice::default().line(&format!("\nerror: {failed} {transfers} failed"));
+        NamesVoice::default().line(&format!("\nerror: {failed} {transfers} failed"));
         return FAILED;
     }
     exit::DONE

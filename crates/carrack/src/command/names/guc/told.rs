@@ -10,7 +10,7 @@ use super::{FAILED, NAME};
 use crate::command::names::line::OldLine;
 use crate::command::names::runner::Teller;
 use crate::command::names::step::CopyStep;
-use crate::command::names::told::{Pace, PaceMoment, Voice};
+use crate::command::names::told::{NamesVoice, Pace, PaceMoment};
 use crate::exit;
 use crate::output::{human, stream};
 
@@ -21,7 +21,7 @@ const MIB: f64 = 1_048_576.0;
 /// Tells of the copies of one line.
 #[derive(Debug)]
 pub struct GucTeller {
-    told: Voice,
+    told: NamesVoice,
     /// Places and names are told,
     names: bool,
     /// and bytes and rates.
@@ -40,7 +40,7 @@ impl GucTeller {
     /// As the line asks for.
     pub fn new(line: &OldLine) -> Self {
         Self {
-            told: Voice::default(),
+            told: NamesVoice::default(),
             names: line.has("-v") || line.has("-vb"),
             rates: line.has("-vb"),
             quiet: line.has("-q"),
