@@ -9,7 +9,7 @@ use crate::support::node::Node;
 use crate::support::running::InTime;
 use crate::support::{Sandbox, same_tree, slim_program, tool, tree};
 
-const VERBS: [&str; 28] = [
+const VERBS: [&str; 31] = [
     "copy",
     "sync",
     "check",
@@ -21,6 +21,9 @@ const VERBS: [&str; 28] = [
     "rm",
     "du",
     "sum",
+    "verify",
+    "receipt",
+    "names",
     "bench",
     "doctor",
     "report",
@@ -314,7 +317,8 @@ fn completions_and_manual_pages_know_every_verb() {
             .map(|verb| format!("carrack-bench-{verb}.1")),
     );
     let below = [
-        ("task", "cancel clone events items list pause preview resume retry show submit update wait watch"),
+        ("receipt", "bag forget keys list show trust"),
+        ("task", "cancel clone events items list pause preview receipt resume retry show submit update wait watch"),
         ("endpoint", "add edit list rm show test"),
         ("agent", "list add"),
         ("timer", "create list pause resume rm show"),

@@ -250,10 +250,11 @@ fn golden_lines_have_every_type_of_the_schema() {
     let recorded = files.map(|name| std::fs::read_to_string(golden::directory().join(name)).unwrap()).concat();
     let schema = Schema::published();
     // A node prints its line and goes on; no transcript waits for that. What a service answers is in no transcript
-    // either, nor are agents, which not every build has: their tests hold each line against the schema.
+    // either, nor are agents, which not every build has, nor what has keys that are made by chance: their tests hold
+    // each line against the schema.
     let is_recorded = |kind: &&str| {
         let own = format!("/$defs/managed_{}", kind.replace('-', "_"));
-        !["serving", "agent"].contains(kind) && !schema.has(&own)
+        !["serving", "agent", "receipt", "receipt_key", "bag"].contains(kind) && !schema.has(&own)
     };
     for kind in schema.types().into_iter().filter(is_recorded) {
         assert!(recorded.contains(&format!("{{\"v\":1,\"type\":\"{kind}\"")), "{kind}");

@@ -365,7 +365,16 @@ fn lists_and_bags_are_what_their_tools_take() {
         of_crate["@graph"].as_array().unwrap()[2..].iter().map(|file| file["@id"].as_str().unwrap()).collect();
     assert_eq!(files, ["a", "empty", "dir/50%25", "dir/b%20c", "dir/new%0Aline"]);
 
-    sandbox.ok(["receipt", "bag", "r", "bag"]);
+    let lines = |words: &[&str]| -> Vec<Value> {
+        let ran = sandbox.ok(words.iter().chain(&["--json"]));
+        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    assert_eq!(lines(&["receipt", "bag", "r", "bag"])[0]["files"], 5);
+    let shown = &lines(&["receipt", "show", "r"])[0];
+    assert_eq!(lines(&["receipt", "keys"])[0]["fingerprint"], shown["key"], "{shown:#}");
+    let told = lines(&["copy", "--receipt", "told", "source/", "told-to"]);
+    let told = told.iter().find(|line| line["type"] == "receipt").unwrap();
+    assert_eq!((&told["path"], &told["items"], &told["key"]), (&"told".into(), &5.into(), &shown["key"]));
     let manifest = fs::read_to_string(sandbox.path("bag/manifest-sha256.txt")).unwrap();
     assert!(manifest.contains("  data/dir/50%25\n") && manifest.contains("  data/dir/new%0Aline\n"), "{manifest}");
     // Neither percent signs nor line ends: other tools read the rest as it stands.
