@@ -18,11 +18,14 @@ use crate::output::stream;
 /// What a list of places may hold, in bytes.
 const BYTES_MAX: u64 = 256 << 20;
 
+/// Where something comes from, and where it goes.
+pub type FromTo = (Vec<u8>, Vec<u8>);
+
 /// The pairs in a file, one a line; `-` is standard input.
 ///
 /// # Errors
 /// A file that cannot be read, and a line that is no pair.
-pub fn pairs(file: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, CommandError> {
+pub fn pairs(file: &[u8]) -> Result<Vec<FromTo>, CommandError> {
     let failed = |error: std::io::Error| CommandError::file("cannot read", file, &error);
     let mut text = Vec::new();
     if file == b"-" {
