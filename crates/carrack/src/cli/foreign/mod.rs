@@ -41,6 +41,10 @@ pub struct ForeignFlag {
     /// Which programs have it.
     pub whose: &'static str,
     /// What follows it on a line of its own program.
+    #[cfg_attr(
+        not(feature = "terminal"),
+        allow(dead_code, reason = "old names are for people, and the slim build has none")
+    )]
     pub follows: Follows,
     /// What becomes of it.
     pub effect: ForeignEffect,
@@ -49,6 +53,10 @@ pub struct ForeignFlag {
 }
 
 /// What follows a flag on the line of the program that has it.
+#[cfg_attr(
+    not(feature = "terminal"),
+    allow(dead_code, reason = "old names are for people, and the slim build has none")
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {
     /// Nothing that is its own.
@@ -76,6 +84,10 @@ pub enum WordKind {
 
 impl ForeignFlag {
     /// The same flag, behind which a word follows.
+    #[cfg_attr(
+        not(feature = "terminal"),
+        allow(dead_code, reason = "old names are for people, and the slim build has none")
+    )]
     const fn word(mut self) -> Self {
         self.follows = Follows::Word;
         self
