@@ -1,6 +1,6 @@
 //! Carrack under the name of an older program: a link named `bbcp` or `globus-url-copy` takes that program's lines.
 //!
-//! [`line`] takes a line apart by that program's table (`cli::foreign`), [`bbcp`] and [`guc`] translate it into
+//! [`mod@line`] takes a line apart by that program's table (`cli::foreign`), [`bbcp`] and [`guc`] translate it into
 //! [`step`]s, which are lines of `carrack copy`, and [`runner`] makes the copies and has them told in the program's
 //! words. Nothing further in knows of it.
 //!
