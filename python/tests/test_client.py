@@ -101,8 +101,8 @@ def test_timer_is_made_paused_resumed_and_removed(client: Client) -> None:
     assert client.pause_timer(timer.id).state == "paused"
     assert client.resume_timer(timer.id).state == "waiting"
     changed = client.update_timer(timer.id, label="weekly", schedule={"every_seconds": 604800, "start": start})
-    assert (changed.label, changed.schedule.every_seconds) == ("weekly", 604800)
-    assert changed.task.pairs[0].source == "random:1M"
+    assert (changed.label, changed.schedule["every_seconds"]) == ("weekly", 604800)
+    assert changed.task["pairs"][0]["source"] == "random:1M"
     assert client.timer(timer.id).label == "weekly"
     assert timer.id in {one.id for one in client.timers()}
     client.remove_timer(timer.id)
@@ -174,3 +174,13 @@ def test_patience_waits_longer_each_time(monkeypatch: pytest.MonkeyPatch) -> Non
         pass
     assert max(waits) <= PAUSE_MAX and 12 < len(waits) < 40 and 50 < now[0] <= 60
     assert not Patience(60).pause(errors.Unreachable("sent"), may_repeat=False)
+
+
+def test_receipt_of_a_task_is_signed_by_the_service(client: Client) -> None:
+    task = client.submit("random:1M", "@lab:/with-receipt/", receipt=True)
+    client.wait(task.id)
+    receipt = client.receipt(task.id)
+    assert receipt.endswith(b"-----END SSH SIGNATURE-----\n") and task.id.encode() in receipt
+    assert client.receipt_signer().key.startswith("ssh-ed25519 ")
+    with pytest.raises(errors.NotFound):
+        client.receipt(task.id, pair=1)

@@ -22,6 +22,7 @@ from .model import (
     NewEndpoint,
     NewTask,
     Progress,
+    ReceiptSigner,
     Task,
     TaskItem,
     TaskLeftovers,
@@ -134,6 +135,10 @@ class Client:
     def items(self, id: str, *, state: str | None = None, filter: str | None = None) -> Iterator[TaskItem]:
         """Items of a task with their states and digests, failed ones first."""
         return self._rows(TaskItem, f"/tasks/{escape(id)}/items", {"state": state, "filter": filter})
+
+    def receipt(self, id: str, *, pair: int = 0) -> bytes:
+        """The signed receipt of a pair of a task that was submitted with `receipt`: what `carrack verify` reads."""
+        return self._http.call("GET", f"/tasks/{escape(id)}/receipt", query={"pair": pair}).data
 
     def cancel(self, id: str) -> Task:
         """Ends a task. What is done stays."""
@@ -306,6 +311,10 @@ class Client:
     def whoami(self) -> Whoami:
         """Who you are to the service."""
         return self._ask(Whoami, "GET", "/whoami")
+
+    def receipt_signer(self) -> ReceiptSigner:
+        """The key with which the service signs receipts."""
+        return self._ask(ReceiptSigner, "GET", "/receipts/key")
 
     def task_options(self) -> TaskOptionTable:
         """The options of a task: what each is called, what it does and which values it takes."""
