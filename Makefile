@@ -62,8 +62,10 @@ install: ## put program, manual, completions, documents and units below PREFIX=/
 	@test -x $(PROGRAM) || { echo "there is no $(PROGRAM) yet: make program" >&2; exit 1; }
 	install -d $(place)/bin $(place)/share/man/man1 $(place)/share/bash-completion/completions \
 		$(place)/share/zsh/site-functions $(place)/share/fish/vendor_completions.d $(place)/share/doc/carrack/docs \
-		$(place)/lib/systemd/system $(place)/lib/sysusers.d
+		$(place)/lib/systemd/system $(place)/lib/sysusers.d $(place)/lib/carrack/names
 	install -m 755 $(PROGRAM) $(place)/bin/carrack
+	ln -sf ../../../bin/carrack $(place)/lib/carrack/names/bbcp
+	ln -sf ../../../bin/carrack $(place)/lib/carrack/names/globus-url-copy
 	$(PROGRAM) man $(place)/share/man/man1
 	$(PROGRAM) completions bash >$(place)/share/bash-completion/completions/carrack
 	$(PROGRAM) completions zsh >$(place)/share/zsh/site-functions/_carrack
@@ -84,4 +86,4 @@ uninstall: ## remove what make install has put below PREFIX; configuration and s
 		$(place)/share/bash-completion/completions/carrack $(place)/share/zsh/site-functions/_carrack \
 		$(place)/share/fish/vendor_completions.d/carrack.fish $(place)/lib/systemd/system/carrack.service \
 		$(place)/lib/systemd/system/carrack.socket $(place)/lib/sysusers.d/carrack.conf
-	rm -rf $(place)/share/doc/carrack
+	rm -rf $(place)/share/doc/carrack $(place)/lib/carrack/names
