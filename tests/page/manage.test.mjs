@@ -119,6 +119,7 @@ test("password is changed in the page and the old one is dead", () => visit(worl
   };
   await page.goto(`${world.origin}/#/access`);
   await type(PASSWORD);
+  await button(page, "Log out").waitFor();
   await page.goto(`${world.origin}/#/access`);
   await button(page, "Change password").click();
   const form = page.getByRole("dialog");
