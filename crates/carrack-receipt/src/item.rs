@@ -18,7 +18,6 @@ words! {
         Kept "kept" "what stood at its name was left alone, as asked"
         Failed "failed" "it was not copied: the item says why"
         Deleted "deleted" "only the destination had it, and it was deleted"
-        Different "different" "the two sides were compared, and it was not the same at both"
         Changed "changed" "it was copied, and something else stood there when the receipt was made"
     }
 }
@@ -45,7 +44,7 @@ pub struct ReceiptItem {
     pub blake3: Option<[u8; 32]>,
     /// What the destination had when the receipt was made.
     pub found: Option<FoundFacts>,
-    /// Why it failed, was left alone or is different.
+    /// Why it failed, was left alone or has changed.
     pub why: Option<String>,
 }
 

@@ -6,14 +6,12 @@ use carrack_core::plan::check::listing_order;
 use data_encoding::HEXLOWER;
 
 use crate::error::ReceiptError;
-use crate::form::{LINE_BYTES, VERSION};
+use crate::form::{LINE_BYTES, STATEMENT_BYTES, VERSION};
 use crate::item::ReceiptItem;
 use crate::signature::{self, Signature, Signed};
 use crate::statement::Statement;
 use crate::tops::Tops;
 
-/// Bytes of a statement: it names up to a thousand sources.
-const STATEMENT_BYTES: usize = 16 << 20;
 /// Lines of a signature of this kind, at most.
 const SIGNATURE_LINES: u64 = 20;
 

@@ -14,7 +14,6 @@ words! {
     pub enum Deed {
         Copy "copy" "files were copied"
         Sync "sync" "a directory was made like another"
-        Check "check" "two places were compared, and nothing was changed"
         Task "task" "a service carried out a task"
     }
 }
@@ -207,9 +206,7 @@ impl Statement {
         if changed > 0 {
             more.push(format!("{changed} items that were something else when the receipt was made"));
         }
-        if self.of != Deed::Check.name() {
-            more.push("directories, and the times of links".into());
-        }
+        more.push("directories, and the times of links".into());
         more.push("that nothing else stands at the destination".into());
         more.push("that the clock of the host that signed was right".into());
         self.not_claimed.append(&mut more);

@@ -1,15 +1,17 @@
 //! A receipt is made: items as they come, put in order, joined with what the destination has, written and signed.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 
 use carrack_core::failure::Failure;
+use carrack_core::path::above;
 use carrack_core::plan::check::{CheckedItem, CheckedState, listing_order};
 use carrack_core::report::{ItemKind, ItemReport};
 use data_encoding::HEXLOWER;
 
 use crate::error::ReceiptError;
-use crate::form::{LINE_BYTES, VERSION};
+use crate::form::{LINE_BYTES, STATEMENT_BYTES, VERSION};
 use crate::item::{ItemOutcome, ReceiptItem};
 use crate::key::ReceiptKey;
 use crate::signature::{Signature, Signed};
@@ -84,22 +86,22 @@ impl Draft {
         if let Some(error) = self.error {
             return Err(error.into());
         }
-        let mut joined = Joined { items: self.sorting.sorted()?, found, next: None, last: None };
+        let mut joined = Joined { items: self.sorting.sorted()?, found, next: None, unlisted: BTreeSet::new() };
         let mut out = SignedOut { out, signed: Signed::new(), items: blake3::Hasher::new(), is_of_items: false };
-        out.line(&format!("{{\"carrack_receipt\":{VERSION}}}"))?;
+        out.line(&format!("{{\"carrack_receipt\":{VERSION}}}"), LINE_BYTES)?;
         out.is_of_items = true;
         while let Some(item) = joined.next()? {
             *statement.outcomes.entry(item.outcome.name().to_owned()).or_default() += 1;
             statement.bytes += if item.outcome.is_claimed() { item.size } else { 0 };
             statement.items += 1;
-            out.line(&item.line())?;
+            out.line(&item.line(), LINE_BYTES)?;
         }
         out.is_of_items = false;
         statement.carrack_receipt = VERSION;
         statement.items_blake3 = HEXLOWER.encode(out.items.finalize().as_bytes());
         statement.complete();
         let line = serde_json::to_string(&statement).map_err(io::Error::other)?;
-        out.line(&line)?;
+        out.line(&line, STATEMENT_BYTES)?;
         let signature = Signature::make(key, &out.signed.finish());
         out.out.write_all(signature.armored().as_bytes())?;
         Ok(statement)
@@ -112,8 +114,8 @@ struct Joined<'a> {
     found: Option<Pull<'a>>,
     /// The next of the destination's.
     next: Option<CheckedItem>,
-    /// The last of its directories that could not be listed.
-    last: Option<Vec<u8>>,
+    /// Its directories that could not be listed.
+    unlisted: BTreeSet<Vec<u8>>,
 }
 
 impl Joined<'_> {
@@ -134,7 +136,9 @@ impl Joined<'_> {
             }
             let is_before = |next: &CheckedItem| listing_order(&next.path, &item.path).is_lt();
             match self.next.take_if(|next| is_before(next)) {
-                Some(CheckedItem { path, told: CheckedState::Unlisted(_) }) => self.last = Some(path),
+                Some(CheckedItem { path, told: CheckedState::Unlisted(_) }) => {
+                    self.unlisted.insert(path);
+                }
                 Some(_) => {}
                 None => break,
             }
@@ -157,7 +161,7 @@ impl Joined<'_> {
 
     /// Whether the directory of a path could not be listed.
     fn is_hidden(&self, path: &[u8]) -> bool {
-        self.last.as_ref().is_some_and(|last| last.is_empty() || path.starts_with(&[last, &b"/"[..]].concat()))
+        self.unlisted.contains(&b""[..]) || above(path).any(|directory| self.unlisted.contains(directory))
     }
 }
 
@@ -170,9 +174,9 @@ struct SignedOut<'a> {
 }
 
 impl SignedOut<'_> {
-    fn line(&mut self, text: &str) -> io::Result<()> {
-        if text.len() >= LINE_BYTES {
-            return Err(io::Error::other("an item is longer than a line of a receipt may be"));
+    fn line(&mut self, text: &str, bytes_max: usize) -> io::Result<()> {
+        if text.len() >= bytes_max {
+            return Err(io::Error::other("an item, or the list of sources, is longer than a line of a receipt may be"));
         }
         for part in [text.as_bytes(), b"\n"] {
             self.out.write_all(part)?;

@@ -6,7 +6,7 @@ use std::io::{BufWriter, Cursor, Write};
 use carrack_core::attributes::{OtherAttributes, Time};
 use carrack_core::plan::check::{CheckFinding, CheckedFacts, CheckedItem, CheckedState, listing_order};
 use carrack_core::plan::compare::State;
-use carrack_core::report::{Failure, FileDigests, ItemKind, ItemReport, Outcome};
+use carrack_core::report::{ErrorCode, Failure, FileDigests, ItemKind, ItemReport, Outcome, Side};
 use carrack_receipt::{Deed, Draft, ReadReceipt, ReceiptError, ReceiptKey, Statement, compare, tops};
 
 /// The path of a file of an invented tree, in which 1,000 files lie in a directory.
@@ -145,6 +145,22 @@ fn item_that_was_not_found_when_the_receipt_was_made_is_not_claimed() {
     let mut receipt = ReadReceipt::open(Cursor::new(bytes)).expect("whole");
     let only = [0, 3].map(found);
     assert_eq!(differing(&mut receipt, only.into_iter()).expect("compared"), <[Vec<u8>; 0]>::default());
+}
+
+#[test]
+fn item_below_a_directory_that_cannot_be_listed_is_claimed_without_attributes() {
+    let mut draft = Draft::new(tempfile::tempfile().expect("a file"));
+    // Each in a directory of its own.
+    [0, 1000, 2000].into_iter().for_each(|number| draft.item(&report(number)));
+    let key = ReceiptKey::generate().expect("a key").0;
+    let unlisted = |path: &[u8]| CheckedItem {
+        path: path.to_vec(),
+        told: CheckedState::Unlisted(Failure::new(ErrorCode::PermissionDenied, Side::Destination, "no")),
+    };
+    let mut listing = [unlisted(b"tree/d00000"), unlisted(b"tree/d00001")].into_iter();
+    let statement = Statement::default();
+    let made = draft.write(Some(&mut || Ok(listing.next())), statement, &key, &mut Vec::new()).expect("written");
+    assert_eq!((made.outcomes["copied"], made.outcomes["changed"]), (2, 1));
 }
 
 #[test]
