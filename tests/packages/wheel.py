@@ -1,5 +1,6 @@
 """The wheel in an environment of its own: `python wheel.py NEWER_WHEEL`. Called by run.sh, in an empty home."""
 
+import concurrent.futures
 import pathlib
 import subprocess
 import sys
@@ -38,12 +39,14 @@ def main() -> None:
     task = client.submit("@lab:/large", "@lab:/upgrade/", options={"rate_limit": 10_000_000})
     while client.task(task.id).progress.bytes_moved == 0:
         time.sleep(0.1)
+    other = concurrent.futures.ThreadPoolExecutor(1)
+    waited = other.submit(client.wait, task.id, timeout=120)
     newer = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     subprocess.run([*newer, "--force-reinstall", sys.argv[1]], check=True)
     service.terminate()
     assert service.wait() == 0
     service = serve()
-    task = client.wait(task.id, timeout=120)
+    task = waited.result()
     assert (task.state, task.fence) == ("SUCCEEDED", 1), task
     assert (data / "upgrade/large").read_bytes() == (data / "large").read_bytes()
     print(f"{task.id}: attempt {task.fence}, {task.state}")
