@@ -1,6 +1,7 @@
 // What an operator does each day: who waits and why, the same act on many tasks, timers that change, sessions.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { accessible, endBrowser, visit } from "./support/browser.mjs";
 import { until, World } from "./support/world.mjs";
@@ -154,6 +155,27 @@ test("task says in one sentence what holds it, tells a failure once, and has wha
   // The route leads to the folders.
   await page.getByRole("heading", { level: 1, name: "told once" }).waitFor();
   assert.match(await page.locator(".task-route a").first().getAttribute("href") ?? "", /^#\/files\?left=@lab:\/&right=@archive:\/&name=absent$/);
+}));
+
+test("task with receipts has them saved, and says whose signature they have", () => visit(world, { user: "local" }, async (page) => {
+  const { id } = await world.submit("@lab:/run/", "@archive:/signed/", { label: "signed", receipt: true });
+  await world.reached(id, "SUCCEEDED");
+  await page.goto(`${world.origin}/#/tasks/${id}`);
+  const part = page.getByRole("region", { name: "Receipts" });
+  const { fingerprint } = await world.api("GET", "/receipts/key");
+  await part.getByText(fingerprint).waitFor();
+  const [saved] = await Promise.all([page.waitForEvent("download"), button(part, "Save the receipt").click()]);
+  assert.equal(saved.suggestedFilename(), `${id}.receipt`);
+  const text = readFileSync(await saved.path(), "utf8"), lines = text.split("\n");
+  assert.deepEqual(lines.slice(1, 4).map((line) => JSON.parse(line).path), ["a.dat", "b.dat", "c.dat"]);
+  assert.match(text, /-----END SSH SIGNATURE-----\n$/);
+  await accessible(page, "a task with a receipt");
+  // Of two pairs each has its own; one that none was made of says why.
+  const two = await world.api("POST", "/tasks", { pairs: [{ source: "@lab:/run/a.dat", destination: "@archive:/two/a" }, { source: "@lab:/absent", destination: "@archive:/two/b" }], label: "two pairs", receipt: true });
+  await world.reached(two.id, "PARTIAL", "FAILED");
+  await page.goto(`${world.origin}/#/tasks/${two.id}`);
+  const [first] = await Promise.all([page.waitForEvent("download"), button(part, "Save the receipt of pair 0").click()]);
+  assert.equal(first.suggestedFilename(), `${two.id}-0.receipt`);
 }));
 
 test("sick endpoint is named first, what waits for it is one line with one button, and its number leads to the tasks", () => visit(world, { user: "local", at: "#/overview" }, async (page) => {

@@ -23,7 +23,7 @@
 /** @typedef {{groups: {title: string, options: Option[]}[]}} OptionTable */
 /**
  * @typedef {object} NewTask
- * @property {Pair[]} [pairs] @property {string} [kind] @property {string|null} [label] @property {string|null} [deadline]
+ * @property {Pair[]} [pairs] @property {string} [kind] @property {boolean} [receipt] @property {string|null} [label] @property {string|null} [deadline]
  * @property {number|null} [priority] @property {Options} [options] @property {boolean} [skip_source_errors]
  * @property {boolean} [fail_on_quota_errors] @property {string[]} [notify] @property {string|null} [timer] @property {boolean} [preview]
  */

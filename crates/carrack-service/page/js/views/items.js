@@ -1,7 +1,8 @@
 // What became of each item of a task, and the failed ones grouped by cause.
 import { html, useEffect, useState } from "../ui.js";
-import { address, call, headers, problemOf } from "../api.js";
+import { call } from "../api.js";
 import { onGap } from "../live.js";
+import { save } from "../save.js";
 import { Table } from "../table.js";
 import { useWindows } from "../windows.js";
 import { Copy, Empty, Search, Segments, State, Trouble, useAction } from "../parts.js";
@@ -18,21 +19,13 @@ export function Items({ id, revision }) {
     (/** @type {Item} */ item) => `${item.pair}/${item.path}`, [id, state, filter, revision]);
   const { again } = list;
   useEffect(() => onGap(again), [id, state, filter, revision]);
-  const save = useAction(async (kind, end) => {
-    const answer = await fetch(address(`/tasks/${id}/items`, { state }), { headers: headers({ accept: kind }) });
-    if (!answer.ok) throw await problemOf(answer, "/tasks");
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(await answer.blob());
-    link.download = `items-${id}.${end}`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-  });
+  const saving = useAction((kind, end) => save(`/tasks/${id}/items`, { state }, kind, `items-${id}.${end}`));
   return html`<section class="stack" aria-label="Items"><div class="view-head"><h2>Items</h2><div class="filters">${(list.total > 0 || filter) && html`<span class="quiet" role="status">${plural(list.total, "item")}${list.source.complete || list.loading ? "" : " so far"}</span>`}
       <${Search} label="Path contains, or is like *.dat" value=${filter} set=${setFilter} />
       <${Segments} value=${state} set=${setState} label="State of items" choices=${[["", "All"], ["failed", "Failed"], ["skipped", "Skipped"], ["done", "Done"], ["deleted", "Deleted"], ["planned", "Planned"], ["to-delete", "To delete"]]} />
-      <button disabled=${save.busy} onClick=${() => save.go("text/csv", "csv")}>CSV</button>
-      <button disabled=${save.busy} onClick=${() => save.go("application/x-ndjson", "ndjson")}>NDJSON</button></div></div>
-    <${Trouble} problem=${list.problem ?? save.problem} />
+      <button disabled=${saving.busy} onClick=${() => saving.go("text/csv", "csv")}>CSV</button>
+      <button disabled=${saving.busy} onClick=${() => saving.go("application/x-ndjson", "ndjson")}>NDJSON</button></div></div>
+    <${Trouble} problem=${list.problem ?? saving.problem} />
     <${Table} source=${list.source} columns=${COLUMNS} label="Items" cls="items-columns" fitted=${true} busy=${list.loading}
       empty=${html`<${Empty} title=${state || filter ? "No such items" : "No items yet"}>${state || filter ? "" : "An item appears when it is done, skipped, failed, deleted or planned."}<//>`} /></section>`;
 }

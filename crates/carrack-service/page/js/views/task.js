@@ -12,6 +12,7 @@ import { last, linkTo, parent, placeOf } from "../files/names.js";
 import { Begins, useOptions } from "../files/sheet.js";
 import { share, tone } from "../share.js";
 import { Failures, Items } from "./items.js";
+import { Receipts } from "./receipts.js";
 
 /** @typedef {import("../types.js").Task} Task */
 /** @typedef {import("../types.js").CarrackEvent} CarrackEvent */
@@ -72,6 +73,7 @@ function Shown({ task, put, events, eventsComplete, problem, known, go }) {
     ${progress.plan && html`<${Plan} plan=${progress.plan} preview=${Boolean(request.preview)} />`}
     ${line.times.length > 1 && html`<${Plot} label="Over time" ...${line} />`}
     <div class="columns"><${Events} events=${events} complete=${eventsComplete} /><${Facts} task=${task} /></div>
+    ${request.receipt && ended && html`<${Receipts} task=${task} />`}
     <${Items} id=${task.id} revision=${revision} />
     <section class="sheet" aria-label="At the command line"><div class="part-head"><h2>The same at the command line</h2></div><div class="pad stack">
       ${options && html`<${Command} line=${submitLine(options, request)} />`}<${Command} line=${`carrack task watch ${task.id}`} /></div></section>`;
