@@ -302,7 +302,8 @@ impl TaskWorld {
     fn progress(&self, process: &Process, around: &Around<'_>) -> Progress {
         let there = |(number, pair): (usize, &SimPair)| {
             let place = |item| (pair.destination.clone(), around.id.to_owned(), number as u32, item);
-            (0..pair.work.items).filter(|item| around.files.get(&place(*item)) == Some(&pair.source)).count() as u64
+            let there = around.files.range(place(0)..place(pair.work.items));
+            there.filter(|(_, source)| **source == pair.source).count() as u64
         };
         let items_done = process.pairs.iter().enumerate().map(there).sum();
         let items_total: u64 = process.pairs.iter().map(|pair| pair.work.items).sum();
