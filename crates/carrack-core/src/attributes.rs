@@ -463,7 +463,11 @@ impl OtherAttributes {
         // What is not known is left as it is.
         let Some(ExtendedAttributes { mut values, are_cut, .. }) = wanted.extended() else { return false };
         values.retain(|(name, _)| ExtendedAttributes::is_kept(name, kept));
-        let now = self.extended().unwrap_or_default().values;
+        let mut now = self.extended().unwrap_or_default().values;
+        // A source without one says nothing of it.
+        if !values.iter().any(|(name, _)| ExtendedAttributes::is_label(name)) {
+            now.retain(|(name, _)| !ExtendedAttributes::is_label(name));
+        }
         if are_cut { values.iter().any(|one| !now.contains(one)) } else { now != values }
     }
 

@@ -3,6 +3,7 @@
 //!
 //! A lost connection is made again, and its end goes on behind the last path that it has told.
 
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -11,9 +12,9 @@ use carrack_core::plan::check::{
     CheckCounts, CheckFinding, CheckRules, CheckedFacts, CheckedItem, CheckedSide, CheckedState, TreeComparison,
 };
 use carrack_core::plan::compare::{CompareRules, State};
-use carrack_core::report::{ErrorCode, Event, Failure, ItemKind, Side};
+use carrack_core::report::{EndFacts, ErrorCode, Event, Failure, ItemKind, Side};
 use carrack_core::request::{Compare, CopyOptions, CopyRequest, Digests, EndOptions, Existing};
-use carrack_core::wire::control::{Entry, Survey};
+use carrack_core::wire::control::{Entry, Survey, Surveyed};
 use carrack_sys::threads;
 
 use crate::context::Context;
@@ -41,6 +42,8 @@ pub enum CheckEvent<'a> {
 pub struct ComparisonReport {
     /// What was found.
     pub counts: CheckCounts,
+    /// The source's host and the destination's, as far as they have answered.
+    pub ends: [Option<EndFacts>; 2],
     /// What ended it early.
     pub error: Option<Failure>,
 }
@@ -55,16 +58,18 @@ pub fn check(
 ) -> ComparisonReport {
     let mut comparison = TreeComparison::new(rules(&request.options));
     let CopyRequest { sources, destination, options } = request;
+    let facts = [OnceLock::new(), OnceLock::new()];
     let result = sources.first().map_or(Ok(()), |source| {
         let one = |location, end, side| SurveyedPlace { location, end, options, side };
         let places =
             [one(source, &options.source, Side::Source), one(destination, &options.destination, Side::Destination)];
-        with_surveys(&places, context, observer, |listings, until| match listings {
+        with_surveys(&places, &facts, (context, observer), |listings, until| match listings {
             [source, destination] => merge(source, destination, until, &mut comparison, each),
             _ => Ok(()),
         })?
     });
-    ComparisonReport { counts: comparison.counts(), error: result.err() }
+    let ends = facts.map(OnceLock::into_inner);
+    ComparisonReport { counts: comparison.counts(), ends, error: result.err() }
 }
 
 /// A place that is listed in the order in which trees are compared.
@@ -92,17 +97,17 @@ pub fn survey<T>(
     observer: &(dyn Fn(Event) + Send + Sync),
     work: impl FnOnce(&mut dyn FnMut() -> Result<Option<CheckedItem>, Failure>) -> T,
 ) -> Result<T, Failure> {
-    with_surveys(&[place], context, observer, |listings, until| {
+    with_surveys(&[place], &[OnceLock::new()], (context, observer), |listings, until| {
         let mut listing = listings.first_mut();
         work(&mut || listing.as_mut().map_or(Ok(None), |listing| listing.next(&mut || until.check())))
     })
 }
 
-/// Begins to list places, all at once, and ends that with `work`.
+/// Begins to list places, all at once, and ends that with `work`. What each end is stands in its place of `facts`.
 fn with_surveys<'a, T>(
     places: &'a [SurveyedPlace<'a>],
-    context: &Context,
-    observer: &(dyn Fn(Event) + Send + Sync),
+    facts: &'a [OnceLock<EndFacts>],
+    (context, observer): (&Context, &(dyn Fn(Event) + Send + Sync)),
     work: impl FnOnce(&mut [PulledListing], &Until) -> T,
 ) -> Result<T, Failure> {
     let deadline = places.iter().find_map(|place| place.options.deadline);
@@ -110,16 +115,16 @@ fn with_surveys<'a, T>(
     let context = Context { stop: context.stop.child(), ..context.clone() };
     let until = Until::new(context.stop.clone(), end);
     std::thread::scope(|scope| {
-        let begin = |place: SurveyedPlace<'a>| {
+        let begin = |(place, facts): (SurveyedPlace<'a>, _)| {
             let (sender, pages) = sync_channel(PAGES_WAITING);
             let SurveyedPlace { location, end, options, side } = place;
-            let surveyed = SurveyedEnd { location, end, options, context: context.clone(), observer };
+            let surveyed = SurveyedEnd { location, end, options, facts, context: context.clone(), observer };
             let work = move || surveyed.run(sender);
             threads::start_scoped(scope, "a side of a comparison", work)
                 .map_err(|error| system_failure(Side::Command, &error))?;
             Ok(PulledListing { side, pages, page: Vec::new().into_iter() })
         };
-        let begun: Result<Vec<_>, Failure> = places.iter().copied().map(begin).collect();
+        let begun: Result<Vec<_>, Failure> = places.iter().copied().zip(facts).map(begin).collect();
         let result = begun.map(|mut listings| work(&mut listings, &until));
         // One side may be in the midst of a large file.
         context.stop.request(StopReason::Cancel);
@@ -199,7 +204,7 @@ fn checked_item(entry: Entry, side: Side) -> Result<CheckedItem, Failure> {
             let is_file = kind == ItemKind::File;
             let mtime = (is_file && !surveyed.is_timeless).then_some(mtime);
             let state = State { kind, size: if is_file { size } else { 0 }, mtime };
-            let (special, digests) = (surveyed.special, surveyed.digests);
+            let Surveyed { special, digests, file, .. } = surveyed;
             CheckedState::There(Box::new(CheckedFacts {
                 state,
                 link_target,
@@ -207,6 +212,7 @@ fn checked_item(entry: Entry, side: Side) -> Result<CheckedItem, Failure> {
                 mode,
                 others: attributes,
                 digests,
+                file,
             }))
         }
     };
@@ -218,6 +224,7 @@ struct SurveyedEnd<'a> {
     location: &'a Location,
     end: &'a EndOptions,
     options: &'a CopyOptions,
+    facts: &'a OnceLock<EndFacts>,
     context: Context,
     observer: &'a (dyn Fn(Event) + Send + Sync),
 }
@@ -259,6 +266,8 @@ impl SurveyedEnd<'_> {
     ) -> Result<(), Failure> {
         let mut files = Files::open(self.location, self.end, &self.context, self.observer)?;
         told.attempts.handle_link();
+        // That of the first connection stays.
+        files.facts().into_iter().for_each(|facts| drop(self.facts.set(facts)));
         files.leave_out(&self.options.filters)?;
         self.options.only.as_ref().map_or(Ok(()), |only| files.select(only))?;
         let digests = if self.options.compare == Compare::Content { Digests::BLAKE3 } else { Digests::NONE };

@@ -5,7 +5,7 @@ use carrack_core::filter::Filters;
 use carrack_core::limits;
 use carrack_core::location::Location;
 use carrack_core::path::check_relative;
-use carrack_core::report::{ErrorCode, Event, Failure, FileDigests, ItemKind, ItemReport, Outcome, Side};
+use carrack_core::report::{EndFacts, ErrorCode, Event, Failure, FileDigests, ItemKind, ItemReport, Outcome, Side};
 use carrack_core::request::{Digests, EndOptions};
 use carrack_core::transfer::Fingerprint;
 use carrack_core::wire::ProtocolError;
@@ -155,6 +155,11 @@ impl Files {
         let end = opened?;
         end.program_sent.iter().for_each(|sent| observer(Event::ProgramSent(sent.clone())));
         Ok(Self { end: Some(end), inbox, note })
+    }
+
+    /// What its host is; `None` once the conversation is over.
+    pub(crate) fn facts(&self) -> Option<EndFacts> {
+        self.end.as_ref().map(End::facts)
     }
 
     /// Asks, and hands out every part of the answer until the last.

@@ -55,6 +55,7 @@ fn claimed(item: ReceiptItem) -> CheckedItem {
         mode: if has_mode { found.mode } else { CheckedFacts::NO_MODE },
         others: found.others,
         digests: FileDigests { blake3, ..FileDigests::default() },
+        file: None,
     };
     CheckedItem { path, told: CheckedState::There(Box::new(facts)) }
 }

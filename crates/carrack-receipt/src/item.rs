@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use carrack_core::attributes::{Attribute, AttributeKind, OtherAttributes, Time};
-use carrack_core::plan::check::CheckedFacts;
+use carrack_core::plan::check::{CheckFinding, CheckedFacts};
 use carrack_core::report::{ItemKind, ItemReport, Outcome};
 use carrack_core::special::{SpecialFile, SpecialKind};
 use carrack_core::words;
@@ -19,6 +19,9 @@ words! {
         Failed "failed" "it was not copied: the item says why"
         Deleted "deleted" "only the destination had it, and it was deleted"
         Changed "changed" "it was copied, and something else stood there when the receipt was made"
+        Differs "differs" "both places have something there, and the two differ: the item says in what"
+        Missing "missing" "the destination does not have it"
+        Extra "extra" "only the destination has it"
     }
 }
 
@@ -109,6 +112,34 @@ impl ReceiptItem {
             size: if is_file { item.size } else { 0 },
             blake3: item.digests.blake3.filter(|_| outcome.is_claimed()),
             found: None,
+            why,
+        })
+    }
+
+    /// What a comparison has found at a path; `None` of a directory that is the same at both places.
+    pub fn of_finding(path: &[u8], finding: &CheckFinding) -> Option<Self> {
+        let (outcome, facts, why) = match finding {
+            CheckFinding::Same(facts) => (ItemOutcome::Same, Some(&facts[1]), None),
+            CheckFinding::OnlySource(facts) => (ItemOutcome::Missing, Some(&**facts), None),
+            CheckFinding::OnlyDestination(facts) => (ItemOutcome::Extra, Some(&**facts), None),
+            CheckFinding::Differs(facts, differs) => {
+                let words: Vec<&str> = differs.words().collect();
+                (ItemOutcome::Differs, Some(&facts[1]), Some(words.join(", ")))
+            }
+            CheckFinding::Failed(why) => (ItemOutcome::Failed, None, Some(format!("{}: {}", why.code, why.why))),
+        };
+        let kind = facts.map_or(ItemKind::File, |facts| facts.state.kind);
+        if outcome == ItemOutcome::Same && kind == ItemKind::Directory {
+            return None;
+        }
+        let claimed = facts.filter(|_| outcome.is_claimed());
+        Some(Self {
+            path: path.to_vec(),
+            kind,
+            outcome,
+            size: facts.map_or(0, |facts| facts.state.size),
+            blake3: claimed.and_then(|facts| facts.digests.blake3),
+            found: claimed.map(FoundFacts::of),
             why,
         })
     }

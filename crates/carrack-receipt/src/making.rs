@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::Write;
 
-use carrack_core::attributes::KeptAttributes;
 use carrack_core::location::Location;
 use carrack_core::report::{Event, Report, Side};
 use carrack_core::request::{Compare, CopyOptions};
@@ -13,7 +12,7 @@ use carrack_engine::check::{SurveyedPlace, survey};
 use crate::error::ReceiptError;
 use crate::item::ReceiptItem;
 use crate::key::ReceiptKey;
-use crate::statement::{HostFacts, Statement};
+use crate::statement::{HostFacts, Statement, listed_attributes};
 use crate::write::Draft;
 
 /// A receipt that is being made.
@@ -106,9 +105,4 @@ impl Making {
         let draft = self.draft;
         survey(place, context, &|_| (), |pull| draft.write(Some(pull), statement, key, out))?
     }
-}
-
-/// What is told of items: what was to be kept, but for what no listing tells.
-fn listed_attributes(kept: KeptAttributes) -> KeptAttributes {
-    KeptAttributes { hard_links: false, access_times: false, ..kept }
 }

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use carrack_core::attributes::KeptAttributes;
 use carrack_core::filter::Filters;
+use carrack_core::plan::check::CheckCounts;
 use carrack_core::report::{Counts, EndFacts, LinkReport, Report};
-use carrack_core::request::{CopyOptions, Verify};
+use carrack_core::request::{Compare, CopyOptions, Verify};
 use carrack_core::words;
+use carrack_engine::check::ComparisonReport;
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -15,6 +17,7 @@ words! {
         Copy "copy" "files were copied"
         Sync "sync" "a directory was made like another"
         Task "task" "a service carried out a task"
+        Check "check" "two places were compared"
     }
 }
 
@@ -175,9 +178,7 @@ impl Statement {
         for (kind, count) in report.unkept_attributes.iter().flat_map(|unkept| &unkept.kinds) {
             add(&mut self.unkept, &kind.to_string(), *count);
         }
-        if options.filters != Filters::default() || options.only.is_some() {
-            self.not_claimed.push("what the rules of the copy left out is not named".into());
-        }
+        self.leave_out(options);
         if report.verify == Some(Verify::None) {
             self.not_claimed.push("content was not proved while it was copied".into());
         }
@@ -185,6 +186,42 @@ impl Statement {
             self.not_claimed.push("not everything had reached stable storage when the copy ended".into());
         }
         self
+    }
+
+    /// With what a comparison of two places has found.
+    #[must_use]
+    pub fn with_comparison(mut self, report: &ComparisonReport, options: &CopyOptions) -> Self {
+        let CheckCounts { failed, timeless, unlinked, .. } = report.counts;
+        self.hosts = [("source", &report.ends[0]), ("destination", &report.ends[1])]
+            .into_iter()
+            .filter_map(|(side, end)| end.as_ref().map(|end| HostFacts::of(side, end)))
+            .collect();
+        self.error = report.error.as_ref().map(|why| format!("{}: {}", why.code, why.why));
+        let ending = match (&report.error, report.counts.differences() + failed) {
+            (Some(_), _) => Ending::Cut,
+            (None, 0) => Ending::Complete,
+            (None, _) => Ending::Partial,
+        };
+        self.ending = ending.name().into();
+        self.compared = Some(options.compare.name().into());
+        self.kept = listed_attributes(options.kept).bits();
+        self.leave_out(options);
+        if options.compare != Compare::Content {
+            self.not_claimed.push("content: it was not read".into());
+        }
+        if timeless > 0 {
+            self.not_claimed.push(format!("that the times of {timeless} files are the same: one place has none"));
+        }
+        if unlinked > 0 {
+            self.not_claimed.push(format!("whether {unlinked} names are of one file at both places"));
+        }
+        self
+    }
+
+    fn leave_out(&mut self, options: &CopyOptions) {
+        if options.filters != Filters::default() || options.only.is_some() {
+            self.not_claimed.push("what the rules left out is not named".into());
+        }
     }
 
     /// Attributes that were to be kept; of a later version, those that this one knows none of.
@@ -196,6 +233,7 @@ impl Statement {
     pub(crate) fn complete(&mut self) {
         let named = |outcome: &str| self.outcomes.get(outcome).copied().unwrap_or_default();
         let (failed, kept, changed) = (named("failed"), named("kept"), named("changed"));
+        let others = named("differs") + named("missing") + named("extra");
         let mut more = Vec::new();
         if failed > 0 {
             more.push(format!("{failed} items that failed: what the destination has at their names"));
@@ -206,11 +244,19 @@ impl Statement {
         if changed > 0 {
             more.push(format!("{changed} items that were something else when the receipt was made"));
         }
+        if others > 0 {
+            more.push(format!("{others} items that differ, or that one place does not have"));
+        }
         more.push("directories, and the times of links".into());
         more.push("that nothing else stands at the destination".into());
         more.push("that the clock of the host that signed was right".into());
         self.not_claimed.append(&mut more);
     }
+}
+
+/// What is told of items: what was to be kept, but for what no listing tells.
+pub(crate) fn listed_attributes(kept: KeptAttributes) -> KeptAttributes {
+    KeptAttributes { hard_links: false, access_times: false, ..kept }
 }
 
 fn add(counts: &mut BTreeMap<String, u64>, what: &str, count: u64) {

@@ -32,6 +32,7 @@ fn found(number: u64) -> CheckedItem {
         mode: 0o644,
         others: OtherAttributes::default(),
         digests: FileDigests { blake3: Some(digest(number)), ..FileDigests::default() },
+        file: None,
     };
     CheckedItem { path: path(number), told: CheckedState::There(Box::new(facts)) }
 }

@@ -51,8 +51,17 @@ impl ExtendedAttributes {
         is_plain && !INTERNAL.iter().any(|internal| name.starts_with(internal))
     }
 
+    /// Whether one of this name is the label that SELinux gives to every item of a system that has it: it can be
+    /// another, and not be taken away.
+    pub fn is_label(name: &[u8]) -> bool {
+        name == b"security.selinux"
+    }
+
     /// Whether one of this name is kept.
     pub fn is_kept(name: &[u8], kept: KeptAttributes) -> bool {
+        if Self::is_label(name) {
+            return kept.selinux;
+        }
         let is_wanted = if name.starts_with(b"user.") { kept.user_xattrs } else { kept.trusted_xattrs };
         is_wanted && Self::is_given(name)
     }
@@ -144,6 +153,7 @@ mod tests {
     fn only_what_somebody_has_given_is_kept() {
         let user = KeptAttributes { user_xattrs: true, ..KeptAttributes::NONE };
         let trusted = KeptAttributes { trusted_xattrs: true, ..KeptAttributes::NONE };
+        let labels = KeptAttributes { selinux: true, ..KeptAttributes::NONE };
         for (name, of_users, of_root) in [
             ("user.a", true, false),
             ("trusted.a", false, true),
@@ -160,7 +170,7 @@ mod tests {
         ] {
             let kept = |kept| ExtendedAttributes::is_kept(name.as_bytes(), kept);
             assert_eq!((kept(user), kept(trusted)), (of_users, of_root), "{name}");
-            assert!(!kept(KeptAttributes::NONE));
+            assert_eq!((kept(KeptAttributes::NONE), kept(labels)), (false, name == "security.selinux"), "{name}");
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct KeptAttributes {
     pub capabilities: bool,
     /// Extended attributes that only root sees (`trusted.`).
     pub trusted_xattrs: bool,
+    /// The label by which SELinux rules over an item (`security.selinux`).
+    pub selinux: bool,
     /// Names of one file: they are names of one file at the destination, too.
     pub hard_links: bool,
     /// Devices.
@@ -39,6 +41,7 @@ impl KeptAttributes {
         user_xattrs: false,
         capabilities: false,
         trusted_xattrs: false,
+        selinux: false,
         hard_links: false,
         devices: false,
         specials: false,
@@ -53,6 +56,7 @@ impl KeptAttributes {
         user_xattrs: true,
         capabilities: true,
         trusted_xattrs: true,
+        selinux: true,
         hard_links: true,
         devices: true,
         specials: true,
@@ -63,7 +67,8 @@ impl KeptAttributes {
     pub fn bits(self) -> u32 {
         let Self { owner, group, special_bits, acls, user_xattrs, capabilities, trusted_xattrs, .. } = self;
         let attributes = [owner, group, special_bits, acls, user_xattrs, capabilities, trusted_xattrs];
-        let kinds = attributes.into_iter().chain([self.hard_links, self.devices, self.specials, self.access_times]);
+        let kinds = [self.hard_links, self.devices, self.specials, self.access_times, self.selinux];
+        let kinds = attributes.into_iter().chain(kinds);
         kinds.enumerate().map(|(at, kept)| u32::from(kept) << at).sum()
     }
 
@@ -82,6 +87,7 @@ impl KeptAttributes {
             devices: has(8),
             specials: has(9),
             access_times: has(10),
+            selinux: has(11),
         };
         (kept.bits() == bits).then_some(kept)
     }
@@ -98,7 +104,7 @@ impl KeptAttributes {
 
     /// Whether extended attributes of any names are kept.
     pub fn has_xattrs(self) -> bool {
-        self.user_xattrs || self.trusted_xattrs
+        self.user_xattrs || self.trusted_xattrs || self.selinux
     }
 
     /// Whether a FIFO, a socket or a device is made. What it is has to be known.
@@ -141,11 +147,11 @@ mod tests {
 
     #[test]
     fn kept_attributes_come_back_and_others_are_none() {
-        for bits in 0..2048 {
+        for bits in 0..4096 {
             assert_eq!(KeptAttributes::from_bits(bits).map(KeptAttributes::bits), Some(bits));
         }
-        assert_eq!(KeptAttributes::from_bits(2048), None);
-        assert_eq!((KeptAttributes::ALL.bits(), KeptAttributes::NONE.bits()), (2047, 0));
+        assert_eq!(KeptAttributes::from_bits(4096), None);
+        assert_eq!((KeptAttributes::ALL.bits(), KeptAttributes::NONE.bits()), (4095, 0));
         let made = KeptAttributes {
             hard_links: true,
             devices: true,

@@ -104,6 +104,10 @@ fn item_lacks_what_differs_of_what_is_kept_and_is_known() {
     let more = listed(Some(of_user(7, "")), &[("user.a", "1"), ("user.b", "2")], false);
     let cut = listed(Some(of_user(7, "")), &[("user.a", "1")], true);
     assert!(!more.lacks(&cut, all).any() && more.lacks(&some, all).any() && none.lacks(&cut, all).xattrs);
+    // A label that the source does not have is left; another one is not.
+    let labelled = |label| listed(Some(of_user(7, "")), &[("security.selinux", label), ("user.a", "1")], false);
+    assert!(!labelled("x").lacks(&some, all).any() && some.lacks(&labelled("x"), all).xattrs);
+    assert!(labelled("y").lacks(&labelled("x"), all).xattrs && !labelled("x").lacks(&labelled("x"), all).any());
     // What is not kept here is not missed.
     let root = listed(None, &[("trusted.a", "1")], false);
     let users = KeptAttributes { trusted_xattrs: false, ..all };

@@ -121,6 +121,7 @@ asked! {
     acls: bool,
     xattrs: Option<KeptXattrs>,
     trusted: bool,
+    selinux: bool,
     hard_links: Option<HardLinks>,
     devices: bool,
     specials: bool,
@@ -356,6 +357,7 @@ impl AskedOptions {
         options.kept.user_xattrs |= xattrs != KeptXattrs::None;
         options.kept.capabilities |= xattrs == KeptXattrs::All;
         options.kept.trusted_xattrs |= self.trusted;
+        options.kept.selinux |= self.selinux;
         // Who deletes wants both sides to be alike.
         let links = options.kept.hard_links || options.delete.is_some();
         options.kept.hard_links = self.hard_links.map_or(links, |links| links == HardLinks::Keep);

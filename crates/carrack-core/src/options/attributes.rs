@@ -120,6 +120,24 @@ pub const TRUSTED: Definition = Definition {
     examples: &[],
 };
 
+/// Labels of SELinux that are kept.
+pub const SELINUX: Definition = Definition {
+    name: "selinux",
+    group: FormGroup::What,
+    flag: Flag::Switch {
+        name: "selinux",
+        letter: None,
+        help: "Keep the labels of SELinux (security.selinux). Without it each item gets what the destination's policy \
+               gives it",
+    },
+    title: "Keep SELinux labels",
+    help: "Items get the SELinux labels of their sources. Without this each gets what the destination's policy gives \
+           it. An endpoint sets them only where an admin allows it; else they are counted as not kept.",
+    kind: Takes::Switch,
+    default: Some("false"),
+    examples: &[],
+};
+
 /// Whether names of one file are kept.
 pub const HARD_LINKS: Definition = Definition {
     name: "hard_links",

@@ -19,7 +19,7 @@ mod values;
 pub use asked::AskedOptions;
 pub use attributes::{
     ACCESS_TIMES, ACLS, CHMOD, CHOWN, DEVICES, FAKE_SUPER, FROM_FAKE_SUPER, GROUP, GROUPMAP, HARD_LINKS, NUMERIC_IDS,
-    OWNER, SPECIAL_BITS, SPECIALS, TOP_ATTRIBUTES, TRUSTED, USERMAP, XATTRS,
+    OWNER, SELINUX, SPECIAL_BITS, SPECIALS, TOP_ATTRIBUTES, TRUSTED, USERMAP, XATTRS,
 };
 pub use compared::{COMPARE, EXISTING, MODIFY_WINDOW, NO_TIMES};
 pub use deletion::{
@@ -408,6 +408,7 @@ pub const OF_A_COPY: &[Definition] = &[
     ACLS,
     XATTRS,
     TRUSTED,
+    SELINUX,
     HARD_LINKS,
     DEVICES,
     SPECIALS,
@@ -464,7 +465,7 @@ pub const OF_FILES: &[Definition] = &[MIN_SIZE, MAX_SIZE, MIN_AGE, MAX_AGE, ONE_
 
 /// Those that a comparison of two trees has, beside these.
 pub const OF_A_COMPARISON: &[Definition] =
-    &[LINKS, MODIFY_WINDOW, OWNER, GROUP, SPECIAL_BITS, ACLS, XATTRS, TRUSTED, NUMERIC_IDS];
+    &[LINKS, MODIFY_WINDOW, OWNER, GROUP, SPECIAL_BITS, ACLS, XATTRS, TRUSTED, SELINUX, HARD_LINKS, NUMERIC_IDS];
 
 /// The options of a task beside those of a copy.
 pub const OF_A_TASK: &[Definition] = &[LABEL, PRIORITY, RECEIPT, SKIP_SOURCE_ERRORS, FAIL_ON_QUOTA_ERRORS];

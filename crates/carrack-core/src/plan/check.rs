@@ -4,12 +4,13 @@
 //! that is a failure of its item, and what the other side has there and below is no difference.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::compare::{CompareRules, State};
 use crate::attributes::{AttributeKind, KeptAttributes, OtherAttributes};
 use crate::failure::{ErrorCode, Failure, Side};
 use crate::judgment::Judgment;
+use crate::limits;
 use crate::path::{above, split_name};
 use crate::report::{FileDigests, ItemKind};
 use crate::request::Compare;
@@ -60,6 +61,8 @@ pub struct CheckedFacts {
     pub others: OtherAttributes,
     /// Of a file whose content is compared.
     pub digests: FileDigests,
+    /// Of what has several names, its device and inode, where names of one file are compared.
+    pub file: Option<(u64, u64)>,
 }
 
 impl CheckedFacts {
@@ -105,6 +108,8 @@ pub struct CheckDifferences {
     pub acl: bool,
     /// Extended attributes or capabilities.
     pub xattrs: bool,
+    /// It is another name of a file at one side, and not at the other.
+    pub links: bool,
 }
 
 impl CheckDifferences {
@@ -122,6 +127,7 @@ impl CheckDifferences {
             (self.group, "group"),
             (self.acl, "acl"),
             (self.xattrs, "xattrs"),
+            (self.links, "links"),
         ];
         words.into_iter().filter_map(|(differs, word)| differs.then_some(word))
     }
@@ -187,6 +193,7 @@ impl CheckRules {
             acl: self.kept.acls && (differs(AttributeKind::ACL) || differs(AttributeKind::NFS4_ACL)),
             xattrs: (self.kept.has_xattrs() && differs(AttributeKind::EXTENDED))
                 || (self.kept.capabilities && differs(AttributeKind::CAPABILITIES)),
+            links: false,
         }
     }
 
@@ -232,6 +239,8 @@ pub struct CheckCounts {
     pub bytes: u64,
     /// Files whose times were to be compared, and of which one side has none.
     pub timeless: u64,
+    /// Files with several names at one side or both, of which there were too many to say which names are of one file.
+    pub unlinked: u64,
 }
 
 impl CheckCounts {
@@ -271,9 +280,46 @@ pub enum CheckedSide {
 /// Merges two listings into what differs.
 pub struct TreeComparison {
     rules: CheckRules,
+    links: NamesOfOne,
     counts: CheckCounts,
     source: SideListing,
     destination: SideListing,
+}
+
+/// Which files of the two sides belong together, of those with several names.
+#[derive(Default)]
+struct NamesOfOne {
+    /// By the file's device and inode: the same of the other side's file that has the first of its names; `None` where
+    /// that one has a single name.
+    source: HashMap<(u64, u64), Option<(u64, u64)>>,
+    destination: HashMap<(u64, u64), Option<(u64, u64)>>,
+}
+
+impl NamesOfOne {
+    /// Takes the two files of a path, and says whether it is another name of a file at one side alone; `None` where
+    /// too many files have several names.
+    fn pair(&mut self, source: Option<(u64, u64)>, destination: Option<(u64, u64)>) -> Option<bool> {
+        let of_source = belongs(&mut self.source, source, destination)?;
+        let of_destination = belongs(&mut self.destination, destination, source)?;
+        Some(!(of_source && of_destination))
+    }
+}
+
+/// Whether the other side's file is that of this one's first name. Two single files are no names of one.
+fn belongs(
+    known: &mut HashMap<(u64, u64), Option<(u64, u64)>>,
+    file: Option<(u64, u64)>,
+    other: Option<(u64, u64)>,
+) -> Option<bool> {
+    let Some(file) = file else { return Some(true) };
+    match known.get(&file) {
+        Some(first) => Some(first.is_some() && *first == other),
+        None if known.len() >= limits::LINKED_FILES => None,
+        None => {
+            known.insert(file, other);
+            Some(true)
+        }
+    }
 }
 
 /// What one side has told.
@@ -336,6 +382,7 @@ impl TreeComparison {
     pub fn new(rules: CheckRules) -> Self {
         Self {
             rules,
+            links: NamesOfOne::default(),
             counts: CheckCounts::default(),
             source: SideListing::default(),
             destination: SideListing::default(),
@@ -390,7 +437,12 @@ impl TreeComparison {
                 self.destination.unread.insert(path.to_vec()).then_some(CheckFinding::Failed(why))
             }
             (Some(There(one)), Some(There(other))) => {
-                let differs = self.rules.differences(&one, &other);
+                let mut differs = self.rules.differences(&one, &other);
+                if self.rules.kept.hard_links && !differs.kind {
+                    let links = self.links.pair(one.file, other.file);
+                    self.counts.unlinked += u64::from(links.is_none());
+                    differs.links = links.unwrap_or_default();
+                }
                 let both = Box::new([*one, *other]);
                 Some(match differs == CheckDifferences::default() {
                     true => CheckFinding::Same(both),

@@ -16,6 +16,7 @@ fn facts(kind: ItemKind, size: u64, seconds: i64) -> CheckedFacts {
         mode: 0o644,
         others: OtherAttributes::default(),
         digests: FileDigests::default(),
+        file: None,
     }
 }
 
@@ -35,7 +36,15 @@ fn rules(compare: Compare) -> CheckRules {
 type Found = Vec<(Vec<u8>, CheckFinding)>;
 
 fn merge(source: Vec<CheckedItem>, destination: Vec<CheckedItem>) -> Result<(Found, CheckCounts), Failure> {
-    let mut comparison = TreeComparison::new(rules(Compare::SizeAndTime));
+    merge_by(rules(Compare::SizeAndTime), source, destination)
+}
+
+fn merge_by(
+    rules: CheckRules,
+    source: Vec<CheckedItem>,
+    destination: Vec<CheckedItem>,
+) -> Result<(Found, CheckCounts), Failure> {
+    let mut comparison = TreeComparison::new(rules);
     let (mut source, mut destination) = (source.into_iter(), destination.into_iter());
     let mut found = Vec::new();
     while let Some(finding) = comparison.next_finding(&mut |side| {
@@ -209,4 +218,40 @@ fn items_differ_in_what_is_compared_alone() {
     }
     let numbers = CheckRules { numeric_ids: true, ..all };
     assert_eq!(words(numbers, &mine, &with(told(6, b"ann", Some(1)), 0o644)), ["owner"]);
+}
+
+#[test]
+fn names_of_one_file_are_those_of_one_file_at_the_other_side() {
+    let named = |names: &[(&str, Option<u64>)]| -> Vec<CheckedItem> {
+        let file =
+            |inode: Option<u64>| CheckedFacts { file: inode.map(|inode| (8, inode)), ..facts(ItemKind::File, 1, 1) };
+        names.iter().map(|(path, inode)| there(path.as_bytes(), file(*inode))).collect()
+    };
+    for (source, destination, expected) in [
+        // Other numbers mean nothing.
+        ([Some(1), Some(1), Some(2), Some(2)], [Some(7), Some(7), Some(1), Some(1)], ""),
+        // One of the names is a file of its own.
+        ([Some(1), Some(1), None, None], [None, None, None, None], "b"),
+        ([None, None, None, None], [None, Some(5), None, Some(5)], "d"),
+        // The other names of these are elsewhere, at one side or both.
+        ([Some(1), Some(2), Some(3), None], [None, Some(2), Some(9), Some(4)], ""),
+        // Names of two files are exchanged; two groups are one.
+        ([Some(1), Some(1), Some(2), Some(2)], [Some(1), Some(2), Some(2), Some(1)], "bcd"),
+        ([Some(1), Some(1), Some(2), Some(2)], [Some(1), Some(1), Some(1), Some(1)], "cd"),
+        ([Some(1), Some(1), Some(1), Some(1)], [Some(1), Some(1), Some(2), Some(2)], "cd"),
+    ] {
+        let side =
+            |inodes: [Option<u64>; 4]| named(&[("a", inodes[0]), ("b", inodes[1]), ("c", inodes[2]), ("d", inodes[3])]);
+        let kept = KeptAttributes { hard_links: true, ..KeptAttributes::NONE };
+        for (kept, expected) in [(kept, expected), (KeptAttributes::NONE, "")] {
+            let rules = CheckRules { kept, ..rules(Compare::SizeAndTime) };
+            let (found, counts) = merge_by(rules, side(source), side(destination)).unwrap();
+            let links = CheckDifferences { links: true, ..CheckDifferences::default() };
+            let differs =
+                found.iter().filter(|(_, found)| matches!(found, CheckFinding::Differs(_, by) if *by == links));
+            let names: Vec<u8> = differs.flat_map(|(path, _)| path.clone()).collect();
+            assert_eq!(String::from_utf8_lossy(&names), expected, "{source:?} {destination:?}");
+            assert_eq!((counts.differing, counts.unlinked), (expected.len() as u64, 0));
+        }
+    }
 }

@@ -345,7 +345,11 @@ fn tells() -> Vec<Line> {
     let kinds = [None, Some(file), Some(directory), Some(symlink), Some(special)];
     let failed = PathFacts { failure: Some(no_space()), ..PathFacts::default() };
     let facts = kinds.into_iter().map(|kind| PathFacts { kind, ..facts.clone() }).chain([failed]).collect();
-    let link = Entry { link_target: b"to".to_vec(), surveyed: Some(Surveyed::default()), ..entry(b"l", symlink) };
+    let link = Entry {
+        link_target: b"to".to_vec(),
+        surveyed: Some(Surveyed { file: Some((8, 9)), ..Surveyed::default() }),
+        ..entry(b"l", symlink)
+    };
     let refused = Entry { path: b"u".to_vec(), failure: Some(no_space()), ..Entry::default() };
     let entries = vec![entry(b"f", file), entry(b"d/e", directory), link, entry(b"s", special), refused];
     let main = FileDigests { blake3: Some(counting(1)), ..FileDigests::default() };

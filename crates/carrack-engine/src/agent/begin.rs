@@ -276,6 +276,10 @@ impl Agent {
             let why = "only root reads extended attributes of the kind trusted, and no grant leads to them: copy without them";
             return Err(failure(ErrorCode::PermissionDenied, Side::Source, why));
         }
+        if options.kept.selinux && self.environment.grant.is_some() {
+            let why = "no grant leads to the labels of SELinux: copy without them";
+            return Err(failure(ErrorCode::PermissionDenied, Side::Source, why));
+        }
         if options.removes_sources {
             self.may_remove(&roots, &options)?;
         }

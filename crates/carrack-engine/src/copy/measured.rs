@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::{Failure, Side};
-use carrack_core::report::{EndFacts, EndSample, SessionEnds as EndsTold};
+use carrack_core::report::{EndSample, SessionEnds as EndsTold};
 use carrack_core::timeline::{
     ClockOffset, Happened, Point, Sample, Start, StartStep, StepTaken, Stretch, Timeline, Verdict, verdict,
 };
@@ -13,7 +13,7 @@ use carrack_core::wire::control::{Ask, Tell};
 
 use super::connect::Link;
 use super::ends::Ends;
-use crate::end::{End, EndId, Incoming};
+use crate::end::{EndId, Incoming};
 
 /// Clocks are asked for as often as this once a session has run for a moment, one question behind the answer to the
 /// other: the best of a few round trips is close to the shortest. Until then, what the ends said in their greetings has
@@ -110,7 +110,7 @@ impl Measured {
             }
         }
         self.mark(Happened::Session { streams: link.report.streams }, now);
-        let [source, destination] = [&ends.source, &ends.destination].map(facts);
+        let [source, destination] = [&ends.source, &ends.destination].map(|end| end.facts());
         EndsTold { session, source, destination }
     }
 
@@ -260,19 +260,6 @@ impl Measured {
 /// From a moment to a later one.
 fn micros(from: Instant, to: Instant) -> u64 {
     u64::try_from(to.saturating_duration_since(from).as_micros()).unwrap_or(u64::MAX)
-}
-
-fn facts(end: &End) -> EndFacts {
-    let welcome = &end.welcome;
-    EndFacts {
-        name: end.name.clone(),
-        program: welcome.program.clone(),
-        protocol: end.version().number(),
-        system: welcome.system.clone(),
-        processors: welcome.processors,
-        congestion: welcome.congestion.clone(),
-        key: end.key_fingerprint(),
-    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use carrack_core::credential::{Shown, Token};
 use carrack_core::location::Location;
 use carrack_core::pin::format_pin;
-use carrack_core::report::{ErrorCode, Failure, ProgramSent, Side};
+use carrack_core::report::{EndFacts, ErrorCode, Failure, ProgramSent, Side};
 use carrack_core::request::{Confinement, EndOptions, Reach};
 use carrack_core::timeline::StartStep;
 use carrack_core::tuning::Tuning;
@@ -106,6 +106,20 @@ fn writer_to_ssh(out: io::Result<PipeWriter>, process: u32) -> Result<MuxWriter,
 }
 
 impl End {
+    /// What it and its host are.
+    pub fn facts(&self) -> EndFacts {
+        let welcome = &self.welcome;
+        EndFacts {
+            name: self.name.clone(),
+            program: welcome.program.clone(),
+            protocol: self.version().number(),
+            system: welcome.system.clone(),
+            processors: welcome.processors,
+            congestion: welcome.congestion.clone(),
+            key: self.key_fingerprint(),
+        }
+    }
+
     /// Brings up the agent of a location. `options` are of this location alone.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ impl Giving {
     /// As this process may. With `fakes` nothing is set that gives anybody the rights of others: it is written down.
     pub fn new(kept: KeptAttributes, fakes: bool) -> Self {
         if fakes {
-            let kept = KeptAttributes { capabilities: false, trusted_xattrs: false, ..kept };
+            let kept = KeptAttributes { capabilities: false, trusted_xattrs: false, selinux: false, ..kept };
             return Self { kept, fakes, user: 0, groups: Arc::default() };
         }
         let groups = if kept.group { host::group_ids() } else { Vec::new() };

@@ -5,6 +5,7 @@ use carrack_measure::result::{Row, value};
 use super::ladder;
 use super::net::row::{AT_ONCE, CONNECTIONS, RETRANSMITS, RTT, WINDOW};
 use super::peers;
+use crate::output::csv;
 
 /// Conditions and numbers that have a column; a number that a row lacks is empty.
 const CONDITIONS: [&str; 7] = ["mode", "record_bytes", "depth", "threads", "arrivals", "order", "processors"];
@@ -78,13 +79,7 @@ pub fn row(row: &Row) -> String {
     fields.push(row.error.clone().unwrap_or_default());
     fields.extend(PEERS_CONDITIONS.map(|name| row.condition(name).unwrap_or_default().to_owned()));
     fields.extend(PEERS_VALUES.map(|name| row.value(name).map_or_else(String::new, |value| value.to_string())));
-    fields.iter().map(|field| csv_field(field)).collect::<Vec<_>>().join(",")
-}
-
-/// As RFC 4180 says.
-fn csv_field(field: &str) -> String {
-    let plain = !field.contains([',', '"', '\n', '\r']);
-    if plain { field.to_owned() } else { format!("\"{}\"", field.replace('"', "\"\"")) }
+    csv::line(&fields)
 }
 
 #[cfg(test)]
@@ -100,6 +95,5 @@ mod tests {
         }
         let first = row(&sample().rows[0]);
         assert!(first.starts_with("write,cached,1048576,1,1,,,,5000000000,5,"), "{first}");
-        assert_eq!(csv_field("a,\"b\""), "\"a,\"\"b\"\"\"");
     }
 }

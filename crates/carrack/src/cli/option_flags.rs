@@ -49,7 +49,7 @@ pub fn of_comparison() -> impl Iterator<Item = Arg> {
 
 /// What such a verb says of flags that a copy has for what it keeps.
 const COMPARED: &[(&str, &str)] = &[
-    ("archive", "Compare all of these: -ogpA --user-xattrs"),
+    ("archive", "Compare all of these: -ogpHA --user-xattrs"),
     ("owner", "Compare owners, by name where both sides tell one"),
     ("group", "Compare groups, by name where both sides tell one"),
     ("perms", "Compare permission bits, set-user-id, set-group-id and sticky bits"),
@@ -57,6 +57,9 @@ const COMPARED: &[(&str, &str)] = &[
     ("xattrs", "Compare extended attributes of users (user.NAME), and capabilities of programs"),
     ("user-xattrs", "Compare extended attributes of users (user.NAME) alone"),
     ("trusted", "Compare extended attributes that only root reads (trusted.NAME)"),
+    ("selinux", "Compare the labels of SELinux (security.selinux)"),
+    ("hard-links", "Compare which names are of one file (hard links)"),
+    ("no-hard-links", "Do not compare hard links"),
     ("numeric-ids", "Compare owners and groups by their numbers"),
     ("copy-links", "Compare what symbolic links lead to in their place, files and directories"),
     ("copy-dirlinks", "Compare the directories that links lead to in their place; other links stay links"),
@@ -120,9 +123,7 @@ pub fn asked(flags: &Flags) -> Result<AskedOptions, CommandError> {
     // No plain copy deletes anything.
     let has = |option: &&Definition| option.group != FormGroup::Deletion || flags.knows(option.flag.name());
     let mut asked = read(flags, OF_A_COPY.iter().filter(has))?;
-    if keep_all(flags, &mut asked) {
-        asked.hard_links.get_or_insert(HardLinks::Keep);
-    }
+    keep_all(flags, &mut asked);
     if flags.has(&ARCHIVE) || flags.has(&SPECIAL_FILES) {
         (asked.devices, asked.specials) = (true, true);
     }
@@ -147,14 +148,13 @@ pub fn asked_comparison(flags: &Flags) -> Result<AskedOptions, CommandError> {
     Ok(asked)
 }
 
-/// Asks for all attributes if the flag for that was given, and says whether it was.
-fn keep_all(flags: &Flags, asked: &mut AskedOptions) -> bool {
-    let is_all = flags.has(&ARCHIVE);
-    if is_all {
+/// Asks for all attributes if the flag for that was given.
+fn keep_all(flags: &Flags, asked: &mut AskedOptions) {
+    if flags.has(&ARCHIVE) {
         (asked.owner, asked.group, asked.special_bits, asked.acls) = (true, true, true, true);
+        asked.hard_links.get_or_insert(HardLinks::Keep);
         asked.xattrs.get_or_insert(KeptXattrs::User);
     }
-    is_all
 }
 
 /// Which files were asked for, of a verb that copies nothing.

@@ -27,6 +27,8 @@ pub struct VerbRun<'a> {
     pub json: bool,
     /// Only errors are told.
     pub quiet: bool,
+    /// It ends when nobody reads its lines any more: it does nothing else.
+    pub only_reads: bool,
     /// Lines for standard output.
     pub out: Lines,
     /// For the node that is named; with several named its credential names no file.
@@ -58,6 +60,7 @@ impl<'a> VerbRun<'a> {
             flags,
             json,
             quiet: flags.has(&QUIET),
+            only_reads: matches!(verb, "check" | "ls" | "stat" | "sum" | "du"),
             out: Lines::stdout(json),
             options: EndOptions { reach, ..EndOptions::default() },
             context: context(),
@@ -172,8 +175,7 @@ impl<'a> VerbRun<'a> {
     /// to do, and a verb that only reads leaves nothing behind that would have to be tidied. The others go
     /// on, and end with the error.
     fn leave_if_unwritten(&self) {
-        let only_reads = matches!(self.verb, "check" | "ls" | "stat" | "sum" | "du");
-        if let (true, Err(error)) = (only_reads, self.out.check()) {
+        if let (true, Err(error)) = (self.only_reads, self.out.check()) {
             output::error(&error, false);
             carrack_sys::host::exit_at_once(error.exit_code());
         }

@@ -4,6 +4,7 @@
 //! [`Output`] takes the events of a copy from any thread and its report at the end. In a copy standard output carries
 //! nothing but data, JSON or the manifest, one of them at most.
 
+pub mod csv;
 mod failed_list;
 mod figures;
 pub mod format;

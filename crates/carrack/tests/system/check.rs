@@ -231,6 +231,69 @@ fn check_says_what_each_line_means_and_what_was_compared() {
 }
 
 #[test]
+fn hard_links_are_compared_over_each_link() {
+    let sandbox = Sandbox::new();
+    for name in ["a", "b/single", "c"] {
+        sandbox.write(format!("one/{name}"), name);
+    }
+    for (of, name) in [("a", "b/a-too"), ("a", "z"), ("c", "c-too")] {
+        fs::hard_link(sandbox.path("one").join(of), sandbox.path("one").join(name)).unwrap();
+    }
+    fs::create_dir(sandbox.path("root")).unwrap();
+    tool(Command::new("cp").args(["-a", "one", "root/two"]).current_dir(sandbox.path("")));
+    tool(Command::new("cp").args(["-a", "one", "root/three"]).current_dir(sandbox.path("")));
+    // One name becomes a file of its own, and a file a name of another.
+    let at = |name: &str| sandbox.path("root/three").join(name);
+    fs::rename(at("z"), at("old")).unwrap();
+    tool(Command::new("cp").arg("-p").arg(at("old")).arg(at("z")));
+    fs::remove_file(at("old")).unwrap();
+    fs::remove_file(at("b/single")).unwrap();
+    fs::hard_link(at("c"), at("b/single")).unwrap();
+
+    let node = Node::start(&sandbox, "root", &[]);
+    let sshd = Sshd::start(&sandbox);
+    let ssh = |name: &str| format!("far:{}", sandbox.path("root").join(name).display());
+    for (two, three, flag) in [
+        ("root/two".to_owned(), "root/three".to_owned(), "-q".to_owned()),
+        (node.at("two"), node.at("three"), node.token()),
+        (ssh("two"), ssh("three"), sshd.rsh.clone()),
+    ] {
+        sandbox.ok(["check", "-aH", "one", &two, &flag]);
+        let (found, ran) = check(&sandbox, &["-H", "--size-only", "one", &three, &flag]);
+        // By the order of the listing, the first names stand for their files.
+        let expected = [("z", "links"), ("b/single", "size links")]
+            .map(|(path, words)| (path.as_bytes().to_vec(), ('*', words.to_owned())));
+        assert_eq!(found, BTreeMap::from(expected), "{}", ran.stderr);
+        sandbox.ok(["check", "--size-only", "--exclude=single", "one", &three, &flag]);
+    }
+    let repairing = ["check", "-H", "--repair", "--size-only", "--exclude=single", "one", "root/three"];
+    sandbox.run(repairing).failed_with(DIFFERENCES, &["not repaired: hard links of 1 item; `carrack sync -H`"]);
+}
+
+#[test]
+fn differences_are_written_with_commas() {
+    let sandbox = Sandbox::new();
+    for name in ["one/a,\"b\"", "one/gone", "one/same", "two/a,\"b\"", "two/same", "two/-new"] {
+        sandbox.write(name, name);
+        fs::set_permissions(sandbox.path(name), Permissions::from_mode(0o640)).unwrap();
+        let file = File::open(sandbox.path(name)).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+    }
+    sandbox.write("two/a,\"b\"", "longer than it was");
+    let file = File::open(sandbox.path("two/a,\"b\"")).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH + Duration::new(1_000_000_001, 5)).unwrap();
+    let ran = sandbox.run(["check", "--csv", "one", "two"]);
+    let expected = "\
+sign,path,differs,a_kind,a_size,a_mtime,a_mode,b_kind,b_size,b_mtime,b_mode,code,why
+-,-new,,,,,,file,8,2001-09-09T01:46:40.000000000Z,0640,,
+*,\"a,\"\"b\"\"\",size time,file,9,2001-09-09T01:46:40.000000000Z,0640,file,18,2001-09-09T01:46:41.000000005Z,0640,,
++,gone,,file,8,2001-09-09T01:46:40.000000000Z,0640,,,,,,
+";
+    assert_eq!((ran.code, &ran.stdout[..]), (DIFFERENCES, expected), "{}", ran.stderr);
+    sandbox.run(["check", "--csv", "--json", "one", "two"]).failed_with(2, &["--csv"]);
+}
+
+#[test]
 fn check_tells_what_cannot_be_read_and_ends_with_its_code() {
     let sandbox = Sandbox::new();
     sandbox.write("one/d/a", "1");

@@ -1,4 +1,4 @@
-//! Access times, and access control lists of NFS version 4: what few ask for.
+//! Access times, labels of SELinux, access control lists of NFS version 4: what few ask for.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -9,6 +9,7 @@ use carrack_faults::fuse::Features;
 
 use crate::disk::faulty;
 use crate::fidelity::{ACCESS, list, set};
+use crate::support::node::Node;
 use crate::support::{Sandbox, is_root, tree};
 
 fn accessed(path: &Path) -> (i64, i64) {
@@ -65,6 +66,46 @@ fn inode_flags_are_counted() {
     assert!(ran.stderr.contains("not kept: inode flags of 1 item; first f"), "{}", ran.stderr);
 }
 
+/// This kernel has no SELinux: here a label is an attribute that root sets as it likes.
+#[test]
+fn labels_of_selinux_are_kept_where_that_is_asked_for_and_never_taken_away() {
+    const LABEL: &str = "security.selinux";
+    if !is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("in/labelled", "content");
+    sandbox.write("in/plain", "content");
+    fs::create_dir_all(sandbox.path("in/dir")).unwrap();
+    fs::create_dir_all(sandbox.path("served")).unwrap();
+    let of = |path: &str| value(&sandbox.path(path), LABEL);
+    let label = |path: &str, label: &str| set(&sandbox.path(path), LABEL, label.as_bytes());
+    label("in/labelled", "system_u:object_r:etc_t:s0");
+    label("in/dir", "system_u:object_r:var_t:s0");
+    let node = Node::start(&sandbox, "served", &["--allow-ownership"]);
+    let other = Node::start(&sandbox, "served", &[]);
+    for (place, at, more) in [("out".to_owned(), "out", "--retries=0".to_owned()), (node.at("a"), "served/a", node.token())] {
+        // Unasked, even with all others: the destination's policy rules, and nothing is counted as lost.
+        let ran = sandbox.ok(["sync", "-aX", "--trusted", "--strict", "in/", &place, &more]);
+        assert!(of(&format!("{at}/labelled")).is_none(), "{}", ran.stderr);
+        sandbox.ok(["sync", "--selinux", "--strict", "in/", &place, &more]);
+        for name in ["labelled", "dir", "plain"] {
+            assert_eq!(of(&format!("{at}/{name}")), of(&format!("in/{name}")), "{at}/{name}");
+        }
+        // One that only the destination has is its own; another one is a difference.
+        label(&format!("{at}/plain"), "mine");
+        assert_eq!(sandbox.ok(["sync", "--selinux", "-i", "in/", &place, &more]).stdout, "");
+        label(&format!("{at}/labelled"), "mine");
+        sandbox.run(["check", "--selinux", "--exclude=plain", "in", &place, &more]).failed_with(27, &["1 different"]);
+        let ran = sandbox.ok(["sync", "--selinux", "-v", "in/", &place, &more]);
+        assert_eq!(of(&format!("{at}/labelled")), of("in/labelled"), "{}", ran.stderr);
+        assert!(of(&format!("{at}/plain")).is_some());
+    }
+    // A node sets them only where it may set owners.
+    let ran = sandbox.run(["copy", "--selinux", "--strict", "in/", &other.at("b"), &other.token()]);
+    assert!(ran.code == 23 && ran.stderr.contains("not kept: extended attributes of 2 items"), "{}", ran.stderr);
+}
+
 const LIST: &str = "system.nfs4_acl";
 
 /// One entry: its type, its flags, and whom it is about.
@@ -77,10 +118,14 @@ fn nfs4(kind: u32, flags: u32, who: &str) -> Vec<u8> {
 }
 
 fn read(path: &Path) -> String {
+    value(path, LIST).unwrap()
+}
+
+/// The value of an extended attribute in hexadecimal digits; none where there is no such attribute.
+fn value(path: &Path, name: &str) -> Option<String> {
     let code = "import os,sys; sys.stdout.write(os.getxattr(sys.argv[1], sys.argv[2]).hex())";
-    let ran = Command::new("python3").args(["-c", code]).arg(path).arg(LIST).output().unwrap();
-    assert!(ran.status.success(), "{ran:?}");
-    String::from_utf8(ran.stdout).unwrap()
+    let ran = Command::new("python3").args(["-c", code]).arg(path).arg(name).output().unwrap();
+    ran.status.success().then(|| String::from_utf8(ran.stdout).unwrap())
 }
 
 /// Lists of NFS version 4 are kept between two such file systems, set and taken away; elsewhere they are counted, and

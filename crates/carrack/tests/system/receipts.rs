@@ -347,6 +347,66 @@ fn attributes_that_were_kept_are_in_the_receipt() {
 }
 
 #[test]
+fn receipt_of_a_comparison_claims_what_was_the_same() {
+    let sandbox = Sandbox::new();
+    let source = plant(&sandbox);
+    fs::create_dir(sandbox.path("root")).unwrap();
+    tool(Command::new("cp").arg("-a").arg(&source).arg(sandbox.path("root/two")));
+    let node = Node::start(&sandbox, "root", &[]);
+    let (there, token, receipt) = (node.at("two"), node.token(), sandbox.path("check.receipt"));
+    let from = source.to_str().unwrap();
+    let checked = |flags: &[&str]| {
+        let words = ["check", "--receipt", "check.receipt", from, &there, &token];
+        sandbox.run(words.iter().chain(flags))
+    };
+    // The same: all is claimed, and proved where content was read.
+    let ran = checked(&["-c"]);
+    assert!(ran.code == 0 && ran.stderr.contains("receipt: check.receipt, "), "{}", ran.stderr);
+    let (items, statement) = read(&receipt);
+    let said = [&statement["of"], &statement["ending"], &statement["compared"], &statement["destination"]];
+    let unpinned = there.split('#').next().unwrap();
+    assert_eq!(said, ["check", "complete", "checksum", unpinned]);
+    assert!(statement["hosts"][1]["key"].as_str().is_some_and(|key| key.starts_with("sha256:")), "{statement:#}");
+    assert_eq!((&statement["outcomes"]["same"], items.len()), (&items.len().into(), items.len()));
+    assert_eq!(item(&items, "p/data")["blake3"], blake3::hash(b"p/data as it was").to_hex().as_str());
+    sandbox.ok(["verify", "check.receipt", &there, &token]);
+    sandbox.ok(["verify", "check.receipt", from]);
+    // What has changed since is named.
+    fs::write(sandbox.path("root/two/p/data"), "another").unwrap();
+    let ran = sandbox.run(["verify", "check.receipt", &there, &token]);
+    assert_eq!((ran.code, changes(&ran)), (DIFFERENCES, vec!["* p/data (size, time, content)"]), "{}", ran.stderr);
+    // What differs is named, and not claimed.
+    fs::remove_file(sandbox.path("root/two/p/size")).unwrap();
+    fs::write(sandbox.path("root/two/p/more"), "").unwrap();
+    assert_eq!(checked(&["-c"]).code, DIFFERENCES);
+    let (items, statement) = read(&receipt);
+    for (path, outcome) in [("p/data", "differs"), ("p/size", "missing"), ("p/more", "extra"), ("p/mode", "same")] {
+        assert_eq!(item(&items, path)["outcome"], outcome, "{path}");
+    }
+    let data = item(&items, "p/data");
+    assert_eq!((&data["why"], &data["blake3"]), (&"size".into(), &Value::Null));
+    assert_eq!(statement["ending"], "partial");
+    let unsaid = statement["not_claimed"].to_string();
+    assert!(unsaid.contains("3 items that differ, or that one place does not have"), "{unsaid}");
+    sandbox.ok(["verify", "check.receipt", &there, &token]);
+    // Without content, none is claimed; one that cannot finish says so.
+    assert_eq!(checked(&[]).code, DIFFERENCES);
+    let (items, statement) = read(&receipt);
+    assert!(items.iter().all(|item| item["blake3"].is_null()), "{items:#?}");
+    assert!(statement["not_claimed"].to_string().contains("content: it was not read"), "{statement:#}");
+    sandbox.run(["check", "--receipt", "check.receipt", from, "absent"]).failed_with(11, &["not finished"]);
+    let (items, statement) = read(&receipt);
+    assert_eq!((items.len(), &statement["ending"]), (0, &"cut".into()));
+    let repairing = ["check", "--repair", "--receipt", "r", from, &there, &token];
+    sandbox.run(repairing).failed_with(USAGE, &["--receipt"]);
+    // Two files.
+    sandbox.ok(["check", "-c", "--receipt", "file.receipt", "source/p/mode", "root/two/p/mode"]);
+    let (items, _) = read(&sandbox.path("file.receipt"));
+    assert_eq!((items.len(), &items[0]["path"]), (1, &"mode".into()));
+    sandbox.ok(["verify", "file.receipt", "root/two/p/mode"]);
+}
+
+#[test]
 fn lists_and_bags_are_what_their_tools_take() {
     let sandbox = Sandbox::new();
     for name in ["a", "dir/b c", "dir/50%", "dir/new\nline", "empty"] {

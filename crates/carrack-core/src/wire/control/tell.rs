@@ -217,6 +217,8 @@ pub struct Surveyed {
     pub is_left_out: bool,
     /// Of a FIFO, a socket or a device, which one.
     pub special: Option<SpecialFile>,
+    /// Of what has several names, its device and inode, where names of one file are compared.
+    pub file: Option<(u64, u64)>,
 }
 
 /// A data stream was lost, or has ended as it was asked to.

@@ -174,7 +174,9 @@ impl Surveying<'_, '_> {
                 Err(why) => return Ok(failed(item, why)),
             }
         }
-        let ScannedItem { path, kind, size, attributes, special, .. } = item;
+        let ScannedItem { path, kind, size, attributes, special, file, names, .. } = item;
+        let file = file.filter(|_| self.survey.kept.hard_links && names > 1);
+        let is_timeless = attributes.mtime.is_none();
         Ok(Entry {
             path,
             kind: Some(kind),
@@ -183,7 +185,7 @@ impl Surveying<'_, '_> {
             mtime: attributes.mtime.unwrap_or_default(),
             link_target,
             attributes: attributes.others,
-            surveyed: Some(Surveyed { digests, is_timeless: attributes.mtime.is_none(), is_left_out: false, special }),
+            surveyed: Some(Surveyed { digests, is_timeless, is_left_out: false, special, file }),
             ..Entry::default()
         })
     }

@@ -240,7 +240,8 @@ impl Giving {
             has_xattrs = !wanted.are_cut && !wanted.has_others;
             let is_fresh = stands == GettingState::Fresh;
             let there = if is_fresh { Vec::new() } else { holder.kept_names(kept).unwrap_or_default() };
-            let is_wanted = |name: &[u8]| wanted.are_cut || wanted.values.iter().any(|(wanted, _)| wanted == name);
+            let has_to_stay = |name: &[u8]| wanted.are_cut || ExtendedAttributes::is_label(name);
+            let is_wanted = |name: &[u8]| has_to_stay(name) || wanted.values.iter().any(|(wanted, _)| wanted == name);
             for name in there.iter().filter(|name| !is_wanted(name)) {
                 if_kept(getting.remove_extended(name))?;
             }

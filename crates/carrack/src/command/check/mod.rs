@@ -1,26 +1,31 @@
 //! `carrack check`: what two places have, compared where it is, and a line for each difference. With `--repair` the
 //! ordinary copy sends what the destination lacks.
 
+mod signing;
+mod told;
+
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use carrack_core::attributes::Time;
 use carrack_core::limits;
 use carrack_core::location::Location;
-use carrack_core::path::display_bytes;
-use carrack_core::plan::check::{CheckCounts, CheckDifferences, CheckFinding, CheckedFacts};
-use carrack_core::report::{Event, Failure, ItemKind, Side};
+use carrack_core::path::split_name;
+use carrack_core::plan::check::{CheckCounts, CheckDifferences, CheckFinding};
+use carrack_core::report::{Event, ItemKind, Side};
 use carrack_core::request::{Compare, CopyOptions, CopyRequest, EndOptions};
 use carrack_engine::Copy;
 use carrack_engine::check::{CheckEvent, ComparisonReport, check};
 use carrack_sys::host::clock_seconds;
 use clap::{ArgAction, Command};
 use serde_json::{Value as Json, json};
+use signing::CheckSigning;
+use told::Form;
 
 use super::copy::options::{self, DESTINATION_TOKEN_FILE, FILES_FROM, RETRIES, SOURCE_TOKEN_FILE};
 use super::named::{self, Needs, VerbPlace};
 use super::place::VerbRun;
-use super::reach::{reach, with_endpoints};
+use super::reach::{JSON, reach, with_endpoints};
 use crate::cli::files_from::{end_of_entries, read_list};
 use crate::cli::flag::{Positional, Switch};
 use crate::cli::flags::Flags;
@@ -38,6 +43,7 @@ const CHECKSUM: Switch = Switch::short(
 const SIZE_ONLY: Switch = Switch::new("size-only", "Compare files by size, not by time");
 const REPAIR: Switch =
     Switch::new("repair", "Copy to B what differs or is missing there, then compare that again. Nothing is deleted");
+const CSV: Switch = Switch::new("csv", "Write differences as values separated by commas, with headings");
 const VERBOSE: Switch = Switch::short('v', "verbose", "Name also what is the same");
 const FIRST: Positional = Positional::one("a", "A");
 const SECOND: Positional = Positional::one("b", "B");
@@ -50,7 +56,7 @@ Each difference is a line, with the signs of rclone:
   +  only A has it
   -  only B has it
   *  it differs; behind the path stands in what: type, size, time, content, target (where a link leads),
-     device, mode, owner, group, acl, xattrs
+     device, mode, owner, group, acl, xattrs, links (it is another name of a file at one side alone)
   !  it cannot be read at one side; the reason is on standard error
   =  it is the same (with -v)
 With -q, these lines are printed without counts.
@@ -82,6 +88,8 @@ pub fn command() -> Command {
         .arg(RETRIES.arg().help_heading("Faults"))
         .args(tokens)
         .arg(VERBOSE.arg().action(ArgAction::SetTrue).help_heading("Output"))
+        .arg(CSV.arg().conflicts_with(JSON.name).help_heading("Output"))
+        .args(signing::arg().map(|arg| arg.conflicts_with(REPAIR.name).help_heading("Output")))
         .args([
             FIRST.arg().required(true).help("A directory or a file; a LOCATION, as in `carrack --help`"),
             SECOND.arg().required(true).help("What it is compared with, at any other place"),
@@ -92,11 +100,15 @@ pub fn command() -> Command {
 /// Runs the verb.
 pub fn run(flags: &Flags) -> Result<u8, CommandError> {
     let (places, request) = asked(flags)?;
-    let run = VerbRun::new("check", flags)?;
+    let mut run = VerbRun::new("check", flags)?;
     for place in &places {
         run.path_of(place)?;
     }
+    let signing = CheckSigning::begin(flags)?;
+    run.only_reads = !signing.is_any();
     let mut checking = Checking {
+        form: if flags.has(&CSV) { Form::Csv } else { Form::of(&run) },
+        signing,
         names_same: flags.has(&VERBOSE),
         places: &places,
         request: &request,
@@ -106,10 +118,18 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         told: Instant::now(),
         run,
     };
+    checking.head();
     let report = checking.compare(&request);
+    let made = checking.sign(&report);
     let first = checking.passed(report)?;
     checking.summary("", &first);
-    let Some(repair) = checking.wanted.take().filter(|repair| !repair.paths.is_empty()) else {
+    made?;
+    let repair = checking.wanted.take().unwrap_or_default();
+    if repair.links > 0 && !checking.run.quiet {
+        let items = format::counted(repair.links, "item", "items");
+        say(&format!("not repaired: hard links of {items}; `carrack sync -H` makes them"));
+    }
+    let Some(repair) = Some(repair).filter(|repair| !repair.paths.is_empty()) else {
         return checking.finish(&first, first.differences(), json!({}));
     };
     let asked = checking.repair(repair.paths)?;
@@ -174,12 +194,18 @@ fn asked(flags: &Flags) -> Result<(Vec<VerbPlace>, CopyRequest), CommandError> {
 struct RepairList {
     paths: Vec<Vec<u8>>,
     bytes: usize,
+    /// Items that differ in what no copy of them alone makes the same.
+    links: u64,
     /// There is more.
     is_cut: bool,
 }
 
 impl RepairList {
-    fn add(&mut self, path: &[u8]) {
+    fn add(&mut self, path: &[u8], differs: CheckDifferences) {
+        if differs == (CheckDifferences { links: true, ..CheckDifferences::default() }) {
+            self.links += 1;
+            return;
+        }
         self.is_cut |= self.paths.len() >= limits::SELECTED_PATHS || self.bytes + path.len() > limits::SELECTED_BYTES;
         if !self.is_cut {
             self.bytes += path.len();
@@ -191,6 +217,8 @@ impl RepairList {
 /// A comparison that is being told.
 struct Checking<'a> {
     run: VerbRun<'a>,
+    form: Form,
+    signing: CheckSigning,
     places: &'a [VerbPlace],
     request: &'a CopyRequest,
     names_same: bool,
@@ -242,65 +270,47 @@ impl Checking<'_> {
         if path.is_empty() { self.places[0].shown().to_vec() } else { path.to_vec() }
     }
 
+    /// Writes the receipt that was asked for, of what was found until now.
+    fn sign(&mut self, report: &ComparisonReport) -> Result<(), CommandError> {
+        let places = [&self.places[0], &self.places[1]].map(VerbPlace::name);
+        let signing = std::mem::take(&mut self.signing);
+        let Some((line, fields)) = signing.finish(places, report, &self.request.options)? else { return Ok(()) };
+        match self.form {
+            Form::Json => self.run.json("receipt", fields),
+            _ if !self.run.quiet => say(&line),
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn found(&mut self, path: &[u8], finding: &CheckFinding) {
         let name = self.name(path);
+        self.signing.found(if path.is_empty() { split_name(self.places[1].shown()).1 } else { path }, finding);
         match finding {
             CheckFinding::Same(facts) => {
                 self.run.done += 1;
                 self.is_file |= path.is_empty() && facts[0].state.kind == ItemKind::File;
                 if self.names_same {
-                    self.line('=', &name, (Some(&facts[0]), Some(&facts[1])), CheckDifferences::default());
+                    self.line('=', &name, [Some(&facts[0]), Some(&facts[1])], CheckDifferences::default());
                 }
             }
             CheckFinding::OnlySource(facts) => {
                 self.run.done += 1;
-                self.wanted.as_mut().into_iter().for_each(|wanted| wanted.add(path));
-                self.line('+', &name, (Some(facts), None), CheckDifferences::default());
+                self.wanted.as_mut().into_iter().for_each(|wanted| wanted.add(path, CheckDifferences::default()));
+                self.line('+', &name, [Some(facts), None], CheckDifferences::default());
             }
             CheckFinding::OnlyDestination(facts) => {
                 self.run.done += 1;
-                self.line('-', &name, (None, Some(facts)), CheckDifferences::default());
+                self.line('-', &name, [None, Some(facts)], CheckDifferences::default());
             }
             CheckFinding::Differs(facts, differs) => {
                 self.run.done += 1;
                 self.is_file |= path.is_empty() && facts[0].state.kind == ItemKind::File;
-                self.wanted.as_mut().into_iter().for_each(|wanted| wanted.add(path));
-                self.line('*', &name, (Some(&facts[0]), Some(&facts[1])), *differs);
+                self.wanted.as_mut().into_iter().for_each(|wanted| wanted.add(path, *differs));
+                self.line('*', &name, [Some(&facts[0]), Some(&facts[1])], *differs);
             }
             CheckFinding::Failed(why) => self.failed(&name, why.clone()),
         }
-    }
-
-    fn line(
-        &mut self,
-        sign: char,
-        name: &[u8],
-        (source, destination): (Option<&CheckedFacts>, Option<&CheckedFacts>),
-        differs: CheckDifferences,
-    ) {
-        let words: Vec<&str> = differs.words().collect();
-        if !self.run.json {
-            let why = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
-            return self.run.line(format!("{sign} {}{why}", display_bytes(name)).as_bytes());
-        }
-        let mut fields = json!({ "sign": sign });
-        if !words.is_empty() {
-            fields["differs"] = json!(words);
-        }
-        for (key, facts) in [("source", source), ("destination", destination)] {
-            if let Some(facts) = facts {
-                fields[key] = side(facts);
-            }
-        }
-        self.run.json("difference", objects::with_path(fields, name));
-    }
-
-    fn failed(&mut self, name: &[u8], why: Failure) {
-        if !self.run.json {
-            self.run.line(format!("! {}", display_bytes(name)).as_bytes());
-        }
-        say(&format!("failed: {}", human::failure(&why.clone().at_path(name))));
-        self.run.count_failed(name, why);
     }
 
     fn progress(&mut self, counts: &CheckCounts) {
@@ -332,12 +342,17 @@ impl Checking<'_> {
             (kept.group, "group"),
             (kept.acls, "ACLs"),
             (kept.has_xattrs(), "extended attributes"),
+            (kept.hard_links, "hard links"),
         ];
         let attributes = attributes.into_iter().filter_map(|(is_compared, word)| is_compared.then_some(word));
         say(&format!("compared by: {}", [by].into_iter().chain(attributes).collect::<Vec<_>>().join(", ")));
         if counts.timeless > 0 {
             let files = format::counted(counts.timeless, "file", "files");
             say(&format!("not compared: the times of {files}, which one side does not have"));
+        }
+        if counts.unlinked > 0 {
+            let files = format::counted(counts.unlinked, "name", "names");
+            say(&format!("not compared: whether {files} are of one file: too many files have several names"));
         }
     }
 
@@ -383,7 +398,7 @@ impl Checking<'_> {
     }
 
     fn finish(self, counts: &CheckCounts, left: u64, mut more: Json) -> Result<u8, CommandError> {
-        let CheckCounts { same, differing, only_source, only_destination, bytes, timeless, .. } = *counts;
+        let CheckCounts { same, differing, only_source, only_destination, bytes, timeless, unlinked, .. } = *counts;
         let fields = [
             ("same", same),
             ("different", differing),
@@ -391,6 +406,7 @@ impl Checking<'_> {
             ("only_destination", only_destination),
             ("bytes", bytes),
             ("timeless", timeless),
+            ("unlinked", unlinked),
         ];
         for (key, count) in fields {
             more[key] = count.into();
@@ -418,20 +434,4 @@ fn outcome(counts: &CheckCounts) -> String {
         .map(|(count, what)| format!("{} {what}", format::count(count)))
         .collect();
     if parts.is_empty() { "no differences".to_owned() } else { parts.join(", ") }
-}
-
-/// What one side has.
-fn side(facts: &CheckedFacts) -> Json {
-    let CheckedFacts { state, link_target, mode, digests, .. } = facts;
-    let mut fields = json!({ "kind": state.kind.name(), "mode": format!("{mode:04o}") });
-    if state.kind == ItemKind::File {
-        fields["size"] = state.size.into();
-    }
-    if let Some(Time { seconds, nanos }) = state.mtime {
-        fields["mtime"] = format::rfc3339_nanos(seconds, nanos).into();
-    }
-    if state.kind == ItemKind::Symlink {
-        fields = objects::with_link_target(fields, link_target);
-    }
-    objects::with_digests(fields, digests)
 }

@@ -52,7 +52,7 @@ const MANIFEST: Value<Vec<u8>> = Value::path(
     "FILE",
     "Write the BLAKE3 digest of every copied file, for `b3sum -c` in the destination; - is standard output",
 );
-const RECEIPT: Value<Vec<u8>> = Value::path(
+pub const RECEIPT: Value<Vec<u8>> = Value::path(
     "receipt",
     "FILE",
     "Write a signed account of the copy: each item with its digest and attributes, both hosts, what was not done; \
@@ -539,11 +539,15 @@ fn lines(flags: &Flags) -> Result<Option<LineFormat>, CommandError> {
     Ok(format.or_else(|| flags.has(&ITEMIZE).then(LineFormat::itemized)))
 }
 
-fn receipt(flags: &Flags) -> Result<Option<Vec<u8>>, CommandError> {
+/// Where the receipt is to be written that was asked for.
+///
+/// # Errors
+/// When that is no file.
+pub fn receipt(flags: &Flags) -> Result<Option<Vec<u8>>, CommandError> {
     if cfg!(not(feature = "terminal")) {
         return Ok(None);
     }
-    match flags.get(&RECEIPT)?.filter(|_| !flags.has(&DRY_RUN)) {
+    match flags.get(&RECEIPT)?.filter(|_| !flags.has_if_known(&DRY_RUN)) {
         Some(path) if path == b"-" => Err(CommandError::usage("--receipt needs a file: it is written at the end")),
         path => Ok(path),
     }

@@ -278,6 +278,7 @@ impl From<raw::Entry> for Entry {
                 is_timeless: surveyed.timeless,
                 is_left_out: surveyed.left_out,
                 special: SpecialFile::decode(&surveyed.special),
+                file: (surveyed.inode != 0).then_some((surveyed.device, surveyed.inode)),
             }),
         }
     }
@@ -300,11 +301,14 @@ impl From<Entry> for raw::Entry {
             attributes: attributes::encode(&entry.attributes),
             surveyed: entry.surveyed.map(|surveyed| {
                 let special = surveyed.special.map(|special| special.encode().to_vec());
+                let (device, inode) = surveyed.file.unwrap_or_default();
                 Box::new(raw::Surveyed {
                     digests: Some(surveyed.digests.into()),
                     timeless: surveyed.is_timeless,
                     left_out: surveyed.is_left_out,
                     special: special.unwrap_or_default(),
+                    device,
+                    inode,
                 })
             }),
         }
