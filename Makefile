@@ -61,7 +61,8 @@ release: agents ## build tarball, deb, rpm, wheel, what they contain, and checks
 install: ## put program, manual, completions, documents and units below PREFIX=/usr/local; builds nothing
 	@test -x $(PROGRAM) || { echo "there is no $(PROGRAM) yet: make program" >&2; exit 1; }
 	install -d $(place)/bin $(place)/share/man/man1 $(place)/share/bash-completion/completions \
-		$(place)/share/zsh/site-functions $(place)/share/fish/vendor_completions.d $(place)/share/doc/carrack/docs \
+		$(place)/share/zsh/site-functions $(place)/share/fish/vendor_completions.d \
+		$(place)/share/doc/carrack/docs/internals \
 		$(place)/lib/systemd/system $(place)/lib/sysusers.d $(place)/lib/carrack/names
 	install -m 755 $(PROGRAM) $(place)/bin/carrack
 	ln -sf ../../../bin/carrack $(place)/lib/carrack/names/bbcp
@@ -73,6 +74,7 @@ install: ## put program, manual, completions, documents and units below PREFIX=/
 	install -m 644 README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE contrib/packages/carrack.toml \
 		$(place)/share/doc/carrack
 	install -m 644 docs/*.md docs/*.json $(place)/share/doc/carrack/docs
+	install -m 644 docs/internals/*.md $(place)/share/doc/carrack/docs/internals
 	sed 's,/usr/bin/carrack,$(PREFIX)/bin/carrack,' contrib/systemd/carrack.service \
 		>$(place)/lib/systemd/system/carrack.service
 	install -m 644 contrib/systemd/carrack.socket $(place)/lib/systemd/system

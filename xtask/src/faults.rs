@@ -1,5 +1,5 @@
-//! `docs/faults.md` names the tests that show what it says: each of them must exist, and a row without one must say so.
-//! So do other documents, by tables whose last column is "shown by".
+//! The table of faults names the tests that show what it says: each of them must exist, and a row without one must say
+//! so. So do other documents, by tables whose last column is "shown by".
 //!
 //! A test is named by its crate and its path in it: `core transfer::hostile::sender::name`, `engine
 //! hostile::names::name`, `system faults::name`.
@@ -10,7 +10,7 @@ use crate::Finding;
 use crate::source::Source;
 
 /// Where the table is.
-pub const TABLE: &str = "docs/faults.md";
+pub const TABLE: &str = "docs/internals/faults.md";
 /// Other documents with tables whose last column names tests, or scripts of `bench/`.
 pub const SHOWN_ELSEWHERE: &[&str] = &["README.md", "docs/operations.md"];
 /// What a row says whose last column names no test.

@@ -2,7 +2,7 @@
 //!
 //! A receipt is a text file of JSON lines. The first says that it is one; then comes an [`item`](ReceiptItem) a line,
 //! in the order in which trees are compared; the last is the [`Statement`]. An SSH signature over all of these follows,
-//! as `ssh-keygen -Y sign` makes it. docs/receipts.md describes the form.
+//! as `ssh-keygen -Y sign` makes it. docs/archives.md describes the form.
 //!
 //! Nothing here is held in memory but a few lines: a receipt may have ten million items. Files and streams come from
 //! whoever uses the crate.

@@ -1,5 +1,5 @@
 //! The marker: the receiver's journal of a run, as bytes. What is written when, and what is believed of it, is told in
-//! `docs/marker.md`; files, locks and syncs are the engine's.
+//! `docs/internals/marker.md`; files, locks and syncs are the engine's.
 //!
 //! A header, then records. Each record ends with a checksum that goes on from the one before it, so that a
 //! record counts only behind all of those that were written before it. Replay ends at the first record that is

@@ -4,7 +4,7 @@
 //! rustls hands out each record's payload in a buffer of its own, to be copied once more; here a record is sealed from
 //! the caller's slice into the caller's buffer and opened the same way, so that the cipher's own pass is the only one
 //! over the bytes. The handshake, the keys and the next keys stay rustls' (its `kernel` interface); what is measured of
-//! it is in docs/performance.md.
+//! it is in docs/internals/performance.md.
 
 use std::io;
 

@@ -1,7 +1,7 @@
 //! The controller against models of whole transfers: how much longer each takes than it would with the best number of
 //! streams from the first byte on.
 //!
-//! `cargo test -p carrack-core streams::simulation -- --nocapture` prints the table of docs/tuning.md.
+//! `cargo test -p carrack-core streams::simulation -- --nocapture` prints the table of docs/internals/tuning.md.
 
 use super::noise::Noise;
 use super::*;
@@ -256,10 +256,10 @@ fn row(case: &Case, results: &[Result]) -> String {
 }
 
 fn told() -> &'static str {
-    include_str!("../../../../../docs/tuning.md")
+    include_str!("../../../../../docs/internals/tuning.md")
 }
 
-/// 19 of 20 seeds end within the time that is allowed; and what docs/tuning.md says is what comes out.
+/// 19 of 20 seeds end within the time that is allowed; and what tuning.md says is what comes out.
 #[test]
 fn simulation_of_transfers_ends_near_the_ideal_time() {
     let (mut table, mut wrong) = (Vec::new(), Vec::new());
@@ -274,7 +274,7 @@ fn simulation_of_transfers_ends_near_the_ideal_time() {
     }
     table.iter().for_each(|row| println!("{row}"));
     assert!(wrong.is_empty(), "{wrong:#?}");
-    table.iter().for_each(|row| assert!(told().contains(row), "docs/tuning.md says otherwise than {row}"));
+    table.iter().for_each(|row| assert!(told().contains(row), "tuning.md says otherwise than {row}"));
 }
 
 /// A rate that does not depend on the number is not lost to small steps downwards, and the number comes to rest.
@@ -338,7 +338,7 @@ fn simulation_of_two_movers_shares_the_path() {
     }
     table.iter().for_each(|row| println!("{row}"));
     assert!(wrong.is_empty(), "{wrong:#?}");
-    table.iter().for_each(|row| assert!(told().contains(row), "docs/tuning.md says otherwise than {row}"));
+    table.iter().for_each(|row| assert!(told().contains(row), "tuning.md says otherwise than {row}"));
 }
 
 /// What was kept of a pair, and what its path or storage is now.
@@ -476,5 +476,5 @@ fn simulation_of_kept_numbers_leaves_those_that_are_not_true_any_more() {
     }
     table.iter().for_each(|row| println!("{row}"));
     assert!(wrong.is_empty(), "{wrong:#?}");
-    table.iter().for_each(|row| assert!(told().contains(row), "docs/tuning.md says otherwise than {row}"));
+    table.iter().for_each(|row| assert!(told().contains(row), "tuning.md says otherwise than {row}"));
 }

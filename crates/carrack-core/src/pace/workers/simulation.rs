@@ -1,7 +1,7 @@
 //! The controller against models of file systems: the calls that it gets done, as a part of those that the best fixed
 //! number of workers gets done.
 //!
-//! `cargo test -p carrack-core workers::simulation -- --nocapture` prints the table of docs/tuning.md.
+//! `cargo test -p carrack-core workers::simulation -- --nocapture` prints the table of docs/internals/tuning.md.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -156,10 +156,10 @@ fn row(case: &Case, scores: &[f64], workers: &[u16]) -> String {
 }
 
 fn told() -> &'static str {
-    include_str!("../../../../../docs/tuning.md")
+    include_str!("../../../../../docs/internals/tuning.md")
 }
 
-/// 9 of 10 seeds get done what is required of the best fixed number's; and what docs/tuning.md says is what comes out.
+/// 9 of 10 seeds get done what is required of the best fixed number's; and what tuning.md says is what comes out.
 #[test]
 fn simulation_of_metadata_servers_comes_near_the_best_number_of_workers() {
     let (mut table, mut wrong) = (Vec::new(), Vec::new());
@@ -177,7 +177,7 @@ fn simulation_of_metadata_servers_comes_near_the_best_number_of_workers() {
     }
     table.iter().for_each(|row| println!("{row}"));
     assert!(wrong.is_empty(), "{wrong:#?}");
-    table.iter().for_each(|row| assert!(told().contains(row), "docs/tuning.md says otherwise than {row}"));
+    table.iter().for_each(|row| assert!(told().contains(row), "tuning.md says otherwise than {row}"));
 }
 
 /// Short calls stay with whoever needs them, also when they wait for each other; and slow ones that become short go

@@ -55,7 +55,7 @@ impl Key {
     }
 }
 
-/// AES-128-GCM first where the processor has AES, ChaCha20-Poly1305 elsewhere: measured, in docs/performance.md.
+/// AES-128-GCM first where the processor has AES, ChaCha20-Poly1305 elsewhere: measured, in performance.md.
 pub(super) fn crypto_provider() -> Arc<CryptoProvider> {
     let mut suites = vec![
         provider::cipher_suite::TLS13_AES_128_GCM_SHA256,

@@ -2,7 +2,7 @@
 //! system that lets dirty pages pile up stops all who write when they reach its limit.
 //!
 //! Direct I/O would do the same, with aligned buffers and queues of our own; measured, the kernel's way costs no more
-//! (docs/performance.md).
+//! (docs/internals/performance.md).
 
 use std::collections::BTreeMap;
 use std::fs::File;

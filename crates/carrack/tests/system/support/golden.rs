@@ -23,7 +23,7 @@ pub fn compare(name: &str, shown: &str) {
         return;
     }
     panic!(
-        "{} is not what is shown now; see \"Golden files\" in docs/testing.md\n{}",
+        "{} is not what is shown now; see \"Golden files\" in docs/internals/testing.md\n{}",
         path.display(),
         difference(&path, shown)
     );
