@@ -1,6 +1,6 @@
-//! The reference pages of managed transfers say what the program says: docs/commands.md is made from the tree of verbs
+//! The reference pages say what the program says: docs/commands.md and docs/flags.md are made from the tree of verbs
 //! that help and manual come from, the table of docs/configuration.md from the keys of `carrack.toml`.
-//! `CARRACK_GOLDEN=write` writes both anew.
+//! `CARRACK_GOLDEN=write` writes them anew. The commands of all pages are commands that the program takes.
 
 use std::path::PathBuf;
 
@@ -49,8 +49,13 @@ fn flag(arg: &Arg) -> String {
     let name = arg.get_long().map_or_else(String::new, |long| format!("--{long}"));
     let letter = arg.get_short().map_or_else(String::new, |letter| format!("-{letter}, "));
     let value = arg.get_value_names().filter(|_| arg.get_action().takes_values());
-    let value = value.map_or_else(String::new, |names| format!(" {}", names.join(" ")));
-    format!("{letter}{name}{value}")
+    let value = value.map_or_else(String::new, |names| names.join(" "));
+    let may_lack_value = arg.get_num_args().is_some_and(|range| range.min_values() == 0);
+    match value.as_str() {
+        "" => format!("{letter}{name}"),
+        _ if may_lack_value => format!("{letter}{name}[={value}]"),
+        _ => format!("{letter}{name} {value}"),
+    }
 }
 
 /// A table of what a verb takes; none if that is nothing.
@@ -65,7 +70,9 @@ fn table(args: &[&Arg]) -> String {
             flag(arg)
         };
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-        format!("| `{}` | {} |\n", cell(&name), cell(&help))
+        let others = arg.get_visible_aliases().unwrap_or_default();
+        let others: String = others.iter().map(|other| format!(" [alias: --{other}]")).collect();
+        format!("| `{}` | {}{others} |\n", cell(&name), cell(&help))
     });
     format!("| option | meaning |\n|---|---|\n{}\n", rows.collect::<String>())
 }
@@ -90,6 +97,33 @@ fn part(verb: &Command, depth: usize, text: &mut String) {
     for below in verb.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help") {
         part(below, depth + 1, text);
     }
+}
+
+/// The tables of a verb's flags, one for each heading of its help.
+fn by_heading(args: &[&Arg]) -> String {
+    let mut headings: Vec<&str> = Vec::new();
+    for heading in args.iter().filter_map(|arg| arg.get_help_heading()) {
+        if !headings.contains(&heading) {
+            headings.push(heading);
+        }
+    }
+    let part = |heading: &&str| {
+        let below = args.iter().filter(|arg| arg.get_help_heading() == Some(heading)).copied();
+        format!("## {heading}\n\n{}", table(&below.collect::<Vec<_>>()))
+    };
+    headings.iter().map(part).collect()
+}
+
+#[test]
+fn flags_page_has_every_flag_of_copy_and_sync_as_help_has_it() {
+    let mut tree = whole_tree();
+    tree.build();
+    let of = |name: &str| tree.find_subcommand(name).expect("a verb").get_arguments().filter(is_shown);
+    let copy: Vec<&Arg> = of("copy").filter(|arg| !arg.is_positional()).collect();
+    let is_new = |arg: &&Arg| !copy.iter().any(|known| known.get_id() == arg.get_id());
+    let sync: Vec<&Arg> = of("sync").filter(|arg| !arg.is_positional()).filter(is_new).collect();
+    assert!(copy.len() > 60 && sync.len() > 5, "{} {}", copy.len(), sync.len());
+    compare("flags.md", "flags of copy", &format!("{}## Of sync alone\n\n{}", by_heading(&copy), table(&sync)));
 }
 
 /// A name that stands for itself, like TASK, needs no row.
@@ -151,6 +185,94 @@ fn lines_of_the_page_for_newcomers_are_lines_of_ours() {
         let explained = crate::cli::foreign::explain(&parsed, &words);
         assert!(explained.is_none() && parsed.is_ok(), "{line}: {explained:?} {:?}", parsed.err());
     }
+}
+
+/// Commands of ours in an indented line of a page, each up to where the shell would do something else, or words explain
+/// it. What only shows how a command is built (`[-n]`, `FILE...`) is none.
+fn commands_in(line: &str) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let (mut quote, mut spaces) = (None, 0);
+    for c in line.trim().trim_start_matches("$ ").chars() {
+        let is_open = quote.is_none();
+        match c {
+            '\'' | '"' if quote == Some(c) => quote = None,
+            '\'' | '"' if is_open => quote = Some(c),
+            _ => {}
+        }
+        spaces = if c == ' ' && is_open { spaces + 1 } else { 0 };
+        let piece = pieces.last_mut().expect("a piece");
+        if spaces == 3 || (is_open && c == '#' && piece.ends_with(' ')) {
+            break;
+        }
+        match c {
+            '|' | '&' | ';' | '<' | '>' | '(' | ')' if is_open => pieces.push(String::new()),
+            _ => piece.push(c),
+        }
+    }
+    let is_ours = |piece: &String| piece.starts_with("carrack ") && !piece.contains(" [") && !piece.contains("...");
+    pieces.iter().map(|piece| piece.trim().to_owned()).filter(is_ours).collect()
+}
+
+/// A command with something in the place of each `…`.
+fn without_gaps(command: &str) -> String {
+    let (pin, mut text) = (format!("sha256:{}", "0".repeat(64)), command.to_owned());
+    while let Some(end) = text.find('…') {
+        let is_digit = |c: char| c.is_ascii_hexdigit();
+        let begin = text[..end].trim_end_matches(is_digit).strip_suffix("sha256:").map(str::len);
+        let (begin, what) = begin.map_or((end, "x"), |begin| (begin, pin.as_str()));
+        text.replace_range(begin..end + '…'.len_utf8(), what);
+    }
+    text
+}
+
+/// The lines of a page that show what to type, numbered from 1. Behind a line with `$` stands what it prints.
+fn typed_lines(text: &str) -> Vec<(usize, &str)> {
+    let mut is_answered = false;
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let Some(code) = line.strip_prefix("    ") else {
+            is_answered = false;
+            continue;
+        };
+        let is_typed = code.trim_start().starts_with("$ ");
+        is_answered |= is_typed;
+        if is_typed || !is_answered {
+            lines.push((index + 1, code));
+        }
+    }
+    lines
+}
+
+/// Pages for people; what is made from help is none.
+fn pages() -> Vec<PathBuf> {
+    let of = |folder: &str| {
+        let entries = std::fs::read_dir(page("..").join(folder)).expect("a folder");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let is_page =
+            |path: &PathBuf| path.extension().is_some_and(|kind| kind == "md") && !path.ends_with("commands.md");
+        paths.filter(is_page).collect::<Vec<_>>()
+    };
+    [of(""), of("docs"), of("docs/internals")].concat()
+}
+
+#[test]
+fn lines_of_all_pages_are_lines_of_ours() {
+    let (tree, mut found, mut wrong) = (whole_tree(), 0, Vec::new());
+    for file in pages() {
+        let text = std::fs::read_to_string(&file).expect("a page");
+        let lines = typed_lines(&text);
+        for (line, command) in lines.iter().flat_map(|(line, code)| commands_in(code).into_iter().map(|it| (*line, it)))
+        {
+            let words = split_words(&without_gaps(&command)).expect("words");
+            let words = crate::cli::bare::with_verb(&tree, words.into_iter().map(Into::into).collect());
+            found += 1;
+            // Help and version are answers, though they come as errors.
+            if let Some(error) = tree.clone().try_get_matches_from(words).err().filter(clap::Error::use_stderr) {
+                wrong.push(format!("{}:{line}: {command}\n{error}", file.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty() && found > 300, "{found} lines\n{}", wrong.join("\n"));
 }
 
 /// The help of the flag that a key stands for, without its default.

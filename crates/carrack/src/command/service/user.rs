@@ -1,7 +1,9 @@
 //! `carrack service user`: who may use a service.
 
 use carrack_service::client::{Call, segment};
-use carrack_service::model::{KnownBy, Login, LoginLink, NewUser, PasswordChange, Role, User, UserUpdate, Whoami};
+use carrack_service::model::{
+    KnownBy, Listed, Login, LoginLink, NewUser, PasswordChange, Role, User, UserUpdate, Whoami,
+};
 use clap::Command;
 
 use crate::cli::flag::{Positional, Switch, Value};
@@ -82,14 +84,11 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         }
         "list" => {
             let mut table = AlignedRows::new(show::USER_HEADINGS);
-            service.rows::<User>("/users", None, &mut |user| {
-                if json {
-                    out.json(&told::object("user", &user))
-                } else {
-                    table.row(show::user_row(&user))
-                }
-                Ok(())
-            })?;
+            // The route has no pages: it takes neither a limit nor a cursor.
+            let users: Listed<User> = service.get("/users")?;
+            for user in users.items {
+                if json { out.json(&told::object("user", &user)) } else { table.row(show::user_row(&user)) }
+            }
             if !json {
                 table.write(&mut out);
             }

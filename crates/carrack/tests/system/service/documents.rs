@@ -1,6 +1,6 @@
-//! The documents about managed transfers are followed word by word: whatever stands behind `$` in an indented block is
-//! typed into one shell, in order, and has to print what the document says. `…` stands for any text, on a line of its
-//! own for any lines. What is not behind `$` is not typed.
+//! Pages for users are followed word by word: whatever stands behind `$` in an indented block is typed into one shell,
+//! in order, with the lines behind `>` that continue it, and has to print what the document says. `…` stands for any
+//! text, on a line of its own for any lines. What is not behind `$` is not typed.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,6 +17,7 @@ use crate::support::process::{signal, workers};
 use crate::support::running::InTime;
 use crate::support::service::Service;
 use crate::support::sshd::{Setup, Sshd};
+use crate::support::tree::bytes;
 use crate::support::{Sandbox, program, ran};
 
 /// A command, and the lines that it prints, as a document has them.
@@ -47,7 +48,13 @@ fn steps(document: &str, heading: Option<&str>) -> Vec<Step> {
                 follows = true;
                 steps.push(Step { line: index + 1, command: command.to_owned(), printed: Vec::new() });
             }
-            None if follows => steps.last_mut().unwrap().printed.push(code.trim_end().to_owned()),
+            None if follows => {
+                let step = steps.last_mut().unwrap();
+                match code.strip_prefix("> ").filter(|_| step.printed.is_empty()) {
+                    Some(more) => step.command += &format!("\n{more}"),
+                    None => step.printed.push(code.trim_end().to_owned()),
+                }
+            }
             None => {}
         }
     }
@@ -83,6 +90,8 @@ struct Reader {
     sandbox: Sandbox,
     /// Ports that the document names, and those of this run.
     ports: Vec<(&'static str, u16)>,
+    /// Directories of other hosts that the document names, and those of this run.
+    places: Vec<(&'static str, String)>,
     variables: Vec<(&'static str, String)>,
 }
 
@@ -94,28 +103,63 @@ impl Reader {
         // Held until all are chosen, so that no two are the same.
         let held = ["7420", "7421", "7422"].map(|named| (named, TcpListener::bind("127.0.0.1:0").unwrap()));
         let ports = held.iter().map(|(named, socket)| (*named, socket.local_addr().unwrap().port())).collect();
-        Self { sandbox, ports, variables: Vec::new() }
+        Self { sandbox, ports, places: Vec::new(), variables: Vec::new() }
+    }
+
+    /// Where the pages for people begin: a directory `run42` here, and a host `cluster` behind ssh.
+    fn with_cluster() -> (Self, Sshd) {
+        let mut reader = Self::new();
+        let sandbox = &reader.sandbox;
+        sandbox.write("run42/large", bytes(20 << 20, 42));
+        sandbox.write("run42/notes.txt", "six\n66\n");
+        let sshd = Sshd::with(sandbox, &Setup { name: "cluster", ..Setup::default() });
+        sshd.put_on_path(sandbox);
+        for place in ["/scratch", "/archive"] {
+            let here = reader.sandbox.path(&place[1..]);
+            fs::create_dir(&here).unwrap();
+            reader.places.push((place, here.display().to_string()));
+        }
+        (reader, sshd)
     }
 
     fn port(&self, named: &str) -> u16 {
         self.ports.iter().find(|(port, _)| *port == named).unwrap().1
     }
 
-    /// A line of the document with the ports of this run.
+    /// A line of the document with the ports and places of this run.
     fn here(&self, line: &str) -> String {
-        let places =
-            |line: String, (named, port): &(&str, u16)| line.replace(&format!(":{named}"), &format!(":{port}"));
-        self.ports.iter().fold(line.to_owned(), places)
+        let port = |line: String, (named, port): &(&str, u16)| line.replace(&format!(":{named}"), &format!(":{port}"));
+        let place = |line: String, (named, here): &(&str, String)| {
+            [":", " "]
+                .iter()
+                .fold(line, |line, before| line.replace(&format!("{before}{named}"), &format!("{before}{here}")))
+        };
+        self.places.iter().fold(self.ports.iter().fold(line.to_owned(), port), place)
     }
 
     /// What a command of the document is here: the pin stands where the document has `#sha256:…`.
     fn typed(&self, command: &str) -> String {
-        let mut command = self.here(command);
-        for (_, port) in &self.ports {
-            let pinned = format!(":{port}/#sha256:…'");
-            command = command.replace(&pinned, &format!(":{port}/#sha256:'$(pin {port})"));
+        let command = self.here(command);
+        let mut words: Vec<String> = command.split('\'').map(str::to_owned).collect();
+        for word in words.iter_mut().skip(1).step_by(2) {
+            let port = self.ports.iter().map(|(_, port)| port).find(|port| word.contains(&format!(":{port}/")));
+            if let (Some(port), Some(address)) = (port, word.strip_suffix('…')) {
+                *word = format!("{address}'$(pin {port})'");
+            }
         }
-        command
+        words.join("'")
+    }
+
+    /// A service with two endpoints, of which the first has what is here.
+    fn with_service(&self) -> Service {
+        let service = Service::start(&self.sandbox, &[]);
+        for name in ["lab", "archive"] {
+            let root = self.sandbox.path(format!("endpoints/{name}"));
+            fs::create_dir_all(&root).unwrap();
+            self.sandbox.ok(["endpoint", "add", name, root.to_str().unwrap()]);
+        }
+        self.sandbox.write("endpoints/lab/run42/notes.txt", "six\n66\n");
+        service
     }
 
     /// Types all that a document says, and compares what is printed.
@@ -206,14 +250,60 @@ fn document_patterns_are_held_against_what_is_printed() {
     assert!(!all_fit(&patterns(&["…", "x"]), &["a", "b"]));
 }
 
-/// From the README to a finished, verified task between two nodes, and once more through ssh. The logs count the bytes:
+#[test]
+fn readme_has_examples_that_work() {
+    let (reader, _sshd) = Reader::with_cluster();
+    let _service = reader.with_service();
+    reader.follow("README.md", &steps("README.md", None));
+}
+
+#[test]
+fn scientist_page_can_be_followed_word_by_word() {
+    let (reader, _sshd) = Reader::with_cluster();
+    reader.follow("docs/scientist.md", &steps("docs/scientist.md", None));
+}
+
+#[test]
+fn admin_page_can_be_followed_word_by_word() {
+    let reader = Reader::new();
+    reader.follow("docs/admin.md", &steps("docs/admin.md", None));
+}
+
+#[test]
+fn developer_page_can_be_followed_word_by_word() {
+    let (reader, _sshd) = Reader::with_cluster();
+    reader.follow("docs/developer.md", &steps("docs/developer.md", None));
+}
+
+#[test]
+fn archives_page_can_be_followed_word_by_word() {
+    let (reader, _sshd) = Reader::with_cluster();
+    reader.follow("docs/archives.md", &steps("docs/archives.md", None));
+}
+
+#[test]
+fn recipes_page_can_be_followed_word_by_word() {
+    let (reader, _sshd) = Reader::with_cluster();
+    let _service = reader.with_service();
+    reader.follow("docs/recipes.md", &steps("docs/recipes.md", None));
+}
+
+#[test]
+fn verify_page_can_be_followed_word_by_word() {
+    let reader = Reader::new();
+    reader.sandbox.write("photos/a.txt", "abc\n");
+    reader.sandbox.write("photos/2024/big.raw", vec![7; 3_000_000]);
+    reader.follow("docs/verify.md", &steps("docs/verify.md", None));
+}
+
+/// From nothing to a finished, verified task between two nodes, and once more through ssh. The logs count the bytes:
 /// all went from node to node, and none through the service.
 #[test]
-fn readme_leads_to_a_finished_task_between_two_nodes() {
+fn operator_page_leads_to_a_finished_task_between_two_nodes() {
     let reader = Reader::new();
     let _sshd = reader.with_ssh();
-    let steps = steps("README.md", Some("Have it looked after"));
-    reader.follow("README.md", &steps);
+    let steps = steps("docs/operator.md", None);
+    reader.follow("docs/operator.md", &steps);
     let sessions = |number: usize| -> Vec<String> {
         let log = reader.out(number);
         log.lines().filter(|line| line.contains(" carrack::node: session ")).map(str::to_owned).collect()
@@ -232,7 +322,7 @@ fn readme_leads_to_a_finished_task_between_two_nodes() {
 /// Each documented token that may submit tasks copies between the endpoints that it names, over the network.
 #[test]
 fn documented_tokens_copy_between_the_endpoints_that_they_name() {
-    let documents = ["docs/managed.md", "docs/operations.md", "docs/commands.md"];
+    let documents = ["docs/managed.md", "docs/operations.md", "docs/commands.md", "docs/operator.md"];
     let mut commands = Vec::new();
     for document in documents {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
