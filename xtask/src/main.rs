@@ -5,6 +5,7 @@
 
 mod agents;
 mod deny;
+mod documents;
 mod faults;
 mod floors;
 mod instructions;
@@ -28,7 +29,7 @@ const USAGE: &str = "\
 usage: cargo xtask <chore>
 
   layers             which crate and which module may use which
-  tidy               lengths of files, width of documents, headers, whitespace, banned words, tests named in docs
+  tidy               lengths of files, width of documents, headers, banned words; tests, files and messages named in docs
   packages           how many third-party packages each build of the program links; licences, bans, sources
   agents [--plain]   build the slim program for other hosts into target/agents; --plain: against this host's C library
   man DIR            write the manual pages into DIR

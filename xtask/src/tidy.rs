@@ -1,11 +1,14 @@
 //! The style that a machine can check, and neither rustfmt nor clippy does: lengths of files, width of documents and
-//! comments, headers, words, names that two types share, and that the tests which the table of faults names are there.
+//! comments, headers, words, names that two types share, and that the tests, files and messages which documents name
+//! are there.
 //!
 //! What needs judgement (whether a name fits, comments, order) is left to the reader of a change.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::Finding;
+use crate::documents;
 use crate::faults;
 use crate::names;
 use crate::source::{self, Source, words};
@@ -41,6 +44,9 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
         let text = source::read(&root.join(name))?;
         findings.extend(faults::check_shown(name, &text, &tests, |script| root.join(script).is_file()));
     }
+    let messages = source::read(&root.join(documents::MESSAGES))?;
+    findings.extend(documents::check_messages(&messages, &sources));
+    let mut texts = BTreeMap::new();
     for path in source::files(root)? {
         let name = source::relative(root, &path);
         if is_text(&name) {
@@ -48,12 +54,14 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
             findings.extend(foreign_paths(&name, &text));
             if name.ends_with(".md") && !name.starts_with(WRITTEN_BY_PROGRAMS) {
                 findings.extend(document_columns(&name, &text));
+                texts.insert(name.clone(), text.clone());
             }
             if name == "ARCHITECTURE.md" {
                 findings.extend(length(&name, &text, ARCHITECTURE_LINES_MAX));
             }
         }
     }
+    findings.extend(documents::check_links(&texts, |path| documents::is_there(root, path)));
     Ok(findings)
 }
 
