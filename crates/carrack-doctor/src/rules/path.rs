@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "path.firewall",
         threshold: Threshold::plain("a data connection can be made"),
         reason: "without one all data goes through the control connection, as one stream",
-        source: "docs/operations.md",
+        source: "docs/hosts.md",
         class: Ours,
         check: Check::Path(firewall),
     },

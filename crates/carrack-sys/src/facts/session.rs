@@ -15,7 +15,7 @@ const FILES: &[(&str, &[&str])] = &[
 const DEPTH: usize = 16;
 /// Where units of systemd lie.
 const UNITS: &[&str] = &["etc/systemd/system", "run/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"];
-/// The unit of a node, as docs/operations.md names it.
+/// The unit of a node, as docs/node.md names it.
 const UNIT: &str = "carrack.service";
 const PROPERTIES: &str = "LimitNOFILE,LimitNPROC,MemoryMax,MemoryHigh,CPUQuotaPerSecUSec,TasksMax,ActiveState";
 
