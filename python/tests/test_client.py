@@ -144,6 +144,12 @@ def test_errors_are_pythons_own_too(client: Client) -> None:
     assert pickle.loads(pickle.dumps(malformed.value)).problem == malformed.value.problem  # type: ignore[attr-defined]
 
 
+def test_faults_are_told_by_their_places(client: Client) -> None:
+    client.wait(client.submit("random:1", "@lab:/faults/one", label="here").id)
+    found = client.faults(endpoint="lab")
+    assert found.bursts == [] and found.tasks >= 1
+
+
 def test_other_routes_are_called_by_their_paths(client: Client) -> None:
     assert client.whoami().role == "admin"
     assert client.call("GET", "/overview", query={"steps": 2})["step_seconds"] > 0

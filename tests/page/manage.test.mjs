@@ -282,6 +282,23 @@ test("overview counts what was moved, what failed and why, and each pair of endp
   }
 }));
 
+test("overview names where faults come in bursts, and says so where no place stands out", () => visit(world, { user: "local", at: "#/overview" }, async (page) => {
+  const sheet = page.getByRole("region", { name: "Bursts of faults" });
+  await sheet.getByText("No place stands out").waitFor();
+  const from = "2026-11-27T01:10:00Z", to = "2026-11-27T09:42:00Z";
+  const burst = { place: { kind: "disk", host: "nas2", disk: "3fa9c1d000112233", path: "/data/raw\u202e" }, alike: [{ kind: "host", host: "nas2" }], endpoints: ["lab"], from, to,
+    tasks: 40, faulty: 31, tasks_elsewhere: 9960, faulty_elsewhere: 12, codes: [{ code: "digest-mismatch", tasks: 31 }], chance: 1e-40, examples: ["0193-abc123"] };
+  await page.route(/\/api\/v1\/faults/, (route) => route.fulfill({ json: { from, to, tasks: 10000, faulty: 43, complete: true, comparisons: 9, codes: [], bursts: [burst], places: [] } }));
+  await page.reload();
+  await sheet.getByText("file system 3fa9c1d0 of host nas2").waitFor();
+  await sheet.getByText("31 of 40 tasks").waitFor();
+  await sheet.getByText("elsewhere 12 of 9,960 tasks had a fault").waitFor();
+  await sheet.getByText("The same tasks were at: host nas2").waitFor();
+  await accessible(page, "the overview, with a burst of faults");
+  await sheet.getByRole("link", { name: "@lab" }).click();
+  await page.waitForURL(/#\/endpoints\/lab/);
+}));
+
 test("overview's curves end where its figures stand, and its last bar is drawn whole", () => visit(world, { user: "local" }, async (page) => {
   const endless = (label) => world.submit("random:1T", "null:", { label, options: { rate_limit: 64 * MIB } });
   const [moves, pauses] = [await endless("moves on"), await endless("is paused")];

@@ -506,6 +506,9 @@ pub struct Report {
     pub error: Option<Failure>,
     /// What both ends measured, and what happened.
     pub timeline: Option<Arc<Timeline>>,
+    /// By which the file systems of the first source and of the destination are known, where they tell. Only equality
+    /// counts.
+    pub file_systems: [Option<[u8; 16]>; 2],
 }
 
 /// A failed item as the report keeps it.

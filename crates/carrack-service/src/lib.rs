@@ -11,6 +11,7 @@ pub mod api;
 pub mod bench;
 pub mod client;
 pub mod clock;
+pub mod faults;
 pub mod files;
 pub mod identity;
 pub mod journal;

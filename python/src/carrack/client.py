@@ -18,6 +18,7 @@ from .model import (
     EndpointTest,
     EndpointUpdate,
     Event,
+    FaultStatistics,
     Moment,
     NewEndpoint,
     NewTask,
@@ -315,6 +316,11 @@ class Client:
     def receipt_signer(self) -> ReceiptSigner:
         """The key with which the service signs receipts."""
         return self._ask(ReceiptSigner, "GET", "/receipts/key")
+
+    def faults(self, *, since: datetime | None = None, endpoint: str | None = None) -> FaultStatistics:
+        """Faults of tasks by host, disk and directory, and where they come in bursts; of 30 days, or since a time."""
+        found = self.call("GET", "/faults", query={"from": since, "endpoint": endpoint})
+        return decode(FaultStatistics, found)
 
     def task_options(self) -> TaskOptionTable:
         """The options of a task: what each is called, what it does and which values it takes."""

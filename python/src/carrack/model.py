@@ -51,6 +51,7 @@ OptionDefault: TypeAlias = bool | int | str
 OptionKind: TypeAlias = Literal["flag", "choice", "number", "text", "lines", "bytes", "duration", "moment"]
 OptionPlace: TypeAlias = Literal["options", "task"]
 Overlap: TypeAlias = Literal["skip", "wait", "start"]
+PlaceKind: TypeAlias = Literal["host", "disk", "path", "link"]
 ProblemCode: TypeAlias = Literal[
     "malformed",
     "unauthenticated",
@@ -1007,6 +1008,104 @@ class FailureFigures:
     """Where."""
     steps: list[int]
     """How often in each step."""
+
+
+@dataclass(frozen=True)
+class FaultBurst:
+    """A place where tasks fail far more often than elsewhere."""
+
+    alike: list[FaultPlace]
+    """Other places at which exactly the same tasks were at work: it may as well be one of these."""
+    chance: float
+    """How likely chance alone names any place so, where all places are alike: at most one in a thousand."""
+    codes: list[FaultCode]
+    """What failed, the most frequent first."""
+    endpoints: list[str]
+    """Endpoints by which tasks came there."""
+    examples: list[str]
+    """Some of the tasks with a fault there, the latest first."""
+    faulty: int
+    """Of these, tasks with a fault there."""
+    faulty_elsewhere: int
+    """Of these, tasks with a fault anywhere."""
+    from_: datetime
+    """The end of the first task with a fault there, within the time that stands out."""
+    place: FaultPlace
+    """The place."""
+    tasks: int
+    """Tasks that were at work there, within the time that stands out."""
+    tasks_elsewhere: int
+    """Tasks of that time that were not at work there."""
+    to: datetime
+    """The end of the last one."""
+
+
+@dataclass(frozen=True)
+class FaultCode:
+    """How many tasks failed so."""
+
+    code: str
+    """What kind, from the table of error codes."""
+    tasks: int
+    """Tasks in which it came, once or often."""
+
+
+@dataclass(frozen=True)
+class FaultFigures:
+    """How often tasks failed at a place."""
+
+    faulty: int
+    """Of these, tasks with a fault there."""
+    place: FaultPlace
+    """The place."""
+    tasks: int
+    """Tasks that were at work there."""
+
+
+@dataclass(frozen=True)
+class FaultPlace:
+    """A place that faults are counted by. Users who are no admins know hosts by their endpoints: `@lab` and paths below
+    it.
+    """
+
+    host: str
+    """The host; `this host` is the service's own."""
+    kind: PlaceKind
+    """What it is."""
+    disk: str | None = None
+    """The number by which the file system of a `disk` is known, as the host tells it: 32 hexadecimal digits."""
+    path: str | None = None
+    """The directory of a `path`; of a `disk`, the directory that is common to all that tasks did there. Bytes that are
+    no text, and `%` itself, as `%HH`.
+    """
+    peer: str | None = None
+    """The other host of a `link`."""
+
+
+@dataclass(frozen=True)
+class FaultStatistics:
+    """Faults of tasks by the places at which they came."""
+
+    bursts: list[FaultBurst]
+    """Places where tasks fail far more often than elsewhere, the clearest first."""
+    codes: list[FaultCode]
+    """What failed, the most frequent first."""
+    comparisons: int
+    """How many times a place was compared with the rest: the more, the rarer must be what is named."""
+    complete: bool
+    """Whether all tasks of that time were counted; of more than 100000, only the latest are."""
+    faulty: int
+    """Of these, tasks with a fault anywhere. A fault is what failed at a place, repaired or not; that something is not
+    there, or not allowed, is none.
+    """
+    from_: datetime
+    """Tasks count whose last attempt ended at this moment or later."""
+    places: list[FaultFigures]
+    """Places with faults, whether they stand out or not: the most tasks with faults first, 50 at most."""
+    tasks: int
+    """Tasks that were counted."""
+    to: datetime
+    """and before this one."""
 
 
 @dataclass(frozen=True)

@@ -81,16 +81,22 @@ pub fn inspect(place: &Place, paths: &[Vec<u8>]) -> Tell {
         Ok((None, resolved)) => {
             let link = place.parent(path).and_then(|(parent, name)| parent.stat_at(&name)).ok();
             let (device, inode) = link.map_or((0, 0), |link| (link.device, link.inode));
-            PathFacts { resolved, device, inode, ..PathFacts::default() }
+            let file_system = file_system_of(place, path, Kind::File);
+            PathFacts { resolved, device, inode, file_system, ..PathFacts::default() }
         }
         Err(error) => PathFacts { failure: Some(named(path, "stat", &error)), ..PathFacts::default() },
     });
     Tell::Inspected(facts.collect())
 }
 
-/// By which the file system of a directory is known.
+/// By which the file system of a directory is known; of anything else, and of what is to be made, that of the directory
+/// that it is in.
 fn file_system_of(place: &Place, path: &[u8], kind: Kind) -> Option<FileSystemKey> {
-    (kind == Kind::Dir).then(|| file_system(&place.dir(path).ok()?).ok())?.map(|found| file_system_key(&found))
+    let directory = match kind {
+        Kind::Dir => place.dir(path).ok()?,
+        _ => place.parent(path).ok()?.0,
+    };
+    file_system(&directory).ok().map(|found| file_system_key(&found))
 }
 
 /// What a directory lies in, and what it holds: see [`PathFacts`]. `None` where the system does not tell.

@@ -1,7 +1,7 @@
 //! Whether a source and its target may be one, or lie in each other, beside what their paths and inodes say.
 
 use carrack_core::path::within;
-use carrack_core::report::{ErrorCode, Failure, Side};
+use carrack_core::report::{ErrorCode, Failure, ItemKind, Side};
 use carrack_core::request::CopyOptions;
 use carrack_core::selection::place;
 use carrack_core::wire::control::{PathFacts, SourceSpec};
@@ -13,7 +13,8 @@ use crate::error::failure;
 /// # Errors
 /// That it may be so, of a copy that deletes its sources.
 pub fn check_not_one(options: &CopyOptions, facts: &PathFacts, at_target: &PathFacts) -> Result<(), Failure> {
-    let is_one = facts.file_system.is_some() && facts.file_system == at_target.file_system;
+    let is_directory = facts.kind == Some(ItemKind::Directory);
+    let is_one = is_directory && facts.file_system.is_some() && facts.file_system == at_target.file_system;
     if options.remove_sources && is_one && facts.inode == at_target.inode {
         let why = "source and target may be one directory, mounted at both hosts: nothing was copied or deleted";
         return Err(failure(ErrorCode::SameFile, Side::Command, why));

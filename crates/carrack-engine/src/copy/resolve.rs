@@ -14,7 +14,7 @@ use carrack_core::report::{ErrorCode, Failure, ItemKind, Reason, Side};
 use carrack_core::request::{Compare, CopyRequest};
 use carrack_core::tuning::Tuning;
 use carrack_core::unicode::fold_case;
-use carrack_core::wire::control::{Ask, MarkerKey, Origin, PathFacts, Sink, SourceSpec, Tell};
+use carrack_core::wire::control::{Ask, FileSystemKey, MarkerKey, Origin, PathFacts, Sink, SourceSpec, Tell};
 
 use super::beside::{check_not_one, is_beside_chosen};
 use super::ends::Ends;
@@ -49,6 +49,8 @@ pub struct Plan {
     pub block_bytes: u32,
     /// What the receiver's marker is found by when the same is copied again; `None` where nothing can be taken up.
     pub marker: Option<MarkerKey>,
+    /// The file systems of the first source and of the destination, where they tell.
+    pub file_systems: [Option<FileSystemKey>; 2],
 }
 
 impl Plan {
@@ -120,6 +122,8 @@ pub fn resolve(request: &CopyRequest, ends: &mut Ends, inbox: &mut Inbox, note: 
     }
     let mut plan = to_files(request, &ends.tuning, &source_facts, &there)?;
     plan.marker = marker(request, &ends.source, &source_facts, &plan);
+    let first = source_facts.iter().flatten().next();
+    plan.file_systems = [first, Some(&there)].map(|facts| facts?.file_system);
     if ends.source.shares_kernel(&ends.destination) {
         check_not_itself(request, ends, (inbox, note), &source_facts, &there, &plan)?;
     }
@@ -263,6 +267,7 @@ fn to_stream(
         all_offered: false,
         block_bytes: block_bytes(request, tuning, facts),
         marker: None,
+        file_systems: [None; 2],
     })
 }
 
@@ -327,6 +332,7 @@ fn to_files(
         all_offered: facts.iter().all(is_offered),
         block_bytes,
         marker: None,
+        file_systems: [None; 2],
     })
 }
 

@@ -105,6 +105,7 @@ impl Copying<'_> {
             }
         };
         let plan = self.plan.insert(plan).clone();
+        self.report.file_systems = plan.file_systems;
         self.measured.step(Side::Command, StartStep::Resolve, Instant::now());
         self.expected = Expected::new(plan.targets());
         let selection = self.selection(&plan)?;

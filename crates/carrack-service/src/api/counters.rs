@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::model::FaultStatistics;
+
 /// Upper bounds of the histogram's buckets, in seconds.
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 
@@ -14,6 +16,10 @@ const BUCKETS: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
 pub(super) struct Metrics {
     counts: Mutex<Counts>,
 }
+
+/// Faults of the last day, as metrics tell them, and when they were counted, by the steady clock.
+#[derive(Default)]
+pub(super) struct FaultsKnown(pub Mutex<Option<(Duration, FaultStatistics)>>);
 
 #[derive(Default)]
 struct Counts {

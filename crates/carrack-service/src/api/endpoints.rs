@@ -352,7 +352,8 @@ pub(super) async fn test(
         let token = token.map_err(|error| ApiError::conflict(error.to_string()))?;
         // Whoever added it was let in by an admin's right, or only to other hosts.
         let far_only = !api.is_admin(&row.endpoint.owner)?;
-        let test = api.backend.test_endpoint(&row.endpoint, token.as_ref(), far_only);
+        let mut test = api.backend.test_endpoint(&row.endpoint, token.as_ref(), far_only);
+        api.judge_faults(&row.endpoint, &mut test)?;
         // What was found is told, also where it cannot be kept.
         if let Err(error) = api.ledger.note_test(&name, &test, api.now()) {
             tracing::warn!(endpoint = %name, "what a test has found is not kept: {error}");

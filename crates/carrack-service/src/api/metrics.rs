@@ -70,6 +70,7 @@ pub(super) async fn show(State(api): State<Arc<Api>>, known: Known) -> Done<Resp
         let (last, _) = api.ledger.event_range()?;
         head(&mut text, "carrack_events_total", "counter", "Events that were written.");
         line(&mut text, "carrack_events_total", "", last);
+        api.write_fault_metrics(&mut text)?;
         api.metrics.write(&mut text);
         Ok(text)
     });

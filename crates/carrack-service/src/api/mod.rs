@@ -18,6 +18,7 @@ mod endpoint_health;
 mod endpoints;
 mod events;
 mod extract;
+mod faults;
 mod files;
 mod grants;
 mod hands;

@@ -19,8 +19,8 @@ use super::host::OwnNames;
 use super::leftover::Leftover;
 use super::problem::ApiError;
 use super::{
-    Api, acts, admit, audit, bench, bodies, endpoints, events, files, grants, health, host, items, login, metrics,
-    nodes, openapi, options, overview, page, query, receipts, sessions, tasks, timers, tokens, users,
+    Api, acts, admit, audit, bench, bodies, endpoints, events, faults, files, grants, health, host, items, login,
+    metrics, nodes, openapi, options, overview, page, query, receipts, sessions, tasks, timers, tokens, users,
 };
 use crate::model::ProblemCode;
 
@@ -76,6 +76,7 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(sessions::add_link))
         .routes(routes!(sessions::end))
         .routes(routes!(overview::show))
+        .routes(routes!(faults::show))
         .routes(routes!(nodes::list))
         .routes(routes!(bench::show, bench::start))
         .routes(routes!(audit::list))

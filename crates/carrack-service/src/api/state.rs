@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::backend::Backend;
 use super::caller::Known;
-use super::counters::Metrics;
+use super::counters::{FaultsKnown, Metrics};
 use super::documents::BODIES_BUDGET;
 use super::hands::{Hands, Undone};
 use super::problem::{ApiError, Done};
@@ -92,6 +92,7 @@ pub struct Api {
     /// Where others reach the service, with its key, as [`crate::client::Target`] reads it; for login links.
     pub(super) address: OnceLock<String>,
     pub(super) metrics: Metrics,
+    pub(super) faults_known: FaultsKnown,
     pub(super) audit: Audit,
     /// Threads for what blocks.
     pub(super) hands: Hands,
@@ -137,6 +138,7 @@ impl Api {
             links: LoginLinks::default(),
             address: OnceLock::new(),
             metrics: Metrics::default(),
+            faults_known: FaultsKnown::default(),
             audit: Audit::default(),
             hands: Hands::default(),
             found: Found::default(),

@@ -7,7 +7,7 @@ use prost::Message;
 use super::format::{BODY_BYTES_MAX, HEAD_BYTES};
 use super::record::{AttemptEnd, EndCounts, EndKind, Item, PairEnd, Record, Sample};
 use crate::clock::Moment;
-use crate::model::{EventKind, ItemState, Progress, TaskFailure, TaskPlan};
+use crate::model::{EndVisit, EventKind, ItemState, Progress, TaskFailure, TaskPlan};
 
 const BEGAN: u8 = 1;
 const ITEM: u8 = 2;
@@ -17,6 +17,7 @@ const ENDED: u8 = 5;
 const PAIR_ENDED: u8 = 6;
 const PASS_BEGAN: u8 = 7;
 const REACHED: u8 = 8;
+const VISITED: u8 = 9;
 
 /// The most bytes of a text in a record. What is longer is cut off.
 const TEXT_BYTES: usize = 4 << 10;
@@ -165,6 +166,10 @@ fn encode_body(record: &Record, to: &mut Vec<u8>) -> u8 {
             put(&RawReached {}, to);
             REACHED
         }
+        Record::Visited(visit) => {
+            put(visit, to);
+            VISITED
+        }
         Record::PairEnded(end) => {
             let progress = Some(bounded_progress(&end.progress));
             let PairEnd { pair, of_sources, of_look, time, .. } = *end;
@@ -229,6 +234,7 @@ pub fn decode(kind: u8, body: &[u8]) -> Result<Option<Record>, ()> {
             let RawReached {} = get(body)?;
             Record::Reached
         }
+        VISITED => Record::Visited(get::<EndVisit>(body)?),
         PAIR_ENDED => {
             let raw: RawPairEnded = get(body)?;
             let progress = raw.progress.unwrap_or_default();

@@ -1,7 +1,7 @@
 //! What stands in a journal.
 
 use crate::clock::Moment;
-use crate::model::{EventKind, Fence, ItemState, Progress, TaskFailure};
+use crate::model::{EndVisit, EventKind, Fence, ItemState, Progress, TaskFailure};
 
 /// One thing that a worker tells.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +45,8 @@ pub enum Record {
     PairEnded(PairEnd),
     /// The attempt has ended.
     Ended(AttemptEnd),
+    /// Where the attempt was at work at one end of a pair, and what failed there: told before its end.
+    Visited(EndVisit),
 }
 
 /// A pass over a pair has come to its end: each of its items has been told. The next pass is over those that failed.

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::format::*;
 use super::*;
 use crate::clock::Moment;
-use crate::model::{EventKind, ItemState, Progress, Rates, TaskFailure, TaskPlan};
+use crate::model::{EndVisit, EventKind, ItemState, Progress, Rates, TaskFailure, TaskPlan, VisitedDirectory};
 
 fn item(path: &[u8], state: ItemState) -> Item {
     let failure = (state == ItemState::Failed).then(|| TaskFailure {
@@ -58,6 +58,13 @@ fn records() -> Vec<Record> {
         }),
         Record::Event { time, kind: EventKind::Fault, text: "lost".into(), detail: "{\"a\":1}".into() },
         Record::PassBegan { pair: 6, place: vec![0, 255] },
+        Record::Visited(EndVisit {
+            host: "h".into(),
+            disk: Some("d".into()),
+            directory: b"/\xff".to_vec(),
+            directories: vec![VisitedDirectory { path: b"a".to_vec(), faults: vec!["no-space".into()] }],
+            ..EndVisit::default()
+        }),
         Record::Reached,
         Record::PairEnded(PairEnd { pair: 5, of_sources: true, of_look: true, time, progress: progress.clone() }),
         Record::Ended(AttemptEnd { time, kind: EndKind::Failed, progress, failure, got_somewhere: true, late: true }),

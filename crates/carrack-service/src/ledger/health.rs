@@ -3,12 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use carrack_core::failure::{Blame, ErrorCode};
-
 use super::rows::{NewEvent, endpoint_of, endpoints_of};
 use super::tally::Before;
 use crate::clock::Moment;
-use crate::model::{EndpointTest, EventKind, Task, TaskFailure, TaskState};
+use crate::model::{EndpointTest, EventKind, FaultMeaning, Task, TaskFailure, TaskState};
 
 /// What failed at an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,11 +142,11 @@ pub fn of_change(before: &Before, after: &Task, events: &[NewEvent], now: Moment
             why: failure.why.clone(),
             task: Some((after.id.clone(), after.owner.clone())),
         };
-        match meaning(&failure.code) {
-            Meaning::Unreached => sign.fault = Some(fault(!sign.contact)),
-            Meaning::Faulty => *sign = Sign { contact: true, fault: Some(fault(false)), ..sign.clone() },
-            Meaning::Reached => sign.contact = true,
-            Meaning::Nothing => {}
+        match FaultMeaning::of(&failure.code) {
+            FaultMeaning::Unreached => sign.fault = Some(fault(!sign.contact)),
+            FaultMeaning::Faulty => *sign = Sign { contact: true, fault: Some(fault(false)), ..sign.clone() },
+            FaultMeaning::Reached => sign.contact = true,
+            FaultMeaning::Nothing => {}
         }
     }
     signs
@@ -167,73 +165,10 @@ fn failure(event: &NewEvent) -> Option<TaskFailure> {
     serde_json::from_value(told.clone()).ok()
 }
 
-/// What a failure at an endpoint's own side says of the endpoint.
-enum Meaning {
-    /// It was not reached, or let nobody in.
-    Unreached,
-    /// It was reached, and does not do what it should.
-    Faulty,
-    /// It was reached, and is well: what was asked for is not there, or not allowed.
-    Reached,
-    Nothing,
-}
-
-fn meaning(code: &str) -> Meaning {
-    let Some(code) = ErrorCode::ALL.iter().find(|known| known.name() == code) else { return Meaning::Nothing };
-    match (code, code.blame()) {
-        (ErrorCode::NodeReadOnly | ErrorCode::OutsideRoot, _) => Meaning::Reached,
-        (ErrorCode::Busy, _) | (ErrorCode::ProtocolViolation | ErrorCode::BadPath, _) => Meaning::Faulty,
-        (
-            ErrorCode::InputOutput
-            | ErrorCode::NoSpace
-            | ErrorCode::QuotaExceeded
-            | ErrorCode::ReadOnlyFileSystem
-            | ErrorCode::DigestMismatch
-            | ErrorCode::ResourceLimit,
-            _,
-        ) => Meaning::Faulty,
-        (_, Blame::Network | Blame::Authorization | Blame::Peer) => Meaning::Unreached,
-        (_, Blame::File) => Meaning::Reached,
-        (_, Blame::User | Blame::Carrack) => Meaning::Nothing,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::EndpointCheck;
-
-    #[test]
-    fn failures_of_files_say_that_an_endpoint_was_reached_and_those_of_its_host_that_it_was_not() {
-        let count =
-            |which: fn(&Meaning) -> bool| ErrorCode::ALL.iter().filter(|code| which(&meaning(code.name()))).count();
-        for (code, unreached, faulty, reached) in [
-            (ErrorCode::ConnectFailed, true, false, false),
-            (ErrorCode::AuthenticationFailed, true, false, false),
-            (ErrorCode::KeyMismatch, true, false, false),
-            (ErrorCode::Silence, true, false, false),
-            (ErrorCode::VersionMismatch, true, false, false),
-            (ErrorCode::Busy, false, true, false),
-            (ErrorCode::NoSpace, false, true, false),
-            (ErrorCode::InputOutput, false, true, false),
-            (ErrorCode::NotFound, false, false, true),
-            (ErrorCode::PermissionDenied, false, false, true),
-            (ErrorCode::OutsideRoot, false, false, true),
-            (ErrorCode::DeadlinePassed, false, false, false),
-            (ErrorCode::Internal, false, false, false),
-        ] {
-            let meaning = meaning(code.name());
-            let told = (
-                matches!(meaning, Meaning::Unreached),
-                matches!(meaning, Meaning::Faulty),
-                matches!(meaning, Meaning::Reached),
-            );
-            assert_eq!(told, (unreached, faulty, reached), "{}", code.name());
-        }
-        // A code of a newer program says nothing.
-        assert!(matches!(meaning("on-the-moon"), Meaning::Nothing));
-        assert!(count(|meaning| matches!(meaning, Meaning::Unreached)) > 8);
-    }
 
     #[test]
     fn test_of_an_endpoint_that_reaches_nothing_finds_it_down() {

@@ -17,7 +17,7 @@ use super::health::HealthRow;
 use super::tally::{self, OverviewQuery, OverviewRows, Shift, TASKS_MOST};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserRow, endpoints_of, rules,
+    TaskChange, TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserRow, endpoints_of, rules,
 };
 use crate::clock::Moment;
 use crate::model::{
@@ -143,7 +143,23 @@ impl Ledger for MemoryLedger {
         events: &[NewEvent],
         now: Moment,
     ) -> Answer<Task> {
-        self.rows().change(id, |task| rules::change(task, guard, change, now), events, now)
+        let mut rows = self.rows();
+        let task = rows.change(id, |task| rules::change(task, guard, change, now), events, now)?;
+        rows.visited(id, &change.visits, now)?;
+        Ok(task)
+    }
+
+    fn visits(&self, owner: Option<&str>, since: Moment, limit: usize) -> Answer<Vec<TaskVisits>> {
+        let rows = self.rows();
+        let own = rows.tasks.values().rev().filter(|row| owner.is_none_or(|owner| owner == row.task.owner));
+        let told = own.filter_map(|row| {
+            let (time, visits) = row.visited.clone()?;
+            Some(TaskVisits { task: row.task.id.clone(), time, visits })
+        });
+        let mut found: Vec<_> = told.filter(|told| told.time >= since).collect();
+        found.sort_by_key(|told| std::cmp::Reverse(told.time));
+        found.truncate(limit);
+        Ok(found)
     }
 
     fn reopen(&self, id: &str, now: Moment, deadline: Option<Option<Moment>>, event: &NewEvent) -> Answer<Task> {

@@ -24,7 +24,7 @@ use self::audit::{AuditFilter, NewAuditLine};
 use self::health::HealthRow;
 pub use self::rows::{
     Answer, EndpointRow, EventFilter, LedgerError, NewEvent, Page, Retention, Submission, Submitted, TaskChange,
-    TaskFilter, TaskGuard, TaskWindow, UseTaken, UserRow, endpoint_of, endpoints_of,
+    TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserRow, endpoint_of, endpoints_of,
 };
 use self::tally::{OverviewQuery, OverviewRows};
 use crate::clock::Moment;
@@ -88,6 +88,9 @@ pub trait Ledger: Send + Sync + 'static {
         events: &[NewEvent],
         now: Moment,
     ) -> Answer<Task>;
+
+    /// Where tasks were at work since a moment, the latest first; of an owner, or of all.
+    fn visits(&self, owner: Option<&str>, since: Moment, limit: usize) -> Answer<Vec<TaskVisits>>;
 
     /// Has a PARTIAL, FAILED or CANCELLED task wait for another attempt: what failed is tried again. With `deadline` it
     /// has another one, or none.

@@ -7,7 +7,8 @@ use carrack_core::location::Location;
 
 use crate::clock::Moment;
 use crate::model::{
-    Blocked, Endpoint, Estimate, EventKind, Fence, NewTask, Progress, Task, TaskFailure, TaskSort, TaskState, User,
+    Blocked, EndVisit, Endpoint, Estimate, EventKind, Fence, NewTask, Progress, Task, TaskFailure, TaskSort, TaskState,
+    User,
 };
 
 /// Why the ledger did not do what it was asked.
@@ -146,6 +147,8 @@ pub struct TaskChange {
     pub deadline: Option<Option<Moment>>,
     /// 0 to 9.
     pub priority: Option<u8>,
+    /// Where an attempt was at work, and what failed there: taken in with what earlier attempts have told.
+    pub visits: Vec<EndVisit>,
 }
 
 /// Under which condition a task is changed.
@@ -157,6 +160,17 @@ pub struct TaskGuard {
     pub version: Option<u64>,
     /// Only by the attempt with this number: [`LedgerError::Fenced`] for an older one.
     pub fence: Option<Fence>,
+}
+
+/// Where a task was at work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskVisits {
+    /// Its identifier.
+    pub task: String,
+    /// When its last attempt that told of any ended.
+    pub time: Moment,
+    /// The ends of its pairs.
+    pub visits: Vec<EndVisit>,
 }
 
 /// An event to be written along with a change.

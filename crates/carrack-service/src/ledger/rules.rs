@@ -180,6 +180,8 @@ pub fn change(task: &mut Task, guard: &TaskGuard, change: &TaskChange, now: Mome
         label,
         deadline,
         priority,
+        // They are no part of the task.
+        visits: _,
     } = change.clone();
     if let Some(state) = state
         && state != task.state

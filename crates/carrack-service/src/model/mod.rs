@@ -8,6 +8,7 @@ mod endpoint;
 mod endpoint_health;
 mod estimate;
 mod event;
+mod faults;
 mod files;
 mod identity;
 mod item_csv;
@@ -25,6 +26,7 @@ mod task;
 mod text_schema;
 mod timer;
 mod upload;
+mod visit;
 mod words;
 
 pub use address::is_of_this_host;
@@ -39,6 +41,7 @@ pub use endpoint::{Endpoint, EndpointDefaults, EndpointLimits, EndpointLocation,
 pub use endpoint_health::{EndpointFault, EndpointHealth, EndpointTested, HealthState};
 pub use estimate::Estimate;
 pub use event::{Event, EventKind};
+pub use faults::{FaultBurst, FaultCode, FaultFigures, FaultPlace, FaultStatistics, PlaceKind};
 pub use files::{
     DiskUsage, FileDigest, FileEntry, FileFailure, FileKind, FileListing, FileProperties, FileRename, FileWindow,
     ListingState, ListingStatus, NewDirectory, NewListing, PathFailure, SortField, SumRequest, UsageRequest, text_of,
@@ -62,6 +65,7 @@ pub use task::{
 };
 pub use timer::{Overlap, Timer, TimerSchedule, TimerState};
 pub use upload::{NewUpload, Upload, UploadExisting, UploadState};
+pub use visit::{EndVisit, FaultMeaning, VisitedDirectory, merge_visits, parent};
 pub(crate) use words::word_enum;
 
 /// A new identifier: UUID version 7, which sorts by the time it was made.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock::Moment;
 use crate::journal::{AttemptEnd, Record, Sample};
 use crate::ledger::NewEvent;
-use crate::model::{EventKind, Fence, Progress, Task};
+use crate::model::{EndVisit, EventKind, Fence, Progress, Task, merge_visits};
 use crate::supervise::What;
 
 /// Events of a worker that wait for the ledger. More are dropped, and counted: a ledger that takes nothing for long
@@ -49,6 +49,8 @@ pub(super) struct Attempt {
     /// The ledger did not say whether it has the events: it is asked before they are written again.
     pub uncertain: bool,
     pub end: Option<AttemptEnd>,
+    /// Where it was at work, and what failed there.
+    pub visits: Vec<EndVisit>,
     /// Its worker is gone. In words, where it ended by a fault that no record tells.
     pub gone: Option<Option<String>>,
 }
@@ -75,6 +77,7 @@ impl Attempt {
             known,
             uncertain: false,
             end: None,
+            visits: Vec::new(),
             gone: None,
         }
     }
@@ -92,6 +95,7 @@ impl Attempt {
                 }
             }
             What::Record(Record::Ended(end)) => self.end = Some(end),
+            What::Record(Record::Visited(visit)) => merge_visits(&mut self.visits, &[visit]),
             What::Gone { why, .. } => self.gone = Some(why),
             // Of items and of pairs only workers need to know: the service counts by samples.
             What::Record(_) => {}

@@ -130,7 +130,8 @@ impl Dispatcher {
         let outcome = outcome(task, attempt, circumstances);
         let guard = TaskGuard { states: RUNNING.to_vec(), fence: Some(attempt.fence), version: Some(task.version) };
         let events: Vec<_> = attempt.unsaved(task).into_iter().chain(outcome.events.clone()).collect();
-        let after = self.ledger.change_task(id, &guard, &outcome.change, &events, times.wall)?;
+        let change = TaskChange { visits: attempt.visits.clone(), ..outcome.change.clone() };
+        let after = self.ledger.change_task(id, &guard, &change, &events, times.wall)?;
         self.ended(after, &outcome, times);
         Ok(())
     }

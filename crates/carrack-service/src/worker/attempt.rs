@@ -12,6 +12,7 @@ use super::markers::Markers;
 use super::order::Order;
 use super::places;
 use super::teller::Teller;
+use super::visits::PairVisits;
 use crate::model::{EventKind, TaskFailure};
 
 /// One attempt under way.
@@ -35,6 +36,8 @@ pub struct Attempt<'a> {
     pub reached: bool,
     /// What the ends of the pair under way are called.
     pub called: Called,
+    /// Where it is at work, and what fails there.
+    pub visits: PairVisits,
     /// What ends the whole attempt.
     pub fatal: Option<Failure>,
     /// Why a guard keeps the task from going on.

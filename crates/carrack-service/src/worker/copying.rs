@@ -242,6 +242,7 @@ impl Copying<'_, '_> {
         let teller = &self.attempt.teller;
         match event {
             Event::Item(item) => self.handle_item(item),
+            Event::Resolved { directory: Some(directory), .. } => self.attempt.visits.resolved(&directory),
             Event::Progress(progress) => {
                 self.landed = self.landed.max(progress.bytes_done);
                 teller.update(|pass| {
@@ -267,6 +268,8 @@ impl Copying<'_, '_> {
             Event::Note(text) => teller.event(EventKind::Note, text, json!({})),
             Event::RateFell(fall) => teller.limited(fall.limit),
             Event::SessionLost { failure, attempt, pause } => {
+                self.attempt.visits.failed(&failure);
+                let teller = &self.attempt.teller;
                 teller.counted_in_all(Counted { faults: 1, ..Counted::default() });
                 self.landed_before = self.landed;
                 // The attempt has not failed by it: it is no `failure`.
@@ -291,6 +294,8 @@ impl Copying<'_, '_> {
                 }
             }
             Event::StreamEnded { failure: Some(failure) } => {
+                self.attempt.visits.failed(&failure);
+                let teller = &self.attempt.teller;
                 teller.counted_in_all(Counted { faults: 1, ..Counted::default() });
                 teller.event(
                     EventKind::Note,
@@ -313,6 +318,9 @@ impl Copying<'_, '_> {
             _ => {}
         }
         let (mut item, failed) = self.judge(report);
+        if item.state != ItemState::ToDelete {
+            self.attempt.visits.tried(&item.path, failed.as_ref());
+        }
         if item.state == ItemState::Failed
             && self.attempt.order.skip_source_errors
             && failed.as_ref().is_some_and(is_source_error)
@@ -443,6 +451,7 @@ impl Copying<'_, '_> {
         let resent = if report.error.is_none() { self.landed_before.saturating_sub(resumed) } else { 0 };
         self.attempt.open_bytes = self.attempt.open_bytes.saturating_sub(resumed);
         let faults = &report.faults;
+        self.attempt.visits.copied(report.file_systems, faults);
         let repaired = faults.digest_mismatches + faults.blocks_rotten + faults.items_again;
         self.attempt.teller.limited(report.limit);
         self.attempt.teller.counted_in_all(Counted {

@@ -245,6 +245,7 @@ impl History {
                 self.tell(end.progress);
             }
             Record::Event { time, .. } => self.at(time),
+            Record::Visited(_) => {}
         }
     }
 

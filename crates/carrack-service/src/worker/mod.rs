@@ -28,6 +28,7 @@ mod receipts;
 mod removal;
 mod run;
 mod teller;
+mod visits;
 mod yields;
 
 pub use crate::model::Secret;

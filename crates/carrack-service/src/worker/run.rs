@@ -21,6 +21,7 @@ use super::markers::Markers;
 use super::order::{Order, PairOrder};
 use super::pass::Counted;
 use super::teller::{Teller, now};
+use super::visits::PairVisits;
 use super::{copying, planning, removal};
 use crate::journal::{EndKind, Item, Record, Recovered, Writer};
 use crate::model::{EventKind, ItemState, TaskFailure, TaskKind, keep_out_of_cores};
@@ -150,6 +151,7 @@ fn begin<'a>(order: &'a Order, lock: &Lock, context: Context, reach: Reach) -> R
         open_bytes,
         reached,
         called: Called::default(),
+        visits: PairVisits::default(),
         fatal: None,
         held: None,
         passing: None,
@@ -197,6 +199,7 @@ impl Attempt<'_> {
 
     fn work(&mut self, number: u32, pair: &PairOrder) {
         self.called = Called::of(pair);
+        self.visits.begin(pair);
         let place = pair.place();
         let opened = self.open(pair);
         if let Ok((source, destination)) = &opened {
@@ -231,6 +234,7 @@ impl Attempt<'_> {
             self.teller.leave_pass();
             return;
         }
+        self.visits.failed(why);
         if can_pass(why, self.reached) {
             let failure = self.told(why, b"");
             self.teller.event(EventKind::Fault, failure.why.clone(), serde_json::json!({ "pair": number }));
@@ -286,6 +290,9 @@ impl Attempt<'_> {
         } else {
             (EndKind::Done, first)
         };
+        for visit in self.visits.take() {
+            self.teller.record(&Record::Visited(visit));
+        }
         let code = match (kind, &failure) {
             (EndKind::Done, None) => DONE,
             (EndKind::Done, Some(_)) => PARTIAL,

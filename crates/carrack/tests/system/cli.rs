@@ -322,7 +322,10 @@ fn completions_and_manual_pages_know_every_verb() {
         ("endpoint", "add edit list rm show test"),
         ("agent", "list add"),
         ("timer", "create list pause resume rm show"),
-        ("service", "backup check config config-check config-show restore token token-create token-list token-revoke"),
+        (
+            "service",
+            "backup check config config-check config-show faults restore token token-create token-list token-revoke",
+        ),
         ("service", "user user-add user-edit user-link user-list user-logout user-password"),
     ];
     for (verb, words) in below {

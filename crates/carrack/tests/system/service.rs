@@ -5,6 +5,7 @@ mod confined;
 mod crossed;
 mod documents;
 mod downloads;
+mod faults;
 mod files;
 mod guards;
 mod judge;

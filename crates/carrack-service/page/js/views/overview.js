@@ -18,6 +18,12 @@ import { limitOf } from "../verdict.js";
  * @property {{source: string, destination: string, bytes: number, rate: number|null, succeeded: number, partial: number, failed: number, cancelled: number, success: number|null}[]} pairs
  * @property {{code: string, side: string, count: number, steps: number[]}[]} failures @property {Task[]} slowest @property {Task[]} stuck
  */
+/**
+ * @typedef {{kind: string, host: string, disk?: string, path?: string, peer?: string}} FaultPlace
+ * @typedef {object} Faults
+ * @property {number} tasks @property {number} faulty @property {boolean} complete
+ * @property {{place: FaultPlace, alike: FaultPlace[], endpoints: string[], from: string, to: string, tasks: number, faulty: number, tasks_elsewhere: number, faulty_elsewhere: number, codes: {code: string, tasks: number}[], examples: string[]}[]} bursts
+ */
 /** Waiting tasks that are grouped; of more, the rest is counted. */
 const WAITING_MOST = 1000;
 const SHOWN = 8, HOUR = 3_600_000, DAY = 24 * HOUR;
@@ -53,11 +59,17 @@ export function Overview({ known, list, isWall = false }) {
     if (event.kind !== "progress" || !now) return event.task != null;
     return { ...now, active: now.active.map((task) => task.id === event.task && event.detail.progress ? { ...task, progress: event.detail.progress } : task) };
   });
-  const problem = figures.problem ?? open.problem;
+  const asked = useRef(0);
+  const faults = useLive(async (signal) => {
+    if (isViewer) return null;
+    asked.current = performance.now();
+    return /** @type {Faults} */ (await call("GET", "/faults", { query: { from: new Date(now() - length).toISOString() }, signal }));
+  }, [over], (event) => event.kind === "ended" && performance.now() - asked.current > CALM);
+  const problem = figures.problem ?? open.problem ?? faults.problem;
   const head = html`<div class="view-head"><h1>Overview${isViewer ? " of all tasks" : ""}</h1>
     <${Segments} value=${over} set=${setOver} label="Over how long" choices=${[["day", "24 hours"], ["week", "7 days"], ["month", "30 days"]]} />${!isWall && html`<a class="button" href="#/overview?wall">Wall view</a>`}</div>`;
   if (!figures.value || !open.value) return html`${head}${problem ? html`<${Trouble} problem=${problem} again=${() => { figures.again(); open.again(); }} />` : html`<div class="sheet loading"><p class="quiet">Loading…</p></div>`}`;
-  return html`${head}<${Trouble} problem=${problem} again=${() => { figures.again(); open.again(); }} /><${Shown} figures=${figures.value} isViewer=${isViewer} ...${open.value} days=${DAYS[over]} again=${open.again} endpoints=${list.value?.items ?? []} />`;
+  return html`${head}<${Trouble} problem=${problem} again=${() => { figures.again(); open.again(); }} /><${Shown} figures=${figures.value} isViewer=${isViewer} ...${open.value} days=${DAYS[over]} again=${open.again} endpoints=${list.value?.items ?? []} faults=${faults.value} />`;
 }
 
 /** What was moved in each step, over another panel. @param {Figures} figures @param {import("../plot.js").Panel} below */
@@ -69,8 +81,8 @@ export function overTime(figures, below) {
     { label: "Mean rate", bars: true, lines: [{ label: "Mean rate", unit: /** @type {const} */ ("rate"), values: figures.moved.map((moved, at) => moved / passed(at)) }] }, below] };
 }
 
-/** @param {{figures: Figures, active: Task[], waiting: Task[], more: number, isViewer: boolean, days: string, endpoints: any[], again: () => void}} props `more`: tasks that wait beside those in `waiting` */
-function Shown({ figures, active, waiting, more, isViewer, days, endpoints, again }) {
+/** @param {{figures: Figures, active: Task[], waiting: Task[], more: number, isViewer: boolean, days: string, endpoints: any[], again: () => void, faults: Faults|null|undefined}} props `more`: tasks that wait beside those in `waiting` */
+function Shown({ figures, active, waiting, more, isViewer, days, endpoints, again, faults }) {
   const now = isViewer ? figures.rate : active.reduce((sum, task) => sum + (task.progress.rates?.now ?? 0), 0);
   const inState = (/** @type {string[]} */ ...states) => figures.states.filter((one) => states.includes(one.state)).reduce((sum, one) => sum + one.tasks, 0);
   const ended = (/** @type {string[]} */ ...states) => figures.ended.filter((one) => states.includes(one.state)).reduce((sum, one) => sum + one.tasks, 0);
@@ -86,6 +98,7 @@ function Shown({ figures, active, waiting, more, isViewer, days, endpoints, agai
     ${!isViewer && html`<${Waiting} groups=${groups} more=${more} again=${again} />`}
     ${!isViewer && html`<${Attention} stuck=${figures.stuck} slow=${figures.slowest} />`}
     <section class="sheet" aria-label="Failures by cause"><div class="part-head"><h2>Failures by cause</h2>${!isViewer && html`<a class="button" href=${`#/tasks?state=trouble&days=${days}`}>Tasks that failed</a>`}</div><${Causes} figures=${figures} days=${isViewer ? null : days} /></section>
+    ${faults && html`<${Bursts} faults=${faults} />`}
     <${Plot} label="Throughput and queue" ...${curve} isEmpty=${!figures.moved.some(Boolean) && !figures.running.some(Boolean) && !figures.waiting.some(Boolean)} />
     ${!isViewer && html`<${Active} tasks=${active} />
     <section class="sheet" aria-label="Pairs of endpoints"><div class="part-head"><h2>Pairs of endpoints</h2></div><${Pairs} pairs=${figures.pairs} days=${days} /></section>`}</div>`;
@@ -148,6 +161,24 @@ function Causes({ figures: { failures, from, to, step_seconds }, days }) {
   const last = (/** @type {number[]} */ steps) => new Date(Math.min(Date.parse(to), Date.parse(from) + (steps.findLastIndex((one) => one > 0) + 1) * step_seconds * 1000));
   return html`<div class="scroll-x" tabindex="0" role="region" aria-label="Table of causes"><table class="plain-table"><thead><tr><th scope="col">Cause</th><th scope="col">Side</th><th scope="col" class="num">Times</th><th scope="col">When</th><th scope="col">Last seen before</th></tr></thead><tbody>
     ${failures.map((cause) => html`<tr key=${`${cause.side} ${cause.code}`}><td class="nowrap"><strong>${days ? html`<a href=${`#/tasks?${new URLSearchParams({ state: "trouble", cause: cause.code, days })}`}>${cause.code}</a>` : cause.code}</strong></td><td>${cause.side}</td><td class="num">${count(cause.count)}</td><td><${Spark} values=${cause.steps} /></td><td class="nowrap"><${Time} at=${last(cause.steps).toISOString()} /></td></tr>`)}</tbody></table></div>`;
+}
+
+/** A place that faults are counted by. @param {FaultPlace} place */
+export function placeWords({ kind, host, disk, path, peer }) {
+  if (kind === "host") return `host ${host}`;
+  if (kind === "link") return `way between ${host} and ${peer}`;
+  return kind === "disk" ? `file system ${disk?.slice(0, 8)} of host ${host}${path ? `, used at ${path}` : ""}` : `directory ${path} of host ${host}`;
+}
+
+/** Places where tasks fail far more often than elsewhere. @param {{faults: Faults}} props */
+function Bursts({ faults: { tasks, faulty, complete, bursts } }) {
+  const counted = `${complete ? "" : "the latest "}${plural(tasks, "task")}`;
+  return html`<section class="sheet" aria-label="Bursts of faults"><div class="part-head"><h2>Bursts of faults</h2></div>
+    ${bursts.length === 0 ? html`<p class="pad quiet">No place stands out: ${count(faulty)} of ${counted} had a fault.</p>` : html`<ul class="causes">${bursts.map((burst) => { const { place, alike, endpoints, codes } = burst; return html`<li key=${placeWords(place)}><div class="task-title"><strong><${Name}>${placeWords(place)}<//></strong>
+      <span class="chip bad"><${Mark} of="bad" />${count(burst.faulty)} of ${plural(burst.tasks, "task")}</span>${endpoints.map((name) => html`<a key=${name} href=${`#/endpoints/${encodeURIComponent(name)}`}>@${name}</a>`)}</div>
+      <span>${codes.map((one) => `${one.code} ${count(one.tasks)}`).join(", ")}; elsewhere ${count(burst.faulty_elsewhere)} of ${plural(burst.tasks_elsewhere, "task")} had a fault</span>
+      ${alike.length > 0 && html`<span class="small">The same tasks were at: <${Name}>${alike.map(placeWords).join("; ")}<//></span>`}
+      <span class="quiet small">from <${Time} at=${burst.from} /> to <${Time} at=${burst.to} />, ${burst.examples.slice(0, 3).map((id, at) => html`${at > 0 && ", "}<a key=${id} href=${`#/tasks/${id}`}>task ${id.slice(-6)}</a>`)}</span></li>`; })}</ul>`}</section>`;
 }
 
 /** From each source to each destination: share that succeeded, and rate. @param {{pairs: Figures["pairs"], days: string}} props */

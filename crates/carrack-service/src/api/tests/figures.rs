@@ -8,9 +8,9 @@ use super::rig::{Rig, add_endpoint, copy, endpoint, submit};
 use crate::client::{Call, Client, ClientError};
 use crate::ledger::{NewEvent, TaskChange, TaskGuard};
 use crate::model::{
-    AuditLine, DryRun, Endpoint, EndpointLocation, Event, EventKind, HealthState, ItemState, Listed, LoginRequest,
-    NewEndpoint, NewUser, NodeStatus, Overview, Progress, Rates, Role, Scope, Secret, StateCount, Task, TaskItem,
-    TaskState, Verb, Windowed,
+    AuditLine, DryRun, EndVisit, Endpoint, EndpointLocation, EndpointTest, Event, EventKind, FaultStatistics,
+    HealthState, ItemState, Listed, LoginRequest, NewEndpoint, NewUser, NodeStatus, Overview, Progress, Rates, Role,
+    Scope, Secret, StateCount, Task, TaskItem, TaskState, Verb, Windowed,
 };
 
 fn status(client: &Client, call: &Call) -> u16 {
@@ -312,4 +312,53 @@ fn overview_of_a_day_has_steps_of_an_hour_and_ends_now() {
     let told: Overview = rig.local().get(&format!("/overview?steps=24&from={from}")).unwrap();
     assert_eq!((told.step_seconds, told.moved.len()), (3600, 24));
     assert!(told.to.0 <= jiff::Timestamp::now().as_microsecond(), "{told:?}");
+}
+
+#[test]
+fn faults_are_of_ones_own_tasks_by_endpoint_and_of_all_tasks_by_host_for_admins() {
+    let rig = Rig::start();
+    let (ann, bob) = (rig.user("ann", Role::User), rig.user("bob", Role::User));
+    add_endpoint(&ann, &endpoint("lab", &[])).unwrap();
+    add_endpoint(&bob, &endpoint("boblab", &[])).unwrap();
+    let ends = |client: &Client, name: &str, directory: &str, is_faulty: bool| {
+        let task = submit(client, &copy(&format!("@{name}:/{directory}"), &format!("@{name}:/to"))).unwrap();
+        let mut visit = EndVisit {
+            host: "10.0.0.1".into(),
+            endpoint: Some(name.into()),
+            root: b"/data".to_vec(),
+            directory: format!("/data/{directory}").into_bytes(),
+            ..EndVisit::default()
+        };
+        visit.tried(b"", is_faulty.then_some("input-output"));
+        let change = TaskChange { visits: vec![visit], state: Some(TaskState::Succeeded), ..TaskChange::default() };
+        rig.ledger.change_task(&task.id, &TaskGuard::default(), &change, &[], task.submitted).unwrap();
+    };
+    for _ in 0..12 {
+        ends(&ann, "lab", "bad", true);
+        ends(&ann, "lab", "good", false);
+        ends(&bob, "boblab", "good", false);
+    }
+    let faults = |client: &Client, query: &str| client.get::<FaultStatistics>(&format!("/faults{query}")).unwrap();
+    let (all, own, none) = (faults(&rig.local(), ""), faults(&ann, ""), faults(&bob, ""));
+    assert_eq!([&all, &own, &none].map(|found| (found.tasks, found.faulty)), [(36, 12), (24, 12), (12, 0)]);
+    let named = |found: &FaultStatistics| {
+        let places = found.bursts.iter().map(|burst| (burst.place.host.clone(), burst.place.path.clone().unwrap()));
+        places.collect::<Vec<_>>()
+    };
+    assert_eq!(named(&all), [("10.0.0.1".to_owned(), "/data/bad".to_owned())]);
+    assert_eq!(named(&own), [("@lab".to_owned(), "/bad".to_owned())]);
+    assert!(!serde_json::to_string(&own).unwrap().contains("10.0.0.1"));
+    assert!(none.bursts.is_empty() && none.places.is_empty());
+    assert!(faults(&ann, "?endpoint=other").bursts.is_empty());
+    for query in ["from=2030-01-01T00:00:00Z", "from=1999-01-01T00:00:00Z", "since=1d"] {
+        assert_eq!(status(&ann, &Call::get(format!("/faults?{query}"))), 400, "{query}");
+    }
+    // The test of the endpoint tells it, by the path below its root, to whoever may test it.
+    let test: EndpointTest =
+        serde_json::from_slice(&ann.call(&Call::post("/endpoints/lab/test")).unwrap().body()).unwrap();
+    let check = test.checks.iter().find(|check| check.name == "faults").unwrap();
+    assert!(!test.ok && check.told.starts_with("12 of 12 tasks had a fault "), "{check:?}");
+    let test: EndpointTest =
+        serde_json::from_slice(&bob.call(&Call::post("/endpoints/boblab/test")).unwrap().body()).unwrap();
+    assert!(test.checks.iter().any(|check| check.name == "faults" && check.ok == Some(true)), "{test:?}");
 }

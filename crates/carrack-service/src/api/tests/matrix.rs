@@ -72,7 +72,7 @@ fn need(method: &str, path: &str) -> Option<Need> {
         ("get", "/whoami" | "/options/task" | "/receipts/key") | ("post", "/logout") => Known,
         ("post", "/password") => Whole,
         ("get", "/tasks" | "/timers" | "/endpoints") => Any(Verb::View),
-        ("get", "/events" | "/overview" | "/nodes") => Everywhere(Verb::View),
+        ("get", "/events" | "/faults" | "/overview" | "/nodes") => Everywhere(Verb::View),
         ("post", "/tasks/acts" | "/tasks/cancel") => Any(Verb::Tasks),
         ("post", "/tasks" | "/timers") => Copy,
         ("post", "/tasks/{id}/clone" | "/tasks/{id}/retry") => Again,

@@ -8,7 +8,8 @@ use super::bounds::exchange;
 use super::rig::{Rig, copy, submit};
 use crate::api::openapi_json;
 use crate::client::Call;
-use crate::model::{ProblemCode, Role};
+use crate::ledger::{TaskChange, TaskGuard};
+use crate::model::{EndVisit, ProblemCode, Role};
 
 /// Compares what stands between two marks of a page with what belongs there, or writes it.
 #[track_caller]
@@ -75,8 +76,11 @@ fn api_page_has_a_line_for_every_code_of_a_problem() {
 #[test]
 fn operations_page_has_a_line_for_every_metric() {
     let rig = Rig::start();
-    // So that every metric has a value: a task, a refusal, a login that fails.
-    submit(&rig.local(), &copy("/a", "/b")).unwrap();
+    // So that every metric has a value: a task with a fault, a refusal, a login that fails.
+    let task = submit(&rig.local(), &copy("/a", "/b")).unwrap();
+    let visit = EndVisit { host: "h".into(), faults: vec!["connection-lost".into()], ..EndVisit::default() };
+    let change = TaskChange { visits: vec![visit], ..TaskChange::default() };
+    rig.ledger.change_task(&task.id, &TaskGuard::default(), &change, &[], task.submitted).unwrap();
     let viewer = rig.user("vi", Role::Viewer);
     assert!(submit(&viewer, &copy("/a", "/b")).is_err());
     let login = serde_json::json!({ "user": "nobody", "password": "wrong" });

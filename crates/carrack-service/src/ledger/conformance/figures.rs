@@ -7,7 +7,7 @@ use crate::clock::Moment;
 use crate::ledger::audit::{AuditFilter, NewAuditLine};
 use crate::ledger::tally::OverviewQuery;
 use crate::ledger::{Ledger, NewEvent, Retention, Submission, TaskChange, TaskFilter, TaskWindow};
-use crate::model::{EventKind, FailureFigures, NewTask, Pair, Progress, Rates, TaskSort, TaskState};
+use crate::model::{EndVisit, EventKind, FailureFigures, NewTask, Pair, Progress, Rates, TaskSort, TaskState};
 
 pub const RULES: &[Rule] = rules! {
     task_windows_are_sorted_and_count_all_rows
@@ -16,6 +16,7 @@ pub const RULES: &[Rule] = rules! {
     overview_tells_how_many_waited_and_ran
     overview_names_tasks_that_are_slow_or_stuck
     audit_is_searched_the_latest_first_and_forgotten_with_events
+    visits_of_all_attempts_are_kept_with_their_task
 };
 
 fn progress(mib: u64, rate: f64) -> Progress {
@@ -262,4 +263,43 @@ fn audit_is_searched_the_latest_first_and_forgotten_with_events(ledger: &dyn Led
     let retention = Retention { tasks_ended_before: at(0), events_before: at(3), limit: 100 };
     ledger.forget(&retention).unwrap();
     assert_eq!(found(AuditFilter::default(), 9), all[..1]);
+}
+
+fn visits_of_all_attempts_are_kept_with_their_task(ledger: &dyn Ledger) {
+    let visit = |host: &str, path: &str, fault: Option<&str>| {
+        let mut visit = EndVisit { host: host.to_owned(), directory: b"/d".to_vec(), ..EndVisit::default() };
+        visit.tried(path.as_bytes(), fault);
+        visit
+    };
+    let tell = |id: &str, visits: &[EndVisit], now: Moment| {
+        let change = TaskChange { visits: visits.to_vec(), ..TaskChange::default() };
+        ledger.change_task(id, &ANY, &change, &[], now).unwrap();
+    };
+    for id in ["t1", "t2", "t3"] {
+        accept(ledger, id);
+    }
+    tell("t1", &[visit("a", "x", None), visit("b", "x", Some("no-space"))], at(10));
+    tell("t2", &[visit("a", "z", None)], at(20));
+    tell("t1", &[visit("b", "y", Some("input-output"))], at(30));
+    // What changes otherwise changes nothing of them.
+    moves(ledger, "t1", 1, 1.0, at(40));
+    let told = ledger.visits(None, at(0), 9).unwrap();
+    assert_eq!(
+        told.iter().map(|told| (told.task.as_str(), told.time)).collect::<Vec<_>>(),
+        [("t1", at(30)), ("t2", at(20))]
+    );
+    let mut both = visit("b", "x", Some("no-space"));
+    both.merge(&visit("b", "y", Some("input-output")));
+    assert_eq!(told[0].visits, [visit("a", "x", None), both]);
+    let tasks = |owner: Option<&str>, since: Moment, limit: usize| {
+        let told = ledger.visits(owner, since, limit).unwrap();
+        told.into_iter().map(|told| told.task).collect::<Vec<_>>()
+    };
+    assert_eq!(tasks(Some("ada"), at(0), 9), ["t1", "t2"]);
+    assert!(tasks(Some("bob"), at(0), 9).is_empty());
+    assert_eq!((tasks(None, at(25), 9), tasks(None, at(0), 1)), (vec!["t1".to_owned()], vec!["t1".to_owned()]));
+    end(ledger, "t1", TaskState::Failed, at(50));
+    let retention = Retention { tasks_ended_before: at(60), events_before: at(0), limit: 9 };
+    assert_eq!(ledger.forget(&retention).unwrap(), ["t1"]);
+    assert_eq!(tasks(None, at(0), 9), ["t2"]);
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::clock::Moment;
 use crate::ledger::{TaskFilter, rules};
-use crate::model::{NewTask, Task, TaskSort, TaskState};
+use crate::model::{EndVisit, NewTask, Task, TaskSort, TaskState};
 
 /// A task with what it was submitted with.
 pub struct TaskRow {
@@ -11,6 +12,8 @@ pub struct TaskRow {
     pub submitted: NewTask,
     pub submission_id: Option<String>,
     pub endpoints: Vec<String>,
+    /// Where it was at work, and when that was told last.
+    pub visited: Option<(Moment, Vec<EndVisit>)>,
 }
 
 impl TaskRow {

@@ -10,7 +10,7 @@ use crate::ledger::audit::AuditLines;
 use crate::ledger::health::{self, Healths};
 use crate::ledger::tally::{Before, Tallies, Tally};
 use crate::ledger::{Answer, EndpointRow, LedgerError, NewEvent, Submission, Submitted, UserRow, rules};
-use crate::model::{Event, Task, Timer, TokenRow, TokenUse, User};
+use crate::model::{EndVisit, Event, Task, Timer, TokenRow, TokenUse, User, merge_visits};
 
 /// Each method either changes all that it says or nothing: what can fail comes first.
 #[derive(Default)]
@@ -74,6 +74,18 @@ impl Rows {
         Ok(task)
     }
 
+    /// Takes in where an attempt was at work.
+    pub fn visited(&mut self, id: &str, visits: &[EndVisit], now: Moment) -> Answer<()> {
+        let place = self.place(id)?;
+        let row = self.tasks.get_mut(&place).ok_or(LedgerError::Missing)?;
+        if !visits.is_empty() {
+            let (time, known) = row.visited.get_or_insert((now, Vec::new()));
+            *time = now;
+            merge_visits(known, visits);
+        }
+        Ok(())
+    }
+
     pub fn count(&mut self, before: Before, task: &Task, events: &[NewEvent], now: Moment) {
         let mut signs = health::of_change(&before, task, events, now);
         signs.retain(|endpoint, _| self.endpoints.contains_key(endpoint));
@@ -113,6 +125,7 @@ impl Rows {
             submitted: request.clone(),
             submission_id: submission_id.clone(),
             endpoints: endpoints.into_iter().collect(),
+            visited: None,
         };
         self.last_task += 1;
         let place = self.last_task;

@@ -219,6 +219,15 @@ CREATE TABLE endpoint_health (
     test TEXT
 ) STRICT, WITHOUT ROWID;
 
+-- Where a task was at work and what failed there, by its last attempt that told of any: a document. It goes with its task.
+CREATE TABLE visit (
+    task INTEGER PRIMARY KEY REFERENCES task (seq) ON DELETE CASCADE,
+    time INTEGER NOT NULL,
+    document TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX visit_time ON visit (time);
+
 -- What has been done by tokens with ceilings: tasks that are forgotten, and files, leave no other trace of it.
 CREATE TABLE token_use (
     token TEXT PRIMARY KEY,

@@ -19,6 +19,7 @@ mod overview;
 mod tally;
 mod tasks;
 mod timers;
+mod visits;
 
 use carrack_engine::sync::{lock, unpoisoned};
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ use super::health::HealthRow;
 use super::tally::{OverviewQuery, OverviewRows};
 use super::{
     Answer, EndpointRow, EventFilter, Ledger, LedgerError, NewEvent, Page, Retention, Submission, Submitted,
-    TaskChange, TaskFilter, TaskGuard, TaskWindow, UseTaken, UserRow, rules,
+    TaskChange, TaskFilter, TaskGuard, TaskVisits, TaskWindow, UseTaken, UserRow, rules,
 };
 use crate::clock::Moment;
 use crate::model::{
@@ -336,6 +337,10 @@ impl Ledger for SqliteLedger {
         let body = |transaction: &Transaction<'_>| tasks::change(transaction, id, guard, change, events, now);
         let only_progress = TaskChange { progress: change.progress.clone(), ..TaskChange::default() } == *change;
         if only_progress && events.is_empty() { self.write_lightly(body) } else { self.write(body) }
+    }
+
+    fn visits(&self, owner: Option<&str>, since: Moment, limit: usize) -> Answer<Vec<TaskVisits>> {
+        self.read(|connection| visits::list(connection, owner, since, limit))
     }
 
     fn reopen(&self, id: &str, now: Moment, deadline: Option<Option<Moment>>, event: &NewEvent) -> Answer<Task> {

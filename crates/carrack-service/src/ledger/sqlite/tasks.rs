@@ -3,7 +3,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, params_from_iter};
 
-use super::{Done, audit, count, document, events, health, identity, integer, limit, tally};
+use super::{Done, audit, count, document, events, health, identity, integer, limit, tally, visits};
 use crate::clock::Moment;
 use crate::ledger::tally::{Before, Tally};
 use crate::ledger::{
@@ -289,6 +289,7 @@ pub fn change(
     let before = Before::of(&task);
     rules::change(&mut task, guard, change, now)?;
     put(transaction, before, &task, events, now)?;
+    visits::add(transaction, id, &change.visits, now)?;
     Ok(task)
 }
 

@@ -1,6 +1,7 @@
-//! `carrack service`: who may use a service, its ledger, its configuration.
+//! `carrack service`: who may use a service, its ledger, its configuration, its faults.
 
 mod config;
+mod faults;
 mod state;
 mod token;
 mod user;
@@ -23,12 +24,12 @@ Examples:
 /// What clap knows of it.
 pub fn command() -> Command {
     Command::new("service")
-        .about("Managed transfers: users, tokens, backup and configuration of a service")
+        .about("Managed transfers: users, tokens, backup, configuration and faults of a service")
         .after_help(EXAMPLES)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .args([JSON.arg().global(true), service::arg()])
-        .subcommands([user::command(), token::command(), config::command()])
+        .subcommands([user::command(), token::command(), config::command(), faults::command()])
         .subcommands(state::commands())
 }
 
@@ -41,6 +42,7 @@ pub fn run(flags: &Flags) -> Result<u8, CommandError> {
         "user" => user::run(&flags),
         "token" => token::run(&flags),
         "config" => config::run(&flags),
+        "faults" => faults::run(&flags),
         what => state::run(what, &flags),
     }
 }

@@ -1,6 +1,7 @@
 //! What the service answers, in words for a person. Every text may come from somebody else: what could drive a terminal
 //! is made harmless.
 
+mod faults;
 mod identity;
 mod item;
 mod task;
@@ -12,6 +13,7 @@ use std::time::SystemTime;
 
 use carrack_service::clock::Moment;
 pub use endpoint::{ENDPOINT_HEADINGS, endpoint_lines, endpoint_row};
+pub use faults::fault_lines;
 pub use identity::{TOKEN_HEADINGS, USER_HEADINGS, token_row, user_row, whoami_line};
 pub use item::{event_line, item_line};
 pub use task::{
