@@ -6,10 +6,12 @@ that nothing slows down. Counted is what the report says (`limited_by` of --json
     python3 bench/limited.py                                   all of it 20 times, about 40 minutes
     python3 bench/limited.py --runs 3 --only loss window       some causes
     python3 bench/limited.py --crossed --runs 5                other kinds of copies: by ssh, resumed, local, ...
+    python3 bench/limited.py --field --runs 1                  ways that strangers found
+    python3 bench/limited.py --held --runs 1                   ways to which nothing may be tuned
     python3 bench/limited.py --list                            the ways, and run nothing
 
 Needs root, two processors, network namespaces, FUSE, control groups of version 1, loop devices, `tc`, `strace`,
-`mkfs.ext4` and `taskset`. A table in Markdown goes to standard output as it grows. Exits with 1 if a cause was named in
+`mkfs.ext4`, `mkfs.xfs` and `taskset`. A table in Markdown goes to standard output as it grows. Exits with 1 if a cause was named in
 fewer than 19 of 20 runs. --keep DIR keeps the timelines of the runs in which something else was named.
 
 Other programs that use the processors are a cause, too, and may be named. Builds in the idle scheduling class give way
@@ -22,18 +24,12 @@ import shutil
 import sys
 import time
 
-from limited_machine import Machine
+import limited_more
+from limited_machine import MIB, Machine, files, over
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MIB = 1 << 20
 # Calls by which files are made and named.
 NAMING = ["openat", "openat2", "mkdirat", "renameat", "renameat2", "linkat", "unlinkat"]
-
-
-def files(directory, count, size):
-    directory.mkdir(parents=True, exist_ok=True)
-    for number in range(count):
-        (directory / f"f{number}").write_bytes(os.urandom(size))
 
 
 # Storage, and what finds and makes files.
@@ -130,13 +126,6 @@ def destination_burners(machine):
 
 
 # The path.
-
-def over(machine, size, *options, change=lambda near, far: None, **link):
-    near, far, address = machine.link(**link)
-    change(near, far)
-    node = machine.node(prefix=far, listen=f"{address}:0")
-    return machine.copy(f"random:{size}", node + "/", *options, prefix=near)
-
 
 def rate_link(machine):
     return over(machine, "64M", rate="200mbit", rtt_ms=10)
@@ -308,8 +297,7 @@ def midway_link(machine):
     running = machine.begin(disk.at / "big", node + "/", prefix=near)
     time.sleep(1)
     disk.change(read_bps=0)
-    machine.linked.stdin.write("rate 80mbit\n")
-    machine.linked.stdin.flush()
+    machine.tell("rate 80mbit")
     return machine.named(running)
 
 
@@ -386,13 +374,14 @@ CROSSED = [
     ("network", "a throttled disk for 1 s, then the link for longer", midway_link),
 ]
 # Where nothing is slow, what is left is the truth: two processors, or the rate of the link.
+CHANGE_SECONDS = 2
 PROCESSORS = {"source-processors", "destination-processors"}
 TRUE_OF_CLEAN = {clean_loopback: PROCESSORS, clean_memory: PROCESSORS, clean_link: {"network"}}
 
 
 def measure(args, cause, way):
-    """How often the right stage was named in so many runs, and what else was named how often."""
-    right, others = 0, {}
+    """How often the right stage was named in so many runs, what else was named how often, and what else was wrong."""
+    right, others, wrong = 0, {}, []
     for number in range(args.runs):
         machine = Machine(args.bin)
         with machine.stack:
@@ -401,11 +390,24 @@ def measure(args, cause, way):
             if args.keep and (not is_right or args.keep_all):
                 kept = args.keep / f"{cause}-{way.__name__}-{number}-{named}.timeline"
                 shutil.copy(machine.timeline, kept)
+            wrong += beside(machine)
         if is_right:
             right += 1
         else:
             others[named] = others.get(named, 0) + 1
-    return right, others
+    return right, others, wrong
+
+
+def beside(machine):
+    """What is wrong beside the stage: shares that add up to more than all of the time, a change that is told late."""
+    limit, wrong = machine.limit, []
+    if limit and "next" in limit and limit["share"] + limit["next"]["share"] > 1.001:
+        wrong.append(f"shares {limit['share']:.2f} + {limit['next']['share']:.2f}")
+    if machine.changed is not None:
+        late = machine.fell_late()
+        if late is None or abs(late) > CHANGE_SECONDS:
+            wrong.append("change not told" if late is None else f"change told {late:+.1f} s off")
+    return wrong
 
 
 def main():
@@ -414,17 +416,21 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "target/release", help="where the programs are")
     parser.add_argument("--only", nargs="*", help="causes, or names of ways", metavar="CAUSE")
     parser.add_argument("--crossed", action="store_true", help="copies of other kinds, and whose limit changes")
+    parser.add_argument("--field", action="store_true", help="ways that strangers found")
+    parser.add_argument("--held", action="store_true", help="ways to which nothing may be tuned")
     parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="keep timelines of wrong runs")
     parser.add_argument("--keep-all", action="store_true", help="with --keep: of all runs")
     parser.add_argument("--list", action="store_true", help="list the ways")
     args = parser.parse_args()
-    chosen = [(cause, how, way) for cause, how, way in (CROSSED if args.crossed else WAYS)
+    ways = (CROSSED if args.crossed else limited_more.FIELD if args.field else limited_more.HELD if args.held
+            else WAYS)
+    chosen = [(cause, how, way) for cause, how, way in ways
               if not args.only or cause in args.only or way.__name__ in args.only]
     if args.list:
         for cause, how, way in chosen:
             print(f"{cause:24}{way.__name__:20}{how}")
         return
-    needed = ("ip", "tc", "taskset", "strace", "mkfs.ext4", "losetup")
+    needed = ("ip", "tc", "taskset", "strace", "mkfs.ext4", "mkfs.xfs", "losetup")
     missing = [program for program in needed if not shutil.which(program)]
     if missing or os.geteuid() != 0:
         sys.exit(f"needs root, and these programs: {' '.join(missing) or 'all are there'}")
@@ -432,11 +438,14 @@ def main():
         args.keep.mkdir(parents=True, exist_ok=True)
     print("| cause | made by | named | otherwise |\n|---|---|--:|---|")
     wrong = 0
+    total = 0
     for cause, how, way in chosen:
-        right, others = measure(args, cause, way)
-        told = ", ".join(f"{stage} {count}" for stage, count in others.items())
-        wrong += right < args.runs * 0.95
+        right, others, beside_it = measure(args, cause, way)
+        told = ", ".join([*(f"`{stage}` {count}" for stage, count in others.items()), *beside_it])
+        total += right
+        wrong += right < args.runs * 0.95 or bool(beside_it)
         print(f"| `{cause}` | {how} | {right} of {args.runs} | {told} |", flush=True)
+    print(f"\n{total} of {args.runs * len(chosen)} named")
     sys.exit(1 if wrong else 0)
 
 

@@ -6,12 +6,28 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
+MIB = 1 << 20
 BURN = "while True: pass"
 CLOSE_SECONDS = 5
 COPY_SECONDS = 120
 IMAGE_BYTES = 512 << 20
 GROUPS = pathlib.Path("/sys/fs/cgroup")
+
+
+def files(directory, count, size):
+    directory.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        (directory / f"f{number}").write_bytes(os.urandom(size))
+
+
+def over(machine, size, *options, change=lambda near, far: None, **link):
+    """Copies so many random bytes from the near host to the far one."""
+    near, far, address = machine.link(**link)
+    change(near, far)
+    node = machine.node(prefix=far, listen=f"{address}:0")
+    return machine.copy(f"random:{size}", node + "/", *options, prefix=near)
 
 
 class Machine:
@@ -23,6 +39,8 @@ class Machine:
         home = tempfile.TemporaryDirectory(prefix="carrack-limited-", dir=base)
         self.home = pathlib.Path(self.stack.enter_context(home))
         self.timeline = self.home / "timeline"
+        # When the copy began and what slows it down changed; what the report said of the limit.
+        self.began = self.changed = self.limit = None
         self.env = {**os.environ, "HOME": str(self.home),
                     "XDG_STATE_HOME": f"{self.home}/state", "XDG_CONFIG_HOME": f"{self.home}/config"}
         (self.home / "root").mkdir()
@@ -76,12 +94,36 @@ class Machine:
         process = self.begin(source, destination, *options, prefix=prefix)
         return self.named(process, ends)
 
-    def begin(self, source, destination, *options, prefix=()):
+    def begin(self, source, destination, *options, prefix=(), stdin=subprocess.DEVNULL):
         """Starts a copy."""
+        self.began = time.monotonic()
         carrack = [*prefix, self.programs / "carrack", "--json", "--timeline", self.timeline]
         command = [*carrack, *options, source, destination]
-        return subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        return subprocess.Popen([str(word) for word in command], stdin=stdin, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, env=self.env)
+
+    def changes(self, line=None):
+        """What slows the copy down changes now, by a line for the link."""
+        self.changed = time.monotonic() - self.began
+        if line:
+            self.tell(line)
+
+    def tell(self, line):
+        """A line for the link."""
+        self.linked.stdin.write(f"{line}\n")
+        self.linked.stdin.flush()
+
+    def slows(self, line):
+        """A line for the file system that was mounted last: the change that slows the copy down."""
+        self.changes()
+        self.slowed.stdin.write(f"{line}\n")
+        self.slowed.stdin.flush()
+
+    def fell_late(self):
+        """Seconds between the change and the first moment for which the timeline says that the rate fell."""
+        with open(self.timeline, encoding="utf-8") as lines:
+            fell = [event["at_us"] / 1e6 for event in map(json.loads, lines) if event["type"] == "rate-fell"]
+        return None if self.changed is None else min((at - self.changed for at in fell), key=abs, default=None)
 
     def named(self, process, ends=None):
         """Waits for the end of a copy, and gives the stage that its report names; "failed" for one that failed."""
@@ -90,7 +132,7 @@ class Machine:
             if ends != "failed":
                 print(f"{process.args}: {errors}", file=sys.stderr)
             return "failed"
-        limit = json.loads(said.splitlines()[-1])["limited_by"]
+        self.limit = limit = json.loads(said.splitlines()[-1])["limited_by"]
         return limit["stage"] if limit else "nothing"
 
     def slow(self, name, **delays):
@@ -99,11 +141,11 @@ class Machine:
         backing.mkdir()
         at.mkdir()
         options = [word for key, ms in delays.items() for word in (f"--{key}", ms)]
-        self.start(self.programs / "carrack-slow", backing, at, *options, until="mounted")
+        self.slowed, _ = self.start(self.programs / "carrack-slow", backing, at, *options, until="mounted")
         return backing, at
 
-    def disk(self, *mkfs):
-        return Disk(self, mkfs)
+    def disk(self, *mkfs, kind="ext4"):
+        return Disk(self, kind, mkfs)
 
     def link(self, **options):
         """Two hosts with a way between them: words that run a program on each, and the far one's address."""
@@ -126,12 +168,22 @@ class Machine:
 
     def group(self, share):
         """Words that run a program in a control group that gets this share of a processor."""
+        group, words = self.new_group()
+        (group / "cpu.cfs_period_us").write_text("100000")
+        (group / "cpu.cfs_quota_us").write_text(str(int(share * 100_000)))
+        return words
+
+    def group_of_shares(self, shares):
+        """Words that run a program in a control group of so many shares; others have 1024 each."""
+        group, words = self.new_group()
+        (group / "cpu.shares").write_text(str(shares))
+        return words
+
+    def new_group(self):
         group = GROUPS / "cpu" / f"carrack-limited-{os.getpid()}"
         group.mkdir()
         self.stack.callback(group.rmdir)
-        (group / "cpu.cfs_period_us").write_text("100000")
-        (group / "cpu.cfs_quota_us").write_text(str(int(share * 100_000)))
-        return ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"]
+        return group, ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"]
 
     @staticmethod
     def traced(calls, ms):
@@ -152,13 +204,14 @@ class Machine:
 
 
 class Disk:
-    """An ext4 file system on a loop device that a control group holds back. Its image lies in memory."""
+    """A file system on a loop device that a control group holds back. Its image lies in memory."""
 
-    def __init__(self, machine, mkfs):
+    def __init__(self, machine, kind, mkfs):
         self.machine, self.at, image = machine, machine.home / "disk", machine.home / "image"
         with open(image, "wb") as file:
             file.truncate(IMAGE_BYTES)
-        machine.run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", *mkfs, image)
+        options = ["-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"] if kind == "ext4" else []
+        machine.run(f"mkfs.{kind}", "-q", *options, *mkfs, image)
         self.at.mkdir()
         made = subprocess.run(["losetup", "-f", "--show", image], check=True, capture_output=True, text=True)
         self.device = made.stdout.strip()
