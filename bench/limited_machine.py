@@ -122,7 +122,9 @@ class Machine:
     def fell_late(self):
         """Seconds between the change and the first moment for which the timeline says that the rate fell."""
         with open(self.timeline, encoding="utf-8") as lines:
-            fell = [event["at_us"] / 1e6 for event in map(json.loads, lines) if event["type"] == "rate-fell"]
+            events = [event for event in map(json.loads, lines) if event["type"] == "rate-fell"]
+        # It is told some time later.
+        fell = [event["at_us"] / 1e6 - event["over_seconds"] for event in events]
         return None if self.changed is None else min((at - self.changed for at in fell), key=abs, default=None)
 
     def named(self, process, ends=None):

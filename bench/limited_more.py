@@ -136,7 +136,7 @@ def pour(machine, near, far, address, count):
 def mid_rate(machine):
     near, far, address = machine.link(rate="400mbit", rtt_ms=20)
     node = machine.node(prefix=far, listen=f"{address}:0")
-    running = machine.begin("random:320M", node + "/", prefix=near)
+    running = machine.begin("random:440M", node + "/", prefix=near)
     time.sleep(5)
     machine.changes("rate 80mbit")
     return machine.named(running)
@@ -144,7 +144,7 @@ def mid_rate(machine):
 
 def mid_source(machine):
     disk = machine.disk()
-    disk.write("big", 320 * MIB)
+    disk.write("big", 400 * MIB)
     disk.limit(read_bps=48 * MIB)
     running = machine.begin(disk.at / "big", machine.node() + "/")
     time.sleep(5)

@@ -84,6 +84,8 @@ words! {
         SourceMetadata "source-metadata" "finding files at the source"
         /// Making files, giving them their names.
         DestinationMetadata "destination-metadata" "making files at the destination"
+        /// Nothing came through between the hosts: the link was away, or a session was lost and not yet begun anew.
+        NoLink "no-link" "no link between the hosts"
     }
 }
 
@@ -93,7 +95,7 @@ pub struct Limit {
     /// The slowest stage.
     pub stage: Stage,
     /// The part of their time that the streams of its side (of the network: of the side that waited less) spent on it,
-    /// 0 to 1; of the reader the part of the whole time.
+    /// 0 to 1; of the reader, and of a link that is away, the part of the whole time.
     pub share: f64,
 }
 
@@ -105,7 +107,7 @@ impl Limit {
 
     /// How much, for a sentence.
     pub fn amount(&self) -> String {
-        let of = if self.stage == Stage::Reader { "the time" } else { "the streams' time" };
+        let of = if matches!(self.stage, Stage::Reader | Stage::NoLink) { "the time" } else { "the streams' time" };
         format!("{:.0} % of {of}", self.share * 100.0)
     }
 }
@@ -174,6 +176,46 @@ impl RateWatch {
     }
 }
 
+/// Where a rate fell, and how far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepDown {
+    /// Seconds from the beginning to the fall.
+    pub at: f64,
+    /// Bytes a second before it,
+    pub before: f64,
+    /// and after it.
+    pub after: f64,
+}
+
+/// Less than so much after a fall says nothing, in seconds.
+const AFTER_SECONDS: f64 = 2.5;
+/// One step explains the rates if what it leaves unexplained is no more than this part.
+const UNEXPLAINED: f64 = 0.5;
+
+/// The one moment at which the rate fell: of all, the one whose two means leave the least unexplained. Each interval is
+/// so many seconds and so many bytes. `None` where no single fall to less than what [`RateWatch`] tells explains them, with
+/// so many seconds before it at least.
+pub fn step_down(intervals: &[(f64, f64)], before_seconds: f64) -> Option<StepDown> {
+    let sums = |part: &[(f64, f64)]| part.iter().fold((0.0, 0.0), |(time, bytes), one| (time + one.0, bytes + one.1));
+    let spread = |part: &[(f64, f64)]| {
+        let (time, bytes) = sums(part);
+        let mean = bytes / time;
+        part.iter().map(|(seconds, bytes)| (bytes / seconds - mean).powi(2) * seconds).sum::<f64>()
+    };
+    let sides = |at: usize| {
+        let (before, after) = intervals.split_at(at);
+        let ((time, bytes), (time_after, bytes_after)) = (sums(before), sums(after));
+        let falls = bytes_after / time_after < bytes / time * RateWatch::FALLEN;
+        let step = StepDown { at: time, before: bytes / time, after: bytes_after / time_after };
+        (time >= before_seconds && time_after >= AFTER_SECONDS && falls).then(|| (spread(before) + spread(after), step))
+    };
+    if intervals.iter().any(|(seconds, bytes)| *seconds <= 0.0 || !bytes.is_finite()) {
+        return None;
+    }
+    let (left, step) = (1..intervals.len()).filter_map(sides).min_by(|one, other| one.0.total_cmp(&other.0))?;
+    (left <= spread(intervals) * UNEXPLAINED).then_some(step)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,6 +266,27 @@ mod tests {
         assert_eq!(since.storage, Duration::from_secs(5));
         assert_eq!(since.network, Duration::from_secs(90));
         assert_eq!(early.plus(&since).network, late.network);
+    }
+
+    #[test]
+    fn fall_is_placed_where_it_was() {
+        let seconds = |rates: &[f64]| rates.iter().map(|rate| (1.0, *rate)).collect::<Vec<_>>();
+        // Slow start, then 48 for four seconds, then 8.
+        let rates = seconds(&[20.0, 48.0, 49.0, 47.0, 48.0, 30.0, 8.0, 8.0, 9.0, 8.0, 7.0, 8.0]);
+        let step_down = |intervals: &[(f64, f64)]| super::step_down(intervals, 2.5);
+        let step = step_down(&rates).unwrap();
+        assert!((5.0..=6.0).contains(&step.at) && step.after < 12.0 && step.before > 40.0, "{step:?}");
+        // A second that is quick, and then slow ones: a fall for whoever knows that it fell.
+        let burst = seconds(&[130.0, 6.6, 6.3, 6.6, 7.1, 6.3]);
+        assert_eq!(step_down(&burst), None);
+        assert_eq!(super::step_down(&burst, 0.5).map(|step| step.at), Some(1.0));
+        // Growth, noise, and a short last second are no fall.
+        assert_eq!(step_down(&seconds(&[8.0, 8.0, 8.0, 8.0, 48.0, 48.0, 48.0, 48.0])), None);
+        assert_eq!(step_down(&seconds(&[50.0, 20.0, 48.0, 22.0, 50.0, 19.0, 47.0, 20.0, 30.0, 28.0])), None);
+        assert_eq!(step_down(&seconds(&[50.0, 50.0, 50.0, 50.0, 50.0, 10.0])), None);
+        for none in [&[][..], &[(1.0, 5.0)], &[(0.0, 5.0), (1.0, 5.0)], &[(1.0, f64::NAN), (1.0, 1.0)]] {
+            assert_eq!(step_down(none), None);
+        }
     }
 
     #[test]

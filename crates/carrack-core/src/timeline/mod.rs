@@ -4,13 +4,16 @@
 //! moment. The command places each on its own axis by what it knows of the end's clock ([`ClockOffset`]), and keeps
 //! both ends in bounded memory, however long the copy takes ([`Series`]).
 
+mod absence;
 mod clock;
 mod counters;
+mod path;
 mod sample;
 mod series;
 mod start;
 mod verdict;
 
+pub use absence::{away_us, with_absence};
 pub use clock::ClockOffset;
 pub use counters::{
     DeviceCounts, InterfaceCounts, Pressure, ProcessorState, ProcessorTime, StageTime, TcpCounts, TcpState, ThreadTime,
@@ -98,7 +101,7 @@ impl Timeline {
         }
     }
 
-    /// What happened, in its order.
+    /// What happened, in the order of its moments.
     pub fn marks(&self) -> &[Mark] {
         &self.marks
     }
@@ -115,7 +118,9 @@ impl Timeline {
             self.marks.remove(limits::TIMELINE_MARKS / 2);
             self.marks_left_out += 1;
         }
-        self.marks.push(Mark { at_us, what });
+        // A fall of the rate is known some time after it.
+        let place = self.marks.partition_point(|mark| mark.at_us <= at_us);
+        self.marks.insert(place, Mark { at_us, what });
     }
 
     /// Memory that it takes, in bytes.

@@ -5,6 +5,7 @@
 //! rate of the path. Where neither side carries anything, a stage that has one thread may be the cause: in the midst of
 //! a copy, and after its last byte, when the streams have nothing left and the destination syncs.
 
+use super::path::PathSeen;
 use super::{Point, Sample, Work};
 use crate::pace::limit::{Limit, Stage};
 
@@ -65,27 +66,9 @@ const PACED: f64 = 0.3;
 const IDLE: f64 = 0.5;
 /// A stage of one thread that is at work for more than this holds up the streams that are idle.
 const SERIAL: f64 = 0.5;
-/// TCP says that a window held it back for this part of its time.
-const WINDOW_LIMITED: f64 = 0.2;
-/// TCP says that a window which is not filled held it back for this part of its time: whoever takes the bytes is slow.
-const RELAYED: f64 = 0.6;
-/// What is in flight is at least this part of what the window allows: a window that is the limit is full but for the
-/// moments in which a thread does not get its processor.
-const WINDOW_FILLED: f64 = 0.6;
 /// Naming files takes so much longer than syncing them before it is named itself. Where each file is synced by itself,
 /// giving it its name has a sync of the directory within, which takes about as long as that of the file.
 const NAMES_OVER_SYNCS: f64 = 1.5;
-/// Segments sent again from which on loss is what holds a path back that has no queue.
-const LOSS: f64 = 0.0002;
-/// Part of its time that TCP spent in timeouts.
-const TIMEOUTS: f64 = 0.05;
-/// A round trip that is longer than the shortest by this part, and by this time, in microseconds, is one of packets
-/// that wait in a queue: the path is full.
-const QUEUED: f64 = 0.25;
-/// See [`QUEUED`].
-const QUEUED_US: f64 = 2_000.0;
-/// Shorter round trips hold nobody back, in microseconds.
-const FAR_US: f64 = 2_000.0;
 /// A runner-up has at least this part of the time.
 const NEXT_MIN: f64 = 0.05;
 
@@ -99,22 +82,6 @@ struct Side {
     pacing: f64,
     work: f64,
     starved: f64,
-}
-
-/// The path, as the sender's kernel saw it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Path {
-    resent: f64,
-    timeouts: f64,
-    rwnd_limited: f64,
-    sndbuf_limited: f64,
-    rtt_us: f64,
-    min_rtt_us: f64,
-    window_bytes: f64,
-    cwnd_bytes: f64,
-    in_flight_bytes: f64,
-    /// The part of the window that is in flight.
-    filled: f64,
 }
 
 /// What held a copy back over a stretch of `span_us` microseconds, over so many streams in the mean; `None` where too
@@ -144,14 +111,14 @@ pub fn verdict(
     let (sender, receiver) = (sender.over(carried), receiver.over(carried));
     let mut shares = shares(&sender, &receiver, carried);
     let last = last_wait(source, destination, span_us).filter(|_| held_up.is_none());
-    add_serial(&mut shares, serial(&sent, &received, span_us), (span_us, carried, streams), last);
+    let told = add_serial(&mut shares, serial(&sent, &received, span_us), (span_us, carried, streams), last);
     let (sends, receives) = (sender.network / carried, receiver.network / carried);
     let (stage, fact) = if sender.pacing / carried > PACED {
         (Stage::RateLimit, None)
     } else if let Some(stage) = held_up {
         (stage, None)
     } else if sends.min(receives) > BOTH_WAIT && !memory && is_path_longest(&shares) {
-        Path::new(source, &sent, span_us).stage()
+        PathSeen::new(source, &sent, span_us).stage()
     } else if sends > receives {
         receiver.slower(Stage::DestinationStorage, Stage::DestinationMetadata, Stage::DestinationProcessors)
     } else {
@@ -166,7 +133,7 @@ pub fn verdict(
     if let Some((last, last_us)) = last {
         let waited = last_us * f64::from(streams.max(1));
         for (known, share) in &mut shares {
-            *share = (*share * carried + if *known == last { waited } else { 0.0 }) / (carried + waited);
+            *share = (*share * told + if *known == last { waited } else { 0.0 }) / (told + waited);
         }
         if share(&shares, last) > share(&shares, stage) {
             (stage, fact) = (last, None);
@@ -176,7 +143,10 @@ pub fn verdict(
     let others = shares.iter().filter(|(known, share)| {
         *known != share_of(stage) && *share >= NEXT_MIN && !(memory && *known == Stage::Network)
     });
-    let next = others.max_by(|one, other| one.1.total_cmp(&other.1)).map(|&(stage, share)| Limit { stage, share });
+    let next = others.max_by(|one, other| one.1.total_cmp(&other.1));
+    // Both sides are at work at once: of that time the runner-up has what the first leaves.
+    let next = next.map(|&(stage, other)| Limit { stage, share: other.min(1.0 - share) });
+    let next = next.filter(|next| next.share >= NEXT_MIN);
     Some(Verdict { limit: Limit { stage, share }, fact, next })
 }
 
@@ -219,7 +189,27 @@ impl Side {
         let rest = (carried - side.storage - side.metadata - side.pacing).max(0.0);
         // A stream that has nothing to carry waits for the connection, too: that is not a part of what it carried.
         let network = side.network.min(rest);
-        Self { network, work: rest - network, ..side }
+        Self { network, ..side }.split(rest - network, sample)
+    }
+
+    /// What is left of the time was work as far as the threads had a processor, or were ready for one. The rest was
+    /// waiting that nobody timed: brief calls are sampled. Each of them finds, reads or makes files.
+    fn split(self, left: f64, sample: &Sample) -> Self {
+        let processor = &sample.processor;
+        let host = processor.busy_us.saturating_add(processor.idle_us).saturating_add(processor.stolen_us);
+        let stolen = if host == 0 { 0.0 } else { processor.stolen_us as f64 / host as f64 };
+        let worked = processor.streams_us as f64 + (self.starved + stolen) * self.carried;
+        // Some systems do not tell what a thread has used.
+        let work = if processor.streams_us == 0 { left } else { left.min(worked) };
+        let timed = self.storage + self.metadata;
+        let stored = if timed > 0.0 { self.storage / timed } else { 1.0 };
+        let untimed = left - work;
+        Self {
+            work,
+            storage: self.storage + untimed * stored,
+            metadata: self.metadata + untimed * (1.0 - stored),
+            ..self
+        }
     }
 
     /// As part of a longer time. The side whose streams carried something for less of it had nothing to carry
@@ -272,23 +262,30 @@ fn serial(sent: &Sample, received: &Sample, span_us: u64) -> [(Stage, f64); 3] {
 }
 
 /// Adds what stages took that have a thread of their own, as far as the streams had nothing to carry meanwhile. What
-/// was waited for `last` of all counts by itself.
+/// was waited for `last` of all counts by itself. All shares are parts of one time, which is returned.
 fn add_serial(
     shares: &mut [(Stage, f64)],
     serial: [(Stage, f64); 3],
     (span_us, carried, streams): (u64, f64, u16),
     last: Option<(Stage, f64)>,
-) {
+) -> f64 {
     let span = span_us as f64;
     let rest = (span - last.map_or(0.0, |(_, us)| us)).max(1.0);
-    let idle = (1.0 - carried / (rest * f64::from(streams.max(1)))).clamp(0.0, 1.0);
-    for (stage, share) in serial {
+    let all = rest * f64::from(streams.max(1));
+    let idle = (all - carried).max(0.0);
+    let took = serial.map(|(stage, share)| {
         let counted_apart = last.filter(|(last, _)| *last == stage).map_or(0.0, |(_, us)| us);
-        let share = ((share * span - counted_apart) / rest).clamp(0.0, 1.0) * idle;
-        if let Some(entry) = shares.iter_mut().find(|(known, _)| *known == stage) {
-            entry.1 = entry.1.max(share);
-        }
+        (stage, ((share * span - counted_apart) / rest).clamp(0.0, 1.0) * idle)
+    });
+    let sum: f64 = took.iter().map(|(_, time)| time).sum();
+    // Two threads of this kind may be at work at once.
+    let scale = if sum > idle { idle / sum } else { 1.0 };
+    let total = carried + sum * scale;
+    for (stage, share) in shares {
+        let serial: f64 = took.iter().filter(|(known, _)| known == stage).map(|(_, time)| time * scale).sum();
+        *share = (*share * carried + serial) / total;
     }
+    total
 }
 
 /// The stage of one thread that holds up streams which are idle. One thread syncs files and gives them their names, so
@@ -320,91 +317,6 @@ fn last_wait(source: Stretch<'_>, destination: Stretch<'_>, span_us: u64) -> Opt
     });
     let stage = held_up_by(&sent, &received, waited_us, 1.0)?;
     Some((stage, waited_us as f64))
-}
-
-/// The round trip of the middle stream, and the shortest of any, in microseconds. What is told of all together are the
-/// longest; it counts where no stream is told of by itself.
-fn round_trips(sample: &Sample) -> (f64, f64) {
-    let states = sample.streams.iter().map(|stream| stream.state).filter(|state| state.rtt_us > 0);
-    let shortest = states.clone().map(|state| state.min_rtt_us).filter(|us| *us > 0).min();
-    let mut all: Vec<u64> = states.map(|state| state.rtt_us).collect();
-    all.sort_unstable();
-    match (all.get(all.len() / 2), shortest) {
-        (Some(middle), Some(shortest)) => (*middle as f64, shortest as f64),
-        _ => (sample.state.rtt_us as f64, sample.state.min_rtt_us as f64),
-    }
-}
-
-impl Path {
-    fn new(source: Stretch<'_>, sent: &Sample, span_us: u64) -> Self {
-        let counts = &sent.counts;
-        let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
-        // A stream that has just been made, or has gone, says nothing of the path.
-        let told: Vec<&Sample> =
-            source.points.iter().map(|point| &point.sample).filter(|sample| sample.state.rtt_us > 0).collect();
-        let mean = |value: &dyn Fn(&Sample) -> u64| {
-            told.iter().map(|sample| value(sample) as f64).sum::<f64>() / told.len().max(1) as f64
-        };
-        // The path is one, whatever one stream met on it: the middle one counts, and the shortest that any has seen.
-        // One that began behind a full queue has never seen the shortest.
-        let trips: Vec<(f64, f64)> = told.iter().map(|sample| round_trips(sample)).collect();
-        let rtt_us = trips.iter().map(|(rtt, _)| rtt).sum::<f64>() / trips.len().max(1) as f64;
-        let min_rtt_us = trips.iter().map(|(_, min)| *min).filter(|min| *min > 0.0).reduce(f64::min).unwrap_or(0.0);
-        let rate = counts.delivered as f64 / (span_us.max(1) as f64 / 1e6);
-        Self {
-            resent: share(counts.retransmits, counts.segments),
-            timeouts: share(counts.timeouts_us, counts.busy_us),
-            rwnd_limited: share(counts.rwnd_limited_us, counts.busy_us),
-            sndbuf_limited: share(counts.sndbuf_limited_us, counts.busy_us),
-            rtt_us,
-            min_rtt_us,
-            window_bytes: mean(&|sample| sample.state.window_bytes),
-            cwnd_bytes: mean(&|sample| sample.state.cwnd_bytes),
-            in_flight_bytes: rate * rtt_us / 1e6,
-            filled: Self::filled(source, span_us),
-        }
-    }
-
-    /// How far what is in flight fills the window, by the mean of the samples that tell of both. Each is taken with the
-    /// rate of its own time: while a connection grows, what it carries later does not fill the window that it had.
-    fn filled(source: Stretch<'_>, span_us: u64) -> f64 {
-        let began_us = source.points.last().map_or(0, |last| last.at_us.saturating_sub(span_us));
-        let mut before = (began_us, source.before.counts.delivered);
-        let mut shares = Vec::new();
-        for Point { at_us, sample, .. } in source.points {
-            let state = &sample.state;
-            let bytes = sample.counts.delivered.saturating_sub(before.1) as f64;
-            let seconds = at_us.saturating_sub(before.0).max(1) as f64 / 1e6;
-            if state.rtt_us > 0 && state.window_bytes > 0 {
-                shares.push(bytes / seconds * (state.rtt_us as f64 / 1e6) / state.window_bytes as f64);
-            }
-            before = (*at_us, sample.counts.delivered);
-        }
-        shares.iter().sum::<f64>() / shares.len().max(1) as f64
-    }
-
-    /// What of the path holds back, and what the kernel says of it.
-    fn stage(&self) -> (Stage, Option<Fact>) {
-        let queued = self.rtt_us - self.min_rtt_us;
-        // A slow relay closes its window, too. But it is near, or little is in flight to it: then it is not the window.
-        // Where the congestion window allows less it is that one which counts; the other grows as it does.
-        let is_less = self.cwnd_bytes <= 0.0 || self.window_bytes <= self.cwnd_bytes;
-        let receiver = self.rwnd_limited > WINDOW_LIMITED && self.filled >= WINDOW_FILLED && is_less;
-        if (receiver || self.sndbuf_limited > WINDOW_LIMITED) && self.min_rtt_us >= FAR_US {
-            return (Stage::Window, Some(Fact::WindowBytes(self.in_flight_bytes as u64)));
-        }
-        if queued > QUEUED_US.max(QUEUED * self.min_rtt_us) {
-            return (Stage::Network, Some(Fact::RoundTripUs(self.rtt_us as u64)));
-        }
-        if self.resent >= LOSS || self.timeouts >= TIMEOUTS {
-            return (Stage::Loss, Some(Fact::Resent(self.resent)));
-        }
-        // A receiver's window grows as the connection does; one that is closed nearly always is somebody's who is slow.
-        if self.rwnd_limited <= RELAYED && self.min_rtt_us >= FAR_US {
-            return (Stage::RoundTrip, Some(Fact::RoundTripUs(self.min_rtt_us as u64)));
-        }
-        (Stage::Network, None)
-    }
 }
 
 #[cfg(test)]

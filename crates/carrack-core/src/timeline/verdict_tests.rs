@@ -239,6 +239,101 @@ fn one_stream_does_not_speak_for_the_path() {
     assert_eq!(stage(&[(77_869, 40_153), (43_126, 40_000), (42_972, 40_000), (41_628, 40_196)]), Stage::Loss);
 }
 
+/// Measured, over 40 ms: two seconds of a link that four streams fill, then eight in which 2 % is lost; where few packets
+/// are in flight the last one of a burst is acknowledged late, and trips fluctuate by more than they are longer.
+#[test]
+fn losses_behind_a_queue_are_told_from_it() {
+    let stage = |seconds: &[(u64, [u64; 3])]| {
+        let mut counts = TcpCounts::default();
+        let points: Vec<Point> = (1..)
+            .zip(seconds)
+            .map(|(second, (retransmits, [rtt_us, min_rtt_us, rtt_var_us]))| {
+                counts.segments += 700;
+                counts.retransmits += retransmits;
+                let state = TcpState {
+                    rtt_us: *rtt_us,
+                    min_rtt_us: *min_rtt_us,
+                    rtt_var_us: *rtt_var_us,
+                    ..TcpState::default()
+                };
+                let streams = vec![StreamSample { state, ..StreamSample::default() }; 4];
+                let carried = sample(100 * second, &[(Send, 95 * second)], 0);
+                Point { at_us: second * SECOND, error_us: 0, sample: Sample { counts, state, streams, ..carried } }
+            })
+            .collect();
+        let last = points.len() as u64;
+        let received =
+            [Point { at_us: last * SECOND, error_us: 0, sample: sample(100 * last, &[(Receive, 95 * last)], 0) }];
+        let before = Sample::default();
+        let [source, destination] = [&points[..], &received[..]].map(|points| Stretch { before: &before, points });
+        verdict(source, destination, last * SECOND, 4, false).unwrap().limit.stage
+    };
+    let full = |_: u64| (0, [73_400, 40_100, 60]);
+    let lossy = |number: u64| (14, if number % 2 == 0 { [52_600, 40_000, 17_900] } else { [42_000, 40_000, 2_500] });
+    assert_eq!(stage(&[full(0), full(1), full(2)]), Stage::Network);
+    assert_eq!(stage(&(0..8).map(lossy).collect::<Vec<_>>()), Stage::Loss);
+    let both: Vec<_> = (0..4).map(full).chain((0..6).map(lossy)).collect();
+    assert_eq!(stage(&both), Stage::Loss);
+    let both: Vec<_> = (0..6).map(full).chain((0..4).map(lossy)).collect();
+    assert_eq!(stage(&both), Stage::Network);
+}
+
+/// Measured: a link of 20 ms that eight connections of others fill. No stream has seen it empty, and what each has seen
+/// differs.
+#[test]
+fn streams_that_begin_behind_a_full_queue_know_it_by_each_other() {
+    let state = |rtt_us, min_rtt_us, rtt_var_us| TcpState { rtt_us, min_rtt_us, rtt_var_us, ..TcpState::default() };
+    let states = [
+        state(39_642, 32_000, 633),
+        state(41_275, 30_320, 13_187),
+        state(36_327, 35_680, 11_241),
+        state(36_496, 35_803, 11_398),
+        state(35_947, 35_409, 10_950),
+    ];
+    let streams = states.map(|state| StreamSample { state, ..StreamSample::default() }).to_vec();
+    let counts = TcpCounts { segments: 2849, retransmits: 600, busy_us: 4 * SECOND, ..TcpCounts::default() };
+    let source = Sample { counts, state: states[1], streams, ..sample(100, &[(Send, 95)], 0) };
+    assert_eq!(judge(source, sample(100, &[(Receive, 95)], 0), false).unwrap().limit.stage, Stage::Network);
+}
+
+/// Measured: 1,200 files of 24 kB from a disk held to 200 reads a second, 85 ms of processor in six seconds. Brief calls
+/// are sampled, and a tenth of the waiting was seen.
+#[test]
+fn time_that_threads_used_no_processor_for_is_not_work() {
+    let mut source = sample(100, &[(Read, 10), (Find, 2)], 0);
+    source.processor.streams_us = 62_000;
+    let verdict = judge(source, sample(100, &[(Receive, 92)], 0), false).unwrap();
+    assert_eq!(verdict.limit.stage, Stage::SourceStorage);
+    assert!(verdict.limit.share > 0.75 && verdict.next.is_none_or(|next| next.stage != Stage::SourceProcessors));
+    // One whose threads had a processor all the time is held back by it.
+    let mut source = sample(100, &[(Read, 10), (Find, 2)], 0);
+    source.processor.streams_us = 4 * SECOND * 9 / 10;
+    let verdict = judge(source, sample(100, &[(Receive, 92)], 0), false).unwrap();
+    assert_eq!(verdict.limit.stage, Stage::SourceProcessors);
+    // And one that waits for a processor, or for the hypervisor, too.
+    let mut source = sample(100, &[(Read, 10)], 30);
+    source.processor.streams_us = SECOND;
+    (source.processor.busy_us, source.processor.stolen_us) = (SECOND, SECOND);
+    let verdict = judge(source, sample(100, &[(Receive, 92)], 0), false).unwrap();
+    assert_eq!(verdict.limit.stage, Stage::SourceProcessors);
+}
+
+/// Measured: 94 % and 100 %. Streams that carry little say little beside a stage that keeps them waiting.
+#[test]
+fn shares_are_parts_of_one_time() {
+    let mut destination = sample(6, &[], 0);
+    let waited_us = 94 * SECOND / 100;
+    destination.stages.set(Work::Sync, StageTime { waited_us, ..StageTime::default() });
+    let verdict = judge(sample(6, &[], 0), destination, false).unwrap();
+    assert_eq!(verdict.limit.stage, Stage::DestinationStorage);
+    let next = verdict.next.map_or(0.0, |next| next.share);
+    assert!(verdict.limit.share > 0.85 && verdict.limit.share + next <= 1.0, "{verdict:?}");
+    // Both sides are at work at once.
+    let verdict = judge(sample(100, &[(Send, 50)], 0), sample(100, &[(Write, 90)], 0), false).unwrap();
+    let next = verdict.next.map_or(0.0, |next| next.share);
+    assert!(verdict.limit.share + next <= 1.0 + 1e-9, "{verdict:?}");
+}
+
 /// Measured: 48 MiB over 100 ms. The window was closed at times while it grew, and most went after the only sample
 /// that tells of it.
 #[test]

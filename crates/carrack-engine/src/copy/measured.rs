@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrack_core::failure::{Failure, Side};
+use carrack_core::pace::limit::{StepDown, step_down};
 use carrack_core::report::{EndSample, SessionEnds as EndsTold};
 use carrack_core::timeline::{
-    ClockOffset, Happened, Point, Sample, Start, StartStep, StepTaken, Stretch, Timeline, Verdict, verdict,
+    ClockOffset, Happened, Point, Sample, Start, StartStep, StepTaken, Stretch, Timeline, Verdict, away_us, verdict,
+    with_absence,
 };
 use carrack_core::tuning::Tuning;
 use carrack_core::wire::control::{Ask, Tell};
@@ -22,6 +24,9 @@ const FIRST_QUESTIONS: u32 = 4;
 
 /// Samples that the latest stretch is made of, with some to spare.
 const RECENT: usize = 32;
+
+/// Less between two samples says nothing of a rate, in seconds.
+const INTERVAL_MIN: f64 = 0.25;
 
 /// What is known of one end's measuring.
 #[derive(Debug, Default)]
@@ -47,6 +52,8 @@ pub struct Measured {
     /// When the session began, and how long those before it took, in microseconds.
     session_us: u64,
     moving_us: u64,
+    /// How long there was no session, between two.
+    apart_us: u64,
     /// The number of streams that is wanted, since when, and how long how many were wanted before, in microseconds of
     /// one stream.
     streams: u16,
@@ -63,7 +70,7 @@ impl Measured {
     /// Begins with the run: its axis has its zero there.
     pub fn new(tuning: Arc<Tuning>, start: Instant) -> Self {
         let (timeline, steps, source, destination) = Default::default();
-        let (session, session_us, moving_us) = Default::default();
+        let (session, session_us, moving_us, apart_us) = Default::default();
         let (streams, streams_since_us, streams_us) = Default::default();
         Self {
             start,
@@ -71,6 +78,7 @@ impl Measured {
             session,
             session_us,
             moving_us,
+            apart_us,
             streams,
             streams_since_us,
             streams_us,
@@ -93,6 +101,9 @@ impl Measured {
 
     /// A session begins, and both ends are there, with a link between them; what they are.
     pub fn session(&mut self, session: u32, link: &Link, ends: &Ends, now: Instant) -> EndsTold {
+        if session > 0 {
+            self.apart_us = self.apart_us.saturating_add(self.at(now).saturating_sub(self.session_us));
+        }
         self.session = session;
         self.session_us = self.at(now);
         self.steps.handle_round_trip(u64::try_from(link.round_trip.as_micros()).unwrap_or(u64::MAX));
@@ -229,7 +240,8 @@ impl Measured {
             let stretch = |points| Stretch { before: &nothing, points };
             let all_us = self.streams_us.saturating_add(self.streams_us_since(self.at(now)));
             let mean = all_us.checked_div(span).map_or(self.streams, |mean| u16::try_from(mean).unwrap_or(u16::MAX));
-            return verdict(stretch(source), stretch(destination), span, mean, memory);
+            let known = verdict(stretch(source), stretch(destination), span, mean, memory);
+            return with_absence(known, self.away_us(), span.saturating_add(self.apart_us));
         };
         let since = self.at(now).saturating_sub(u64::try_from(over.as_micros()).unwrap_or(u64::MAX));
         let [source, destination] = [&self.source, &self.destination].map(|end| {
@@ -238,6 +250,33 @@ impl Measured {
             Stretch { before: before.map_or(&nothing, |point| &point.sample), points: &end.recent[first..] }
         });
         verdict(source, destination, self.at(now) - since, self.streams, memory)
+    }
+
+    /// How long nothing came through between the hosts, in microseconds: within sessions, and between them.
+    pub fn away_us(&self) -> u64 {
+        let points = self.timeline.series(Side::Source).map_or(&[][..], |source| source.points());
+        away_us(Stretch { before: &Sample::default(), points }).saturating_add(self.apart_us)
+    }
+
+    /// Where the rate of the latest samples fell, how long ago, and from what to what: by what has landed. There must have
+    /// been so many seconds before it.
+    pub fn fall(&self, before_seconds: f64, now: Instant) -> Option<(Duration, StepDown)> {
+        let end = if self.destination.recent.is_empty() { &self.source } else { &self.destination };
+        let first = end.recent.first()?;
+        let carried = end.before.as_ref().map_or(0, |before| before.bytes);
+        let start = (self.session_us, carried);
+        // Of a long session the beginning is not there any more.
+        let start = Some(start).filter(|(at_us, _)| end.recent.len() < RECENT && *at_us < first.at_us);
+        let points: Vec<(u64, u64)> =
+            start.into_iter().chain(end.recent.iter().map(|point| (point.at_us, point.sample.bytes))).collect();
+        // An interval of a moment, at the end of a session, has no rate.
+        let intervals: Vec<(f64, f64)> =
+            points.windows(2).map(interval).filter(|(seconds, _)| *seconds >= INTERVAL_MIN).collect();
+        let step = step_down(&intervals, before_seconds)?;
+        let after: f64 = intervals.iter().map(|(seconds, _)| seconds).sum::<f64>() - step.at;
+        let (last_us, _) = points.last()?;
+        let since = Duration::from_micros(self.at(now).saturating_sub(*last_us)) + Duration::from_secs_f64(after);
+        Some((since, step))
     }
 
     /// Hands the timeline out, as far as it goes.
@@ -255,6 +294,12 @@ impl Measured {
             EndId::Destination => &mut self.destination,
         }
     }
+}
+
+/// Seconds between two samples, and bytes.
+fn interval(pair: &[(u64, u64)]) -> (f64, f64) {
+    let [(from_us, before), (to_us, after)] = [pair[0], pair[1]];
+    (to_us.saturating_sub(from_us) as f64 / 1e6, after.saturating_sub(before) as f64)
 }
 
 /// From a moment to a later one.
@@ -311,6 +356,21 @@ mod tests {
         measured.handle_sample(EndId::Source, sample(0, 9), after(3_500_000));
         let points = measured.timeline.series(Side::Source).unwrap().points();
         assert!(points.is_sorted_by_key(|point| point.at_us) && points.len() == 2);
+    }
+
+    #[test]
+    fn fall_of_the_rate_is_placed_by_what_landed() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut measured = measured(start);
+        let mut landed = 0;
+        for second in 1..=16 {
+            landed += if second <= 5 { 48 } else { 8 };
+            measured.handle_sample(EndId::Source, sample(second * 1_000_000, 2 * landed), after(second));
+            measured.handle_sample(EndId::Destination, sample(second * 1_000_000, landed), after(second));
+        }
+        let (since, step) = measured.fall(2.5, after(16)).unwrap();
+        assert_eq!((since.as_secs(), step.before.round(), step.after.round()), (11, 48.0, 8.0));
     }
 
     /// By each end's own clock, and only once both have told.

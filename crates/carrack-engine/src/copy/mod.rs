@@ -80,4 +80,6 @@ struct Copying<'a> {
     asking: Asking,
     /// Ends that were asked for the way to the other and have not answered, with the numbers of the requests.
     traces: Vec<(EndId, u64)>,
+    /// When the rate fell last, if it was told.
+    fell_at: Option<std::time::Instant>,
 }

@@ -73,8 +73,10 @@ pub(super) fn run(
         expected: Expected::default(),
         asking: Asking::default(),
         traces: Vec::new(),
+        fell_at: None,
     };
     let result = copying.run();
+    copying.tell_absence();
     copying.keep_found();
     let timeline = copying.measured.take_timeline();
     report.timeline = Some(Arc::new(timeline));

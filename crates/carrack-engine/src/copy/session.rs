@@ -1,7 +1,7 @@
 //! One session of a run: the ends are opened, agree on what goes where, are connected, and work.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use carrack_core::growing::GrowingSources;
 use carrack_core::report::{Counts, ErrorCode, Event, Failure, LinkReport, Side};
@@ -20,6 +20,9 @@ use super::streams::Streams;
 use super::tune::Tune;
 use crate::end::{End, EndId, Inbox};
 use crate::storage::place::Place;
+
+/// A link that is away for so long is told.
+const AWAY_TOLD: Duration = Duration::from_secs(5);
 
 /// What is said before the first byte where files are written over.
 const IN_PLACE: &str = "files are written over where they stand: until one is whole, its name holds a mixture of old and new, \
@@ -206,6 +209,16 @@ impl Copying<'_> {
             (report.limit, report.limit_fact, report.limit_next) = (Some(verdict.limit), verdict.fact, verdict.next);
         }
         self.measured.end_session(now);
+    }
+
+    /// Says how long nothing came through, if that was for long: nothing else tells it where it passed by itself.
+    pub(super) fn tell_absence(&self) {
+        let away = Duration::from_micros(self.measured.away_us());
+        if away >= AWAY_TOLD {
+            let seconds = away.as_secs_f64();
+            self.events
+                .tell(Event::Note(format!("there was no link between the hosts for {seconds:.0} s of this copy")));
+        }
     }
 
     /// Tells both ends to stop and clean up, and gives them a moment for it.

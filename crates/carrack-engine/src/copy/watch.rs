@@ -1,6 +1,6 @@
 //! A session at work: what the ends tell is passed on and counted, until both have ended.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use carrack_core::limits;
 use carrack_core::pace::limit::Stage;
@@ -21,6 +21,14 @@ use super::tune::Tune;
 use super::{Copying, held_back};
 use crate::end::{EndId, Incoming, Waited};
 use crate::error::failure;
+
+/// What fell within so much of a fall that was told is the same.
+const SAME_FALL: Duration = Duration::from_secs(5);
+
+/// Seconds before a fall, at least: where it is known that the rate fell,
+const KNOWN_BEFORE_SECONDS: f64 = 0.5;
+/// and where that is to be found out.
+const BEFORE_SECONDS: f64 = 2.5;
 
 impl Copying<'_> {
     /// Passes on what the ends tell, until both have ended, and keeps the streams up.
@@ -99,6 +107,7 @@ impl Copying<'_> {
                 }
             }
         }
+        self.record_last_fall();
         first_failure.map_or(Ok(()), Err)
     }
 
@@ -214,19 +223,46 @@ impl Copying<'_> {
     }
 
     fn rate_fell(&mut self, fall: RateFall) {
-        let (rate, usual) = (fall.rate as u64, fall.usual as u64);
+        let now = Instant::now();
+        // Stretches are long: the samples know in which second it was.
+        let fall = match self.measured.fall(KNOWN_BEFORE_SECONDS, now) {
+            Some((over, step)) => RateFall { rate: step.after, usual: step.before, over, ..fall },
+            None => fall,
+        };
+        let fall = self.mark_fall(fall, now);
+        self.events.tell(Event::Note(held_back::words(&fall)));
+        self.events.tell(Event::RateFell(fall));
+    }
+
+    /// Marks a fall where it was; the fall with what held the copy back since.
+    fn mark_fall(&mut self, fall: RateFall, now: Instant) -> RateFall {
         let (link, is_reader) =
             (self.report.link.as_ref(), fall.limit.is_some_and(|limit| limit.stage == Stage::Reader));
         let measured = link.filter(|_| !is_reader).and_then(|link| {
             let memory = link.kind == LinkKind::Memory;
-            self.measured.verdict(Some(fall.over), memory, Instant::now())
+            self.measured.verdict(Some(fall.over), memory, now)
         });
         // What was as slow as asked for is not told at all.
         let measured = measured.map(|verdict| verdict.limit).filter(|limit| limit.stage != Stage::RateLimit);
-        let fall = RateFall { limit: measured.or(fall.limit), ..fall };
-        self.measured.mark(Happened::RateFell { rate, usual }, Instant::now());
-        self.events.tell(Event::Note(held_back::words(&fall)));
-        self.events.tell(Event::RateFell(fall));
+        let (rate, usual) = (fall.rate as u64, fall.usual as u64);
+        let at = now.checked_sub(fall.over).unwrap_or(now);
+        self.measured.mark(Happened::RateFell { rate, usual }, at);
+        self.fell_at = Some(at);
+        RateFall { limit: measured.or(fall.limit), ..fall }
+    }
+
+    /// A fall that came too late for a whole stretch is part of what is recorded, and no news any more.
+    fn record_last_fall(&mut self) {
+        let now = Instant::now();
+        let Some((over, step)) = self.measured.fall(BEFORE_SECONDS, now) else { return };
+        let at = now.checked_sub(over).unwrap_or(now);
+        let is_told = self.fell_at.is_some_and(|told| told + SAME_FALL > at);
+        let is_as_asked = self.held_back.overall().is_some_and(|limit| limit.stage == Stage::RateLimit);
+        if !is_told && !is_as_asked {
+            let fall = RateFall { rate: step.after, usual: step.before, over, limit: None };
+            let fall = self.mark_fall(fall, now);
+            self.events.tell(Event::RateFell(fall));
+        }
     }
 
     fn handle_progress(&mut self, progress: &Progress, streams: &mut Streams) {

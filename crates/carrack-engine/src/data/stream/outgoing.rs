@@ -126,10 +126,11 @@ impl OutStream {
             return Ok(0);
         }
         self.flush()?;
-        let start = Instant::now();
-        if self.watched > 0 {
-            self.wait_for_storage(file, offset, length);
+        if self.watched > 0 && !self.wait_for_storage(file, offset, length) {
+            self.watched -= 1;
+            return Ok(0);
         }
+        let start = Instant::now();
         let sent = self.stages.wait(Work::Send, || self.socket.send_file(file, offset, length))?;
         self.watched = if start.elapsed() > QUICK_SEND { WATCHED } else { self.watched.saturating_sub(1) };
         self.stages.carried(sent);
@@ -137,15 +138,18 @@ impl OutStream {
     }
 
     /// Waits here for what is not in the page cache: a wait within `sendfile` would be counted as one for the network.
-    /// Whoever sends the bytes meets the same errors.
-    fn wait_for_storage(&self, file: &File, offset: u64, length: usize) {
-        let Some(last) = (length as u64).checked_sub(1).and_then(|more| offset.checked_add(more)) else { return };
+    /// Whoever sends the bytes meets the same errors. False where the file system does not say what is in its cache, or
+    /// has none: then the bytes have to be read to know how long that takes.
+    fn wait_for_storage(&self, file: &File, offset: u64, length: usize) -> bool {
+        let Some(last) = (length as u64).checked_sub(1).and_then(|more| offset.checked_add(more)) else { return true };
         // Storage fills the cache in the order that it is asked in: once the last byte is there, so is the rest. A file
         // system without a page cache would read that byte for nothing.
         let _ = bulk::fetch(file, offset, length as u64);
-        if bulk::read_if_cached(file, &mut [0], last).is_ok() {
+        let says = bulk::read_if_cached(file, &mut [0], last).is_ok();
+        if says {
             let _ = self.stages.wait(Work::Read, || read_full_at(file, &mut [0], last));
         }
+        says
     }
 
     /// Sends what waits.

@@ -133,6 +133,9 @@ fn streams(fields: &Map<String, Value>, one: &mut Happening) {
 
 fn rate_fell(fields: &Map<String, Value>, one: &mut Happening) {
     let rate = |name: &str| Unit::BytesPerSecond.shown(whole(fields, name).unwrap_or(0) as f64);
+    // It is told when it is known, and was so many seconds before.
+    let over = fields.get("over_seconds").and_then(Value::as_f64).filter(|over| *over > 0.0).unwrap_or(0.0);
+    one.at = (one.at - over).max(0.0);
     one.label = format!("rate fell to {}", rate("bytes_per_second"));
     one.detail = format!("from {}", rate("before"));
     (one.is_bad, one.is_fall) = (true, true);
