@@ -486,7 +486,9 @@ impl UncountedLink {
 fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port: u16) -> Result<Vec<String>, Failure> {
     let dialer = ends.get(other(listener));
     let reach = reach(request, listener);
-    let (dialer_is_here, peer_sees) = (dialer.is_here(), dialer.welcome.peer_address.clone());
+    let dialer_is_here = dialer.is_here();
+    // Seen from the other side, this host is where its control connection came from. It names the address to itself.
+    let peer_sees = if ends.get(listener).is_here() { ends.get(other(listener)).seen_address() } else { None };
     let end = ends.get(listener);
     let port = match end.reached {
         Reached::Node(address, ..) => address.port(),
@@ -496,9 +498,7 @@ fn addresses(request: &CopyRequest, ends: &mut Ends, listener: EndId, told_port:
     let mut addresses = match (&end.reached, &reach.data_address) {
         // An end here that listens on one address says which.
         (Reached::Here(..), _) if !end.welcome.local_address.is_empty() => vec![with_port(&end.welcome.local_address)],
-        // Seen from the other side, this host is where its control connection came from. It
-        // names the address to itself.
-        (Reached::Here(..), _) => vec![with_port(&peer_sees)],
+        (Reached::Here(..), _) => peer_sees.iter().map(|seen| with_port(seen)).collect(),
         (_, Some(address)) => return Ok(vec![with_port(address)]),
         (Reached::Node(address, ..), None) => vec![with_port(&address.ip().to_canonical().to_string())],
         (Reached::Ssh(_), None) => end.places(port),

@@ -2,6 +2,7 @@
 
 mod backlog;
 mod inbox;
+mod looked_up;
 mod paths;
 mod reader;
 mod watchdog;
@@ -9,7 +10,7 @@ mod watchdog;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -39,13 +40,10 @@ use crate::transfer::SourcesHere;
 
 use backlog::Backlog;
 pub use inbox::{EndId, Inbox, InboxSender, Incoming, Note, Waited};
+use looked_up::{LookedUp, own_address, told_first};
 use paths::Paths;
 use reader::{Across, Forward, HEARD_OUT, Hearing, spawn_reader};
 use watchdog::Watchdog;
-
-/// How long the look-up of a host's addresses may take longer than everything before the first
-/// question that needs them.
-const LOOK_UP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How an end is reached.
 pub enum Reached {
@@ -85,7 +83,7 @@ pub struct End {
     /// Asked before anybody waits for the answer, and not asked for since.
     early: Vec<(Ask, u64)>,
     /// Where a host that ssh reaches is, once it has been looked up.
-    looked_up: Option<mpsc::Receiver<Vec<SocketAddr>>>,
+    looked_up: LookedUp,
     /// What to do if a node refuses the token that it was shown, or that it was shown none.
     withheld: Option<Box<Failure>>,
     /// It was told to keep to a directory.
@@ -193,7 +191,7 @@ impl End {
             backlog,
             next_request: 1,
             early: Vec::new(),
-            looked_up: None,
+            looked_up: LookedUp::default(),
             withheld: shown.withheld,
             is_confined: options.confinement.is_some(),
             tuning: Arc::clone(&context.tuning),
@@ -266,11 +264,7 @@ impl End {
     /// When the system gives no thread.
     pub fn look_up(&mut self, location: &Location, reach: &Reach) -> Result<(), Failure> {
         if let (Location::Ssh { host, .. }, Reached::Ssh(_)) = (location, &self.reached) {
-            let (sender, found) = mpsc::channel();
-            let (host, reach) = (host.clone(), reach.clone());
-            threads::start("looking a host up", move || sender.send(ssh::addresses(&host, &reach)))
-                .map_err(|error| system_failure(Side::Command, &error))?;
-            self.looked_up = Some(found);
+            self.looked_up = LookedUp::begin(host.clone(), reach.clone())?;
         }
         Ok(())
     }
@@ -278,8 +272,16 @@ impl End {
     /// Where this host is, with a port: what its name resolves to, the address first that the far side sees
     /// its control connection at.
     pub fn places(&mut self, port: u16) -> Vec<String> {
-        let found = self.looked_up.take().and_then(|found| found.recv_timeout(LOOK_UP_PATIENCE).ok());
-        told_first(found.unwrap_or_default(), &self.welcome.local_address, port)
+        told_first(self.looked_up.take(), &self.welcome.local_address, port)
+    }
+
+    /// The address of this host that the far side sees: of its control connection, or where it cannot know that, because
+    /// no ssh has told it, the one that packets to it have.
+    pub fn seen_address(&mut self) -> Option<String> {
+        if !self.welcome.peer_address.is_empty() {
+            return Some(self.welcome.peer_address.clone());
+        }
+        self.looked_up.take().into_iter().find_map(own_address).map(|from| from.to_string())
     }
 
     /// Takes the answer to the greeting.
@@ -537,21 +539,6 @@ impl End {
     }
 }
 
-/// The addresses that were looked up, with a port. What the host itself tells of its address is none
-/// unless it is among them.
-fn told_first(mut found: Vec<SocketAddr>, told: &str, port: u16) -> Vec<String> {
-    let told = told.parse::<IpAddr>().ok().map(|address| address.to_canonical());
-    found.sort_by_key(|address| Some(address.ip().to_canonical()) != told);
-    let with_port = |mut address: SocketAddr| {
-        address.set_port(port);
-        match address.ip().to_canonical() {
-            IpAddr::V4(address) => format!("{address}:{port}"),
-            IpAddr::V6(_) => address.to_string(),
-        }
-    };
-    found.into_iter().map(with_port).collect()
-}
-
 /// See [`End::machine`].
 fn machine(pin: Option<&[u8; 32]>, told: &[u8], name: &str) -> Vec<u8> {
     match pin {
@@ -592,14 +579,5 @@ mod tests {
         assert_eq!(machine(None, &[1; 32], "host"), machine(None, &[1; 32], "user@host"));
         assert_ne!(machine(None, &[], "host"), machine(None, &[], "other"));
         assert_ne!(machine(None, &one, ""), machine(Some(&one), &[], ""));
-    }
-
-    #[test]
-    fn host_is_where_its_name_leads_and_not_where_it_says() {
-        let found = || ["10.0.0.1:0", "[2001:db8::1]:0"].map(|address| address.parse().unwrap()).to_vec();
-        assert_eq!(told_first(found(), "192.168.7.7", 5000), ["10.0.0.1:5000", "[2001:db8::1]:5000"]);
-        assert_eq!(told_first(found(), "2001:db8::1", 5000), ["[2001:db8::1]:5000", "10.0.0.1:5000"]);
-        assert_eq!(told_first(found(), "::ffff:10.0.0.1", 5000)[0], "10.0.0.1:5000");
-        assert!(told_first(Vec::new(), "192.168.7.7", 5000).is_empty());
     }
 }

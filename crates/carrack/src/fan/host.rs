@@ -180,7 +180,8 @@ impl Session {
     /// Has the far side end the command, and tells `ended`.
     fn end(mut self, host: &SshHost, listen: &dyn FanListener, ended: FanEnded) -> FanEnded {
         self.input = None;
-        let end = Instant::now() + LETS_GO;
+        // Where nothing has begun there is nothing to end but ssh itself.
+        let end = Instant::now() + if self.has_begun { LETS_GO } else { Duration::ZERO };
         while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
             // What it still says is its own affair, and must not hold it up.
             if let Ok((said, bytes)) = self.pieces.recv_timeout(GLANCE) {
@@ -243,6 +244,22 @@ mod tests {
             connect_timeout: Duration::from_secs(20),
         };
         run(&request, &Stop::new(), heard).into_iter().map(|end| end.ended).collect()
+    }
+
+    /// As an ssh that hangs in its login, or before it.
+    #[test]
+    fn host_that_never_answers_ends_with_its_time() {
+        let request = FanRequest {
+            hosts: vec![SshHost { user: None, host: "a".to_owned() }],
+            command: b"true".to_vec(),
+            rsh: ["sh", "-c", "exec sleep 600", "ssh"].map(str::to_owned).to_vec(),
+            at_once: 1,
+            timeout: Some(Duration::from_millis(300)),
+            connect_timeout: Duration::from_secs(20),
+        };
+        let ended = run(&request, &Stop::new(), &Heard::default());
+        assert_eq!(ended[0].ended, FanEnded::Unreachable("no answer in time".to_owned()));
+        assert!(ended[0].elapsed < LETS_GO, "{:?}", ended[0].elapsed);
     }
 
     #[test]

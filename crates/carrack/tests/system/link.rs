@@ -2,6 +2,7 @@
 //! not get through, an outage.
 
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use carrack_faults::link::{ADDRESSES, Counts, Host, Knobs, Link, Setup};
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::node::Node;
 use crate::support::running::Running;
-use crate::support::{Ran, Sandbox, netns, same_tree, tree, wait_until};
+use crate::support::{Ran, Sandbox, netns, program, same_tree, tree, wait_until};
 
 const MIB: usize = 1 << 20;
 
@@ -183,4 +184,35 @@ fn outage_in_the_midst_is_outlived() {
     scene.link.both(|knobs| knobs.fail(Duration::from_secs(3)));
     scene.end(running);
     assert!(scene.happened(|counts| counts.lost) > 0);
+}
+
+/// A remote shell that is no ssh says nothing of addresses: the host that was typed is connected to, and where that is
+/// not wanted, it connects back to the address that packets to it have.
+#[test]
+fn remote_shell_that_is_no_ssh_leads_to_the_host_that_was_typed() {
+    if !carrack_faults::netns::can_make() {
+        return;
+    }
+    let sandbox = Sandbox::in_memory();
+    sandbox.write("tree/file", tree::bytes(MIB, 1));
+    let link = Link::new(&netns::name(), &Setup::default(), |_| {}).unwrap();
+    let (program, words) = (program(), link.host(Host::Far).prefix().join(" "));
+    let here = program.parent().unwrap();
+    let line = format!("#!/bin/sh\nPATH={}:$PATH\nexec {words} sh -c \"$2\"\n", here.display());
+    let script = sandbox.write("no-shell", line);
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let rsh = format!("--rsh={}", script.display());
+    for (kind, address) in [("direct", ADDRESSES[1]), ("reverse", ADDRESSES[0])] {
+        let there = format!("{}:{}", ADDRESSES[1], sandbox.path(kind).display());
+        let mut command = sandbox.carrack();
+        command.args(["--json", &rsh, "--link", kind, "tree/", &there]);
+        let mut running = Running::start(&mut link.host(Host::Near).on(&command));
+        wait_until("the copy ends", || !running.is_running());
+        let ran = running.end();
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+        let told = ran.summary()["link"].clone();
+        let host = told["address"].as_str().unwrap().rsplit_once(':').unwrap().0.to_owned();
+        assert_eq!((told["kind"].as_str(), &*host), (Some(kind), address));
+        same_tree(&sandbox.path("tree"), &sandbox.path(kind));
+    }
 }
