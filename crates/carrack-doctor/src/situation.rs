@@ -54,8 +54,10 @@ pub struct Way {
     pub trace: Option<PathTrace>,
     /// Bytes a second that memory-to-memory streams carried, and how many streams.
     pub rate: Option<(f64, u16)>,
-    /// Segments sent again, and all that were sent.
+    /// Segments sent again, and all that were sent, at a rate below the one that fills the path.
     pub resent: Option<(u64, u64)>,
+    /// The same at full rate, where the streams themselves make a queue overflow.
+    pub resent_when_full: Option<(u64, u64)>,
 }
 
 /// The path between two hosts.

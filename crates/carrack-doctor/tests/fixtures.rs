@@ -166,6 +166,79 @@ fn bond_that_hashes_by_addresses_carries_one_link() {
     assert_eq!(bond.cost, "all streams to one host together are limited to 1.2 GB/s");
 }
 
+/// A transfer node whose data goes over a VLAN: what is wrong is below it, in the bond and in its links.
+#[test]
+fn what_is_below_a_vlan_is_looked_at_too() {
+    let found = pair("laptop", "dtn-vlan", 20);
+    let told = to_mend(&found, HostSide::Far);
+    let of = |rule: &str| {
+        let of = found.iter().filter(|one| one.rule == rule && one.side == Some(HostSide::Far));
+        of.filter(|one| one.severity >= Severity::Warning).map(|one| one.subject.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("interface.bond"), ["bond0"], "{told:#?}");
+    assert_eq!((of("interface.duplex"), of("interface.errors")), (vec!["eth5"], vec!["eth6"]), "{told:#?}");
+    assert_eq!(of("interface.slot"), ["eth7"], "{told:#?}");
+    let lines: Vec<&str> = told.iter().map(|(.., line)| line.as_str()).collect();
+    assert!(lines.contains(&"ip link set bond0 type bond xmit_hash_policy layer3+4"), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("ethtool -s eth5 autoneg on")), "{lines:#?}");
+    // What is as it should be on all of them is told once.
+    let mtu = found.iter().filter(|one| one.rule == "interface.mtu" && one.side == Some(HostSide::Far));
+    assert_eq!(mtu.count(), 1);
+}
+
+/// Streams that fill a path lose what overflows in its queue: that is no fault of the path.
+#[test]
+fn loss_in_a_queue_that_the_measurement_fills_is_no_loss_of_the_path() {
+    let of = |resent, when_full| {
+        let mut path = Path { round_trip: Some(Duration::from_millis(40)), ..Path::default() };
+        (path.there.resent, path.there.resent_when_full) = (resent, when_full);
+        let found = diagnose(&Situation { far: Some(host("bond")), path, ..Situation::of(host("laptop")) });
+        let loss = found.into_iter().find(|one| one.rule == "path.loss" && one.side == Some(HostSide::Near)).unwrap();
+        (loss.severity, loss.value)
+    };
+    let (severity, value) = of(Some((0, 30_000)), Some((1_000, 160_000)));
+    assert!(severity == Severity::Ok && value.contains("its own queue overflowed"), "{value}");
+    // What is lost also where the queues are empty is the path's.
+    assert_eq!(of(Some((150, 30_000)), Some((1_000, 160_000))).0, Severity::Failure);
+    assert_eq!(of(None, Some((1_000, 160_000))).0, Severity::Unknown);
+}
+
+/// A far host that ssh does not reach: the way there was looked at from here.
+#[test]
+fn host_that_was_not_reached_is_told_with_the_way_to_it() {
+    let of = |why: &str, trace: carrack_core::report::PathTrace| {
+        let mut path = Path::default();
+        path.there.trace = Some(trace);
+        let unreached = Some((why.to_owned(), None));
+        diagnose(&Situation { unreached, path, ..Situation::of(host("laptop")) })
+    };
+    let find = |found: &[Finding], rule: &str| found.iter().find(|one| one.rule == rule).cloned().expect("it is told");
+    let hop = carrack_core::report::Hop { address: Some("10.1.1.1".parse().unwrap()), round_trip: None };
+    let trace = carrack_core::report::PathTrace { hops: vec![hop], ..Default::default() };
+    let dead = of("far: a connection to 10.2.2.2, port 22, timed out after 8 s", trace);
+    let reached = find(&dead, "path.reached");
+    assert!(reached.severity == Severity::Failure && reached.value.contains("nobody answers behind 10.1.1.1, hop 1"));
+    assert!(reached.cost.contains("a firewall drops packets without a word, or the host is down"), "{reached:?}");
+    assert_eq!(find(&dead, "path.firewall").severity, Severity::Unknown);
+    let trace = carrack_core::report::PathTrace {
+        reached: true,
+        drops_large_packets: true,
+        mtu_bytes: Some(1400),
+        ..Default::default()
+    };
+    let hole = of("far: ssh connects, and gets no further", trace);
+    let hole = find(&hole, "path.black-hole");
+    assert!(hole.severity == Severity::Failure && hole.side == Some(HostSide::Near), "{hole:?}");
+    assert!(hole.value.contains("1400 bytes arrive"), "{hole:?}");
+}
+
+#[test]
+fn largest_packet_is_not_known_where_nobody_looked() {
+    let found = pair("bond", "bond", 20);
+    let mtu = found.iter().find(|one| one.rule == "path.mtu").unwrap();
+    assert!(mtu.severity == Severity::Unknown && mtu.value.contains("not checked"), "{mtu:?}");
+}
+
 #[test]
 fn virtual_machine_is_judged_by_what_it_tells_and_by_nothing_else() {
     let found = diagnose(&Situation::of(host("vm")));

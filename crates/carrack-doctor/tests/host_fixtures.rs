@@ -113,6 +113,8 @@ fn container_without_sys_has_unknowns_and_no_guesses() {
     }
 }
 
+const ZFS: (&str, &str) = ("directory/mount", "36 27 0:50 / /data rw,noatime shared:1 - zfs tank/data rw,xattr");
+
 /// Texts of the evidence, the rule that they break, how badly, and a part of the line that mends it.
 type Planted = (&'static [(&'static str, &'static str)], &'static str, Severity, &'static str);
 
@@ -195,6 +197,66 @@ const PLANTED: &[Planted] = &[
         Severity::Warning,
         "wait until /proc/mdstat",
     ),
+    (
+        &[(ZFS.0, ZFS.1), ("command/zfs get", "sync\tdisabled\ndedup\toff\nprimarycache\tall\n")],
+        "zfs.sync",
+        Severity::Failure,
+        "zfs set sync=standard tank/data",
+    ),
+    (
+        &[(ZFS.0, ZFS.1), ("command/zfs get", "sync\tstandard\ndedup\ton\nprimarycache\tall\n")],
+        "zfs.dedup",
+        Severity::Warning,
+        "zfs set dedup=off tank/data",
+    ),
+    (
+        &[(ZFS.0, ZFS.1), ("command/zfs get", "sync\tstandard\ndedup\toff\nprimarycache\tnone\n")],
+        "zfs.cache",
+        Severity::Warning,
+        "zfs set primarycache=all tank/data",
+    ),
+    (
+        &[
+            (ZFS.0, ZFS.1),
+            ("command/zfs get", "sync\tstandard\ndedup\toff\nprimarycache\tall\n"),
+            ("proc/meminfo", "MemTotal:  100000000 kB\nMemAvailable:   50000000 kB\n"),
+            (
+                "proc/spl/kstat/zfs/arcstats",
+                "13 1 0x01 123 33456 8 9\nname type data\nc_max                           4    1073741824\n",
+            ),
+        ],
+        "zfs.cache",
+        Severity::Warning,
+        "zfs_arc_max",
+    ),
+    (
+        &[("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable: 8000 kB\nSwapTotal: 1000 kB\nSwapFree: 50 kB\n")],
+        "memory.swap",
+        Severity::Warning,
+        "swapoff -a",
+    ),
+    (
+        &[
+            ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never"),
+            ("sys/kernel/mm/transparent_hugepage/defrag", "[always] defer defer+madvise madvise never"),
+        ],
+        "memory.huge-pages",
+        Severity::Warning,
+        "transparent_hugepage/defrag",
+    ),
+    (
+        &[("proc/sys/net/netfilter/nf_conntrack_count", "65536"), ("proc/sys/net/netfilter/nf_conntrack_max", "65536")],
+        "tcp.connection-table",
+        Severity::Failure,
+        "sysctl -w net.netfilter.nf_conntrack_max=131072",
+    ),
+    (
+        &[("proc/sys/net/ipv4/tcp_moderate_rcvbuf", "0"), ("proc/sys/net/ipv4/tcp_rmem", "4096 131072 6291456")],
+        "tcp.window-growth",
+        Severity::Warning,
+        "sysctl -w net.ipv4.tcp_moderate_rcvbuf=1",
+    ),
+    (&[("names/peer", "answered-us 5004000")], "host.names", Severity::Warning, "/etc/resolv.conf"),
     (
         &[("processor/governors", "powersave 4")],
         "processor.governor",
@@ -314,6 +376,35 @@ fn kernel_log_counts_for_a_day_and_for_the_devices_of_the_directory() {
     let mount = [("directory/mount", "30 22 0:47 / /data rw - nfs4 files.lab:/export rw")];
     assert_eq!(severity(&[silent("files.lab")], "60", &mount).0, Severity::Warning);
     assert_eq!(severity(&[silent("other.lab")], "60", &mount).0, Severity::Ok);
+}
+
+/// Lines as kernels write them, each of one thing that goes wrong.
+#[test]
+fn lines_of_the_kernel_s_log_are_told_by_what_they_are_about() {
+    let of = |line: &str| {
+        let found = diagnose(&Situation::of(with(host("vm"), &[("kernel-log", line), ("kernel-log-ages", "60")])));
+        one(&found, HostSide::Near, "hardware.log").severity
+    };
+    for (line, severity) in [
+        ("nf_conntrack: nf_conntrack: table full, dropping packet", Severity::Warning),
+        ("neighbour: arp_cache: neighbor table overflow!", Severity::Warning),
+        ("BTRFS error (device vda): bdev /dev/vda errs: wr 0, rd 0, flush 0, corrupt 7, gen 0", Severity::Failure),
+        ("BTRFS error (device sdz): bdev /dev/sdz errs: wr 0, rd 0, flush 0, corrupt 7, gen 0", Severity::Ok),
+        ("EXT4-fs error (device vda): ext4_lookup:1855: inode #2: comm ls: deleted inode", Severity::Failure),
+        ("XFS (vda): Corruption of in-memory data detected.  Shutting down filesystem", Severity::Failure),
+        ("md/raid1:vda: Disk failure on sdb, disabling device.", Severity::Failure),
+        ("md/raid1:md7: Disk failure on sdy, disabling device.", Severity::Ok),
+        ("Out of memory: Killed process 4242 (globus-gridftp-) total-vm:1kB", Severity::Warning),
+        ("pcieport 0000:00:01.0: AER: Corrected error received: 0000:01:00.0", Severity::Warning),
+        ("mlx5_core 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer", Severity::Warning),
+        ("INFO: task nfsd:812 blocked for more than 120 seconds.", Severity::Warning),
+        ("watchdog: BUG: soft lockup - CPU#3 stuck for 22s!", Severity::Warning),
+        ("CPU3: Core temperature above threshold, cpu clock throttled (total events = 9)", Severity::Warning),
+        ("e1000e 0000:00:03.0 eth0: NIC Link is Down", Severity::Warning),
+        ("e1000e 0000:00:03.0 eth9: NIC Link is Down", Severity::Ok),
+    ] {
+        assert_eq!(of(line), severity, "{line}");
+    }
 }
 
 #[test]

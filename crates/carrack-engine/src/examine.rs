@@ -1,6 +1,8 @@
 //! Examining hosts: what one says of itself, and of two also what the connections between them met. Nothing is judged
 //! here, and nothing is changed there.
 
+mod approach;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,7 +12,7 @@ use carrack_core::failure::{ErrorCode, Failure, Reason, Side};
 use carrack_core::ids::StreamId;
 use carrack_core::limits;
 use carrack_core::location::Location;
-use carrack_core::report::Event;
+use carrack_core::report::{Event, PathTrace};
 use carrack_core::request::{Encrypt, EndOptions};
 use carrack_core::wire::control::{Ask, Dial, EvidenceAbout, Listen, Listening, Ports, SessionKey, Tell};
 
@@ -20,7 +22,9 @@ use crate::copy::connect::{bracketed, session_key};
 use crate::end::{End, EndId, Inbox, Note, Reached};
 use crate::error::failure;
 use crate::net::connect::look_up;
-use crate::stop::Until;
+use crate::stop::{Stop, Until};
+
+use approach::Approach;
 
 /// A host gathers for a few seconds: its commands have a limit of five each.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -69,6 +73,8 @@ pub struct Examined {
     pub there: Option<Result<ExaminedPath, Failure>>,
     /// The one from the second host to the first.
     pub back: Option<Result<ExaminedPath, Failure>>,
+    /// The way of packets to a second host that could not be asked, as far as this host finds it.
+    pub approach: Option<PathTrace>,
 }
 
 /// Asks one host.
@@ -133,8 +139,14 @@ impl<'a> Examining<'a> {
     }
 
     fn open(&mut self, id: EndId, place: ExaminedPlace<'_>) -> Result<End, Failure> {
+        self.open_until(&self.context.stop.clone(), id, place)
+    }
+
+    /// The same; given up when `stop` says so.
+    fn open_until(&mut self, stop: &Stop, id: EndId, place: ExaminedPlace<'_>) -> Result<End, Failure> {
         let words = self.inbox.share();
-        let mut end = End::open(id, place.location, place.options, (self.context, None), words, &self.note)?;
+        let context = Context { stop: stop.clone(), ..self.context.clone() };
+        let mut end = End::open(id, place.location, place.options, (&context, None), words, &self.note)?;
         match end.take_welcome(&mut self.inbox, &place.options.reach, &self.note) {
             Ok(()) => {
                 end.program_sent.iter().for_each(|sent| (self.observer)(Event::ProgramSent(sent.clone())));
@@ -182,17 +194,20 @@ impl<'a> Examining<'a> {
 
     fn pair(&mut self, near: ExaminedPlace<'_>, far: ExaminedPlace<'_>) -> Result<Examined, Failure> {
         let mut first = self.open(EndId::Source, near)?;
-        let mut second = match self.open(EndId::Destination, far) {
+        let approach = Approach::begin(far, &self.context.stop)?;
+        let opened = self.open_until(&approach.stop, EndId::Destination, far);
+        let mut second = match opened {
             Ok(end) => end,
             Err(why) => {
                 self.inbox.check()?;
+                let (why, approach) = approach.end(why);
                 // The way there may say why.
                 let peer = whereabouts(far).first().map(SocketAddr::ip);
                 let request = self.ask(&mut first, about(near.location, peer, 0))?;
                 let near = self.evidence(&first, request);
                 first.close();
                 let near = near?;
-                return Ok(Examined { near, far: Err(why), there: None, back: None });
+                return Ok(Examined { near, far: Err(why), there: None, back: None, approach });
             }
         };
         let examined = self.both((near, &mut first), (far, &mut second));
@@ -221,7 +236,7 @@ impl<'a> Examining<'a> {
         let asked_far = self.ask(second, about(far.location, peers[1], made))?;
         let near = self.evidence(first, asked)?;
         let far = self.evidence(second, asked_far)?;
-        Ok(Examined { near, far: Ok(far), there: Some(there), back: Some(back) })
+        Ok(Examined { near, far: Ok(far), there: Some(there), back: Some(back), approach: None })
     }
 
     /// Has one host listen and the other dial. The inner error is why there is no connection.
@@ -275,18 +290,14 @@ impl<'a> Examining<'a> {
 }
 
 /// Where a listener may be reached, as a copy would: what it says of itself is not dialled.
-fn addresses(dialer: &End, listener: &mut End, options: &EndOptions, told_port: u16) -> Vec<String> {
+fn addresses(dialer: &mut End, listener: &mut End, options: &EndOptions, told_port: u16) -> Vec<String> {
     let with_port = |host: &str| format!("{}:{told_port}", bracketed(host));
     match (&listener.reached, &options.reach.data_address) {
         (Reached::Here(..), _) if !listener.welcome.local_address.is_empty() => {
             vec![with_port(&listener.welcome.local_address)]
         }
         // Seen from the other side, this host is where its control connection came from.
-        (Reached::Here(..), _) => Some(&dialer.welcome.peer_address)
-            .filter(|seen| !seen.is_empty())
-            .map(|seen| with_port(seen))
-            .into_iter()
-            .collect(),
+        (Reached::Here(..), _) => dialer.seen_address().map(|seen| with_port(&seen)).into_iter().collect(),
         (_, Some(address)) => vec![with_port(address)],
         (Reached::Node(address, ..), None) => {
             vec![SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()]

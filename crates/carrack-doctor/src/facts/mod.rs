@@ -27,13 +27,15 @@ pub struct HostFacts<'a> {
     /// Which host.
     pub side: HostSide,
     evidence: &'a Evidence,
+    /// The interface that is looked at in place of the carrier.
+    on: Option<&'a str>,
 }
 
 impl<'a> HostFacts<'a> {
     /// Of this host; why not, if it says nothing.
     pub fn of(side: HostSide, host: &'a Host) -> Known<Self> {
         match &host.evidence {
-            Ok(evidence) => Ok(Self { side, evidence }),
+            Ok(evidence) => Ok(Self { side, evidence, on: None }),
             Err(why) => Err(Unknown(why.clone())),
         }
     }

@@ -4,6 +4,9 @@ use super::HostFacts;
 use super::interface::Interface;
 use crate::known::{Known, Unknown};
 
+/// Interfaces that are looked at below one.
+const CARRIERS: usize = 64;
+
 /// A route to one address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route<'a> {
@@ -42,8 +45,34 @@ impl<'a> HostFacts<'a> {
         })
     }
 
+    /// The same facts, of which this interface counts as the carrier.
+    pub fn on(self, interface: &'a str) -> Self {
+        Self { on: Some(interface), ..self }
+    }
+
+    /// The carrier and all that it is put together from: the bond below a VLAN, the links of a bond.
+    pub fn carriers(&self) -> Known<Vec<&'a str>> {
+        let mut names = vec![self.carrier()?.name];
+        let mut at = 0;
+        while at < names.len() {
+            // Hosts of an older Carrack tell of bonds alone.
+            let below = self.text(&format!("lower/{}", names[at]));
+            let below = below.or_else(|_| self.interface(names[at]).text("bonding/slaves")).unwrap_or_default();
+            for name in below.split_whitespace() {
+                if names.len() < CARRIERS && !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            at += 1;
+        }
+        Ok(names)
+    }
+
     /// The interface that carries data to the other host; where no other host is known, the fastest that is up.
     pub fn carrier(&self) -> Known<Interface<'a>> {
+        if let Some(name) = self.on {
+            return Ok(self.interface(name));
+        }
         match self.route() {
             Ok(route) => Ok(self.interface(route.device)),
             Err(_) if self.evidence.below("route/").next().is_none() => {

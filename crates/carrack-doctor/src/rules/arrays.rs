@@ -51,6 +51,30 @@ pub(super) const RULES: &[Rule] = &[
         check: Check::Host(pool),
     },
     Rule {
+        id: "zfs.sync",
+        threshold: Threshold::plain("standard, or always"),
+        reason: "with sync=disabled a sync returns before anything is written: no copy there is durable, whatever it says",
+        source: ZFS_PAGE,
+        class: Kernel,
+        check: Check::Host(sync),
+    },
+    Rule {
+        id: "zfs.dedup",
+        threshold: Threshold::plain("off"),
+        reason: "each block that is written is looked for in a table, which has to fit into memory",
+        source: ZFS_PAGE,
+        class: Kernel,
+        check: Check::Host(dedup),
+    },
+    Rule {
+        id: "zfs.cache",
+        threshold: Threshold::of("primarycache=all, and an ARC that may have {} of memory", &[Limit::Percent(CACHE)]),
+        reason: "nothing is read ahead without a cache: each read waits for the disks",
+        source: ZFS_PAGE,
+        class: Kernel,
+        check: Check::Host(cache),
+    },
+    Rule {
         id: "raid.state",
         threshold: Threshold::plain("no member is missing, and none is being built"),
         reason: "a degraded array is slower, and one more failure loses it",
@@ -74,6 +98,8 @@ const RECORD: u64 = 1 << 20;
 const SHIFT: u64 = 12;
 /// Of a hundred: what may be in use of a pool.
 const FULL: u64 = 80;
+/// Of a hundred: the memory that ZFS may have for its cache at least.
+const CACHE: u64 = 10;
 /// Stripes of a file.
 const STRIPES: u64 = 4;
 
@@ -138,6 +164,56 @@ fn atime(view: &View<'_>) -> Known<Vec<Told>> {
     }
     let told = Told::warning("on").about(mount.source).costs("a write for each file that is read");
     Ok(vec![told.command(format!("zfs set atime=off {}", shell_word(mount.source)))])
+}
+
+/// The property of the data set, and what is mounted; `None` where it is no ZFS.
+fn property<'a>(view: &View<'a>, name: &str) -> Known<Option<(&'a str, &'a str)>> {
+    if !is_on(view, "zfs") {
+        return Ok(None);
+    }
+    Ok(Some((view.facts.dataset(name)?, view.facts.mount()?.source)))
+}
+
+fn sync(view: &View<'_>) -> Known<Vec<Told>> {
+    let Some((kind, source)) = property(view, "sync")? else { return Ok(Vec::new()) };
+    if kind != "disabled" {
+        return Ok(vec![Told::ok(kind).about(source)]);
+    }
+    let told = Told::failure("disabled").about(source).costs("a power cut loses files that were reported as durable");
+    Ok(vec![told.command(format!("zfs set sync=standard {}", shell_word(source)))])
+}
+
+fn dedup(view: &View<'_>) -> Known<Vec<Told>> {
+    let Some((kind, source)) = property(view, "dedup")? else { return Ok(Vec::new()) };
+    if kind == "off" {
+        return Ok(vec![Told::ok("off").about(source)]);
+    }
+    let told = Told::warning(kind).about(source).costs("writes that read the table of all blocks first");
+    Ok(vec![told.command(format!("zfs set dedup=off {}   # for what is written from then on", shell_word(source)))])
+}
+
+fn cache(view: &View<'_>) -> Known<Vec<Told>> {
+    let Some((kind, source)) = property(view, "primarycache")? else { return Ok(Vec::new()) };
+    if kind != "all" {
+        let told = Told::warning(format!("primarycache={kind}")).about(source);
+        let told = told.costs("reads that wait for the disks, each by itself");
+        return Ok(vec![told.command(format!("zfs set primarycache=all {}", shell_word(source)))]);
+    }
+    // Hosts of an older Carrack do not tell how large the cache may be.
+    let most = view.facts.text("proc/spl/kstat/zfs/arcstats").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("c_max "))?;
+        line.split_whitespace().last()?.parse::<u64>().ok()
+    });
+    let (Some(most), Ok(all)) = (most, view.facts.memory("MemTotal")) else {
+        return Ok(vec![Told::ok("all").about(source)]);
+    };
+    let value = format!("all; the ARC may have {} of {}", units::bytes(most as f64), units::bytes(all as f64));
+    if most as f64 >= all as f64 * CACHE as f64 / 100.0 {
+        return Ok(vec![Told::ok(value).about(source)]);
+    }
+    let told = Told::warning(value).about(source).costs("what was read ahead is gone before it is wanted");
+    let least = all / 2;
+    Ok(vec![told.command(format!("echo {least} > /sys/module/zfs/parameters/zfs_arc_max   # until the next boot"))])
 }
 
 fn ashift(view: &View<'_>) -> Known<Vec<Told>> {

@@ -9,7 +9,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "hardware.log",
         threshold: Threshold::of(
-            "no lost writes and no errors of the directory's devices, memory or links within {}",
+            "no lost writes and no errors of the directory's devices, memory, links or the kernel within {}",
             &[Limit::Hours(COUNTS_HOURS)],
         ),
         reason: "a write that the kernel has lost is in no file, whatever was told to the program",
@@ -30,7 +30,21 @@ pub(super) const RULES: &[Rule] = &[
 /// Hours for which a line of the kernel's log counts. Older ones are a note.
 const COUNTS_HOURS: u64 = 24;
 /// Lines with one of these are about the storage that they name; all others are about the whole host.
-const OF_STORAGE: &[&str] = &["I/O error", "page write", "medium error", "Remounting filesystem", "not responding"];
+const OF_STORAGE: &[&str] = &[
+    "I/O error",
+    "page write",
+    "medium error",
+    "Remounting filesystem",
+    "not responding",
+    "BTRFS error",
+    "EXT4-fs error",
+    "Shutting down filesystem",
+    "Disk failure on",
+];
+/// Lines with one of these are about the interface that they name.
+const OF_INTERFACES: &[&str] = &["Link is Down", "NETDEV WATCHDOG"];
+/// A file system or an array that has lost something.
+const BROKEN: &[&str] = &["Shutting down filesystem", "Disk failure on", "EXT4-fs error", "corrupt "];
 
 fn log(view: &View<'_>) -> Known<Vec<Told>> {
     let text = match view.facts.if_any("kernel-log")? {
@@ -53,7 +67,10 @@ fn log(view: &View<'_>) -> Known<Vec<Told>> {
     };
     let lost = counting.iter().filter(|(line, _)| line.contains("lost ") && line.contains("page write")).count();
     let value = format!("{} such lines, the last: {}", counting.len(), display_bytes(last.as_bytes()));
-    let told = if lost > 0 {
+    let broken = counting.iter().any(|(line, _)| BROKEN.iter().any(|words| line.contains(words)));
+    let told = if lost == 0 && broken {
+        Told::failure(value).costs("what is read there may be damaged, or not to be read at all")
+    } else if lost > 0 {
         Told::failure(value).costs(format!("{lost} writes were lost: files may hold something else than was written"))
     } else {
         Told::warning(value).costs("slow calls, or calls that fail")
@@ -61,15 +78,20 @@ fn log(view: &View<'_>) -> Known<Vec<Told>> {
     Ok(vec![told.command("dmesg --level=emerg,alert,crit,err   # then look at the disk: smartctl -a")])
 }
 
-/// Whether a line is about the directory: about a device below it, its server, or the whole host.
+/// Whether a line is about the copy: about a device below its directory, its server, its interface, or the whole host.
 fn concerns_directory(view: &View<'_>, line: &str) -> bool {
+    let names = |name: &str| {
+        let is_of_name = |one: char| one.is_ascii_alphanumeric() || "._-:".contains(one);
+        let mut words = line.split(|one: char| !is_of_name(one)).map(|word| word.trim_end_matches([':', '.']));
+        // `md/raid1:md0:` names md0.
+        words.any(|word| word == name || word.rsplit_once(':').is_some_and(|(_, last)| last == name))
+    };
+    if OF_INTERFACES.iter().any(|words| line.contains(words)) {
+        return view.facts.carriers().is_ok_and(|carriers| carriers.into_iter().any(names));
+    }
     if !OF_STORAGE.iter().any(|words| line.contains(words)) {
         return true;
     }
-    let names = |name: &str| {
-        let is_of_name = |one: char| one.is_ascii_alphanumeric() || "._-:".contains(one);
-        line.split(|one: char| !is_of_name(one)).any(|word| word.trim_end_matches([':', '.']) == name)
-    };
     let device = view.facts.devices().is_ok_and(|devices| devices.iter().any(|device| names(device.name)));
     let server = view.facts.mount().ok().and_then(|mount| mount.source.split_once(":/").map(|(server, _)| server));
     device || server.is_some_and(names)

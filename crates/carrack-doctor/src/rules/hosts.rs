@@ -1,9 +1,12 @@
 //! What a session finds on a host: commands, limits, the IOMMU.
 
+use std::time::Duration;
+
 use super::{Check, FAST, FASTEST, Limit, Rule, Threshold, Told, View};
 use crate::finding::EvidenceClass::{EsnetTable, OneOperator, Ours};
 use crate::known::{Known, Unknown};
 use crate::situation::{Host, HostSide, Situation};
+use crate::units;
 use carrack_core::path::display_bytes;
 
 pub(super) const RULES: &[Rule] = &[
@@ -30,6 +33,14 @@ pub(super) const RULES: &[Rule] = &[
         source: "systemd.exec(5)",
         class: Ours,
         check: Check::Host(open_files),
+    },
+    Rule {
+        id: "host.names",
+        threshold: Threshold::of("the other host's name is looked up within {}", &[Limit::Time(NAMED)]),
+        reason: "an ssh server asks for it at each login; a name server that does not answer makes all of them wait",
+        source: "sshd_config(5), resolv.conf(5)",
+        class: Ours,
+        check: Check::Host(names),
     },
     Rule {
         id: "host.kernel",
@@ -101,6 +112,23 @@ fn open_files(view: &View<'_>) -> Known<Vec<Told>> {
     Ok(vec![told.command(
         "echo '* hard nofile 1048576' > /etc/security/limits.d/90-nofile.conf   # for a service: LimitNOFILE=1048576",
     )])
+}
+
+/// Longer look-ups have asked a server that did not answer.
+const NAMED: Duration = Duration::from_secs(1);
+
+fn names(view: &View<'_>) -> Known<Vec<Told>> {
+    // Nobody was named, or the host has no program that asks.
+    if view.facts.evidence().get("names/peer").is_none() || view.facts.if_any("names/peer")?.is_none() {
+        return Ok(Vec::new());
+    }
+    let took = Duration::from_micros(view.facts.line_number("names/peer", "answered-us")?);
+    let value = format!("after {}", units::time(took));
+    if took < NAMED {
+        return Ok(vec![Told::ok(value)]);
+    }
+    let told = Told::warning(value).costs("each login and each copy by name begins so much later");
+    Ok(vec![told.advice("is each name server in /etc/resolv.conf there? For logins: UseDNS no in sshd_config")])
 }
 
 /// The release from which on a fast interface is used well.

@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
         reason: "a port that has agreed on half duplex loses packets whenever both sides send",
         source: "fasterdata.es.net",
         class: Kernel,
-        check: Check::Host(duplex),
+        check: Check::Carrier(duplex),
     },
     Rule {
         id: "interface.mtu",
@@ -44,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
         reason: "damage is a cable, a plug or a transceiver; missed packets are a host that was too slow",
         source: "fasterdata.es.net",
         class: Kernel,
-        check: Check::Host(errors),
+        check: Check::Carrier(errors),
     },
     Rule {
         id: "interface.slot",
@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
         reason: "a 100 Gb/s card needs 16 lanes of PCIe 3",
         source: "kernel, ABI/sysfs-bus-pci",
         class: Kernel,
-        check: Check::Host(slot),
+        check: Check::Carrier(slot),
     },
     Rule {
         id: "interface.numa",
@@ -60,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
         reason: "a process on another socket than its card reaches it over the link between both",
         source: ESNET_SCRIPT,
         class: EsnetTable,
-        check: Check::Host(numa),
+        check: Check::Carrier(numa),
     },
     Rule {
         id: "interface.channels",
@@ -68,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
         reason: "each queue is served by one processor: with one queue one processor handles all packets",
         source: "kernel, networking/scaling",
         class: Kernel,
-        check: Check::Host(channels),
+        check: Check::Carrier(channels),
     },
     Rule {
         id: "interface.interrupts",
@@ -77,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
                  the link between both",
         source: "kernel, core-api/irq/irq-affinity",
         class: Kernel,
-        check: Check::Host(interrupts),
+        check: Check::Carrier(interrupts),
     },
     Rule {
         id: "interface.rings",
@@ -85,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
         reason: "a burst that does not fit into the ring is lost",
         source: ESNET_SCRIPT,
         class: EsnetTable,
-        check: Check::Host(rings),
+        check: Check::Carrier(rings),
     },
     Rule {
         id: "interface.offloads",
@@ -93,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
         reason: "without them the processor handles each packet by itself",
         source: OSG_SCRIPT,
         class: EsnetTable,
-        check: Check::Host(offloads),
+        check: Check::Carrier(offloads),
     },
     Rule {
         id: "interface.lro",
@@ -101,7 +101,7 @@ pub(super) const RULES: &[Rule] = &[
         reason: "large receive offload joins packets in a way that cannot be undone; gro does the same well",
         source: OSG_SCRIPT,
         class: EsnetTable,
-        check: Check::Host(lro),
+        check: Check::Carrier(lro),
     },
     Rule {
         id: "interface.pause",
@@ -109,7 +109,7 @@ pub(super) const RULES: &[Rule] = &[
         reason: "a pause frame stops all that the card sends, for everybody",
         source: ESNET_SCRIPT,
         class: EsnetTable,
-        check: Check::Host(pause),
+        check: Check::Carrier(pause),
     },
     Rule {
         id: "interface.queue-length",
@@ -117,7 +117,7 @@ pub(super) const RULES: &[Rule] = &[
         reason: "a burst that does not fit into the queue is dropped in this host",
         source: ESNET_SCRIPT,
         class: EsnetTable,
-        check: Check::Host(queue_length),
+        check: Check::Carrier(queue_length),
     },
     Rule {
         id: "interface.qdisc",
@@ -129,11 +129,11 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "interface.bond",
-        threshold: Threshold::plain("xmit_hash_policy layer3+4"),
+        threshold: Threshold::plain("xmit_hash_policy layer3+4, and all links up"),
         reason: "by addresses alone all streams between two hosts take one of the links",
         source: "kernel, networking/bonding",
         class: Kernel,
-        check: Check::Host(bond),
+        check: Check::Carrier(bond),
     },
     Rule {
         id: "interface.softnet",
@@ -489,7 +489,14 @@ fn bond(view: &View<'_>) -> Known<Vec<Told>> {
     let carrier = view.facts.carrier()?;
     let Ok(mode) = carrier.text("bonding/mode") else { return Ok(Vec::new()) };
     let (policy, members) = (carrier.text("bonding/xmit_hash_policy"), carrier.text("bonding/slaves")?);
+    let down: Vec<&str> =
+        members.split_whitespace().filter(|name| view.facts.interface(name).number("carrier") == Ok(0)).collect();
     let members = members.split_whitespace().count();
+    if !down.is_empty() {
+        let told = Told::warning(format!("{} of {members} links are down: {}", down.len(), down.join(", ")));
+        let told = told.about(carrier.name).costs("the others carry all of it");
+        return Ok(vec![told.advice("look at the cables, and at the switch's ports: cat /proc/net/bonding/BOND")]);
+    }
     let mode = mode.split_whitespace().next().unwrap_or_default();
     let streams = view.situation.wish.streams.unwrap_or(STREAMS);
     let by_hash = matches!(mode, "802.3ad" | "balance-xor");

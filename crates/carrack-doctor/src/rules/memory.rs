@@ -27,6 +27,22 @@ pub(super) const RULES: &[Rule] = &[
         class: Kernel,
         check: Check::Host(available),
     },
+    Rule {
+        id: "memory.swap",
+        threshold: Threshold::of("less than {} of swap is in use", &[Limit::Percent(SWAPPED)]),
+        reason: "a host whose swap is used up ends programs when memory runs out",
+        source: "proc_meminfo(5)",
+        class: Kernel,
+        check: Check::Host(swap),
+    },
+    Rule {
+        id: "memory.huge-pages",
+        threshold: Threshold::plain("a page that is not at hand is not waited for: defrag of defer, madvise or never"),
+        reason: "whoever asks for memory waits until the kernel has moved others' pages together",
+        source: "kernel, admin-guide/mm/transhuge",
+        class: Kernel,
+        check: Check::Host(huge_pages),
+    },
 ];
 
 /// How long a sync may take.
@@ -37,6 +53,8 @@ const SPARE: f64 = 1.25;
 const LEAST: u64 = 64 << 20;
 /// Of a hundred: what programs should leave.
 const AVAILABLE: u64 = 10;
+/// Of a hundred: what may be in use of swap.
+const SWAPPED: u64 = 90;
 
 fn dirty(view: &View<'_>) -> Known<Vec<Told>> {
     if !super::storage::is_asked(view) {
@@ -73,4 +91,35 @@ fn available(view: &View<'_>) -> Known<Vec<Told>> {
     }
     let told = Told::warning(value).costs("small windows, and reads that wait for the disk");
     Ok(vec![told.advice("find out which programs need it: ps aux --sort=-rss")])
+}
+
+fn swap(view: &View<'_>) -> Known<Vec<Told>> {
+    let (free, all) = (view.facts.memory("SwapFree")?, view.facts.memory("SwapTotal")?);
+    if all == 0 {
+        return Ok(vec![Told::ok("none")]);
+    }
+    let used = all.saturating_sub(free);
+    let value = format!("{} of {} in use", units::bytes(used as f64), units::bytes(all as f64));
+    if (used as f64) < all as f64 * SWAPPED as f64 / 100.0 {
+        return Ok(vec![Told::ok(value)]);
+    }
+    let told = Told::warning(value).costs("reads from swap between all others, and programs that are ended");
+    Ok(vec![told.advice("find out which programs need it: ps aux --sort=-rss; then swapoff -a && swapon -a")])
+}
+
+fn huge_pages(view: &View<'_>) -> Known<Vec<Told>> {
+    let chosen = |file: &str| {
+        let text = view.facts.if_any(&format!("sys/kernel/mm/transparent_hugepage/{file}"))?;
+        let chosen = text.and_then(|text| text.split_once('[')?.1.split_once(']')).map(|(chosen, _)| chosen);
+        Ok(chosen)
+    };
+    let (Some(enabled), Some(defrag)) = (chosen("enabled")?, chosen("defrag")?) else {
+        return Ok(vec![Told::ok("the kernel has none")]);
+    };
+    let value = format!("enabled {enabled}, defrag {defrag}");
+    if enabled != "always" || defrag != "always" {
+        return Ok(vec![Told::ok(value)]);
+    }
+    let told = Told::warning(value).costs("calls that take milliseconds while memory is in pieces");
+    Ok(vec![told.command("echo madvise > /sys/kernel/mm/transparent_hugepage/defrag   # until the next boot")])
 }

@@ -69,6 +69,8 @@ pub struct Rule {
 pub(crate) enum Check {
     /// At each host by itself.
     Host(fn(&View<'_>) -> Known<Vec<Told>>),
+    /// At each host, of the interface that carries the data and of all that it is put together from.
+    Carrier(fn(&View<'_>) -> Known<Vec<Told>>),
     /// At the path between two.
     Path(fn(&Situation) -> Known<Vec<Told>>),
 }
@@ -179,13 +181,9 @@ impl Rule {
         };
         match self.check {
             Check::Path(check) => told(None, check(situation)),
-            Check::Host(check) => {
-                let facts = |side| situation.host(side).and_then(|host| HostFacts::of(side, host).ok());
-                let of_side = |&side: &HostSide| {
-                    let view = View { situation, facts: facts(side)?, other: facts(side.other()) };
-                    Some(told(Some(side), check(&view)))
-                };
-                HostSide::ALL.iter().filter_map(of_side).flatten().collect()
+            Check::Host(check) => each_host(situation, |view| told(Some(view.facts.side), check(view))),
+            Check::Carrier(check) => {
+                each_host(situation, |view| told(Some(view.facts.side), of_each_carrier(check, view)))
             }
         }
     }
@@ -204,6 +202,35 @@ impl Rule {
             class: self.class,
         }
     }
+}
+
+/// What is found at each host that says something.
+fn each_host(situation: &Situation, check: impl Fn(&View<'_>) -> Vec<Finding>) -> Vec<Finding> {
+    let facts = |side| situation.host(side).and_then(|host| HostFacts::of(side, host).ok());
+    let views = HostSide::ALL.iter().filter_map(|&side| {
+        let view = View { situation, facts: facts(side)?, other: facts(side.other()) };
+        Some(check(&view))
+    });
+    views.flatten().collect()
+}
+
+/// What is to be mended of any of them; if nothing is, what the topmost says that knows something.
+fn of_each_carrier(check: fn(&View<'_>) -> Known<Vec<Told>>, view: &View<'_>) -> Known<Vec<Told>> {
+    let names = view.facts.carriers()?;
+    let mut all: Vec<Known<Vec<Told>>> =
+        names.into_iter().map(|name| check(&View { facts: view.facts.on(name), ..*view })).collect();
+    if all.len() == 1 {
+        return all.remove(0);
+    }
+    let said = all.iter().flatten().flatten();
+    let bad: Vec<Told> = said.filter(|told| told.severity >= Severity::Warning).cloned().collect();
+    if !bad.is_empty() {
+        return Ok(bad);
+    }
+    let knows =
+        |told: &Known<Vec<Told>>| told.as_ref().is_ok_and(|told| told.iter().any(|told| told.severity == Severity::Ok));
+    let at = all.iter().position(knows).unwrap_or(0);
+    all.swap_remove(at)
 }
 
 /// The command that changes routes to such an address.

@@ -9,7 +9,7 @@ use super::{Check, Limit, Rule, Threshold, Told, View};
 use crate::facts::HostFacts;
 use crate::finding::EvidenceClass::{EsnetTable, Kernel, Ours};
 use crate::known::{Known, Unknown};
-use crate::situation::{HostSide, Situation};
+use crate::situation::{HostSide, Situation, Way};
 use crate::units;
 
 pub(super) const RULES: &[Rule] = &[
@@ -58,7 +58,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "path.loss",
         threshold: Threshold::of(
-            "no more than one of {} packets sent again from a round trip of {} on, one of {} below",
+            "no more than one of {} packets sent again from a round trip of {} on, one of {} below; measured below the rate that \
+             fills the path",
             &[Limit::Count(FAR_LOSS), Limit::Time(FAR), Limit::Count(NEAR_LOSS)],
         ),
         reason: "cubic needs seconds to come back from a loss on a far path",
@@ -79,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
 fn reached(situation: &Situation) -> Known<Vec<Told>> {
     match (&situation.unreached, &situation.far) {
         (Some((why, hint)), _) => {
-            let told = Told::failure(why.clone());
+            let told = Told::failure(format!("{why}{}", behind(situation)));
             Ok(vec![match (cause(why), hint) {
                 (Some((cause, fix)), _) => told.costs(format!("nothing moves: {cause}")).advice(fix),
                 (None, Some(hint)) => told.advice(hint.clone()),
@@ -88,6 +89,18 @@ fn reached(situation: &Situation) -> Known<Vec<Told>> {
         }
         (None, Some(far)) => Ok(vec![Told::ok(format!("{} answers", far.name))]),
         (None, None) => Ok(Vec::new()),
+    }
+}
+
+/// How far packets get of a host that was not reached, where somebody looked.
+fn behind(situation: &Situation) -> String {
+    let Some(trace) = &situation.path.there.trace else { return String::new() };
+    let name = |hop: &carrack_core::report::Hop| hop.address.map(|address| address.to_string());
+    match trace.hops.iter().rev().find_map(name) {
+        _ if trace.drops_large_packets => String::new(),
+        _ if trace.reached => "; the host itself answers probes, so something lets this port not pass".to_owned(),
+        Some(last) => format!("; nobody answers behind {last}, hop {}", trace.hops.len()),
+        None => "; nobody on the way answers".to_owned(),
     }
 }
 
@@ -114,6 +127,9 @@ fn firewall(situation: &Situation) -> Known<Vec<Told>> {
         format!("no data connection to {}: {why} ({told})", name(side))
     };
     match (there, back) {
+        (None, None) if situation.unreached.is_some() => {
+            Err(Unknown::because("not checked: the other host was not reached"))
+        }
         (None, None) => Ok(Vec::new()),
         (Some(Ok(())), _) => Ok(vec![Told::ok("it can be made")]),
         (Some(Err(why)), Some(Ok(()))) => {
@@ -159,6 +175,9 @@ fn mtu(situation: &Situation) -> Known<Vec<Told>> {
     }
     let smallest =
         [&situation.path.there, &situation.path.back].into_iter().filter_map(|way| way.trace.as_ref()?.mtu_bytes).min();
+    let is_proved = [&situation.path.there, &situation.path.back]
+        .into_iter()
+        .any(|way| way.trace.as_ref().is_some_and(|trace| trace.is_mtu_proved));
     match smallest {
         Some(path) if u64::from(path) < sizes.0 => {
             let told = Told::warning(format!("both hosts send {} bytes, and the path takes {path}", sizes.0));
@@ -167,7 +186,11 @@ fn mtu(situation: &Situation) -> Known<Vec<Told>> {
                     .command(format!("ip link set {} mtu {path}   # on both, or mend the path", here.name)),
             ])
         }
-        _ => Ok(vec![Told::ok(format!("{} bytes", sizes.0))]),
+        _ if is_proved => Ok(vec![Told::ok(format!("{} bytes", sizes.0))]),
+        _ => {
+            let why = format!("not checked: both hosts send {} bytes, and nobody asked what the path takes", sizes.0);
+            Err(Unknown::because(why))
+        }
     }
 }
 
@@ -194,7 +217,9 @@ fn black_hole(situation: &Situation) -> Known<Vec<Told>> {
         let value = Told::failure(value).at(side).about(device).costs(cost);
         told.push(value.sysctl("net.ipv4.tcp_mtu_probing", "1"));
     }
-    let is_traced = [&situation.path.there, &situation.path.back].iter().any(|way| way.trace.is_some());
+    // Who answers no probe has perhaps not got any.
+    let is_known = |way: &Way| way.trace.as_ref().is_some_and(|trace| trace.reached || trace.is_mtu_proved);
+    let is_traced = [&situation.path.there, &situation.path.back].into_iter().any(is_known);
     match (told.is_empty(), is_traced) {
         (true, false) if situation.far.is_none() => Ok(Vec::new()),
         (true, false) => Err(Unknown::because("nobody looked for the largest packet")),
@@ -217,13 +242,22 @@ fn loss(situation: &Situation) -> Known<Vec<Told>> {
     let most = 1.0 / if is_far { FAR_LOSS } else { NEAR_LOSS } as f64;
     for side in [HostSide::Near, HostSide::Far] {
         let way = situation.path.from(side);
-        let Some((resent, segments)) = way.resent.filter(|(_, segments)| *segments > 0) else { continue };
+        let Some((resent, segments)) = way.resent.filter(|(_, segments)| *segments > 0) else {
+            if let Some((resent, segments)) = way.resent_when_full.filter(|(resent, _)| *resent > 0) {
+                let value = format!("{resent} of {segments} packets were sent again while the path was full, which");
+                told.push(Told::unknown(format!("{value} says nothing of the path")).at(side));
+            }
+            continue;
+        };
         let share = resent as f64 / segments as f64;
         // In some seconds a few packets are sent again by chance, or by a host that was busy: three deviations of what
         // may be, and three packets.
         let expected = most * segments as f64;
         if (resent as f64) <= expected + 3.0 * expected.sqrt() + 3.0 {
-            told.push(Told::ok(format!("{resent} of {segments} packets sent again")).at(side));
+            let value = format!("{resent} of {segments} packets sent again");
+            // The streams fill a queue at the narrowest place, and what overflows there is no fault of the path.
+            let full = way.resent_when_full.filter(|(resent, all)| *all > 0 && *resent as f64 > most * *all as f64);
+            told.push(Told::ok(value + &full.map(|full| when_full(full)).unwrap_or_default()).at(side));
             continue;
         }
         let value = format!("{} of what this host sends is sent again", units::share(share));
@@ -246,6 +280,11 @@ fn loss(situation: &Situation) -> Known<Vec<Told>> {
         true if situation.far.is_some() => Err(Unknown::because("the path was not measured")),
         _ => Ok(told),
     }
+}
+
+fn when_full((resent, segments): (u64, u64)) -> String {
+    let share = units::share(resent as f64 / segments as f64);
+    format!("; {share} while the path was full: its own queue overflowed")
 }
 
 fn symmetry(situation: &Situation) -> Known<Vec<Told>> {

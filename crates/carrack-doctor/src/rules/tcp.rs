@@ -29,6 +29,14 @@ pub(super) const RULES: &[Rule] = &[
         check: Check::Host(|view| window(view, Buffer::SEND)),
     },
     Rule {
+        id: "tcp.window-growth",
+        threshold: Threshold::plain("tcp_moderate_rcvbuf is on"),
+        reason: "without it a window stays as it begins: the second number of tcp_rmem, whatever the third one allows",
+        source: DOCUMENTATION,
+        class: Kernel,
+        check: Check::Host(window_growth),
+    },
+    Rule {
         id: "tcp.asked-buffers",
         threshold: Threshold::of(
             "rmem_max and wmem_max hold what the path holds; {} at {} where no path is known",
@@ -99,6 +107,17 @@ pub(super) const RULES: &[Rule] = &[
         check: Check::Host(memory),
     },
     Rule {
+        id: "tcp.connection-table",
+        threshold: Threshold::of(
+            "this host's firewall remembers less than {} of the connections that it may",
+            &[Limit::Percent(REMEMBERED)],
+        ),
+        reason: "once the table is full, packets of new connections are dropped without a word",
+        source: "kernel, networking/nf_conntrack-sysctl",
+        class: Kernel,
+        check: Check::Host(connection_table),
+    },
+    Rule {
         id: "tcp.listen-queue",
         threshold: Threshold::plain("no connection was refused because a queue was full"),
         reason: "a crowd of clients is refused while the queue of a listener is full",
@@ -155,6 +174,8 @@ const ASKED: u64 = 64 << 20;
 const PACKET: u64 = 1500;
 /// Of a hundred: what TCP may have of the memory at which it begins to save.
 const PRESSURE: u64 = 75;
+/// Of a hundred: how full the table of connections may be.
+const REMEMBERED: u64 = 90;
 /// Bytes of notes about what is being sent without a copy.
 const NOTES: u64 = 1 << 20;
 /// No buffer can be larger: the kernel counts in 31 bits.
@@ -217,6 +238,38 @@ fn window(view: &View<'_>, buffer: Buffer) -> Known<Vec<Told>> {
     );
     let told = severity.should_be(should).costs(cost);
     Ok(vec![told.sysctl(buffer.parameter, format!("{} {}", buffer.before, rounded_up(needed)))])
+}
+
+fn window_growth(view: &View<'_>) -> Known<Vec<Told>> {
+    if view.facts.network_number("ipv4/tcp_moderate_rcvbuf")? != 0 {
+        return Ok(vec![Told::ok("on")]);
+    }
+    let sizes = view.facts.numbers("proc/sys/net/ipv4/tcp_rmem")?;
+    let window = sizes.get(1).copied().unwrap_or(0) as f64 * view.facts.window_share();
+    let time = round_trip(view).unwrap_or(Duration::from_millis(50));
+    let one = units::rate(window / time.as_secs_f64().max(1e-6));
+    let value = format!("net.ipv4.tcp_moderate_rcvbuf is off, and windows stay at {}", units::bytes(window));
+    let is_enough =
+        wanted_rate(view).is_ok_and(|rate| round_trip(view).is_some() && window >= rate * time.as_secs_f64());
+    let told = if is_enough || round_trip(view).is_none() { Told::warning(value) } else { Told::failure(value) };
+    let told = told.costs(format!("one stream to this host is limited to {one} at {}", units::time(time)));
+    Ok(vec![told.sysctl("net.ipv4.tcp_moderate_rcvbuf", "1")])
+}
+
+fn connection_table(view: &View<'_>) -> Known<Vec<Told>> {
+    let file = |name: &str| format!("proc/sys/net/netfilter/nf_conntrack_{name}");
+    // Without a firewall that remembers connections there is no table.
+    if view.facts.if_any(&file("max"))?.is_none() {
+        return Ok(Vec::new());
+    }
+    let (count, most) = (view.facts.number(&file("count"))?, view.facts.number(&file("max"))?);
+    let value = format!("{count} of {most} connections");
+    if count * 100 < most * REMEMBERED as i64 {
+        return Ok(vec![Told::ok(value)]);
+    }
+    let told = if count >= most { Told::failure(value) } else { Told::warning(value) };
+    let told = told.costs("connections that time out, each by chance");
+    Ok(vec![told.sysctl("net.netfilter.nf_conntrack_max", (most * 2).to_string())])
 }
 
 fn asked_buffers(view: &View<'_>) -> Known<Vec<Told>> {

@@ -173,8 +173,27 @@ pub fn addresses(host: &SshHost, reach: &Reach) -> Vec<SocketAddr> {
     look_up(&format!("{name}:0")).unwrap_or_default()
 }
 
+/// The server that ssh connects to by itself; `None` where it goes by way of another host or program, or cannot be asked.
+pub fn server(host: &SshHost, reach: &Reach) -> Option<SocketAddr> {
+    let said = configuration(host, reach)?;
+    let value = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let is_set = |name: &str| value(name).is_some_and(|value| value != "none");
+    if is_set("proxyjump") || is_set("proxycommand") {
+        return None;
+    }
+    let (name, port) = (value("hostname")?, value("port").and_then(|port| port.parse().ok()).unwrap_or(22));
+    let name = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
+    look_up(&format!("{name}:{port}")).ok()?.into_iter().next()
+}
+
 /// What ssh would connect to; `None` where it cannot be asked.
 fn configured_name(host: &SshHost, reach: &Reach) -> Option<String> {
+    let said = configuration(host, reach)?;
+    said.lines().find_map(|line| line.strip_prefix("hostname ")).map(str::to_owned)
+}
+
+/// What ssh's configuration has for a host; `None` where it cannot be asked.
+fn configuration(host: &SshHost, reach: &Reach) -> Option<String> {
     let mut command = command(host, reach).ok()?;
     if !is_ssh(reach.rsh.first()?) {
         return None;
@@ -184,8 +203,7 @@ fn configured_name(host: &SshHost, reach: &Reach) -> Option<String> {
     command = Command::new(reach.rsh.first()?);
     command.arg("-G").args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
     let said = command.output().ok().filter(|said| said.status.success())?.stdout;
-    let said = String::from_utf8(said).ok()?;
-    said.lines().find_map(|line| line.strip_prefix("hostname ")).map(str::to_owned)
+    String::from_utf8(said).ok()
 }
 
 fn is_ssh(program: &str) -> bool {
@@ -585,6 +603,14 @@ mod tests {
         assert_eq!(of("127.0.0.1", &rsh("ssh", "exit 1")), ["127.0.0.1:0"]);
         assert_eq!(of("127.0.0.1", &rsh("other", "echo hostname 127.0.0.9")), ["127.0.0.1:0"]);
         assert!(of("no.such.host.invalid", &rsh("ssh", "exit 1")).is_empty());
+        let host = SshHost { user: None, host: "far".into() };
+        let server = |says: &str| server(&host, &rsh("ssh", says)).map(|server| server.to_string());
+        assert_eq!(server("echo hostname 127.0.0.9; echo port 2222").as_deref(), Some("127.0.0.9:2222"));
+        assert_eq!(server("echo hostname 127.0.0.9; echo proxyjump none").as_deref(), Some("127.0.0.9:22"));
+        for between in ["proxyjump gate", "proxycommand nc -x gate %h %p"] {
+            assert_eq!(server(&format!("echo hostname 127.0.0.9; echo '{between}'")), None, "{between}");
+        }
+        assert_eq!(server("exit 1"), None);
     }
 
     #[test]

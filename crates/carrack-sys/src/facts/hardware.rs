@@ -20,6 +20,19 @@ const TOLD: &[&str] = &[
     "NETDEV WATCHDOG",
     "not responding, still trying",
     "Remounting filesystem read-only",
+    "nf_conntrack: table full",
+    "neighbor table overflow",
+    "BTRFS error",
+    "EXT4-fs error",
+    "Shutting down filesystem",
+    "Disk failure on",
+    "Link is Down",
+    "Out of memory: Killed process",
+    "AER:",
+    "PCIe Bus Error",
+    "blocked for more than",
+    "soft lockup",
+    "temperature above threshold",
 ];
 /// Lines that are told, the latest ones.
 const LINES: usize = 64;

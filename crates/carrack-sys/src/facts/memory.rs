@@ -16,4 +16,5 @@ const VM: &[&str] = &[
 pub(super) fn gather(facts: &mut Gatherer, _: About<'_>) {
     facts.file("proc/meminfo");
     facts.files("proc/sys/vm", VM);
+    facts.files("sys/kernel/mm/transparent_hugepage", &["enabled", "defrag"]);
 }

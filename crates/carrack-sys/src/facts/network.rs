@@ -1,6 +1,6 @@
 //! What `/proc` and `/sys` say of the network: settings and counters of TCP, interfaces, bonds, slots.
 
-use super::{About, Gatherer};
+use super::{About, FactText, Gatherer};
 
 const CORE: &[&str] = &[
     "rmem_max",
@@ -34,6 +34,8 @@ const IPV4: &[&str] = &[
     "tcp_max_syn_backlog",
     "tcp_ecn",
 ];
+/// How many connections a firewall of this host remembers, and how many it may.
+const CONNECTIONS: &[&str] = &["nf_conntrack_count", "nf_conntrack_max"];
 const COUNTERS: &[&str] = &["netstat", "snmp", "sockstat", "softnet_stat"];
 const INTERFACE: &[&str] = &[
     "speed",
@@ -67,6 +69,7 @@ const INTERFACE: &[&str] = &[
 pub(super) fn gather(facts: &mut Gatherer, _: About<'_>) {
     facts.files("proc/sys/net/core", CORE);
     facts.files("proc/sys/net/ipv4", IPV4);
+    facts.files("proc/sys/net/netfilter", CONNECTIONS);
     facts.files("proc/net", COUNTERS);
     for name in facts.each("sys/class/net", INTERFACE) {
         let place = format!("sys/class/net/{name}");
@@ -74,5 +77,41 @@ pub(super) fn gather(facts: &mut Gatherer, _: About<'_>) {
             facts.link(&format!("{place}/{link}"));
         }
         facts.listing(&format!("{place}/queues"));
+        // What it is put together from: a VLAN from a bond, a bond from its links.
+        let entries = facts.entries(&place);
+        let below: Vec<&str> = entries.iter().filter_map(|entry| entry.strip_prefix("lower_")).collect();
+        facts.put(format!("lower/{name}"), FactText::Found(below.join("\n")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::tests::put;
+
+    #[test]
+    fn interfaces_tell_what_they_are_put_together_from() {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("sys/class/net/bond0.205/mtu", "9000\n"),
+            ("sys/class/net/bond0/mtu", "9000\n"),
+            ("proc/sys/net/netfilter/nf_conntrack_count", "7\n"),
+        ] {
+            put(root.path(), name, text);
+        }
+        let link = |upper: &str, lower: &str| {
+            let from = root.path().join(format!("sys/class/net/{upper}/lower_{lower}"));
+            std::os::unix::fs::symlink(format!("../{lower}"), from).unwrap();
+        };
+        link("bond0.205", "bond0");
+        link("bond0", "eth4");
+        link("bond0", "eth5");
+        let mut facts = crate::facts::Gatherer::at(root.path());
+        gather(&mut facts, About::default());
+        let text = |name: &str| facts.texts.iter().find(|(known, _)| known == name).unwrap().1.clone();
+        assert_eq!(text("lower/bond0.205"), FactText::Found("bond0".into()));
+        assert_eq!(text("lower/bond0"), FactText::Found("eth4\neth5".into()));
+        assert_eq!(text("proc/sys/net/netfilter/nf_conntrack_count"), FactText::Found("7\n".into()));
+        assert_eq!(text("proc/sys/net/netfilter/nf_conntrack_max"), FactText::Absent);
     }
 }

@@ -24,9 +24,24 @@ const MARK: &str = "carrack-finds ";
 /// Processes that are looked at for an ssh server.
 const PROCESSES: usize = 100_000;
 
-pub(super) fn gather(facts: &mut Gatherer, _: About<'_>) {
+pub(super) fn gather(facts: &mut Gatherer, about: About<'_>) {
     commands(facts);
     ssh_server(facts);
+    if let Some(peer) = about.peer {
+        name_of(facts, peer);
+    }
+}
+
+/// How long it takes to ask for the name of the other host, as an ssh server does for each login. That it has none is
+/// an answer, too.
+fn name_of(facts: &mut Gatherer, peer: std::net::IpAddr) {
+    let begin = Instant::now();
+    let asked = run(Command::new("getent").args(["hosts", &peer.to_canonical().to_string()]));
+    let told = match asked {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => FactText::Absent,
+        _ => FactText::Found(format!("answered-us {}\n", begin.elapsed().as_micros())),
+    };
+    facts.put("names/peer", told);
 }
 
 /// For each wanted command the path that a login shell finds; and where it lies if it does not.

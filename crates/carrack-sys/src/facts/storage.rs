@@ -168,6 +168,7 @@ fn numa_node(facts: &Gatherer, place: &str) -> FactText {
 fn ask_programs(facts: &mut Gatherer, mount: &Mount, directory: &Path) {
     match mount.kind.as_str() {
         "zfs" => {
+            facts.file("proc/spl/kstat/zfs/arcstats");
             let pool = mount.source.split('/').next().unwrap_or_default();
             let get = ["get", "-H", "-p", "-o", "property,value"];
             ask(facts, "command/zfs get", "zfs", &[&get[..], &[DATASET, &mount.source]].concat());

@@ -55,9 +55,10 @@ fn situation(examined: Examined, wish: Wish) -> Situation {
         connection: path.as_ref().map(|path| path.as_ref().map(|_| ()).map_err(Failure::message)),
         ..Way::default()
     };
+    let there = Way { trace: examined.approach, ..way(&examined.there) };
     let path = carrack_doctor::Path {
         round_trip: round_trip(&examined.there).or_else(|| round_trip(&examined.back)),
-        there: way(&examined.there),
+        there,
         back: way(&examined.back),
     };
     Situation { near: host(examined.near), far, unreached, path, wish }

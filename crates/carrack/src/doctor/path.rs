@@ -18,6 +18,12 @@ use crate::bench::net::path;
 const BYTES: u64 = 1 << 42;
 /// How long each way is measured, from its first byte on.
 const TIME: Duration = Duration::from_secs(3);
+/// The path carries so many times more than what losses are measured at: bursts find its queues empty.
+const RATE_BELOW: f64 = 4.0;
+/// Few streams: each sends its bursts by itself.
+const LOSS_STREAMS: u16 = 2;
+/// How long each way is measured for losses.
+const LOSS_TIME: Duration = Duration::from_secs(4);
 /// A path that stalls is not waited for.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -43,7 +49,8 @@ pub fn measure(
         situation.path.there.trace = moved.source.path;
         situation.path.back.trace = moved.destination.path;
     }
-    rates(request, context, observer, &mut situation.path)
+    rates(request, context, observer, &mut situation.path)?;
+    losses(request, context, observer, &mut situation.path)
 }
 
 /// Measures the rates of both ways.
@@ -59,17 +66,49 @@ pub fn rates(
     let Some(far) = &request.far else { return Ok(()) };
     let near = &request.near;
     for (from, to, way) in [(near, far, &mut path.there), (far, near, &mut path.back)] {
-        let (begin, mut first) = (Instant::now(), None);
-        let mut enough = |moved: &Moved| {
-            if moved.landed.iter().any(|(_, bytes)| *bytes > 0) {
-                first.get_or_insert_with(Instant::now);
-            }
-            first.is_some_and(|first| first.elapsed() >= TIME) || begin.elapsed() >= PATIENCE
-        };
-        let moved = run((from, to, CopyOptions::default()), request, context, observer, &mut enough)?;
+        let moved = run((from, to, CopyOptions::default()), request, context, observer, &mut lasting(TIME))?;
         fill(way, &moved);
     }
     Ok(())
+}
+
+/// Measures what is lost at a rate that leaves the path's queues empty: streams that fill a path lose what overflows
+/// there, however good it is. Of a way that lost nothing when it was full nothing more is asked.
+///
+/// # Errors
+/// When the work is to stop.
+fn losses(
+    request: &DoctorRequest,
+    context: &Context,
+    observer: &(dyn Fn(Event) + Send + Sync),
+    path: &mut carrack_doctor::Path,
+) -> Result<(), Failure> {
+    let Some(far) = &request.far else { return Ok(()) };
+    let near = &request.near;
+    for (from, to, way) in [(near, far, &mut path.there), (far, near, &mut path.back)] {
+        let Some((resent, segments)) = way.resent_when_full else { continue };
+        if resent == 0 {
+            way.resent = Some((resent, segments));
+            continue;
+        }
+        let Some((rate, _)) = way.rate.filter(|(rate, _)| *rate > 0.0) else { continue };
+        let below = (rate / RATE_BELOW).max(1.0) as u64;
+        let options = CopyOptions { rate_limit: Some(below), streams: Some(LOSS_STREAMS), ..CopyOptions::default() };
+        let moved = run_as(options, (from, to), context, observer, &mut lasting(LOSS_TIME))?;
+        way.resent = resent_in(&moved);
+    }
+    Ok(())
+}
+
+/// Whether a way has been measured for so long, from its first byte on.
+fn lasting(time: Duration) -> impl FnMut(&Moved) -> bool {
+    let (begin, mut first) = (Instant::now(), None);
+    move |moved| {
+        if moved.landed.iter().any(|(_, bytes)| *bytes > 0) {
+            first.get_or_insert_with(Instant::now);
+        }
+        first.is_some_and(|first: Instant| first.elapsed() >= time) || begin.elapsed() >= PATIENCE
+    }
 }
 
 /// A host, and how it is reached.
@@ -82,7 +121,17 @@ fn run(
     observer: &(dyn Fn(Event) + Send + Sync),
     enough: &mut dyn FnMut(&Moved) -> bool,
 ) -> Result<Moved, Failure> {
-    let copy = transfer(from, to, CopyOptions { streams: request.wish.streams, ..options });
+    run_as(CopyOptions { streams: request.wish.streams, ..options }, (from, to), context, observer, enough)
+}
+
+fn run_as(
+    options: CopyOptions,
+    (from, to): (&Place, &Place),
+    context: &Context,
+    observer: &(dyn Fn(Event) + Send + Sync),
+    enough: &mut dyn FnMut(&Moved) -> bool,
+) -> Result<Moved, Failure> {
+    let copy = transfer(from, to, options);
     let mut note = |text: &str| observer(Event::Note(text.to_owned()));
     let (moved, failure) = watch_until(copy, context, &mut note, enough);
     match failure {
@@ -98,7 +147,7 @@ fn transfer(from: &(Location, EndOptions), to: &(Location, EndOptions), options:
     CopyRequest { sources, destination: to.0.synthetic(SyntheticKind::Memory), options }
 }
 
-/// What came, and what was sent again: without the first of the samples, in which connections begin.
+/// What came, and what was sent again.
 fn fill(way: &mut Way, moved: &Moved) {
     let landed: Vec<_> = moved.landed.iter().filter(|(_, bytes)| *bytes > 0).collect();
     if let (Some((from, before)), Some((to, after))) = (landed.first(), landed.last())
@@ -107,9 +156,13 @@ fn fill(way: &mut Way, moved: &Moved) {
         let streams = moved.link.as_ref().map_or(1, |link| link.streams);
         way.rate = Some(((after - before) as f64 / time.as_secs_f64(), streams));
     }
+    way.resent_when_full = resent_in(moved);
+}
+
+/// Segments sent again, and all: without the first of the samples, in which connections begin.
+fn resent_in(moved: &Moved) -> Option<(u64, u64)> {
     let samples = &moved.source.samples;
-    if let (Some((_, first)), Some((_, last))) = (samples.first(), samples.last()) {
-        let counts = last.counts.since(&first.counts);
-        way.resent = Some((counts.retransmits, counts.segments)).filter(|(_, segments)| *segments > 0);
-    }
+    let ((_, first), (_, last)) = (samples.first()?, samples.last()?);
+    let counts = last.counts.since(&first.counts);
+    Some((counts.retransmits, counts.segments)).filter(|(_, segments)| *segments > 0)
 }

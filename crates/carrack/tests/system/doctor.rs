@@ -1,6 +1,7 @@
 //! `carrack doctor`: a pair of hosts as it should be, then one thing planted after the other. Each is named with the
 //! line that mends it, and nothing is named that was not there: all facts are read from the kernels of both hosts.
 
+mod approach;
 mod fix;
 mod hosts;
 mod ipv6;

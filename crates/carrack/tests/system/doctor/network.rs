@@ -162,7 +162,7 @@ pub(super) struct Far {
 }
 
 impl Far {
-    fn new(setup: &Setup, knobs: impl Fn(&link::Knobs)) -> Option<Self> {
+    pub fn new(setup: &Setup, knobs: impl Fn(&link::Knobs)) -> Option<Self> {
         Self::at(link::ADDRESSES[1], setup, knobs)
     }
 

@@ -1,0 +1,116 @@
+//! The way to a host that ssh is being started to, looked at from here meanwhile: where nobody answers, or full packets
+//! vanish, ssh would say nothing for as long as it is waited for.
+
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use carrack_core::failure::{ErrorCode, Failure, Side};
+use carrack_core::location::Location;
+use carrack_core::report::PathTrace;
+use carrack_sys::threads;
+
+use super::ExaminedPlace;
+use crate::control::ssh;
+use crate::error::{failure, system_failure};
+use crate::net::route;
+use crate::stop::{Stop, StopReason};
+use crate::sync::Latch;
+
+/// A host that is there answers the first packet of a connection sooner; two packets may be lost.
+const ANSWER: Duration = Duration::from_secs(8);
+/// Hosts that find a smaller packet by themselves (`tcp_mtu_probing`) have got through by then.
+const THROUGH: Duration = Duration::from_secs(15);
+
+/// What is found out while ssh is started.
+pub struct Approach {
+    /// Ends the start of ssh once it leads nowhere.
+    pub stop: Stop,
+    over: Arc<Latch>,
+    found: Option<mpsc::Receiver<WayThere>>,
+    name: String,
+}
+
+/// What was found.
+struct WayThere {
+    /// Why ssh cannot get there.
+    why: Option<String>,
+    trace: PathTrace,
+}
+
+impl Approach {
+    /// Begins to look, if it is ssh that leads there, and no other host is in between.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn begin(place: ExaminedPlace<'_>, stop: &Stop) -> Result<Self, Failure> {
+        let (over, stop) = (Arc::new(Latch::default()), stop.child());
+        let Location::Ssh { host, .. } = place.location else {
+            return Ok(Self { stop, over, found: None, name: String::new() });
+        };
+        let (sender, found) = mpsc::channel();
+        let (host, reach) = (host.clone(), place.options.reach.clone());
+        let (ended, hopeless) = (Arc::clone(&over), stop.clone());
+        let name = host.to_string();
+        let look = move || {
+            let Some(server) = ssh::server(&host, &reach) else { return };
+            let way = look(server, &ended);
+            let leads_nowhere = way.why.is_some();
+            let _ = sender.send(way);
+            if leads_nowhere {
+                hopeless.request(StopReason::Cancel);
+            }
+        };
+        threads::start("the way to a host", look).map_err(|error| system_failure(Side::Command, &error))?;
+        Ok(Self { stop, over, found: Some(found), name })
+    }
+
+    /// What became of it, now that ssh has failed: why, and the way as far as it is known.
+    pub fn end(self, why: Failure) -> (Failure, Option<PathTrace>) {
+        // What ssh has said by itself needs nothing to explain it.
+        let is_silent = self.stop.requested().is_some();
+        if !is_silent {
+            self.over.set();
+        }
+        let way = self.found.as_ref().and_then(|found| found.recv_timeout(Duration::from_secs(1)).ok());
+        let Some(WayThere { why: found, trace }) = way else { return (why, None) };
+        let found = found
+            .filter(|_| is_silent)
+            .map(|found| failure(ErrorCode::ConnectFailed, Side::Link, found).at_end(self.name.clone()));
+        (found.unwrap_or(why), Some(trace))
+    }
+}
+
+impl Drop for Approach {
+    fn drop(&mut self) {
+        self.over.set();
+    }
+}
+
+/// Connects to the server, and then asks the routers.
+fn look(server: SocketAddr, over: &Latch) -> WayThere {
+    let begin = Instant::now();
+    let connected = TcpStream::connect_timeout(&server, ANSWER);
+    let from = connected.as_ref().ok().and_then(|socket| socket.local_addr().ok()).map(|address| address.ip());
+    let is_silent = connected.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::TimedOut);
+    let is_connected = connected.is_ok();
+    drop(connected);
+    let any: IpAddr = if server.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() };
+    let trace = route::trace(from.unwrap_or(any), server.ip().to_canonical(), over);
+    let (address, port) = (server.ip().to_canonical(), server.port());
+    if is_silent {
+        let why = format!("a connection to {address}, port {port}, timed out after {} s", ANSWER.as_secs());
+        return WayThere { why: Some(why), trace };
+    }
+    // Where the far host answers no probe, nobody knows whether it has got the large ones.
+    let is_hole = is_connected && trace.reached && trace.drops_large_packets;
+    if is_hole && !over.wait(THROUGH.saturating_sub(begin.elapsed())) {
+        let passes = trace.mtu_bytes.map_or("smaller ones".to_owned(), |bytes| format!("those of {bytes} bytes"));
+        let why = format!(
+            "ssh connects to {address}, port {port}, and gets no further: large packets vanish on the way, {passes} arrive"
+        );
+        return WayThere { why: Some(why), trace };
+    }
+    WayThere { why: None, trace }
+}
